@@ -1,0 +1,51 @@
+"""twofold: two factors, two half-steps, one loop.
+
+Every public name is loaded on first use, so that ``import twofold`` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Where each public name lives. Estimators, which a model file may name, come first.
+_MODELS = {
+    "PCA": "twofold.linear.pca",
+    "PPCA": "twofold.linear.ppca",
+    "BayesianPCA": "twofold.linear.bayesian_pca",
+    "FactorAnalysis": "twofold.linear.factor_analysis",
+    "MixtureOfPPCA": "twofold.linear.mixture_of_ppca",
+    "PPCAClassifier": "twofold.linear.ppca_classifier",
+    "LinearAutoencoder": "twofold.linear.linear_autoencoder",
+    "FisherLDA": "twofold.linear.fisher_lda",
+}
+_OTHERS = {
+    "load": "twofold.core.modelfile",
+    "select": "twofold.core.select",
+    "config": "twofold.core.config",
+    "EarlyStopping": "twofold.core.callbacks",
+    "Checkpoint": "twofold.core.callbacks",
+    "InputError": "twofold.core.checks",
+    "ModelFileError": "twofold.core.checks",
+}
+_MODULES = {"datasets": "twofold.data.datasets", "linalg": "twofold.linalg"}
+_HOMES = {**_MODELS, **_OTHERS}
+
+__all__ = ["__version__", *_HOMES, *_MODULES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        value: Any = importlib.import_module(_MODULES[name])
+    elif name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module 'twofold' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

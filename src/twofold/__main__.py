@@ -1,0 +1,5 @@
+"""`python -m twofold` is the command `twofold`."""
+
+from twofold.cli.app import main
+
+main()

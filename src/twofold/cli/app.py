@@ -1,0 +1,117 @@
+"""The command `twofold`: one table of verbs, each loaded only when it is called.
+
+A new verb is a line in VERBS and a module with a function of the verb's name, whose parameters typer reads.
+Exit codes: 0 done, 2 bad input (one line says where and what to do), 130 interrupted, 1 a fault of ours.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from twofold import __version__
+
+VERBS = {
+    "reduce": (
+        "twofold.cli.reduce",
+        "Find the main directions in a table of numbers (PCA; blanks are fine).",
+    ),
+    "inspect": ("twofold.cli.inspect", "Say what a model file holds: class, parameters, shapes, history."),
+    "tour": ("twofold.cli.tour", "See every family at work on bundled data, as one HTML page."),
+}
+
+
+class Verbs(TyperGroup):
+    """Shows every verb with its help line, imports only the one called, and turns errors into one line."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in VERBS:
+            module, line = VERBS[args[0]]
+            alone = typer.Typer(add_completion=False)
+            alone.command(args[0], help=line)(getattr(importlib.import_module(module), args[0]))
+            self.commands[args[0]] = typer.main.get_command(alone)
+        return super().resolve_command(ctx, args)
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        code = 0
+        try:
+            options["standalone_mode"] = False  # errors come to us
+            code = super().main(*args, **options) or 0
+        except BrokenPipeError:  # the reader of our output has gone, as in `twofold ... | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 1
+        except (Exception, KeyboardInterrupt) as error:
+            if os.environ.get("TWOFOLD_DEBUG"):
+                raise
+            code, message = explain(error)
+            if message:
+                print(message, file=sys.stderr)
+        sys.exit(code)
+
+
+def explain(error: BaseException) -> tuple[int, str]:
+    """Exit code and one line for anything that went wrong."""
+    if isinstance(error, (KeyboardInterrupt, typer.Abort)):
+        return 130, "twofold: interrupted."
+    if hasattr(error, "format_message"):  # the command line itself is wrong
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context else "twofold"
+        message = one_line(error.format_message())
+        return 2, f"{where}: {message} Try {where} --help." if message else ""
+    from twofold.core.checks import InputError, ModelFileError
+
+    if isinstance(error, (InputError, ModelFileError)):
+        return 2, f"twofold: {one_line(error)}"
+    if isinstance(error, OSError) and error.filename is not None:
+        return 2, f"twofold: {error.filename}: {error.strerror}."
+    if isinstance(error, MemoryError):
+        why = f"the data does not fit in memory ({one_line(error)})"
+        return 2, f"twofold: {why}. Save it as a .npy file, which is streamed."
+    fault = f"{type(error).__name__}: {one_line(error)}"
+    return 1, f"twofold: internal error, {fault} Set TWOFOLD_DEBUG=1 to see where."
+
+
+def one_line(text: object) -> str:
+    return " ".join(str(text).split())
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"twofold {__version__}")
+        raise typer.Exit()
+
+
+app = typer.Typer(
+    cls=Verbs,
+    subcommand_metavar="VERB INPUT [OPTIONS]",
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Find the hidden structure in tables, ratings, text, words, signals and images. "
+    "Every verb works on your own file without options.",
+    epilog="twofold VERB --help shows what a verb takes.",
+)
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None: ...
+
+
+def _placeholder() -> None: ...
+
+
+for _verb, (_, _line) in VERBS.items():
+    app.command(_verb, help=_line)(_placeholder)
+
+
+def main() -> None:
+    app(prog_name="twofold")

@@ -1,0 +1,113 @@
+"""`twofold inspect`: what a model file holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table as Grid
+
+from twofold.cli.output import bar, print_json, stdout
+from twofold.core import modelfile
+from twofold.data.readers import missing_message
+
+MOST_SHOWN = 12  # components with a bar of their own
+
+
+def inspect(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A .twofold file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    if not Path(model).is_file():
+        raise modelfile.ModelFileError(missing_message(model))
+    about = modelfile.describe(model)
+    found = modelfile.load(model) if about["kind"] == "model" else None
+    facts = {
+        "file": model,
+        **about,
+        "history": history(found),
+        "components": components(found),
+    }
+    print_json(facts) if as_json else show(facts)
+
+
+def history(model: Any) -> dict[str, Any] | None:
+    """Sweeps, seconds, and the objective at both ends."""
+    record = getattr(model, "history_", None)
+    if not isinstance(record, dict) or not record.get("objective"):
+        return None
+    objective = record["objective"]
+    return {
+        "sweeps": len(objective),
+        "objective_first": float(objective[0]),
+        "objective_last": float(objective[-1]),
+        "seconds": float(np.sum(record.get("seconds", [0.0]))),
+        "converged": getattr(model, "converged_", None),
+    }
+
+
+def components(model: Any) -> list[dict[str, Any]] | None:
+    """Variance and strongest features of each component, for models that have them."""
+    axes, variance = getattr(model, "components_", None), getattr(model, "explained_variance_", None)
+    if axes is None or variance is None or len(axes) != len(variance):
+        return None
+    ratios = getattr(model, "explained_variance_ratio_", None)
+    if ratios is None:
+        noise = np.broadcast_to(getattr(model, "noise_variance_", 0.0), axes.shape[1:]).sum()
+        left = 1 - len(axes) / axes.shape[1]
+        ratios = variance / (np.sum(variance) + noise * left)
+    names = getattr(model, "feature_names_in_", None)
+    out = []
+    for c, weights in enumerate(axes):
+        order = np.argsort(-np.abs(weights), kind="stable")[:4]
+        top = {} if names is None else {str(names[j]): float(weights[j]) for j in order}
+        out.append({"variance": float(variance[c]), "share": float(ratios[c]), "weights": top})
+    return out
+
+
+def show(facts: dict[str, Any]) -> None:
+    console = stdout()
+    size = facts["bytes"]
+    amount = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"
+    name = facts.get("class", facts["kind"])
+    console.print(f"{facts['file']}: {name}, written by twofold {facts['version']}, {amount}", style="bold")
+    for heading in ("params", "fitted"):
+        if facts.get(heading):
+            console.print(f"\n{'parameters' if heading == 'params' else 'fitted'}", style="bold")
+            console.print(pairs({k: v for k, v in facts[heading].items() if k != "history_"}))
+    if facts["history"]:
+        h = facts["history"]
+        end = {True: "converged", False: "stopped before converging", None: "ended"}[h["converged"]]
+        sweeps = "1 sweep" if h["sweeps"] == 1 else f"{h['sweeps']} sweeps"
+        console.print("\nhistory", style="bold")
+        path = f"objective {h['objective_first']:.6g} → {h['objective_last']:.6g}"
+        console.print(f"{sweeps} in {h['seconds']:.3g} s, {end}; {path}", soft_wrap=True)
+    if facts["components"]:
+        console.print("\ncomponents", style="bold")
+        console.print(strips(facts["components"]))
+
+
+def pairs(values: dict[str, Any]) -> Grid:
+    """Names and values; arrays are already outlined as dtype and shape."""
+    grid = Grid(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="ellipsis", no_wrap=True)
+    for name, value in values.items():
+        text = f"{value:.6g}" if isinstance(value, float) else str(value)
+        grid.add_row(name, text)
+    return grid
+
+
+def strips(parts: list[dict[str, Any]]) -> Grid:
+    """A little bar for the variance of each component, and what it is made of."""
+    grid = Grid(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    largest = max(part["share"] for part in parts) or 1.0
+    for c, part in enumerate(parts[:MOST_SHOWN]):
+        weights = "  ".join(f"{'+' if w > 0 else '−'}{name}" for name, w in part["weights"].items())
+        grid.add_row(str(c + 1), f"{part['share']:.1%}", bar(part["share"] / largest, 16), weights)
+    if len(parts) > MOST_SHOWN:
+        rest = sum(part["share"] for part in parts[MOST_SHOWN:])
+        grid.add_row("...", f"{rest:.1%}", f"in {len(parts) - MOST_SHOWN} more", "")
+    return grid

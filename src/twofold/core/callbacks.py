@@ -1,0 +1,159 @@
+"""Callbacks: scikit-learn's protocol behind one thin shim, and the two that twofold adds.
+
+scikit-learn's callback API is still marked experimental; nothing else in twofold imports it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+
+from twofold.core.checks import InputError
+from twofold.core.modelfile import read_file, write_file
+
+__all__ = ["CallbackSupportMixin", "Checkpoint", "EarlyStopping", "Task", "with_callbacks"]
+
+
+class Task:
+    """One fit as its callbacks see it: a root task with one subtask a sweep."""
+
+    def __init__(self, model: Any, max_iter: int, X: Any, y: Any):
+        self.model, self.seen = model, {"X": X, "y": y}
+        self.root = model._init_callback_context(max_subtasks=max_iter)
+        self.root.call_on_fit_task_begin(estimator=model, **self.seen)
+
+    @property
+    def callbacks(self) -> list:
+        return getattr(self.model, "_skl_callbacks", [])
+
+    def begin(self) -> None:
+        self.sweep = self.root.subcontext(task_name="sweep").call_on_fit_task_begin(estimator=self.model, **self.seen)
+
+    def end(self, attributes: Any) -> bool:
+        """Tell the callbacks that a sweep is over; True if one of them asks to stop."""
+        return self.sweep.call_on_fit_task_end(
+            estimator=self.model, reconstruction_attributes=attributes, **self.seen
+        )
+
+    def finish(self, attributes: Any) -> None:
+        self.root.call_on_fit_task_end(estimator=self.model, reconstruction_attributes=attributes, **self.seen)
+
+
+class _Quiet:
+    """The hooks a callback must have, doing nothing."""
+
+    def setup(self, estimator: Any, context: Any) -> None: ...
+
+    def teardown(self, estimator: Any, context: Any) -> None: ...
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None: ...
+
+
+class EarlyStopping(_Quiet):
+    """Stop when the score on held-out data has not risen for some sweeps, and keep the best sweep.
+
+    Parameters
+    ----------
+    X : array-like
+        Held-out rows, never seen in fitting.
+    y : array-like, optional
+        Their targets, for supervised models.
+    patience : int, default=5
+        Sweeps without a better score before stopping.
+    min_delta : float, default=0
+        How much better counts as better.
+
+    Attributes
+    ----------
+    scores_ : list of float
+        The held-out score after each sweep.
+    best_score_, best_sweep_ : float, int
+        The best of them, and when.
+
+    Examples
+    --------
+    >>> from twofold import EarlyStopping, PPCA, datasets
+    >>> X = datasets.digits().data
+    >>> stop = EarlyStopping(X[1500:], patience=2)
+    >>> model = PPCA(10, solver="em", tol=0, random_state=0).set_callbacks(stop).fit(X[:1500])
+    >>> len(stop.scores_) == model.n_iter_
+    True
+    """
+
+    def __init__(self, X: Any, y: Any = None, *, patience: int = 5, min_delta: float = 0.0):
+        self.X, self.y, self.patience, self.min_delta = X, y, patience, min_delta
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        if not hasattr(estimator, "score"):
+            raise InputError(f"EarlyStopping needs a model with a score; {type(estimator).__name__} has none.")
+        self.scores_: list[float] = []
+        self.best_score_, self.best_sweep_, self.best_state = -np.inf, -1, None
+
+    def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any = None) -> bool:
+        if context.parent is None or fitted_estimator is None:
+            return False
+        score = float(fitted_estimator.score(self.X) if self.y is None else fitted_estimator.score(self.X, self.y))
+        self.scores_.append(score)
+        if score > self.best_score_ + self.min_delta:
+            self.best_score_, self.best_sweep_ = score, len(self.scores_) - 1
+            self.best_state = estimator._progress.state
+        return len(self.scores_) - 1 - self.best_sweep_ >= self.patience
+
+
+class Checkpoint(_Quiet):
+    """Write the state of a fit to a file every few sweeps, and go on from there if the file is found.
+
+    A fit that was killed, even with SIGKILL, and is started again with the same data and parameters ends with
+    the same bits as one that never stopped. The file goes away when the fit is complete.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; replaced atomically at each writing.
+    every : int, default=1
+        Sweeps between writings.
+
+    Examples
+    --------
+    >>> from twofold import Checkpoint, PPCA, datasets
+    >>> model = PPCA(10, solver="em", random_state=0).set_callbacks(Checkpoint("digits.checkpoint"))
+    >>> model.fit(datasets.digits().data).converged_
+    True
+    """
+
+    def __init__(self, path: str | os.PathLike, *, every: int = 1):
+        self.path, self.every = path, every
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        progress = estimator._progress
+        if context.parent is not None and len(progress.history) % self.every == 0:
+            scalars = {k: v for k, v in progress.state._asdict().items() if not isinstance(v, np.ndarray)}
+            arrays = {k: v for k, v in progress.state._asdict().items() if isinstance(v, np.ndarray)}
+            header = {"kind": "checkpoint", "fit": progress.sign, "history": progress.history.columns, "scalars": scalars}
+            write_file(self.path, header, arrays)
+
+    def restore(self, sign: str, empty: Any) -> tuple[Any, dict] | None:
+        """The saved state and history of this very fit, or None when there is no file."""
+        if not Path(self.path).exists():
+            return None
+        header, arrays = read_file(self.path)
+        if header.get("kind") != "checkpoint" or header.get("fit") != sign:
+            raise InputError(
+                f"{os.fspath(self.path)} is the checkpoint of another fit (other data, parameters or version). "
+                "Delete it, or give Checkpoint another path."
+            )
+        return type(empty)(**{**header["scalars"], **arrays}), header["history"]
+
+    def remove(self) -> None:
+        Path(self.path).unlink(missing_ok=True)
+
+
+def fit_sign(model: Any, fingerprint: str) -> str:
+    """What must be equal for a checkpoint to be of use: the class, its parameters and the data."""
+    params = {k: repr(v) for k, v in model.get_params(deep=False).items()}
+    return json.dumps([type(model).__name__, params, fingerprint], sort_keys=True)

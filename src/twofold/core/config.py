@@ -1,0 +1,85 @@
+"""Process-wide settings: how many threads visit blocks, and how much memory a streaming fit may hold."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from twofold.core.checks import InputError
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+@dataclass
+class Settings:
+    """The settings in force; as a context manager it restores the former ones on leaving."""
+
+    threads: int
+    memory: int
+    _former: tuple[int, int] | None = field(default=None, repr=False, compare=False)
+
+    def __enter__(self) -> Settings:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, at: TracebackType | None) -> None:
+        if self._former is not None:
+            _current.threads, _current.memory = self._former
+
+
+def _available_threads() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
+
+
+_current = Settings(threads=_available_threads(), memory=10**9)
+
+
+def parse_bytes(size: int | float | str) -> int:
+    """Bytes from 512_000_000, "512MB", "1.5 GiB".
+
+    >>> parse_bytes("512MB"), parse_bytes("1 GiB")
+    (512000000, 1073741824)
+    """
+    if isinstance(size, (int, float)):
+        number, unit = float(size), ""
+    else:
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?I?B?)\s*", size.upper())
+        if match is None or match[2] not in _UNITS:
+            raise InputError(f'memory={size!r} is not a size. Write bytes, or a number with a unit: "512MB", "2GiB".')
+        number, unit = float(match[1]), match[2]
+    if number * _UNITS[unit] < 2**20:
+        raise InputError(f"memory={size!r} is less than 1 MiB, too little to hold one block of rows.")
+    return int(number * _UNITS[unit])
+
+
+def config(*, threads: int | None = None, memory: int | str | None = None) -> Settings:
+    """Set threads and the memory budget, for the process or for a `with` block; without arguments, read them.
+
+    Neither changes a single bit of any result: they only decide how many blocks are in work at once.
+
+    Parameters
+    ----------
+    threads : int, optional
+        Threads that visit blocks. The default is every core this process may use.
+    memory : int or str, optional
+        Bytes that blocks of streamed data may take together, such as ``"512MB"``.
+
+    Examples
+    --------
+    >>> import twofold
+    >>> with twofold.config(threads=1, memory="256MB") as now:
+    ...     now.threads, now.memory
+    (1, 256000000)
+    """
+    former = (_current.threads, _current.memory)
+    if threads is not None:
+        if not isinstance(threads, int) or threads < 1:
+            raise InputError(f"threads={threads!r} must be a whole number of at least 1.")
+        _current.threads = threads
+    if memory is not None:
+        _current.memory = parse_bytes(memory)
+    return Settings(_current.threads, _current.memory, former)

@@ -1,0 +1,102 @@
+"""The base of every estimator: what may come in, how it is checked, how it is saved."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted, validate_data
+
+from twofold.core import checks, modelfile
+from twofold.core.blocks import Blocks, as_blocks, is_dask, is_path
+from twofold.core.callbacks import CallbackSupportMixin, with_callbacks
+from twofold.core.checks import InputError
+from twofold.core.engine import engine_for, single_blas, stacked
+
+
+def fitting(method: Callable) -> Callable:
+    """Decorates `fit`: parameters are checked, callbacks are torn down, and BLAS keeps to one thread, so that
+    the shared half-step, too, has the same bits on any machine setting."""
+    checked = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(method))
+
+    @functools.wraps(method)
+    def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with single_blas():
+            return checked(self, *args, **kwargs)
+
+    return fit
+
+
+class Model(CallbackSupportMixin, BaseEstimator):
+    """Base class: scikit-learn's manners, blocks of rows, callbacks, model files."""
+
+    _parameter_constraints: ClassVar[dict] = {}
+    _records: ClassVar[tuple] = ()  # NamedTuples that fitted attributes may hold
+    _allow_nan: ClassVar[bool] = False
+    _allow_sparse: ClassVar[bool] = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._allow_sparse
+        tags.input_tags.allow_nan = self._allow_nan
+        return tags
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the fitted model to one `.twofold` file: no pickle, no code, replaced atomically."""
+        check_is_fitted(self)
+        modelfile.save(self, path)
+
+    def _blocks(self, X: Any, *, reset: bool = False, y: Any = None, min_rows: int = 1) -> Any:
+        """X as row blocks, its shape and names checked; with y, the pair. Values are checked where they are read."""
+        if type(X).__name__ == "LazyFrame":
+            raise InputError("X is a polars LazyFrame. Call .collect() on it, or pass the path of a Parquet file.")
+        if is_path(X) or is_dask(X) or isinstance(X, Blocks):
+            blocks = as_blocks(X)
+            names = getattr(blocks.source, "columns", None)
+            _check_n_features(self, blocks, reset=reset)
+            if reset and names is not None:
+                self.feature_names_in_ = np.asarray(names, dtype=object)
+            elif reset:
+                _check_feature_names(self, blocks, reset=True)
+        else:
+            options = {"accept_sparse": "csr" if self._allow_sparse else False, "dtype": [np.float64, np.float32]}
+            checked = validate_data(
+                self, X, **({} if y is None else {"y": y}), reset=reset, ensure_all_finite=False, **options
+            )
+            X, y = (checked, None) if y is None else checked
+            blocks = as_blocks(X)
+        if blocks.shape[0] < min_rows:
+            raise InputError(
+                f"Found array with {blocks.shape[0]} sample(s) (shape={blocks.shape}) while a minimum of {min_rows} "
+                f"is required by {type(self).__name__}: one sample has no spread to describe."
+            )
+        return blocks if y is None else (blocks, y)
+
+    def _weights(self, blocks: Blocks, sample_weight: Any) -> np.ndarray | None:
+        return checks.check_weights(sample_weight, blocks.shape[0])
+
+    def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
+        """Look for the first cell that is not a usable number and raise with its place."""
+        checks.refuse(type(self).__name__, blocks, self._allow_nan if allow_nan is None else allow_nan)
+
+    def _rowwise(self, fn: Callable, X: Any, *state: Any) -> Any:
+        """fn(block, *state) for every block of new rows, the results stacked: what transform and predict are made of.
+
+        A dask array gives a dask array back; everything else an array.
+        """
+        blocks = self._blocks(X)
+        if is_dask(X):
+            from twofold.core.engine_dask import lazily
+
+            return lazily(fn, blocks, state)
+        engine = engine_for(blocks)
+        out = stacked(engine.gather(engine.map(fn, blocks, *(engine.broadcast(s) for s in state))))
+        first = out[0] if isinstance(out, tuple) else out
+        if not sparse.issparse(first) and first.dtype.kind == "f" and not np.isfinite(first.sum()):
+            self._refuse(blocks)
+        return out

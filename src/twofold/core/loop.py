@@ -1,0 +1,99 @@
+"""THE loop: sweep, objective, stopping, callbacks. No model writes another.
+
+    state ← sweep(state)   until the objective stands still, a callback says stop, or max_iter is reached
+
+A sweep is a pure function `state → (state, objective, extra)`; the objective is always something to be
+minimised. State is a NamedTuple of arrays and numbers, which is what a checkpoint holds. Randomness belongs to
+(seed, sweep, block), so a loop that starts again in the middle draws what it would have drawn.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from twofold.core.callbacks import Checkpoint, EarlyStopping, Task, fit_sign
+from twofold.core.history import History
+
+
+class Sweep(NamedTuple):
+    """What one sweep returns."""
+
+    state: Any
+    objective: float
+    extra: dict[str, float] = {}
+    done: bool = False  # a closed form says so at once
+
+
+class Progress(NamedTuple):
+    """Where the loop stands, for callbacks that need more than the fitted attributes."""
+
+    state: Any
+    history: History
+    sign: str
+
+
+def run(
+    model: Any,
+    sweep: Callable[[Any, int], Sweep],
+    state: Any,
+    *,
+    max_iter: int,
+    tol: float,
+    fitted: Callable[[Any], dict],
+    X: Any = None,
+    y: Any = None,
+    fingerprint: Callable[[], str] = lambda: "",
+    advice: str = "Raise max_iter, or loosen tol",
+) -> None:
+    """Repeat `sweep(state, t)` and set on `model` what `fitted(state)` gives, with history_, n_iter_, converged_."""
+    task = Task(model, max_iter, X, y)
+    savers = [c for c in task.callbacks if isinstance(c, Checkpoint)]
+    sign = fit_sign(model, fingerprint()) if savers else ""
+    history = History()
+    for saver in savers:
+        found = saver.restore(sign, state)
+        if found is not None:
+            state, history = found[0], History(found[1])
+    reached = len(history) > 1 and history.gain() <= tol
+    stopped = False
+    try:
+        for t in range(len(history), 0 if reached else max_iter):
+            task.begin()
+            state, objective, extra, done = sweep(state, t)
+            history.add(objective, **extra)
+            model._progress = Progress(state, history, sign)
+            stopped = task.end(lambda state=state: _attributes(fitted(state), history, False))
+            reached = done or history.gain() <= tol
+            if reached or stopped:
+                break
+    finally:
+        model.__dict__.pop("_progress", None)
+    for callback in task.callbacks:
+        if isinstance(callback, EarlyStopping) and callback.best_state is not None:
+            state = callback.best_state
+    if not (reached or stopped):
+        warnings.warn(
+            f"{type(model).__name__} did not converge in max_iter={max_iter} sweeps (the objective still moves "
+            f"by {history.gain():.1e} of its size, tol={tol:g}). {advice}.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    attributes = _attributes(fitted(state), history, bool(reached))
+    for name, value in attributes.items():
+        setattr(model, name, value)
+    task.finish(attributes)
+    for saver in savers:
+        saver.remove()
+
+
+def _attributes(attributes: dict, history: History, converged: bool) -> dict:
+    columns = {name: list(values) for name, values in history.columns.items()}
+    objective = np.asarray(columns["objective"])
+    if objective.size and not np.isfinite(objective[-1]):
+        raise FloatingPointError(f"the objective became {objective[-1]} in sweep {objective.size}.")
+    return {**attributes, "history_": columns, "n_iter_": len(history), "converged_": converged}

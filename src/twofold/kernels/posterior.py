@@ -1,0 +1,88 @@
+"""The posterior of Gaussian codes when cells are missing: one small Cholesky factor a pattern of holes."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _cholesky_inverse(A, k):
+    """In place: A (k,k) symmetric positive definite → its lower inverse factor L⁻¹; returns log|A|."""
+    logdet = 0.0
+    for j in range(k):
+        s = A[j, j]
+        for m in range(j):
+            s -= A[j, m] * A[j, m]
+        root = np.sqrt(s)
+        logdet += np.log(s)
+        A[j, j] = root
+        inv = 1.0 / root
+        for i in range(j + 1, k):
+            t = A[i, j]
+            for m in range(j):
+                t -= A[i, m] * A[j, m]
+            A[i, j] = t * inv
+    for j in range(k):  # L⁻¹ by forward substitution, column by column
+        A[j, j] = 1.0 / A[j, j]
+        for i in range(j + 1, k):
+            t = 0.0
+            for m in range(j, i):
+                t += A[i, m] * A[m, j]
+            A[i, j] = -t / A[i, i]
+    return logdet
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def posterior(M, B, w, order, starts, ridge, means, quad, logdet, second):
+    """Codes of rows grouped by pattern.
+
+    M (P,k(k+1)/2) packed WᵀΨ⁻¹W over each pattern's observed cells; B (n,k) WᵀΨ⁻¹x of each row; order (n,) rows
+    sorted by pattern, starts (P+1,). With A_p = M_p + ridge·I writes means (n,k) = A⁻¹b, quad (n,) = bᵀA⁻¹b,
+    logdet (P,) = log|A_p|, and second (P,(k+1)(k+2)/2) = Σ_rows w(cov + z̃z̃ᵀ), packed, with z̃ = (z, 1).
+    """
+    n, k = B.shape
+    A = np.empty((k, k))
+    y = np.empty(k)
+    for p in range(M.shape[0]):
+        at = 0
+        for a in range(k):
+            for b in range(a + 1):
+                A[a, b] = M[p, at]
+                at += 1
+            A[a, a] += ridge
+        logdet[p] = _cholesky_inverse(A, k)
+        total = 0.0
+        for r in range(starts[p], starts[p + 1]):
+            i = order[r]
+            q = 0.0
+            for a in range(k):
+                t = 0.0
+                for b in range(a + 1):
+                    t += A[a, b] * B[i, b]
+                y[a] = t
+                q += t * t
+            quad[i] = q
+            for a in range(k):
+                t = 0.0
+                for b in range(a, k):
+                    t += A[b, a] * y[b]
+                means[i, a] = t
+            wi = w[i]
+            total += wi
+            at = 0
+            for a in range(k):
+                t = wi * means[i, a]
+                for b in range(a + 1):
+                    second[p, at] += t * means[i, b]
+                    at += 1
+            for a in range(k):
+                second[p, at] += wi * means[i, a]
+                at += 1
+        at = 0
+        for a in range(k):
+            for b in range(a + 1):
+                t = 0.0
+                for m in range(a, k):
+                    t += A[m, a] * A[m, b]
+                second[p, at] += total * t
+                at += 1
+        second[p, at + k] += total

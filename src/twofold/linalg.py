@@ -1,0 +1,210 @@
+"""SVDs, norms and projections: small functions over NumPy and SciPy, that keep sparse data sparse.
+
+    truncated_svd   the best rank-k approximation in factors (Eckart & Young 1936)
+    low_rank        the same, multiplied out
+    power_iteration dominant eigenpairs, the textbook's way
+    norm            frobenius, spectral, nuclear, schatten-p, induced-p, weighted frobenius
+    shrink          singular-value soft threshold: the proximal step of the nuclear norm
+    project         onto the span of some vectors, orthonormal or not
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+from scipy import sparse
+from scipy.sparse.linalg import svds
+
+from twofold.core.blocks import as_blocks
+from twofold.core.checks import InputError, refuse
+from twofold.core.engine import engine_for, single_blas, stacked
+from twofold.core.seeds import generator, seed_of
+from twofold.core.spectrum import SOLVERS, power_iteration, spectrum
+
+__all__ = ["low_rank", "norm", "power_iteration", "project", "shrink", "truncated_svd"]
+
+
+def fix_signs(axes: np.ndarray) -> np.ndarray:
+    """Signs ±1 (k,) that make the largest entry of each row of `axes` (k,d) positive."""
+    largest = np.argmax(np.abs(axes), axis=1)
+    return np.where(axes[np.arange(len(axes)), largest] < 0, -1.0, 1.0)
+
+
+def truncated_svd(
+    X: Any, k: int, *, center: bool = False, solver: str = "auto", tol: float = 1e-12, random_state: Any = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The k leading singular triplets: X ≈ U diag(s) Zᵗ, the best rank-k approximation in any unitary norm.
+
+    Parameters
+    ----------
+    X : array, sparse array, path or dask array of shape (n, d)
+    k : int
+        The rank, at most min(n, d).
+    center : bool, default=False
+        Subtract the columns' means first; sparse data is centred implicitly and never made dense.
+    solver : {"auto", "covariance", "gram", "svd", "power", "randomized", "lanczos"}
+        "auto" chooses by shape: a Gram matrix of the short side while that is cheap, randomized block Krylov for
+        large dense data, Lanczos for large sparse data.
+    tol : float, default=1e-12
+        Relative accuracy of s², for the iterative solvers.
+    random_state : int, RandomState, Generator or None
+        The start of the iterative solvers.
+
+    Returns
+    -------
+    U : ndarray of shape (n, k)
+    s : ndarray of shape (k,)
+    Zt : ndarray of shape (k, d)
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 50))
+    >>> U, s, Zt = truncated_svd(X, 3)
+    >>> bool(np.allclose(U * s @ Zt, X))
+    True
+    """
+    blocks = as_blocks(X)
+    n, d = blocks.shape
+    if not 1 <= k <= min(n, d):
+        raise InputError(f"k={k} must lie between 1 and min(n, d) = {min(n, d)}.")
+    if solver not in SOLVERS:
+        raise InputError(f"solver={solver!r} is not one of {', '.join(SOLVERS)}.")
+    with single_blas():
+        found = spectrum(blocks, k, solver=solver, center=center, seed=seed_of(random_state), tol=tol)
+        if not np.isfinite(found.total):
+            refuse("truncated_svd", blocks)
+        axes = found.axes * fix_signs(found.axes)[:, None]
+        engine = engine_for(blocks)
+        fixed = engine.broadcast(found.mean), engine.broadcast(axes)
+        XZ = stacked(engine.gather(engine.map(centered_dot, blocks, *fixed)))  # (n,k)
+        U, R = np.linalg.qr(XZ)
+        U = U * np.where(np.diag(R) < 0, -1.0, 1.0)
+    dtype = blocks.dtype
+    return U.astype(dtype), np.sqrt(found.values).astype(dtype), axes.astype(dtype)
+
+
+def centered_dot(X: Any, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """(X − mean) axesᵀ in the data's dtype, the subtraction done explicitly only where X is dense."""
+    if sparse.issparse(X):
+        return np.asarray(X @ axes.T - mean @ axes.T, dtype=X.dtype)
+    return (X - mean.astype(X.dtype)) @ axes.T.astype(X.dtype)
+
+
+def low_rank(X: Any, k: int, **options: Any) -> np.ndarray:
+    """The rank-k matrix nearest to X in the Frobenius and the spectral norm; options as in `truncated_svd`.
+
+    Examples
+    --------
+    >>> low_rank(np.diag([3.0, 2.0, 1.0]), 2).round(6) + 0.0
+    array([[3., 0., 0.],
+           [0., 2., 0.],
+           [0., 0., 0.]])
+    """
+    U, s, Zt = truncated_svd(X, k, **options)
+    return (U * s) @ Zt
+
+
+def _singular_values(X: Any) -> np.ndarray:
+    if sparse.issparse(X):
+        side = X @ X.T if X.shape[0] <= X.shape[1] else X.T @ X
+        return np.sqrt(np.maximum(sla.eigvalsh(side.toarray()), 0.0))  # the short side only
+    return sla.svdvals(np.asarray(X, dtype=np.float64))
+
+
+def norm(X: Any, kind: str | float = "frobenius", *, p: float | None = None, weight: Any = None) -> float:
+    """A matrix norm.
+
+    Parameters
+    ----------
+    X : array or sparse array of shape (n, d)
+    kind : {"frobenius", "spectral", "nuclear", "schatten", "induced"}, default="frobenius"
+        "schatten" and "induced" need `p`. Schatten-p is the p-norm of the singular values; the induced norm is
+        max ‖Xv‖_p / ‖v‖_p for p = 1, 2 or inf.
+    p : float, optional
+        The exponent, also as a suffix: "schatten-3", "induced-inf".
+    weight : array of shape (n, d), optional
+        Non-negative weights of the cells, for kind="frobenius": √Σ w x².
+
+    Examples
+    --------
+    >>> X = np.diag([3.0, 4.0])
+    >>> norm(X), norm(X, "spectral"), norm(X, "nuclear"), round(norm(X, "schatten-3"), 4)
+    (5.0, 4.0, 7.0, 4.4979)
+    """
+    kind, p = _norm_kind(kind, p)
+    if weight is not None:
+        if kind != "frobenius":
+            raise InputError(f'weight goes with kind="frobenius", not with {kind!r}.')
+        w = np.asarray(weight, dtype=np.float64)
+        if w.shape != X.shape or np.any(w < 0):
+            raise InputError(f"weight has shape {w.shape}; it needs one number >= 0 for each cell of X {X.shape}.")
+        squares = X.multiply(X).multiply(w) if sparse.issparse(X) else w * np.asarray(X, dtype=np.float64) ** 2
+        return float(np.sqrt(squares.sum()))
+    if kind == "frobenius":
+        return float(np.linalg.norm(X.data if sparse.issparse(X) else np.asarray(X)))
+    if kind == "induced" and p in (1, np.inf):
+        return float(abs(X).sum(axis=0 if p == 1 else 1).max())
+    if kind == "spectral" or (kind == "induced" and p == 2):
+        if sparse.issparse(X) and min(X.shape) > 2:
+            start = generator(0).standard_normal(min(X.shape))
+            return float(svds(X.astype(np.float64), k=1, v0=start, return_singular_vectors=False)[0])
+        return float(_singular_values(X).max(initial=0.0))
+    if kind == "induced":
+        raise InputError(f"the induced {p}-norm has no efficient algorithm (it is NP-hard); use p = 1, 2 or inf.")
+    s = _singular_values(X)
+    return float(s.max(initial=0.0)) if np.isinf(p) else float((s**p).sum() ** (1 / p))
+
+
+def _norm_kind(kind: Any, p: float | None) -> tuple[str, float]:
+    name, _, suffix = str(kind).partition("-")
+    if suffix:
+        try:
+            p = float(suffix)
+        except ValueError:
+            raise InputError(f"norm kind {kind!r}: {suffix!r} is not a number. Write for example schatten-3.") from None
+    if name == "nuclear":
+        return "schatten", 1.0
+    if name not in ("frobenius", "spectral", "schatten", "induced"):
+        raise InputError(f"norm kind {kind!r} is not frobenius, spectral, nuclear, schatten-p or induced-p.")
+    if name in ("schatten", "induced") and (p is None or not p >= 1):
+        raise InputError(f'norm kind "{name}" needs p >= 1, for example "{name}-2"; got p={p}.')
+    return name, 2.0 if p is None else p
+
+
+def shrink(X: Any, tau: float) -> np.ndarray:
+    """Σ max(s_i − tau, 0) u_i z_iᵀ: the matrix Y minimising ½‖X − Y‖² + tau‖Y‖_nuclear.
+
+    Examples
+    --------
+    >>> shrink(np.diag([3.0, 1.0]), 2.0)
+    array([[1., 0.],
+           [0., 0.]])
+    """
+    if not tau >= 0:
+        raise InputError(f"tau={tau} must be >= 0.")
+    U, s, Zt = sla.svd(np.asarray(X.toarray() if sparse.issparse(X) else X), full_matrices=False)
+    return (U * np.maximum(s - tau, 0.0)) @ Zt
+
+
+def project(X: Any, basis: Any) -> np.ndarray:
+    """The point of span(basis) nearest to each row of X.
+
+    P = B⁺B for the rows B (k,d) of the basis, which need be neither orthonormal nor independent.
+
+    Examples
+    --------
+    >>> project([[1.0, 2.0, 3.0]], [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]).round(6)
+    array([[1., 2., 0.]])
+    """
+    B = np.atleast_2d(np.asarray(basis, dtype=np.float64))
+    one = np.ndim(X) == 1
+    X = X if sparse.issparse(X) else np.atleast_2d(np.asarray(X))
+    if X.shape[1] != B.shape[1]:
+        raise InputError(f"X has {X.shape[1]} columns and the basis vectors {B.shape[1]}; they must be equal.")
+    _, s, axes = np.linalg.svd(B, full_matrices=False)
+    axes = axes[s > s.max(initial=0.0) * max(B.shape) * np.finfo(np.float64).eps]
+    out = (X @ axes.T) @ axes
+    return out[0] if one else out

@@ -1,0 +1,94 @@
+"""How many components a spectrum holds: five rules.
+
+All take the eigenvalues of the covariance, descending, of n rows; each answers with a whole number of at least 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammaln
+
+from twofold.core.seeds import generator
+
+RULES = ("mle", "knee", "gavish-donoho", "parallel")
+
+
+def by_variance(values: np.ndarray, total: float, share: float) -> int:
+    """The fewest components that explain at least this share of the variance."""
+    explained = np.cumsum(values) / max(total, 1e-300)
+    return int(min(np.searchsorted(explained, share * (1 - 1e-12)) + 1, len(values)))
+
+
+def by_knee(values: np.ndarray) -> int:
+    """Where the curve of eigenvalues bends most: the point farthest below its chord (Satopää et al. 2011)."""
+    if len(values) < 3 or values[0] <= values[-1]:
+        return 1
+    x = np.linspace(0.0, 1.0, len(values))
+    y = (values - values[-1]) / (values[0] - values[-1])
+    return max(1, int(np.argmax(1.0 - x - y)))
+
+
+def by_gavish_donoho(values: np.ndarray, n: int, d: int) -> int:
+    """Singular values above the optimal hard threshold for unknown noise, ω(β)·median (Gavish & Donoho 2014)."""
+    beta = min(n, d) / max(n, d)
+    omega = np.sqrt(2 * (beta + 1) + 8 * beta / (beta + 1 + np.sqrt(beta**2 + 14 * beta + 1)))
+    s = np.sqrt(np.maximum(values, 0.0))
+    return max(1, int(np.sum(s > omega / np.sqrt(_marchenko_pastur_median(beta)) * np.median(s))))
+
+
+def _marchenko_pastur_median(beta: float) -> float:
+    low, high = (1 - np.sqrt(beta)) ** 2, (1 + np.sqrt(beta)) ** 2
+    # cos-spaced nodes make the density's square-root ends smooth
+    x = (low + high) / 2 - (high - low) / 2 * np.cos(np.linspace(0.0, np.pi, 20_001))
+    density = np.sqrt(np.maximum((high - x) * (x - low), 0.0)) / (2 * np.pi * beta * np.maximum(x, 1e-12))
+    mass = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(x))])
+    return float(np.interp(mass[-1] / 2, mass, x))
+
+
+def by_mle(values: np.ndarray, n: int) -> int:
+    """The dimension with the largest evidence under probabilistic PCA (Minka 2000, Laplace approximation)."""
+    d = len(values)
+    evidence = [_evidence(values, k, n) for k in range(1, d)]
+    return 1 + int(np.argmax(evidence)) if evidence else 1
+
+
+def _evidence(values: np.ndarray, k: int, n: int) -> float:
+    d = len(values)
+    noise = values[k:].mean()
+    if values[k - 1] <= 1e-15 * values[0] or noise <= 1e-15 * values[0]:
+        return -np.inf
+    i = np.arange(1, k + 1)
+    prior = -k * np.log(2.0) + np.sum(gammaln((d - i + 1) / 2) - (d - i + 1) / 2 * np.log(np.pi))
+    fit = -n / 2 * np.log(values[:k]).sum() - n * (d - k) / 2 * np.log(noise)
+    m = d * k - k * (k + 1) / 2
+    smoothed = np.concatenate([values[:k], np.full(d - k, noise)])
+    a, b = np.triu_indices(d, 1)
+    use = a < k
+    a, b = a[use], b[use]
+    gaps = (1 / smoothed[b] - 1 / smoothed[a]) * (values[a] - values[b]) * n
+    curvature = np.log(np.maximum(gaps, 1e-300)).sum()
+    return float(prior + fit + (m + k) / 2 * np.log(2 * np.pi) - curvature / 2 - k / 2 * np.log(n))
+
+
+def by_parallel(values: np.ndarray, column_variance: np.ndarray, n: int, seed: int, draws: int = 20) -> int:
+    """Horn's parallel analysis: leading values above the 95th percentile of independent columns.
+
+    The covariance of n Gaussian rows with these column variances is drawn directly (a Wishart matrix by
+    Bartlett's factor), so the cost does not depend on n.
+    """
+    d = len(column_variance)
+    scale = np.sqrt(column_variance)
+    noise = np.empty((draws, min(d, n - 1)))
+    for t in range(draws):
+        rng = generator(seed, t)
+        if n - 1 >= d:
+            L = np.tril(rng.standard_normal((d, d)), -1)
+            L[np.diag_indices(d)] = np.sqrt(rng.chisquare(n - 1 - np.arange(d)))
+            A = scale[:, None] * L
+        else:
+            A = (rng.standard_normal((n - 1, d)) * scale).T
+        noise[t] = np.linalg.svd(A, compute_uv=False)[: noise.shape[1]] ** 2 / (n - 1)
+    limit = np.percentile(noise, 95, axis=0)
+    m = min(len(values), len(limit))
+    below = values[:m] <= limit[:m]
+    return max(1, int(np.argmax(below)) if below.any() else m)

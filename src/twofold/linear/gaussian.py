@@ -1,0 +1,203 @@
+"""The linear-Gaussian model under PPCA, factor analysis, Bayesian PCA and their mixtures.
+
+    x = W z + m + ε      z ~ N(0, I_k)      ε ~ N(0, diag ψ)      W (d,k)
+
+Given x the code z is Gaussian too, with precision A = I + WᵀΨ⁻¹W over the observed cells: only k×k algebra.
+Rows are grouped by their pattern of missing cells, one Cholesky factor a pattern, and all patterns' A come from
+one matrix product, (patterns × d)·(d × k(k+1)/2); so do the sums for W. A row without holes is just a pattern.
+
+    E:  each block  (E z, E zzᵀ) given W, m, ψ, and what they add to the sums below
+    M:  then once   row j of (W, m) ← ridge-free regression of column j on (z, 1);  ψ ← what is left over
+References: Tipping & Bishop 1999; Rubin & Thayer 1982.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg as sla
+from scipy import sparse
+
+from twofold.kernels.posterior import posterior
+
+LOG_2PI = float(np.log(2 * np.pi))
+
+
+class Theta(NamedTuple):
+    """The shared factor."""
+
+    mean: np.ndarray  # (d,)
+    W: np.ndarray  # (d,k)
+    psi: np.ndarray  # (d,) noise variances
+
+
+class Patterns(NamedTuple):
+    """Which cells of a block are there, by distinct pattern."""
+
+    mask: np.ndarray  # (P,d) bool, True where observed
+    order: np.ndarray  # (n,) rows sorted by pattern
+    starts: np.ndarray  # (P+1,)
+
+
+class Sums(NamedTuple):
+    """What a block adds; x̃ is the row less the old mean, z̃ = (z, 1), sums run over observed cells."""
+
+    xz: np.ndarray  # (d,k+1) Σ w x̃ E z̃ᵀ
+    zz: np.ndarray  # (d,(k+1)(k+2)/2) Σ w E z̃z̃ᵀ, packed, a row a column of X; one row for all where none has holes
+    xx: np.ndarray  # (d,) Σ w x̃²
+    loglik: float
+    rows: float  # Σ w
+
+
+def whole(n: int, d: int) -> Patterns:
+    """The pattern of rows without holes."""
+    return Patterns(np.ones((1, d), bool), np.arange(n), np.array([0, n]))
+
+
+def find_patterns(X: Any) -> tuple[Patterns, int]:
+    """The patterns of missing cells in a block, and how many cells are missing."""
+    holes = None if sparse.issparse(X) else np.isnan(X)
+    if holes is None or not holes.any():
+        return whole(*X.shape), 0
+    keys = np.packbits(holes, axis=1)
+    keys = keys.view(np.dtype((np.void, keys.shape[1]))).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(inverse, kind="stable")
+    starts = np.append(0, np.cumsum(np.bincount(inverse)))
+    return Patterns(~holes[first], order, starts), int(np.count_nonzero(holes))
+
+
+def _triangle(k: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.tril_indices(k)
+
+
+def unpack(packed: np.ndarray, k: int) -> np.ndarray:
+    """(…,k(k+1)/2) rows of lower triangles → symmetric (…,k,k)."""
+    a, b = _triangle(k)
+    out = np.empty((*packed.shape[:-1], k, k))
+    out[..., a, b] = packed
+    out[..., b, a] = packed
+    return out
+
+
+class Posterior(NamedTuple):
+    """Codes of one block."""
+
+    means: np.ndarray  # (n,k)
+    logp: np.ndarray  # (n,) log-density of the rows
+    second: np.ndarray  # (P,(k+1)(k+2)/2) Σ w E z̃z̃ᵀ a pattern, packed
+
+
+def centred(X: Any, patterns: Patterns, mean: np.ndarray) -> Any:
+    """X less the mean with zeros in the holes; sparse rows as they are, their mean is taken off implicitly."""
+    if sparse.issparse(X):
+        return X
+    x = X - mean.astype(X.dtype)
+    if not patterns.mask.all():
+        x[np.isnan(x)] = 0.0
+    return x
+
+
+def codes(x: Any, w: np.ndarray, patterns: Patterns, theta: Theta) -> Posterior:
+    """The E-step of one block of centred rows."""
+    n, d = x.shape
+    mean, W, psi = theta
+    k = W.shape[1]
+    V = W / psi[:, None]  # Ψ⁻¹W
+    if sparse.issparse(x):
+        B = np.asarray(x @ V - mean @ V, dtype=np.float64)
+        squares = x.multiply(x) @ (1 / psi) - 2 * (x @ (mean / psi)) + mean @ (mean / psi)
+    else:
+        B = (x @ V.astype(x.dtype)).astype(np.float64)
+        squares = (x * x) @ (1 / psi).astype(x.dtype)
+    a, b = np.tril_indices(k)
+    mask = patterns.mask.astype(x.dtype)
+    M = (mask @ (W[:, a] * V[:, b]).astype(x.dtype)).astype(np.float64)  # (P,k(k+1)/2)
+    means, quad, logdet = np.empty((n, k)), np.empty(n), np.empty(len(mask))
+    second = np.zeros((len(mask), (k + 1) * (k + 2) // 2))
+    posterior(M, B, w, patterns.order, patterns.starts, 1.0, means, quad, logdet, second)
+    logp = np.empty(n)
+    constant = logdet + patterns.mask @ (np.log(psi) + LOG_2PI)
+    logp[patterns.order] = np.repeat(constant, np.diff(patterns.starts))
+    return Posterior(means, -0.5 * (logp + squares - quad), second)
+
+
+def collect(x: Any, w: np.ndarray, patterns: Patterns, holes: bool, theta: Theta, found: Posterior) -> Sums:
+    """What one block adds to the M-step, from its posterior codes."""
+    z = np.column_stack([found.means, np.ones(len(w))]) * w[:, None]  # (n,k+1)
+    if sparse.issparse(x):
+        xz = x.T @ z - np.outer(theta.mean, z.sum(axis=0))
+        xx = x.multiply(x).T @ w - 2 * theta.mean * (x.T @ w) + w.sum() * theta.mean**2
+    else:
+        xz = (x.T @ z.astype(x.dtype)).astype(np.float64)
+        xx = (w.astype(x.dtype) @ (x * x)).astype(np.float64)
+    if holes:
+        zz = (patterns.mask.T.astype(x.dtype) @ found.second.astype(x.dtype)).astype(np.float64)
+    else:
+        zz = found.second.sum(axis=0, keepdims=True)
+    return Sums(xz, zz, xx, float(found.logp @ w), float(w.sum()))
+
+
+def em_step(X: Any, w: np.ndarray | None, patterns: Patterns, holes: bool, theta: Theta) -> Sums:
+    """The rows' half-step: posterior codes of a block, and what they add."""
+    w = np.ones(X.shape[0]) if w is None else w
+    x = centred(X, patterns, theta.mean)
+    return collect(x, w, patterns, holes, theta, codes(x, w, patterns, theta))
+
+
+def regress(s: Sums, ridge: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The shared half-step, a regression of every column j of X on (z, 1).
+
+    Returns W (d,k), the shift of the mean (d,), what is left, Σ w E(x̃ − W_j z − shift)² (d,), and Σ w (d,). The
+    penalty `ridge` (k,) on the columns of W stands for a Gaussian prior.
+    """
+    k1 = s.xz.shape[1]
+    zz = unpack(s.zz, k1)  # (1 or d,k+1,k+1)
+    penalised = zz if ridge is None else zz + np.diag(np.append(ridge, 0.0))
+    if len(zz) == 1:
+        factor = sla.cho_factor(penalised[0], lower=True, check_finite=False)
+        C = sla.cho_solve(factor, s.xz.T, check_finite=False).T  # (d,k+1)
+    else:
+        C = np.linalg.solve(penalised, s.xz[:, :, None])[:, :, 0]
+    fitted = np.matmul(zz, C[:, :, None])[:, :, 0]  # zz C_j, broadcast where all columns share one zz
+    left = s.xx - 2 * (C * s.xz).sum(axis=1) + (C * fitted).sum(axis=1)
+    weight = np.broadcast_to(zz[:, -1, -1], len(C))
+    return C[:, :-1], C[:, -1], np.maximum(left, 0.0), weight
+
+
+def _posterior(X: Any, theta: Theta) -> tuple[Patterns, Posterior]:
+    patterns = find_patterns(X)[0]
+    return patterns, codes(centred(X, patterns, theta.mean), np.ones(X.shape[0]), patterns, theta)
+
+
+def log_density(X: Any, mean: np.ndarray, W: np.ndarray, psi: np.ndarray) -> np.ndarray:
+    """log N(x; m, WWᵀ + diag ψ) over the observed cells of each row, by the matrix inversion lemma."""
+    return _posterior(X, Theta(mean, W, psi))[1].logp
+
+
+def code_means(X: Any, mean: np.ndarray, W: np.ndarray, psi: np.ndarray) -> np.ndarray:
+    """E[z | x] of each row, in the data's dtype."""
+    return _posterior(X, Theta(mean, W, psi))[1].means.astype(X.dtype)
+
+
+def code_moments(X: Any, mean: np.ndarray, W: np.ndarray, psi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """E[z | x] (n,k) and Cov[z | x] (n,k,k) of each row."""
+    patterns, found = _posterior(X, Theta(mean, W, psi))
+    k = W.shape[1]
+    A = np.eye(k) + np.matmul(patterns.mask[:, None, :] * W.T, W / psi[:, None])  # (P,k,k)
+    half = np.linalg.solve(np.linalg.cholesky(A), np.broadcast_to(np.eye(k), A.shape))
+    out = np.empty((X.shape[0], k, k))
+    out[patterns.order] = np.repeat(np.matmul(half.transpose(0, 2, 1), half), np.diff(patterns.starts), axis=0)
+    return found.means.astype(X.dtype), out.astype(X.dtype)
+
+
+def fill(X: np.ndarray, mean: np.ndarray, W: np.ndarray, psi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """X with its holes filled by their expectation, and the standard deviation of each filled cell (else 0)."""
+    means, cov = code_moments(X, mean, W, psi)
+    holes = np.isnan(X)
+    out, std = X.copy(), np.zeros_like(X)
+    i, j = np.nonzero(holes)
+    out[i, j] = mean[j] + (means[i] * W[j]).sum(axis=1)
+    std[i, j] = np.sqrt(np.einsum("ca,cab,cb->c", W[j], cov[i], W[j], optimize=True) + psi[j])
+    return out, std

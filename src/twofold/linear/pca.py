@@ -1,0 +1,364 @@
+"""Principal component analysis.
+
+    minimise  ‖(X − 1mᵀ) − U Z‖²   over codes U (n,k) and orthonormal directions Z (k,d)
+
+One sweep:  each block   adds its part of the moments (or of a product with them)
+            then once    Z ← leading eigenvectors of the scatter matrix;  the codes are U = (X − 1mᵀ) Zᵀ
+
+The optimum leaves out exactly the discarded eigenvalues (Eckart & Young 1936). The solvers are in core/spectrum.py.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.core import loop
+from twofold.core.blocks import Blocks
+from twofold.core.checks import InputError
+from twofold.core.engine import engine_for
+from twofold.core.estimator import Model, fitting
+from twofold.core.moments import Moments, column_moments, merge, moments
+from twofold.core.seeds import seed_of
+from twofold.core.spectrum import SOLVERS, Spectrum, choose, spectrum
+from twofold.linalg import centered_dot, fix_signs
+from twofold.linear import dimension
+from twofold.linear.gaussian import code_means, log_density
+
+
+class State(NamedTuple):
+    """Nothing is known before the one sweep, everything after it."""
+
+    values: np.ndarray | None = None  # (k,) variances along the axes
+    axes: np.ndarray | None = None  # (k,d)
+    mean: np.ndarray | None = None  # (d,)
+    total: float = 0.0  # variance in all directions
+    noise: float = 0.0  # mean variance of the discarded directions
+    weight: float = 0.0
+    solver: str = ""
+
+
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+    """Principal component analysis: the k directions that keep the most variance.
+
+    Minimises ``‖(X − mean) − U Z‖²`` over codes ``U (n,k)`` and orthonormal directions ``Z (k,d)``. The error
+    that remains is the sum of the discarded eigenvalues of the covariance.
+
+    Parameters
+    ----------
+    n_components : int, float, str or None, default=None
+        How many directions: a number; a share of the variance between 0 and 1; a rule, "mle" (Minka), "knee",
+        "gavish-donoho" (optimal hard threshold) or "parallel" (Horn); None keeps all.
+    solver : {"auto", "covariance", "gram", "svd", "power", "randomized", "lanczos"}, default="auto"
+        "auto" chooses by shape. "covariance" for tall tables and "gram" for wide ones are exact; "svd" is exact
+        without squaring the condition number; "randomized" (block Krylov) and "lanczos" suit few components of
+        large data; "power" is power iteration with deflation.
+    whiten : bool, default=False
+        Scale the codes to unit variance.
+    tol : float, default=1e-9
+        Relative accuracy of the eigenvalues in the iterative solvers.
+    max_iter : int, default=1000
+        Steps of the iterative solvers.
+    random_state : int, RandomState, Generator or None, default=None
+        The start of the iterative solvers, and the draws of "parallel".
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (k, d)
+        The directions Z, largest variance first; the largest entry of each is positive.
+    explained_variance_, explained_variance_ratio_, singular_values_ : ndarray of shape (k,)
+    mean_ : ndarray of shape (d,)
+    total_variance_ : float
+        The variance in all directions.
+    noise_variance_ : float
+        The mean variance of the discarded directions.
+    n_components_ : int
+    solver_ : str
+        The solver that ran; "ppca" when X had missing values.
+    history_, n_iter_, converged_
+        What the sweeps cost and gained.
+
+    Notes
+    -----
+    Missing values (NaN) are handled by fitting :class:`PPCA`; rows with holes are then transformed by least
+    squares on their observed cells. Sparse data is centred implicitly. Paths to ``.npy`` or ``.parquet`` files are
+    streamed within the budget of :func:`twofold.config`.
+
+    References
+    ----------
+    Eckart & Young (1936), *Psychometrika* 1, 211-218. Musco & Musco (2015), *NeurIPS*.
+
+    Examples
+    --------
+    >>> from twofold import PCA, datasets
+    >>> X = datasets.digits().data
+    >>> pca = PCA(0.9).fit(X)
+    >>> pca.n_components_, pca.solver_
+    (21, 'covariance')
+    >>> error = ((X - pca.inverse_transform(pca.transform(X))) ** 2).sum() / (len(X) - 1)
+    >>> bool(np.isclose(error, pca.reconstruction_error()))
+    True
+    """
+
+    _allow_nan: ClassVar[bool] = True
+    _records: ClassVar[tuple] = (Moments,)
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+            StrOptions(set(dimension.RULES)),
+            None,
+        ],
+        "solver": [StrOptions(set(SOLVERS))],
+        "whiten": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_components: int | float | str | None = None,
+        *,
+        solver: str = "auto",
+        whiten: bool = False,
+        tol: float = 1e-9,
+        max_iter: int = 1000,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.solver = solver
+        self.whiten = whiten
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    # ---- fitting -----------------------------------------------------------------------------------------------
+
+    @fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
+        """Find the directions.
+
+        Parameters
+        ----------
+        X : array, sparse array, frame, path or dask array of shape (n, d)
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            A row of weight 2 counts as two equal rows.
+        """
+        blocks = self._blocks(X, reset=True, min_rows=2)
+        w = self._weights(blocks, sample_weight)
+        self.__dict__.pop("moments_", None)
+        self._check_k(blocks.shape)
+        seed = seed_of(self.random_state)
+
+        def sweep(state: State, t: int) -> loop.Sweep:
+            found = self._spectrum(blocks, w, seed)
+            if not np.isfinite(found.total):
+                return self._by_ppca(blocks, w, seed)
+            return loop.Sweep(self._state(found, blocks, w, seed), self._error(found), {}, True)
+
+        loop.run(self, sweep, State(), max_iter=1, tol=0.0, fitted=self._attributes, X=X, fingerprint=blocks.fingerprint)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
+        """Add a batch of rows: moments merge exactly, so the batches give what one `fit` over all rows gives."""
+        first = not hasattr(self, "moments_")
+        self._validate_params()
+        blocks = self._blocks(X, reset=first)
+        w = self._weights(blocks, sample_weight)
+        found = moments(engine_for(blocks), blocks, w)
+        if not np.isfinite(found.scatter).all():
+            self._refuse(blocks, allow_nan=False)
+        both = found if first else merge(self.moments_._replace(scatter=self.moments_.scatter.copy()), found)
+        d = len(both.mean)
+        rows = max(2, int(round(both.weight)))
+        self.__dict__.pop("moments_", None)
+        k = self._wanted((rows, d))
+        values, vectors = np.linalg.eigh(both.scatter)
+        order = slice(None, -k - 1, -1)
+        spectrum_ = Spectrum(
+            np.maximum(values[order], 0.0), vectors[:, order].T.copy(), both.mean, both.weight, both.scatter.trace(), 1
+        )
+        variance = np.diag(both.scatter) / max(both.weight - 1, 1.0)
+        state = self._truncate(spectrum_, (rows, d), "covariance", blocks.dtype, variance, seed_of(self.random_state))
+        for name, value in self._attributes(state).items():
+            setattr(self, name, value)
+        self.moments_ = both
+        self.n_iter_ = 1 if first else self.n_iter_ + 1
+        history = {"objective": [], "seconds": []} if first else self.history_
+        self.history_ = {"objective": [*history["objective"], self._error(spectrum_)], "seconds": [*history["seconds"], 0.0]}
+        self.converged_ = True
+        return self
+
+    def _check_k(self, shape: tuple[int, int]) -> None:
+        if isinstance(self.n_components, Integral) and self.n_components > min(shape):
+            raise InputError(
+                f"n_components={self.n_components} must be between 1 and min(n_samples, n_features)={min(shape)} "
+                f"for X of shape {shape}. Ask for fewer, or for a share of the variance such as 0.95."
+            )
+
+    def _wanted(self, shape: tuple[int, int]) -> int:
+        """How many eigenpairs to compute before any rule has its say."""
+        return int(self.n_components) if isinstance(self.n_components, Integral) else min(shape)
+
+    def _spectrum(self, blocks: Blocks, w: np.ndarray | None, seed: int) -> Spectrum:
+        k = self._wanted(blocks.shape)
+        return spectrum(
+            blocks, k, solver=self._solver(blocks), w=w, seed=seed, tol=self.tol, max_iter=self.max_iter
+        )
+
+    def _solver(self, blocks: Blocks) -> str:
+        return choose(blocks, self._wanted(blocks.shape)) if self.solver == "auto" else self.solver
+
+    def _state(self, found: Spectrum, blocks: Blocks, w: np.ndarray | None, seed: int) -> State:
+        variance = None
+        if self.n_components == "parallel":
+            columns = column_moments(engine_for(blocks), blocks, w)
+            variance = columns.scatter / max(columns.rows - 1, 1.0)
+        shape = (max(2, int(round(found.weight))), blocks.shape[1])
+        return self._truncate(found, shape, self._solver(blocks), blocks.dtype, variance, seed)
+
+    def _truncate(
+        self, found: Spectrum, shape: tuple[int, int], solver: str, dtype: np.dtype, variance: Any, seed: int
+    ) -> State:
+        """Turn a spectrum into the state: choose k by the rule, fix signs, divide by n − 1."""
+        degrees = max(found.weight - 1.0, 1e-12)
+        values, total = found.values / degrees, found.total / degrees
+        k = self._choose_k(values, total, shape, variance, seed)
+        axes = found.axes[:k] * fix_signs(found.axes[:k])[:, None]
+        rest = min(shape) - k
+        noise = max(total - values[:k].sum(), 0.0) / rest if rest > 0 else 0.0
+        cast = [a.astype(dtype) for a in (values[:k], axes, found.mean)]
+        return State(*cast, float(total), float(noise), float(found.weight), solver)
+
+    def _choose_k(self, values: np.ndarray, total: float, shape: tuple[int, int], variance: Any, seed: int) -> int:
+        n, d = shape
+        rule = self.n_components
+        if rule is None or isinstance(rule, Integral):
+            return len(values)
+        if rule == "knee":
+            return dimension.by_knee(values)
+        if rule == "mle":
+            if n < d:
+                raise InputError(f'n_components="mle" needs at least as many rows as columns; X has shape {shape}.')
+            return dimension.by_mle(values, n)
+        if rule == "gavish-donoho":
+            return dimension.by_gavish_donoho(values, n, d)
+        if rule == "parallel":
+            return dimension.by_parallel(values, variance, n, seed)
+        return dimension.by_variance(values, total, float(rule))
+
+    def _error(self, found: Spectrum) -> float:
+        return max(found.total - float(found.values.sum()), 0.0) / max(found.weight - 1.0, 1e-12)
+
+    def _by_ppca(self, blocks: Blocks, w: np.ndarray | None, seed: int) -> loop.Sweep:
+        """Holes in X: the axes and variances of probabilistic PCA, fitted by EM on what is there."""
+        from twofold.linear.ppca import PPCA
+
+        n, d = blocks.shape
+        k = self._wanted((n - 1, d - 1)) if self.n_components is None else self.n_components
+        if blocks.is_sparse or not isinstance(k, Integral):
+            self._refuse(blocks, allow_nan=not blocks.is_sparse)
+            raise InputError(
+                f"n_components={k!r} cannot be chosen while X has missing values. Give a number, or fill the holes "
+                "with PPCA(k).impute(X) first."
+            )
+        found = PPCA(int(k), random_state=seed, max_iter=self.max_iter).fit(blocks, sample_weight=w)
+        weight = float(n if w is None else w.sum())
+        unbiased = weight / max(weight - 1.0, 1.0)
+        values = found.explained_variance_ * unbiased
+        noise = found.noise_variance_ * unbiased
+        total = float(values.sum() + (d - k) * noise)
+        state = State(values, found.components_, found.mean_, total, float(noise), weight, "ppca")
+        return loop.Sweep(state, (d - k) * float(noise), {}, True)
+
+    def _attributes(self, s: State) -> dict:
+        values = np.asarray(s.values)
+        flat = values <= 1e-14 * max(s.total, 1e-300)
+        if self.whiten and flat.any():
+            c = int(np.argmax(flat))
+            raise InputError(
+                f"whiten=True would divide by zero: component {c} has no variance, so at most {c} of the columns "
+                "vary independently. Drop constant or repeated columns, or lower n_components."
+            )
+        return {
+            "components_": s.axes,
+            "explained_variance_": values,
+            "explained_variance_ratio_": values / max(s.total, 1e-300) if s.total > 0 else np.zeros_like(values),
+            "singular_values_": np.sqrt(values * max(s.weight - 1.0, 0.0)),
+            "mean_": s.mean,
+            "total_variance_": s.total,
+            "noise_variance_": s.noise,
+            "n_components_": len(values),
+            "solver_": s.solver,
+        }
+
+    # ---- using -------------------------------------------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def transform(self, X: Any) -> Any:
+        """The codes U (n,k) of some rows: (X − mean) Zᵀ. Rows with holes are fitted on their observed cells."""
+        check_is_fitted(self)
+        return self._rowwise(_codes, X, self.mean_, self.components_, self._scale())
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Rows from codes: U Z + mean."""
+        check_is_fitted(self)
+        U = np.asarray(X)
+        if U.ndim != 2 or U.shape[1] != len(self.components_):
+            raise InputError(f"the codes have shape {U.shape}; this model makes (n, {len(self.components_)}).")
+        return (U * self._scale()) @ self.components_ + self.mean_
+
+    def reconstruction_error(self, X: Any = None) -> float:
+        """Σ‖x − x̂‖² / (n − 1): of the training rows, where it is the sum of the discarded eigenvalues, or of X."""
+        check_is_fitted(self)
+        if X is None:
+            return max(self.total_variance_ - float(self.explained_variance_.sum(dtype=np.float64)), 0.0)
+        lost = np.asarray(self._rowwise(_lost, X, self.mean_, self.components_), dtype=np.float64)
+        return float(lost.sum() / max(len(lost) - 1, 1))
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-density of each row under probabilistic PCA with these axes (Tipping & Bishop 1999)."""
+        check_is_fitted(self)
+        noise = max(self.noise_variance_, 1e-12 * max(self.total_variance_, 1e-300))
+        spread = np.sqrt(np.maximum(self.explained_variance_.astype(np.float64) - noise, 0.0))
+        loadings = self.components_.T.astype(np.float64) * spread  # (d,k)
+        return self._rowwise(log_density, X, self.mean_, loadings, np.full(len(self.mean_), noise))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean log-density of the rows."""
+        return float(np.mean(self.score_samples(X)))
+
+    def _scale(self) -> np.ndarray:
+        """What a unit of each code stands for: 1, or the standard deviation when whitening."""
+        ones = np.ones(len(self.components_), self.components_.dtype)
+        return np.sqrt(self.explained_variance_) if self.whiten else ones
+
+
+def _codes(X: Any, mean: np.ndarray, axes: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    U = centered_dot(X, mean, axes)
+    if not sparse.issparse(X) and np.isnan(U).any():
+        # Least squares on the observed cells: the posterior codes of a model with next to no noise.
+        holes = np.isnan(X).any(axis=1)
+        U[holes] = code_means(X[holes], mean, axes.T.astype(np.float64), np.full(len(mean), 1e-8))
+    return U / scale
+
+
+def _lost(X: Any, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """‖x − x̂‖² of each row, without forming x̂ for sparse rows."""
+    U = centered_dot(X, mean, axes)
+    if sparse.issparse(X):
+        m = mean.astype(np.float64)
+        square = X.multiply(X).sum(axis=1) - 2 * (X @ m) + m @ m
+        return np.maximum(np.asarray(square).ravel() - (U.astype(np.float64) ** 2).sum(axis=1), 0.0)
+    return ((X - mean - U @ axes) ** 2).sum(axis=1)

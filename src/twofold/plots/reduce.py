@@ -1,0 +1,164 @@
+"""A reduction in one figure: what each component holds, where the rows lie, what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from twofold.plots.style import COLORS, DIVERGING, GREY, INK, PALE, new_figure, style
+
+MOST_SHOWN = 8  # components in the table of weights
+MOST_POINTS = 20_000  # more would only paint over each other
+
+
+def reduction_figure(
+    ratios: np.ndarray,
+    k: int,
+    scores: np.ndarray,
+    weights: np.ndarray,
+    columns: Sequence[str],
+    *,
+    title: str = "",
+    groups: Sequence[str] | None = None,
+    group_name: str = "",
+    seed: int = 0,
+) -> Figure:
+    """Draw the reduction.
+
+    Parameters
+    ----------
+    ratios : ndarray of shape (at least k,)
+        Share of the variance held by each component.
+    k : int
+        Components kept.
+    scores : ndarray of shape (n, k)
+        The rows in the new coordinates.
+    weights : ndarray of shape (k, d)
+        Weight of each column in each component.
+    columns : sequence of str
+        Names of the columns.
+    title : str
+        Heading of the figure.
+    groups : sequence of str, optional
+        A label for each row, to colour it by.
+    group_name : str
+        What the labels are called.
+    seed : int
+        Chooses which rows are drawn when there are very many.
+    """
+    with style():
+        table = 1.1 + 0.36 * min(len(weights), MOST_SHOWN)  # inches
+        figure = new_figure(11, 4.4 + table)
+        halves = figure.add_gridspec(2, 1, height_ratios=[4.4, table])
+        top = halves[0].subgridspec(1, 2, width_ratios=[1, 1.15])
+        spectrum(figure.add_subplot(top[0]), ratios, k)
+        rows(figure.add_subplot(top[1]), scores, ratios, groups, group_name, seed)
+        loadings(figure, figure.add_subplot(halves[1]), weights, columns)
+        if title:
+            figure.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold", color=INK)
+    return figure
+
+
+def spectrum(ax: Axes, ratios: np.ndarray, k: int) -> None:
+    """Bars for each component, kept ones dark, and the running total above them."""
+    shown = min(len(ratios), max(20, k + 5), 60)
+    x = np.arange(1, shown + 1)
+    ax.bar(x, ratios[:shown], width=0.72, color=[COLORS[0] if c <= k else "#c3d3e2" for c in x])
+    total = np.cumsum(ratios)[:shown]
+    ax.plot(x, total, color=COLORS[1], lw=1.8, marker="o", ms=3.5 if shown <= 30 else 0)
+    held = total[min(k, shown) - 1]
+    ax.plot([k], [held], "o", ms=8, mfc="white", mec=COLORS[1], mew=2)
+    room = k <= 0.65 * shown  # the curve is concave, so to the lower right of a point there is nothing
+    ax.annotate(
+        f"{k} kept: {held:.0%}",
+        (k, held),
+        xytext=(9, -13) if room else (6, -26),
+        textcoords="offset points",
+        color=COLORS[1],
+        fontweight="bold",
+        ha="left" if room else "right",
+        path_effects=[withStroke(linewidth=3, foreground="white")],
+    )
+    ax.set(title="Variance held", xlabel="component", ylim=(0, 1.06), xlim=(0.4, shown + 0.6))
+    ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=10))
+    ax.grid(axis="x", visible=False)
+
+
+def rows(
+    ax: Axes, scores: np.ndarray, ratios: np.ndarray, groups: Sequence[str] | None, group_name: str, seed: int
+) -> None:
+    """The rows on the first two components (or how they spread over the only one), coloured by group."""
+    n, k = scores.shape
+    pick = np.arange(n)
+    if n > MOST_POINTS and k > 1:
+        pick = np.sort(np.random.default_rng(seed).choice(n, MOST_POINTS, replace=False))
+    labels = np.full(n, "") if groups is None else np.asarray(groups)
+    kinds = sorted(set(labels.tolist()))
+    parts = [pick[labels[pick] == kind] for kind in kinds]
+    colors = [COLORS[i % len(COLORS)] for i in range(len(kinds))]
+    names = [shorten(kind, 22) for kind in kinds]
+    ax.set_xlabel(f"PC1 ({ratios[0]:.0%})")
+    if k == 1:
+        ax.hist([scores[part, 0] for part in parts], bins=40, stacked=True, color=colors, label=names)
+        ax.set(title="Rows", ylabel="rows")
+    else:
+        size = float(np.clip(9000 / len(pick), 2.5, 38))
+        alpha = float(np.clip(300 / len(pick) ** 0.75, 0.15, 0.85))
+        ax.axhline(0, color=PALE, lw=1.2, zorder=0)
+        ax.axvline(0, color=PALE, lw=1.2, zorder=0)
+        for part, color, name in zip(parts, colors, names, strict=True):
+            x, y = scores[part, 0], scores[part, 1]
+            ax.scatter(x, y, s=size, alpha=alpha, color=color, label=name, linewidths=0, rasterized=True)
+        some = "" if len(pick) == n else f" ({len(pick):,} of {n:,} drawn)"
+        ax.set(title=f"Rows{some}", ylabel=f"PC2 ({ratios[1]:.0%})")
+    if groups is not None:
+        handles = [Line2D([], [], marker="o", ls="", ms=6, color=color) for color in colors]
+        ax.legend(handles, names, title=group_name, loc="best", borderpad=0.2, handletextpad=0.2)
+
+
+def loadings(figure: Figure, ax: Axes, weights: np.ndarray, columns: Sequence[str]) -> None:
+    """Weights as a coloured table: components down, the columns that weigh most across."""
+    k, d = weights.shape
+    shown_k, shown_d = min(k, MOST_SHOWN), min(d, 24)
+    strength = np.abs(weights[:shown_k]).max(axis=0)
+    chosen = np.sort(np.argsort(-strength, kind="stable")[:shown_d])
+    cells = weights[:shown_k, chosen]
+    limit = float(np.abs(cells).max()) or 1.0
+    image = ax.imshow(cells, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
+    if cells.size <= 120:
+        for (c, j), value in np.ndenumerate(cells):
+            color = "white" if abs(value) > 0.72 * limit else INK
+            ax.text(j, c, signed(value), ha="center", va="center", fontsize=8.5, color=color)
+    names = [shorten(columns[j], 22) for j in chosen]
+    slanted = max(map(len, names)) * len(names) > 95
+    ax.set_xticks(
+        range(len(chosen)), names, rotation=35 if slanted else 0, ha="right" if slanted else "center"
+    )
+    ax.set_yticks(range(shown_k), [f"PC{c + 1}" for c in range(shown_k)])
+    some_d = f", {len(chosen)} of {d} columns" if len(chosen) < d else ""
+    some_k = f", {shown_k} of {k} components" if shown_k < k else ""
+    ax.set_title(f"Weights of the columns{some_d}{some_k}")
+    ax.grid(visible=False)
+    ax.spines[:].set_visible(False)
+    ax.set_xticks(np.arange(len(chosen) + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(shown_k + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color="white", lw=2)
+    ax.tick_params(which="minor", length=0)
+    bar = figure.colorbar(image, ax=ax, fraction=0.025, pad=0.015, aspect=18)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8.5, labelcolor=GREY)
+
+
+def signed(value: float) -> str:
+    return "0" if abs(value) < 0.005 else f"{value:+.2f}".replace("-", "−")
+
+
+def shorten(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
