@@ -1,11 +1,11 @@
 """SVDs, norms and projections: small functions over NumPy and SciPy, that keep sparse data sparse.
 
-    truncated_svd   the best rank-k approximation in factors (Eckart & Young 1936)
-    low_rank        the same, multiplied out
-    power_iteration dominant eigenpairs, the textbook's way
-    norm            frobenius, spectral, nuclear, schatten-p, induced-p, weighted frobenius
-    shrink          singular-value soft threshold: the proximal step of the nuclear norm
-    project         onto the span of some vectors, orthonormal or not
+truncated_svd   the best rank-k approximation in factors (Eckart & Young 1936)
+low_rank        the same, multiplied out
+power_iteration dominant eigenpairs, the textbook's way
+norm            frobenius, spectral, nuclear, schatten-p, induced-p, weighted frobenius
+shrink          singular-value soft threshold: the proximal step of the nuclear norm
+project         onto the span of some vectors, orthonormal or not
 """
 
 from __future__ import annotations

@@ -42,6 +42,7 @@ class Toy(BaseEstimator):
 def loadable(monkeypatch):
     monkeypatch.setattr(twofold, "_MODELS", frozenset({"Toy"}), raising=False)
     monkeypatch.setattr(twofold, "Toy", Toy, raising=False)
+    monkeypatch.setattr(tensorfile.os, "fsync", lambda handle: None)  # thousands of them would wait for a slow disk
 
 
 @pytest.fixture
@@ -51,7 +52,8 @@ def path(tmp_path):
 
 def toy(**fitted: Any) -> Toy:
     model = Toy()
-    vars(model).update(fitted)
+    for name, value in fitted.items():
+        setattr(model, name, value)
     return model
 
 
@@ -114,10 +116,7 @@ def test_every_array_comes_back_whatever_its_dtype_and_layout(array, layout, pat
     value=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
         lambda inner: (
-            st.lists(inner)
-            | st.dictionaries(st.text(), inner)
-            | st.lists(inner).map(tuple)
-            | st.tuples(inner)
+            st.lists(inner) | st.dictionaries(st.text(), inner) | st.lists(inner).map(tuple) | st.tuples(inner)
         ),
         max_leaves=12,
     )
@@ -159,9 +158,7 @@ def test_values_come_back(name, path):
 
 def test_models_inside_models_come_back_with_parameters_and_attributes(path):
     inner = [toy(mean_=np.full(3, i)) for i in range(3)]
-    model = Toy(
-        n_components=0.5, extra=Toy("mle", extra=[1.5, "x"], random_state=3), random_state=np.int64(7)
-    )
+    model = Toy(n_components=0.5, extra=Toy("mle", extra=[1.5, "x"], random_state=3), random_state=np.int64(7))
     model.models_ = inner
     model._private, model.scratch = 1, 2
     modelfile.save(model, path)
@@ -243,6 +240,15 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(stage, path, monkeypatc
     with pytest.raises(OSError, match="No space"):
         modelfile.save(toy(value_=2), path)
     assert path.read_bytes() == before and os.listdir(path.parent) == [path.name]
+
+
+def test_the_bytes_are_on_disk_before_the_name_is_theirs(path, monkeypatch):
+    steps = []
+    replace = os.replace
+    monkeypatch.setattr(tensorfile, "_sync", lambda target: steps.append(("sync", target.is_dir())))
+    monkeypatch.setattr(tensorfile.os, "replace", lambda a, b: (steps.append(("rename", False)), replace(a, b)))
+    modelfile.save(toy(), path)
+    assert steps == [("sync", False), ("rename", False), ("sync", True)]
 
 
 def test_a_link_stays_a_link_and_new_files_get_the_usual_rights(path, tmp_path):
@@ -365,11 +371,7 @@ def damaged(data: bytes, rng: np.random.Generator) -> bytes:
             text = data[8 : 8 + length].decode()
             digits = [i for i, c in enumerate(text) if c.isdigit()]
             at = digits[int(rng.integers(len(digits)))]
-            text = (
-                text[:at]
-                + str(rng.choice(["9", "0", "-1", "99999999999999999999", "1e9", "null"]))
-                + text[at + 1 :]
-            )
+            text = text[:at] + str(rng.choice(["9", "0", "-1", "99999999999999999999", "1e9", "null"])) + text[at + 1 :]
             return len(text.encode()).to_bytes(8, "little") + text.encode() + data[8 + length :]
     table = json.loads(data[8 : 8 + length])  # two entries swapped, or one gone
     one, other = rng.choice([k for k in table if k != "__metadata__"], 2)
@@ -400,13 +402,7 @@ def test_2000_damaged_files_give_a_clear_error_or_the_right_model(path):
 
 def nodes_of(tree: Any) -> list[tuple[Any, Any]]:
     """Every place in a JSON tree, as (container, key)."""
-    items = (
-        list(tree.items())
-        if isinstance(tree, dict)
-        else list(enumerate(tree))
-        if isinstance(tree, list)
-        else []
-    )
+    items = list(tree.items()) if isinstance(tree, dict) else list(enumerate(tree)) if isinstance(tree, list) else []
     return [(tree, key) for key, _ in items] + [place for _, item in items for place in nodes_of(item)]
 
 

@@ -24,9 +24,7 @@ def test_pictures_tables_and_signals_have_the_shapes_they_say():
         assert image.dtype == np.uint8 and image.ndim == (3 if name in ("china", "flower") else 2)
         assert image.min() < 50 and image.max() > 200
     for signal in datasets.signals().values():
-        assert (
-            signal.ndim == 1 and signal.dtype == np.float64 and np.isfinite(signal).all() and signal.std() > 0
-        )
+        assert signal.ndim == 1 and signal.dtype == np.float64 and np.isfinite(signal).all() and signal.std() > 0
 
 
 @pytest.mark.parametrize("share", [0, 0.05, 0.2, 0.8])
@@ -68,9 +66,7 @@ def test_ratings_follow_the_truth_up_to_the_noise(world):
     inside = (world.truth.expected[rows, columns] > 1.5) & (world.truth.expected[rows, columns] < 3.5)
     error = (stars - world.truth.expected[rows, columns])[inside]
     assert abs(error.mean()) < 0.05
-    assert error.std() == pytest.approx(
-        np.hypot(world.truth.noise, 0.5 / np.sqrt(12)), rel=0.05
-    )  # and rounding
+    assert error.std() == pytest.approx(np.hypot(world.truth.noise, 0.5 / np.sqrt(12)), rel=0.05)  # and rounding
 
 
 def test_ratings_have_structure_beyond_biases(world):
@@ -110,13 +106,16 @@ def test_docstrings_are_english_varied_and_always_the_same():
     assert len(text.documents) == len(text.names) == len(text.target) == 300
     assert len(set(text.documents)) == len(set(text.names)) == 300
     assert np.bincount(text.target, minlength=len(text.target_names)).min() > 0
-    assert all(
-        name.split(".")[0] == text.target_names[at] for name, at in zip(text.names, text.target, strict=True)
-    )
+    assert all(name.split(".")[0] == text.target_names[at] for name, at in zip(text.names, text.target, strict=True))
     assert not any(">>>" in document for document in text.documents)
     words = " ".join(text.documents).lower().split()
     assert sum(word in ("the", "of", "a", "is", "to", "in", "and") for word in words) > 0.1 * len(words)
     assert datasets.docstrings(100).documents == text.documents[:100]
+
+
+def test_no_docstrings_cannot_be_asked_for():
+    with pytest.raises(InputError, match="max_documents is 0"):
+        datasets.docstrings(0)
 
 
 def test_docstrings_import_nothing_they_read():
@@ -143,7 +142,7 @@ def test_unknown_and_unreachable_sets_name_the_remedy(home, monkeypatch):
     with pytest.raises(InputError, match="set TWOFOLD_DATA"):
         datasets.fetch("anime")
     monkeypatch.setitem(standard._URLS, "mnist", ["http://127.0.0.1:9/nothing.gz"])
-    with pytest.raises(InputError, match="Cannot download http.*TWOFOLD_DATA.*go online"):
+    with pytest.raises(InputError, match=r"Cannot download http.*TWOFOLD_DATA.*go online"):
         datasets.fetch("mnist")
     assert os.listdir(home / "cache" / "twofold") == []
 

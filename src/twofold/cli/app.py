@@ -42,6 +42,8 @@ class Verbs(TyperGroup):
         try:
             options["standalone_mode"] = False  # errors come to us
             code = super().main(*args, **options) or 0
+            if code == 130:  # typer has already caught the Ctrl-C
+                raise KeyboardInterrupt
         except BrokenPipeError:  # the reader of our output has gone, as in `twofold ... | head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 1

@@ -54,7 +54,7 @@ def hide_cells(X: np.ndarray, n: int, k: int, seed: int, notes: list[str]) -> di
         notes.append("too few cells to hide any")
         return {}
     shown = np.where(hidden, np.nan, X)
-    filled = PPCA(k, random_state=seed).fit(shown).impute(shown)
+    filled = PPCA(k, tol=1e-5, random_state=seed).fit(shown).impute(shown)  # a figure needs no more digits
     means = np.broadcast_to(np.nanmean(shown, axis=0), X.shape)
 
     def rmse(guess: np.ndarray) -> float:

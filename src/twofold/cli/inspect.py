@@ -51,13 +51,12 @@ def history(model: Any) -> dict[str, Any] | None:
 def components(model: Any) -> list[dict[str, Any]] | None:
     """Variance and strongest features of each component, for models that have them."""
     axes, variance = getattr(model, "components_", None), getattr(model, "explained_variance_", None)
-    if axes is None or variance is None or len(axes) != len(variance):
+    if axes is None or variance is None or np.ndim(axes) != 2 or np.shape(variance) != (len(axes),):
         return None
     ratios = getattr(model, "explained_variance_ratio_", None)
     if ratios is None:
-        noise = np.broadcast_to(getattr(model, "noise_variance_", 0.0), axes.shape[1:]).sum()
-        left = 1 - len(axes) / axes.shape[1]
-        ratios = variance / (np.sum(variance) + noise * left)
+        noise = float(np.mean(getattr(model, "noise_variance_", 0.0)))
+        ratios = variance / (np.sum(variance) + noise * (axes.shape[1] - len(axes)))
     names = getattr(model, "feature_names_in_", None)
     out = []
     for c, weights in enumerate(axes):

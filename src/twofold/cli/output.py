@@ -75,15 +75,11 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, bool, type(None))) else str(value)
 
 
-def check_targets(
-    paths: Sequence[Path], endings: Sequence[str], force: bool, inputs: Sequence[str] = ()
-) -> None:
+def check_targets(paths: Sequence[Path], endings: Sequence[str], force: bool, inputs: Sequence[str] = ()) -> None:
     """Refuse, before anything is computed, every output that could not or should not be written."""
     for path in paths:
         if path.suffix.lower() not in endings:
-            raise InputError(
-                f"{path}: results are written as {', '.join(endings)}; end the name with one of these."
-            )
+            raise InputError(f"{path}: results are written as {', '.join(endings)}; end the name with one of these.")
         if paths.count(path) > 1:
             raise InputError(f"{path} is named twice. Give each output its own file.")
         check_target(path, force, inputs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -21,12 +21,15 @@ from twofold.cli.output import (
     waiting,
     write_all,
 )
-from twofold.cli.reduction import RULES, Reduction, analyse, parse_k
 from twofold.cli.report import page
 from twofold.core.checks import InputError
 from twofold.data.readers import read_table
 from twofold.data.tables import unique_names
 
+if TYPE_CHECKING:
+    from twofold.cli.reduction import Reduction
+
+RULES = ("knee", "mle", "gavish-donoho", "parallel")
 ENDINGS = (".csv", ".tsv", ".parquet", ".npy", ".png", ".html")
 TAKES = "CSV, TSV, Parquet, JSONL, .npy, .npz, .mtx, file.db::table, a folder, a glob, or - for stdin."
 COUNT = f"Components: a count, a share of the variance (0.95), or {', '.join(RULES)}."
@@ -41,12 +44,8 @@ def reduce(
     out: Annotated[list[Path] | None, typer.Option("-o", "--out", metavar="FILE", help=RESULTS)] = None,
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the model (.twofold).")] = None,
     scale: Annotated[bool | None, typer.Option("--scale/--no-scale", help=SCALE)] = None,
-    na: Annotated[
-        list[str] | None, typer.Option(metavar="TEXT", help="A text for blanks; repeatable.")
-    ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="Leave it out; repeatable.")
-    ] = None,
+    na: Annotated[list[str] | None, typer.Option(metavar="TEXT", help="A text for blanks; repeatable.")] = None,
+    drop: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Leave it out; repeatable.")] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of everything random.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
@@ -58,21 +57,34 @@ def reduce(
         check_save(save, out or [], force, inputs)
     with waiting("reading", quiet):
         table = read_table(inputs, na or (), drop or ())
+        from twofold.cli.reduction import analyse  # takes seconds to import: bad input is told before
     found = analyse(table, k, scale, seed, progress(quiet))
     if save is not None and found.scale is not None:
         found.notes.append("the saved model takes standardised columns: model.transform(X / model.scale_)")
     say(found.notes, quiet)
     with waiting("writing", quiet):
-        write_all(
-            {path: writer(path, found, seed) for path in out or []}
-            | ({save: found.model.save} if save else {})
-        )
+        write_all({path: writer(path, found, seed) for path in out or []} | ({save: found.model.save} if save else {}))
     written = [str(path) for path in [*(out or []), *([save] if save else [])]]
     if as_json:
         print_json(summary(found) | {"written": written})
     else:
         show(found)
         say([f"wrote {', '.join(written)}"] if written else [], quiet)
+
+
+def parse_k(text: str | None) -> int | float | str | None:
+    """What -k says: a count, a share of the variance, or a rule."""
+    if text is None or text in RULES:
+        return text
+    try:
+        number = float(text.rstrip("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = -1.0
+    if number >= 1 and number == int(number) and not text.endswith("%"):
+        return int(number)
+    if 0 < number < 1:
+        return number
+    raise InputError(f"-k {text}: give a count (3), a share of the variance (0.95), or a rule: {', '.join(RULES)}.")
 
 
 def check_save(save: Path, out: list[Path], force: bool, inputs: list[str]) -> None:
@@ -90,11 +102,7 @@ def writer(path: Path, found: Reduction, seed: int) -> Any:
         from twofold.plots.style import as_png
 
         picture = as_png(figure(found, seed))
-        return (
-            (lambda to: to.write_bytes(picture))
-            if ending == ".png"
-            else (lambda to: report(to, found, picture))
-        )
+        return (lambda to: to.write_bytes(picture)) if ending == ".png" else (lambda to: report(to, found, picture))
     if ending == ".npy":
         return lambda to: np.save(to, found.scores)
     table = scores(found)
@@ -113,7 +121,11 @@ def scores(found: Reduction) -> pl.DataFrame:
 
 
 def title(found: Reduction) -> str:
-    return f"{found.table.source}: {len(found.scores):,} rows, {len(found.table.columns):,} columns"
+    return f"{found.table.source}: {len(found.scores):,} rows, {len(found.table.columns):,} columns of numbers"
+
+
+def by_model(found: Reduction) -> str:
+    return f"{found.k} component{'s' if found.k > 1 else ''} by {type(found.model).__name__}"
 
 
 def figure(found: Reduction, seed: int) -> Any:
@@ -169,7 +181,7 @@ def show(found: Reduction) -> None:
         strip = bar(share / float(found.ratios[0]), 12)
         grid.add_row(f"PC{c + 1}", f"{share:.1%}", strip, f"{total[c]:.1%}", weights_line(found, c))
     console = stdout()
-    console.print(f"{title(found)} → {found.k} components by {type(found.model).__name__}", style="bold")
+    console.print(f"{title(found)} → {by_model(found)}", style="bold")
     console.print(grid)
     if found.k > MOST_SHOWN:
         console.print(f"... and {found.k - MOST_SHOWN} more, {total[found.k - 1]:.1%} in all")
@@ -206,10 +218,7 @@ def summary(found: Reduction) -> dict[str, Any]:
 def report(to: Path, found: Reduction, picture: bytes) -> None:
     """A page that needs no other file."""
     total = np.cumsum(found.ratios)
-    rows = [
-        [f"PC{c + 1}", f"{found.ratios[c]:.1%}", f"{total[c]:.1%}", weights_line(found, c)]
-        for c in range(found.k)
-    ]
+    rows = [[f"PC{c + 1}", f"{found.ratios[c]:.1%}", f"{total[c]:.1%}", weights_line(found, c)] for c in range(found.k)]
     head = ["component", "variance", "total", "columns that weigh most"]
-    lead = f"{found.k} components by {type(found.model).__name__}. {held_out_line(found).capitalize()}."
+    lead = f"{by_model(found)}. {held_out_line(found).capitalize()}."
     to.write_text(page(title(found), lead, picture, head, rows, found.notes), encoding="utf-8")

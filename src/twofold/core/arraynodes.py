@@ -46,9 +46,7 @@ def encode_array(array: np.ndarray, arrays: Arrays, where: str) -> dict[str, Any
             return {"$strings": parts, "shape": list(array.shape), "width": width}
     if not _VIEWED.fullmatch(dtype.str):
         content = "objects other than text" if dtype.kind == "O" else f"dtype {array.dtype}"
-        raise InputError(
-            f"{where} is an array of {content}, which a model file cannot hold. Use numbers or text."
-        )
+        raise InputError(f"{where} is an array of {content}, which a model file cannot hold. Use numbers or text.")
     # Complex numbers as pairs, dates as integers, very uneven text as code points: one more axis, same bytes.
     little = np.ascontiguousarray(plain, dtype=dtype).reshape(*array.shape, 1)
     return {"$array": _keep(little.view(_carrier(dtype)), arrays, where), "dtype": dtype.str}

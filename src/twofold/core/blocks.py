@@ -79,12 +79,19 @@ class Blocks(Sequence):
             return Rows([None] * len(self))
         return Rows(per_row[a:b] for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True))
 
+    def where(self, chosen: np.ndarray, w: np.ndarray | None) -> tuple[Blocks, np.ndarray | None]:
+        """Only some rows, with their weights: cut out if in memory, else given weight zero elsewhere."""
+        if isinstance(self.source, (DenseSource, SparseSource)):
+            return as_blocks(self.source.X[chosen]), None if w is None else w[chosen]
+        return self, np.where(chosen, 1.0 if w is None else w, 0.0)
+
     def fingerprint(self) -> str:
         """A short sign of what the data is: shape, dtype, and a checksum of the first and last block."""
         crc = 0
         for i in {0, len(self) - 1}:
             block = self[i]
-            crc = zlib.crc32(np.ascontiguousarray(getattr(block, "data", block)).view(np.uint8), crc)
+            values = block.data if self.is_sparse else block
+            crc = zlib.crc32(np.ascontiguousarray(values).tobytes(), crc)
         return f"{self.shape[0]}x{self.shape[1]}:{self.dtype}:{crc:08x}"
 
 
@@ -133,7 +140,12 @@ class NpySource:
         n, d = self.shape
         with open(self.path, "rb", buffering=0) as file:
             if self.row_major:
-                block = np.fromfile(file, self.stored, (stop - start) * d, offset=self.offset + start * d * self.stored.itemsize)
+                block = np.fromfile(
+                    file,
+                    self.stored,
+                    (stop - start) * d,
+                    offset=self.offset + start * d * self.stored.itemsize,
+                )
                 return block.reshape(stop - start, d).astype(self.dtype, copy=False)
             block = np.empty((stop - start, d), self.dtype)
             for j in range(d):
@@ -162,7 +174,9 @@ class ParquetSource:
                 raise InputError(f'{self.path}, column "{name}" is {kind}, not numbers. Drop it or encode it first.')
         self.columns = list(schema.names())
         self.shape = (n, len(self.columns))
-        single = all(kind in (pl.Float32, pl.Int8, pl.UInt8, pl.Int16, pl.UInt16, pl.Boolean) for kind in schema.values())
+        single = all(
+            kind in (pl.Float32, pl.Int8, pl.UInt8, pl.Int16, pl.UInt16, pl.Boolean) for kind in schema.values()
+        )
         self.dtype = np.dtype(np.float32 if single and pl.Float32 in schema.values() else np.float64)
         self.chunk = CHUNK_BLOCKS * rows_per_block(self.shape[1], self.dtype)
         self._kept: OrderedDict[int, np.ndarray] = OrderedDict()

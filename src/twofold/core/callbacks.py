@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 
 from twofold.core.checks import InputError
 from twofold.core.modelfile import read_file, write_file
 
-__all__ = ["CallbackSupportMixin", "Checkpoint", "EarlyStopping", "Task", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "Checkpoint", "EarlyStopping", "ProgressBar", "Task", "with_callbacks"]
 
 
 class Task:
@@ -36,9 +36,7 @@ class Task:
 
     def end(self, attributes: Any) -> bool:
         """Tell the callbacks that a sweep is over; True if one of them asks to stop."""
-        return self.sweep.call_on_fit_task_end(
-            estimator=self.model, reconstruction_attributes=attributes, **self.seen
-        )
+        return self.sweep.call_on_fit_task_end(estimator=self.model, reconstruction_attributes=attributes, **self.seen)
 
     def finish(self, attributes: Any) -> None:
         self.root.call_on_fit_task_end(estimator=self.model, reconstruction_attributes=attributes, **self.seen)
@@ -130,11 +128,18 @@ class Checkpoint(_Quiet):
         self.path, self.every = path, every
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        if context.parent is None:  # the fit as a whole; the loop removes the file
+            return
         progress = estimator._progress
-        if context.parent is not None and len(progress.history) % self.every == 0:
+        if len(progress.history) % self.every == 0:
             scalars = {k: v for k, v in progress.state._asdict().items() if not isinstance(v, np.ndarray)}
             arrays = {k: v for k, v in progress.state._asdict().items() if isinstance(v, np.ndarray)}
-            header = {"kind": "checkpoint", "fit": progress.sign, "history": progress.history.columns, "scalars": scalars}
+            header = {
+                "kind": "checkpoint",
+                "fit": progress.sign,
+                "history": progress.history.columns,
+                "scalars": scalars,
+            }
             write_file(self.path, header, arrays)
 
     def restore(self, sign: str, empty: Any) -> tuple[Any, dict] | None:

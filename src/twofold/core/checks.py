@@ -27,8 +27,8 @@ def first_bad(X: Any, allow_nan: bool) -> tuple[int, int, float] | None:
     bad = np.isinf(X) if allow_nan else ~np.isfinite(X)
     if not bad.any():
         return None
-    row, column = np.unravel_index(int(np.argmax(bad)), X.shape)
-    return int(row), int(column), float(X[row, column])
+    where = divmod(int(np.argmax(bad)), X.shape[1])
+    return *where, float(X[where])
 
 
 def finite_message(name: str, row: int, column: int, value: float, *, allow_nan: bool) -> str:

@@ -45,7 +45,7 @@ class Parts(NamedTuple):
     args: tuple
 
     @property
-    def count(self) -> int:
+    def length(self) -> int:
         return next(len(a) for a in self.args if not isinstance(a, Shared))
 
     def run(self, i: int) -> Any:
@@ -145,7 +145,7 @@ class Engine:
 
     def _results(self, parts: Parts) -> Iterator[Any]:
         """Every block's result in order, with only as many in work as the memory budget allows."""
-        now, count = config(), parts.count
+        now, count = config(), parts.length
         largest = max((a.block_bytes for a in parts.args if isinstance(a, Blocks)), default=1)
         window = max(1, min(2 * now.threads, now.memory // (4 * max(largest, 1))))
         with single_blas():

@@ -10,13 +10,22 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, _fit_context
-from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from twofold.core import checks, modelfile
 from twofold.core.blocks import Blocks, as_blocks, is_dask, is_path
 from twofold.core.callbacks import CallbackSupportMixin, with_callbacks
 from twofold.core.checks import InputError
 from twofold.core.engine import engine_for, single_blas, stacked
+
+NO_LABELS = object()  # y=None given to a classifier is an error, so None cannot mean "no y"
 
 
 def fitting(method: Callable) -> Callable:
@@ -51,7 +60,7 @@ class Model(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         modelfile.save(self, path)
 
-    def _blocks(self, X: Any, *, reset: bool = False, y: Any = None, min_rows: int = 1) -> Any:
+    def _blocks(self, X: Any, *, reset: bool = False, y: Any = NO_LABELS, min_rows: int = 1) -> Any:
         """X as row blocks, its shape and names checked; with y, the pair. Values are checked where they are read."""
         if type(X).__name__ == "LazyFrame":
             raise InputError("X is a polars LazyFrame. Call .collect() on it, or pass the path of a Parquet file.")
@@ -63,19 +72,24 @@ class Model(CallbackSupportMixin, BaseEstimator):
                 self.feature_names_in_ = np.asarray(names, dtype=object)
             elif reset:
                 _check_feature_names(self, blocks, reset=True)
+            if y is not NO_LABELS:
+                y = column_or_1d(y, warn=True)
+                check_consistent_length(blocks, y)
         else:
-            options = {"accept_sparse": "csr" if self._allow_sparse else False, "dtype": [np.float64, np.float32]}
-            checked = validate_data(
-                self, X, **({} if y is None else {"y": y}), reset=reset, ensure_all_finite=False, **options
-            )
-            X, y = (checked, None) if y is None else checked
+            options = {
+                "accept_sparse": "csr" if self._allow_sparse else False,
+                "dtype": [np.float64, np.float32],
+            }
+            labels = () if y is NO_LABELS else (y,)
+            checked = validate_data(self, X, *labels, reset=reset, ensure_all_finite=False, **options)
+            X, y = checked if labels else (checked, y)
             blocks = as_blocks(X)
         if blocks.shape[0] < min_rows:
             raise InputError(
                 f"Found array with {blocks.shape[0]} sample(s) (shape={blocks.shape}) while a minimum of {min_rows} "
                 f"is required by {type(self).__name__}: one sample has no spread to describe."
             )
-        return blocks if y is None else (blocks, y)
+        return blocks if y is NO_LABELS else (blocks, y)
 
     def _weights(self, blocks: Blocks, sample_weight: Any) -> np.ndarray | None:
         return checks.check_weights(sample_weight, blocks.shape[0])

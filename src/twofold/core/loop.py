@@ -10,7 +10,8 @@ minimised. State is a NamedTuple of arrays and numbers, which is what a checkpoi
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ class Sweep(NamedTuple):
 
     state: Any
     objective: float
-    extra: dict[str, float] = {}
+    extra: Mapping[str, float] = MappingProxyType({})
     done: bool = False  # a closed form says so at once
 
 

@@ -91,9 +91,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _model_of(path: str | os.PathLike[str], header: dict[str, Any]) -> dict[str, Any]:
     kind, tree = header.get("kind"), header.get("model")
     if kind != "model":
-        raise ModelFileError(
-            f"{path} holds a {kind}, not a model. Load the file that model.save(path) wrote."
-        )
+        raise ModelFileError(f"{path} holds a {kind}, not a model. Load the file that model.save(path) wrote.")
     if not isinstance(tree, dict):
         raise ModelFileError(f"{path} is damaged: its header describes no model.")
     return tree
@@ -280,7 +278,5 @@ def _outline(node: Any, spans: dict[str, Span]) -> Any:
             return f"dict by {_outline(keys, spans)}"
         case {"$model": {"class": str(name), "params": dict(params), "fitted": dict(fitted)}}:
             parts = {"params": params, "fitted": fitted}
-            return {"class": name} | {
-                k: {n: _outline(v, spans) for n, v in p.items()} for k, p in parts.items()
-            }
+            return {"class": name} | {k: {n: _outline(v, spans) for n, v in p.items()} for k, p in parts.items()}
     return node

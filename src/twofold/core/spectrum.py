@@ -232,11 +232,15 @@ def _by_power(p: Problem) -> Spectrum:
 
 def _qr_step(X: np.ndarray, w: np.ndarray | None, mean: np.ndarray) -> np.ndarray:
     X = X.astype(np.float64) - mean
-    return np.linalg.qr(X if w is None else X * np.sqrt(w)[:, None], mode="r")
+    return _r(X if w is None else X * np.sqrt(w)[:, None])
 
 
 def _qr_merge(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.linalg.qr(np.vstack([a, b]), mode="r")
+    return _r(np.vstack([a, b]))
+
+
+def _r(X: np.ndarray) -> Any:
+    return np.linalg.qr(X, mode="r")
 
 
 def _by_svd(p: Problem) -> Spectrum:
@@ -268,17 +272,19 @@ def _product_step(X: Any, w: np.ndarray | None, mean: np.ndarray, explicit: bool
     return out if explicit else out - np.outer(mean, Y.sum(axis=0, dtype=np.float64))
 
 
-def _operator(p: Problem) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray, Columns]:
+def scatter_operator(
+    engine: Engine, blocks: Blocks, w: np.ndarray | None, center: bool = True
+) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray, Columns]:
     """Q ↦ SQ as one pass over the data, the mean it removes, and the columns' moments."""
-    columns = column_moments(p.engine, p.blocks, p.w)
-    mean = columns.mean if p.center else np.zeros_like(columns.mean)
-    limit = 1e4 if p.blocks.dtype == np.float64 else 10.0
-    explicit = bool(not p.blocks.is_sparse and np.any(mean**2 > limit * columns.variance))
-    rows = p.blocks.rows(p.w)
-    fixed = p.engine.broadcast(mean), p.engine.broadcast(explicit)
+    columns = column_moments(engine, blocks, w)
+    mean = columns.mean if center else np.zeros_like(columns.mean)
+    limit = 1e4 if blocks.dtype == np.float64 else 10.0
+    explicit = bool(not blocks.is_sparse and np.any(mean**2 > limit * columns.variance))
+    rows = blocks.rows(w)
+    fixed = engine.broadcast(mean), engine.broadcast(explicit)
 
     def times(Q: np.ndarray) -> np.ndarray:
-        return p.engine.reduce(add, p.engine.map(_product_step, p.blocks, rows, *fixed, p.engine.broadcast(Q)))
+        return engine.reduce(add, engine.map(_product_step, blocks, rows, *fixed, engine.broadcast(Q)))
 
     return times, mean, columns
 
@@ -294,15 +300,17 @@ def _unusable(p: Problem, columns: Columns) -> Spectrum:
 
 
 def _by_randomized(p: Problem) -> Spectrum:
-    times, mean, columns = _operator(p)
+    times, mean, columns = scatter_operator(p.engine, p.blocks, p.w, p.center)
     if not np.isfinite(columns.mean).all() or columns.missing:
         return _unusable(p, columns)
     d = len(mean)
     width = min(p.k + OVERSAMPLE, d)
     Q = np.linalg.qr(generator(p.seed).standard_normal((d, width)))[0]
     K, SK = np.empty((d, 0)), np.empty((d, 0))
-    for passes in range(2, p.max_iter + 2):
+    passes = 1
+    for _ in range(p.max_iter):
         B = times(Q)
+        passes += 1
         K, SK = np.hstack([K, Q]), np.hstack([SK, B])
         T = K.T @ SK
         values, Y = np.linalg.eigh((T + T.T) / 2)
@@ -324,7 +332,7 @@ def _by_lanczos(p: Problem) -> Spectrum:
             f'n_components={p.k} is too many for solver="lanczos", which finds fewer than min(n, d) = {min(n, d)}. '
             'Use solver="covariance" or "gram" for all of them.'
         )
-    times, mean, columns = _operator(p)
+    times, mean, columns = scatter_operator(p.engine, p.blocks, p.w, p.center)
     if not np.isfinite(columns.mean).all() or columns.missing:
         return _unusable(p, columns)
     visits = [1]

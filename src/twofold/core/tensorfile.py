@@ -137,9 +137,7 @@ def _digest(text: str, items: Any) -> str:
 
 def _compare(path: str | os.PathLike[str], table: Table, digest: str) -> None:
     if digest != table.digest:
-        raise ModelFileError(
-            f"{path} is damaged: its contents do not match its checksum. Save the model again."
-        )
+        raise ModelFileError(f"{path} is damaged: its contents do not match its checksum. Save the model again.")
 
 
 @contextmanager
@@ -216,9 +214,7 @@ def _table(file: BinaryIO, size: int) -> Table:
     spans = {name: _span(name, entry) for name, entry in table.items()}
     reached = 0
     for name, span in sorted(spans.items(), key=lambda item: item[1][2:]):
-        require(
-            span.begin == reached, f"is damaged: array {name!r} does not start where the one before ends."
-        )
+        require(span.begin == reached, f"is damaged: array {name!r} does not start where the one before ends.")
         reached = span.end
     data = size - 8 - length
     require(reached <= data, f"is cut short: its arrays take {reached} bytes and {data} are there.")

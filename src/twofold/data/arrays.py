@@ -30,11 +30,10 @@ def read_array(path: str, part: str, ending: str, streaming: bool) -> Piece | Ta
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, OverflowError) as error:
         if isinstance(error, InputError):
             raise
-        if "pickle" in str(error) or "Python objects" in str(error):
-            raise InputError(
-                f"{path} holds Python objects, not numbers. Save it with a numeric dtype."
-            ) from None
-        raise InputError(f"{path} is not a readable {ending} file ({str(error).splitlines()[0]}).") from None
+        if "Object arrays" in str(error) or "Python objects" in str(error):
+            raise InputError(f"{path} holds Python objects, not numbers. Save it with a numeric dtype.") from None
+        reason = "it starts otherwise" if "pickle" in str(error) else str(error).splitlines()[0]
+        raise InputError(f"{path} is not a readable {ending} file ({reason}). Save it again.") from None
     if not sp.issparse(array) and array.dtype.names:
         return Piece(pl.DataFrame({name: array[name] for name in array.dtype.names}), path)
     if array.dtype.kind not in "bifu":
@@ -47,9 +46,7 @@ def read_array(path: str, part: str, ending: str, streaming: bool) -> Piece | Ta
     columns = [f"column_{i + 1}" for i in range(array.shape[1])]
     if streaming and ending == ".npy" and not notes and array.dtype.kind == "f":
         return Table(Path(path), columns, source=path)
-    numbers = (
-        sp.csr_array(array, dtype=np.float64) if sp.issparse(array) else np.array(array, dtype=np.float64)
-    )
+    numbers = sp.csr_array(array, dtype=np.float64) if sp.issparse(array) else np.array(array, dtype=np.float64)
     return Table(numbers, columns, notes=notes, source=path)
 
 
@@ -90,6 +87,4 @@ def as_number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError(
-            f"--na {text}: the table holds only numbers, so a blank must be a number too."
-        ) from None
+        raise InputError(f"--na {text}: the table holds only numbers, so a blank must be a number too.") from None

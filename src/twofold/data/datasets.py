@@ -89,9 +89,7 @@ def table_with_holes(share: float = 0.2, seed: int = 0) -> Bunch:
     order[np.arange(n), rng.integers(d, size=n)] = 1.0  # one cell a row, and row 0, always stay
     order[0] = 1.0
     holes = order <= np.sort(order, axis=None)[round(share * n * d) - 1] if share * n * d >= 1 else order < 0
-    return Bunch(
-        data=np.where(holes, np.nan, truth), truth=truth, holes=holes, feature_names=full.feature_names
-    )
+    return Bunch(data=np.where(holes, np.nan, truth), truth=truth, holes=holes, feature_names=full.feature_names)
 
 
 def photographs() -> Bunch:
@@ -119,10 +117,7 @@ def signals() -> Bunch:
     (1024,)
     """
     real = {"ecg": pywt.data.ecg(), "nino": pywt.data.nino()[1]}
-    made = {
-        name.lower(): pywt.data.demo_signal(name, 1024)
-        for name in ("Blocks", "Bumps", "HeaviSine", "Doppler")
-    }
+    made = {name.lower(): pywt.data.demo_signal(name, 1024) for name in ("Blocks", "Bumps", "HeaviSine", "Doppler")}
     return Bunch(**{name: np.asarray(signal, dtype=np.float64) for name, signal in (real | made).items()})
 
 
@@ -160,6 +155,8 @@ def docstrings(max_documents: int | None = 2000) -> Bunch:
     >>> len(text.documents), len(set(text.names))
     (100, 100)
     """
+    if max_documents is not None and max_documents < 1:
+        raise InputError(f"max_documents is {max_documents}; ask for at least one, or None for all.")
     found = [name for name in _PACKAGES if find_spec(name) is not None]
     turns = itertools.zip_longest(*(_documents_of(name) for name in found))
     every = ((at, *entry) for turn in turns for at, entry in enumerate(turn) if entry is not None)

@@ -9,13 +9,14 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from twofold.core.checks import InputError
-from twofold.data.tables import BLANKS, Piece, unique_names
+from twofold.data.columns import BLANKS
+from twofold.data.tables import Piece, unique_names
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -55,9 +56,7 @@ def decode(data: bytes, name: str) -> tuple[bytes, list[str]]:
     elif b"\0" in data[:4096]:
         odd = data[1:4096:2].count(0) > data[0:4096:2].count(0)
         text = _decoded(data, "utf-16-le" if odd else "utf-16-be", name)
-        if not text[:200].isprintable() and not text[:200].replace("\n", "").replace("\r", "").replace(
-            "\t", ""
-        ):
+        if not text[:200].isprintable() and not text[:200].replace("\n", "").replace("\r", "").replace("\t", ""):
             raise InputError(f"{name} is not text. Give a table: CSV, Parquet, JSONL, .npy, .mtx or SQLite.")
         notes.append(f"{name} is read as UTF-16")
     else:
@@ -131,13 +130,11 @@ def records(text: bytes, delimiter: str, name: str) -> tuple[np.ndarray, np.ndar
     except csv.Error:  # a field beyond any sensible size: the quote that opened it was never closed
         open_quote, lines = True, [*lines, at]
     if open_quote:
-        raise InputError(
-            f"{name}, line {lines[-1]}: a quote opened here is never closed. Close or remove it."
-        )
+        raise InputError(f"{name}, line {lines[-1]}: a quote opened here is never closed. Close or remove it.")
     return np.array(lines), np.array(widths)
 
 
-def _reader(text: bytes, delimiter: str) -> csv.reader:  # type: ignore[valid-type]
+def _reader(text: bytes, delimiter: str) -> Any:
     return csv.reader(io.TextIOWrapper(io.BytesIO(text), "utf-8", newline=""), delimiter=delimiter)
 
 
@@ -152,15 +149,9 @@ def parse(text: bytes, delimiter: str, height: int, width: int) -> pl.DataFrame:
     except pl.exceptions.PolarsError:
         pass
     # Quotes in unusual places: Python's own reader takes them as they come, only slower.
-    rows = (row + [""] * (width - len(row)) for row in _rows(text, delimiter))
+    rows = (row + [""] * (width - len(row)) for row in _reader(text, delimiter))
     cells = list(zip(*rows, strict=True))
-    return pl.DataFrame(
-        {c: pl.Series(c, [v or None for v in cell]) for c, cell in zip(columns, cells, strict=True)}
-    )
-
-
-def _rows(text: bytes, delimiter: str) -> Iterator[list[str]]:
-    yield from _reader(text, delimiter)  # type: ignore[misc]
+    return pl.DataFrame({c: pl.Series(c, [v or None for v in cell]) for c, cell in zip(columns, cells, strict=True)})
 
 
 def header(
@@ -180,9 +171,7 @@ def header(
     return names
 
 
-def check_widths(
-    lines: np.ndarray, widths: np.ndarray, width: int, norm: str, name: str, delimiter: str
-) -> None:
+def check_widths(lines: np.ndarray, widths: np.ndarray, width: int, norm: str, name: str, delimiter: str) -> None:
     """Every record must have as many fields as the first."""
     wrong = np.flatnonzero(widths != width)
     if not len(wrong):

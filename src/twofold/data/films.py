@@ -30,7 +30,7 @@ GENRES = {
 }
 ADJECTIVES = [
     "Last", "Silent", "Golden", "Broken", "Second", "Hidden", "Crimson", "Endless", "Lonely", "Little",
-    "Wild", "Borrowed", "Midnight", "Forgotten", "Paper", "Distant", "Burning", "Perfect", "Northern", "Glass",
+    "Wild", "Borrowed", "Midnight", "Forgotten", "Paper", "Distant", "Burning", "Perfect", "Northern", "Wax",
 ]  # fmt: skip
 
 
@@ -46,10 +46,10 @@ def ratings(n_users: int = 500, n_items: int = 300, seed: int = 0) -> Bunch:
     Returns
     -------
     Bunch
-        ``ratings``: frame of user (0 to n_users - 1), item (the film's title) and rating (0.5 to 5), about 7 %
-        of all pairs. ``films``: frame of item, year, genres; row j is film j. ``truth``: ``expected`` (n_users,
-        n_items), the rating without noise and rounding, ``user_bias``, ``item_bias``, ``tastes`` (n_users, 8),
-        ``genres`` (n_items, 8) and ``noise``, the standard deviation that was added.
+        ``ratings``: frame of user (0 to n_users - 1), item (the film's title) and rating (0.5 to 5), about
+        7 % of all pairs. ``films``: frame of item, year, genres; row j is film j. ``truth``: ``expected``
+        (n_users, n_items), the rating without noise and rounding, ``user_bias``, ``item_bias``, ``tastes``
+        (n_users, 8), ``genres`` (n_items, 8) and ``noise``, the standard deviation that was added.
 
     Examples
     --------
@@ -70,9 +70,7 @@ def ratings(n_users: int = 500, n_items: int = 300, seed: int = 0) -> Bunch:
     expected = np.clip(MEAN + b[:, None] + c + U @ Z.T, 0.5, 5.0)  # (n,m)
     users, items = np.nonzero(_seen(expected, c, rng))
     stars = np.round(2 * rng.normal(expected[users, items], NOISE)) / 2
-    frame = pl.DataFrame(
-        {"user": users, "item": films["item"].gather(items), "rating": np.clip(stars, 0.5, 5.0)}
-    )
+    frame = pl.DataFrame({"user": users, "item": films["item"].gather(items), "rating": np.clip(stars, 0.5, 5.0)})
     truth = Bunch(expected=expected, user_bias=b, item_bias=c, tastes=U, genres=Z, noise=NOISE)
     return Bunch(ratings=frame, films=films, truth=truth)
 
@@ -102,8 +100,8 @@ def _seen(expected: np.ndarray, quality: np.ndarray, rng: np.random.Generator) -
     """Who rated what: about 8 % of all pairs, every person and every film at least once."""
     n, m = expected.shape
     popular = rng.permutation(np.arange(1, m + 1) ** -0.7) * np.exp(quality)
-    active = rng.lognormal(sigma=0.8, size=n)
-    odds = active[:, None] * popular * np.exp(0.7 * (expected - MEAN))  # (n,m)
+    active = rng.lognormal(sigma=0.8, size=(n, 1))
+    odds = active * popular * np.exp(0.7 * (expected - MEAN))  # (n,m)
     chance = np.minimum(odds * (0.08 * n * m / odds.sum()), 0.95)
     seen = rng.random((n, m)) < chance
     seen[np.arange(n), rng.integers(m, size=n)] |= ~seen.any(axis=1)

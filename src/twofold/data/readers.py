@@ -36,9 +36,7 @@ ELSEWHERE = {
 NAMED = "file.db::table"
 
 
-def read_table(
-    inputs: str | Path | Sequence[str | Path], na: Sequence[str] = (), drop: Sequence[str] = ()
-) -> Table:
+def read_table(inputs: str | Path | Sequence[str | Path], na: Sequence[str] = (), drop: Sequence[str] = ()) -> Table:
     """Read one table from a file, several files, a folder, a glob, `file.db::table`, or `-` (standard input).
 
     Parameters
@@ -148,9 +146,7 @@ def read_parquet(path: str, streaming: bool) -> Piece | Table:
         return Piece(pl.read_parquet(path), path)
     except (pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError(
-            f"{path} is not a readable Parquet file ({reason}). Was it written completely?"
-        ) from None
+        raise InputError(f"{path} is not a readable Parquet file ({reason}). Was it written completely?") from None
 
 
 def read_jsonl(data: bytes, name: str) -> Piece:
@@ -174,9 +170,7 @@ def read_jsonl(data: bytes, name: str) -> Piece:
             raise InputError(f'{name}, line {i}: not an object. Write each line as {{"column": value, ...}}.')
         records.append(record)
     keys = list(dict.fromkeys(key for record in records for key in record))
-    return Piece(
-        pl.DataFrame({key: typed([record.get(key) for record in records]) for key in keys}), name, lines
-    )
+    return Piece(pl.DataFrame({key: typed([record.get(key) for record in records]) for key in keys}), name, lines)
 
 
 def typed(values: Sequence[Any]) -> pl.Series:
@@ -211,6 +205,4 @@ def read_sqlite(path: str, table: str) -> Piece:
     if not rows:
         raise InputError(f'{path}: table "{table}" has no rows.')
     columns = zip(names, zip(*rows, strict=True), strict=True)
-    return Piece(
-        pl.DataFrame({name: typed(values) for name, values in columns}), f"{path}::{table}", notes=notes
-    )
+    return Piece(pl.DataFrame({name: typed(values) for name, values in columns}), f"{path}::{table}", notes=notes)

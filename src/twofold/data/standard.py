@@ -25,9 +25,7 @@ from sklearn.utils import Bunch
 from twofold.core.checks import InputError
 
 _MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
-_MNIST_FILES = [
-    f"{part}-{what}-ubyte.gz" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")
-]
+_MNIST_FILES = [f"{part}-{what}-ubyte.gz" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")]
 _URLS = {
     "movielens100k": ["https://files.grouplens.org/datasets/movielens/ml-100k.zip"],
     "mnist": [_MNIST + name for name in _MNIST_FILES],
@@ -81,9 +79,7 @@ def fetch(name: str) -> Bunch:
     try:
         return _READERS[name](folder)
     except broken as error:
-        raise InputError(
-            f"{folder} does not hold the data set {name!r}: {error}. Delete or replace it."
-        ) from error
+        raise InputError(f"{folder} does not hold the data set {name!r}: {error}. Delete or replace it.") from error
 
 
 def _cache() -> str:
@@ -212,9 +208,7 @@ def _words(folder: Path) -> Bunch:
         data = [(first, second, float(score)) for first, second, score in rows]
         return pl.DataFrame(data, schema=["first", "second", "score"], orient="row")
 
-    return Bunch(
-        analogies=analogies, wordsim353=pairs("EN-WS-353-ALL.txt"), simlex999=pairs("EN-SIMLEX-999.txt")
-    )
+    return Bunch(analogies=analogies, wordsim353=pairs("EN-WS-353-ALL.txt"), simlex999=pairs("EN-SIMLEX-999.txt"))
 
 
 def _reuters(folder: Path) -> Bunch:
@@ -256,9 +250,7 @@ def _cbcl_faces(folder: Path) -> Bunch:
 def _kdd_bio(folder: Path) -> Bunch:
     """The 74 features; which protein each row belongs to, and whether it matches."""
     frame = pl.read_parquet(folder / "bio_train.parquet.brotli")
-    return Bunch(
-        data=frame[:, 3:].to_numpy(), protein=frame[:, 0].to_numpy(), target=frame["target"].to_numpy()
-    )
+    return Bunch(data=frame[:, 3:].to_numpy(), protein=frame[:, 0].to_numpy(), target=frame["target"].to_numpy())
 
 
 def _clusters(folder: Path) -> Bunch:

@@ -20,10 +20,9 @@ import polars as pl
 import scipy.sparse as sp
 
 from twofold.core.checks import InputError
+from twofold.data.columns import BLANKS, cells, to_numbers
 
-BLANKS = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "?", "#n/a", "<na>"})
 _ID_NAME = re.compile(r"(.*[_\s.-])?(id|ids|index|idx|key|name|uuid|guid)|.*[a-z](Id|ID|Key|Index|Name)")
-_DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]\d{1,2}:\d{2}.*)?$"
 
 
 @dataclass
@@ -50,6 +49,11 @@ class Table:
     others: pl.DataFrame = field(default_factory=pl.DataFrame)
     notes: list[str] = field(default_factory=list)
     source: str = ""
+
+    @property
+    def named(self) -> bool:
+        """Whether the columns came with names, rather than being numbered here."""
+        return not all(re.fullmatch(r"column_\d+", name) for name in self.columns)
 
     def array(self) -> np.ndarray | sp.csr_array:
         """The numbers in memory."""
@@ -147,45 +151,6 @@ def stack(pieces: list[Piece]) -> pl.DataFrame:
         return pl.concat([frame.cast(pl.String) for frame in frames])
 
 
-def to_numbers(column: pl.Series, blanks: frozenset[str], decimal_comma: bool) -> tuple[np.ndarray, str]:
-    """Values with NaN for blanks, and the kind: number, commas, text, date, blank, mixed."""
-    if column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null):
-        values = column.cast(pl.Float64).fill_null(float("nan")).to_numpy().copy()
-        for text in blanks:
-            if re.fullmatch(r"[+-]?\d+(\.\d+)?", text):
-                values[values == float(text)] = np.nan
-        return values, "blank" if np.isnan(values).all() else "number"
-    if column.dtype != pl.String:
-        return np.empty(0), "date" if column.dtype.is_temporal() else "text"
-    text = cells(column, blanks)
-    known = text.len() - text.null_count()
-    if known == 0:
-        return np.empty(0), "blank"
-    values = text.cast(pl.Float64, strict=False)
-    kind = "number"
-    if decimal_comma and values.null_count() > text.null_count():
-        values, kind = text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False), "commas"
-    if values.null_count() == text.len():
-        truth = text.str.to_lowercase().replace_strict(
-            {"true": 1.0, "false": 0.0}, default=None, return_dtype=pl.Float64
-        )
-        if truth.null_count() == text.null_count():
-            values, kind = truth, "number"
-    wrong = text.filter(values.is_null() & text.is_not_null())
-    if len(wrong) == 0:
-        return values.fill_null(float("nan")).to_numpy(), kind
-    # A few odd cells among numbers are a fault to report; a column that is often text is text.
-    if 2 * len(wrong) <= known and (wrong.n_unique() <= 3 or len(wrong) < 0.1 * known):
-        return values.fill_null(float("nan")).to_numpy(), "mixed"
-    return np.empty(0), "date" if wrong.str.contains(_DATE).all() else "text"
-
-
-def cells(column: pl.Series, blanks: frozenset[str]) -> pl.Series:
-    """The text of a column without surrounding spaces, null where it stands for a blank."""
-    text = column.str.strip_chars()
-    return text.set(text.str.to_lowercase().is_in(list(blanks)), None)
-
-
 def place(row: int, pieces: list[Piece]) -> str:
     """File and line of a row of the stacked table."""
     for piece in pieces:
@@ -199,9 +164,7 @@ def place(row: int, pieces: list[Piece]) -> str:
 def mixed_message(column: pl.Series, values: np.ndarray, pieces: list[Piece], blanks: frozenset[str]) -> str:
     row = int(np.argmax(cells(column, blanks).is_not_null().to_numpy() & np.isnan(values)))
     cell = column[row].strip()
-    return (
-        f'{place(row, pieces)}, column "{column.name}": "{cell}" is not a number. {remedy(cell, column.name)}'
-    )
+    return f'{place(row, pieces)}, column "{column.name}": "{cell}" is not a number. {remedy(cell, column.name)}'
 
 
 def check_finite(column: pl.Series, values: np.ndarray, pieces: list[Piece]) -> None:
@@ -287,7 +250,5 @@ def by_reason(kept: dict[str, str]) -> dict[str, list[str]]:
 def flat(others: pl.DataFrame) -> pl.DataFrame:
     """Nested columns as JSON text, so that every output format can hold them."""
     nested = [c.name for c in others.iter_columns() if c.dtype.is_nested() or c.dtype == pl.Object]
-    as_text = {
-        c: [None if v is None else json.dumps(v, default=str) for v in others[c].to_list()] for c in nested
-    }
+    as_text = {c: [None if v is None else json.dumps(v, default=str) for v in others[c].to_list()] for c in nested}
     return others.with_columns(pl.Series(c, text, dtype=pl.String) for c, text in as_text.items())

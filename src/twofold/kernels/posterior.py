@@ -39,7 +39,7 @@ def posterior(M, B, w, order, starts, ridge, means, quad, logdet, second):
     sorted by pattern, starts (P+1,). With A_p = M_p + ridge·I writes means (n,k) = A⁻¹b, quad (n,) = bᵀA⁻¹b,
     logdet (P,) = log|A_p|, and second (P,(k+1)(k+2)/2) = Σ_rows w(cov + z̃z̃ᵀ), packed, with z̃ = (z, 1).
     """
-    n, k = B.shape
+    k = B.shape[1]
     A = np.empty((k, k))
     y = np.empty(k)
     for p in range(M.shape[0]):

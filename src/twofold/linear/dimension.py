@@ -16,7 +16,7 @@ RULES = ("mle", "knee", "gavish-donoho", "parallel")
 def by_variance(values: np.ndarray, total: float, share: float) -> int:
     """The fewest components that explain at least this share of the variance."""
     explained = np.cumsum(values) / max(total, 1e-300)
-    return int(min(np.searchsorted(explained, share * (1 - 1e-12)) + 1, len(values)))
+    return min(int(np.searchsorted(explained, share * (1 - 1e-12))) + 1, len(values))
 
 
 def by_knee(values: np.ndarray) -> int:

@@ -8,7 +8,7 @@ one matrix product, (patterns × d)·(d × k(k+1)/2); so do the sums for W. A ro
 
     E:  each block  (E z, E zzᵀ) given W, m, ψ, and what they add to the sums below
     M:  then once   row j of (W, m) ← ridge-free regression of column j on (z, 1);  ψ ← what is left over
-References: Tipping & Bishop 1999; Rubin & Thayer 1982.
+References: Tipping & Bishop 1999; Rubin & Thayer 1982; Liu, Rubin & Wu 1998.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class Sums(NamedTuple):
     xz: np.ndarray  # (d,k+1) Σ w x̃ E z̃ᵀ
     zz: np.ndarray  # (d,(k+1)(k+2)/2) Σ w E z̃z̃ᵀ, packed, a row a column of X; one row for all where none has holes
     xx: np.ndarray  # (d,) Σ w x̃²
+    pooled: np.ndarray  # ((k+1)(k+2)/2,) Σ w E z̃z̃ᵀ over all rows, packed
     loglik: float
     rows: float  # Σ w
 
@@ -60,8 +61,8 @@ def find_patterns(X: Any) -> tuple[Patterns, int]:
     holes = None if sparse.issparse(X) else np.isnan(X)
     if holes is None or not holes.any():
         return whole(*X.shape), 0
-    keys = np.packbits(holes, axis=1)
-    keys = keys.view(np.dtype((np.void, keys.shape[1]))).ravel()
+    packed = np.packbits(holes, axis=1)
+    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(inverse, kind="stable")
     starts = np.append(0, np.cumsum(np.bincount(inverse)))
@@ -101,9 +102,8 @@ def centred(X: Any, patterns: Patterns, mean: np.ndarray) -> Any:
 
 def codes(x: Any, w: np.ndarray, patterns: Patterns, theta: Theta) -> Posterior:
     """The E-step of one block of centred rows."""
-    n, d = x.shape
+    n, k = x.shape[0], theta.W.shape[1]
     mean, W, psi = theta
-    k = W.shape[1]
     V = W / psi[:, None]  # Ψ⁻¹W
     if sparse.issparse(x):
         B = np.asarray(x @ V - mean @ V, dtype=np.float64)
@@ -132,11 +132,12 @@ def collect(x: Any, w: np.ndarray, patterns: Patterns, holes: bool, theta: Theta
     else:
         xz = (x.T @ z.astype(x.dtype)).astype(np.float64)
         xx = (w.astype(x.dtype) @ (x * x)).astype(np.float64)
+    pooled = found.second.sum(axis=0)
     if holes:
         zz = (patterns.mask.T.astype(x.dtype) @ found.second.astype(x.dtype)).astype(np.float64)
     else:
-        zz = found.second.sum(axis=0, keepdims=True)
-    return Sums(xz, zz, xx, float(found.logp @ w), float(w.sum()))
+        zz = pooled[None].copy()
+    return Sums(xz, zz, xx, pooled, float(found.logp @ w), float(w.sum()))
 
 
 def em_step(X: Any, w: np.ndarray | None, patterns: Patterns, holes: bool, theta: Theta) -> Sums:
@@ -164,6 +165,18 @@ def regress(s: Sums, ridge: np.ndarray | None = None) -> tuple[np.ndarray, np.nd
     left = s.xx - 2 * (C * s.xz).sum(axis=1) + (C * fitted).sum(axis=1)
     weight = np.broadcast_to(zz[:, -1, -1], len(C))
     return C[:, :-1], C[:, -1], np.maximum(left, 0.0), weight
+
+
+def expand(W: np.ndarray, shift: np.ndarray, s: Sums) -> tuple[np.ndarray, np.ndarray]:
+    """Parameter expansion: let the codes' prior be N(a, C) for a moment, fit it, and fold it back into N(0, I).
+
+    The likelihood rises at least as much as in plain EM, and where signal exceeds noise hundreds of sweeps become
+    a handful (Liu, Rubin & Wu 1998).
+    """
+    E = unpack(s.pooled, W.shape[1] + 1) / s.rows
+    a = E[-1, :-1]
+    C = E[:-1, :-1] - np.outer(a, a)
+    return W @ np.linalg.cholesky(C), shift + W @ a
 
 
 def _posterior(X: Any, theta: Theta) -> tuple[Patterns, Posterior]:

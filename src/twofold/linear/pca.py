@@ -106,6 +106,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     True
     """
 
+    moments_: Moments
+    history_: dict[str, list[float]]
+    n_iter_: int
     _allow_nan: ClassVar[bool] = True
     _records: ClassVar[tuple] = (Moments,)
     _parameter_constraints: ClassVar[dict] = {
@@ -164,7 +167,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
                 return self._by_ppca(blocks, w, seed)
             return loop.Sweep(self._state(found, blocks, w, seed), self._error(found), {}, True)
 
-        loop.run(self, sweep, State(), max_iter=1, tol=0.0, fitted=self._attributes, X=X, fingerprint=blocks.fingerprint)
+        loop.run(
+            self,
+            sweep,
+            State(),
+            max_iter=1,
+            tol=0.0,
+            fitted=self._attributes,
+            X=X,
+            fingerprint=blocks.fingerprint,
+        )
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
@@ -178,13 +190,18 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             self._refuse(blocks, allow_nan=False)
         both = found if first else merge(self.moments_._replace(scatter=self.moments_.scatter.copy()), found)
         d = len(both.mean)
-        rows = max(2, int(round(both.weight)))
+        rows = max(2, round(both.weight))
         self.__dict__.pop("moments_", None)
         k = self._wanted((rows, d))
         values, vectors = np.linalg.eigh(both.scatter)
         order = slice(None, -k - 1, -1)
         spectrum_ = Spectrum(
-            np.maximum(values[order], 0.0), vectors[:, order].T.copy(), both.mean, both.weight, both.scatter.trace(), 1
+            np.maximum(values[order], 0.0),
+            vectors[:, order].T.copy(),
+            both.mean,
+            both.weight,
+            both.scatter.trace(),
+            1,
         )
         variance = np.diag(both.scatter) / max(both.weight - 1, 1.0)
         state = self._truncate(spectrum_, (rows, d), "covariance", blocks.dtype, variance, seed_of(self.random_state))
@@ -193,7 +210,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         self.moments_ = both
         self.n_iter_ = 1 if first else self.n_iter_ + 1
         history = {"objective": [], "seconds": []} if first else self.history_
-        self.history_ = {"objective": [*history["objective"], self._error(spectrum_)], "seconds": [*history["seconds"], 0.0]}
+        self.history_ = {
+            "objective": [*history["objective"], self._error(spectrum_)],
+            "seconds": [*history["seconds"], 0.0],
+        }
         self.converged_ = True
         return self
 
@@ -210,9 +230,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     def _spectrum(self, blocks: Blocks, w: np.ndarray | None, seed: int) -> Spectrum:
         k = self._wanted(blocks.shape)
-        return spectrum(
-            blocks, k, solver=self._solver(blocks), w=w, seed=seed, tol=self.tol, max_iter=self.max_iter
-        )
+        return spectrum(blocks, k, solver=self._solver(blocks), w=w, seed=seed, tol=self.tol, max_iter=self.max_iter)
 
     def _solver(self, blocks: Blocks) -> str:
         return choose(blocks, self._wanted(blocks.shape)) if self.solver == "auto" else self.solver
@@ -222,7 +240,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         if self.n_components == "parallel":
             columns = column_moments(engine_for(blocks), blocks, w)
             variance = columns.scatter / max(columns.rows - 1, 1.0)
-        shape = (max(2, int(round(found.weight))), blocks.shape[1])
+        shape = (max(2, round(found.weight)), blocks.shape[1])
         return self._truncate(found, shape, self._solver(blocks), blocks.dtype, variance, seed)
 
     def _truncate(
@@ -235,8 +253,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         axes = found.axes[:k] * fix_signs(found.axes[:k])[:, None]
         rest = min(shape) - k
         noise = max(total - values[:k].sum(), 0.0) / rest if rest > 0 else 0.0
-        cast = [a.astype(dtype) for a in (values[:k], axes, found.mean)]
-        return State(*cast, float(total), float(noise), float(found.weight), solver)
+        cast = {
+            "values": values[:k].astype(dtype),
+            "axes": axes.astype(dtype),
+            "mean": found.mean.astype(dtype),
+        }
+        return State(**cast, total=float(total), noise=float(noise), weight=float(found.weight), solver=solver)
 
     def _choose_k(self, values: np.ndarray, total: float, shape: tuple[int, int], variance: Any, seed: int) -> int:
         n, d = shape

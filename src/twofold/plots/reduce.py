@@ -138,9 +138,7 @@ def loadings(figure: Figure, ax: Axes, weights: np.ndarray, columns: Sequence[st
             ax.text(j, c, signed(value), ha="center", va="center", fontsize=8.5, color=color)
     names = [shorten(columns[j], 22) for j in chosen]
     slanted = max(map(len, names)) * len(names) > 95
-    ax.set_xticks(
-        range(len(chosen)), names, rotation=35 if slanted else 0, ha="right" if slanted else "center"
-    )
+    ax.set_xticks(range(len(chosen)), names, rotation=35 if slanted else 0, ha="right" if slanted else "center")
     ax.set_yticks(range(shown_k), [f"PC{c + 1}" for c in range(shown_k)])
     some_d = f", {len(chosen)} of {d} columns" if len(chosen) < d else ""
     some_k = f", {shown_k} of {k} components" if shown_k < k else ""

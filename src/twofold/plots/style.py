@@ -19,9 +19,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 INK, GREY, PALE = "#1f2933", "#7b8794", "#e4e7eb"
 # Told apart by people who see red and green alike, and in print.
 COLORS = ("#2f6fab", "#e07b39", "#3a9679", "#b5495b", "#7d5ba6", "#c9a227", "#4ea3c9", "#8a6d5a")
-DIVERGING = LinearSegmentedColormap.from_list(
-    "twofold", ["#b5495b", "#f0c9c5", "#fafafa", "#bfd5ea", "#2f6fab"]
-)
+DIVERGING = LinearSegmentedColormap.from_list("twofold", ["#b5495b", "#f0c9c5", "#fafafa", "#bfd5ea", "#2f6fab"])
 SEQUENTIAL = LinearSegmentedColormap.from_list("twofold_seq", ["#eef3f8", "#9dbfdd", "#2f6fab", "#173b5e"])
 
 _RC: Any = {

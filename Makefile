@@ -1,0 +1,72 @@
+# Every target sets up .venv by itself and does nothing twice.
+#
+#   make tour    see twofold at work: one HTML page, tour.html
+#   make test    lint, types, import contracts, tests and doctests
+#   make lint    the first three of these
+#   make docs    build the documentation in docs/_build/html
+#   make bench   measure against the other libraries
+#   make lab     open the interactive page
+#
+# PYTHON=/path/to/python chooses the interpreter, TESTS=tests/linear a part of the tests, JOBS=4 more test processes.
+# The first run compiles the kernels, which takes some seconds; they are kept beside the source, or in
+# NUMBA_CACHE_DIR where that is set.
+
+AT_LEAST := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$p" -c '$(AT_LEAST)' 2>/dev/null && echo "$$p" && exit; done; echo python3)
+BIN := .venv/bin
+TESTS ?= src tests
+JOBS ?= 0
+TOUR ?= tour.html
+
+# Larger data sets are used where they lie beside the clone, and otherwise not missed.
+ifneq ($(wildcard ../shared/data),)
+export TWOFOLD_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: help tour test lint docs bench lab clean
+.DELETE_ON_ERROR:
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+tour: .venv/.ready-core
+	@$(BIN)/twofold tour -o $(TOUR) --force
+
+test: lint
+	@$(BIN)/python -m pytest -q -n $(JOBS) $(TESTS)
+
+lint: .venv/.ready-dev-dask
+	@$(BIN)/ruff check -q --output-format concise
+	@$(BIN)/ruff format -q --check
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo > .venv/imports.log || { cat .venv/imports.log; exit 1; }
+	@echo "lint, types and import contracts hold"
+
+docs: .venv/.ready-docs-dask
+	@$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+bench: .venv/.ready-bench-dask
+	@$(BIN)/python -m bench
+
+lab: .venv/.ready-lab
+	@$(BIN)/twofold lab
+
+clean:
+	rm -rf .venv docs/_build docs/gallery/auto docs/reference/generated tour.html
+
+# A stamp a set of extras: .venv/.ready-dev-dask stands for '.[dev,dask]'.
+comma := ,
+
+.venv/bin/python:
+	@$(PYTHON) -c '$(AT_LEAST)' 2>/dev/null || { echo "twofold needs Python 3.11 or later, and '$(PYTHON)' is" \
+		"$$({ $(PYTHON) -V || echo not there; } 2>/dev/null). Name another: make PYTHON=/path/to/python ..." >&2; exit 1; }
+	@echo "setting up .venv ..." >&2
+	@$(PYTHON) -m venv --clear .venv || { rm -rf .venv; exit 1; }
+
+.venv/.ready-%: pyproject.toml constraints.txt | .venv/bin/python
+	@echo "installing $(if $(filter core,$*),the core,the extras: $*) ..." >&2
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt \
+		-e '.$(if $(filter core,$*),,[$(subst -,$(comma),$*)])'
+	@touch $@

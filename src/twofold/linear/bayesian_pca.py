@@ -1,0 +1,139 @@
+"""Bayesian principal component analysis with automatic relevance.
+
+    maximise  Σ log N(x; m, WWᵀ + σ²I) + Σ_c [ (d/2 + a) log α_c − α_c (‖w_c‖²/2 + b) ]
+
+Each column of W has a Gaussian prior with its own precision α_c. A direction the data does not ask for sees its
+α_c grow and its column vanish: the dimension is found, not given.
+
+One sweep:  each block  posterior codes given W, m, σ²
+            then once   W by ridge regression with penalty σ²α, then α_c = (d + 2a)/(‖w_c‖² + 2b), then σ²
+Reference: Bishop 1999.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twofold.core import loop
+from twofold.core.estimator import fitting
+from twofold.core.moments import Columns
+from twofold.core.seeds import seed_of
+from twofold.linear.gaussian import regress
+from twofold.linear.latent import FLOOR, LatentGaussian
+from twofold.linear.ppca import principal, principal_attributes
+
+FLAT = 1e-6  # b of the gamma prior, as a share of the mean variance: keeps the objective bounded
+
+
+class State(NamedTuple):
+    """The shared factor, and the relevance of its columns."""
+
+    mean: np.ndarray  # (d,)
+    W: np.ndarray  # (d,k)
+    psi: np.ndarray  # (d,) all equal
+    alpha: np.ndarray  # (k,)
+
+
+class BayesianPCA(LatentGaussian):
+    """PPCA that finds its own number of components.
+
+    Every direction has a relevance: those the data does not support are switched off during the fit.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        The most directions to consider; None means d − 1.
+    tol : float, default=1e-7
+        EM stops when the objective moves by less than this, relatively.
+    max_iter : int, default=2000
+        Sweeps at most.
+    random_state : int, RandomState, Generator or None, default=None
+        Where EM starts when cells are missing; otherwise it starts from the closed form of PPCA.
+
+    Attributes
+    ----------
+    n_active_ : int
+        Directions left on.
+    components_ : ndarray of shape (n_active_, d)
+        Their orthonormal axes.
+    explained_variance_ : ndarray of shape (n_active_,)
+    loadings_ : ndarray of shape (d, n_active_)
+    alpha_ : ndarray of shape (k,)
+        The precision of every direction considered, ascending: small for those in use.
+    noise_variance_ : float
+    mean_ : ndarray of shape (d,)
+    history_, n_iter_, converged_
+        The objective is the mean negative log-posterior of the rows.
+
+    References
+    ----------
+    Bishop (1999), *Bayesian PCA*, Advances in Neural Information Processing Systems 11.
+
+    Examples
+    --------
+    >>> from twofold import BayesianPCA
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 3)) @ rng.normal(size=(3, 10)) * 3 + rng.normal(size=(500, 10))
+    >>> BayesianPCA().fit(X).n_active_
+    3
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        tol: float = 1e-7,
+        max_iter: int = 2000,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    @fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BayesianPCA:
+        """Fit to rows that may have missing cells; see :meth:`PCA.fit` for the arguments."""
+        data = self._prepare(X, sample_weight)
+        k = self._latent(data.blocks.shape)
+        seed = seed_of(self.random_state)
+        theta = self._start(data, k, seed) if data.holes else principal(data.blocks, data.w, k, seed)
+        level = max(float(data.columns.variance.mean()), 1e-300)
+        state = State(*theta, _relevance(theta.W, level))
+        self._em(data, state, X)
+        return self
+
+    def _update(self, s: Any, theta: State, columns: Columns) -> loop.Sweep:
+        level = max(float(columns.variance.mean()), 1e-300)
+        d = len(theta.mean)
+        posterior = s.loglik + _log_prior(theta.W, theta.alpha, level)
+        W, shift, left, weight = regress(s, ridge=theta.psi[0] * theta.alpha)
+        noise = max(left.sum() / weight.sum(), FLOOR * level)
+        new = State(theta.mean + shift, W, np.full(d, noise), _relevance(W, level))
+        return loop.Sweep(new, -posterior / s.rows, {"active": int(_active(new).sum())})
+
+    def _attributes(self, theta: State, dtype: np.dtype) -> dict:
+        on = _active(theta)
+        kept = theta._replace(W=theta.W[:, on] if on.any() else np.zeros((len(theta.mean), 1)))
+        return {
+            **principal_attributes(kept, dtype),
+            "alpha_": np.sort(theta.alpha).astype(dtype),
+            "n_active_": int(on.sum()),
+        }
+
+
+def _relevance(W: np.ndarray, level: float) -> np.ndarray:
+    """α_c at its optimum given W, with a = 0 and b = FLAT·level/2."""
+    return W.shape[0] / ((W**2).sum(axis=0) + FLAT * level)
+
+
+def _log_prior(W: np.ndarray, alpha: np.ndarray, level: float) -> float:
+    d = W.shape[0]
+    return float(0.5 * np.sum(d * np.log(alpha) - alpha * ((W**2).sum(axis=0) + FLAT * level)))
+
+
+def _active(theta: State) -> np.ndarray:
+    """Columns of W that still carry more than a hundredth of the noise."""
+    return (theta.W**2).sum(axis=0) > 0.01 * theta.psi[0]

@@ -1,0 +1,217 @@
+"""What PPCA, factor analysis and Bayesian PCA share: reading data with holes, EM, and using the result.
+
+E:  each block  posterior codes given (m, W, ψ)      M:  then once  the subclass's own `_update`
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.core import loop
+from twofold.core.blocks import Blocks, Rows
+from twofold.core.checks import InputError
+from twofold.core.engine import add, engine_for
+from twofold.core.estimator import Model
+from twofold.core.moments import Columns, column_moments
+from twofold.core.seeds import generator, seed_of
+from twofold.core.spectrum import spectrum
+from twofold.linear.gaussian import Theta, code_means, code_moments, em_step, fill, find_patterns, log_density
+
+FLOOR = 1e-10  # of the mean variance: noise never falls below, so that densities stay finite
+
+
+class Data(NamedTuple):
+    """What an EM fit keeps of its data between sweeps."""
+
+    blocks: Blocks
+    w: np.ndarray | None
+    columns: Columns
+    patterns: Rows
+    holes: bool
+
+
+class FilledSource:
+    """Blocks with the holes filled by the columns' means: where EM starts from."""
+
+    def __init__(self, blocks: Blocks, mean: np.ndarray):
+        self.blocks, self.mean, self.shape, self.dtype = (
+            blocks,
+            mean.astype(blocks.dtype),
+            blocks.shape,
+            blocks.dtype,
+        )
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        X = self.blocks.source.read(start, stop)
+        return np.where(np.isnan(X), self.mean, X)
+
+
+class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+    """Base of the models x = W z + m + ε.
+
+    A subclass gives `_update`, the shared half-step, and `_attributes`, what it means to the user.
+    """
+
+    n_components: int | None
+    tol: float
+    max_iter: int
+    mean_: np.ndarray
+    loadings_: np.ndarray
+    noise_variance_: Any
+
+    _allow_nan: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def _prepare(self, X: Any, sample_weight: Any) -> Data:
+        blocks = self._blocks(X, reset=True, min_rows=2)
+        w = self._weights(blocks, sample_weight)
+        engine = engine_for(blocks)
+        columns = column_moments(engine, blocks, w)
+        if not np.isfinite(columns.mean).all():
+            self._refuse(blocks, allow_nan=not blocks.is_sparse)
+        if not columns.weight.all():
+            j = int(np.argmin(columns.weight))
+            raise InputError(
+                f"column {j} of X has no observed value (all NaN). Drop it: there is nothing to learn from."
+            )
+        patterns, missing = engine.reduce(add, engine.map(find_patterns, blocks), keep=True)
+        return Data(blocks, w, columns, patterns, bool(missing))
+
+    def _latent(self, shape: tuple[int, int]) -> int:
+        """The number of latent dimensions: fewer than columns, for the noise needs one."""
+        n, d = shape
+        most = min(max(1, d - 1), n)
+        if self.n_components is None:
+            return most
+        if self.n_components > most:
+            raise InputError(
+                f"n_components={self.n_components} is too many for X of shape {shape} (n_features={d}): at most {most}, "
+                "because one direction at least is left to the noise."
+            )
+        return int(self.n_components)
+
+    def _start(self, data: Data, k: int, seed: int) -> Theta:
+        """Where EM begins: principal axes of the mean-filled table if there are holes, else random directions."""
+        columns, d = data.columns, data.blocks.shape[1]
+        level = max(float(columns.variance.mean()), 1e-300)
+        if data.holes and not hasattr(data.blocks.source, "engine"):
+            filled = Blocks(FilledSource(data.blocks, columns.mean), data.blocks.bounds)
+            found = spectrum(filled, k, solver="randomized", w=data.w, seed=seed, tol=1e-3)
+            values = np.maximum(found.values / columns.rows, FLOOR * level)
+            rest = max((found.total / columns.rows - values.sum()) / max(d - k, 1), 1e-3 * level)
+            return Theta(columns.mean, found.axes.T * np.sqrt(values), np.full(d, rest))
+        W = generator(seed).standard_normal((d, k)) * np.sqrt(level / k)
+        return Theta(columns.mean, W, np.full(d, level))
+
+    def _em(self, data: Data, start: Any, X: Any) -> None:
+        """Run the loop."""
+        blocks, w, _, patterns, holes = data
+        engine = engine_for(blocks)
+        rows, fixed = blocks.rows(w), engine.broadcast(holes)
+
+        def sweep(theta: Any, t: int) -> loop.Sweep:
+            at = Theta(theta.mean, theta.W, theta.psi)
+            s = engine.reduce(add, engine.map(em_step, blocks, rows, patterns, fixed, engine.broadcast(at)))
+            return self._update(s, theta, data.columns)
+
+        loop.run(
+            self,
+            sweep,
+            start,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            fitted=lambda theta: self._attributes(theta, blocks.dtype),
+            X=X,
+            fingerprint=blocks.fingerprint,
+        )
+
+    def _update(self, s: Any, theta: Any, columns: Columns) -> loop.Sweep:
+        raise NotImplementedError
+
+    def _attributes(self, theta: Any, dtype: np.dtype) -> dict:
+        raise NotImplementedError
+
+    # ---- using -------------------------------------------------------------------------------------------------
+
+    def _theta(self) -> Theta:
+        check_is_fitted(self)
+        mean, W = self.mean_.astype(np.float64), self.loadings_.astype(np.float64)
+        return Theta(mean, W, np.broadcast_to(np.float64(self.noise_variance_), len(mean)).copy())
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.loadings_.shape[1])
+
+    def transform(self, X: Any) -> Any:
+        """The posterior mean of each row's code, E[z | x] (n,k); holes are simply not looked at."""
+        theta = self._theta()
+        return self._rowwise(code_means, X, *theta)
+
+    def posterior(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The posterior of each row's code: means (n,k) and covariances (n,k,k)."""
+        theta = self._theta()
+        return self._rowwise(code_moments, X, *theta)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Rows from codes: U Wᵀ + mean."""
+        self._theta()
+        U = np.asarray(X)
+        if U.ndim != 2 or U.shape[1] != self._n_features_out:
+            raise InputError(f"the codes have shape {U.shape}; this model makes (n, {self._n_features_out}).")
+        return U @ self.loadings_.T + self.mean_
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-density of each row, over its observed cells."""
+        theta = self._theta()
+        return self._rowwise(log_density, X, *theta)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean log-density of the rows."""
+        return float(np.mean(self.score_samples(X)))
+
+    def impute(self, X: Any, return_std: bool = False) -> Any:
+        """X with every NaN replaced by its expectation given the row's observed cells.
+
+        With `return_std`, also the standard deviation of each filled cell (0 where X was known).
+        """
+        theta = self._theta()
+        filled, std = self._rowwise(fill, X, *theta)
+        return (filled, std) if return_std else filled
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Draw new rows from the model."""
+        mean, W, psi = self._theta()
+        rng = generator(seed_of(random_state))
+        z = rng.standard_normal((n_samples, W.shape[1]))
+        noise = rng.standard_normal((n_samples, len(mean))) * np.sqrt(psi)
+        return (z @ W.T + mean + noise).astype(self.mean_.dtype)
+
+    def get_covariance(self) -> np.ndarray:
+        """The model's covariance, WWᵀ + noise: (d,d)."""
+        _, W, psi = self._theta()
+        return W @ W.T + np.diag(psi)
+
+    def _n_parameters(self) -> int:
+        d, k = self.loadings_.shape
+        noise = np.size(self.noise_variance_)
+        return d * k - k * (k - 1) // 2 + d + noise  # rotations of the codes do not count
+
+    def bic(self, X: Any) -> float:
+        """Bayesian information criterion on X, the lower the better."""
+        logp = self.score_samples(X)
+        return float(-2 * logp.sum() + self._n_parameters() * np.log(len(logp)))
+
+    def aic(self, X: Any) -> float:
+        """Akaike information criterion on X, the lower the better."""
+        return float(-2 * self.score_samples(X).sum() + 2 * self._n_parameters())

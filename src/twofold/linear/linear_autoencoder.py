@@ -1,0 +1,220 @@
+"""The linear autoencoder.
+
+    minimise  J = 1/(2n) ‖X̃ − X̃ Eᵀ Dᵀ‖²   over encoder E (k,d) and decoder D (d,k),  X̃ = X − mean;  tied: D = Eᵀ
+
+One sweep:  each block  adds its part of S·[Eᵀ, D], S = X̃ᵀX̃/n, from which the loss and both gradients follow
+            then once   a step along the gradients with momentum; a step that would raise J is shortened instead
+
+At the optimum DE is the projection onto the principal subspace, but its axes are not determined: D A and A⁻¹E
+do as well for any invertible A (any rotation A if tied).
+Reference: Baldi & Hornik 1989.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.linalg import subspace_angles
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.core import loop
+from twofold.core.checks import InputError
+from twofold.core.engine import engine_for
+from twofold.core.estimator import Model, fitting
+from twofold.core.seeds import generator, seed_of
+from twofold.core.spectrum import scatter_operator, spectrum
+from twofold.linalg import centered_dot
+
+
+class State(NamedTuple):
+    """A point, the loss and gradients there, the velocity, and the length of a step."""
+
+    E: np.ndarray  # (k,d)
+    D: np.ndarray  # (d,k)
+    gE: np.ndarray
+    gD: np.ndarray
+    vE: np.ndarray
+    vD: np.ndarray
+    loss: float
+    step: float
+    since: int  # sweeps since the momentum was last dropped
+
+
+class LinearAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+    """Encoder and decoder, both linear, trained by gradient descent: PCA's subspace, found the neural way.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Hidden units.
+    tied : bool, default=False
+        Share the weights, decoder = encoderᵀ.
+    tol : float, default=1e-9
+        Training stops when the loss moves by less than this, relatively.
+    max_iter : int, default=5000
+        Sweeps over the data at most.
+    random_state : int, RandomState, Generator or None, default=None
+        The first weights.
+
+    Attributes
+    ----------
+    encoder_ : ndarray of shape (k, d)
+    decoder_ : ndarray of shape (d, k)
+    components_ : ndarray of shape (k, d)
+        The decoder's columns as rows, so that X ≈ codes @ components_ + mean.
+    mean_ : ndarray of shape (d,)
+    principal_angle_ : float
+        The largest angle, in radians, between the decoder's span and PCA's: near 0 when training succeeded.
+    identifiability_ : float
+        How well single axes agree with principal axes: the mean |cos| of the best one-to-one matching. 1 means
+        axes are found; the loss does not ask for it, so expect less.
+    history_, n_iter_, converged_
+        The objective is half the mean squared error of a row.
+
+    References
+    ----------
+    Baldi & Hornik (1989), *Neural Networks* 2, 53-58.
+
+    Examples
+    --------
+    >>> from twofold import LinearAutoencoder, datasets
+    >>> model = LinearAutoencoder(5, random_state=0).fit(datasets.digits().data)
+    >>> model.principal_angle_ < 0.01, model.identifiability_ < 0.99      # the subspace, not the axes
+    (True, True)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "tied": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        tied: bool = False,
+        tol: float = 1e-9,
+        max_iter: int = 5000,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.tied = tied
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    @fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearAutoencoder:
+        """Train on the rows of X; see :meth:`PCA.fit` for the arguments."""
+        blocks = self._blocks(X, reset=True, min_rows=2)
+        w = self._weights(blocks, sample_weight)
+        n, d = blocks.shape
+        k = int(self.n_components)
+        if k > min(n, d):
+            raise InputError(f"n_components={k} must be at most min(n_samples, n_features)={min(n, d)}.")
+        times, mean, columns = scatter_operator(engine_for(blocks), blocks, w)
+        if not np.isfinite(mean).all() or columns.missing:
+            self._refuse(blocks)
+        seed = seed_of(self.random_state)
+        total = float(columns.scatter.sum() / columns.rows)
+
+        def look(E: np.ndarray, D: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+            SE, SD = np.hsplit(times(np.hstack([E.T, D])) / columns.rows, 2)  # (d,k) each
+            return gradients(E, D, SE, SD, total, self.tied)
+
+        E = generator(seed).standard_normal((k, d)) / np.sqrt(d)
+        D = E.T.copy() if self.tied else generator(seed, 1).standard_normal((d, k)) / np.sqrt(d)
+        loss, gE, gD = look(E, D)
+        start = State(E, D, gE, gD, 0 * E, 0 * D, loss, 0.1 / max(total, 1e-300), 0)
+
+        def sweep(state: State, t: int) -> loop.Sweep:
+            new = descend(state, look)
+            return loop.Sweep(new, new.loss, {"step": new.step}, done=new is state)
+
+        principal = spectrum(blocks, k, w=w, seed=seed)
+        loop.run(
+            self,
+            sweep,
+            start,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            fitted=lambda s: _attributes(s, mean, principal.axes, blocks.dtype),
+            X=X,
+            fingerprint=blocks.fingerprint,
+        )
+        return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.encoder_)
+
+    def transform(self, X: Any) -> Any:
+        """The hidden units of some rows: (X − mean) Eᵀ."""
+        check_is_fitted(self)
+        return self._rowwise(centered_dot, X, self.mean_, self.encoder_)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Rows from hidden units: U Dᵀ + mean."""
+        check_is_fitted(self)
+        return np.asarray(X) @ self.components_ + self.mean_
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the mean squared error of reconstruction a row, so that higher is better."""
+        check_is_fitted(self)
+        return -float(np.mean(self._rowwise(_lost, X, self.mean_, self.encoder_, self.decoder_)))
+
+
+def gradients(
+    E: np.ndarray, D: np.ndarray, SE: np.ndarray, SD: np.ndarray, total: float, tied: bool
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """J and its gradients from SEᵀ and SD (d,k), with J = ½ tr(S) − tr(DᵀSEᵀ) + ½ tr(D·ESEᵀ·Dᵀ)."""
+    K = E @ SE  # (k,k)
+    loss = 0.5 * total - float(np.vdot(D, SE)) + 0.5 * float(np.vdot(D @ K, D))
+    gD = D @ K - SE
+    gE = (D.T @ D) @ SE.T - SD.T
+    if tied:
+        gE = gE + gD.T
+        gD = gE.T
+    return loss, gE, gD
+
+
+def descend(s: State, look: Any) -> State:
+    """One accepted step; halved, without momentum, while it would raise the loss. The same state if none helps."""
+    step, vE, vD, since = s.step, s.vE, s.vD, s.since
+    for _ in range(60):
+        inertia = since / (since + 3.0)
+        vE, vD = inertia * vE - step * s.gE, inertia * vD - step * s.gD
+        E, D = s.E + vE, s.D + vD
+        loss, gE, gD = look(E, D)
+        if loss <= s.loss:
+            return State(E, D, gE, gD, vE, vD, loss, step * 1.1, since + 1)
+        step, vE, vD, since = (step / 2, 0 * vE, 0 * vD, 0)
+    return s
+
+
+def _attributes(s: State, mean: np.ndarray, axes: np.ndarray, dtype: np.dtype) -> dict:
+    unit = s.D / np.maximum(np.linalg.norm(s.D, axis=0), 1e-300)
+    agreement = np.abs(axes @ unit)  # (k,k)
+    rows, columns = linear_sum_assignment(-agreement)
+    return {
+        "encoder_": s.E.astype(dtype),
+        "decoder_": s.D.astype(dtype),
+        "components_": np.ascontiguousarray(s.D.T, dtype=dtype),
+        "mean_": mean.astype(dtype),
+        "principal_angle_": float(subspace_angles(axes.T, s.D).max()),
+        "identifiability_": float(agreement[rows, columns].mean()),
+    }
+
+
+def _lost(X: Any, mean: np.ndarray, encoder: np.ndarray, decoder: np.ndarray) -> np.ndarray:
+    """‖x − x̂‖² of each row."""
+    rows = X.toarray() if hasattr(X, "indptr") else X  # one block of rows only
+    return ((rows - mean - centered_dot(X, mean, encoder) @ decoder.T) ** 2).sum(axis=1)

@@ -1,0 +1,302 @@
+"""A mixture of probabilistic principal component analysers.
+
+    maximise  Σ_i log Σ_c π_c N(x_i; m_c, W_cW_cᵀ + σ_c²I)      W_c (d,k)
+
+One sweep:  each block  responsibilities r_ic, then each component's posterior codes, weighted by them
+            then once   π, and every component's W, m, σ² as in PPCA
+Only k×k systems are solved, so many columns cost little; cells may be missing.
+Reference: Tipping & Bishop 1999 (mixtures).
+"""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import log_softmax, logsumexp
+from sklearn.base import DensityMixin
+from sklearn.cluster import KMeans
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.core import loop
+from twofold.core.checks import InputError
+from twofold.core.engine import add, engine_for
+from twofold.core.estimator import Model, fitting
+from twofold.core.moments import column_moments
+from twofold.core.seeds import generator, seed_of
+from twofold.linear.gaussian import (
+    Patterns,
+    Theta,
+    centred,
+    codes,
+    collect,
+    expand,
+    fill,
+    find_patterns,
+    log_density,
+    regress,
+)
+from twofold.linear.latent import FLOOR
+
+SAMPLE = 10_000  # rows that choose the starting centres
+
+
+class State(NamedTuple):
+    """The shared factor: one plane a component."""
+
+    weights: np.ndarray  # (c,)
+    means: np.ndarray  # (c,d)
+    loadings: np.ndarray  # (c,d,k)
+    noise: np.ndarray  # (c,)
+
+    def theta(self, c: int) -> Theta:
+        return Theta(self.means[c], self.loadings[c], np.full(self.means.shape[1], self.noise[c]))
+
+
+class MixtureOfPPCA(DensityMixin, Model):
+    """A soft clustering into planes: each cluster has its own centre, k directions and noise.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Components of the mixture.
+    n_latent : int, default=2
+        Latent dimensions of each, fewer than columns.
+    tol : float, default=1e-6
+        EM stops when the mean log-likelihood moves by less than this, relatively.
+    max_iter : int, default=500
+        Sweeps at most.
+    random_state : int, RandomState, Generator or None, default=None
+        The start: k-means on a sample of the rows.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (c,)
+    means_ : ndarray of shape (c, d)
+    loadings_ : ndarray of shape (c, d, k)
+    noise_variance_ : ndarray of shape (c,)
+    history_, n_iter_, converged_
+        The objective is the mean negative log-likelihood of the rows.
+
+    References
+    ----------
+    Tipping & Bishop (1999), *Neural Computation* 11, 443-482.
+
+    Examples
+    --------
+    >>> from twofold import MixtureOfPPCA
+    >>> rng = np.random.default_rng(0)
+    >>> planes = [rng.normal(size=(300, 2)) @ rng.normal(size=(2, 8)) + 4 * c for c in (-1, 1)]
+    >>> X = np.vstack(planes) + 0.1 * rng.normal(size=(600, 8))
+    >>> model = MixtureOfPPCA(2, n_latent=2, random_state=0).fit(X)
+    >>> model.weights_.round(2), np.sqrt(model.noise_variance_).round(1)
+    (array([0.5, 0.5]), array([0.1, 0.1]))
+    """
+
+    _allow_nan: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_latent": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        n_latent: int = 2,
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.n_latent = n_latent
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    @fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MixtureOfPPCA:
+        """Fit to rows that may have missing cells; see :meth:`PCA.fit` for the arguments."""
+        blocks = self._blocks(X, reset=True, min_rows=2)
+        n, d = blocks.shape
+        if self.n_components > n:
+            raise InputError(f"n_components={self.n_components} is more than X has rows, {n}.")
+        k = int(self.n_latent)
+        if k > max(1, d - 1):
+            raise InputError(
+                f"n_latent={k} is too many for n_features={d}: at most {max(1, d - 1)}, because one direction at least "
+                "is left to the noise."
+            )
+        w = self._weights(blocks, sample_weight)
+        engine = engine_for(blocks)
+        columns = column_moments(engine, blocks, w)
+        if not np.isfinite(columns.mean).all():
+            self._refuse(blocks, allow_nan=not blocks.is_sparse)
+        if not columns.weight.all():
+            j = int(np.argmin(columns.weight))
+            raise InputError(
+                f"column {j} of X has no observed value (all NaN). Drop it: there is nothing to learn from."
+            )
+        patterns, missing = engine.reduce(add, engine.map(find_patterns, blocks), keep=True)
+        rows, fixed = blocks.rows(w), engine.broadcast(bool(missing))
+        level = max(float(columns.variance.mean()), 1e-300)
+
+        def sweep(state: State, t: int) -> loop.Sweep:
+            parts = engine.map(mixture_step, blocks, rows, patterns, fixed, engine.broadcast(state))
+            sums, loglik, total = engine.reduce(add, parts)
+            return loop.Sweep(update(state, sums, total, level), -loglik / total)
+
+        start = self._start(blocks, w, columns, k, level)
+        loop.run(
+            self,
+            sweep,
+            start,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            fitted=lambda s: _attributes(s, blocks.dtype),
+            X=X,
+            fingerprint=blocks.fingerprint,
+        )
+        thin = self.weights_ * columns.rows < k + 1
+        if thin.any():
+            warnings.warn(
+                f"component(s) {np.flatnonzero(thin).tolist()} of MixtureOfPPCA hold fewer than {k + 1} rows, too few "
+                f"for n_latent={k}. Ask for fewer components or latent dimensions.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _start(self, blocks: Any, w: np.ndarray | None, columns: Any, k: int, level: float) -> State:
+        """Centres by k-means on evenly spaced rows, holes at the columns' means; loadings small and random."""
+        seed = seed_of(self.random_state)
+        n, d = blocks.shape
+        chosen = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(int))
+        taken = []
+        for i, a in enumerate(blocks.bounds[:-1]):
+            here = chosen[(chosen >= a) & (chosen < blocks.bounds[i + 1])] - a
+            if len(here):
+                X = blocks[i][here]
+                taken.append(X.toarray() if hasattr(X, "indptr") else X)
+        sample = np.vstack(taken).astype(np.float64)
+        sample = np.where(np.isnan(sample), columns.mean, sample)
+        weights = None if w is None else w[chosen]
+        means = KMeans(self.n_components, n_init=3, random_state=seed % 2**32).fit(sample, sample_weight=weights)
+        rng = generator(seed)
+        loadings = rng.standard_normal((self.n_components, d, k)) * np.sqrt(0.1 * level / k)
+        share = np.full(self.n_components, 1.0 / self.n_components)
+        spread = max(means.inertia_ / len(sample) / d, 1e-3 * level)
+        return State(share, means.cluster_centers_, loadings, np.full(self.n_components, spread))
+
+    # ---- using -------------------------------------------------------------------------------------------------
+
+    def _state(self) -> State:
+        check_is_fitted(self)
+        fields = (self.weights_, self.means_, self.loadings_, self.noise_variance_)
+        return State(*(a.astype(np.float64) for a in fields))
+
+    def _joint(self, X: Any) -> np.ndarray:
+        return self._rowwise(joint_density, X, self._state())
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-density of each row, over its observed cells."""
+        return logsumexp(self._joint(X), axis=1)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean log-density of the rows."""
+        return float(np.mean(self.score_samples(X)))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The responsibility of each component for each row."""
+        return np.exp(log_softmax(self._joint(X), axis=1))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The component most responsible for each row."""
+        return np.argmax(self._joint(X), axis=1)
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Fit, then the component of each row."""
+        return self.fit(X, sample_weight=sample_weight).predict(X)
+
+    def impute(self, X: Any, return_std: bool = False) -> Any:
+        """X with every NaN replaced by its expectation; with `return_std`, also its standard deviation."""
+        filled, std = self._rowwise(_fill_mixture, X, self._state())
+        return (filled, std) if return_std else filled
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Draw new rows, and the components they come from."""
+        s = self._state()
+        rng = generator(seed_of(random_state))
+        label = rng.choice(len(s.weights), size=n_samples, p=s.weights / s.weights.sum())
+        z = rng.standard_normal((n_samples, s.loadings.shape[2]))
+        noise = rng.standard_normal((n_samples, s.means.shape[1])) * np.sqrt(s.noise[label])[:, None]
+        rows = np.einsum("ik,idk->id", z, s.loadings[label], optimize=True) + s.means[label] + noise
+        return rows.astype(self.means_.dtype), label
+
+    def _n_parameters(self) -> int:
+        c, d, k = self.loadings_.shape
+        return c * (d * k - k * (k - 1) // 2 + d + 1) + c - 1
+
+    def bic(self, X: Any) -> float:
+        """Bayesian information criterion on X, the lower the better."""
+        logp = self.score_samples(X)
+        return float(-2 * logp.sum() + self._n_parameters() * np.log(len(logp)))
+
+    def aic(self, X: Any) -> float:
+        """Akaike information criterion on X, the lower the better."""
+        return float(-2 * self.score_samples(X).sum() + 2 * self._n_parameters())
+
+
+def mixture_step(X: Any, w: np.ndarray | None, patterns: Patterns, holes: bool, s: State) -> tuple:
+    """The rows' half-step: responsibilities, and each component's sums."""
+    w = np.ones(X.shape[0]) if w is None else w
+    rows = [centred(X, patterns, s.means[c]) for c in range(len(s.weights))]
+    joint = np.column_stack([codes(x, w, patterns, s.theta(c)).logp + np.log(s.weights[c]) for c, x in enumerate(rows)])
+    share = np.exp(log_softmax(joint, axis=1)) * w[:, None]
+    sums = []
+    for c, x in enumerate(rows):
+        weight = np.ascontiguousarray(share[:, c])
+        sums.append(collect(x, weight, patterns, holes, s.theta(c), codes(x, weight, patterns, s.theta(c))))
+    return tuple(sums), float(logsumexp(joint, axis=1) @ w), float(w.sum())
+
+
+def update(s: State, sums: tuple, total: float, level: float) -> State:
+    """The shared half-step. A component that holds next to nothing keeps its place."""
+    weights = np.maximum(np.array([part.rows for part in sums]) / total, 1e-12)
+    means, loadings, noise = s.means.copy(), s.loadings.copy(), s.noise.copy()
+    for c, part in enumerate(sums):
+        if part.rows < 1e-6:
+            continue
+        W, shift, left, weight = regress(part)
+        W, shift = expand(W, shift, part)
+        means[c], loadings[c] = s.means[c] + shift, W
+        noise[c] = max(left.sum() / max(weight.sum(), 1e-300), FLOOR * level)
+    return State(weights / weights.sum(), means, loadings, noise)
+
+
+def joint_density(X: Any, s: State) -> np.ndarray:
+    """log π_c N(x; …): (n,c)."""
+    parts = [log_density(X, *s.theta(c)) + np.log(s.weights[c]) for c in range(len(s.weights))]
+    return np.column_stack(parts)
+
+
+def _fill_mixture(X: np.ndarray, s: State) -> tuple[np.ndarray, np.ndarray]:
+    share = np.exp(log_softmax(joint_density(X, s), axis=1))
+    first, second = np.zeros(X.shape), np.zeros(X.shape)
+    for c in range(len(s.weights)):
+        filled, std = fill(X, *s.theta(c))
+        first += share[:, c, None] * filled
+        second += share[:, c, None] * (std**2 + filled**2)
+    std = np.where(np.isnan(X), np.sqrt(np.maximum(second - first**2, 0.0)), 0.0)
+    return np.where(np.isnan(X), first, X).astype(X.dtype), std.astype(X.dtype)
+
+
+def _attributes(s: State, dtype: np.dtype) -> dict:
+    names = ("weights_", "means_", "loadings_", "noise_variance_")
+    return {name: value.astype(dtype) for name, value in zip(names, s, strict=True)}

@@ -1,0 +1,73 @@
+"""The command itself: quick to start, and every failure is one line with the right exit code."""
+
+import subprocess
+import sys
+
+import pytest
+
+from twofold.cli import app as application
+from twofold.core.checks import InputError
+
+HEAVY = {"numpy", "polars", "sklearn", "scipy", "matplotlib", "numba", "torch", "dask"}
+
+
+def test_help_names_every_verb_and_imports_nothing_heavy():
+    code = (
+        "import sys\nfrom twofold.cli.app import main\nsys.argv = ['twofold', '--help']\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    code = end.code\n"
+        f"print(code, sorted({HEAVY!r} & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.stdout.splitlines()[-1] == "0 []", run.stdout + run.stderr
+    for verb in application.VERBS:
+        assert verb in run.stdout
+
+
+def test_python_dash_m_is_the_same_command(folder):
+    run = subprocess.run(
+        [sys.executable, "-m", "twofold", "reduce", "missing.csv"], capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 2
+    assert run.stdout == ""
+    assert run.stderr == "twofold: missing.csv does not exist. Check the name and the folder.\n"
+
+
+def test_every_verb_that_exists_has_a_function_of_its_name(twofold):
+    for verb in ("reduce", "inspect"):
+        shown = twofold(verb, "--help")
+        assert shown.exit_code == 0 and "--json" in shown.stdout
+
+
+def test_a_wrong_command_line_is_one_line(twofold):
+    for args in [("reduse", "x.csv"), ("reduce",), ("reduce", "x.csv", "--nonsense"), ("reduce", "x", "--seed", "a")]:
+        result = twofold(*args)
+        assert result.exit_code == 2
+        assert len(result.stderr.splitlines()) == 1 and "--help" in result.stderr
+    assert "'reduce'" in twofold("reduse", "x.csv").stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "word"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (InputError("bad\nthing"), 2, "bad thing"),
+        (PermissionError(13, "Permission denied", "secret.csv"), 2, "secret.csv: Permission denied"),
+        (MemoryError("8 TB"), 2, "memory"),
+        (ZeroDivisionError("oops"), 1, "TWOFOLD_DEBUG=1"),
+    ],
+)
+def test_exit_codes(twofold, monkeypatch, error, code, word):
+    def fail(*args, **options):
+        raise error
+
+    monkeypatch.setattr("twofold.cli.reduce.read_table", fail)
+    result = twofold("reduce", "x.csv")
+    assert result.exit_code == code
+    assert word in result.stderr and len(result.stderr.splitlines()) == 1
+    assert result.stdout == ""
+
+
+def test_debug_shows_where(twofold, monkeypatch):
+    monkeypatch.setenv("TWOFOLD_DEBUG", "1")
+    result = twofold("reduce", "missing.csv")
+    assert isinstance(result.exception, InputError)

@@ -1,0 +1,99 @@
+"""Every estimator, once: a model joins the contract suites by being listed here."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import twofold
+
+
+@dataclass(frozen=True)
+class Case:
+    """One model in one setting, and what it takes. `params` make it quick on the small table below."""
+
+    model: str
+    params: dict = field(default_factory=dict)
+    label: str = ""
+    nan: bool = False
+    sparse: bool = True
+    weights: bool = True
+    streams: bool = True
+    needs_y: bool = False
+    iterative: bool = False  # makes several sweeps, bounded by max_iter
+    representative: bool = True  # the one setting of this model that scikit-learn's checks see
+    too_many: dict = field(default_factory=lambda: {"n_components": 9})  # of the 8 columns of the table
+    none: dict = field(default_factory=lambda: {"n_components": 0})
+
+    def __call__(self, **changes):
+        return getattr(twofold, self.model)(**{**self.params, **changes})
+
+    def fit(self, X, y, sample_weight=None, **changes):
+        """A fitted model; y goes in only where it belongs."""
+        model = self(**changes)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return model.fit(X, y, **weights) if self.needs_y else model.fit(X, **weights)
+
+    def __str__(self):
+        return f"{self.model}-{self.label}" if self.label else self.model
+
+
+def _pca(solver, **changes):
+    return Case(
+        "PCA",
+        {"n_components": 3, "solver": solver, "random_state": 0},
+        solver,
+        representative=False,
+        **changes,
+    )
+
+
+EM = {"n_components": 2, "random_state": 0, "max_iter": 300, "tol": 1e-7}
+
+MODELS = [
+    Case("PCA", {"n_components": 3, "random_state": 0}, nan=True),
+    _pca("covariance", nan=True),
+    _pca("gram", nan=True),
+    _pca("svd", nan=True, sparse=False),
+    _pca("power", nan=True),
+    _pca("randomized", nan=True),
+    _pca("lanczos", nan=True),
+    Case("PPCA", {"n_components": 2, "random_state": 0}, nan=True),
+    Case("PPCA", {**EM, "solver": "em"}, "em", nan=True, iterative=True, representative=False),
+    Case("BayesianPCA", {**EM, "n_components": 5}, nan=True, iterative=True),
+    Case("FactorAnalysis", EM, nan=True, iterative=True),
+    Case(
+        "MixtureOfPPCA",
+        {"n_components": 3, "n_latent": 1, "random_state": 0, "max_iter": 300, "tol": 1e-7},
+        nan=True,
+        iterative=True,
+        too_many={"n_latent": 9},
+        none={"n_latent": 0},
+    ),
+    Case("PPCAClassifier", {"n_components": 2, "random_state": 0}, nan=True, needs_y=True),
+    Case("LinearAutoencoder", {"n_components": 2, "random_state": 0}, iterative=True),
+    Case(
+        "LinearAutoencoder",
+        {"n_components": 2, "tied": True, "random_state": 0},
+        "tied",
+        iterative=True,
+        representative=False,
+    ),
+    Case("FisherLDA", {"n_components": 2}, needs_y=True, too_many={"n_components": 3}),
+]
+
+
+def table(n=240, seed=0, dtype=np.float64):
+    """Rows of three groups, eight columns: each group a line with noise around it, well apart; and the group of each row."""
+    rng = np.random.default_rng(seed)
+    planted = np.random.default_rng(99)  # the same groups whatever the rows
+    centres, lines = 5 * planted.normal(size=(3, 8)), planted.normal(size=(3, 8))
+    y = rng.permutation(np.arange(n) % 3)
+    X = centres[y] + rng.normal(size=(n, 1)) * lines[y] * 1.5 + 0.4 * rng.normal(size=(n, 8))
+    return X.astype(dtype), y
+
+
+def with_holes(X, share=0.1, seed=1):
+    """X with some cells missing, but no row and no column without any."""
+    holes = np.random.default_rng(seed).random(X.shape) < share
+    holes[np.arange(len(X)), np.arange(len(X)) % X.shape[1]] = False
+    return np.where(holes, np.nan, X).astype(X.dtype)

@@ -1,0 +1,211 @@
+"""Promises of every estimator: dtypes, kinds of input, weights, new rows, files, and scikit-learn's tools."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import twofold
+
+from .helpers import assert_alike, differences, fitted, row_methods
+from .registry import MODELS, table, with_holes
+
+every = pytest.mark.parametrize("case", MODELS, ids=str)
+X, y = table()
+NAMES = [f"c{j}" for j in range(X.shape[1])]
+
+
+def those(**wanted):
+    """The cases with these traits."""
+    cases = [c for c in MODELS if all(getattr(c, k) == v for k, v in wanted.items())]
+    return pytest.mark.parametrize("case", cases, ids=str)
+
+
+@every
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dtype_is_kept(case, dtype):
+    model = case.fit(X.astype(dtype), y)
+    for name in ("components_", "mean_", "means_", "loadings_", "encoder_", "decoder_"):
+        if hasattr(model, name):
+            assert np.asarray(getattr(model, name)).dtype == dtype, name
+    if hasattr(model, "transform"):
+        codes = model.transform(X.astype(dtype))
+        assert codes.dtype == dtype
+        if hasattr(model, "inverse_transform"):
+            assert model.inverse_transform(codes).dtype == dtype
+
+
+@every
+def test_single_precision_says_what_double_says(case):
+    assert_alike(case.fit(X, y), case.fit(X.astype(np.float32), y), X, rtol=2e-2)
+
+
+@every
+def test_whole_numbers_are_taken_as_float64(case):
+    Xi = np.rint(X * 10).astype(np.int64)
+    assert not differences(case.fit(Xi, y), case.fit(Xi.astype(np.float64), y))
+
+
+@every
+def test_fit_leaves_the_caller_s_data_alone(case):
+    before, rows = X.copy(), y.copy()
+    case.fit(X, y)
+    assert np.array_equal(X, before) and np.array_equal(y, rows)
+
+
+@those(sparse=True)
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_array, sparse.csr_matrix, sparse.csc_matrix])
+def test_sparse_equals_dense(case, kind):
+    D = np.where(np.abs(X) < 2, 0.0, X)
+    S = kind(D)
+    dense, thin = case.fit(D, y), case.fit(S, y)
+    assert_alike(dense, thin, D)
+    for method in set(row_methods(dense)) - {"impute"}:
+        got, expected = getattr(dense, method)(S), getattr(dense, method)(D)
+        np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-9 * np.abs(expected).max())
+
+
+@those(sparse=True)
+def test_sparse_input_is_not_reordered(case):
+    D = np.where(np.abs(X) < 2, 0.0, X)
+    S = sparse.csr_array(D)
+    for i in range(len(D)):  # unsorted indices, which are legal
+        a, b = S.indptr[i], S.indptr[i + 1]
+        S.indices[a:b], S.data[a:b] = S.indices[a:b][::-1].copy(), S.data[a:b][::-1].copy()
+    S.has_sorted_indices = False
+    before = S.data.copy(), S.indices.copy(), S.indptr.copy()
+    model = case.fit(S, y)
+    assert all(np.array_equal(a, b) for a, b in zip(before, (S.data, S.indices, S.indptr), strict=True))
+    assert not differences(model, case.fit(sparse.csr_array(D), y))
+
+
+@every
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_equal_arrays(case, frame):
+    F = frame(dict(zip(NAMES, X.T, strict=True)))
+    plain, named = case.fit(X, y), case.fit(F, y)
+    assert not differences(plain, named)
+    assert list(named.feature_names_in_) == NAMES
+    assert not hasattr(plain, "feature_names_in_")
+    for method in row_methods(plain):
+        np.testing.assert_array_equal(np.asarray(getattr(named, method)(F)), getattr(plain, method)(X))
+
+
+@those(weights=True)
+def test_integer_weights_equal_repeated_rows(case):
+    w = np.random.default_rng(2).integers(0, 4, len(X))
+    weighted = case.fit(X, y, sample_weight=w)
+    repeated = case.fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    assert_alike(weighted, repeated, X)
+
+
+@those(weights=True, nan=True)
+def test_integer_weights_equal_repeated_rows_with_holes(case):
+    H = with_holes(X)
+    w = np.random.default_rng(2).integers(0, 4, len(X))
+    weighted = case.fit(H, y, sample_weight=w)
+    repeated = case.fit(np.repeat(H, w, axis=0), np.repeat(y, w))
+    assert_alike(weighted, repeated, X, rtol=1e-3)  # EM stops at its tolerance
+
+
+@every
+def test_same_seed_same_bits(case):
+    assert not differences(case.fit(X, y), case.fit(X, y))
+
+
+@every
+def test_another_seed_is_as_good(case):
+    if "random_state" not in case.params:
+        pytest.skip("draws nothing")
+    assert_alike(case.fit(X, y), case.fit(X, y, random_state=1), X, rtol=2e-2)
+
+
+@every
+def test_rows_are_answered_one_by_one_as_in_bulk(case):
+    model = case.fit(X, y)
+    new = table(12, seed=5)[0]
+    for method in row_methods(model):
+        bulk = getattr(model, method)(new)
+        single = np.concatenate([getattr(model, method)(new[i : i + 1]) for i in range(len(new))])
+        np.testing.assert_allclose(single, bulk, rtol=1e-9, atol=1e-12 * np.abs(bulk).max(), err_msg=method)
+
+
+@every
+def test_fit_transform_gives_the_training_codes(case):
+    if not hasattr(case(), "transform"):
+        pytest.skip("has no codes")
+    model = case()
+    codes = model.fit_transform(X, y)
+    np.testing.assert_allclose(codes, model.transform(X), rtol=1e-8, atol=1e-10)
+    assert codes.shape == (len(X), model.get_feature_names_out().size)
+
+
+@those(nan=True)
+def test_holes_are_taken_and_a_row_of_holes_still_answers(case):
+    H = with_holes(X)
+    model = case.fit(H, y)
+    H[0] = np.nan
+    for method in row_methods(model):
+        assert (
+            np.isfinite(getattr(model, method)(H)).all()
+            if method != "predict"
+            else len(model.predict(H)) == len(H)
+        )
+
+
+@every
+def test_saved_and_loaded_is_the_same_model(case, tmp_path):
+    model = case.fit(pd.DataFrame(X, columns=NAMES), y)
+    model.save(tmp_path / "m.twofold")
+    back = twofold.load(tmp_path / "m.twofold")
+    assert type(back) is type(model) and back.get_params() == model.get_params()
+    assert set(fitted(back)) == set(fitted(model)) and not differences(back, model)
+    assert list(back.feature_names_in_) == NAMES
+    for method in row_methods(model):
+        assert np.array_equal(getattr(back, method)(X), getattr(model, method)(X)), method
+    assert not differences(case.fit(X, y), clone(back).fit(X, y) if case.needs_y else clone(back).fit(X))
+
+
+@every
+def test_pickles(case):
+    model = case.fit(X, y)
+    assert not differences(model, pickle.loads(pickle.dumps(model)))
+
+
+@every
+def test_works_in_a_pipeline_and_a_grid_search(case):
+    pipe = make_pipeline(StandardScaler(), case())
+    step = pipe.steps[-1][0]
+    name = next(iter(case.none))
+    scoring = None if hasattr(case(), "score") else (lambda model, X, y: 0.0)
+    search = GridSearchCV(pipe, {f"{step}__{name}": [1, 2]}, cv=3, scoring=scoring).fit(X, y)
+    assert search.best_params_[f"{step}__{name}"] in (1, 2)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@every
+@pytest.mark.parametrize("kind, frame", [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
+def test_set_output(case, kind, frame):
+    if not hasattr(case(), "transform"):
+        pytest.skip("has no codes")
+    model = case.fit(X, y).set_output(transform=kind)
+    out = model.transform(X)
+    assert isinstance(out, frame) and list(out.columns) == list(model.get_feature_names_out())
+    if kind == "pandas":
+        F = pd.DataFrame(X, columns=NAMES, index=np.arange(len(X)) + 7)
+        assert list(case.fit(F, y).set_output(transform="pandas").transform(F).index) == list(F.index)
+
+
+@every
+def test_refitting_forgets(case):
+    other, groups = table(150, seed=8)
+    model = case.fit(other[:, :6], groups)
+    again = model.fit(X, y) if case.needs_y else model.fit(X)
+    assert not differences(again, case.fit(X, y))
