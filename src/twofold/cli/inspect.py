@@ -49,21 +49,26 @@ def history(model: Any) -> dict[str, Any] | None:
 
 
 def components(model: Any) -> list[dict[str, Any]] | None:
-    """Variance and strongest features of each component, for models that have them."""
-    axes, variance = getattr(model, "components_", None), getattr(model, "explained_variance_", None)
-    if axes is None or variance is None or np.ndim(axes) != 2 or np.shape(variance) != (len(axes),):
+    """Share of the variance and strongest features of each component, for models that have them."""
+    axes, shares = getattr(model, "components_", None), variance_shares(model)
+    if axes is None or shares is None or np.ndim(axes) != 2 or np.shape(shares) != (len(axes),):
         return None
-    ratios = getattr(model, "explained_variance_ratio_", None)
-    if ratios is None:
-        noise = float(np.mean(getattr(model, "noise_variance_", 0.0)))
-        ratios = variance / (np.sum(variance) + noise * (axes.shape[1] - len(axes)))
     names = getattr(model, "feature_names_in_", None)
     out = []
-    for c, weights in enumerate(axes):
+    for share, weights in zip(shares, axes, strict=True):
         order = np.argsort(-np.abs(weights), kind="stable")[:4]
         top = {} if names is None else {str(names[j]): float(weights[j]) for j in order}
-        out.append({"variance": float(variance[c]), "share": float(ratios[c]), "weights": top})
+        out.append({"share": float(share), "weights": top})
     return out
+
+
+def variance_shares(model: Any) -> np.ndarray | None:
+    """As the model says, or from its variances, with the noise in the directions left."""
+    variance = getattr(model, "explained_variance_", None)
+    if hasattr(model, "explained_variance_ratio_") or variance is None:
+        return getattr(model, "explained_variance_ratio_", None)
+    noise = float(np.mean(getattr(model, "noise_variance_", 0.0)))
+    return variance / (np.sum(variance) + noise * (model.n_features_in_ - len(variance)))
 
 
 def show(facts: dict[str, Any]) -> None:

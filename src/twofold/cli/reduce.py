@@ -62,7 +62,7 @@ def reduce(
     if save is not None and found.scale is not None:
         found.notes.append("the saved model takes standardised columns: model.transform(X / model.scale_)")
     say(found.notes, quiet)
-    with waiting("writing", quiet):
+    with waiting("writing", quiet or not (out or save)):
         write_all({path: writer(path, found, seed) for path in out or []} | ({save: found.model.save} if save else {}))
     written = [str(path) for path in [*(out or []), *([save] if save else [])]]
     if as_json:

@@ -57,6 +57,7 @@ class Problem(NamedTuple):
     seed: int
     tol: float  # relative accuracy of the eigenvalues
     max_iter: int
+    holes: bool  # take missing cells to be at the mean (randomized only)
 
 
 def choose(blocks: Blocks, k: int) -> str:
@@ -82,10 +83,11 @@ def spectrum(
     seed: int = 0,
     tol: float = 1e-9,
     max_iter: int = 1000,
+    holes: bool = False,
 ) -> Spectrum:
     """The k leading eigenpairs of the scatter matrix by the named solver."""
     solver = choose(blocks, k) if solver == "auto" else solver
-    return _SOLVERS[solver](Problem(engine_for(blocks), blocks, w, k, center, seed, tol, max_iter))
+    return _SOLVERS[solver](Problem(engine_for(blocks), blocks, w, k, center, seed, tol, max_iter, holes))
 
 
 # ---- by a small symmetric matrix -------------------------------------------------------------------------------
@@ -258,33 +260,44 @@ def _by_svd(p: Problem) -> Spectrum:
 # ---- by products with the data ---------------------------------------------------------------------------------
 
 
-def _product_step(X: Any, w: np.ndarray | None, mean: np.ndarray, explicit: bool, Q: np.ndarray) -> np.ndarray:
-    """(X−m)ᵀW(X−m) Q of one block: (d,l) in float64. The mean is removed implicitly unless it dwarfs the spread."""
+class Centring(NamedTuple):
+    """How a block is centred: implicitly in the products, or by a copy where the mean dwarfs the spread or cells
+    are missing; missing cells then stand at the mean."""
+
+    mean: np.ndarray
+    copy: bool
+    holes: bool
+
+
+def _product_step(X: Any, w: np.ndarray | None, centring: Centring, Q: np.ndarray) -> np.ndarray:
+    """(X−m)ᵀW(X−m) Q of one block: (d,l) in float64."""
+    mean = centring.mean
     Q = Q.astype(X.dtype)
-    if explicit:
+    if centring.copy:
         X = X - mean.astype(X.dtype)
-        Y = X @ Q
+        if centring.holes:
+            X[np.isnan(X)] = 0.0
+        Y = X @ Q  # (n_b,l)
     else:
-        Y = X @ Q - (mean @ Q).astype(X.dtype)  # (n_b,l)
+        Y = X @ Q - (mean @ Q).astype(X.dtype)
     if w is not None:
         Y = Y * w.astype(X.dtype)[:, None]
     out = np.asarray(X.T @ Y, dtype=np.float64)
-    return out if explicit else out - np.outer(mean, Y.sum(axis=0, dtype=np.float64))
+    return out if centring.copy else out - np.outer(mean, Y.sum(axis=0, dtype=np.float64))
 
 
 def scatter_operator(
-    engine: Engine, blocks: Blocks, w: np.ndarray | None, center: bool = True
+    engine: Engine, blocks: Blocks, w: np.ndarray | None, center: bool = True, holes: bool = False
 ) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray, Columns]:
     """Q ↦ SQ as one pass over the data, the mean it removes, and the columns' moments."""
     columns = column_moments(engine, blocks, w)
     mean = columns.mean if center else np.zeros_like(columns.mean)
     limit = 1e4 if blocks.dtype == np.float64 else 10.0
-    explicit = bool(not blocks.is_sparse and np.any(mean**2 > limit * columns.variance))
-    rows = blocks.rows(w)
-    fixed = engine.broadcast(mean), engine.broadcast(explicit)
+    far = not blocks.is_sparse and bool(np.any(mean**2 > limit * columns.variance))
+    rows, centring = blocks.rows(w), engine.broadcast(Centring(mean, far or holes, holes))
 
     def times(Q: np.ndarray) -> np.ndarray:
-        return engine.reduce(add, engine.map(_product_step, blocks, rows, *fixed, engine.broadcast(Q)))
+        return engine.reduce(add, engine.map(_product_step, blocks, rows, centring, engine.broadcast(Q)))
 
     return times, mean, columns
 
@@ -300,8 +313,8 @@ def _unusable(p: Problem, columns: Columns) -> Spectrum:
 
 
 def _by_randomized(p: Problem) -> Spectrum:
-    times, mean, columns = scatter_operator(p.engine, p.blocks, p.w, p.center)
-    if not np.isfinite(columns.mean).all() or columns.missing:
+    times, mean, columns = scatter_operator(p.engine, p.blocks, p.w, p.center, p.holes)
+    if not np.isfinite(columns.mean).all() or (columns.missing and not p.holes):
         return _unusable(p, columns)
     d = len(mean)
     width = min(p.k + OVERSAMPLE, d)

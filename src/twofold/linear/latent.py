@@ -36,22 +36,6 @@ class Data(NamedTuple):
     holes: bool
 
 
-class FilledSource:
-    """Blocks with the holes filled by the columns' means: where EM starts from."""
-
-    def __init__(self, blocks: Blocks, mean: np.ndarray):
-        self.blocks, self.mean, self.shape, self.dtype = (
-            blocks,
-            mean.astype(blocks.dtype),
-            blocks.shape,
-            blocks.dtype,
-        )
-
-    def read(self, start: int, stop: int) -> np.ndarray:
-        X = self.blocks.source.read(start, stop)
-        return np.where(np.isnan(X), self.mean, X)
-
-
 class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """Base of the models x = W z + m + ε.
 
@@ -105,9 +89,8 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         """Where EM begins: principal axes of the mean-filled table if there are holes, else random directions."""
         columns, d = data.columns, data.blocks.shape[1]
         level = max(float(columns.variance.mean()), 1e-300)
-        if data.holes and not hasattr(data.blocks.source, "engine"):
-            filled = Blocks(FilledSource(data.blocks, columns.mean), data.blocks.bounds)
-            found = spectrum(filled, k, solver="randomized", w=data.w, seed=seed, tol=1e-3)
+        if data.holes:
+            found = spectrum(data.blocks, k, solver="randomized", w=data.w, seed=seed, tol=1e-3, holes=True)
             values = np.maximum(found.values / columns.rows, FLOOR * level)
             rest = max((found.total / columns.rows - values.sum()) / max(d - k, 1), 1e-3 * level)
             return Theta(columns.mean, found.axes.T * np.sqrt(values), np.full(d, rest))

@@ -63,8 +63,8 @@ class MixtureOfPPCA(DensityMixin, Model):
     ----------
     n_components : int, default=2
         Components of the mixture.
-    n_latent : int, default=2
-        Latent dimensions of each, fewer than columns.
+    n_latent : int or None, default=None
+        Latent dimensions of each, fewer than columns; None means 2 where there are columns enough.
     tol : float, default=1e-6
         EM stops when the mean log-likelihood moves by less than this, relatively.
     max_iter : int, default=500
@@ -99,7 +99,7 @@ class MixtureOfPPCA(DensityMixin, Model):
     _allow_nan: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "n_latent": [Interval(Integral, 1, None, closed="left")],
+        "n_latent": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state", np.random.Generator],
@@ -109,7 +109,7 @@ class MixtureOfPPCA(DensityMixin, Model):
         self,
         n_components: int = 2,
         *,
-        n_latent: int = 2,
+        n_latent: int | None = None,
         tol: float = 1e-6,
         max_iter: int = 500,
         random_state: Any = None,
@@ -127,7 +127,7 @@ class MixtureOfPPCA(DensityMixin, Model):
         n, d = blocks.shape
         if self.n_components > n:
             raise InputError(f"n_components={self.n_components} is more than X has rows, {n}.")
-        k = int(self.n_latent)
+        k = min(2, max(1, d - 1)) if self.n_latent is None else int(self.n_latent)
         if k > max(1, d - 1):
             raise InputError(
                 f"n_latent={k} is too many for n_features={d}: at most {max(1, d - 1)}, because one direction at least "
