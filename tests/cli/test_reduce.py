@@ -109,13 +109,15 @@ def test_arrays(twofold, folder, ending):
     assert 0 < found["held_out"]["kept"] < 1
 
 
-def test_a_file_beyond_the_memory_budget_is_streamed(twofold, folder):
+@pytest.mark.parametrize("ending", [".npy", ".parquet"])
+def test_a_file_beyond_the_memory_budget_is_streamed(twofold, folder, ending):
     import twofold as library
 
     X = np.random.default_rng(0).standard_normal((20_000, 16)) * np.arange(1, 17)
     np.save("a.npy", X)
+    pl.DataFrame(X).write_parquet("a.parquet")
     with library.config(memory="2MB"):
-        found = run_json(twofold, "a.npy", "-k", "3", "-o", "s.npy")
+        found = run_json(twofold, f"a{ending}", "-k", "3", "-o", "s.npy")
     assert any("streamed" in note for note in found["notes"])
     np.testing.assert_allclose(np.abs(np.load("s.npy")), np.abs(PCA(3).fit(X).transform(X)), atol=1e-6)
 

@@ -83,7 +83,7 @@ MODELS = [
 
 
 def table(n=240, seed=0, dtype=np.float64):
-    """Rows of three groups, eight columns: each group a line with noise around it, well apart; and the group of each row."""
+    """Rows of three groups in eight columns, each group a noisy line well apart from the others; and the groups."""
     rng = np.random.default_rng(seed)
     planted = np.random.default_rng(99)  # the same groups whatever the rows
     centres, lines = 5 * planted.normal(size=(3, 8)), planted.normal(size=(3, 8))

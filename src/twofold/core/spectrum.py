@@ -15,20 +15,19 @@ References: Halko, Martinsson & Tropp 2011; Musco & Musco 2015 (block Krylov); D
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
-from sklearn.exceptions import ConvergenceWarning
 
 from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
 from twofold.core.engine import Engine, add, engine_for, stacked
-from twofold.core.moments import Columns, column_moments, moments
-from twofold.core.seeds import generator, seed_of
+from twofold.core.moments import Columns, Moments, column_moments, moments
+from twofold.core.power import power_iteration
+from twofold.core.seeds import generator
 from twofold.kernels.moments import csr_gram
 
 SOLVERS = ("auto", "covariance", "gram", "svd", "power", "randomized", "lanczos")
@@ -93,80 +92,22 @@ def spectrum(
 # ---- by a small symmetric matrix -------------------------------------------------------------------------------
 
 
-def _eigh(p: Problem, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The k largest eigenpairs, vectors as columns, by LAPACK."""
+def leading(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest eigenpairs of a symmetric A, vectors as columns, by LAPACK; A is overwritten."""
     size = A.shape[0]
     if not np.isfinite(A.trace()):
-        return np.full(p.k, np.nan), np.eye(size, p.k)  # the caller finds the cell and says so
-    part = None if p.k > size // 2 else [size - p.k, size - 1]
+        return np.full(k, np.nan), np.eye(size, k)  # the caller finds the cell and says so
+    part = None if k > size // 2 else [size - k, size - 1]
     values, vectors = sla.eigh(A, subset_by_index=part, check_finite=False, overwrite_a=True)
-    return np.maximum(values[::-1][: p.k], 0.0), vectors[:, ::-1][:, : p.k]
+    return np.maximum(values[::-1][:k], 0.0), vectors[:, ::-1][:, :k]
 
 
-def _deflate(p: Problem, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _eigh(A: np.ndarray, p: Problem) -> tuple[np.ndarray, np.ndarray]:
+    return leading(A, p.k)
+
+
+def _deflate(A: np.ndarray, p: Problem) -> tuple[np.ndarray, np.ndarray]:
     return power_iteration(A, p.k, tol=p.tol, max_iter=p.max_iter, random_state=p.seed)
-
-
-def power_iteration(
-    A: Any, k: int = 1, *, tol: float = 1e-12, max_iter: int = 10_000, random_state: Any = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """The k dominant eigenpairs of a symmetric positive semi-definite A, one after the other.
-
-    v ← Av / ‖Av‖ until ‖Av − λv‖² ≤ tol·λ²; then A is deflated, A ← A − λvvᵀ, without being changed: the known
-    vectors are projected out at every step. The error falls by λ₂/λ₁ a step, so close eigenvalues take long.
-
-    Parameters
-    ----------
-    A : array, sparse array or LinearOperator of shape (d, d)
-    k : int, default=1
-        How many pairs.
-    tol : float, default=1e-12
-        Relative accuracy of an eigenvalue.
-    max_iter : int, default=10000
-        Steps for each pair; a ConvergenceWarning says when they were not enough.
-    random_state : int, RandomState, Generator or None
-        The start.
-
-    Returns
-    -------
-    values : ndarray of shape (k,)
-    vectors : ndarray of shape (d, k)
-
-    Examples
-    --------
-    >>> values, vectors = power_iteration(np.diag([3.0, 1.0, 2.0]), k=2, random_state=0)
-    >>> values.round(6)
-    array([3., 2.])
-    """
-    d = A.shape[0]
-    values, V = np.zeros(k), np.zeros((d, k))
-    seed = seed_of(random_state)
-    slow = []
-    for c in range(k):
-        known = V[:, :c]
-        v = generator(seed, c).standard_normal(d)
-        for _ in range(max_iter):
-            v -= known @ (known.T @ v)
-            v /= np.linalg.norm(v)
-            Av = A @ v
-            Av -= known @ (known.T @ Av)
-            value = float(v @ Av)
-            if np.sum((Av - value * v) ** 2) <= tol * max(value, 1e-300) ** 2 or not np.any(Av):
-                break
-            v = Av
-        else:
-            slow.append(c)
-            v = v / np.linalg.norm(v)
-        values[c], V[:, c] = max(value, 0.0), v
-    if slow:
-        warnings.warn(
-            f"power iteration did not converge for component(s) {slow} in max_iter={max_iter} steps: eigenvalues "
-            "lie close together. Raise max_iter, or use another solver.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    order = np.argsort(-values, kind="stable")
-    return values[order], V[:, order]
 
 
 def _by_covariance(p: Problem, solve: Callable = _eigh) -> Spectrum:
@@ -175,8 +116,14 @@ def _by_covariance(p: Problem, solve: Callable = _eigh) -> Spectrum:
         S += weight * np.outer(mean, mean)
         mean = np.zeros_like(mean)
     total = float(S.trace())
-    values, vectors = solve(p, S)
+    values, vectors = solve(S, p)
     return Spectrum(values, np.ascontiguousarray(vectors.T), mean, weight, total, 1)
+
+
+def of_moments(found: Moments, k: int) -> Spectrum:
+    """The k leading eigenpairs of moments gathered elsewhere."""
+    values, vectors = leading(found.scatter.copy(), k)
+    return Spectrum(values, np.ascontiguousarray(vectors.T), found.mean, found.weight, float(found.scatter.trace()), 0)
 
 
 class GramSums(NamedTuple):
@@ -216,7 +163,7 @@ def _by_gram(p: Problem, solve: Callable = _eigh) -> Spectrum:
     root = np.sqrt(w)
     G = (G - mx[:, None] - mx[None, :] + mm) * root[:, None] * root[None, :]
     total = float(G.trace())
-    values, U = solve(p, G)
+    values, U = solve(G, p)
     lift = p.engine.map(_lift_step, columns, means, p.engine.broadcast(U * root[:, None]))
     mean, XU = stacked(p.engine.gather(lift))  # (d,) and (d,k), whose columns are orthogonal with norms √λ
     axes, R = np.linalg.qr(XU)  # also completes the axes where λ = 0

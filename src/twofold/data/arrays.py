@@ -44,7 +44,7 @@ def read_array(path: str, part: str, ending: str, streaming: bool) -> Piece | Ta
         array = np.asarray(array).reshape(shape[0] if shape else 1, -1)
         notes.append(f"{path} of shape {shape} is read as {array.shape[0]} rows of {array.shape[1]} numbers")
     columns = [f"column_{i + 1}" for i in range(array.shape[1])]
-    if streaming and ending == ".npy" and not notes and array.dtype.kind == "f":
+    if streaming and ending == ".npy" and not notes:
         return Table(Path(path), columns, source=path)
     numbers = sp.csr_array(array, dtype=np.float64) if sp.issparse(array) else np.array(array, dtype=np.float64)
     return Table(numbers, columns, notes=notes, source=path)

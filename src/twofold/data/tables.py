@@ -80,7 +80,7 @@ def unique_names(names: Sequence[str]) -> tuple[list[str], list[tuple[str, str, 
 
 
 def quoted(names: Sequence[str], most: int = 6) -> str:
-    """ "a", "b" and 3 more"""
+    """The first names in quotation marks, the rest counted."""
     shown = ", ".join(f'"{name}"' for name in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 

@@ -5,12 +5,37 @@ All take the eigenvalues of the covariance, descending, of n rows; each answers 
 
 from __future__ import annotations
 
+from numbers import Integral
+from typing import Any
+
 import numpy as np
 from scipy.special import gammaln
 
+from twofold.core.checks import InputError
 from twofold.core.seeds import generator
 
 RULES = ("mle", "knee", "gavish-donoho", "parallel")
+
+
+def choose(
+    rule: Any, values: np.ndarray, total: float, shape: tuple[int, int], column_variance: np.ndarray | None, seed: int
+) -> int:
+    """The number of components by a rule: None or a number (all that were computed), a share, or a name."""
+    n, d = shape
+    if rule is None or isinstance(rule, Integral):
+        return len(values)
+    if rule == "knee":
+        return by_knee(values)
+    if rule == "mle":
+        if n < d:
+            raise InputError(f'n_components="mle" needs at least as many rows as columns; X has shape {shape}.')
+        return by_mle(values, n)
+    if rule == "gavish-donoho":
+        return by_gavish_donoho(values, n, d)
+    if rule == "parallel":
+        assert column_variance is not None
+        return by_parallel(values, column_variance, n, seed)
+    return by_variance(values, total, float(rule))
 
 
 def by_variance(values: np.ndarray, total: float, share: float) -> int:

@@ -80,8 +80,8 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             return most
         if self.n_components > most:
             raise InputError(
-                f"n_components={self.n_components} is too many for X of shape {shape} (n_features={d}): at most {most}, "
-                "because one direction at least is left to the noise."
+                f"n_components={self.n_components} is too many for X of shape {shape} (n_features={d}): at most "
+                f"{most}, because one direction at least is left to the noise."
             )
         return int(self.n_components)
 

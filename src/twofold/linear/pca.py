@@ -22,11 +22,12 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.core import loop
 from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
-from twofold.core.engine import engine_for
+from twofold.core.engine import engine_for, single_blas
 from twofold.core.estimator import Model, fitting
+from twofold.core.history import History
 from twofold.core.moments import Moments, column_moments, merge, moments
 from twofold.core.seeds import seed_of
-from twofold.core.spectrum import SOLVERS, Spectrum, choose, spectrum
+from twofold.core.spectrum import SOLVERS, Spectrum, choose, of_moments, spectrum
 from twofold.linalg import centered_dot, fix_signs
 from twofold.linear import dimension
 from twofold.linear.gaussian import code_means, log_density
@@ -165,18 +166,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             found = self._spectrum(blocks, w, seed)
             if not np.isfinite(found.total):
                 return self._by_ppca(blocks, w, seed)
-            return loop.Sweep(self._state(found, blocks, w, seed), self._error(found), {}, True)
+            state = self._state(found, blocks, w, seed)
+            return loop.Sweep(state, _discarded(state), {}, True)
 
-        loop.run(
-            self,
-            sweep,
-            State(),
-            max_iter=1,
-            tol=0.0,
-            fitted=self._attributes,
-            X=X,
-            fingerprint=blocks.fingerprint,
-        )
+        fitted = self._attributes
+        loop.run(self, sweep, State(), max_iter=1, tol=0.0, fitted=fitted, X=X, fingerprint=blocks.fingerprint)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
@@ -184,37 +178,20 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         first = not hasattr(self, "moments_")
         self._validate_params()
         blocks = self._blocks(X, reset=first)
-        w = self._weights(blocks, sample_weight)
-        found = moments(engine_for(blocks), blocks, w)
-        if not np.isfinite(found.scatter).all():
-            self._refuse(blocks, allow_nan=False)
-        both = found if first else merge(self.moments_._replace(scatter=self.moments_.scatter.copy()), found)
-        d = len(both.mean)
-        rows = max(2, round(both.weight))
-        self.__dict__.pop("moments_", None)
-        k = self._wanted((rows, d))
-        values, vectors = np.linalg.eigh(both.scatter)
-        order = slice(None, -k - 1, -1)
-        spectrum_ = Spectrum(
-            np.maximum(values[order], 0.0),
-            vectors[:, order].T.copy(),
-            both.mean,
-            both.weight,
-            both.scatter.trace(),
-            1,
-        )
+        with single_blas():
+            found = moments(engine_for(blocks), blocks, self._weights(blocks, sample_weight))
+            if not np.isfinite(found.scatter).all():
+                self._refuse(blocks, allow_nan=False)
+            both = found if first else merge(self.moments_._replace(scatter=self.moments_.scatter.copy()), found)
+            shape = (max(2, round(both.weight)), blocks.shape[1])
+            now = of_moments(both, min(self._wanted(shape), *shape))
         variance = np.diag(both.scatter) / max(both.weight - 1, 1.0)
-        state = self._truncate(spectrum_, (rows, d), "covariance", blocks.dtype, variance, seed_of(self.random_state))
+        state = self._truncate(now, shape, "covariance", blocks.dtype, variance, seed_of(self.random_state))
+        history = History() if first else History(self.history_)
+        history.add(_discarded(state))
         for name, value in self._attributes(state).items():
             setattr(self, name, value)
-        self.moments_ = both
-        self.n_iter_ = 1 if first else self.n_iter_ + 1
-        history = {"objective": [], "seconds": []} if first else self.history_
-        self.history_ = {
-            "objective": [*history["objective"], self._error(spectrum_)],
-            "seconds": [*history["seconds"], 0.0],
-        }
-        self.converged_ = True
+        self.moments_, self.history_, self.n_iter_, self.converged_ = both, history.columns, len(history), True
         return self
 
     def _check_k(self, shape: tuple[int, int]) -> None:
@@ -249,36 +226,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         """Turn a spectrum into the state: choose k by the rule, fix signs, divide by n − 1."""
         degrees = max(found.weight - 1.0, 1e-12)
         values, total = found.values / degrees, found.total / degrees
-        k = self._choose_k(values, total, shape, variance, seed)
+        k = dimension.choose(self.n_components, values, total, shape, variance, seed)
         axes = found.axes[:k] * fix_signs(found.axes[:k])[:, None]
         rest = min(shape) - k
         noise = max(total - values[:k].sum(), 0.0) / rest if rest > 0 else 0.0
-        cast = {
-            "values": values[:k].astype(dtype),
-            "axes": axes.astype(dtype),
-            "mean": found.mean.astype(dtype),
-        }
+        cast = {"values": values[:k].astype(dtype), "axes": axes.astype(dtype), "mean": found.mean.astype(dtype)}
         return State(**cast, total=float(total), noise=float(noise), weight=float(found.weight), solver=solver)
-
-    def _choose_k(self, values: np.ndarray, total: float, shape: tuple[int, int], variance: Any, seed: int) -> int:
-        n, d = shape
-        rule = self.n_components
-        if rule is None or isinstance(rule, Integral):
-            return len(values)
-        if rule == "knee":
-            return dimension.by_knee(values)
-        if rule == "mle":
-            if n < d:
-                raise InputError(f'n_components="mle" needs at least as many rows as columns; X has shape {shape}.')
-            return dimension.by_mle(values, n)
-        if rule == "gavish-donoho":
-            return dimension.by_gavish_donoho(values, n, d)
-        if rule == "parallel":
-            return dimension.by_parallel(values, variance, n, seed)
-        return dimension.by_variance(values, total, float(rule))
-
-    def _error(self, found: Spectrum) -> float:
-        return max(found.total - float(found.values.sum()), 0.0) / max(found.weight - 1.0, 1e-12)
 
     def _by_ppca(self, blocks: Blocks, w: np.ndarray | None, seed: int) -> loop.Sweep:
         """Holes in X: the axes and variances of probabilistic PCA, fitted by EM on what is there."""
@@ -299,11 +252,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         noise = found.noise_variance_ * unbiased
         total = float(values.sum() + (d - k) * noise)
         state = State(values, found.components_, found.mean_, total, float(noise), weight, "ppca")
-        return loop.Sweep(state, (d - k) * float(noise), {}, True)
+        return loop.Sweep(state, _discarded(state), {}, True)
 
     def _attributes(self, s: State) -> dict:
         values = np.asarray(s.values)
-        flat = values <= 1e-14 * max(s.total, 1e-300)
+        flat = values <= 10 * np.finfo(values.dtype).eps * max(s.total, 1e-300)
         if self.whiten and flat.any():
             c = int(np.argmax(flat))
             raise InputError(
@@ -345,7 +298,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         """Σ‖x − x̂‖² / (n − 1): of the training rows, where it is the sum of the discarded eigenvalues, or of X."""
         check_is_fitted(self)
         if X is None:
-            return max(self.total_variance_ - float(self.explained_variance_.sum(dtype=np.float64)), 0.0)
+            return max(self.total_variance_ - float(np.sum(self.explained_variance_, dtype=np.float64)), 0.0)
         lost = np.asarray(self._rowwise(_lost, X, self.mean_, self.components_), dtype=np.float64)
         return float(lost.sum() / max(len(lost) - 1, 1))
 
@@ -365,6 +318,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         """What a unit of each code stands for: 1, or the standard deviation when whitening."""
         ones = np.ones(len(self.components_), self.components_.dtype)
         return np.sqrt(self.explained_variance_) if self.whiten else ones
+
+
+def _discarded(s: State) -> float:
+    """The variance that the chosen axes leave out."""
+    return max(s.total - float(np.sum(s.values, dtype=np.float64)), 0.0)
 
 
 def _codes(X: Any, mean: np.ndarray, axes: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -132,7 +132,7 @@ def loadings(figure: Figure, ax: Axes, weights: np.ndarray, columns: Sequence[st
     cells = weights[:shown_k, chosen]
     limit = float(np.abs(cells).max()) or 1.0
     image = ax.imshow(cells, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
-    if cells.size <= 120:
+    if len(chosen) <= 20 and limit > 0.2:  # numbers that fit their cells, and say something
         for (c, j), value in np.ndenumerate(cells):
             color = "white" if abs(value) > 0.72 * limit else INK
             ax.text(j, c, signed(value), ha="center", va="center", fontsize=8.5, color=color)

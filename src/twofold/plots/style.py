@@ -48,7 +48,9 @@ _RC: Any = {
     "ytick.labelcolor": INK,
     "xtick.major.size": 0,
     "ytick.major.size": 0,
-    "legend.frameon": False,
+    "legend.facecolor": "white",
+    "legend.edgecolor": "none",
+    "legend.framealpha": 0.75,
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
     "text.parse_math": False,  # a "$" in a column name is a dollar

@@ -1,0 +1,217 @@
+"""Figures of the linear models: spectra, directions as pictures, reconstructions, error bars, planes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+from scipy.special import erfinv
+
+from twofold.plots.style import COLORS, DIVERGING, GREY, INK, SEQUENTIAL, new_figure, style
+
+PAPER = LinearSegmentedColormap.from_list("twofold_paper", ["#fbfaf7", "#8b9aa8", "#1f2933"])
+HOLE = (0.88, 0.48, 0.22, 0.55)  # a cell nobody has seen
+DIGIT_COLORS = (*COLORS, "#4b5563", "#d16d9e")
+
+
+def spectrum_figure(values: np.ndarray, choices: Mapping[str, int]) -> Figure:
+    """Eigenvalues, what they add up to, and where each rule for k would cut.
+
+    Parameters
+    ----------
+    values : ndarray of shape (d,)
+        Variances along all principal axes, descending.
+    choices : mapping from str to int
+        The number of components each rule chose.
+    """
+    values = values[values > 1e-12 * values[0]]
+    c = np.arange(1, len(values) + 1)
+    with style():
+        figure = new_figure(11, 3.9)
+        left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
+        left.bar(c, values, width=0.8, color=COLORS[0], alpha=0.85)
+        left.set(title="Variance along each axis", xlabel="component", xlim=(0.2, len(c) + 0.8))
+        left.grid(axis="x", visible=False)
+        _mark(left, choices, values)
+        share = np.cumsum(values) / values.sum()
+        right.plot(c, share, color=COLORS[1], lw=2)
+        right.fill_between(c, share, color=COLORS[1], alpha=0.1, lw=0)
+        for k in sorted(set(choices.values())):
+            right.plot([k], [share[k - 1]], "o", ms=5, color=COLORS[1])
+            text = f"{k}: {share[k - 1]:.0%}" if share[k - 1] < 0.995 else f"{k}: {share[k - 1]:.1%}"
+            right.annotate(text, (k, share[k - 1]), xytext=(6, -13), textcoords="offset points", fontsize=9)
+        right.set(title="Variance held by the first k", xlabel="k", ylim=(0, 1.04), xlim=(0.2, len(c) + 6))
+        right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        right.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return figure
+
+
+def _mark(ax: Axes, choices: Mapping[str, int], values: np.ndarray) -> None:
+    """A flag for each rule, the names at different heights so that none hides another."""
+    order = sorted(choices, key=lambda name: choices[name])
+    top = values[0]
+    for i, name in enumerate(order):
+        k, height = choices[name], top * (0.95 - 0.13 * i)
+        late = k > 0.7 * len(values)
+        ax.plot([k + 0.5, k + 0.5], [0, height], color=INK, lw=1, ls=(0, (3, 2)))
+        ax.annotate(
+            f"{name}: {k}",
+            (k + 0.5, height),
+            xytext=(-5 if late else 5, -3),
+            textcoords="offset points",
+            ha="right" if late else "left",
+            va="top",
+            fontsize=9.5,
+        )
+
+
+def mosaic(
+    images: np.ndarray, cmap: Colormap, vmin: float, vmax: float, gap: int = 1, per_row: int | None = None
+) -> np.ndarray:
+    """Pictures (m,h,w) side by side as one RGBA array; NaN cells take the colour of a hole, gaps are clear."""
+    m, h, w = images.shape
+    per_row = per_row or m
+    rows = -(-m // per_row)
+    canvas = np.zeros((rows * (h + gap) - gap, per_row * (w + gap) - gap, 4))
+    for i, image in enumerate(images):
+        r, c = divmod(i, per_row)
+        tile = np.asarray(cmap(Normalize(vmin, vmax, clip=True)(np.nan_to_num(image))))
+        tile[np.isnan(image)] = HOLE
+        canvas[r * (h + gap) : r * (h + gap) + h, c * (w + gap) : c * (w + gap) + w] = tile
+    return canvas
+
+
+def directions_figure(mean: np.ndarray, axes: np.ndarray, shares: np.ndarray, per_row: int = 9) -> Figure:
+    """The mean picture and the directions around it, each on its own scale: blue adds ink, red takes it away.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (h, w)
+    axes : ndarray of shape (k, h, w)
+    shares : ndarray of shape (k,)
+        Of the variance, for the captions.
+    """
+    tiles = [(mosaic(mean[None], PAPER, 0.0, float(mean.max())), "mean")]
+    for c, axis in enumerate(axes):
+        limit = float(np.abs(axis).max())
+        tiles.append((mosaic(axis[None], DIVERGING, -limit, limit), f"{c + 1} · {shares[c]:.1%}"))
+    rows = -(-len(tiles) // per_row)
+    with style():
+        figure = new_figure(11, 1.42 * rows)
+        for ax in figure.subplots(rows, per_row, squeeze=False).ravel():
+            ax.axis("off")
+        for ax, (tile, name) in zip(figure.axes, tiles, strict=False):
+            ax.imshow(tile, interpolation="none")
+            ax.set_title(name, fontsize=9.5, fontweight="normal", loc="center", pad=4)
+    return figure
+
+
+def rows_figure(rows: Mapping[str, np.ndarray], limits: tuple[float, float], spread: str = "") -> Figure:
+    """Rows of pictures with their names: the same pictures in each row, seen in different ways.
+
+    Parameters
+    ----------
+    rows : mapping from str to ndarray of shape (m, h, w)
+        NaN is drawn as a hole.
+    limits : (float, float)
+        Values of white and of black.
+    spread : str
+        The name of a row that holds standard deviations, drawn in colour.
+    """
+    m, h, w = next(iter(rows.values())).shape
+    with style():
+        height = 8.9 * len(rows) * (h + 1) / (m * (w + 1))
+        figure = new_figure(11, height + 0.3)
+        axes = figure.subplots(len(rows), 1, squeeze=False).ravel()
+        for ax, (name, images) in zip(axes, rows.items(), strict=True):
+            scale = (SEQUENTIAL, 0.0, float(images.max())) if name == spread else (PAPER, *limits)
+            ax.imshow(mosaic(images, *scale), interpolation="none")
+            ax.set_yticks([(h - 1) / 2], [name])
+            ax.set_xticks([])
+            ax.grid(visible=False)
+            ax.spines[:].set_visible(False)
+    return figure
+
+
+def calibration_figure(
+    errors: np.ndarray, std: np.ndarray, others: Mapping[str, np.ndarray], name: str = "PPCA"
+) -> Figure:
+    """Are the error bars true? Left, how often the truth lies within them; right, how large errors are.
+
+    Parameters
+    ----------
+    errors, std : ndarray of shape (m,)
+        Error and predicted standard deviation of each filled cell.
+    others : mapping from str to ndarray of shape (m,)
+        Errors of other ways to fill the same cells.
+    name : str
+        What made the errors.
+    """
+    ratio = np.abs(errors) / np.maximum(std, 1e-12)
+    promised = np.linspace(0.02, 0.99, 98)
+    kept = [(ratio <= np.sqrt(2) * erfinv(p)).mean() for p in promised]
+    with style():
+        figure = new_figure(11, 3.7)
+        left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
+        left.plot([0, 1], [0, 1], color=GREY, lw=1, ls=(0, (3, 2)))
+        left.plot(promised, kept, color=COLORS[0], lw=2.2)
+        for times, p in ((1, 0.6827), (2, 0.9545)):
+            share = (ratio <= times).mean()
+            left.plot([p], [share], "o", ms=6, color=COLORS[0])
+            left.annotate(
+                f"±{times} sd: {share:.0%}",
+                (p, share),
+                xytext=(-8, 6) if times == 1 else (-8, -4),
+                textcoords="offset points",
+                ha="right",
+                fontweight="bold",
+                color=COLORS[0],
+            )
+        left.set(title="Truth inside the error bars", xlabel="share promised", ylabel="share found")
+        for axis in (left.xaxis, left.yaxis):
+            axis.set_major_formatter(PercentFormatter(1, decimals=0))
+        left.set(xlim=(0, 1), ylim=(0, 1))
+        curves = {name: errors, **others}
+        far = float(np.quantile(np.abs(np.concatenate(list(curves.values()))), 0.995))
+        for color, (label, values) in zip((COLORS[0], COLORS[1], COLORS[2]), curves.items(), strict=False):
+            size = np.sort(np.abs(values))
+            shown = np.linspace(0, len(size) - 1, 400).astype(int)
+            rms = float(np.sqrt((values**2).mean()))
+            right.plot(size[shown], (shown + 1) / len(size), color=color, lw=2.2, label=f"{label} (rms {rms:.2f})")
+        right.set(title="Cells filled within an error of", xlabel="error", xlim=(0, far), ylim=(0, 1.02))
+        right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        right.legend(loc="lower right")
+    return figure
+
+
+def planes_figure(planes: Mapping[str, np.ndarray], labels: np.ndarray) -> Figure:
+    """The same rows in several planes, side by side, coloured by label with the label at each group's middle.
+
+    Parameters
+    ----------
+    planes : mapping from str to ndarray of shape (n, 2)
+    labels : ndarray of shape (n,)
+    """
+    kinds = np.unique(labels)
+    with style():
+        figure = new_figure(11, 11 / len(planes) - 0.4)
+        axes = figure.subplots(1, len(planes), squeeze=False).ravel()
+        for ax, (title, at) in zip(axes, planes.items(), strict=True):
+            for i, kind in enumerate(kinds):
+                own = at[labels == kind]
+                color = DIGIT_COLORS[i % len(DIGIT_COLORS)]
+                ax.scatter(*own.T, s=8, color=color, alpha=0.45, linewidths=0, rasterized=True)
+            for i, kind in enumerate(kinds):
+                _label(ax, np.median(at[labels == kind], axis=0), str(kind), DIGIT_COLORS[i % len(DIGIT_COLORS)])
+            ax.set(title=title, xticks=[], yticks=[])
+            ax.spines[:].set_visible(False)
+    return figure
+
+
+def _label(ax: Axes, at: Sequence[float] | np.ndarray, text: str, color: str) -> None:
+    box = {"boxstyle": "circle,pad=0.25", "fc": color, "ec": "white", "lw": 1}
+    ax.text(*at, text, ha="center", va="center", color="white", fontweight="bold", fontsize=10, bbox=box)
