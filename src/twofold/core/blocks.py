@@ -79,6 +79,15 @@ class Blocks(Sequence):
             return Rows([None] * len(self))
         return Rows(per_row[a:b] for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True))
 
+    def scaled(self, scale: np.ndarray) -> Blocks:
+        """The same rows with column j divided by scale[j], as they are read."""
+        if isinstance(self.source, SparseSource):
+            return _from_sparse(self.source.X @ sparse.diags_array(1 / scale.astype(self.dtype)))
+        if hasattr(self.source, "scaled"):
+            return self.source.scaled(scale)
+        across = lambda: Blocks(ScaledSource(self.T.source, scale[:, None]), self.T.bounds)  # noqa: E731
+        return Blocks(ScaledSource(self.source, scale), self.bounds, across)
+
     def where(self, chosen: np.ndarray, w: np.ndarray | None) -> tuple[Blocks, np.ndarray | None]:
         """Only some rows, with their weights: cut out if in memory, else given weight zero elsewhere."""
         if isinstance(self.source, (DenseSource, SparseSource)):
@@ -103,6 +112,17 @@ class DenseSource:
 
     def read(self, start: int, stop: int) -> np.ndarray:
         return np.ascontiguousarray(self.X[start:stop])
+
+
+class ScaledSource:
+    """Another source's values divided by a scale: (d,) for its columns, (n,1) for its rows."""
+
+    def __init__(self, source: Source, scale: np.ndarray):
+        self.source, self.shape, self.dtype = source, source.shape, source.dtype
+        self.scale = scale.astype(self.dtype)
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        return self.source.read(start, stop) / (self.scale[start:stop] if self.scale.ndim == 2 else self.scale)
 
 
 class SparseSource:

@@ -46,6 +46,9 @@ class DaskSource:
         client = active_client()
         return Engine() if client is None else DaskEngine(client)
 
+    def scaled(self, scale: np.ndarray) -> Blocks:
+        return blocks_of_dask(self.X.astype(self.dtype) / scale.astype(self.dtype))
+
     def grouped(self, client: Client, bounds: np.ndarray, size: int) -> list:
         """One future a group of `size` blocks, kept on the workers from sweep to sweep."""
         key = (client.id, size)

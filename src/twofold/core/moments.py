@@ -30,6 +30,12 @@ class Columns(NamedTuple):
     def variance(self) -> np.ndarray:
         return self.scatter / np.maximum(self.weight, 1e-300)
 
+    @property
+    def spread(self) -> np.ndarray:
+        """Standard deviations to scale by, with n − 1; 1 for a column that does not vary."""
+        std = np.sqrt(self.scatter / np.maximum(self.weight - 1.0, 1e-300))
+        return np.where(std > 1e-12 * np.maximum(np.abs(self.mean), 1e-300), std, 1.0)
+
 
 class Moments(NamedTuple):
     """Moments of whole rows."""

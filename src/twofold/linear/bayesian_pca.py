@@ -114,11 +114,11 @@ class BayesianPCA(LatentGaussian):
         new = State(theta.mean + shift, W, np.full(d, noise), _relevance(W, level))
         return loop.Sweep(new, -posterior / s.rows, {"active": int(_active(new).sum())})
 
-    def _attributes(self, theta: State, dtype: np.dtype) -> dict:
+    def _attributes(self, theta: State, dtype: np.dtype, spread: np.ndarray) -> dict:
         on = _active(theta)
         kept = theta._replace(W=theta.W[:, on] if on.any() else np.zeros((len(theta.mean), 1)))
         return {
-            **principal_attributes(kept, dtype),
+            **principal_attributes(kept, dtype, spread),
             "alpha_": np.sort(theta.alpha).astype(dtype),
             "n_active_": int(on.sum()),
         }

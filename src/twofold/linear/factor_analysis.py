@@ -94,7 +94,7 @@ class FactorAnalysis(LatentGaussian):
         psi = np.maximum(left / weight, HEYWOOD * _levels(columns))
         return loop.Sweep(Theta(theta.mean + shift, W, psi), -s.loglik / s.rows)
 
-    def _attributes(self, theta: Theta, dtype: np.dtype) -> dict:
+    def _attributes(self, theta: Theta, dtype: np.dtype, spread: np.ndarray) -> dict:
         root = np.sqrt(theta.psi)[:, None]
         A, s, _ = np.linalg.svd(theta.W / root, full_matrices=False)
         W = A * s * root

@@ -34,6 +34,7 @@ class Data(NamedTuple):
     columns: Columns
     patterns: Rows
     holes: bool
+    spread: np.ndarray  # (d,) what the columns were divided by
 
 
 class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
@@ -57,7 +58,7 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         "random_state": ["random_state", np.random.Generator],
     }
 
-    def _prepare(self, X: Any, sample_weight: Any) -> Data:
+    def _prepare(self, X: Any, sample_weight: Any, scale: bool = False) -> Data:
         blocks = self._blocks(X, reset=True, min_rows=2)
         w = self._weights(blocks, sample_weight)
         engine = engine_for(blocks)
@@ -70,7 +71,12 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
                 f"column {j} of X has no observed value (all NaN). Drop it: there is nothing to learn from."
             )
         patterns, missing = engine.reduce(add, engine.map(find_patterns, blocks), keep=True)
-        return Data(blocks, w, columns, patterns, bool(missing))
+        spread = np.ones(blocks.shape[1])
+        if scale:
+            spread = columns.spread
+            blocks = blocks.scaled(spread)
+            columns = columns._replace(mean=columns.mean / spread, scatter=columns.scatter / spread**2)
+        return Data(blocks, w, columns, patterns, bool(missing), spread)
 
     def _latent(self, shape: tuple[int, int]) -> int:
         """The number of latent dimensions: fewer than columns, for the noise needs one."""
@@ -99,7 +105,7 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     def _em(self, data: Data, start: Any, X: Any) -> None:
         """Run the loop."""
-        blocks, w, _, patterns, holes = data
+        blocks, w, _, patterns, holes, spread = data
         engine = engine_for(blocks)
         rows, fixed = blocks.rows(w), engine.broadcast(holes)
 
@@ -114,7 +120,7 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             start,
             max_iter=self.max_iter,
             tol=self.tol,
-            fitted=lambda theta: self._attributes(theta, blocks.dtype),
+            fitted=lambda theta: self._attributes(theta, blocks.dtype, spread),
             X=X,
             fingerprint=blocks.fingerprint,
         )
@@ -122,7 +128,7 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     def _update(self, s: Any, theta: Any, columns: Columns) -> loop.Sweep:
         raise NotImplementedError
 
-    def _attributes(self, theta: Any, dtype: np.dtype) -> dict:
+    def _attributes(self, theta: Any, dtype: np.dtype, spread: np.ndarray) -> dict:
         raise NotImplementedError
 
     # ---- using -------------------------------------------------------------------------------------------------
@@ -130,7 +136,11 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     def _theta(self) -> Theta:
         check_is_fitted(self)
         mean, W = self.mean_.astype(np.float64), self.loadings_.astype(np.float64)
-        return Theta(mean, W, np.broadcast_to(np.float64(self.noise_variance_), len(mean)).copy())
+        return Theta(mean, W, np.float64(self.noise_variance_) * self._spread() ** 2)
+
+    def _spread(self) -> np.ndarray:
+        """What a unit of noise stands for in each column."""
+        return np.ones(len(self.mean_))
 
     @property
     def _n_features_out(self) -> int:

@@ -39,6 +39,7 @@ class State(NamedTuple):
     values: np.ndarray | None = None  # (k,) variances along the axes
     axes: np.ndarray | None = None  # (k,d)
     mean: np.ndarray | None = None  # (d,)
+    scale: np.ndarray | None = None  # (d,)
     total: float = 0.0  # variance in all directions
     noise: float = 0.0  # mean variance of the discarded directions
     weight: float = 0.0
@@ -60,6 +61,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         "auto" chooses by shape. "covariance" for tall tables and "gram" for wide ones are exact; "svd" is exact
         without squaring the condition number; "randomized" (block Krylov) and "lanczos" suit few components of
         large data; "power" is power iteration with deflation.
+    scale : bool, default=False
+        Divide every column by its standard deviation first, for columns in different units: PCA of correlations.
     whiten : bool, default=False
         Scale the codes to unit variance.
     tol : float, default=1e-9
@@ -74,7 +77,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     components_ : ndarray of shape (k, d)
         The directions Z, largest variance first; the largest entry of each is positive.
     explained_variance_, explained_variance_ratio_, singular_values_ : ndarray of shape (k,)
-    mean_ : ndarray of shape (d,)
+    mean_, scale_ : ndarray of shape (d,)
+        What is subtracted from the columns and what they are divided by (ones unless ``scale=True``).
     total_variance_ : float
         The variance in all directions.
     noise_variance_ : float
@@ -120,6 +124,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             None,
         ],
         "solver": [StrOptions(set(SOLVERS))],
+        "scale": ["boolean"],
         "whiten": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -131,6 +136,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         n_components: int | float | str | None = None,
         *,
         solver: str = "auto",
+        scale: bool = False,
         whiten: bool = False,
         tol: float = 1e-9,
         max_iter: int = 1000,
@@ -138,6 +144,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     ):
         self.n_components = n_components
         self.solver = solver
+        self.scale = scale
         self.whiten = whiten
         self.tol = tol
         self.max_iter = max_iter
@@ -163,10 +170,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         seed = seed_of(self.random_state)
 
         def sweep(state: State, t: int) -> loop.Sweep:
-            found = self._spectrum(blocks, w, seed)
-            if not np.isfinite(found.total):
-                return self._by_ppca(blocks, w, seed)
-            state = self._state(found, blocks, w, seed)
+            rows, spread = blocks, np.ones(blocks.shape[1])
+            if self.scale:
+                columns = column_moments(engine_for(blocks), blocks, w)
+                if not np.isfinite(columns.mean).all():
+                    self._refuse(blocks, allow_nan=not blocks.is_sparse)
+                spread = columns.spread
+                rows = blocks.scaled(spread)
+            found = self._spectrum(rows, w, seed)
+            state = self._state(found, rows, w, seed) if np.isfinite(found.total) else self._by_ppca(rows, w, seed)
+            state = state._replace(mean=(state.mean * spread).astype(blocks.dtype), scale=spread.astype(blocks.dtype))
             return loop.Sweep(state, _discarded(state), {}, True)
 
         fitted = self._attributes
@@ -184,9 +197,13 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
                 self._refuse(blocks, allow_nan=False)
             both = found if first else merge(self.moments_._replace(scatter=self.moments_.scatter.copy()), found)
             shape = (max(2, round(both.weight)), blocks.shape[1])
-            now = of_moments(both, min(self._wanted(shape), *shape))
-        variance = np.diag(both.scatter) / max(both.weight - 1, 1.0)
-        state = self._truncate(now, shape, "covariance", blocks.dtype, variance, seed_of(self.random_state))
+            variance = np.diag(both.scatter) / max(both.weight - 1, 1.0)
+            spread = np.where(variance > 0, np.sqrt(variance), 1.0) if self.scale else np.ones(len(variance))
+            scaled = Moments(both.weight, both.mean, both.scatter / np.outer(spread, spread))
+            now = of_moments(scaled, min(self._wanted(shape), *shape))
+        seed = seed_of(self.random_state)
+        state = self._truncate(now, shape, "covariance", blocks.dtype, variance / spread**2, seed)
+        state = state._replace(scale=spread.astype(blocks.dtype))
         history = History() if first else History(self.history_)
         history.add(_discarded(state))
         for name, value in self._attributes(state).items():
@@ -233,7 +250,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         cast = {"values": values[:k].astype(dtype), "axes": axes.astype(dtype), "mean": found.mean.astype(dtype)}
         return State(**cast, total=float(total), noise=float(noise), weight=float(found.weight), solver=solver)
 
-    def _by_ppca(self, blocks: Blocks, w: np.ndarray | None, seed: int) -> loop.Sweep:
+    def _by_ppca(self, blocks: Blocks, w: np.ndarray | None, seed: int) -> State:
         """Holes in X: the axes and variances of probabilistic PCA, fitted by EM on what is there."""
         from twofold.linear.ppca import PPCA
 
@@ -251,8 +268,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         values = found.explained_variance_ * unbiased
         noise = found.noise_variance_ * unbiased
         total = float(values.sum() + (d - k) * noise)
-        state = State(values, found.components_, found.mean_, total, float(noise), weight, "ppca")
-        return loop.Sweep(state, _discarded(state), {}, True)
+        return State(values, found.components_, found.mean_, None, total, float(noise), weight, "ppca")
 
     def _attributes(self, s: State) -> dict:
         values = np.asarray(s.values)
@@ -269,6 +285,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             "explained_variance_ratio_": values / max(s.total, 1e-300) if s.total > 0 else np.zeros_like(values),
             "singular_values_": np.sqrt(values * max(s.weight - 1.0, 0.0)),
             "mean_": s.mean,
+            "scale_": s.scale,
             "total_variance_": s.total,
             "noise_variance_": s.noise,
             "n_components_": len(values),
@@ -282,24 +299,24 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return len(self.components_)
 
     def transform(self, X: Any) -> Any:
-        """The codes U (n,k) of some rows: (X − mean) Zᵀ. Rows with holes are fitted on their observed cells."""
+        """The codes U (n,k) of some rows: (X − mean)/scale Zᵀ. Rows with holes are fitted on their observed cells."""
         check_is_fitted(self)
-        return self._rowwise(_codes, X, self.mean_, self.components_, self._scale())
+        return self._rowwise(_codes, X, self.mean_, self.scale_, self.components_, self._unit())
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """Rows from codes: U Z + mean."""
+        """Rows from codes: U Z · scale + mean."""
         check_is_fitted(self)
         U = np.asarray(X)
         if U.ndim != 2 or U.shape[1] != len(self.components_):
             raise InputError(f"the codes have shape {U.shape}; this model makes (n, {len(self.components_)}).")
-        return (U * self._scale()) @ self.components_ + self.mean_
+        return (U * self._unit()) @ self.components_ * self.scale_ + self.mean_
 
     def reconstruction_error(self, X: Any = None) -> float:
         """Σ‖x − x̂‖² / (n − 1): of the training rows, where it is the sum of the discarded eigenvalues, or of X."""
         check_is_fitted(self)
         if X is None:
             return max(self.total_variance_ - float(np.sum(self.explained_variance_, dtype=np.float64)), 0.0)
-        lost = np.asarray(self._rowwise(_lost, X, self.mean_, self.components_), dtype=np.float64)
+        lost = np.asarray(self._rowwise(_lost, X, self.mean_, self.scale_, self.components_), dtype=np.float64)
         return float(lost.sum() / max(len(lost) - 1, 1))
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -307,14 +324,15 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         check_is_fitted(self)
         noise = max(self.noise_variance_, 1e-12 * max(self.total_variance_, 1e-300))
         spread = np.sqrt(np.maximum(self.explained_variance_.astype(np.float64) - noise, 0.0))
-        loadings = self.components_.T.astype(np.float64) * spread  # (d,k)
-        return self._rowwise(log_density, X, self.mean_, loadings, np.full(len(self.mean_), noise))
+        scale = self.scale_.astype(np.float64)
+        loadings = self.components_.T.astype(np.float64) * spread * scale[:, None]  # (d,k)
+        return self._rowwise(log_density, X, self.mean_, loadings, noise * scale**2)
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-density of the rows."""
         return float(np.mean(self.score_samples(X)))
 
-    def _scale(self) -> np.ndarray:
+    def _unit(self) -> np.ndarray:
         """What a unit of each code stands for: 1, or the standard deviation when whitening."""
         ones = np.ones(len(self.components_), self.components_.dtype)
         return np.sqrt(self.explained_variance_) if self.whiten else ones
@@ -322,23 +340,23 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
 def _discarded(s: State) -> float:
     """The variance that the chosen axes leave out."""
-    return max(s.total - float(np.sum(s.values, dtype=np.float64)), 0.0)
+    return max(s.total - float(np.asarray(s.values).sum(dtype=np.float64)), 0.0)
 
 
-def _codes(X: Any, mean: np.ndarray, axes: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    U = centered_dot(X, mean, axes)
+def _codes(X: Any, mean: np.ndarray, scale: np.ndarray, axes: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    U = centered_dot(X, mean, axes / scale)
     if not sparse.issparse(X) and np.isnan(U).any():
         # Least squares on the observed cells: the posterior codes of a model with next to no noise.
         holes = np.isnan(X).any(axis=1)
-        U[holes] = code_means(X[holes], mean, axes.T.astype(np.float64), np.full(len(mean), 1e-8))
-    return U / scale
+        U[holes] = code_means(X[holes], mean, (axes * scale).T.astype(np.float64), 1e-8 * scale.astype(np.float64) ** 2)
+    return U / unit
 
 
-def _lost(X: Any, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """‖x − x̂‖² of each row, without forming x̂ for sparse rows."""
-    U = centered_dot(X, mean, axes)
+def _lost(X: Any, mean: np.ndarray, scale: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """‖x − x̂‖² of each row, in scaled units, without forming x̂ for sparse rows."""
+    U = centered_dot(X, mean, axes / scale)
     if sparse.issparse(X):
-        m = mean.astype(np.float64)
-        square = X.multiply(X).sum(axis=1) - 2 * (X @ m) + m @ m
-        return np.maximum(np.asarray(square).ravel() - (U.astype(np.float64) ** 2).sum(axis=1), 0.0)
-    return ((X - mean - U @ axes) ** 2).sum(axis=1)
+        m, per = mean.astype(np.float64), 1 / scale.astype(np.float64) ** 2
+        square = X.multiply(X) @ per - 2 * (X @ (m * per)) + m @ (m * per)
+        return np.maximum(square - (U.astype(np.float64) ** 2).sum(axis=1), 0.0)
+    return (((X - mean) / scale - U @ axes) ** 2).sum(axis=1)

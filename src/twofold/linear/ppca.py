@@ -40,6 +40,9 @@ class PPCA(LatentGaussian):
     solver : {"auto", "closed", "em"}, default="auto"
         "closed" from the eigenpairs; "em" costs n·d·k a sweep and forms no covariance. "auto" takes EM only when
         cells are missing.
+    scale : bool, default=False
+        Divide every column by its standard deviation first, for columns in different units. Axes and noise are
+        then in those units; the mean and the loadings stay in the data's own.
     tol : float, default=1e-8
         EM stops when the mean log-likelihood moves by less than this, relatively.
     max_iter : int, default=1000
@@ -57,7 +60,7 @@ class PPCA(LatentGaussian):
         W, with columns along the axes.
     noise_variance_ : float
         σ².
-    mean_ : ndarray of shape (d,)
+    mean_, scale_ : ndarray of shape (d,)
     history_, n_iter_, converged_
         The objective is the mean negative log-likelihood of the rows.
 
@@ -79,9 +82,11 @@ class PPCA(LatentGaussian):
     True
     """
 
+    scale_: np.ndarray
     _parameter_constraints: ClassVar[dict] = {
         **LatentGaussian._parameter_constraints,
         "solver": [StrOptions({"auto", "closed", "em"})],
+        "scale": ["boolean"],
     }
 
     def __init__(
@@ -89,12 +94,14 @@ class PPCA(LatentGaussian):
         n_components: int | None = None,
         *,
         solver: str = "auto",
+        scale: bool = False,
         tol: float = 1e-8,
         max_iter: int = 1000,
         random_state: Any = None,
     ):
         self.n_components = n_components
         self.solver = solver
+        self.scale = scale
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -102,7 +109,7 @@ class PPCA(LatentGaussian):
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PPCA:
         """Fit to rows that may have missing cells; see :meth:`PCA.fit` for the arguments."""
-        data = self._prepare(X, sample_weight)
+        data = self._prepare(X, sample_weight, self.scale)
         k = self._latent(data.blocks.shape)
         seed = seed_of(self.random_state)
         if data.holes and self.solver == "closed":
@@ -119,7 +126,7 @@ class PPCA(LatentGaussian):
             return loop.Sweep(theta, _entropy(theta), {}, True)
 
         start = Theta(data.columns.mean, np.zeros((data.blocks.shape[1], k)), data.columns.variance)
-        fitted = lambda theta: self._attributes(theta, data.blocks.dtype)  # noqa: E731
+        fitted = lambda theta: self._attributes(theta, data.blocks.dtype, data.spread)  # noqa: E731
         loop.run(self, sweep, start, max_iter=1, tol=0.0, fitted=fitted, X=X, fingerprint=data.blocks.fingerprint)
 
     def _update(self, s: Any, theta: Theta, columns: Columns) -> loop.Sweep:
@@ -129,8 +136,11 @@ class PPCA(LatentGaussian):
         new = Theta(theta.mean + shift, W, np.full(len(left), noise))
         return loop.Sweep(new, -s.loglik / s.rows, {"noise": noise})
 
-    def _attributes(self, theta: Theta, dtype: np.dtype) -> dict:
-        return principal_attributes(theta, dtype)
+    def _attributes(self, theta: Theta, dtype: np.dtype, spread: np.ndarray) -> dict:
+        return {**principal_attributes(theta, dtype, spread), "scale_": spread.astype(dtype)}
+
+    def _spread(self) -> np.ndarray:
+        return self.scale_.astype(np.float64)
 
 
 def principal(blocks: Blocks, w: np.ndarray | None, k: int, seed: int) -> Theta:
@@ -145,7 +155,7 @@ def principal(blocks: Blocks, w: np.ndarray | None, k: int, seed: int) -> Theta:
     return Theta(found.mean, W, np.full(d, noise))
 
 
-def principal_attributes(theta: Any, dtype: np.dtype) -> dict:
+def principal_attributes(theta: Any, dtype: np.dtype, spread: np.ndarray) -> dict:
     """Fitted attributes for isotropic noise: W turned so that its columns lie along the principal axes."""
     A, s, _ = np.linalg.svd(theta.W, full_matrices=False)  # (d,k), (k,)
     A = A * fix_signs(A.T)
@@ -153,9 +163,9 @@ def principal_attributes(theta: Any, dtype: np.dtype) -> dict:
     return {
         "components_": np.ascontiguousarray(A.T, dtype=dtype),
         "explained_variance_": (s**2 + noise).astype(dtype),
-        "loadings_": (A * s).astype(dtype),
+        "loadings_": (A * s * spread[:, None]).astype(dtype),
         "noise_variance_": noise,
-        "mean_": theta.mean.astype(dtype),
+        "mean_": (theta.mean * spread).astype(dtype),
     }
 
 

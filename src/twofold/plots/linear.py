@@ -40,11 +40,14 @@ def spectrum_figure(values: np.ndarray, choices: Mapping[str, int]) -> Figure:
         share = np.cumsum(values) / values.sum()
         right.plot(c, share, color=COLORS[1], lw=2)
         right.fill_between(c, share, color=COLORS[1], alpha=0.1, lw=0)
+        named = 0
         for k in sorted(set(choices.values())):
             right.plot([k], [share[k - 1]], "o", ms=5, color=COLORS[1])
-            text = f"{k}: {share[k - 1]:.0%}" if share[k - 1] < 0.995 else f"{k}: {share[k - 1]:.1%}"
-            right.annotate(text, (k, share[k - 1]), xytext=(6, -13), textcoords="offset points", fontsize=9)
-        right.set(title="Variance held by the first k", xlabel="k", ylim=(0, 1.04), xlim=(0.2, len(c) + 6))
+            if k >= named + 0.04 * len(c):  # closer ones would hide each other
+                text = f"k = {k}: {share[k - 1]:.0%}"
+                right.annotate(text, (k, share[k - 1]), xytext=(7, -12), textcoords="offset points", fontsize=9.5)
+                named = k
+        right.set(title="Variance held by the first k", xlabel="k", ylim=(0, 1.04), xlim=(0.2, len(c) + 0.8))
         right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         right.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
@@ -122,18 +125,21 @@ def rows_figure(rows: Mapping[str, np.ndarray], limits: tuple[float, float], spr
     spread : str
         The name of a row that holds standard deviations, drawn in colour.
     """
-    m, h, w = next(iter(rows.values())).shape
+    names = list(rows)
+    scales = {name: (PAPER, *limits) for name in names}
+    if spread:
+        scales[spread] = (SEQUENTIAL, 0.0, float(rows[spread].max()))
+    strips = [mosaic(images, *scales[name]) for name, images in rows.items()]
+    h, width, _ = strips[0].shape
+    canvas = np.concatenate([np.pad(strip, ((0, 2), (0, 0), (0, 0))) for strip in strips])[:-2]
     with style():
-        height = 8.9 * len(rows) * (h + 1) / (m * (w + 1))
-        figure = new_figure(11, height + 0.3)
-        axes = figure.subplots(len(rows), 1, squeeze=False).ravel()
-        for ax, (name, images) in zip(axes, rows.items(), strict=True):
-            scale = (SEQUENTIAL, 0.0, float(images.max())) if name == spread else (PAPER, *limits)
-            ax.imshow(mosaic(images, *scale), interpolation="none")
-            ax.set_yticks([(h - 1) / 2], [name])
-            ax.set_xticks([])
-            ax.grid(visible=False)
-            ax.spines[:].set_visible(False)
+        figure = new_figure(11, 9.6 * canvas.shape[0] / width + 0.3)
+        ax = figure.subplots()
+        ax.imshow(canvas, interpolation="none")
+        ax.set_yticks((h - 1) / 2 + (h + 2) * np.arange(len(names)), names)
+        ax.set_xticks([])
+        ax.grid(visible=False)
+        ax.spines[:].set_visible(False)
     return figure
 
 

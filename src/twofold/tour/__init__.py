@@ -1,6 +1,6 @@
 """The tour: every family at work on bundled data. A family adds a station, which is one function.
 
-    STATIONS  name → "module:function";  the function takes a seed and returns a Station
+STATIONS  name → "module:function";  the function takes a seed and returns a Station
 """
 
 STATIONS = {

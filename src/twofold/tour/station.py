@@ -16,7 +16,7 @@ class Part(NamedTuple):
     code: str = ""
     figure: Figure | None = None
     caption: str = ""  # also what the figure says to those who cannot see it
-    numbers: Mapping[str, str] = {}  # noqa: RUF012  label → value; NamedTuple defaults are never changed
+    numbers: Mapping[str, str] = {}  # label → value
 
 
 class Station(NamedTuple):

@@ -1,0 +1,73 @@
+"""python -m bench [family|event ...] [--repeats N] [--quick] [--list]"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pkgutil
+import sys
+from datetime import datetime
+from importlib import import_module
+from pathlib import Path
+
+from bench import machine
+
+# Read once, when each library loads: all contestants, whatever they are made of, get the same number of threads.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(_name, str(machine.threads()))
+
+from rich.console import Console  # noqa: E402
+
+from bench import harness, report  # noqa: E402
+
+HERE = Path(__file__).parent
+
+
+def event_modules() -> list[str]:
+    """Every file named family_event."""
+    return sorted(found.name for found in pkgutil.iter_modules([str(HERE)]) if "_" in found.name.strip("_"))
+
+
+def chosen(wanted: list[str]) -> list[str]:
+    """The events that the words on the command line name, by whole name or by family."""
+    known = event_modules()
+    for word in wanted:
+        if not any(name == word or name.startswith(word + "_") for name in known):
+            sys.exit(f'bench: no family or event is called "{word}". There are: {", ".join(known)}.')
+    return [name for name in known if not wanted or any(name == w or name.startswith(w + "_") for w in wanted)]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure twofold beside its peers.")
+    parser.add_argument("events", nargs="*", metavar="family|event", help="which to run (default: all)")
+    parser.add_argument("--repeats", type=int, default=5, help="timed rounds (default 5)")
+    parser.add_argument("--quick", action="store_true", help="small data: checks that all runs, proves no bar")
+    parser.add_argument("--list", action="store_true", help="name the events and stop")
+    asked = parser.parse_args(arguments)
+    if asked.list:
+        for name in chosen(asked.events):
+            print(f"{name:24}{(import_module(f'bench.{name}').__doc__ or '').strip().splitlines()[0]}")
+        return 0
+    console = Console(width=None if sys.stdout.isatty() else 170)
+    date = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
+    about, ceilings = machine.describe(), machine.ceilings(asked.quick)
+    console.print(about, ceilings)
+    outcomes: list[harness.Outcome] = []
+    for name in chosen(asked.events):
+        for prepare in import_module(f"bench.{name}").EVENTS:  # one at a time, so that only one's data is alive
+            event = prepare(asked.quick)
+            if isinstance(event, harness.Missing):
+                console.print(f"{event.name}: not run: {event.reason}")
+                continue
+            with console.status(event.name) as status:
+                outcome = harness.run(event, max(1, asked.repeats), status.update)
+            del event
+            report.show(console, outcome, ceilings)
+            outcomes.append(outcome)
+    for path in report.write(HERE / "results", outcomes, about, ceilings, date):
+        print(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
