@@ -76,6 +76,7 @@ class Event:
     notes: list[str] = field(default_factory=list)
     budget: float = 30.0  # seconds a contestant may spend on repeats
     repeats: int | None = None  # overrides the command line's
+    close: Callable[[], Any] = lambda: None  # clears up afterwards, whatever happened
 
 
 @dataclass
@@ -133,13 +134,20 @@ class Outcome:
 
 
 def run(event: Event, repeats: int, say: Callable[[str], None] = lambda text: None) -> Outcome:
-    """Warm up, take turns, judge. A contestant that raises is reported with its error, not hidden."""
+    """Warm up, take turns, judge. A peer that raises is reported with its error, not hidden."""
+    try:
+        return _judged(event, _timed(event, event.repeats or repeats, say))
+    finally:
+        event.close()
+
+
+def _timed(event: Event, repeats: int, say: Callable[[str], None]) -> list[Row]:
     rows = [_row(entry) for entry in event.contestants]
     active = [(row, entry) for row, entry in zip(rows, event.contestants, strict=True) if isinstance(entry, Contestant)]
     for row, entry in active:
         say(f"{event.name}: warming up {entry.name}")
         _attempt(row, entry.warm or entry.run)
-    for turn in range(event.repeats or repeats):
+    for turn in range(repeats):
         for row, entry in active:
             if row.missing or (turn and sum(row.seconds) > event.budget):
                 continue
@@ -148,6 +156,10 @@ def run(event: Event, repeats: int, say: Callable[[str], None] = lambda text: No
             if result is not None:
                 row.seconds.append(result.seconds)
                 row.quality = row.quality or event.quality(result.value)
+    return rows
+
+
+def _judged(event: Event, rows: list[Row]) -> Outcome:
     lean = replace(event, contestants=[], quality=lambda value: {})  # the functions held the event's data
     outcome = Outcome(lean, rows)
     reference = outcome.ours().quality

@@ -36,9 +36,14 @@ def sparse_pca(quick: bool) -> Event:
         f"PCA of a sparse {n:,} x {d:,}, {X.nnz:,} stored, k = {K}, float64",
         [
             Contestant("twofold", lambda: PCA(K, random_state=0).fit(X), ours=True),
-            Contestant("twofold lanczos", lambda: PCA(K, solver="lanczos", random_state=0).fit(X), ours=True, counts=False),
             Contestant(
-                "twofold randomized", lambda: PCA(K, solver="randomized", random_state=0).fit(X), ours=True, counts=False
+                "twofold lanczos", lambda: PCA(K, solver="lanczos", random_state=0).fit(X), ours=True, counts=False
+            ),
+            Contestant(
+                "twofold randomized",
+                lambda: PCA(K, solver="randomized", random_state=0).fit(X),
+                ours=True,
+                counts=False,
             ),
             sklearn_pca(X, K, "arpack"),
             sklearn_pca(X, K, "covariance_eigh"),

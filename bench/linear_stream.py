@@ -1,6 +1,6 @@
 """PCA of a .npy file larger than the memory budget, in a process of its own: seconds, GB/s, peak memory.
 
-    python -m bench.linear_stream CONTESTANT FILE      is that process: it prints one line of JSON
+That process is `python -m bench.linear_stream CONTESTANT FILE SMALL_FILE`, which prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def in_a_process(who: str, path: Path, small: Path, cold: bool) -> Timed:
 
 def stream(quick: bool) -> Event:
     gigabytes = float(os.environ.get("BENCH_STREAM_GB", 0.5 if quick else GIGABYTES))
-    folder = tempfile.TemporaryDirectory(prefix="twofold-bench-")  # gone with the event that refers to it
+    folder = tempfile.TemporaryDirectory(prefix="twofold-bench-")
     path, small = Path(folder.name) / "large.npy", Path(folder.name) / "small.npy"
     write_file(small, 0.01)
     _, axes, variance = write_file(path, gigabytes)
@@ -139,7 +139,8 @@ def stream(quick: bool) -> Event:
         equal=lambda peer, ours: peer["angle"] < 0.01,
         bar=Bar("peak memory of the process under 1 GB", test=small_enough),
         work=Work(flops=gigabytes * 1e9 / 8 * (D + 1), bytes=gigabytes * 1e9),
-        repeats=1 if not quick else None,
+        repeats=None if quick else 1,
+        close=folder.cleanup,
         notes=[
             "Every fit runs in a fresh process, after a warm-up on a 10 MB file; peak MB is its largest resident set, the "
             "interpreter and libraries included.",

@@ -73,7 +73,7 @@ def best_seconds(run: Callable[[], object], repeats: int = 5) -> float:
 
 def gemm_gflops(dtype: type, size: int = 2048) -> float:
     """Multiply-adds counted as two, in 1e9 a second, of a square matrix product on all threads."""
-    A = np.random.default_rng(0).standard_normal((size, size)).astype(dtype)
+    A: np.ndarray = np.random.default_rng(0).standard_normal((size, size)).astype(dtype)
     out = np.empty_like(A)
     return 2 * size**3 / best_seconds(lambda: np.matmul(A, A, out=out)) / 1e9
 

@@ -18,7 +18,7 @@ def spiked(n: int, d: int, k: int, dtype: type, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     W = rng.standard_normal((k, d), dtype=np.float32) * np.linspace(2.0, 0.5, k, dtype=np.float32)[:, None]
     mean = rng.standard_normal(d, dtype=np.float32)
-    X = np.empty((n, d), dtype)
+    X: np.ndarray = np.empty((n, d), dtype)
     for start in range(0, n, 65536):  # in pieces, so that only X itself is large
         stop = min(start + 65536, n)
         codes = rng.standard_normal((stop - start, k), dtype=np.float32)
@@ -27,7 +27,7 @@ def spiked(n: int, d: int, k: int, dtype: type, seed: int = 0) -> np.ndarray:
 
 
 def decaying(n: int, d: int, power: float, dtype: type, seed: int = 0) -> np.ndarray:
-    """Gaussian rows whose standard deviations fall like 1, 2^-power, 3^-power ... along turned axes: no gap to lean on."""
+    """Gaussian rows whose standard deviations fall like i^-power along turned axes: there is no gap to lean on."""
     rng = np.random.default_rng(seed)
     axes = np.linalg.qr(rng.standard_normal((d, d)))[0]
     scales = np.arange(1, d + 1) ** -power

@@ -6,9 +6,9 @@ import pytest
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of 4 KiB, so that a few hundred rows are cut a dozen times."""
-    from twofold.core import blocks
+    from twofold.core import sources
 
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 4 * 2**10)
+    monkeypatch.setattr(sources, "BLOCK_BYTES", 4 * 2**10)
 
 
 def _cluster(workers):

@@ -33,7 +33,7 @@ _OTHERS = {
 _MODULES = {"datasets": "twofold.data.datasets", "linalg": "twofold.linalg"}
 _HOMES = {**_MODELS, **_OTHERS}
 
-__all__ = ["__version__", *_HOMES, *_MODULES]  # noqa: PLE0604
+__all__ = ["__version__", *_HOMES, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:

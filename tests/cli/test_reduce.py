@@ -56,12 +56,12 @@ def test_scores_carry_names_and_other_columns(twofold, people):
 def test_standardising_is_dividing_by_the_spread(twofold, people, columns):
     found = run_json(twofold, "people.csv", "-k", "2", "-o", "s.npy", "--save", "m.twofold")
     assert found["standardised"] and found["written"] == ["s.npy", "m.twofold"]
-    S = people / people.std(axis=0)
+    S = people / people.std(axis=0, ddof=1)
     want = PCA(2).fit(S).transform(S)
     np.testing.assert_allclose(np.load("s.npy"), want, atol=1e-8)
     model = load("m.twofold")
     assert list(model.feature_names_in_) == columns
-    frame = pl.DataFrame(people / model.scale_, schema=columns)
+    frame = pl.DataFrame(people, schema=columns)
     np.testing.assert_allclose(model.transform(frame), want, atol=1e-8)
 
 

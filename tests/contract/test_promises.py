@@ -124,7 +124,8 @@ def test_same_seed_same_bits(case):
 def test_another_seed_is_as_good(case):
     if "random_state" not in case.params:
         pytest.skip("draws nothing")
-    assert_alike(case.fit(X, y), case.fit(X, y, random_state=1), X, rtol=2e-2)
+    first, other = case.fit(X, y), case.fit(X, y, random_state=1)
+    np.testing.assert_allclose(first.history_["objective"][-1], other.history_["objective"][-1], rtol=1e-2)
 
 
 @every

@@ -59,8 +59,6 @@ def reduce(
         table = read_table(inputs, na or (), drop or ())
         from twofold.cli.reduction import analyse  # takes seconds to import: bad input is told before
     found = analyse(table, k, scale, seed, progress(quiet))
-    if save is not None and found.scale is not None:
-        found.notes.append("the saved model takes standardised columns: model.transform(X / model.scale_)")
     say(found.notes, quiet)
     with waiting("writing", quiet or not (out or save)):
         write_all({path: writer(path, found, seed) for path in out or []} | ({save: found.model.save} if save else {}))
@@ -152,7 +150,7 @@ def held_out_line(found: Reduction) -> str:
     """The held-out figure as a sentence."""
     held = found.held_out
     if "rmse" in held:
-        unit = " (standardised units)" if found.scale is not None else ""
+        unit = " (standardised units)" if found.standardised else ""
         return (
             f"held out: {held['cells']:,} known cells were hidden and filled in; "
             f"error {held['rmse']:.3g}{unit}, column means give {held['rmse_column_means']:.3g}"
@@ -207,7 +205,7 @@ def summary(found: Reduction) -> dict[str, Any]:
         "blank_cells": found.blanks,
         "model": type(found.model).__name__,
         "n_components": found.k,
-        "standardised": found.scale is not None,
+        "standardised": found.standardised,
         "components": parts,
         "held_out": found.held_out,
         "notes": found.notes,

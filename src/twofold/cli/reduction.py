@@ -1,8 +1,4 @@
-"""What `twofold reduce` does between reading and writing: choose, fit, and measure on what was held out.
-
-Standardising divides each column by its spread: X / s goes into the model, so that model.transform(X / s) is
-all a later user needs. s is kept in the model as `scale_`.
-"""
+"""What `twofold reduce` does between reading and writing: choose, fit, and measure on what was held out."""
 
 from __future__ import annotations
 
@@ -37,7 +33,7 @@ class Reduction:
     ratios: np.ndarray  # share of the variance of each component, kept or not
     held_out: dict[str, Any]
     blanks: int
-    scale: np.ndarray | None
+    standardised: bool
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -59,22 +55,22 @@ def analyse(table: Table, k: Any, scale: bool | None, seed: int, watch: Sequence
     start = time.perf_counter()
     table = replace(table, notes=list(table.notes))
     notes = table.notes
-    X = in_memory(table, scale)
+    X = in_memory(table)
     n, d = shape_of(X)
     check(X, n, d, k, table)
     blanks = int(np.isnan(X).sum()) if isinstance(X, np.ndarray) else 0
-    s = spread(X) if not isinstance(X, Path) and choose_scale(scale, X, table) else None
-    if s is not None:
-        X = X / s if isinstance(X, np.ndarray) else sp.csr_array(X @ sp.diags_array(1 / s))
+    standardised = bool(scale) if isinstance(X, Path) else choose_scale(scale, X, table)
     with heard(notes):
-        model, ratios = (fit_with_blanks if blanks else fit_complete)(X, k, seed, watch, notes)
+        fit = fit_with_blanks if blanks else fit_complete
+        model, ratios = fit(X, k, standardised, seed, watch, notes)
         scores = np.asarray(model.transform(X))
+    if standardised and not isinstance(X, Path):
+        s = spread(X)  # the held-out figure is in standardised units too
+        X = X / s if isinstance(X, np.ndarray) else sp.csr_array(X @ sp.diags_array(1 / s))
     held = (hide_cells if blanks else hide_rows)(X, n, scores.shape[1], seed, notes)
-    if s is not None:
-        model.scale_ = s
     if table.named:
         model.feature_names_in_ = np.array(table.columns, dtype=object)
-    return Reduction(table, model, scores, ratios, held, blanks, s, notes, time.perf_counter() - start)
+    return Reduction(table, model, scores, ratios, held, blanks, standardised, notes, time.perf_counter() - start)
 
 
 @contextmanager
@@ -86,14 +82,12 @@ def heard(notes: list[str]) -> Iterator[None]:
     notes += dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning))
 
 
-def in_memory(table: Table, scale: bool | None) -> Any:
+def in_memory(table: Table) -> Any:
     """The numbers, read in unless their file exceeds the memory budget; blank columns are left out."""
     if isinstance(table.numbers, Path):
         n, d = shape_of(table.numbers)
         if n * d * 8 > config().memory:
-            if scale:
-                raise InputError(f"{table.source} is too large to standardise in memory. Leave --scale out.")
-            table.notes.append(f"{table.source} is streamed in blocks, as it is ({n:,} rows)")
+            table.notes.append(f"{table.source} is streamed in blocks ({n:,} rows)")
             return table.numbers
     X = table.array()
     if isinstance(X, np.ndarray):
@@ -164,32 +158,36 @@ def choose_scale(wish: bool | None, X: Any, table: Table) -> bool:
     return True
 
 
-def fit_complete(X: Any, k: Any, seed: int, watch: Sequence[Any], notes: list[str]) -> tuple[Any, np.ndarray]:
+def fit_complete(
+    X: Any, k: Any, scale: bool, seed: int, watch: Sequence[Any], notes: list[str]
+) -> tuple[Any, np.ndarray]:
     """PCA with the number of components asked for, or found; and as much of the spectrum as is cheap."""
     most = min(shape_of(X))
     wide = most > WIDE or isinstance(X, Path)
     if k is None and wide:
-        model = new(PCA, min(10, most), seed, watch).fit(X)
+        model = new(PCA, min(10, most), scale, seed, watch).fit(X)
         notes.append(f"{model.n_components_} components kept; on so large a table choose with -k")
         return model, model.explained_variance_ratio_
-    model = new(PCA, k or "knee", seed, watch).fit(X)
-    ratios = model.explained_variance_ratio_ if wide else PCA(random_state=seed).fit(X).explained_variance_ratio_
+    model = new(PCA, k or "knee", scale, seed, watch).fit(X)
+    ratios = model.explained_variance_ratio_ if wide else new(PCA, None, scale, seed).fit(X).explained_variance_ratio_
     if k is None and model.n_components_ == 1 < most:
-        model = new(PCA, 2, seed, ()).fit(X)
+        model = new(PCA, 2, scale, seed).fit(X)
     notes += why(k, model.n_components_, ratios, ratios)
     return model, ratios
 
 
-def fit_with_blanks(X: np.ndarray, k: Any, seed: int, watch: Sequence[Any], notes: list[str]) -> tuple[Any, np.ndarray]:
+def fit_with_blanks(
+    X: np.ndarray, k: Any, scale: bool, seed: int, watch: Sequence[Any], notes: list[str]
+) -> tuple[Any, np.ndarray]:
     """PPCA, which fills no cell in; its size is read off the spectrum with column means in the blanks."""
     n, d = X.shape
     notes.append(f"{np.isnan(X).mean():.2%} of the cells are blank: probabilistic PCA is fitted to the others")
     filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
-    guide, rough = fit_complete(filled, k, seed, (), [])
+    guide, rough = fit_complete(filled, k, scale, seed, (), [])
     size = max(1, min(guide.n_components_, d - 1))
     if size < guide.n_components_:
         notes.append("one direction is left to the noise, which probabilistic PCA needs")
-    model = new(PPCA, size, seed, watch).fit(X)
+    model = new(PPCA, size, scale, seed, watch).fit(X)
     noise = np.full(max(0, min(n, d) - size), float(model.noise_variance_))
     values = np.concatenate([model.explained_variance_, noise])
     ratios = values / (model.explained_variance_.sum() + (d - size) * float(model.noise_variance_))
@@ -197,8 +195,8 @@ def fit_with_blanks(X: np.ndarray, k: Any, seed: int, watch: Sequence[Any], note
     return model, ratios
 
 
-def new(cls: Callable, k: Any, seed: int, watch: Sequence[Any]) -> Any:
-    model = cls(k, random_state=seed)
+def new(cls: Callable, k: Any, scale: bool, seed: int, watch: Sequence[Any] = ()) -> Any:
+    model = cls(k, scale=scale, random_state=seed)
     return model.set_callbacks(*watch) if watch else model
 
 

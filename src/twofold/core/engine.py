@@ -17,6 +17,7 @@ Parallelism lives here and nowhere else: kernels are serial and release the GIL,
 from __future__ import annotations
 
 import threading
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -169,6 +170,22 @@ def engine_for(blocks: Blocks) -> Engine:
     """The engine that lives where the blocks live."""
     chosen = getattr(blocks.source, "engine", None)
     return chosen() if chosen is not None else Engine()
+
+
+def fingerprint(blocks: Blocks, *per_row: np.ndarray | None) -> str:
+    """A short sign of the data: its shape, its dtype, and a checksum of every value, weight and label."""
+    engine = engine_for(blocks)
+    sums = engine.gather(engine.map(_checksum, blocks, *(blocks.rows(a) for a in per_row)))
+    crc = zlib.crc32(np.array(sums, dtype=np.uint32).tobytes())
+    return f"{blocks.shape[0]}x{blocks.shape[1]}:{blocks.dtype}:{crc:08x}"
+
+
+def _checksum(X: Any, *per_row: np.ndarray | None) -> int:
+    arrays = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+    crc = 0
+    for a in (*arrays, *per_row):
+        crc = crc if a is None else zlib.crc32(np.ascontiguousarray(a).tobytes(), crc)
+    return crc
 
 
 def stacked(results: list) -> Any:

@@ -16,9 +16,10 @@ import dask.array as da
 import numpy as np
 from distributed import Client, get_client
 
-from twofold.core.blocks import Blocks, Rows, dense_bounds, float_dtype
+from twofold.core.blocks import Blocks, Rows
 from twofold.core.checks import InputError
 from twofold.core.engine import Engine, Parts, Shared, Tree, single_blas
+from twofold.core.sources import float_dtype
 
 GROUP_BYTES = 64 * 2**20  # what one task reads: enough work to hide the scheduler
 
@@ -34,8 +35,8 @@ def active_client() -> Client | None:
 class DaskSource:
     """Rows of a dask array. Without a cluster each block is computed where it is read."""
 
-    def __init__(self, X: da.Array, dtype: np.dtype):
-        self.X, self.shape, self.dtype = X, X.shape, dtype
+    def __init__(self, X: da.Array):
+        self.X, self.shape, self.dtype = X, X.shape, float_dtype(X.dtype)
         self._futures: dict[tuple, list] = {}
 
     def read(self, start: int, stop: int) -> np.ndarray:
@@ -46,8 +47,11 @@ class DaskSource:
         client = active_client()
         return Engine() if client is None else DaskEngine(client)
 
-    def scaled(self, scale: np.ndarray) -> Blocks:
-        return blocks_of_dask(self.X.astype(self.dtype) / scale.astype(self.dtype))
+    def across(self) -> DaskSource:
+        return DaskSource(self.X.T)
+
+    def scaled(self, scale: np.ndarray) -> DaskSource:
+        return DaskSource(self.X.astype(self.dtype) / scale.astype(self.dtype))
 
     def grouped(self, client: Client, bounds: np.ndarray, size: int) -> list:
         """One future a group of `size` blocks, kept on the workers from sweep to sweep."""
@@ -59,8 +63,8 @@ class DaskSource:
         return self._futures[key]
 
 
-def blocks_of_dask(X: Any) -> Blocks:
-    """Blocks of a dask array, cut where the same array in memory would be cut."""
+def source_of_dask(X: Any) -> DaskSource:
+    """A dask array as a source of rows, its chunks known and its values numbers."""
     if not isinstance(X, da.Array):
         X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else da.asarray(X)
     if X.ndim != 2:
@@ -72,8 +76,7 @@ def blocks_of_dask(X: Any) -> Blocks:
         )
     if X.dtype.kind not in "fiub":
         raise InputError(f"the dask array holds {X.dtype}; numbers are needed. Convert it with X.astype(float).")
-    dtype = float_dtype(X.dtype)
-    return Blocks(DaskSource(X, dtype), dense_bounds(X.shape, dtype), lambda: blocks_of_dask(X.T))
+    return DaskSource(X)
 
 
 def _run_group(parts: Parts, bounds: np.ndarray, merge: Callable | None, keep: bool, *args: Any) -> Any:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -98,10 +97,11 @@ class Model(CallbackSupportMixin, BaseEstimator):
         """Look for the first cell that is not a usable number and raise with its place."""
         checks.refuse(type(self).__name__, blocks, self._allow_nan if allow_nan is None else allow_nan)
 
-    def _rowwise(self, fn: Callable, X: Any, *state: Any) -> Any:
+    def _rowwise(self, fn: Callable, X: Any, *state: Any, opaque: bool = False) -> Any:
         """fn(block, *state) for every block of new rows, the results stacked: what transform and predict are made of.
 
-        A dask array gives a dask array back; everything else an array.
+        A dask array gives a dask array back; everything else an array. Cells that cannot be used show in the
+        result, unless it is `opaque`, like a label.
         """
         blocks = self._blocks(X)
         if is_dask(X):
@@ -111,6 +111,6 @@ class Model(CallbackSupportMixin, BaseEstimator):
         engine = engine_for(blocks)
         out = stacked(engine.gather(engine.map(fn, blocks, *(engine.broadcast(s) for s in state))))
         first = out[0] if isinstance(out, tuple) else out
-        if not sparse.issparse(first) and first.dtype.kind == "f" and not np.isfinite(first.sum()):
+        if opaque or not np.isfinite(first.sum()):
             self._refuse(blocks)
         return out

@@ -14,7 +14,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.engine import add, engine_for
+from twofold.core.engine import add, engine_for, fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.moments import moments
 from twofold.linalg import centered_dot, fix_signs
@@ -120,7 +120,17 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
             }
 
         empty = State(*(np.zeros(0) for _ in State._fields))
-        loop.run(self, sweep, empty, max_iter=1, tol=0.0, fitted=fitted, X=X, y=y, fingerprint=blocks.fingerprint)
+        loop.run(
+            self,
+            sweep,
+            empty,
+            max_iter=1,
+            tol=0.0,
+            fitted=fitted,
+            X=X,
+            y=y,
+            fingerprint=lambda: fingerprint(blocks, w, labels),
+        )
         return self
 
     def _directions(self, found: Any, weights: np.ndarray, sums: np.ndarray, classes: np.ndarray) -> State:
@@ -162,21 +172,34 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """The log-probability of each class for each row."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        return self._rowwise(_log_proba, X, *self._rule())
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class for each row, under Gaussian classes of one covariance."""
-        U = np.asarray(self.transform(X), dtype=np.float64)
-        with np.errstate(divide="ignore"):
-            log_prior = np.log(self.priors_.astype(np.float64))
-        centres = self.means_.astype(np.float64)
-        return softmax(U @ centres.T - 0.5 * (centres**2).sum(axis=1) + log_prior, axis=1)
+        return self._rowwise(_proba, X, *self._rule())
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row."""
+        return self._rowwise(_label, X, *self._rule(), self.classes_, opaque=True)
+
+    def _rule(self) -> tuple[np.ndarray, ...]:
         check_is_fitted(self)
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        log_prior = np.log(np.maximum(self.priors_.astype(np.float64), 1e-300))
+        return self.mean_, self.components_, self.means_.astype(np.float64), log_prior
+
+
+def _log_proba(X: Any, mean: np.ndarray, axes: np.ndarray, centres: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
+    """log p(class | x): (n,classes), by the distance to the class centres along the axes."""
+    U = centered_dot(X, mean, axes).astype(np.float64)
+    return log_softmax(U @ centres.T - 0.5 * (centres**2).sum(axis=1) + log_prior, axis=1)
+
+
+def _proba(X: Any, *rule: np.ndarray) -> np.ndarray:
+    return np.exp(_log_proba(X, *rule))
+
+
+def _label(X: Any, *rule: np.ndarray) -> np.ndarray:
+    return rule[-1][np.argmax(_log_proba(X, *rule[:-1]), axis=1)]
 
 
 def class_sums(X: Any, labels: np.ndarray, w: np.ndarray | None, fixed: tuple) -> tuple[np.ndarray, np.ndarray]:

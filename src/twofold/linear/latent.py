@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.core import loop
 from twofold.core.blocks import Blocks, Rows
 from twofold.core.checks import InputError
-from twofold.core.engine import add, engine_for
+from twofold.core.engine import add, engine_for, fingerprint
 from twofold.core.estimator import Model
 from twofold.core.moments import Columns, column_moments
 from twofold.core.seeds import generator, seed_of
@@ -122,7 +122,7 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             tol=self.tol,
             fitted=lambda theta: self._attributes(theta, blocks.dtype, spread),
             X=X,
-            fingerprint=blocks.fingerprint,
+            fingerprint=lambda: fingerprint(blocks, w),
         )
 
     def _update(self, s: Any, theta: Any, columns: Columns) -> loop.Sweep:

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.engine import engine_for
+from twofold.core.engine import engine_for, fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.seeds import generator, seed_of
 from twofold.core.spectrum import scatter_operator, spectrum
@@ -148,7 +148,7 @@ class LinearAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model
             tol=self.tol,
             fitted=lambda s: _attributes(s, mean, principal.axes, blocks.dtype),
             X=X,
-            fingerprint=blocks.fingerprint,
+            fingerprint=lambda: fingerprint(blocks, w),
         )
         return self
 

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.engine import add, engine_for
+from twofold.core.engine import add, engine_for, fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.moments import column_moments
 from twofold.core.seeds import generator, seed_of
@@ -161,7 +161,7 @@ class MixtureOfPPCA(DensityMixin, Model):
             tol=self.tol,
             fitted=lambda s: _attributes(s, blocks.dtype),
             X=X,
-            fingerprint=blocks.fingerprint,
+            fingerprint=lambda: fingerprint(blocks, w),
         )
         thin = self.weights_ * columns.rows < k + 1
         if thin.any():
@@ -201,12 +201,9 @@ class MixtureOfPPCA(DensityMixin, Model):
         fields = (self.weights_, self.means_, self.loadings_, self.noise_variance_)
         return State(*(a.astype(np.float64) for a in fields))
 
-    def _joint(self, X: Any) -> np.ndarray:
-        return self._rowwise(joint_density, X, self._state())
-
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of each row, over its observed cells."""
-        return logsumexp(self._joint(X), axis=1)
+        return self._rowwise(_density, X, self._state())
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-density of the rows."""
@@ -214,11 +211,11 @@ class MixtureOfPPCA(DensityMixin, Model):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The responsibility of each component for each row."""
-        return np.exp(log_softmax(self._joint(X), axis=1))
+        return self._rowwise(_share, X, self._state())
 
     def predict(self, X: Any) -> np.ndarray:
         """The component most responsible for each row."""
-        return np.argmax(self._joint(X), axis=1)
+        return self._rowwise(_label, X, self._state(), opaque=True)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Fit, then the component of each row."""
@@ -286,8 +283,20 @@ def joint_density(X: Any, s: State) -> np.ndarray:
     return np.column_stack(parts)
 
 
+def _density(X: Any, s: State) -> np.ndarray:
+    return logsumexp(joint_density(X, s), axis=1)
+
+
+def _share(X: Any, s: State) -> np.ndarray:
+    return np.exp(log_softmax(joint_density(X, s), axis=1))
+
+
+def _label(X: Any, s: State) -> np.ndarray:
+    return np.argmax(joint_density(X, s), axis=1)
+
+
 def _fill_mixture(X: np.ndarray, s: State) -> tuple[np.ndarray, np.ndarray]:
-    share = np.exp(log_softmax(joint_density(X, s), axis=1))
+    share = _share(X, s)
     first, second = np.zeros(X.shape), np.zeros(X.shape)
     for c in range(len(s.weights)):
         filled, std = fill(X, *s.theta(c))

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.core import loop
 from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
-from twofold.core.engine import engine_for, single_blas
+from twofold.core.engine import engine_for, fingerprint, single_blas
 from twofold.core.estimator import Model, fitting
 from twofold.core.history import History
 from twofold.core.moments import Moments, column_moments, merge, moments
@@ -183,7 +183,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             return loop.Sweep(state, _discarded(state), {}, True)
 
         fitted = self._attributes
-        loop.run(self, sweep, State(), max_iter=1, tol=0.0, fitted=fitted, X=X, fingerprint=blocks.fingerprint)
+        loop.run(
+            self, sweep, State(), max_iter=1, tol=0.0, fitted=fitted, X=X, fingerprint=lambda: fingerprint(blocks, w)
+        )
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:

@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import StrOptions
 from twofold.core import loop
 from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
+from twofold.core.engine import fingerprint
 from twofold.core.estimator import fitting
 from twofold.core.moments import Columns
 from twofold.core.seeds import seed_of
@@ -127,7 +128,16 @@ class PPCA(LatentGaussian):
 
         start = Theta(data.columns.mean, np.zeros((data.blocks.shape[1], k)), data.columns.variance)
         fitted = lambda theta: self._attributes(theta, data.blocks.dtype, data.spread)  # noqa: E731
-        loop.run(self, sweep, start, max_iter=1, tol=0.0, fitted=fitted, X=X, fingerprint=data.blocks.fingerprint)
+        loop.run(
+            self,
+            sweep,
+            start,
+            max_iter=1,
+            tol=0.0,
+            fitted=fitted,
+            X=X,
+            fingerprint=lambda: fingerprint(data.blocks, data.w),
+        )
 
     def _update(self, s: Any, theta: Theta, columns: Columns) -> loop.Sweep:
         W, shift, left, weight = regress(s)

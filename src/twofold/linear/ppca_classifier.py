@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.engine import engine_for
+from twofold.core.engine import engine_for, fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.moments import column_moments
 from twofold.core.seeds import seed_of
@@ -103,8 +103,8 @@ class PPCAClassifier(ClassifierMixin, Model):
         seed = seed_of(self.random_state)
 
         def sweep(state: Any, t: int) -> loop.Sweep:
-            parts = [blocks.where(labels == c, w) for c in range(len(classes))]
-            found = [self._density(part, weights, level, seed) for part, weights in parts]
+            rows = [labels == c for c in range(len(classes))]
+            found = [self._density(blocks.where(r), None if w is None else w[r], level, seed) for r in rows]
             totals = np.bincount(labels, weights=w, minlength=len(classes))
             log_prior = np.log(np.maximum(totals / totals.sum(), 1e-300))
             k = max(f[1].shape[1] for f in found)
@@ -124,13 +124,25 @@ class PPCAClassifier(ClassifierMixin, Model):
             }
 
         empty = State(*(np.zeros(0) for _ in State._fields))
-        loop.run(self, sweep, empty, max_iter=1, tol=0.0, fitted=fitted, X=X, y=y, fingerprint=blocks.fingerprint)
+        loop.run(
+            self,
+            sweep,
+            empty,
+            max_iter=1,
+            tol=0.0,
+            fitted=fitted,
+            X=X,
+            y=y,
+            fingerprint=lambda: fingerprint(blocks, w, labels),
+        )
         return self
 
     def _density(self, blocks: Any, w: np.ndarray | None, level: float, seed: int) -> tuple:
         """Mean, loadings, noise and mean log-density of one class; with too few rows, a sphere of the pooled size."""
         d = blocks.shape[1]
         rows = blocks.shape[0] if w is None else w.sum()
+        if rows == 0:
+            return np.zeros(d), np.zeros((d, 1)), level, 0.0  # weightless: its prior keeps it from being chosen
         k = min(int(self.n_components), max(1, d - 1), blocks.shape[0])
         if rows < 3 or blocks.shape[0] < 2 or d == 1:
             here = column_moments(engine_for(blocks), blocks, w)
@@ -143,24 +155,32 @@ class PPCAClassifier(ClassifierMixin, Model):
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """The log-probability of each class for each row."""
-        check_is_fitted(self)
-        theta = tuple(a.astype(np.float64) for a in (self.means_, self.loadings_, self.noise_variance_))
-        joint = self._rowwise(_joint, X, *theta, np.log(np.maximum(self.priors_.astype(np.float64), 1e-300)))
-        return log_softmax(joint, axis=1)
+        return self._rowwise(_log_proba, X, *self._densities())
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class for each row."""
-        return np.exp(self.predict_log_proba(X))
+        return self._rowwise(_proba, X, *self._densities())
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row."""
+        return self._rowwise(_label, X, *self._densities(), self.classes_, opaque=True)
+
+    def _densities(self) -> tuple[np.ndarray, ...]:
         check_is_fitted(self)
-        return self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
+        arrays = (self.means_, self.loadings_, self.noise_variance_, np.log(np.maximum(self.priors_, 1e-300)))
+        return tuple(a.astype(np.float64) for a in arrays)
 
 
-def _joint(X: Any, means: np.ndarray, loadings: np.ndarray, noise: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
-    """log p(x, class): (n,classes)."""
+def _log_proba(X: Any, means: np.ndarray, loadings: np.ndarray, noise: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
+    """log p(class | x): (n,classes)."""
     d = X.shape[1]
-    return np.column_stack(
-        [log_density(X, means[c], loadings[c], np.full(d, noise[c])) + log_prior[c] for c in range(len(log_prior))]
-    )
+    joint = [log_density(X, means[c], loadings[c], np.full(d, noise[c])) for c in range(len(log_prior))]
+    return log_softmax(np.column_stack(joint) + log_prior, axis=1)
+
+
+def _proba(X: Any, *densities: np.ndarray) -> np.ndarray:
+    return np.exp(_log_proba(X, *densities))
+
+
+def _label(X: Any, *densities: np.ndarray) -> np.ndarray:
+    return densities[-1][np.argmax(_log_proba(X, *densities[:-1]), axis=1)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -218,6 +218,16 @@ def planes_figure(planes: Mapping[str, np.ndarray], labels: np.ndarray) -> Figur
     return figure
 
 
-def _label(ax: Axes, at: Sequence[float] | np.ndarray, text: str, color: str) -> None:
+def _label(ax: Axes, at: np.ndarray, text: str, color: str) -> None:
     box = {"boxstyle": "circle,pad=0.25", "fc": color, "ec": "white", "lw": 1}
-    ax.text(*at, text, ha="center", va="center", color="white", fontweight="bold", fontsize=10, bbox=box)
+    ax.text(
+        float(at[0]),
+        float(at[1]),
+        text,
+        ha="center",
+        va="center",
+        color="white",
+        fontweight="bold",
+        fontsize=10,
+        bbox=box,
+    )

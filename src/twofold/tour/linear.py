@@ -11,7 +11,12 @@ from twofold.linear import PCA, PPCA, FisherLDA
 from twofold.plots import linear as plots
 from twofold.tour.station import Part, Station
 
-RULES = {"parallel analysis": "parallel", "knee": "knee", "90% of the variance": 0.9, "Gavish–Donoho": "gavish-donoho"}
+RULES: dict[str, str | float] = {
+    "parallel analysis": "parallel",
+    "knee": "knee",
+    "90% of the variance": 0.9,
+    "Gavish–Donoho": "gavish-donoho",
+}
 SIZES = (1, 2, 5, 10, 20, 40)
 FIRST, SHOWN = 10, 12  # the digits in a row of pictures
 HIDDEN, LATENT = 0.25, 12
@@ -77,7 +82,7 @@ def reconstructions(X: np.ndarray, full: PCA) -> Part:
     error = ((X - pca.inverse_transform(pca.transform(X))) ** 2).sum() / (len(X) - 1)
     return Part(
         "Drawn from k numbers",
-        "Twenty numbers instead of 64 are enough to read every digit. The error is no surprise: it is exactly the "
+        "Twenty numbers instead of 64 make the digits readable again. The error is no surprise: it is exactly the "
         "sum of the variances left out, and no other linear method can do better with as many numbers (Eckart and "
         "Young, 1936).",
         "pca = PCA(20).fit(X)\npca.inverse_transform(pca.transform(X))",

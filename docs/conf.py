@@ -1,0 +1,83 @@
+"""How the documentation is built: `make docs`. Figures and numbers are computed now, none are stored."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+import twofold  # noqa: E402
+
+os.environ.setdefault("TWOFOLD_DOCS_TMP", tempfile.mkdtemp(prefix="twofold-docs-"))  # where gallery pages write
+
+project = "twofold"
+author = "The twofold authors"
+copyright = "2026, The twofold authors"
+version = release = twofold.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
+    "figures",
+    "mathml",
+]
+exclude_patterns = ["_build", "gallery/*.rst", "gallery/*.md"]
+templates_path = ["_templates"]
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+html_math_renderer = "mathml"
+suppress_warnings = ["config.cache"]
+
+autosummary_generate = True
+autodoc_typehints = "none"  # the docstrings say it
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "gallery/auto",
+    "image_scrapers": ("figures.scrape",),
+    "reset_modules": (),
+    "download_all_examples": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "min_reported_time": 10_000,
+    "show_memory": False,
+    "log_level": {"backreference_missing": "debug"},
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "twofold"
+html_static_path = ["_static"]
+html_css_files = ["twofold.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "twofold"},
+    "show_prev_next": False,
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "github-dark",
+}
+html_sidebars = {"index": [], "design": [], "learn/linear": [], "reference/index": []}
+
+
+def skip(app, what, name, obj, skipped, options):
+    """Leave out what scikit-learn's base classes bring: it is documented there."""
+    home = getattr(obj, "__module__", None) or ""
+    return True if home.startswith("sklearn") else None
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", skip)

@@ -1,0 +1,159 @@
+"""Stop and go on: a fit killed with -9 ends with the bits of one that never stopped."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from twofold import Checkpoint, InputError
+
+from .helpers import differences
+from .registry import MODELS, table, with_holes
+
+iterative = pytest.mark.parametrize("case", [c for c in MODELS if c.iterative], ids=str)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+KILLED = """
+import os, signal, sys
+import numpy as np
+import twofold
+
+class Kill:
+    def setup(self, estimator, context): pass
+    def teardown(self, estimator, context): pass
+    def on_fit_task_begin(self, estimator, context): pass
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        if fitted_estimator is not None and fitted_estimator.n_iter_ == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+folder, name, params = sys.argv[1], sys.argv[2], eval(sys.argv[3])
+model = getattr(twofold, name)(**params)
+model.set_callbacks(twofold.Checkpoint(folder + "/fit.checkpoint"), Kill()).fit(np.load(folder + "/x.npy"))
+"""
+
+
+class Crash(Exception):
+    pass
+
+
+class CrashAfter:
+    """Ends a fit the hard way, in this process."""
+
+    def __init__(self, sweeps):
+        self.sweeps = sweeps
+
+    def setup(self, estimator, context): ...
+
+    def teardown(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context): ...
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        if context.parent is not None and fitted_estimator.n_iter_ == self.sweeps:
+            raise Crash
+
+
+def few(case):
+    return case(max_iter=7, tol=0.0)
+
+
+def crashed(case, path, X, every=1, after=3, **options):
+    """Leaves a checkpoint at `path`."""
+    with pytest.raises(Crash):
+        few(case).set_callbacks(Checkpoint(path, every=every), CrashAfter(after)).fit(X, **options)
+    assert path.exists()
+
+
+@iterative
+def test_a_killed_fit_resumes_to_the_same_bits(case, tmp_path):
+    X, _ = table()
+    X = with_holes(X) if case.nan else X
+    np.save(tmp_path / "x.npy", X)
+    params = repr(few(case).get_params())
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path), case.model, params], capture_output=True
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    path = tmp_path / "fit.checkpoint"
+    assert path.exists()
+    resumed = few(case).set_callbacks(Checkpoint(path)).fit(X)
+    assert resumed.n_iter_ == 7 and np.all(np.diff(resumed.history_["seconds"]) > 0)
+    assert not differences(few(case).fit(X), resumed)
+    assert not path.exists() and [p.name for p in Path(tmp_path).iterdir()] == ["x.npy"]
+
+
+@iterative
+def test_checkpoints_every_few_sweeps_lose_only_those(case, tmp_path):
+    X, path = table()[0], tmp_path / "c"
+    crashed(case, path, X, every=2, after=5)
+    assert not differences(few(case).fit(X), few(case).set_callbacks(Checkpoint(path, every=2)).fit(X))
+
+
+@iterative
+def test_a_checkpoint_does_not_change_the_fit(case, tmp_path):
+    X = table()[0]
+    path = tmp_path / "c"
+    assert not differences(few(case).fit(X), few(case).set_callbacks(Checkpoint(path)).fit(X))
+    assert not path.exists()
+
+
+@iterative
+def test_a_checkpoint_of_another_fit_is_refused(case, tmp_path, small_blocks):
+    X, path = table(400)[0], tmp_path / "c"
+    w = np.ones(len(X))
+    crashed(case, path, X)
+    first, middle, last = X.copy(), X.copy(), X.copy()
+    first[0, 0], middle[200, 3], last[-1, -1] = 1.0, 1.0, 1.0
+    others = {
+        "another first row": (few(case), first, {}),
+        "another row in the middle": (few(case), middle, {}),
+        "another last row": (few(case), last, {}),
+        "fewer rows": (few(case), X[:-1], {}),
+        "another dtype": (few(case), X.astype(np.float32), {}),
+        "other weights": (few(case), X, {"sample_weight": np.arange(len(X)) + 1.0}),
+        "another parameter": (case(max_iter=7, tol=1e-30), X, {}),
+    }
+    for what, (model, data, options) in others.items():
+        with pytest.raises(InputError, match=r"another fit.*Delete it") as why:
+            model.set_callbacks(Checkpoint(path)).fit(data, **options)
+        assert str(path) in str(why.value), what
+        assert path.exists(), what
+    few(case).set_callbacks(Checkpoint(path)).fit(X)
+    crashed(case, path, X, sample_weight=w * 2)
+    with pytest.raises(InputError, match="another fit"):
+        few(case).set_callbacks(Checkpoint(path)).fit(X, sample_weight=w)
+
+
+@pytest.mark.parametrize("case", [c for c in MODELS if c.iterative and c.sparse], ids=str)
+def test_a_checkpoint_of_another_sparse_table_is_refused(case, tmp_path):
+    D = np.where(np.abs(table()[0]) < 2, 0.0, table()[0])
+    S, path = sparse.csr_array(D), tmp_path / "c"
+    crashed(case, path, S)
+    shifted = sparse.csr_array((S.data, (S.indices + 1) % 8, S.indptr), shape=S.shape)
+    shifted.sort_indices()
+    moved = sparse.csr_array((S.data, shifted.indices, S.indptr), shape=S.shape)  # the same values elsewhere
+    with pytest.raises(InputError, match="another fit"):
+        few(case).set_callbacks(Checkpoint(path)).fit(moved)
+
+
+@iterative
+def test_a_damaged_checkpoint_is_refused(case, tmp_path):
+    X, path = table()[0], tmp_path / "c"
+    crashed(case, path, X)
+    whole = path.read_bytes()
+    for bad in (whole[: len(whole) // 2], b"", b"not a checkpoint at all"):
+        path.write_bytes(bad)
+        with pytest.raises(ValueError, match=str(path)):
+            few(case).set_callbacks(Checkpoint(path)).fit(X)
+
+
+@iterative
+def test_a_model_file_is_no_checkpoint(case, tmp_path):
+    X, path = table()[0], tmp_path / "c"
+    few(case).fit(X).save(path)
+    with pytest.raises(InputError, match=str(path)):
+        few(case).set_callbacks(Checkpoint(path)).fit(X)

@@ -1,0 +1,194 @@
+"""Every fit tells how it went: history, convergence, callbacks."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.callback import ProgressBar, ScoringMonitor
+from sklearn.exceptions import ConvergenceWarning
+
+from twofold import PCA, EarlyStopping, InputError
+
+from .helpers import differences
+from .registry import MODELS, table, with_holes
+
+every = pytest.mark.parametrize("case", MODELS, ids=str)
+iterative = pytest.mark.parametrize("case", [c for c in MODELS if c.iterative], ids=str)
+X, y = table()
+
+
+class Recorder:
+    """Writes down every hook; asks to stop after some sweeps."""
+
+    def __init__(self, stop_after=None):
+        self.events, self.stop_after, self.objectives = [], stop_after, []
+
+    def setup(self, estimator, context):
+        self.events.append("setup")
+
+    def teardown(self, estimator, context):
+        self.events.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.events.append("begin sweep" if context.parent else "begin fit")
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        if context.parent is None:
+            self.events.append("end fit")
+            return False
+        self.events.append("end sweep")
+        self.objectives.append(fitted_estimator.history_["objective"][-1])
+        return self.events.count("end sweep") == self.stop_after
+
+
+def fit(case, callback=None, **changes):
+    model = case(**changes)
+    if callback is not None:
+        model.set_callbacks(callback)
+    return model.fit(X, y) if case.needs_y else model.fit(X)
+
+
+@every
+def test_history_has_a_row_a_sweep(case):
+    model = fit(case)
+    assert {"objective", "seconds"} <= set(model.history_)
+    assert {len(column) for column in model.history_.values()} == {model.n_iter_}
+    assert all(type(value) is float for column in model.history_.values() for value in column)
+    seconds = np.array(model.history_["seconds"])
+    assert seconds[0] >= 0 and np.all(np.diff(seconds) > 0)
+    assert np.isfinite(model.history_["objective"]).all()
+    assert model.converged_ is True
+
+
+@every
+@pytest.mark.parametrize("holes", [False, True])
+def test_objective_never_rises(case, holes):
+    if holes and not case.nan:
+        pytest.skip("takes no holes")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = case.fit(with_holes(X) if holes else X, y)
+    objective = np.array(model.history_["objective"])
+    assert np.all(np.diff(objective) <= 1e-9 * np.abs(objective[:-1]))
+
+
+@iterative
+@pytest.mark.parametrize("weighted", [False, True])
+def test_objective_never_rises_in_single_precision(case, weighted):
+    w = np.random.default_rng(0).random(len(X)) if weighted else None
+    objective = np.array(case.fit(X.astype(np.float32), y, sample_weight=w).history_["objective"])
+    assert np.all(np.diff(objective) <= 1e-5 * np.abs(objective[:-1]))
+
+
+@iterative
+def test_too_few_sweeps_warn_once_and_say_what_to_do(case):
+    with pytest.warns(ConvergenceWarning) as caught:
+        model = fit(case, max_iter=1)
+    assert len(caught) == 1 and "max_iter" in str(caught[0].message)
+    assert model.converged_ is False and model.n_iter_ == 1
+
+
+@pytest.mark.parametrize("solver", ["power", "randomized", "lanczos"])
+def test_iterative_pca_solvers_warn_too(solver):
+    wide = np.random.default_rng(0).normal(size=(300, 200))  # a flat spectrum takes many steps
+    with pytest.warns(ConvergenceWarning) as caught:
+        model = PCA(3, solver=solver, max_iter=1, tol=1e-12, random_state=0).fit(wide)
+    assert len(caught) == 1 and "max_iter" in str(caught[0].message)
+    assert model.converged_ is False
+
+
+@pytest.mark.parametrize("case", [c for c in MODELS if c.nan and "max_iter" in c().get_params()], ids=str)
+def test_too_few_sweeps_over_holes_warn_once(case):
+    with pytest.warns(ConvergenceWarning) as caught:
+        model = case.fit(with_holes(X), y, max_iter=1)
+    assert len(caught) == 1 and "max_iter" in str(caught[0].message)
+    assert model.converged_ is False
+
+
+@every
+def test_a_fit_that_converges_is_silent(case):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit(case)
+
+
+@every
+def test_callbacks_see_the_fit_in_order(case):
+    seen = Recorder()
+    model = fit(case, seen)
+    sweeps = ["begin sweep", "end sweep"] * model.n_iter_
+    assert seen.events == ["setup", "begin fit", *sweeps, "end fit", "teardown"]
+    assert seen.objectives == model.history_["objective"]
+
+
+@every
+def test_callbacks_do_not_change_the_fit(case):
+    assert not differences(fit(case), fit(case, Recorder()))
+
+
+@every
+def test_callbacks_are_torn_down_when_a_fit_fails(case):
+    seen, bad = Recorder(), X.copy()
+    bad[3, 7] = np.inf
+    with pytest.raises(ValueError):
+        case().set_callbacks(seen).fit(bad, y)
+    assert seen.events[-1:] in ([], ["teardown"])
+
+
+@iterative
+def test_a_callback_stops_the_fit(case):
+    seen = Recorder(stop_after=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # whoever asks to stop needs no warning
+        model = fit(case, seen, tol=0.0)
+    assert model.n_iter_ == 2 and model.converged_ is False
+    assert seen.events[-2:] == ["end fit", "teardown"]
+
+
+@every
+def test_scikit_learn_s_progress_bar_works(case, capfd):
+    model = fit(case, ProgressBar())
+    assert not differences(model, fit(case))
+    assert type(model).__name__ in capfd.readouterr().out
+
+
+@every
+def test_scikit_learn_s_scoring_monitor_works(case):
+    monitor = ScoringMonitor(scoring={"good": lambda model, X, y: model.n_iter_ + 0.5})
+    model = case().set_callbacks(monitor).fit(X, y)
+    rows = [row for row in monitor.get_logs().data if row["task_name"] == "sweep"]
+    assert len(rows) == model.n_iter_
+    if case.needs_y:  # the monitor scores only where there are targets
+        assert [row["good"] for row in rows] == [t + 1.5 for t in range(model.n_iter_)]
+
+
+@iterative
+def test_early_stopping_keeps_the_best_sweep(case):
+    if not hasattr(case(), "score"):
+        pytest.skip("has no score")
+    new = table(60, seed=4)[0]
+    stop = EarlyStopping(new, patience=2, min_delta=1e-3)
+    model = fit(case, stop, tol=0.0, max_iter=200)
+    assert len(stop.scores_) == model.n_iter_ < 200
+    assert stop.best_sweep_ == model.n_iter_ - 3 and model.converged_ is False
+    assert stop.best_score_ == stop.scores_[stop.best_sweep_]
+    np.testing.assert_allclose(model.score(new), stop.best_score_, rtol=1e-12)
+    short = Recorder(stop_after=stop.best_sweep_ + 1)
+    best = fit(case, short, tol=0.0, max_iter=200)
+    np.testing.assert_allclose(best.score(new), stop.best_score_, rtol=1e-12)
+
+
+def test_early_stopping_asks_for_a_score():
+    stop = EarlyStopping(X)
+    with pytest.raises(InputError, match="score"):
+        stop.setup(object(), None)
+
+
+@iterative
+def test_early_stopping_can_be_used_twice(case):
+    if not hasattr(case(), "score"):
+        pytest.skip("has no score")
+    stop = EarlyStopping(table(60, seed=4)[0], patience=2, min_delta=1e-3)
+    model = case(tol=0.0, max_iter=200).set_callbacks(stop)
+    first = model.fit(X).score(X)
+    assert model.fit(X).score(X) == first and len(stop.scores_) == model.n_iter_

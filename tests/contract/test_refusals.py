@@ -1,0 +1,282 @@
+"""What cannot be used is refused, and the message names the place and the remedy."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+import twofold
+
+from .helpers import row_methods
+from .registry import MODELS, table, with_holes
+
+every = pytest.mark.parametrize("case", MODELS, ids=str)
+X, y = table()
+METHODS = (
+    "transform",
+    "predict",
+    "predict_proba",
+    "score_samples",
+    "score",
+    "impute",
+    "inverse_transform",
+    "sample",
+)
+
+
+def those(**wanted):
+    """The cases with these traits."""
+    cases = [c for c in MODELS if all(getattr(c, k) == v for k, v in wanted.items())]
+    return pytest.mark.parametrize("case", cases, ids=str)
+
+
+def changed(value, at=(3, 7)):
+    bad = X.copy()
+    bad[at] = value
+    return bad
+
+
+def refused(case, match, bad=X, groups=y, **options):
+    """The message of the refusal, which must be ours or scikit-learn's ValueError, and not a library's accident."""
+    with pytest.raises(ValueError, match=match) as why:
+        case.fit(bad, groups, **options)
+    assert not isinstance(why.value, np.linalg.LinAlgError)
+    return str(why.value)
+
+
+@those(nan=False)
+def test_nan(case):
+    message = refused(case, r"X\[3, 7\] is nan", changed(np.nan))
+    assert "impute" in message or "PPCA" in message
+
+
+@those(sparse=True)
+def test_nan_in_stored_values(case):
+    bad = sparse.csr_array(changed(np.nan))
+    assert bad.nnz == X.size
+    refused(case, r"X\[3, 7\] is nan", bad)
+
+
+@every
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_infinity(case, value):
+    message = refused(case, r"X\[3, 7\] is -?inf", changed(value))
+    assert case.model in message
+
+
+@those(sparse=True)
+def test_infinity_in_stored_values(case):
+    refused(case, r"X\[3, 7\] is inf", sparse.csr_array(changed(np.inf)))
+
+
+@every
+def test_infinity_in_a_late_block(case, small_blocks):
+    many, groups = table(700)
+    many[641, 2] = np.inf
+    refused(case, r"X\[641, 2\] is inf", many, groups)
+
+
+@those(streams=True)
+def test_infinity_in_a_file(case, tmp_path):
+    np.save(tmp_path / "x.npy", changed(np.inf))
+    refused(case, r"X\[3, 7\] is inf", tmp_path / "x.npy")
+
+
+@those(streams=True)
+def test_infinity_in_a_dask_array(case):
+    da = pytest.importorskip("dask.array")
+    refused(case, r"X\[3, 7\] is inf", da.from_array(changed(np.inf), chunks=(50, 8)))
+
+
+@every
+def test_infinity_in_new_rows(case):
+    model = case.fit(X, y)
+    for method in row_methods(model):
+        with pytest.raises(ValueError, match=r"X\[3, 7\] is inf"):
+            getattr(model, method)(changed(np.inf))
+
+
+@those(nan=False)
+def test_nan_in_new_rows(case):
+    model = case.fit(X, y)
+    for method in row_methods(model):
+        with pytest.raises(ValueError, match=r"X\[3, 7\] is nan"):
+            getattr(model, method)(changed(np.nan))
+
+
+@those(nan=True)
+def test_a_column_of_nan(case):
+    refused(case, "column 5", changed(np.nan, (slice(None), 5)))
+
+
+@those(weights=True)
+def test_weights(case):
+    w = np.ones(len(X))
+    refused(case, r"sample_weight\[4\] is -1", sample_weight=np.where(np.arange(len(X)) == 4, -1.0, w))
+    refused(case, r"sample_weight\[4\] is nan", sample_weight=np.where(np.arange(len(X)) == 4, np.nan, w))
+    refused(case, r"\(239,\)", sample_weight=w[:-1])
+    refused(case, "zero everywhere", sample_weight=0 * w)
+
+
+@every
+def test_too_many_components(case):
+    message = refused(case, next(iter(case.too_many)), **case.too_many)
+    assert any(str(v) in message for v in case.too_many.values())
+
+
+@every
+def test_wrong_parameters_are_found_at_fit_not_before(case):
+    refused(case, next(iter(case.none)), **case.none)
+    for name in ("tol", "max_iter"):
+        if name in case().get_params():
+            refused(case, name, **{name: -1})
+            refused(case, name, **{name: "many"})
+
+
+@every
+def test_one_row(case):
+    refused(case, "sample|class|row", X[:1], y[:1])
+
+
+@every
+def test_shapes(case):
+    refused(case, "1D|dimension|Reshape", X[0])
+    refused(case, "dim", np.stack([X, X]))
+    refused(case, "0 sample", X[:0], y[:0])
+    refused(case, "0 feature", X[:, :0])
+
+
+@every
+def test_words(case):
+    refused(case, "string|numeric|convert", np.full(X.shape, "word"))
+    refused(case, "string|numeric|convert", np.full(X.shape, "word", dtype=object))
+
+
+@every
+def test_complex_numbers(case):
+    refused(case, "[Cc]omplex", X + 1j)
+
+
+@every
+def test_a_lazy_frame(case):
+    refused(case, "collect", pl.DataFrame(X).lazy())
+
+
+@those(streams=True)
+def test_a_dask_array_of_unknown_length(case):
+    da = pytest.importorskip("dask.array")
+    lazy = da.from_array(X, chunks=(50, 8))
+    refused(case, "compute_chunk_sizes", lazy[lazy[:, 0] > 0])
+
+
+@those(streams=True)
+def test_files_that_are_no_tables(case, tmp_path):
+    np.save(tmp_path / "cube.npy", np.ones((2, 2, 2)))
+    np.save(tmp_path / "words.npy", np.array([["a", "b"]]))
+    (tmp_path / "short.npy").write_bytes(b"\x93NUMPY")
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1")
+    pl.DataFrame({"a": [1.0, 2.0], "name": ["x", "y"]}).write_parquet(tmp_path / "names.parquet")
+    expected = {
+        "cube.npy": r"\(2, 2, 2\)",
+        "words.npy": "number",
+        "short.npy": "readable",
+        "bad.parquet": "readable",
+    }
+    expected |= {"names.parquet": "name", "missing.npy": "no such file", "table.csv": r"\.npy or \.parquet"}
+    for name, match in expected.items():
+        assert name in refused(case, match, tmp_path / name)
+
+
+@every
+def test_other_columns_than_at_fit(case):
+    model = case.fit(X, y)
+    for method in row_methods(model):
+        with pytest.raises(ValueError, match="7 features.*expecting 8"):
+            getattr(model, method)(X[:, :7])
+
+
+@those(streams=True)
+def test_other_columns_in_a_file(case, tmp_path):
+    np.save(tmp_path / "x.npy", X[:, :7])
+    model = case.fit(X, y)
+    for method in row_methods(model):
+        with pytest.raises(ValueError, match="7 features.*expecting 8"):
+            getattr(model, method)(tmp_path / "x.npy")
+
+
+@those(streams=True)
+def test_other_names_in_a_file(case, tmp_path):
+    names = [f"c{j}" for j in range(8)]
+    pl.DataFrame(X, schema=names).write_parquet(tmp_path / "fit.parquet")
+    pl.DataFrame(X, schema=names[::-1]).write_parquet(tmp_path / "new.parquet")
+    if case.params.get("solver") == "gram":
+        pytest.skip("cannot read Parquet along its columns")
+    model = case.fit(tmp_path / "fit.parquet", y)
+    for method in row_methods(model):
+        with pytest.raises(ValueError, match="feature names"):
+            getattr(model, method)(tmp_path / "new.parquet")
+
+
+@every
+def test_codes_of_another_width(case):
+    model = case.fit(X, y)
+    if not hasattr(model, "inverse_transform"):
+        pytest.skip("has no way back")
+    with pytest.raises(ValueError, match=r"codes have shape \(3, 7\)"):
+        model.inverse_transform(np.ones((3, 7)))
+
+
+@every
+def test_use_before_fit(case, tmp_path):
+    model = case()
+    for method in METHODS:
+        if hasattr(model, method):
+            given = () if method == "sample" else (X, y) if case.needs_y and method == "score" else (X,)
+            with pytest.raises(NotFittedError):
+                getattr(model, method)(*given)
+    with pytest.raises(NotFittedError):
+        model.save(tmp_path / "m.twofold")
+    assert not (tmp_path / "m.twofold").exists()
+
+
+@every
+def test_a_refused_fit_leaves_no_model_behind(case):
+    model = case()
+    with pytest.raises(ValueError):
+        model.fit(changed(np.inf), y)
+    with pytest.raises(NotFittedError):
+        getattr(model, row_methods(model)[0])(X)
+
+
+@those(needs_y=True)
+def test_targets(case):
+    refused(case, "class", X, np.zeros(len(X), int))
+    refused(case, "[Cc]ontinuous|target|label", X, np.linspace(0, 1, len(X)))
+    refused(case, "inconsistent|length", X, y[:-1])
+    with pytest.raises(ValueError, match="y"):
+        case().fit(X, None)
+
+
+@those(needs_y=True, streams=True)
+def test_targets_of_another_length_than_the_file(case, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    refused(case, "inconsistent|length|rows", tmp_path / "x.npy", y[:-1])
+
+
+@those(nan=True)
+def test_closed_form_and_rules_say_that_holes_are_in_the_way(case):
+    if case.model == "PCA":
+        refused(case, "missing.*impute", with_holes(X), n_components="mle")
+    elif case.model == "PPCA":
+        refused(case, "missing.*em", with_holes(X), solver="closed")
+    else:
+        pytest.skip("has neither")
+
+
+@pytest.mark.parametrize("column", ["constant", "repeated"])
+def test_whitening_without_variance(column):
+    flat = X.copy()
+    flat[:, 2] = 1.0 if column == "constant" else X[:, 3]
+    with pytest.raises(ValueError, match="whiten=True.*Drop"):
+        twofold.PCA(whiten=True).fit(flat)
