@@ -52,6 +52,8 @@ def main(arguments: list[str] | None = None) -> int:
     date = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
     about, ceilings = machine.describe(), machine.ceilings(asked.quick)
     console.print(about, ceilings)
+    if (about["load"] or 0) > 0.5:
+        console.print(f"The machine is busy (load {about['load']}): these figures are provisional.", style="yellow")
     outcomes: list[harness.Outcome] = []
     for name in chosen(asked.events):
         for prepare in import_module(f"bench.{name}").EVENTS:  # one at a time, so that only one's data is alive

@@ -55,7 +55,7 @@ class Work(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """What SPEC asks: ours at least `ratio` times as fast as the fastest peer of equal quality; or another test."""
+    """What SPEC asks: ours at least `ratio` times as fast as every peer of equal quality; or another test."""
 
     text: str
     ratio: float | None = None
@@ -70,7 +70,7 @@ class Event:
     title: str
     contestants: list[Contestant | Missing]
     quality: Callable[[Any], dict[str, float]]
-    equal: Callable[[dict[str, float], dict[str, float]], bool]  # (a peer's figures, ours) -> comparable
+    as_good: Callable[[dict[str, float], dict[str, float]], bool]  # (a, b): a's figures are no worse than b's
     bar: Bar | None = None
     work: Work | None = None
     notes: list[str] = field(default_factory=list)
@@ -106,17 +106,25 @@ class Outcome:
 
     def ours(self) -> Row:
         """Our entry that counts; the fastest, if there are several."""
-        own = [row for row in self.rows if row.ours and row.counts and row.seconds]
-        return min(own, key=lambda row: row.median)
+        return min(self._entries(ours=True), key=lambda row: row.median)
 
-    def rival(self) -> Row | None:
-        """The fastest peer whose result is as good as ours."""
-        peers = [row for row in self.rows if not row.ours and row.counts and row.equal and row.seconds]
-        return min(peers, key=lambda row: row.median, default=None)
+    def opponent(self, row: Row) -> Row:
+        """Our fastest entry that is as good as this one; if none is, our slowest: no favour to ourselves."""
+        own = self._entries(ours=True)
+        good = [entry for entry in own if row.ours or self.event.as_good(entry.quality, row.quality)]
+        return min(good, key=lambda entry: entry.median) if good else max(own, key=lambda entry: entry.median)
 
     def ratio(self, row: Row) -> float:
-        """How many times as long as ours: above 1, ours is faster."""
-        return row.median / self.ours().median
+        """A contestant's time over that of our opponent to it: above 1, ours is faster."""
+        return row.median / self.opponent(row).median
+
+    def rival(self) -> Row | None:
+        """The peer that comes closest to us, or beats us, among those as good as at least one of our entries."""
+        peers = [row for row in self._entries(ours=False) if row.equal]
+        return min(peers, key=self.ratio, default=None)
+
+    def _entries(self, ours: bool) -> list[Row]:
+        return [row for row in self.rows if row.ours == ours and row.counts and row.seconds]
 
     def met(self) -> bool | None:
         """Whether the bar is met; None where there is no bar, or nobody to compare with."""
@@ -160,12 +168,11 @@ def _timed(event: Event, repeats: int, say: Callable[[str], None]) -> list[Row]:
 
 
 def _judged(event: Event, rows: list[Row]) -> Outcome:
-    lean = replace(event, contestants=[], quality=lambda value: {})  # the functions held the event's data
-    outcome = Outcome(lean, rows)
-    reference = outcome.ours().quality
+    own = [row.quality for row in rows if row.ours and row.counts and row.quality]
     for row in rows:
-        row.equal = bool(row.quality) and (row.ours or event.equal(row.quality, reference))
-    return outcome
+        row.equal = bool(row.quality) and (row.ours or any(event.as_good(row.quality, figures) for figures in own))
+    # The functions held the event's data: let go of it.
+    return Outcome(replace(event, contestants=[], quality=lambda value: {}), rows)
 
 
 def _row(entry: Contestant | Missing) -> Row:

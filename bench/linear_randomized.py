@@ -13,35 +13,40 @@ from bench.subspace import Exact, decaying, sklearn_pca
 from twofold import PCA
 
 
-def equal_error(peer: dict[str, float], ours: dict[str, float]) -> bool:
-    """No more variance lost than ours, with a tenth to spare; below one in a million nobody is told apart."""
-    return peer["variance lost"] <= max(1.1 * ours["variance lost"], 1e-6)
+def no_more_error(a: dict[str, float], b: dict[str, float]) -> bool:
+    """No more variance lost, with a tenth to spare; below one in a million nobody is told apart."""
+    return a["variance lost"] <= max(1.1 * b["variance lost"], 1e-6)
 
 
 def compare(name: str, title: str, X: np.ndarray, k: int) -> Event:
+    """Both at several settings: each of scikit-learn's is held against our fastest that loses no more."""
     exact = Exact(X, k)
     ours = [
         Contestant(
-            f"twofold randomized tol={tol:g}",
+            f"twofold randomized, tol={tol:g}",
             lambda tol=tol: PCA(k, solver="randomized", tol=tol, random_state=0).fit(X),  # type: ignore[misc]
             ours=True,
-            counts=tol == 1e-3,
         )
-        for tol in (1e-3, 1e-9)
+        for tol in (1e-2, 1e-3, 1e-4, 1e-6, 1e-9)
     ]
     peers = [
-        sklearn_pca(X, k, "randomized", note=f"iterated_power={steps}", iterated_power=steps)._replace(
-            name=f"scikit-learn randomized, {steps}"
+        sklearn_pca(X, k, "randomized", iterated_power=steps)._replace(
+            name=f"scikit-learn randomized, iterated_power={steps}"
         )
-        for steps in ("auto", 2, 4, 10, 15, 20)
+        for steps in (2, 4, "auto", 10, 15)
     ]
-    auto = Contestant("twofold auto", lambda: PCA(k, random_state=0).fit(X), ours=True, counts=False)
     return Event(
         name,
         title,
-        [*ours, auto, *peers, sklearn_pca(X, k, "auto", counts=False), sklearn_pca(X, k, "arpack", counts=False)],
+        [
+            *ours,
+            *peers,
+            Contestant("twofold auto", lambda: PCA(k, random_state=0).fit(X), ours=True, counts=False),
+            sklearn_pca(X, k, "auto", counts=False),
+            sklearn_pca(X, k, "arpack", counts=False),
+        ],
         quality=exact.quality,
-        equal=equal_error,
+        as_good=no_more_error,
         bar=Bar("1.5 x scikit-learn's randomized solver at equal error", ratio=1.5),
     )
 

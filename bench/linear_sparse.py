@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 
 from bench.harness import Contestant, Event, Work
-from bench.subspace import Exact, as_good, sklearn_pca
+from bench.subspace import Exact, near, sklearn_pca
 from twofold import PCA
 
 K = 20
@@ -55,7 +55,7 @@ def sparse_pca(quick: bool) -> Event:
             ),
         ],
         quality=exact.quality,
-        equal=as_good(1e-3),
+        as_good=near(1e-3),
         work=Work(flops=0.0, bytes=12.0 * X.nnz * 2 * (2 * K + 1)),
         notes=["The limit is that of ARPACK's least number of visits, 2k + 1, each reading X twice."],
     )

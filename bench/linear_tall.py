@@ -7,7 +7,7 @@ import sklearn
 from sklearn.decomposition import PCA as SklearnPCA
 
 from bench.harness import Bar, Contestant, Event, Work
-from bench.subspace import Exact, as_good, sklearn_pca, spiked
+from bench.subspace import Exact, near, sklearn_pca, spiked
 from twofold import PCA
 
 K = 10
@@ -33,7 +33,7 @@ def tall(dtype: type, ratio: float, quick: bool) -> Event:
             Contestant("scikit-learn covariance_eigh, assume_finite", trusting, counts=False, note="input not checked"),
         ],
         quality=exact.quality,
-        equal=as_good(1e-3),
+        as_good=near(1e-3),
         bar=Bar(f"{ratio} x scikit-learn's fastest solver", ratio=ratio),
         # The symmetric half of one product, and one reading of X.
         work=Work(flops=float(n) * d * (d + 1), bytes=float(X.nbytes), dtype=name),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bench.harness import Contestant, Event, Work
-from bench.subspace import Exact, as_good, sklearn_pca, spiked
+from bench.subspace import Exact, near, sklearn_pca, spiked
 from twofold import PCA
 
 K = 10
@@ -23,7 +23,7 @@ def wide(quick: bool) -> Event:
             *(sklearn_pca(X, K, solver) for solver in ("randomized", "full", "arpack")),
         ],
         quality=exact.quality,
-        equal=as_good(1e-3),
+        as_good=near(1e-3),
         work=Work(flops=float(d) * n * (n + 1), bytes=float(X.nbytes)),
         notes=["covariance_eigh would need a 20 GB covariance here, and is left out."],
     )

@@ -29,6 +29,7 @@ def describe() -> dict:
         "cores": os.cpu_count(),
         "threads": threads(),
         "memory_gb": round(_memory_bytes() / 1e9, 1),
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in PACKAGES},

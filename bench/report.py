@@ -23,8 +23,8 @@ def cells(outcome: Outcome, row: Row, columns: list[str]) -> list[str]:
         return [row.contestant, "", "", "", *("" for _ in columns), f"not available: {row.missing}"]
     spread = f"{figure(min(row.seconds))} to {figure(max(row.seconds))} ({len(row.seconds)})"
     figures = [figure(row.quality[name]) if name in row.quality else "" for name in columns]
-    remarks = [row.note, "" if row.equal else "quality differs: not compared", "" if row.counts else "for information"]
-    ratio = "1" if row is outcome.ours() else f"{outcome.ratio(row):.2f}"
+    remarks = [row.note, "" if row.equal else "less good: not compared", "" if row.counts else "for information"]
+    ratio = f"{outcome.ratio(row):.2f}"
     return [row.contestant, figure(row.median), spread, ratio, *figures, "; ".join(r for r in remarks if r)]
 
 
@@ -39,7 +39,7 @@ def verdict(outcome: Outcome, ceilings: dict[str, float]) -> str:
     if bar is not None:
         parts.append(f"bar: {bar.text}: {'not decided' if met is None else 'met' if met else 'MISSED'}")
     if rival is not None:
-        parts.append(f"fastest peer of equal quality: {rival.contestant}, {outcome.ratio(rival):.2f} times our time")
+        parts.append(f"closest peer of equal quality: {rival.contestant}, {outcome.ratio(rival):.2f} x our time")
     share = outcome.share_of_limit(ceilings)
     if share is not None:
         parts.append(f"ours at {100 * share:.0f} % of this machine's limit")
@@ -65,10 +65,11 @@ def markdown(outcomes: list[Outcome], machine: dict, ceilings: dict[str, float],
         f"# Benchmark of {date}",
         "",
         f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads for everyone, "
-        f"{machine['memory_gb']} GB, {machine['system']}, Python {machine['python']}; {versions}.",
+        f"{machine['memory_gb']} GB, load {machine['load']} at the start, {machine['system']}, Python {machine['python']}; {versions}.",
         f"Matrix product {ceilings['gemm_float64_gflops']:.0f} GFLOP/s in float64, "
         f"{ceilings['gemm_float32_gflops']:.0f} in float32; memory {ceilings['read_gbs']:.1f} GB/s read, "
-        f"{ceilings['copy_gbs']:.1f} GB/s copied. Ratios are a peer's median over ours: above 1, ours is faster.",
+        f"{ceilings['copy_gbs']:.1f} GB/s copied. "
+        "Ratios are a peer's median over that of our fastest entry as good as it: above 1, ours is faster.",
     ]
     for outcome in outcomes:
         columns = quality_columns(outcome.rows)

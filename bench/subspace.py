@@ -73,9 +73,9 @@ def _gram(X: np.ndarray, mean: np.ndarray) -> np.ndarray:
     return rest @ rest.T
 
 
-def as_good(angle: float) -> Callable[[dict[str, float], dict[str, float]], bool]:
-    """Comparable: within `angle` of the exact axes, or at least as near as ours."""
-    return lambda peer, ours: peer["angle"] <= max(angle, 1.5 * ours["angle"])
+def near(angle: float) -> Callable[[dict[str, float], dict[str, float]], bool]:
+    """As good: within `angle` of the exact axes, or about as near as the other."""
+    return lambda a, b: a["angle"] <= max(angle, 1.5 * b["angle"])
 
 
 def sklearn_pca(X: Any, k: int, solver: str, counts: bool = True, note: str = "", **options: Any) -> Contestant:

@@ -192,7 +192,7 @@ def test_files_that_are_no_tables(case, tmp_path):
 def test_other_columns_than_at_fit(case):
     model = case.fit(X, y)
     for method in row_methods(model):
-        with pytest.raises(ValueError, match="7 features.*expecting 8"):
+        with pytest.raises(ValueError, match=r"7 features.*expecting 8"):
             getattr(model, method)(X[:, :7])
 
 
@@ -201,7 +201,7 @@ def test_other_columns_in_a_file(case, tmp_path):
     np.save(tmp_path / "x.npy", X[:, :7])
     model = case.fit(X, y)
     for method in row_methods(model):
-        with pytest.raises(ValueError, match="7 features.*expecting 8"):
+        with pytest.raises(ValueError, match=r"7 features.*expecting 8"):
             getattr(model, method)(tmp_path / "x.npy")
 
 
@@ -278,5 +278,5 @@ def test_closed_form_and_rules_say_that_holes_are_in_the_way(case):
 def test_whitening_without_variance(column):
     flat = X.copy()
     flat[:, 2] = 1.0 if column == "constant" else X[:, 3]
-    with pytest.raises(ValueError, match="whiten=True.*Drop"):
+    with pytest.raises(ValueError, match=r"whiten=True.*Drop"):
         twofold.PCA(whiten=True).fit(flat)

@@ -50,7 +50,9 @@ class Parts(NamedTuple):
         return next(len(a) for a in self.args if not isinstance(a, Shared))
 
     def run(self, i: int) -> Any:
-        return self.fn(*(a.value if isinstance(a, Shared) else a[i] for a in self.args))
+        # Cells that are not finite spread through the sums and are refused, with their place, by the model.
+        with np.errstate(invalid="ignore", over="ignore"):
+            return self.fn(*(a.value if isinstance(a, Shared) else a[i] for a in self.args))
 
 
 def add(a: Any, b: Any) -> Any:

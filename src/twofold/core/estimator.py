@@ -34,7 +34,7 @@ def fitting(method: Callable) -> Callable:
 
     @functools.wraps(method)
     def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with single_blas():
+        with single_blas(), np.errstate(invalid="ignore", over="ignore"):  # refused by name, not by a warning
             return checked(self, *args, **kwargs)
 
     return fit

@@ -9,8 +9,10 @@ minimised. State is a NamedTuple of arrays and numbers, which is what a checkpoi
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -27,7 +29,8 @@ class Sweep(NamedTuple):
     state: Any
     objective: float
     extra: Mapping[str, float] = MappingProxyType({})
-    done: bool = False  # a closed form says so at once
+    done: bool = False  # nothing is left to do: a closed form says so at once
+    converged: bool = True  # when done: whether the goal was reached
 
 
 class Progress(NamedTuple):
@@ -65,12 +68,12 @@ def run(
     try:
         for t in range(len(history), 0 if reached else max_iter):
             task.begin()
-            state, objective, extra, done = sweep(state, t)
+            state, objective, extra, done, converged = sweep(state, t)
             history.add(objective, **extra)
             model._progress = Progress(state, history, sign)
             stopped = task.end(lambda state=state: _attributes(fitted(state), history, False))
-            reached = done or history.gain() <= tol
-            if reached or stopped:
+            reached = converged if done else history.gain() <= tol
+            if done or reached or stopped:
                 break
     finally:
         model.__dict__.pop("_progress", None)
@@ -78,18 +81,33 @@ def run(
         if isinstance(callback, EarlyStopping) and callback.best_state is not None:
             state = callback.best_state
     if not (reached or stopped):
-        warnings.warn(
-            f"{type(model).__name__} did not converge in max_iter={max_iter} sweeps (the objective still moves "
-            f"by {history.gain():.1e} of its size, tol={tol:g}). {advice}.",
-            ConvergenceWarning,
-            stacklevel=3,
+        still = (
+            f" (the objective still moves by {history.gain():.1e} of its size, tol={tol:g})" if len(history) > 1 else ""
         )
+        message = f"{type(model).__name__} did not converge in max_iter={model.max_iter} sweeps{still}. {advice}."
+        warnings.warn(message, ConvergenceWarning, stacklevel=_outside())
     attributes = _attributes(fitted(state), history, bool(reached))
     for name, value in attributes.items():
         setattr(model, name, value)
     task.finish(attributes)
     for saver in savers:
         saver.remove()
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """For a fit within a fit, whose convergence the outer one reports."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def _outside() -> int:
+    """How many frames up the caller is who is neither twofold nor scikit-learn."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("twofold", "sklearn"):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _attributes(attributes: dict, history: History, converged: bool) -> dict:

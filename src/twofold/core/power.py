@@ -42,10 +42,21 @@ def power_iteration(
     >>> values.round(6)
     array([3., 2.])
     """
+    values, V, slow = deflate(A, k, tol, max_iter, seed_of(random_state))
+    if slow:
+        warnings.warn(
+            f"power iteration did not converge for component(s) {slow} in max_iter={max_iter} steps: eigenvalues "
+            "lie close together. Raise max_iter, or use another solver.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return values, V
+
+
+def deflate(A: Any, k: int, tol: float, max_iter: int, seed: int) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Eigenvalues, vectors, and which of them did not converge."""
     d = A.shape[0]
-    values, V = np.zeros(k), np.zeros((d, k))
-    seed = seed_of(random_state)
-    slow = []
+    values, V, slow = np.zeros(k), np.zeros((d, k)), []
     for c in range(k):
         known = V[:, :c]
         v = generator(seed, c).standard_normal(d)
@@ -62,12 +73,5 @@ def power_iteration(
             slow.append(c)
             v = v / np.linalg.norm(v)
         values[c], V[:, c] = max(value, 0.0), v
-    if slow:
-        warnings.warn(
-            f"power iteration did not converge for component(s) {slow} in max_iter={max_iter} steps: eigenvalues "
-            "lie close together. Raise max_iter, or use another solver.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
     order = np.argsort(-values, kind="stable")
-    return values[order], V[:, order]
+    return values[order], V[:, order], slow

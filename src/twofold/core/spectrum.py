@@ -26,7 +26,7 @@ from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
 from twofold.core.engine import Engine, add, engine_for, stacked
 from twofold.core.moments import Columns, Moments, column_moments, moments
-from twofold.core.power import power_iteration
+from twofold.core.power import deflate
 from twofold.core.seeds import generator
 from twofold.kernels.moments import csr_gram
 
@@ -42,7 +42,7 @@ class Spectrum(NamedTuple):
     mean: np.ndarray  # (d,) zeros when not centred
     weight: float  # Σw
     total: float  # trace of S
-    passes: int  # visits to the data
+    converged: bool = True
 
 
 class Problem(NamedTuple):
@@ -102,12 +102,15 @@ def leading(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(values[::-1][:k], 0.0), vectors[:, ::-1][:, :k]
 
 
-def _eigh(A: np.ndarray, p: Problem) -> tuple[np.ndarray, np.ndarray]:
-    return leading(A, p.k)
+def _eigh(A: np.ndarray, p: Problem) -> tuple[np.ndarray, np.ndarray, bool]:
+    return *leading(A, p.k), True
 
 
-def _deflate(A: np.ndarray, p: Problem) -> tuple[np.ndarray, np.ndarray]:
-    return power_iteration(A, p.k, tol=p.tol, max_iter=p.max_iter, random_state=p.seed)
+def _deflate(A: np.ndarray, p: Problem) -> tuple[np.ndarray, np.ndarray, bool]:
+    if not np.isfinite(A.trace()):
+        return _eigh(A, p)
+    values, vectors, slow = deflate(A, p.k, p.tol, p.max_iter, p.seed)
+    return values, vectors, not slow
 
 
 def _by_covariance(p: Problem, solve: Callable = _eigh) -> Spectrum:
@@ -116,14 +119,14 @@ def _by_covariance(p: Problem, solve: Callable = _eigh) -> Spectrum:
         S += weight * np.outer(mean, mean)
         mean = np.zeros_like(mean)
     total = float(S.trace())
-    values, vectors = solve(S, p)
-    return Spectrum(values, np.ascontiguousarray(vectors.T), mean, weight, total, 1)
+    values, vectors, converged = solve(S, p)
+    return Spectrum(values, np.ascontiguousarray(vectors.T), mean, weight, total, converged)
 
 
 def of_moments(found: Moments, k: int) -> Spectrum:
     """The k leading eigenpairs of moments gathered elsewhere."""
     values, vectors = leading(found.scatter.copy(), k)
-    return Spectrum(values, np.ascontiguousarray(vectors.T), found.mean, found.weight, float(found.scatter.trace()), 0)
+    return Spectrum(values, np.ascontiguousarray(vectors.T), found.mean, found.weight, float(found.scatter.trace()))
 
 
 class GramSums(NamedTuple):
@@ -163,12 +166,12 @@ def _by_gram(p: Problem, solve: Callable = _eigh) -> Spectrum:
     root = np.sqrt(w)
     G = (G - mx[:, None] - mx[None, :] + mm) * root[:, None] * root[None, :]
     total = float(G.trace())
-    values, U = solve(G, p)
+    values, U, converged = solve(G, p)
     lift = p.engine.map(_lift_step, columns, means, p.engine.broadcast(U * root[:, None]))
     mean, XU = stacked(p.engine.gather(lift))  # (d,) and (d,k), whose columns are orthogonal with norms √λ
     axes, R = np.linalg.qr(XU)  # also completes the axes where λ = 0
     axes = axes * np.where(np.diag(R) < 0, -1.0, 1.0)
-    return Spectrum(values, np.ascontiguousarray(axes.T), mean, float(w.sum()), total, 2)
+    return Spectrum(values, np.ascontiguousarray(axes.T), mean, float(w.sum()), total, converged)
 
 
 def _by_power(p: Problem) -> Spectrum:
@@ -201,7 +204,7 @@ def _by_svd(p: Problem) -> Spectrum:
         return _unusable(p, columns)
     R = p.engine.reduce(_qr_merge, p.engine.map(_qr_step, p.blocks, p.blocks.rows(p.w), p.engine.broadcast(mean)))
     _, s, axes = np.linalg.svd(R, full_matrices=False)
-    return Spectrum(s[: p.k] ** 2, axes[: p.k], mean, columns.rows, float((s**2).sum()), 2)
+    return Spectrum(s[: p.k] ** 2, axes[: p.k], mean, columns.rows, float((s**2).sum()))
 
 
 # ---- by products with the data ---------------------------------------------------------------------------------
@@ -256,7 +259,7 @@ def _total(p: Problem, columns: Columns) -> float:
 
 def _unusable(p: Problem, columns: Columns) -> Spectrum:
     """The data is not finite: the caller finds the cell and says so."""
-    return Spectrum(np.full(p.k, np.nan), np.eye(p.k, len(columns.mean)), columns.mean, columns.rows, np.nan, 1)
+    return Spectrum(np.full(p.k, np.nan), np.eye(p.k, len(columns.mean)), columns.mean, columns.rows, np.nan)
 
 
 def _by_randomized(p: Problem) -> Spectrum:
@@ -267,22 +270,22 @@ def _by_randomized(p: Problem) -> Spectrum:
     width = min(p.k + OVERSAMPLE, d)
     Q = np.linalg.qr(generator(p.seed).standard_normal((d, width)))[0]
     K, SK = np.empty((d, 0)), np.empty((d, 0))
-    passes = 1
+    converged = False
     for _ in range(p.max_iter):
         B = times(Q)
-        passes += 1
         K, SK = np.hstack([K, Q]), np.hstack([SK, B])
         T = K.T @ SK
         values, Y = np.linalg.eigh((T + T.T) / 2)
         values, Y = values[::-1][: p.k], Y[:, ::-1][:, : p.k]
         residual = np.linalg.norm(SK @ Y - (K @ Y) * values, axis=0)
-        if K.shape[1] >= d or np.all(residual**2 <= p.tol * max(values[0], 0.0) ** 2):
+        converged = bool(K.shape[1] >= d or np.all(residual**2 <= p.tol * max(values[0], 0.0) ** 2))
+        if converged:
             break
         # The next block: what S made of the last, less what is known already (twice, for orthogonality).
         B -= K @ (K.T @ B)
         Q = np.linalg.qr(B)[0][:, : d - K.shape[1]]
         Q = np.linalg.qr(Q - K @ (K.T @ Q))[0]
-    return Spectrum(np.maximum(values, 0.0), (K @ Y).T.copy(), mean, columns.rows, _total(p, columns), passes)
+    return Spectrum(np.maximum(values, 0.0), (K @ Y).T.copy(), mean, columns.rows, _total(p, columns), converged)
 
 
 def _by_lanczos(p: Problem) -> Spectrum:
@@ -295,20 +298,14 @@ def _by_lanczos(p: Problem) -> Spectrum:
     times, mean, columns = scatter_operator(p.engine, p.blocks, p.w, p.center)
     if not np.isfinite(columns.mean).all() or columns.missing:
         return _unusable(p, columns)
-    visits = [1]
-
-    def matvec(v: np.ndarray) -> np.ndarray:
-        visits[0] += 1
-        return times(v.reshape(d, -1)).ravel()
-
     start = generator(p.seed).standard_normal(d)
     try:
-        S = LinearOperator((d, d), matvec=matvec, dtype=np.float64)
+        S = LinearOperator((d, d), matvec=lambda v: times(v.reshape(d, 1)).ravel(), dtype=np.float64)
         values, vectors = eigsh(S, k=p.k, v0=start, tol=np.sqrt(p.tol), maxiter=p.max_iter, which="LA")
     except ArpackNoConvergence as why:
         raise InputError(f"lanczos did not converge ({why}). Raise max_iter or loosen tol.") from None
     axes = np.ascontiguousarray(vectors[:, ::-1].T)
-    return Spectrum(np.maximum(values[::-1], 0.0), axes, mean, columns.rows, _total(p, columns), visits[0])
+    return Spectrum(np.maximum(values[::-1], 0.0), axes, mean, columns.rows, _total(p, columns))
 
 
 _SOLVERS: dict[str, Callable[[Problem], Spectrum]] = {

@@ -106,7 +106,7 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
             )
             weights, sums = engine.reduce(add, step)
             state = self._directions(found, weights, sums, classes)
-            return loop.Sweep(state, -float(state.ratios.sum()), {}, True)
+            return loop.Sweep(state, -float(state.ratios.sum()), done=True)
 
         def fitted(s: State) -> dict:
             kind = blocks.dtype

@@ -178,9 +178,13 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
                 spread = columns.spread
                 rows = blocks.scaled(spread)
             found = self._spectrum(rows, w, seed)
-            state = self._state(found, rows, w, seed) if np.isfinite(found.total) else self._by_ppca(rows, w, seed)
+            converged = found.converged
+            if np.isfinite(found.total):
+                state = self._state(found, rows, w, seed)
+            else:
+                state, converged = self._by_ppca(rows, w, seed)
             state = state._replace(mean=(state.mean * spread).astype(blocks.dtype), scale=spread.astype(blocks.dtype))
-            return loop.Sweep(state, _discarded(state), {}, True)
+            return loop.Sweep(state, _discarded(state), done=True, converged=converged)
 
         fitted = self._attributes
         loop.run(
@@ -252,7 +256,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         cast = {"values": values[:k].astype(dtype), "axes": axes.astype(dtype), "mean": found.mean.astype(dtype)}
         return State(**cast, total=float(total), noise=float(noise), weight=float(found.weight), solver=solver)
 
-    def _by_ppca(self, blocks: Blocks, w: np.ndarray | None, seed: int) -> State:
+    def _by_ppca(self, blocks: Blocks, w: np.ndarray | None, seed: int) -> tuple[State, bool]:
         """Holes in X: the axes and variances of probabilistic PCA, fitted by EM on what is there."""
         from twofold.linear.ppca import PPCA
 
@@ -264,13 +268,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
                 f"n_components={k!r} cannot be chosen while X has missing values. Give a number, or fill the holes "
                 "with PPCA(k).impute(X) first."
             )
-        found = PPCA(int(k), random_state=seed, max_iter=self.max_iter).fit(blocks, sample_weight=w)
+        with loop.quietly():
+            found = PPCA(int(k), random_state=seed, max_iter=self.max_iter).fit(blocks, sample_weight=w)
         weight = float(n if w is None else w.sum())
         unbiased = weight / max(weight - 1.0, 1.0)
         values = found.explained_variance_ * unbiased
         noise = found.noise_variance_ * unbiased
         total = float(values.sum() + (d - k) * noise)
-        return State(values, found.components_, found.mean_, None, total, float(noise), weight, "ppca")
+        return State(
+            values, found.components_, found.mean_, None, total, float(noise), weight, "ppca"
+        ), found.converged_
 
     def _attributes(self, s: State) -> dict:
         values = np.asarray(s.values)

@@ -124,7 +124,7 @@ class PPCA(LatentGaussian):
     def _closed(self, data: Data, k: int, seed: int, X: Any) -> None:
         def sweep(theta: Theta, t: int) -> loop.Sweep:
             theta = principal(data.blocks, data.w, k, seed)
-            return loop.Sweep(theta, _entropy(theta), {}, True)
+            return loop.Sweep(theta, _entropy(theta), done=True)
 
         start = Theta(data.columns.mean, np.zeros((data.blocks.shape[1], k)), data.columns.variance)
         fitted = lambda theta: self._attributes(theta, data.blocks.dtype, data.spread)  # noqa: E731

@@ -104,14 +104,16 @@ class PPCAClassifier(ClassifierMixin, Model):
 
         def sweep(state: Any, t: int) -> loop.Sweep:
             rows = [labels == c for c in range(len(classes))]
-            found = [self._density(blocks.where(r), None if w is None else w[r], level, seed) for r in rows]
+            with loop.quietly():
+                found = [self._density(blocks.where(r), None if w is None else w[r], level, seed) for r in rows]
             totals = np.bincount(labels, weights=w, minlength=len(classes))
             log_prior = np.log(np.maximum(totals / totals.sum(), 1e-300))
             k = max(f[1].shape[1] for f in found)
             loadings = np.stack([np.pad(f[1], ((0, 0), (0, k - f[1].shape[1]))) for f in found])
             state = State(np.stack([f[0] for f in found]), loadings, np.array([f[2] for f in found]), log_prior)
             fits = np.array([f[3] for f in found])
-            return loop.Sweep(state, -float(totals @ (fits + log_prior) / totals.sum()), {}, True)
+            objective = -float(totals @ (fits + log_prior) / totals.sum())
+            return loop.Sweep(state, objective, done=True, converged=all(f[4] for f in found))
 
         def fitted(s: State) -> dict:
             kind = blocks.dtype
@@ -138,20 +140,20 @@ class PPCAClassifier(ClassifierMixin, Model):
         return self
 
     def _density(self, blocks: Any, w: np.ndarray | None, level: float, seed: int) -> tuple:
-        """Mean, loadings, noise and mean log-density of one class; with too few rows, a sphere of the pooled size."""
+        """Mean, loadings, noise, log-density and convergence of one class; with few rows, a sphere of the pooled size."""
         d = blocks.shape[1]
         rows = blocks.shape[0] if w is None else w.sum()
         if rows == 0:
-            return np.zeros(d), np.zeros((d, 1)), level, 0.0  # weightless: its prior keeps it from being chosen
+            return np.zeros(d), np.zeros((d, 1)), level, 0.0, True  # weightless: its prior keeps it from being chosen
         k = min(int(self.n_components), max(1, d - 1), blocks.shape[0])
         if rows < 3 or blocks.shape[0] < 2 or d == 1:
             here = column_moments(engine_for(blocks), blocks, w)
             mean = np.where(here.weight > 0, here.mean, 0.0)
             noise = float(here.variance.mean()) if d == 1 and rows > 1 else level
-            return mean, np.zeros((d, 1)), max(noise, 1e-9 * level), 0.0
+            return mean, np.zeros((d, 1)), max(noise, 1e-9 * level), 0.0, True
         model = PPCA(k, tol=self.tol, max_iter=self.max_iter, random_state=seed).fit(blocks, sample_weight=w)
         noise = max(model.noise_variance_, 1e-6 * level)
-        return model.mean_, model.loadings_, noise, -model.history_["objective"][-1]
+        return model.mean_, model.loadings_, noise, -model.history_["objective"][-1], model.converged_
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """The log-probability of each class for each row."""
