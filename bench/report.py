@@ -65,7 +65,8 @@ def markdown(outcomes: list[Outcome], machine: dict, ceilings: dict[str, float],
         f"# Benchmark of {date}",
         "",
         f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads for everyone, "
-        f"{machine['memory_gb']} GB, load {machine['load']} at the start, {machine['system']}, Python {machine['python']}; {versions}.",
+        f"{machine['memory_gb']} GB, load {machine['load']} at the start, "
+        f"{machine['system']}, Python {machine['python']}; {versions}.",
         f"Matrix product {ceilings['gemm_float64_gflops']:.0f} GFLOP/s in float64, "
         f"{ceilings['gemm_float32_gflops']:.0f} in float32; memory {ceilings['read_gbs']:.1f} GB/s read, "
         f"{ceilings['copy_gbs']:.1f} GB/s copied. "

@@ -7,7 +7,18 @@ import twofold
 from .registry import MODELS
 
 # Why a check cannot hold, by model; nothing is waived without a reason.
-WAIVED: dict[str, dict[str, str]] = {}
+_ROWS = "n_components=None keeps as many directions as there are rows, and a weight is not a row"
+_WEIGHTS = {
+    "check_sample_weight_equivalence_on_dense_data": _ROWS,
+    "check_sample_weight_equivalence_on_sparse_data": _ROWS,
+}
+_DENSITY = "the check takes whatever has predict_proba for a classifier and reads its classifier tags"
+WAIVED = {
+    "PCA": _WEIGHTS,
+    "PPCA": _WEIGHTS,
+    "FactorAnalysis": _WEIGHTS,
+    "MixtureOfPPCA": {"check_estimator_sparse_array": _DENSITY, "check_estimator_sparse_matrix": _DENSITY},
+}
 
 
 @parametrize_with_checks(

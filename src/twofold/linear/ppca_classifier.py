@@ -140,7 +140,7 @@ class PPCAClassifier(ClassifierMixin, Model):
         return self
 
     def _density(self, blocks: Any, w: np.ndarray | None, level: float, seed: int) -> tuple:
-        """Mean, loadings, noise, log-density and convergence of one class; with few rows, a sphere of the pooled size."""
+        """Mean, loadings, noise, log-density and convergence of one class; a sphere for few rows."""
         d = blocks.shape[1]
         rows = blocks.shape[0] if w is None else w.sum()
         if rows == 0:
