@@ -67,6 +67,6 @@ comma := ,
 
 .venv/.ready-%: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "installing $(if $(filter core,$*),the core,the extras: $*) ..." >&2
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt \
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt \
 		-e '.$(if $(filter core,$*),,[$(subst -,$(comma),$*)])'
 	@touch $@

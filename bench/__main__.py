@@ -10,17 +10,19 @@ from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 
-from bench import machine
+from rich.console import Console
+from threadpoolctl import threadpool_limits
 
-# Read once, when each library loads: all contestants, whatever they are made of, get the same number of threads.
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(_name, str(machine.threads()))
-
-from rich.console import Console  # noqa: E402
-
-from bench import harness, report  # noqa: E402
+from bench import harness, machine, report
 
 HERE = Path(__file__).parent
+
+
+def equal_threads() -> None:
+    """All contestants, whatever they are made of, get one thread a core; libraries loaded later read the variables."""
+    for name in ("OMP", "OPENBLAS", "MKL", "RAYON", "NUMBA"):
+        os.environ.setdefault(f"{name}_NUM_THREADS", str(machine.threads()))
+    threadpool_limits(machine.threads())
 
 
 def event_modules() -> list[str]:
@@ -48,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         for name in chosen(asked.events):
             print(f"{name:24}{(import_module(f'bench.{name}').__doc__ or '').strip().splitlines()[0]}")
         return 0
+    equal_threads()
     console = Console(width=None if sys.stdout.isatty() else 170)
     date = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
     about, ceilings = machine.describe(), machine.ceilings(asked.quick)

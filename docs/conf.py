@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
 import twofold  # noqa: E402
-
-os.environ.setdefault("TWOFOLD_DOCS_TMP", tempfile.mkdtemp(prefix="twofold-docs-"))  # where gallery pages write
 
 project = "twofold"
 author = "The twofold authors"
@@ -25,6 +21,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_gallery.gen_gallery",
+    "docstrings",
     "figures",
     "mathml",
 ]
@@ -50,6 +47,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "min_reported_time": 10_000,
     "show_memory": False,
+    "write_computation_times": False,
     "log_level": {"backreference_missing": "debug"},
 }
 
@@ -71,13 +69,3 @@ html_theme_options = {
     "pygments_dark_style": "github-dark",
 }
 html_sidebars = {"index": [], "design": [], "learn/linear": [], "reference/index": []}
-
-
-def skip(app, what, name, obj, skipped, options):
-    """Leave out what scikit-learn's base classes bring: it is documented there."""
-    home = getattr(obj, "__module__", None) or ""
-    return True if home.startswith("sklearn") else None
-
-
-def setup(app):
-    app.connect("autodoc-skip-member", skip)

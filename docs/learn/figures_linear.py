@@ -114,7 +114,9 @@ def autoencoder() -> Figure:
         for color, tied in zip(COLORS, (False, True), strict=False):
             model = LinearAutoencoder(4, tied=tied, random_state=0).fit(X)
             loss = np.array(model.history_["objective"]) - best
-            left.plot(range(1, len(loss) + 1), np.maximum(loss, 1e-7), color=color, lw=2, label="tied" if tied else "not tied")
+            left.plot(
+                range(1, len(loss) + 1), np.maximum(loss, 1e-7), color=color, lw=2, label="tied" if tied else "not tied"
+            )
         left.set(xscale="log", yscale="log", xlabel="sweep", title="Loss above PCA's")
         _powers(left.xaxis)
         _powers(left.yaxis)
@@ -176,7 +178,9 @@ def factor_analysis() -> Figure:
     with style():
         figure = new_figure(8, 3.0)
         ax = figure.subplots()
-        for shift, (name, w) in zip((-0.27, 0, 0.27), (("truth", truth), ("factor analysis", fa), ("PCA", pca)), strict=True):
+        for shift, (name, w) in zip(
+            (-0.27, 0, 0.27), (("truth", truth), ("factor analysis", fa), ("PCA", pca)), strict=True
+        ):
             color = {"truth": GREY, "factor analysis": COLORS[0], "PCA": COLORS[1]}[name]
             ax.bar(np.arange(6) + shift, np.abs(w) / np.linalg.norm(w), 0.25, label=name, color=color)
         ax.set_xticks(range(6), [f"column {j + 1}" for j in range(5)] + ["column 6, noisy"])

@@ -149,7 +149,7 @@ def norm(X: Any, kind: str | float = "frobenius", *, p: float | None = None, wei
     if kind == "induced" and p in (1, np.inf):
         return float(abs(X).sum(axis=0 if p == 1 else 1).max())
     if kind == "spectral" or (kind == "induced" and p == 2):
-        if sparse.issparse(X) and min(X.shape) > 2:
+        if sparse.issparse(X) and min(X.shape) > 2 and X.count_nonzero():
             start = generator(0).standard_normal(min(X.shape))
             return float(svds(X.astype(np.float64), k=1, v0=start, return_singular_vectors=False)[0])
         return float(_singular_values(X).max(initial=0.0))

@@ -35,8 +35,10 @@ def fixed(name, seconds, error, log=None, **more):
 
 def contest(*entries, ratio=None, budget=30.0, work=None):
     bar = Bar("a bar", ratio=ratio) if ratio else None
-    figures = lambda error: {"error": error}
-    return Event("e", "t", list(entries), figures, lambda a, b: a["error"] <= b["error"], bar, work, budget=budget)
+    return Event(
+        "e", "t", list(entries), lambda error: {"error": error}, lambda a, b: a["error"] <= b["error"], bar, work,
+        budget=budget,
+    )  # fmt: skip
 
 
 def test_contestants_take_turns_after_one_warm_up_each():
@@ -122,7 +124,8 @@ def test_files_say_what_was_measured(tmp_path):
 
 def test_events_are_found_by_family_and_by_name():
     assert {"linear_tall", "linear_wide", "linear_stream"} <= set(event_modules())
-    assert chosen(["linear_tall"]) == ["linear_tall"] and chosen(["linear"]) == chosen([])
+    assert chosen(["linear_tall"]) == ["linear_tall"]
+    assert chosen(["linear"]) == [name for name in chosen([]) if name.startswith("linear_")]
     with pytest.raises(SystemExit, match="nowhere"):
         chosen(["nowhere"])
 

@@ -43,7 +43,7 @@ def tables(draw, nan):
 def test_any_table_is_fitted_or_refused(case, data):
     X, y, k = data.draw(tables(case.nan))
     name = next(iter(case.none))
-    few = FEW if "max_iter" in case().get_params() and case.params.get("solver") != "lanczos" else {}
+    few = FEW if "max_iter" in case().get_params() else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", UserWarning)

@@ -3,13 +3,14 @@
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from twofold import Checkpoint, InputError
+from twofold import Checkpoint, EarlyStopping, InputError
 
 from .helpers import differences
 from .registry import MODELS, table, with_holes
@@ -157,3 +158,30 @@ def test_a_model_file_is_no_checkpoint(case, tmp_path):
     few(case).fit(X).save(path)
     with pytest.raises(InputError, match=str(path)):
         few(case).set_callbacks(Checkpoint(path)).fit(X)
+
+
+@pytest.mark.parametrize("case", MODELS, ids=str)
+def test_a_fit_killed_after_its_last_sweep_is_complete(case, tmp_path):
+    X, y = table()
+    path, whole = tmp_path / "c", case.fit(X, y)
+    with pytest.raises(Crash):
+        case().set_callbacks(Checkpoint(path), CrashAfter(whole.n_iter_)).fit(X, y)
+    assert path.exists()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        resumed = case().set_callbacks(Checkpoint(path)).fit(X, y)
+    assert not differences(whole, resumed) and not path.exists()
+
+
+@iterative
+def test_early_stopping_goes_on_counting_after_a_kill(case, tmp_path):
+    X, path = table()[0], tmp_path / "c"
+
+    def make(*more):
+        stop = EarlyStopping(table(60, seed=4)[0], patience=3, min_delta=1e-2)
+        return case(tol=0.0, max_iter=200).set_callbacks(stop, *more)
+
+    whole = make().fit(X)
+    with pytest.raises(Crash):
+        make(Checkpoint(path), CrashAfter(whole.n_iter_ - 1)).fit(X)
+    assert not differences(whole, make(Checkpoint(path)).fit(X))

@@ -1,6 +1,7 @@
 """Every fit tells how it went: history, convergence, callbacks."""
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -85,6 +86,7 @@ def test_too_few_sweeps_warn_once_and_say_what_to_do(case):
     with pytest.warns(ConvergenceWarning) as caught:
         model = fit(case, max_iter=1)
     assert len(caught) == 1 and "max_iter" in str(caught[0].message)
+    assert Path(caught[0].filename).parent == Path(__file__).parent  # whoever called fit, not twofold
     assert model.converged_ is False and model.n_iter_ == 1
 
 

@@ -47,12 +47,17 @@ class Model(CallbackSupportMixin, BaseEstimator):
     _records: ClassVar[tuple] = ()  # NamedTuples that fitted attributes may hold
     _allow_nan: ClassVar[bool] = False
     _allow_sparse: ClassVar[bool] = True
+    feature_names_in_: np.ndarray
+    get_feature_names_out: Callable
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._allow_sparse
         tags.input_tags.allow_nan = self._allow_nan
         return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "history_")
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the fitted model to one `.twofold` file: no pickle, no code, replaced atomically."""
@@ -71,6 +76,8 @@ class Model(CallbackSupportMixin, BaseEstimator):
                 self.feature_names_in_ = np.asarray(names, dtype=object)
             elif reset:
                 _check_feature_names(self, blocks, reset=True)
+            elif names is not None and hasattr(self, "feature_names_in_"):
+                self._check_names(names)
             if y is not NO_LABELS:
                 y = column_or_1d(y, warn=True)
                 check_consistent_length(blocks, y)
@@ -89,6 +96,23 @@ class Model(CallbackSupportMixin, BaseEstimator):
                 f"is required by {type(self).__name__}: one sample has no spread to describe."
             )
         return blocks if y is NO_LABELS else (blocks, y)
+
+    def _check_names(self, names: list[str]) -> None:
+        """A file's columns must be those of the fit, in their order."""
+        for j, (here, there) in enumerate(zip(names, self.feature_names_in_, strict=False)):
+            if here != there:
+                raise InputError(
+                    f'column {j} of the file is "{here}"; {type(self).__name__} was fitted with "{there}" there. The '
+                    "feature names should match those that were passed during fit: select the columns in that order."
+                )
+
+    def _check_codes(self, U: Any) -> np.ndarray:
+        """Codes to be turned back into rows: an array (n,k)."""
+        check_is_fitted(self)
+        U, k = np.asarray(U), len(self.get_feature_names_out())
+        if U.ndim != 2 or U.shape[1] != k:
+            raise InputError(f"the codes have shape {U.shape}; this model makes (n, {k}).")
+        return U
 
     def _weights(self, blocks: Blocks, sample_weight: Any) -> np.ndarray | None:
         return checks.check_weights(sample_weight, blocks.shape[0])
@@ -111,6 +135,8 @@ class Model(CallbackSupportMixin, BaseEstimator):
         engine = engine_for(blocks)
         out = stacked(engine.gather(engine.map(fn, blocks, *(engine.broadcast(s) for s in state))))
         first = out[0] if isinstance(out, tuple) else out
-        if opaque or not np.isfinite(first.sum()):
+        with np.errstate(invalid="ignore", over="ignore"):
+            usable = not opaque and np.isfinite(first.sum())
+        if not usable:
             self._refuse(blocks)
         return out

@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from twofold.core.callbacks import Checkpoint, EarlyStopping, Task, fit_sign
+from twofold.core.checks import InputError
 from twofold.core.history import History
 
 
@@ -69,6 +70,11 @@ def run(
         for t in range(len(history), 0 if reached else max_iter):
             task.begin()
             state, objective, extra, done, converged = sweep(state, t)
+            if not np.isfinite(objective):
+                raise InputError(
+                    f"the objective of {type(model).__name__} became {objective} in sweep {t + 1}: its numbers are too "
+                    "large or too alike to compute with. Scale the columns of X, or give it as float64."
+                )
             history.add(objective, **extra)
             model._progress = Progress(state, history, sign)
             stopped = task.end(lambda state=state: _attributes(fitted(state), history, False))
@@ -112,7 +118,4 @@ def _outside() -> int:
 
 def _attributes(attributes: dict, history: History, converged: bool) -> dict:
     columns = {name: list(values) for name, values in history.columns.items()}
-    objective = np.asarray(columns["objective"])
-    if objective.size and not np.isfinite(objective[-1]):
-        raise FloatingPointError(f"the objective became {objective[-1]} in sweep {objective.size}.")
     return {**attributes, "history_": columns, "n_iter_": len(history), "converged_": converged}

@@ -30,6 +30,15 @@ class Columns(NamedTuple):
     def variance(self) -> np.ndarray:
         return self.scatter / np.maximum(self.weight, 1e-300)
 
+    def level(self, dtype: np.dtype) -> float:
+        """The mean variance, never zero: at least what rounding leaves of the means, so that floors can scale by it."""
+        rounding = float(np.finfo(np.float64).eps * np.abs(self.mean).max(initial=0.0)) ** 2
+        return max(float(self.variance.mean()), rounding, 1e-20 if dtype == np.float32 else 1e-200)
+
+    def floor(self, dtype: np.dtype) -> float:
+        """The smallest variance that products in this dtype can tell from rounding."""
+        return self.level(dtype) * (1e-6 if dtype == np.float32 else 1e-10)
+
     @property
     def spread(self) -> np.ndarray:
         """Standard deviations to scale by, with n − 1; 1 for a column that does not vary."""

@@ -200,7 +200,7 @@ def _by_svd(p: Problem) -> Spectrum:
         raise InputError('solver="svd" needs a dense table. For sparse X use solver="lanczos" or "covariance".')
     columns = column_moments(p.engine, p.blocks, p.w)
     mean = columns.mean if p.center else np.zeros_like(columns.mean)
-    if not np.isfinite(mean).all():
+    if not np.isfinite(columns.mean).all() or columns.missing:
         return _unusable(p, columns)
     R = p.engine.reduce(_qr_merge, p.engine.map(_qr_step, p.blocks, p.blocks.rows(p.w), p.engine.broadcast(mean)))
     _, s, axes = np.linalg.svd(R, full_matrices=False)
@@ -289,15 +289,17 @@ def _by_randomized(p: Problem) -> Spectrum:
 
 
 def _by_lanczos(p: Problem) -> Spectrum:
+    times, mean, columns = scatter_operator(p.engine, p.blocks, p.w, p.center)
+    if not np.isfinite(columns.mean).all() or columns.missing:
+        return _unusable(p, columns)
     n, d = p.blocks.shape
     if p.k >= min(n, d):
         raise InputError(
             f'n_components={p.k} is too many for solver="lanczos", which finds fewer than min(n, d) = {min(n, d)}. '
             'Use solver="covariance" or "gram" for all of them.'
         )
-    times, mean, columns = scatter_operator(p.engine, p.blocks, p.w, p.center)
-    if not np.isfinite(columns.mean).all() or columns.missing:
-        return _unusable(p, columns)
+    if not _total(p, columns):  # ARPACK stops at a matrix of zeros
+        return Spectrum(np.zeros(p.k), np.eye(p.k, d), mean, columns.rows, 0.0)
     start = generator(p.seed).standard_normal(d)
     try:
         S = LinearOperator((d, d), matvec=lambda v: times(v.reshape(d, 1)).ravel(), dtype=np.float64)

@@ -18,10 +18,9 @@ import numpy as np
 
 from twofold.core import loop
 from twofold.core.estimator import fitting
-from twofold.core.moments import Columns
 from twofold.core.seeds import seed_of
 from twofold.linear.gaussian import regress
-from twofold.linear.latent import FLOOR, LatentGaussian
+from twofold.linear.latent import Data, LatentGaussian
 from twofold.linear.ppca import principal, principal_attributes
 
 FLAT = 1e-6  # b of the gamma prior, as a share of the mean variance: keeps the objective bounded
@@ -99,18 +98,18 @@ class BayesianPCA(LatentGaussian):
         data = self._prepare(X, sample_weight)
         k = self._latent(data.blocks.shape)
         seed = seed_of(self.random_state)
-        theta = self._start(data, k, seed) if data.holes else principal(data.blocks, data.w, k, seed)
-        level = max(float(data.columns.variance.mean()), 1e-300)
+        theta = self._start(data, k, seed) if data.holes else principal(data, k, seed)
+        level = data.columns.level(data.blocks.dtype)
         state = State(*theta, _relevance(theta.W, level))
         self._em(data, state, X)
         return self
 
-    def _update(self, s: Any, theta: State, columns: Columns) -> loop.Sweep:
-        level = max(float(columns.variance.mean()), 1e-300)
+    def _update(self, s: Any, theta: State, data: Data) -> loop.Sweep:
+        level = data.columns.level(data.blocks.dtype)
         d = len(theta.mean)
         posterior = s.loglik + _log_prior(theta.W, theta.alpha, level)
         W, shift, left, weight = regress(s, ridge=theta.psi[0] * theta.alpha)
-        noise = max(left.sum() / weight.sum(), FLOOR * level)
+        noise = max(left.sum() / weight.sum(), data.columns.floor(data.blocks.dtype))
         new = State(theta.mean + shift, W, np.full(d, noise), _relevance(W, level))
         return loop.Sweep(new, -posterior / s.rows, {"active": int(_active(new).sum())})
 

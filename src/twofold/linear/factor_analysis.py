@@ -15,11 +15,10 @@ import numpy as np
 
 from twofold.core import loop
 from twofold.core.estimator import fitting
-from twofold.core.moments import Columns
 from twofold.core.seeds import seed_of
 from twofold.linalg import fix_signs
 from twofold.linear.gaussian import Theta, expand, regress
-from twofold.linear.latent import LatentGaussian
+from twofold.linear.latent import Data, LatentGaussian
 
 HEYWOOD = 1e-6  # of a column's variance: its noise never falls below
 
@@ -84,14 +83,14 @@ class FactorAnalysis(LatentGaussian):
         data = self._prepare(X, sample_weight)
         k = self._latent(data.blocks.shape)
         start = self._start(data, k, seed_of(self.random_state))
-        floor = HEYWOOD * _levels(data.columns)
+        floor = HEYWOOD * _levels(data)
         self._em(data, start._replace(psi=np.maximum(0.5 * data.columns.variance, floor)), X)
         return self
 
-    def _update(self, s: Any, theta: Theta, columns: Columns) -> loop.Sweep:
+    def _update(self, s: Any, theta: Theta, data: Data) -> loop.Sweep:
         W, shift, left, weight = regress(s)
         W, shift = expand(W, shift, s)
-        psi = np.maximum(left / weight, HEYWOOD * _levels(columns))
+        psi = np.maximum(left / weight, HEYWOOD * _levels(data))
         return loop.Sweep(Theta(theta.mean + shift, W, psi), -s.loglik / s.rows)
 
     def _attributes(self, theta: Theta, dtype: np.dtype, spread: np.ndarray) -> dict:
@@ -107,6 +106,6 @@ class FactorAnalysis(LatentGaussian):
         }
 
 
-def _levels(columns: Columns) -> np.ndarray:
+def _levels(data: Data) -> np.ndarray:
     """Each column's variance; a constant column takes a small share of the mean one, so that densities are finite."""
-    return np.maximum(columns.variance, max(1e-6 * columns.variance.mean(), 1e-300))
+    return np.maximum(data.columns.variance, 1e-6 * data.columns.level(data.blocks.dtype))

@@ -112,10 +112,11 @@ def codes(x: Any, w: np.ndarray, patterns: Patterns, theta: Theta) -> Posterior:
         B = (x @ V.astype(x.dtype)).astype(np.float64)
         squares = (x * x) @ (1 / psi).astype(x.dtype)
     a, b = np.tril_indices(k)
-    mask = patterns.mask.astype(x.dtype)
-    M = (mask @ (W[:, a] * V[:, b]).astype(x.dtype)).astype(np.float64)  # (P,k(k+1)/2)
-    means, quad, logdet = np.empty((n, k)), np.empty(n), np.empty(len(mask))
-    second = np.zeros((len(mask), (k + 1) * (k + 2) // 2))
+    count = len(patterns.mask)
+    # In float64 whatever the data: rounding must not exceed the 1 that is added to the diagonal.
+    M = patterns.mask.astype(np.float64) @ (W[:, a] * V[:, b])  # (P,k(k+1)/2)
+    means, quad, logdet = np.empty((n, k)), np.empty(n), np.empty(count)
+    second = np.zeros((count, (k + 1) * (k + 2) // 2))
     posterior(M, B, w, patterns.order, patterns.starts, 1.0, means, quad, logdet, second)
     logp = np.empty(n)
     constant = logdet + patterns.mask @ (np.log(psi) + LOG_2PI)
@@ -155,6 +156,7 @@ def regress(s: Sums, ridge: np.ndarray | None = None) -> tuple[np.ndarray, np.nd
     """
     k1 = s.xz.shape[1]
     zz = unpack(s.zz, k1)  # (1 or d,k+1,k+1)
+    zz[zz[:, -1, -1] <= 1e-12 * s.rows] = np.eye(k1)  # a column no row of this component shows: nothing to learn
     penalised = zz if ridge is None else zz + np.diag(np.append(ridge, 0.0))
     if len(zz) == 1:
         factor = sla.cho_factor(penalised[0], lower=True, check_finite=False)

@@ -23,8 +23,6 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.spectrum import spectrum
 from twofold.linear.gaussian import Theta, code_means, code_moments, em_step, fill, find_patterns, log_density
 
-FLOOR = 1e-10  # of the mean variance: noise never falls below, so that densities stay finite
-
 
 class Data(NamedTuple):
     """What an EM fit keeps of its data between sweeps."""
@@ -94,10 +92,10 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     def _start(self, data: Data, k: int, seed: int) -> Theta:
         """Where EM begins: principal axes of the mean-filled table if there are holes, else random directions."""
         columns, d = data.columns, data.blocks.shape[1]
-        level = max(float(columns.variance.mean()), 1e-300)
+        level = columns.level(data.blocks.dtype)
         if data.holes:
             found = spectrum(data.blocks, k, solver="randomized", w=data.w, seed=seed, tol=1e-3, holes=True)
-            values = np.maximum(found.values / columns.rows, FLOOR * level)
+            values = np.maximum(found.values / columns.rows, data.columns.floor(data.blocks.dtype))
             rest = max((found.total / columns.rows - values.sum()) / max(d - k, 1), 1e-3 * level)
             return Theta(columns.mean, found.axes.T * np.sqrt(values), np.full(d, rest))
         W = generator(seed).standard_normal((d, k)) * np.sqrt(level / k)
@@ -112,7 +110,7 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         def sweep(theta: Any, t: int) -> loop.Sweep:
             at = Theta(theta.mean, theta.W, theta.psi)
             s = engine.reduce(add, engine.map(em_step, blocks, rows, patterns, fixed, engine.broadcast(at)))
-            return self._update(s, theta, data.columns)
+            return self._update(s, theta, data)
 
         loop.run(
             self,
@@ -125,7 +123,7 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             fingerprint=lambda: fingerprint(blocks, w),
         )
 
-    def _update(self, s: Any, theta: Any, columns: Columns) -> loop.Sweep:
+    def _update(self, s: Any, theta: Any, data: Data) -> loop.Sweep:
         raise NotImplementedError
 
     def _attributes(self, theta: Any, dtype: np.dtype, spread: np.ndarray) -> dict:
@@ -158,11 +156,7 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Rows from codes: U Wᵀ + mean."""
-        self._theta()
-        U = np.asarray(X)
-        if U.ndim != 2 or U.shape[1] != self._n_features_out:
-            raise InputError(f"the codes have shape {U.shape}; this model makes (n, {self._n_features_out}).")
-        return U @ self.loadings_.T + self.mean_
+        return self._check_codes(X) @ self.loadings_.T + self.mean_
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of each row, over its observed cells."""

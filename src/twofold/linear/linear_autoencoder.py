@@ -163,8 +163,7 @@ class LinearAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Rows from hidden units: U Dᵀ + mean."""
-        check_is_fitted(self)
-        return np.asarray(X) @ self.components_ + self.mean_
+        return self._check_codes(X) @ self.components_ + self.mean_
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean squared error of reconstruction a row, so that higher is better."""

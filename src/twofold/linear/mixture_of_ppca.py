@@ -39,7 +39,6 @@ from twofold.linear.gaussian import (
     log_density,
     regress,
 )
-from twofold.linear.latent import FLOOR
 
 SAMPLE = 10_000  # rows that choose the starting centres
 
@@ -145,12 +144,12 @@ class MixtureOfPPCA(DensityMixin, Model):
             )
         patterns, missing = engine.reduce(add, engine.map(find_patterns, blocks), keep=True)
         rows, fixed = blocks.rows(w), engine.broadcast(bool(missing))
-        level = max(float(columns.variance.mean()), 1e-300)
+        level = columns.level(blocks.dtype)
 
         def sweep(state: State, t: int) -> loop.Sweep:
             parts = engine.map(mixture_step, blocks, rows, patterns, fixed, engine.broadcast(state))
             sums, loglik, total = engine.reduce(add, parts)
-            return loop.Sweep(update(state, sums, total, level), -loglik / total)
+            return loop.Sweep(update(state, sums, total, columns.floor(blocks.dtype)), -loglik / total)
 
         start = self._start(blocks, w, columns, k, level)
         loop.run(
@@ -263,7 +262,7 @@ def mixture_step(X: Any, w: np.ndarray | None, patterns: Patterns, holes: bool, 
     return tuple(sums), float(logsumexp(joint, axis=1) @ w), float(w.sum())
 
 
-def update(s: State, sums: tuple, total: float, level: float) -> State:
+def update(s: State, sums: tuple, total: float, floor: float) -> State:
     """The shared half-step. A component that holds next to nothing keeps its place."""
     weights = np.maximum(np.array([part.rows for part in sums]) / total, 1e-12)
     means, loadings, noise = s.means.copy(), s.loadings.copy(), s.noise.copy()
@@ -273,7 +272,7 @@ def update(s: State, sums: tuple, total: float, level: float) -> State:
         W, shift, left, weight = regress(part)
         W, shift = expand(W, shift, part)
         means[c], loadings[c] = s.means[c] + shift, W
-        noise[c] = max(left.sum() / max(weight.sum(), 1e-300), FLOOR * level)
+        noise[c] = max(left.sum() / max(weight.sum(), 1e-300), floor)
     return State(weights / weights.sum(), means, loadings, noise)
 
 

@@ -314,10 +314,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Rows from codes: U Z · scale + mean."""
-        check_is_fitted(self)
-        U = np.asarray(X)
-        if U.ndim != 2 or U.shape[1] != len(self.components_):
-            raise InputError(f"the codes have shape {U.shape}; this model makes (n, {len(self.components_)}).")
+        U = self._check_codes(X)
         return (U * self._unit()) @ self.components_ * self.scale_ + self.mean_
 
     def reconstruction_error(self, X: Any = None) -> float:
@@ -331,7 +328,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of each row under probabilistic PCA with these axes (Tipping & Bishop 1999)."""
         check_is_fitted(self)
-        noise = max(self.noise_variance_, 1e-12 * max(self.total_variance_, 1e-300))
+        rounding = np.finfo(np.float64).eps * float(np.abs(self.mean_ / self.scale_).max())
+        tiny = 1e-30 if self.components_.dtype == np.float32 else 1e-200
+        noise = max(self.noise_variance_, 1e-12 * self.total_variance_, rounding**2, tiny)  # densities stay finite
         spread = np.sqrt(np.maximum(self.explained_variance_.astype(np.float64) - noise, 0.0))
         scale = self.scale_.astype(np.float64)
         loadings = self.components_.T.astype(np.float64) * spread * scale[:, None]  # (d,k)

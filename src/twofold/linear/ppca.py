@@ -16,16 +16,14 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from twofold.core import loop
-from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
 from twofold.core.engine import fingerprint
 from twofold.core.estimator import fitting
-from twofold.core.moments import Columns
 from twofold.core.seeds import seed_of
 from twofold.core.spectrum import spectrum
 from twofold.linalg import fix_signs
 from twofold.linear.gaussian import LOG_2PI, Theta, expand, regress
-from twofold.linear.latent import FLOOR, Data, LatentGaussian
+from twofold.linear.latent import Data, LatentGaussian
 
 
 class PPCA(LatentGaussian):
@@ -123,7 +121,7 @@ class PPCA(LatentGaussian):
 
     def _closed(self, data: Data, k: int, seed: int, X: Any) -> None:
         def sweep(theta: Theta, t: int) -> loop.Sweep:
-            theta = principal(data.blocks, data.w, k, seed)
+            theta = principal(data, k, seed)
             return loop.Sweep(theta, _entropy(theta), done=True)
 
         start = Theta(data.columns.mean, np.zeros((data.blocks.shape[1], k)), data.columns.variance)
@@ -139,10 +137,10 @@ class PPCA(LatentGaussian):
             fingerprint=lambda: fingerprint(data.blocks, data.w),
         )
 
-    def _update(self, s: Any, theta: Theta, columns: Columns) -> loop.Sweep:
+    def _update(self, s: Any, theta: Theta, data: Data) -> loop.Sweep:
         W, shift, left, weight = regress(s)
         W, shift = expand(W, shift, s)
-        noise = max(left.sum() / weight.sum(), FLOOR * columns.variance.mean())
+        noise = max(left.sum() / weight.sum(), data.columns.floor(data.blocks.dtype))
         new = Theta(theta.mean + shift, W, np.full(len(left), noise))
         return loop.Sweep(new, -s.loglik / s.rows, {"noise": noise})
 
@@ -153,14 +151,13 @@ class PPCA(LatentGaussian):
         return self.scale_.astype(np.float64)
 
 
-def principal(blocks: Blocks, w: np.ndarray | None, k: int, seed: int) -> Theta:
+def principal(data: Data, k: int, seed: int) -> Theta:
     """The closed form: maximum-likelihood loadings and noise from the leading eigenpairs."""
-    found = spectrum(blocks, k, w=w, seed=seed, tol=1e-12)
-    d = blocks.shape[1]
+    found = spectrum(data.blocks, k, w=data.w, seed=seed, tol=1e-12)
+    d = data.blocks.shape[1]
     values = found.values / found.weight
-    level = max(found.total / found.weight / d, 1e-300)
     rest = (found.total / found.weight - values.sum()) / max(d - k, 1)
-    noise = max(rest, FLOOR * level)
+    noise = max(rest, data.columns.floor(data.blocks.dtype))
     W = found.axes.T * np.sqrt(np.maximum(values - noise, 0.0))
     return Theta(found.mean, W, np.full(d, noise))
 

@@ -94,12 +94,15 @@ class PPCAClassifier(ClassifierMixin, Model):
         check_classification_targets(y)
         w = self._weights(blocks, sample_weight)
         classes, labels = np.unique(y, return_inverse=True)
+        weighty = classes if w is None else classes[np.bincount(labels, weights=w) > 0]
+        if len(weighty) < 2:
+            raise InputError(f"y has one class only, {weighty}; telling classes apart needs at least two.")
         if self.n_components > blocks.shape[1]:
             raise InputError(f"n_components={self.n_components} is more than X has columns, {blocks.shape[1]}.")
         columns = column_moments(engine_for(blocks), blocks, w)
         if not np.isfinite(columns.mean).all():
             self._refuse(blocks, allow_nan=not blocks.is_sparse)
-        level = max(float(columns.variance.mean()), 1e-300)
+        level = columns.level(blocks.dtype)
         seed = seed_of(self.random_state)
 
         def sweep(state: Any, t: int) -> loop.Sweep:

@@ -1,0 +1,60 @@
+"""The compiled sums against plain NumPy."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from twofold.kernels.moments import column_sums, csr_column_sums, csr_gram
+
+dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+def rows(dtype, n=37, d=5):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, d)).astype(dtype), rng.random(n), rng.normal(size=d)
+
+
+def thin(dtype, n=37, d=6):
+    rng = np.random.default_rng(1)
+    D = np.where(rng.random((n, d)) < 0.3, rng.normal(size=(n, d)), 0.0).astype(dtype)
+    D[4] = 0  # an empty row
+    D[:, 2] = 0  # an empty column
+    return D, sparse.csr_array(D), rng.random(n)
+
+
+@dtypes
+def test_column_sums(dtype):
+    X, w, shift = rows(dtype)
+    X[3, 1] = X[9, 1] = X[9, 4] = np.nan
+    weight, first, second = np.ones(5), np.full(5, 2.0), np.full(5, 3.0)  # adds to what is there
+    column_sums(X, w, shift, weight, first, second)
+    v = X.astype(np.float64) - shift
+    np.testing.assert_allclose(weight, 1 + (w[:, None] * ~np.isnan(v)).sum(axis=0))
+    np.testing.assert_allclose(first, 2 + np.nansum(w[:, None] * v, axis=0))
+    np.testing.assert_allclose(second, 3 + np.nansum(w[:, None] * v**2, axis=0))
+
+
+@dtypes
+def test_csr_column_sums(dtype):
+    D, S, w = thin(dtype)
+    first, second = np.ones(6), np.full(6, 2.0)
+    csr_column_sums(S.data, S.indices, S.indptr, w, first, second)
+    np.testing.assert_allclose(first, 1 + w @ D.astype(np.float64))
+    np.testing.assert_allclose(second, 2 + w @ D.astype(np.float64) ** 2)
+
+
+@dtypes
+def test_csr_gram(dtype):
+    D, S, w = thin(dtype)
+    G = np.ones((6, 6))
+    csr_gram(S.data, S.indices, S.indptr, w, G)
+    D = D.astype(np.float64)
+    np.testing.assert_allclose(np.triu(G), np.triu(1 + (D * w[:, None]).T @ D))
+    assert np.array_equal(np.tril(G, -1), np.tril(np.ones((6, 6)), -1))  # the lower half is not touched
+
+
+def test_sums_of_nothing():
+    X = np.empty((0, 3))
+    weight, first, second = np.zeros(3), np.zeros(3), np.zeros(3)
+    column_sums(X, np.empty(0), np.zeros(3), weight, first, second)
+    assert not weight.any() and not first.any() and not second.any()
