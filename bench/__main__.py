@@ -58,6 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     if (about["load"] or 0) > 0.5:
         console.print(f"The machine is busy (load {about['load']}): these figures are provisional.", style="yellow")
     outcomes: list[harness.Outcome] = []
+    written: list[Path] = []
     for name in chosen(asked.events):
         for prepare in import_module(f"bench.{name}").EVENTS:  # one at a time, so that only one's data is alive
             event = prepare(asked.quick)
@@ -69,7 +70,10 @@ def main(arguments: list[str] | None = None) -> int:
             del event
             report.show(console, outcome, ceilings)
             outcomes.append(outcome)
-    for path in report.write(HERE / "results", outcomes, about, ceilings, date):
+            written = report.write(
+                HERE / "results", outcomes, about, ceilings, date
+            )  # now: a long run may be cut short
+    for path in written:
         print(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
     return 0
 

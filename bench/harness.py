@@ -74,7 +74,7 @@ class Event:
     bar: Bar | None = None
     work: Work | None = None
     notes: list[str] = field(default_factory=list)
-    budget: float = 30.0  # seconds a contestant may spend on repeats
+    budget: float = 20.0  # seconds a contestant may spend on repeats
     repeats: int | None = None  # overrides the command line's
     close: Callable[[], Any] = lambda: None  # clears up afterwards, whatever happened
 

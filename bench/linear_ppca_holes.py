@@ -17,7 +17,7 @@ from twofold import PPCA
 from twofold.linear.gaussian import log_density
 
 NEAR = 0.1  # nats a row
-SWEEPS_RS, SWEEPS_PY = 65, 40
+SWEEPS_RS, SWEEPS_PY = 75, 40
 
 
 class Fit(NamedTuple):

@@ -13,8 +13,8 @@ from bench.harness import Outcome, Row, quality_columns
 
 
 def figure(value: float) -> str:
-    """Four digits, or scientific where that is shorter."""
-    return f"{value:.4g}"
+    """Four digits, six for large numbers; scientific where that is shorter."""
+    return f"{value:.6g}" if abs(value) >= 10 else f"{value:.4g}"
 
 
 def cells(outcome: Outcome, row: Row, columns: list[str]) -> list[str]:

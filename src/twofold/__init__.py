@@ -20,6 +20,8 @@ _MODELS = {
     "PPCAClassifier": "twofold.linear.ppca_classifier",
     "LinearAutoencoder": "twofold.linear.linear_autoencoder",
     "FisherLDA": "twofold.linear.fisher_lda",
+    "KMeans": "twofold.clusters.kmeans",
+    "GaussianMixture": "twofold.clusters.gaussian_mixture",
 }
 _OTHERS = {
     "load": "twofold.core.modelfile",

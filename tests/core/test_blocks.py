@@ -155,14 +155,6 @@ def test_a_file_cut_short_is_refused(tmp_path):
         together(as_blocks(tmp_path / "x.npy"))
 
 
-def test_fortran_files_are_read_within_memory(tmp_path, small_blocks):
-    """Reading one block of a Fortran file touches that block's cells only."""
-    X = table(4000, 6)
-    np.save(tmp_path / "f.npy", np.asfortranarray(X))
-    blocks = as_blocks(tmp_path / "f.npy")
-    assert blocks[3].base is None or blocks[3].base.nbytes <= 2 * blocks[3].nbytes
-
-
 def test_pandas_frames_with_gaps_read_as_nan():
     frame = pd.DataFrame({"a": [1.0, None], "b": [2.0, 3.0]})
     np.testing.assert_array_equal(together(as_blocks(frame)), [[1, 2], [np.nan, 3]])

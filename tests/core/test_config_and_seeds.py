@@ -86,7 +86,7 @@ def test_seeds():
     assert seed_of(None) != seed_of(None)
 
 
-def test_the_package_loads_fast_and_without_extras():
+def test_the_package_loads_nothing_it_does_not_need():
     script = (
         "import sys, twofold; "
         "assert not {'dask', 'distributed', 'torch', 'fastapi', 'sklearn', 'numba'} & set(sys.modules); "

@@ -115,24 +115,28 @@ def test_an_error_in_a_block_reaches_the_caller(blocks):
             engine.reduce(add, engine.map(fail, blocks, Rows(range(len(blocks)))))
 
 
-def test_no_more_blocks_are_in_work_than_memory_allows(small_blocks):
-    """A budget of b bytes holds at most b / (4 · block) blocks at once."""
-    blocks = as_blocks(np.zeros((900, 5)))
-    monitor, alive, most = threading.Lock(), [0], [0]
+def test_no_more_blocks_are_in_work_than_memory_allows():
+    blocks = as_blocks(np.zeros((600_000, 10)))  # twelve blocks of 4 MB
+    lock, alive, most = threading.Lock(), [0], [0]
 
     def count(X):
-        with monitor:
+        with lock:
             alive[0] += 1
             most[0] = max(most[0], alive[0])
         time.sleep(0.002)
-        with monitor:
+        with lock:
             alive[0] -= 1
         return 0.0
 
-    engine = Engine()
-    with config(threads=4, memory="1GB"):
-        engine.reduce(add, engine.map(count, blocks))
-    assert 1 < most[0] <= 4
+    def most_at_once(**settings):
+        most[0] = 0
+        with config(**settings):
+            Engine().reduce(add, Engine().map(count, blocks))
+        return most[0]
+
+    assert 1 < most_at_once(threads=4, memory="1GB") <= 4
+    assert most_at_once(threads=4, memory="8MB") == 1
+    assert most_at_once(threads=1, memory="1GB") == 1
 
 
 def test_blas_keeps_to_one_thread_inside_and_is_restored():

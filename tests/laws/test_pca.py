@@ -136,6 +136,23 @@ def test_row_order_is_irrelevant():
     np.testing.assert_allclose(shuffled.components_, PCA(4).fit(X).components_, atol=1e-10)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("model", [PCA(3, scale=True), PPCA(3, scale=True)])
+def test_scaled_is_fitted_to_standardised_columns(model, kind):
+    X = planted(200, 9, 3, noise=1.0) * np.logspace(-2, 2, 9)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0, ddof=1)
+    scaled = model.fit(kind(X))
+    plain = type(model)(3).fit(Z)
+    assert angle(scaled.components_, plain.components_) < 1e-6
+    np.testing.assert_allclose(scaled.transform(kind(X)), plain.transform(Z), rtol=1e-2, atol=1e-2)
+    back = scaled.inverse_transform(scaled.transform(X))
+    expected = plain.inverse_transform(plain.transform(Z)) * X.std(axis=0, ddof=1) + X.mean(axis=0)
+    np.testing.assert_allclose(back / X.std(axis=0), expected / X.std(axis=0), rtol=1e-2, atol=1e-2)
+    # densities are those of the rows as they came: the change of units is paid for
+    paid = plain.score_samples(Z) - np.log(X.std(axis=0, ddof=1)).sum()
+    np.testing.assert_allclose(scaled.score_samples(X), paid, atol=0.1)
+
+
 # ---- how many ----------------------------------------------------------------------------------------------------
 
 

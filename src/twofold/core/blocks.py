@@ -36,6 +36,10 @@ from twofold.core.sources import (
 class Rows(list):
     """One item a block, where the block is: what a map may take beside a `Blocks`."""
 
+    def local(self) -> list:
+        """The items, here."""
+        return list(self)
+
 
 class Blocks(Sequence):
     """Row blocks of one matrix, loaded on demand."""

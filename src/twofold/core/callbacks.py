@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 
+from twofold.core.blocks import Rows
 from twofold.core.checks import InputError
 from twofold.core.modelfile import read_file, write_file
 
@@ -128,21 +130,26 @@ class Checkpoint(_Quiet):
         self.path, self.every = path, every
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        if context.parent is None:  # the fit as a whole; the loop removes the file
-            return
-        progress = estimator._progress
-        if len(progress.history) % self.every == 0:
-            scalars = {k: v for k, v in progress.state._asdict().items() if not isinstance(v, np.ndarray)}
-            arrays = {k: v for k, v in progress.state._asdict().items() if isinstance(v, np.ndarray)}
-            header = {
-                "kind": "checkpoint",
-                "fit": progress.sign,
-                "history": progress.history.columns,
-                "scalars": scalars,
-            }
-            write_file(self.path, header, arrays)
+        """Nothing: the loop writes, once every other callback has had its say."""
 
-    def restore(self, sign: str, empty: Any) -> tuple[Any, dict] | None:
+    def write(self, progress: Any, stoppers: list[EarlyStopping]) -> None:
+        """Write the state after a sweep, and where each EarlyStopping stands."""
+        if len(progress.history) % self.every:
+            return
+        arrays: dict[str, np.ndarray] = {}
+        header = {
+            "kind": "checkpoint",
+            "fit": progress.sign,
+            "history": progress.history.columns,
+            "state": pack(progress.state, "state", arrays),
+            "stopping": [
+                {"scores": c.scores_, "best": c.best_sweep_, "state": pack(c.best_state, f"stop{i}", arrays)}
+                for i, c in enumerate(stoppers)
+            ],
+        }
+        write_file(self.path, header, arrays)
+
+    def restore(self, sign: str, empty: Any, stoppers: list[EarlyStopping]) -> tuple[Any, dict] | None:
         """The saved state and history of this very fit, or None when there is no file."""
         if not Path(self.path).exists():
             return None
@@ -152,13 +159,54 @@ class Checkpoint(_Quiet):
                 f"{os.fspath(self.path)} is the checkpoint of another fit (other data, parameters or version). "
                 "Delete it, or give Checkpoint another path."
             )
-        return type(empty)(**{**header["scalars"], **arrays}), header["history"]
+        for i, (c, saved) in enumerate(zip(stoppers, header["stopping"], strict=False)):
+            c.scores_, c.best_sweep_ = saved["scores"], saved["best"]
+            c.best_score_ = c.scores_[c.best_sweep_]
+            c.best_state = unpack(type(empty), saved["state"], f"stop{i}", arrays)
+        return unpack(type(empty), header["state"], "state", arrays), header["history"]
 
     def remove(self) -> None:
         Path(self.path).unlink(missing_ok=True)
 
 
-def fit_sign(model: Any, fingerprint: str) -> str:
+def pack(state: Any, name: str, arrays: dict[str, np.ndarray]) -> dict:
+    """A state's numbers as JSON; its arrays go to `arrays`, also those that every block keeps."""
+    out: dict[str, Any] = {}
+    for field, value in state._asdict().items():
+        key = f"{name}.{field}"
+        if isinstance(value, np.ndarray):
+            arrays[key] = value
+        elif isinstance(value, Rows):
+            items = value.local()
+            out[field] = [None if item is None else len(item) for item in items]
+            arrays.update({f"{key}.{i}.{j}": a for i, item in enumerate(items) for j, a in enumerate(item or ())})
+        else:
+            out[field] = value
+    return out
+
+
+def unpack(kind: type, numbers: dict, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    """The state that `pack` took apart."""
+    fields = {}
+    for field in kind._fields:  # type: ignore[attr-defined]
+        key, value = f"{name}.{field}", numbers.get(field)
+        if key in arrays:
+            value = arrays[key]
+        elif isinstance(value, list):
+            value = Rows(
+                None if n is None else tuple(arrays[f"{key}.{i}.{j}"] for j in range(n)) for i, n in enumerate(value)
+            )
+        fields[field] = value
+    return kind(**fields)
+
+
+def fit_sign(model: Any, fingerprint: str, seed: int | None) -> str:
     """What must be equal for a checkpoint to be of use: the class, its parameters and the data."""
-    params = {k: repr(v) for k, v in model.get_params(deep=False).items()}
+    params = {k: _describe(v) for k, v in model.get_params(deep=False).items()}
+    if not isinstance(getattr(model, "random_state", None), (int, type(None))):
+        params["random_state"] = f"seed {seed}"
     return json.dumps([type(model).__name__, params, fingerprint], sort_keys=True)
+
+
+def _describe(value: Any) -> str:
+    return f"array {zlib.crc32(value.tobytes()):08x}" if isinstance(value, np.ndarray) else repr(value)

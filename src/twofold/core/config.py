@@ -86,10 +86,8 @@ def config(*, threads: int | None = None, memory: int | str | None = None) -> Se
     (1, 256000000)
     """
     former = (_current.threads, _current.memory)
-    if threads is not None:
-        if not isinstance(threads, int) or threads < 1:
-            raise InputError(f"threads={threads!r} must be a whole number of at least 1.")
-        _current.threads = threads
-    if memory is not None:
-        _current.memory = parse_bytes(memory)
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise InputError(f"threads={threads!r} must be a whole number of at least 1.")
+    budget = _current.memory if memory is None else parse_bytes(memory)
+    _current.threads, _current.memory = threads or _current.threads, budget
     return Settings(_current.threads, _current.memory, former)

@@ -108,6 +108,9 @@ def _run_group(parts: Parts, bounds: np.ndarray, merge: Callable | None, keep: b
 class Kept(Rows):
     """Row state that stayed on the workers: one future a group."""
 
+    def local(self) -> list:
+        return [item for group in self for item in group.result()]
+
 
 class DaskEngine(Engine):
     """The four verbs on a cluster."""

@@ -53,15 +53,17 @@ def run(
     X: Any = None,
     y: Any = None,
     fingerprint: Callable[[], str] = lambda: "",
+    seed: int | None = None,
     advice: str = "Raise max_iter, or loosen tol",
 ) -> None:
     """Repeat `sweep(state, t)` and set on `model` what `fitted(state)` gives, with history_, n_iter_, converged_."""
     task = Task(model, max_iter, X, y)
     savers = [c for c in task.callbacks if isinstance(c, Checkpoint)]
-    sign = fit_sign(model, fingerprint()) if savers else ""
+    stoppers = [c for c in task.callbacks if isinstance(c, EarlyStopping)]
+    sign = fit_sign(model, fingerprint(), seed) if savers else ""
     history = History()
     for saver in savers:
-        found = saver.restore(sign, state)
+        found = saver.restore(sign, state, stoppers)
         if found is not None:
             state, history = found[0], History(found[1])
     reached = len(history) > 1 and history.gain() <= tol
@@ -78,19 +80,21 @@ def run(
             history.add(objective, **extra)
             model._progress = Progress(state, history, sign)
             stopped = task.end(lambda state=state: _attributes(fitted(state), history, False))
+            for saver in savers if not done else ():  # what is done at once is not worth a file
+                saver.write(model._progress, stoppers)
             reached = converged if done else history.gain() <= tol
             if done or reached or stopped:
                 break
     finally:
         model.__dict__.pop("_progress", None)
-    for callback in task.callbacks:
-        if isinstance(callback, EarlyStopping) and callback.best_state is not None:
-            state = callback.best_state
+    for stopper in stoppers:
+        state = state if stopper.best_state is None else stopper.best_state
     if not (reached or stopped):
         still = (
             f" (the objective still moves by {history.gain():.1e} of its size, tol={tol:g})" if len(history) > 1 else ""
         )
-        message = f"{type(model).__name__} did not converge in max_iter={model.max_iter} sweeps{still}. {advice}."
+        most = getattr(model, "max_iter", max_iter)
+        message = f"{type(model).__name__} did not converge in max_iter={most} sweeps{still}. {advice}."
         warnings.warn(message, ConvergenceWarning, stacklevel=_outside())
     attributes = _attributes(fitted(state), history, bool(reached))
     for name, value in attributes.items():

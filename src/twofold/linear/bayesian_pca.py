@@ -101,7 +101,7 @@ class BayesianPCA(LatentGaussian):
         theta = self._start(data, k, seed) if data.holes else principal(data, k, seed)
         level = data.columns.level(data.blocks.dtype)
         state = State(*theta, _relevance(theta.W, level))
-        self._em(data, state, X)
+        self._em(data, state, seed, X)
         return self
 
     def _update(self, s: Any, theta: State, data: Data) -> loop.Sweep:

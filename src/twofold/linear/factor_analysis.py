@@ -82,9 +82,10 @@ class FactorAnalysis(LatentGaussian):
         """Fit to rows that may have missing cells; see :meth:`PCA.fit` for the arguments."""
         data = self._prepare(X, sample_weight)
         k = self._latent(data.blocks.shape)
-        start = self._start(data, k, seed_of(self.random_state))
+        seed = seed_of(self.random_state)
+        start = self._start(data, k, seed)
         floor = HEYWOOD * _levels(data)
-        self._em(data, start._replace(psi=np.maximum(0.5 * data.columns.variance, floor)), X)
+        self._em(data, start._replace(psi=np.maximum(0.5 * data.columns.variance, floor)), seed, X)
         return self
 
     def _update(self, s: Any, theta: Theta, data: Data) -> loop.Sweep:

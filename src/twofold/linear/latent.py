@@ -19,9 +19,10 @@ from twofold.core.checks import InputError
 from twofold.core.engine import add, engine_for, fingerprint
 from twofold.core.estimator import Model
 from twofold.core.moments import Columns, column_moments
+from twofold.core.patterns import find_patterns
 from twofold.core.seeds import generator, seed_of
 from twofold.core.spectrum import spectrum
-from twofold.linear.gaussian import Theta, code_means, code_moments, em_step, fill, find_patterns, log_density
+from twofold.linear.gaussian import Theta, code_means, code_moments, em_step, fill, log_density
 
 
 class Data(NamedTuple):
@@ -101,7 +102,7 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         W = generator(seed).standard_normal((d, k)) * np.sqrt(level / k)
         return Theta(columns.mean, W, np.full(d, level))
 
-    def _em(self, data: Data, start: Any, X: Any) -> None:
+    def _em(self, data: Data, start: Any, seed: int, X: Any) -> None:
         """Run the loop."""
         blocks, w, _, patterns, holes, spread = data
         engine = engine_for(blocks)
@@ -121,6 +122,7 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             fitted=lambda theta: self._attributes(theta, blocks.dtype, spread),
             X=X,
             fingerprint=lambda: fingerprint(blocks, w),
+            seed=seed,
         )
 
     def _update(self, s: Any, theta: Any, data: Data) -> loop.Sweep:

@@ -149,6 +149,7 @@ class LinearAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model
             fitted=lambda s: _attributes(s, mean, principal.axes, blocks.dtype),
             X=X,
             fingerprint=lambda: fingerprint(blocks, w),
+            seed=seed,
         )
         return self
 

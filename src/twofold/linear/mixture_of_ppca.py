@@ -26,16 +26,14 @@ from twofold.core.checks import InputError
 from twofold.core.engine import add, engine_for, fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.moments import column_moments
+from twofold.core.patterns import Patterns, centred, find_patterns
 from twofold.core.seeds import generator, seed_of
 from twofold.linear.gaussian import (
-    Patterns,
     Theta,
-    centred,
     codes,
     collect,
     expand,
     fill,
-    find_patterns,
     log_density,
     regress,
 )
@@ -151,7 +149,8 @@ class MixtureOfPPCA(DensityMixin, Model):
             sums, loglik, total = engine.reduce(add, parts)
             return loop.Sweep(update(state, sums, total, columns.floor(blocks.dtype)), -loglik / total)
 
-        start = self._start(blocks, w, columns, k, level)
+        seed = seed_of(self.random_state)
+        start = self._start(blocks, w, columns, k, level, seed)
         loop.run(
             self,
             sweep,
@@ -161,6 +160,7 @@ class MixtureOfPPCA(DensityMixin, Model):
             fitted=lambda s: _attributes(s, blocks.dtype),
             X=X,
             fingerprint=lambda: fingerprint(blocks, w),
+            seed=seed,
         )
         thin = self.weights_ * columns.rows < k + 1
         if thin.any():
@@ -172,9 +172,8 @@ class MixtureOfPPCA(DensityMixin, Model):
             )
         return self
 
-    def _start(self, blocks: Any, w: np.ndarray | None, columns: Any, k: int, level: float) -> State:
+    def _start(self, blocks: Any, w: np.ndarray | None, columns: Any, k: int, level: float, seed: int) -> State:
         """Centres by k-means on evenly spaced rows, holes at the columns' means; loadings small and random."""
-        seed = seed_of(self.random_state)
         n, d = blocks.shape
         chosen = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(int))
         taken = []

@@ -197,6 +197,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         first = not hasattr(self, "moments_")
         self._validate_params()
         blocks = self._blocks(X, reset=first)
+        self._check_k((blocks.shape[1], blocks.shape[1]))
         with single_blas():
             found = moments(engine_for(blocks), blocks, self._weights(blocks, sample_weight))
             if not np.isfinite(found.scatter).all():

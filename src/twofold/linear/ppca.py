@@ -19,10 +19,11 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.engine import fingerprint
 from twofold.core.estimator import fitting
+from twofold.core.patterns import LOG_2PI
 from twofold.core.seeds import seed_of
 from twofold.core.spectrum import spectrum
 from twofold.linalg import fix_signs
-from twofold.linear.gaussian import LOG_2PI, Theta, expand, regress
+from twofold.linear.gaussian import Theta, expand, regress
 from twofold.linear.latent import Data, LatentGaussian
 
 
@@ -114,7 +115,7 @@ class PPCA(LatentGaussian):
         if data.holes and self.solver == "closed":
             raise InputError('X has missing values, for which there is no closed form. Use solver="em" or "auto".')
         if data.holes or self.solver == "em":
-            self._em(data, self._start(data, k, seed), X)
+            self._em(data, self._start(data, k, seed), seed, X)
         else:
             self._closed(data, k, seed, X)
         return self

@@ -1,0 +1,293 @@
+"""k-means.
+
+    minimise  Σ w ‖x − z_c(x)‖²   over centres Z (k,d) and the label c of every row: a factorization X ≈ UZ, U one-hot
+
+One sweep:  each block  labels ← nearest centre, where the bounds leave a doubt; changes in counts and sums
+            then once   Z ← sums / counts; a centre left empty moves to the farthest row
+References: Lloyd 1982; Hamerly 2010.
+"""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.clusters import seeding
+from twofold.clusters.assign import Centres, all_distances, assign, label_rows, merge, squared_distances
+from twofold.core import loop
+from twofold.core.blocks import Blocks, Rows
+from twofold.core.checks import InputError
+from twofold.core.engine import engine_for, fingerprint, stacked
+from twofold.core.estimator import Model, fitting
+from twofold.core.moments import column_moments
+from twofold.core.seeds import generator, seed_of
+
+INITS = {"auto", "k-means++", "k-means||", "random"}
+WORK = 2e8  # multiply-adds a sweep below which several starts are cheap
+
+
+class State(NamedTuple):
+    """Centres less the mean, what they are made from, and what every block remembers."""
+
+    Z: np.ndarray  # (k,d)
+    drift: np.ndarray  # (k,)
+    counts: np.ndarray  # (k,)
+    sums: np.ndarray  # (k,d)
+    kept: Rows
+
+
+class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Model):
+    """k-means: every row belongs to the nearest of k centres, every centre is the mean of its rows.
+
+    Lloyd's sweeps as matrix products, with exact bounds so that rows whose centre cannot have changed are skipped.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    init : {"auto", "k-means++", "k-means||", "random"} or array of shape (k, d), default="auto"
+        Where to begin. "auto" takes k-means++ for small data and k-means‖ for large.
+    n_init : int or "auto", default="auto"
+        Starts, of which the best is kept; "auto" takes up to 10 while sweeps are cheap.
+    max_iter : int, default=300
+        Sweeps at most.
+    tol : float, default=1e-6
+        Stop when the cost falls by less than this, relatively; 0 waits until no row moves.
+    random_state : int, RandomState, Generator or None, default=None
+
+    Attributes
+    ----------
+    cluster_centers_, components_ : ndarray of shape (k, d)
+    labels_ : ndarray of shape (n,)
+    inertia_ : float
+        The cost, Σ w ‖x − z‖².
+    counts_ : ndarray of shape (k,)
+        The weight of each cluster.
+    history_, n_iter_, converged_
+        The objective is the cost; ``moved`` the rows that changed their cluster.
+
+    References
+    ----------
+    Lloyd (1982), *IEEE Trans. Inf. Theory* 28, 129-137. Hamerly (2010), *SDM*. Bahmani et al. (2012), *PVLDB* 5.
+
+    Examples
+    --------
+    >>> from twofold import KMeans
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(c, 0.1, size=(100, 2)) for c in (0, 1, 2)])
+    >>> model = KMeans(3, random_state=0).fit(X)
+    >>> np.sort(model.cluster_centers_[:, 0]).round(1) + 0.0
+    array([0., 1., 2.])
+    """
+
+    cluster_centers_: np.ndarray
+    _parameter_constraints: ClassVar[dict] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "init": [StrOptions(INITS), "array-like"],
+        "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        init: Any = "auto",
+        n_init: int | str = "auto",
+        max_iter: int = 300,
+        tol: float = 1e-6,
+        random_state: Any = None,
+    ):
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    # ---- fitting -----------------------------------------------------------------------------------------------
+
+    @fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
+        """Find the centres.
+
+        Parameters
+        ----------
+        X : array, sparse array, frame, path or dask array of shape (n, d)
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            A row of weight 2 counts as two equal rows.
+        """
+        blocks = self._blocks(X, reset=True)
+        w = self._weights(blocks, sample_weight)
+        self._check_k(blocks)
+        engine = engine_for(blocks)
+        columns = column_moments(engine, blocks, w)
+        if not np.isfinite(columns.mean).all() or columns.missing:
+            self._refuse(blocks)
+        limit = 1e4 if blocks.dtype == np.float64 else 10.0
+        far = not blocks.is_sparse and bool(np.any(columns.mean**2 > limit * np.maximum(columns.variance, 1e-300)))
+        mean = columns.mean if not blocks.is_sparse else np.zeros(blocks.shape[1])
+        seed = seed_of(self.random_state)
+        total = float((columns.scatter + columns.weight * (columns.mean - mean) ** 2).sum())
+        Z = self._start(seeding.Seeding(engine, blocks, w, mean, far, self.n_clusters, seed))
+        rows = blocks.rows(w)
+
+        def sweep(s: State, t: int) -> loop.Sweep:
+            centres = engine.broadcast(Centres(s.Z, mean, far, s.drift))
+            kept, found = engine.reduce(merge, engine.map(assign, blocks, rows, s.kept, centres), keep=True)
+            new = update(s, found, kept)
+            cost = max(total - float((new.sums**2).sum(axis=1) @ (1 / np.maximum(new.counts, 1e-300))), 0.0)
+            return loop.Sweep(new, cost, {"moved": found.moved}, done=found.moved == 0)
+
+        k, d = Z.shape
+        empty = State(Z - mean, np.zeros(k), np.zeros(k), np.zeros((k, d)), Rows([None] * len(blocks)))
+        loop.run(
+            self,
+            sweep,
+            empty,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            fitted=lambda s: self._attributes(s, mean, blocks.dtype),
+            X=X,
+            fingerprint=lambda: fingerprint(blocks, w),
+            seed=seed,
+        )
+        self._finish(blocks, w)
+        return self
+
+    def _check_k(self, blocks: Blocks) -> None:
+        n, d = blocks.shape
+        if self.n_clusters > n:
+            raise InputError(f"n_clusters={self.n_clusters} is more than n_samples={n}. Ask for fewer clusters.")
+        if not isinstance(self.init, str) and np.shape(self.init) != (self.n_clusters, d):
+            raise InputError(f"init has shape {np.shape(self.init)}; {(self.n_clusters, d)} centres are needed.")
+
+    def _start(self, s: seeding.Seeding) -> np.ndarray:
+        """The starting centres: given, drawn, or the end of the best of several fits."""
+        if not isinstance(self.init, str):
+            return np.asarray(self.init, dtype=np.float64)
+        n, d = s.blocks.shape
+        starts = int(np.clip(WORK / (n * d * s.k), 1, 10)) if self.n_init == "auto" else int(self.n_init)
+        if starts == 1:
+            return seeding.start(s, self.init)
+        best: tuple[float, np.ndarray] | None = None
+        for t in range(starts):
+            one = clone(self).set_params(n_init=1, random_state=seed_of(generator(s.seed, t)))
+            with loop.quietly():
+                one.fit(s.blocks, sample_weight=s.w)
+            if best is None or one.inertia_ < best[0]:
+                best = one.inertia_, one.cluster_centers_
+        assert best is not None
+        return best[1].astype(np.float64)
+
+    def _finish(self, blocks: Blocks, w: np.ndarray | None) -> None:
+        """Labels and cost with respect to the final centres, and a word if clusters are missing."""
+        engine, centres = engine_for(blocks), engine_for(blocks).broadcast(self._centres())
+        both = engine.gather(engine.map(_labels_and_costs, blocks, blocks.rows(w), centres))
+        self.labels_, costs = stacked(both)
+        self.inertia_ = float(costs.sum())
+        self.counts_ = np.bincount(self.labels_, weights=w, minlength=self.n_clusters).astype(np.float64)
+        found = int(np.count_nonzero(self.counts_))
+        if found < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({found}) found smaller than n_clusters ({self.n_clusters}). Possibly due "
+                "to duplicate points in X: ask for fewer clusters.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
+    def _attributes(self, s: State, mean: np.ndarray, dtype: np.dtype) -> dict:
+        centres = (s.Z + mean).astype(dtype)
+        return {"cluster_centers_": centres, "components_": centres, "counts_": s.counts.copy()}
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
+        """Add a batch: every centre moves to the mean of all rows it was ever given, this batch's included.
+
+        The first batch is clustered as in :meth:`fit`.
+        """
+        if not hasattr(self, "counts_"):
+            return self.fit(X, sample_weight=sample_weight)
+        blocks = self._blocks(X)
+        w = self._weights(blocks, sample_weight)
+        engine = engine_for(blocks)
+        centres = self._centres()
+        parts = engine.map(assign, blocks, blocks.rows(w), Rows([None] * len(blocks)), engine.broadcast(centres))
+        _, found = engine.reduce(merge, parts, keep=True)
+        if not np.isfinite(found.sums).all():
+            self._refuse(blocks)
+        self.counts_ = self.counts_ + found.counts
+        step = (found.sums - found.counts[:, None] * centres.Z) / np.maximum(self.counts_, 1e-300)[:, None]
+        self.cluster_centers_ = (centres.Z + step + centres.mean).astype(self.cluster_centers_.dtype)
+        self.components_ = self.cluster_centers_
+        self.labels_ = self.predict(X)
+        return self
+
+    # ---- using -------------------------------------------------------------------------------------------------
+
+    def _centres(self) -> Centres:
+        check_is_fitted(self)
+        Z = self.cluster_centers_.astype(np.float64)
+        mean = Z.mean(axis=0)
+        limit = 1e4 if self.cluster_centers_.dtype == np.float64 else 10.0
+        far = bool(np.any(mean**2 > limit * Z.var(axis=0)))
+        return Centres(Z - mean, mean, far, np.zeros(len(Z)))
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The nearest centre of each row."""
+        return self._rowwise(_labels, X, self._centres(), opaque=True)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The distance of each row to every centre: (n,k)."""
+        return self._rowwise(_distances, X, self._centres())
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the cost of the rows, so that higher is better."""
+        cost = self._rowwise(_costs, X, self._centres())
+        return -float(np.sum(cost if sample_weight is None else cost * np.asarray(sample_weight)))
+
+
+def update(s: State, found: Any, kept: Rows) -> State:
+    """The shared half-step: means of the rows; an empty centre goes to the farthest row of all."""
+    counts, sums = s.counts + found.counts, s.sums + found.sums
+    full = counts > 1e-12 * counts.sum()
+    Z = np.where(full[:, None], sums / np.maximum(counts, 1e-300)[:, None], s.Z)
+    if not full.all() and found.distance > 0:
+        Z[int(np.argmin(full))] = found.farthest
+    # A little is added for rounding, so that the bounds stay bounds.
+    drift = np.sqrt(((Z - s.Z) ** 2).sum(axis=1)) * (1 + 1e-5)
+    return State(Z, drift, counts, sums, kept)
+
+
+def _sparse_safe(X: Any, c: Centres) -> Centres:
+    """Sparse rows are never shifted."""
+    return c._replace(far=False) if hasattr(X, "indptr") else c
+
+
+def _labels(X: Any, c: Centres) -> np.ndarray:
+    return label_rows(X, _sparse_safe(X, c))
+
+
+def _distances(X: Any, c: Centres) -> np.ndarray:
+    return all_distances(X, _sparse_safe(X, c))
+
+
+def _costs(X: Any, c: Centres) -> np.ndarray:
+    return squared_distances(X, _sparse_safe(X, c))
+
+
+def _labels_and_costs(X: Any, w: np.ndarray | None, c: Centres) -> tuple[np.ndarray, np.ndarray]:
+    cost = _costs(X, c)
+    return _labels(X, c), cost if w is None else cost * w

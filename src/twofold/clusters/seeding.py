@@ -1,0 +1,125 @@
+"""Where k-means begins.
+
+k-means++    each next centre drawn with probability ∝ squared distance, the best of a few tries (Arthur &
+             Vassilvitskii 2007); the rows must fit in memory
+k-means‖     a few passes that each draw about 2k rows at once, then k-means++ on these (Bahmani et al. 2012)
+random       rows drawn with probability ∝ weight
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.cluster import kmeans_plusplus
+
+from twofold.clusters.assign import Centres, label_rows, squared_distances
+from twofold.core.blocks import Blocks, Rows
+from twofold.core.engine import Engine, add
+from twofold.core.seeds import generator
+
+ROUNDS = 5  # passes of k-means‖
+SMALL = 64 * 2**20  # bytes of data up to which k-means++ sees every row, wherever they live
+
+
+class Seeding(NamedTuple):
+    """What every start needs."""
+
+    engine: Engine
+    blocks: Blocks
+    w: np.ndarray | None
+    mean: np.ndarray  # (d,)
+    far: bool
+    k: int
+    seed: int
+
+    def centres(self, Z: np.ndarray) -> Centres:
+        return Centres(Z - self.mean, self.mean, self.far, np.zeros(len(Z)))
+
+
+def choose(blocks: Blocks, k: int) -> str:
+    """k-means++ while the rows fit easily, k-means‖ beyond."""
+    n, d = blocks.shape
+    return "k-means++" if n * d * blocks.dtype.itemsize <= SMALL and k <= 50 else "k-means||"
+
+
+def start(s: Seeding, init: str) -> np.ndarray:
+    """k starting centres (k,d), in float64."""
+    init = choose(s.blocks, s.k) if init == "auto" else init
+    return {"k-means++": _plusplus, "k-means||": _parallel, "random": _random}[init](s)
+
+
+def fetch(s: Seeding, wanted: np.ndarray) -> np.ndarray:
+    """Some rows, by number, wherever they live; in the order asked for."""
+    order = np.argsort(wanted, kind="stable")
+    places = Rows(
+        wanted[order][(wanted[order] >= a) & (wanted[order] < b)] - a
+        for a, b in zip(s.blocks.bounds[:-1], s.blocks.bounds[1:], strict=True)
+    )
+    found = np.concatenate(s.engine.gather(s.engine.map(_take, s.blocks, places)))
+    out = np.empty_like(found)
+    out[order] = found
+    return out
+
+
+def _take(X: Any, rows: np.ndarray) -> np.ndarray:
+    part = X[rows]
+    return np.asarray(part.toarray() if hasattr(part, "indptr") else part, dtype=np.float64)
+
+
+def _random(s: Seeding) -> np.ndarray:
+    n = s.blocks.shape[0]
+    p = None if s.w is None else s.w / s.w.sum()
+    few = s.w is not None and int(np.count_nonzero(s.w)) < s.k
+    return fetch(s, generator(s.seed).choice(n, size=s.k, replace=few, p=p))
+
+
+def _plusplus(s: Seeding) -> np.ndarray:
+    rows = np.concatenate(s.engine.gather(s.engine.map(_whole, s.blocks)))
+    return _weighted_plusplus(rows, s.w, s)
+
+
+def _whole(X: Any) -> np.ndarray:
+    return X.toarray() if hasattr(X, "indptr") else X
+
+
+def _weighted_plusplus(rows: np.ndarray, w: np.ndarray | None, s: Seeding) -> np.ndarray:
+    rows = rows - s.mean.astype(rows.dtype)  # far from the origin, squared distances cancel
+    chosen, _ = kmeans_plusplus(rows, s.k, sample_weight=w, random_state=s.seed % 2**32)
+    return chosen.astype(np.float64) + s.mean
+
+
+def _parallel(s: Seeding) -> np.ndarray:
+    """Rounds of independent draws, each row with probability min(1, 2k·w·d²/Σwd²)."""
+    places = Rows(range(len(s.blocks)))
+    rows = s.blocks.rows(s.w)
+    Z = _random(s._replace(k=1))
+    for t in range(ROUNDS):
+        centres = s.engine.broadcast(s.centres(Z))
+        kept, total = s.engine.reduce(add, s.engine.map(_costs, s.blocks, rows, centres), keep=True)
+        if total <= 0:
+            break
+        draw = s.engine.broadcast((s.seed, t, 2 * s.k / total))
+        drawn = s.engine.gather(s.engine.map(_draw, s.blocks, kept, places, draw))
+        Z = np.unique(np.concatenate([Z, *drawn]), axis=0)
+    weights = s.engine.reduce(add, s.engine.map(_weigh, s.blocks, rows, s.engine.broadcast(s.centres(Z))))
+    if len(Z) < s.k:  # fewer distinct rows than centres: the rest repeat
+        Z = np.concatenate([Z, Z[np.arange(s.k - len(Z)) % len(Z)]])
+        return Z
+    return _weighted_plusplus(Z, np.maximum(weights, 1e-12), s)
+
+
+def _costs(X: Any, w: np.ndarray | None, centres: Centres) -> tuple[np.ndarray, float]:
+    cost = squared_distances(X, centres)
+    cost = cost if w is None else cost * w
+    return cost, float(cost.sum())
+
+
+def _draw(X: Any, cost: np.ndarray, place: int, draw: tuple) -> np.ndarray:
+    seed, t, rate = draw
+    chosen = generator(seed, t, place).random(len(cost)) < rate * cost
+    return _take(X, np.flatnonzero(chosen))
+
+
+def _weigh(X: Any, w: np.ndarray | None, centres: Centres) -> np.ndarray:
+    return np.bincount(label_rows(X, centres), weights=w, minlength=len(centres.Z)).astype(np.float64)

@@ -1,0 +1,70 @@
+"""The tour is one page that stands alone."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from twofold.cli.app import app
+from twofold.tour import STATIONS
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tour") / "page.html"
+    result = CliRunner().invoke(app, ["tour", "-o", str(path)])
+    assert result.exit_code == 0, result.output
+    return path
+
+
+def test_every_station_is_on_the_page(made: Path) -> None:
+    assert len(re.findall(r"<section id=", made.read_text(encoding="utf-8"))) == len(STATIONS) > 0
+
+
+def test_page_needs_nothing_else(made: Path) -> None:
+    text = re.sub(r'xmlns(:\w+)?="[^"]*"', "", made.read_text(encoding="utf-8"))
+    places = re.findall(r'(?:src|href)="([^"]*)"|url\(([^)]*)\)', text)
+    assert places
+    assert all((a or b).startswith(("#", "data:")) for a, b in places)
+    assert "<script" not in text
+
+
+def test_ids_are_unique_and_references_lead_somewhere(made: Path) -> None:
+    text = made.read_text(encoding="utf-8")
+    ids = re.findall(r'\bid="([^"]*)"', text)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([^"]*)"|url\(#([^)]*)\)', text)) <= {(i, "") for i in ids} | {("", i) for i in ids}
+
+
+def test_every_figure_has_words(made: Path) -> None:
+    figures = re.findall(r"<svg[^>]*>", made.read_text(encoding="utf-8"))
+    assert figures
+    assert all(re.search(r'aria-label="[^"]{20,}"', figure) for figure in figures)
+
+
+def test_tags_are_balanced(made: Path) -> None:
+    class Balance(HTMLParser):
+        open: list[str] = []  # noqa: RUF012
+        empty = ("meta", "img", "br", "link")
+
+        def handle_starttag(self, tag: str, attrs: list) -> None:
+            if tag not in self.empty:
+                self.open.append(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            assert self.open.pop() == tag
+
+    check = Balance()
+    check.feed(made.read_text(encoding="utf-8"))
+    assert check.open == []
+
+
+def test_page_is_not_overwritten_unasked(made: Path) -> None:
+    before = made.read_bytes()
+    result = CliRunner().invoke(app, ["tour", "-o", str(made)])
+    assert result.exit_code == 2
+    assert made.read_bytes() == before
