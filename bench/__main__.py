@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import pkgutil
+import signal
 import sys
 from datetime import datetime
 from importlib import import_module
@@ -51,6 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{name:24}{(import_module(f'bench.{name}').__doc__ or '').strip().splitlines()[0]}")
         return 0
     equal_threads()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a run cut short still deletes its files
     console = Console(width=None if sys.stdout.isatty() else 170)
     date = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
     about, ceilings = machine.describe(), machine.ceilings(asked.quick)

@@ -22,6 +22,7 @@ from bench.subspace import near
 
 K, D = 10, 100
 GIGABYTES = 8.0  # what BENCH_STREAM_GB changes
+PATIENCE = 240.0  # seconds until a contestant is stopped
 
 
 def write_file(path: Path, gigabytes: float) -> tuple[int, np.ndarray, np.ndarray]:
@@ -106,7 +107,11 @@ def in_a_process(who: str, path: Path, small: Path, cold: bool) -> Timed:
     if cold:
         forget(path)
     command = [sys.executable, "-m", "bench.linear_stream", who, str(path), str(small)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+    here = Path(__file__).parent.parent
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"stopped after {PATIENCE:g} s") from None
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
     report = json.loads(done.stdout.splitlines()[-1])

@@ -199,8 +199,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mo
         found = int(np.count_nonzero(self.counts_))
         if found < self.n_clusters:
             warnings.warn(
-                f"Number of distinct clusters ({found}) found smaller than n_clusters ({self.n_clusters}). Possibly due "
-                "to duplicate points in X: ask for fewer clusters.",
+                f"Number of distinct clusters ({found}) found smaller than n_clusters ({self.n_clusters}). "
+                "Possibly due to duplicate points in X: ask for fewer clusters.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

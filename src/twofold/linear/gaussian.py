@@ -44,7 +44,7 @@ class Sums(NamedTuple):
 
 def unpack(packed: np.ndarray, k: int) -> np.ndarray:
     """(…,k(k+1)/2) rows of lower triangles → symmetric (…,k,k)."""
-    a, b = _triangle(k)
+    a, b = np.tril_indices(k)
     out = np.empty((*packed.shape[:-1], k, k))
     out[..., a, b] = packed
     out[..., b, a] = packed
