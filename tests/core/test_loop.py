@@ -10,6 +10,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from twofold.core import loop
+from twofold.core.checks import InputError
 from twofold.core.history import History
 
 
@@ -62,7 +63,7 @@ def test_a_closed_form_is_done_at_once():
 
 
 def test_an_objective_that_is_not_a_number_is_an_error():
-    with pytest.raises(FloatingPointError, match="nan in sweep 3"):
+    with pytest.raises(InputError, match="nan in sweep 3"):
         Halving().fit(lambda state, t: loop.Sweep(state, 5.0 - t if t < 2 else float("nan")))
 
 
