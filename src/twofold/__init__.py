@@ -22,6 +22,8 @@ _MODELS = {
     "FisherLDA": "twofold.linear.fisher_lda",
     "KMeans": "twofold.clusters.kmeans",
     "GaussianMixture": "twofold.clusters.gaussian_mixture",
+    "VectorQuantizer": "twofold.clusters.vector_quantizer",
+    "Mixture": "twofold.clusters.mixture",
 }
 _OTHERS = {
     "load": "twofold.core.modelfile",

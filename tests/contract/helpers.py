@@ -34,6 +34,8 @@ def essence(model, X):
         said.append(model.score_samples(X))
     if hasattr(model, "inverse_transform"):
         said.append(model.inverse_transform(model.transform(X)))
+    if hasattr(model, "cluster_centers_"):
+        said.append(model.cluster_centers_[model.predict(X)])
     if hasattr(model, "classes_"):
         said.append(model.predict_proba(X))
     assert said, f"{type(model).__name__} says nothing about rows"

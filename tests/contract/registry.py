@@ -19,6 +19,7 @@ class Case:
     weights: bool = True
     streams: bool = True
     needs_y: bool = False
+    labels: bool = False  # transform gives a whole number a row, not columns
     iterative: bool = False  # makes several sweeps, bounded by max_iter
     too_many: dict = field(default_factory=lambda: {"n_components": 9})  # of the 8 columns of the table
     none: dict = field(default_factory=lambda: {"n_components": 0})
@@ -45,6 +46,17 @@ def _pca(solver, **changes):
     )
 
 
+def _gaussians(kind):
+    params = {"n_components": 3, "covariance_type": kind, "random_state": 0}
+    return Case("GaussianMixture", params, kind, nan=True, sparse=False, iterative=True, too_many=TOO_MANY_ROWS)
+
+
+def _mixture(component):
+    params = {"component": component, "n_components": 3, "random_state": 0}
+    return Case("Mixture", params, component, sparse=False, iterative=True, too_many=TOO_MANY_ROWS)
+
+
+TOO_MANY_ROWS = {"n_components": 241}  # of the 240 rows of the table
 EM = {"n_components": 2, "random_state": 0, "max_iter": 300, "tol": 1e-7}
 
 MODELS = [
@@ -78,6 +90,23 @@ MODELS = [
         iterative=True,
     ),
     Case("FisherLDA", {"n_components": 2}, needs_y=True, too_many={"n_components": 3}),
+    Case(
+        "KMeans",
+        {"n_clusters": 3, "random_state": 0},
+        iterative=True,
+        too_many={"n_clusters": 241},
+        none={"n_clusters": 0},
+    ),
+    Case(
+        "VectorQuantizer",
+        {"n_codes": 3, "random_state": 0},
+        labels=True,
+        iterative=True,
+        too_many={"n_codes": 241},
+        none={"n_codes": 0},
+    ),
+    *(_gaussians(kind) for kind in ("full", "tied", "diag", "spherical", "fixed")),
+    *(_mixture(component) for component in ("gaussian", "gaussian-diag", "ppca-1")),
 ]
 
 

@@ -37,7 +37,7 @@ def test_dtype_is_kept(case, dtype):
             assert np.asarray(getattr(model, name)).dtype == dtype, name
     if hasattr(model, "transform"):
         codes = model.transform(X.astype(dtype))
-        assert codes.dtype == dtype
+        assert codes.dtype.kind == "i" if case.labels else codes.dtype == dtype
         if hasattr(model, "inverse_transform"):
             assert model.inverse_transform(codes).dtype == dtype
 
@@ -145,7 +145,7 @@ def test_fit_transform_gives_the_training_codes(case):
     model = case()
     codes = model.fit_transform(X, y)
     np.testing.assert_allclose(codes, model.transform(X), rtol=1e-8, atol=1e-10)
-    assert codes.shape == (len(X), model.get_feature_names_out().size)
+    assert codes.shape == ((len(X),) if case.labels else (len(X), model.get_feature_names_out().size))
 
 
 @those(nan=True)
@@ -194,8 +194,8 @@ def test_works_in_a_pipeline_and_a_grid_search(case):
 @every
 @pytest.mark.parametrize("kind, frame", [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
 def test_set_output(case, kind, frame):
-    if not hasattr(case(), "transform"):
-        pytest.skip("has no codes")
+    if not hasattr(case(), "transform") or case.labels:
+        pytest.skip("has no columns of codes")
     model = case.fit(X, y).set_output(transform=kind)
     out = model.transform(X)
     assert isinstance(out, frame) and list(out.columns) == list(model.get_feature_names_out())

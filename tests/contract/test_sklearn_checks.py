@@ -19,10 +19,11 @@ WAIVED = {
     "FactorAnalysis": _WEIGHTS,
     "MixtureOfPPCA": {"check_estimator_sparse_array": _DENSITY, "check_estimator_sparse_matrix": _DENSITY},
 }
+FEW = {"VectorQuantizer": {"n_codes": 3}}  # the checks' tables have fewer rows than a codebook of 256 needs
 
 
 @parametrize_with_checks(
-    [getattr(twofold, name)() for name in dict.fromkeys(case.model for case in MODELS)],
+    [getattr(twofold, name)(**FEW.get(name, {})) for name in dict.fromkeys(case.model for case in MODELS)],
     expected_failed_checks=lambda model: WAIVED.get(type(model).__name__, {}),
 )
 def test_scikit_learn_checks(estimator, check):

@@ -21,6 +21,10 @@ VERBS = {
         "twofold.cli.reduce",
         "Find the main directions in a table of numbers (PCA; blanks are fine).",
     ),
+    "cluster": (
+        "twofold.cli.cluster",
+        "Find groups of rows that belong together, and what sets each apart.",
+    ),
     "inspect": ("twofold.cli.inspect", "Say what a model file holds: class, parameters, shapes, history."),
     "tour": ("twofold.cli.tour", "See every family at work on bundled data, as one HTML page."),
 }

@@ -29,6 +29,7 @@ def inspect(
         **about,
         "history": history(found),
         "components": components(found),
+        "clusters": clusters(found),
     }
     print_json(facts) if as_json else show(facts)
 
@@ -71,6 +72,24 @@ def variance_shares(model: Any) -> np.ndarray | None:
     return variance / (np.sum(variance) + noise * (model.n_features_in_ - len(variance)))
 
 
+def clusters(model: Any) -> list[dict[str, Any]] | None:
+    """Share of the rows, and the columns whose centre stands out most, of each cluster of models that have them."""
+    sizes = getattr(model, "counts_", getattr(model, "weights_", None))
+    centres = getattr(model, "cluster_centers_", getattr(model, "means_", None))
+    if sizes is None or centres is None or np.ndim(centres) != 2 or np.shape(sizes) != (len(centres),):
+        return None
+    names = getattr(model, "feature_names_in_", None)
+    shares = np.asarray(sizes, dtype=float) / max(float(np.sum(sizes)), 1e-300)
+    middle = shares @ centres
+    apart = np.sqrt(shares @ (centres - middle) ** 2)
+    out = []
+    for share, centre in zip(shares, centres, strict=True):
+        order = np.argsort(-np.abs(centre - middle) / np.maximum(apart, 1e-300), kind="stable")[:4]
+        top = {} if names is None else {str(names[j]): float(centre[j]) for j in order}
+        out.append({"share": float(share), "centre": top})
+    return out
+
+
 def show(facts: dict[str, Any]) -> None:
     console = stdout()
     size = facts["bytes"]
@@ -91,6 +110,9 @@ def show(facts: dict[str, Any]) -> None:
     if facts["components"]:
         console.print("\ncomponents", style="bold")
         console.print(strips(facts["components"]))
+    if facts["clusters"]:
+        console.print("\nclusters", style="bold")
+        console.print(strips(facts["clusters"], first=0))
 
 
 def pairs(values: dict[str, Any]) -> Grid:
@@ -104,13 +126,16 @@ def pairs(values: dict[str, Any]) -> Grid:
     return grid
 
 
-def strips(parts: list[dict[str, Any]]) -> Grid:
-    """A little bar for the variance of each component, and what it is made of."""
+def strips(parts: list[dict[str, Any]], first: int = 1) -> Grid:
+    """A little bar for the share of each component or cluster, numbered as the model does, and what it is made of."""
     grid = Grid(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     largest = max(part["share"] for part in parts) or 1.0
     for c, part in enumerate(parts[:MOST_SHOWN]):
-        weights = "  ".join(f"{'+' if w > 0 else '−'}{name}" for name, w in part["weights"].items())
-        grid.add_row(str(c + 1), f"{part['share']:.1%}", bar(part["share"] / largest, 16), weights)
+        if "centre" in part:
+            words = "  ".join(f"{name} {value:.4g}" for name, value in part["centre"].items())
+        else:
+            words = "  ".join(f"{'+' if w > 0 else '−'}{name}" for name, w in part["weights"].items())
+        grid.add_row(str(c + first), f"{part['share']:.1%}", bar(part["share"] / largest, 16), words)
     if len(parts) > MOST_SHOWN:
         rest = sum(part["share"] for part in parts[MOST_SHOWN:])
         grid.add_row("...", f"{rest:.1%}", f"in {len(parts) - MOST_SHOWN} more", "")

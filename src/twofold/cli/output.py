@@ -11,10 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 import rich
 from rich.console import Console
 
 from twofold.core.checks import InputError
+from twofold.data.tables import Table, unique_names
 
 Writer = Callable[[Path], None]
 
@@ -96,6 +99,29 @@ def check_target(path: Path, force: bool, inputs: Sequence[str] = ()) -> None:
         raise InputError(f"{path} is the input and would be lost. Choose another name.")
     if path.exists() and not force:
         raise InputError(f"{path} exists. Use --force to replace it, or choose another name.")
+
+
+def check_save(save: Path, out: Sequence[Path], force: bool, inputs: Sequence[str]) -> None:
+    if save in out:
+        raise InputError(f"{save} is named twice. Give each output its own file.")
+    if save.suffix != ".twofold":
+        raise InputError(f"--save {save}: a model file ends in .twofold. Name it so, or use -o for results.")
+    check_target(save, force, inputs)
+
+
+def beside(table: Table, results: Mapping[str, np.ndarray]) -> pl.DataFrame:
+    """Row names and the columns set aside, then the results."""
+    kept = [*([table.ids] if table.ids is not None else []), *table.others.iter_columns()]
+    names, _ = unique_names([c.name for c in kept] + list(results))
+    parts = [*kept, *(pl.Series(values) for values in results.values())]
+    return pl.DataFrame([part.alias(name) for part, name in zip(parts, names, strict=True)])
+
+
+def table_writer(ending: str, frame: pl.DataFrame) -> Writer:
+    """Writes the frame as the ending says."""
+    if ending == ".parquet":
+        return frame.write_parquet
+    return lambda to: frame.write_csv(to, separator="\t" if ending == ".tsv" else ",")
 
 
 def write_all(writers: Mapping[Path, Writer]) -> None:

@@ -12,19 +12,20 @@ from rich.table import Table as Grid
 
 from twofold.cli.output import (
     bar,
-    check_target,
+    beside,
+    check_save,
     check_targets,
     print_json,
     progress,
     say,
     stdout,
+    table_writer,
     waiting,
     write_all,
 )
 from twofold.cli.report import page
 from twofold.core.checks import InputError
 from twofold.data.readers import read_table
-from twofold.data.tables import unique_names
 
 if TYPE_CHECKING:
     from twofold.cli.reduction import Reduction
@@ -85,14 +86,6 @@ def parse_k(text: str | None) -> int | float | str | None:
     raise InputError(f"-k {text}: give a count (3), a share of the variance (0.95), or a rule: {', '.join(RULES)}.")
 
 
-def check_save(save: Path, out: list[Path], force: bool, inputs: list[str]) -> None:
-    if save in out:
-        raise InputError(f"{save} is named twice. Give each output its own file.")
-    if save.suffix != ".twofold":
-        raise InputError(f"--save {save}: a model file ends in .twofold. Name it so, or use -o for results.")
-    check_target(save, force, inputs)
-
-
 def writer(path: Path, found: Reduction, seed: int) -> Any:
     """The function that writes the result as the file's ending says."""
     ending = path.suffix.lower()
@@ -103,19 +96,7 @@ def writer(path: Path, found: Reduction, seed: int) -> Any:
         return (lambda to: to.write_bytes(picture)) if ending == ".png" else (lambda to: report(to, found, picture))
     if ending == ".npy":
         return lambda to: np.save(to, found.scores)
-    table = scores(found)
-    if ending == ".parquet":
-        return table.write_parquet
-    return lambda to: table.write_csv(to, separator="\t" if ending == ".tsv" else ",")
-
-
-def scores(found: Reduction) -> pl.DataFrame:
-    """Row names and the columns set aside, then the components."""
-    table = found.table
-    kept = [*([table.ids] if table.ids is not None else []), *table.others.iter_columns()]
-    names, _ = unique_names([c.name for c in kept] + [f"PC{c + 1}" for c in range(found.k)])
-    parts = [*kept, *(pl.Series(values) for values in found.scores.T)]
-    return pl.DataFrame([part.alias(name) for part, name in zip(parts, names, strict=True)])
+    return table_writer(ending, beside(found.table, {f"PC{c + 1}": found.scores[:, c] for c in range(found.k)}))
 
 
 def title(found: Reduction) -> str:

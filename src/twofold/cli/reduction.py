@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 
 from twofold import PCA, PPCA
 from twofold.cli.heldout import hide_cells, hide_rows
-from twofold.core.checks import InputError, first_bad
-from twofold.core.config import config
-from twofold.data.tables import Table, quoted
+from twofold.cli.tables import check, choose_scale, heard, in_memory, shape_of, spread
+from twofold.core.checks import InputError
+from twofold.data.tables import Table
 
 WIDE = 2000  # beyond so many components a whole spectrum takes minutes
 
@@ -57,7 +54,11 @@ def analyse(table: Table, k: Any, scale: bool | None, seed: int, watch: Sequence
     notes = table.notes
     X = in_memory(table)
     n, d = shape_of(X)
-    check(X, n, d, k, table)
+    if isinstance(k, int) and n > 1 and k > min(n, d):
+        raise InputError(
+            f"-k {k}: {table.source} has {n} rows and {d} number columns, so at most {min(n, d)} components."
+        )
+    check(X, n, table, "reduce")
     blanks = int(np.isnan(X).sum()) if isinstance(X, np.ndarray) else 0
     standardised = bool(scale) if isinstance(X, Path) else choose_scale(scale, X, table)
     with heard(notes):
@@ -71,91 +72,6 @@ def analyse(table: Table, k: Any, scale: bool | None, seed: int, watch: Sequence
     if table.named:
         model.feature_names_in_ = np.array(table.columns, dtype=object)
     return Reduction(table, model, scores, ratios, held, blanks, standardised, notes, time.perf_counter() - start)
-
-
-@contextmanager
-def heard(notes: list[str]) -> Iterator[None]:
-    """Warnings raised inside become notes."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    notes += dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning))
-
-
-def in_memory(table: Table) -> Any:
-    """The numbers, read in unless their file exceeds the memory budget; blank columns are left out."""
-    if isinstance(table.numbers, Path):
-        n, d = shape_of(table.numbers)
-        if n * d * 8 > config().memory:
-            table.notes.append(f"{table.source} is streamed in blocks ({n:,} rows)")
-            return table.numbers
-    X = table.array()
-    if isinstance(X, np.ndarray):
-        blank = np.asarray(np.isnan(X).all(axis=0))
-        if blank.any() and not blank.all():
-            names = [name for name, empty in zip(table.columns, blank.tolist(), strict=True) if empty]
-            table.columns = [name for name in table.columns if name not in names]
-            table.notes.append(f"{quoted(names)} set aside: blank in every row")
-            return X[:, ~blank]
-    return X
-
-
-def shape_of(X: Any) -> tuple[int, int]:
-    if not isinstance(X, Path):
-        return X.shape
-    from twofold.core.blocks import as_blocks
-
-    n, d = as_blocks(X).shape
-    return n, d
-
-
-def check(X: Any, n: int, d: int, k: Any, table: Table) -> None:
-    if n < 2:
-        raise InputError(f"{table.source} has one row; at least two are needed to see how rows differ.")
-    if isinstance(k, int) and k > min(n, d):
-        raise InputError(
-            f"-k {k}: {table.source} has {n} rows and {d} number columns, so at most {min(n, d)} components."
-        )
-    if isinstance(X, Path):
-        return
-    bad = first_bad(X, allow_nan=not sp.issparse(X))
-    if bad is not None:
-        row, column, value = bad
-        where = f'{table.source}, row {row + 1}, column "{table.columns[column]}"'
-        raise InputError(f"{where}: {value} is not a finite number. Use --na {value} to treat it as a blank.")
-    if not (spread(X, 0.0) > 0).any():
-        raise InputError(f"{table.source}: every column of numbers is constant, so there is nothing to reduce.")
-
-
-def spread(X: Any, of_constant: float = 1.0) -> np.ndarray:
-    """Standard deviation of each column over its known cells; a constant column keeps its units."""
-    if sp.issparse(X):
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
-        s = np.sqrt(np.maximum(variance, 0))
-        floor = 1e-7 * np.abs(mean)
-    else:
-        s = np.nanstd(X, axis=0)
-        floor = 1e-12 * np.abs(np.nanmean(X, axis=0))
-    return np.where(s > floor, s, of_constant)
-
-
-def choose_scale(wish: bool | None, X: Any, table: Table) -> bool:
-    """Whether to divide columns by their spreads: if named ones differ more than tenfold, unless told."""
-    if wish is not None:
-        return wish
-    s = spread(X, np.nan)
-    high, low = int(np.nanargmax(s)), int(np.nanargmin(s))
-    if s[high] <= 10 * s[low]:
-        return False
-    if sp.issparse(X) or not table.named:
-        table.notes.append("columns without names share a unit, so are not standardised (--scale does)")
-        return False
-    table.notes.append(
-        f"columns are standardised, for their spreads differ {s[high] / s[low]:,.0f}-fold "
-        f"({quoted([table.columns[high]])} against {quoted([table.columns[low]])}); --no-scale does not"
-    )
-    return True
 
 
 def fit_complete(

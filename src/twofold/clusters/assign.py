@@ -1,10 +1,11 @@
-"""The rows' half-step of k-means: who is nearest, as one matrix product, and only where it can have changed.
+"""The rows' half-step of k-means: who is nearest, looked at only where it can have changed.
 
     ‖x − z‖² = ‖x̃‖² + ‖z̃‖² − 2 x·z̃ + 2 m·z̃      x̃ = x − m, z̃ = z − m, m the mean of all rows
 
-Rows stay as they are and the centres are shifted, so nothing is copied; where the mean dwarfs the spread, rows are
-shifted too, because the product would cancel. Between sweeps each row keeps an upper bound on the distance to its
-centre and a lower bound on all others (Hamerly 2010): a row is looked at again only if the bounds meet.
+The first sweep is one matrix product: rows stay as they are and the centres are shifted; where the mean dwarfs the
+spread rows are shifted too, because the product would cancel. From then on each row keeps an upper bound on the
+distance to its centre and lower bounds on those to groups of other centres (Ding et al. 2015, Yinyang; with one
+group Hamerly 2010), and only distances that the bounds leave in doubt are computed.
 """
 
 from __future__ import annotations
@@ -14,18 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.kernels.kmeans import best_two, loosen, move, tighten
+from twofold.kernels import kmeans as kernels
 
-CHUNK = 512  # rows a product: distances of a chunk stay in cache
+CHUNK = 1024  # rows a product: its values stay in cache
 
 
 class Centres(NamedTuple):
-    """The shared factor as the rows need it."""
+    """The shared factor as the rows need it, sorted by group."""
 
     Z: np.ndarray  # (k,d) less the mean
     mean: np.ndarray  # (d,)
     far: bool  # whether rows must be shifted too
     drift: np.ndarray  # (k,) how far each moved in the last sweep
+    group: np.ndarray  # (k,) ascending
 
 
 class Sums(NamedTuple):
@@ -38,6 +40,11 @@ class Sums(NamedTuple):
     farthest: np.ndarray  # (d,) less the mean
 
 
+def plain(Z: np.ndarray, mean: np.ndarray, far: bool) -> Centres:
+    """Centres that have not moved, in one group."""
+    return Centres(Z, mean, far, np.zeros(len(Z)), np.zeros(len(Z), np.int64))
+
+
 def merge(a: Sums, b: Sums) -> Sums:
     far = a if a.distance >= b.distance else b
     np.add(a.counts, b.counts, out=a.counts)
@@ -45,118 +52,109 @@ def merge(a: Sums, b: Sums) -> Sums:
     return Sums(a.counts, a.sums, a.moved + b.moved, far.distance, far.farthest)
 
 
-def shifted(X: Any, c: Centres) -> tuple[Any, np.ndarray]:
-    """Rows ready for products, and what is left to subtract from them."""
-    if c.far:
-        return X - c.mean.astype(X.dtype), np.zeros_like(c.mean)
-    return X, c.mean
-
-
-def products(X: Any, c: Centres, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """−2z̃ and the constants, in the data's dtype: base[c] + (−2z̃·x) = ‖x − z‖² − ‖x̃‖²."""
-    base = (c.Z**2).sum(axis=1) + 2 * (c.Z @ shift)
-    return (-2 * c.Z).astype(X.dtype), base.astype(X.dtype)
+def chunks(X: Any, c: Centres) -> Any:
+    """The rows in chunks ready for products: (start, stop, rows), and the constants −2z̃ᵀ (d,k) and base (k,)."""
+    far = c.far and not sparse.issparse(X)
+    shift = np.zeros_like(c.mean) if far else c.mean
+    minus = (-2 * c.Z).astype(X.dtype).T
+    base = ((c.Z**2).sum(axis=1) + 2 * (c.Z @ shift)).astype(X.dtype)
+    mean = c.mean.astype(X.dtype)
+    for a in range(0, X.shape[0], CHUNK):
+        part = X[a : a + CHUNK]
+        yield a, a + part.shape[0], part - mean if far else part, shift, minus, base
 
 
 def squares(X: Any, shift: np.ndarray) -> np.ndarray:
-    """‖x̃‖² of each row."""
+    """‖x − shift‖² of each row."""
     m = shift.astype(X.dtype)
     own = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
     return np.maximum(own - 2 * (X @ m) + m @ m, 0)
 
 
-def nearest(X: Any, minus: np.ndarray, base: np.ndarray, rows: np.ndarray | None = None) -> tuple:
-    """Label, best and second best value of ‖x − z‖² − ‖x̃‖², for some rows or all."""
-    n = X.shape[0] if rows is None else len(rows)
-    best, second = np.empty(n, X.dtype), np.empty(n, X.dtype)
-    label = np.empty(n, np.int32)
-    for a in range(0, n, CHUNK):
-        b = min(a + CHUNK, n)
-        part = X[a:b] if rows is None else X[rows[a:b]]
-        G = np.ascontiguousarray((part @ minus.T).T) if sparse.issparse(X) else minus @ part.T  # (k,m)
-        best_two(G, base, best[a:b], second[a:b], label[a:b])
-    return label, best, second
+def look(X: Any, c: Centres, groups: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Label of each row, its squared distance, and with `groups` the lower bounds (n,g), by products."""
+    n, starts = X.shape[0], _starts(c.group)
+    label, best = np.empty(n, np.int32), np.empty(n, X.dtype)
+    lower = np.empty((n, len(starts) - 1 if groups else 0), X.dtype)
+    for a, b, part, shift, minus, base in chunks(X, c):
+        V = part @ minus  # (m,k)
+        kernels.nearest(V, base, label[a:b], best[a:b])
+        own = squares(part, shift)
+        best[a:b] = np.maximum(best[a:b] + own, 0)
+        if groups:
+            kernels.group_minima(V, starts, label[a:b], lower[a:b])
+            lower[a:b] = np.sqrt(np.maximum(lower[a:b] + own[:, None], 0))
+    return label, best, lower
+
+
+def _starts(group: np.ndarray) -> np.ndarray:
+    return np.append(np.flatnonzero(np.diff(group, prepend=-1)), len(group))
 
 
 def assign(X: Any, w: np.ndarray | None, kept: tuple | None, c: Centres) -> tuple[tuple, Sums]:
     """New labels and bounds of a block, and what its moved rows change. `kept` is None in the first sweep."""
     n = X.shape[0]
     w = np.ones(n) if w is None else w
-    X, shift = shifted(X, c)
-    minus, base = products(X, c, shift)
-    if kept is None:
-        square = squares(X, shift)
-        label, best, second = nearest(X, minus, base)
-        upper, lower = np.sqrt(np.maximum(best + square, 0)), np.sqrt(np.maximum(second + square, 0))
-        rows, old, new = np.arange(n), np.full(n, -1, np.int32), label
+    if kept is None or sparse.issparse(X):
+        label, best, lower = look(X, c, groups=not sparse.issparse(X))
+        upper = np.sqrt(best)
+        former = np.full(n, -1, np.int32) if kept is None else kept[0]
+        rows = np.flatnonzero(label != former)
+        former = former[rows]
     else:
-        label, upper, lower, square = (a.copy() for a in kept)
-        rows = doubtful(X, shift, label, upper, lower, c)
-        old = label[rows]
-        new, best, second = nearest(X, minus, base, rows)
-        label[rows] = new
-        upper[rows] = np.sqrt(np.maximum(best + square[rows], 0))
-        lower[rows] = np.sqrt(np.maximum(second + square[rows], 0))
+        label, upper, lower = (a.copy() for a in kept)
+        rows, former = reassign(X, label, upper, lower, c)
     i = int(np.argmax(upper * (w > 0)))
-    farthest = np.asarray(X[[i]].todense() if sparse.issparse(X) else X[[i]], dtype=np.float64).ravel() - shift
-    counts, sums, moved = moves(X, shift, w, rows, old, new, c.Z.shape)
-    return (label, upper, lower, square), Sums(counts, sums, moved, float(upper[i]), farthest)
+    farthest = np.asarray(X[[i]].todense() if sparse.issparse(X) else X[[i]], dtype=np.float64).ravel() - c.mean
+    counts, sums = moves(X, c.mean, w, rows, former, label, c.Z.shape)
+    return (label, upper, lower), Sums(counts, sums, len(rows), float(upper[i]), farthest)
 
 
-def doubtful(X: Any, shift: np.ndarray, label: Any, upper: Any, lower: Any, c: Centres) -> np.ndarray:
-    """The rows whose bounds no longer prove that their centre is the nearest; bounds are moved in place."""
-    k = len(c.Z)
-    gaps = np.sqrt(np.maximum(_squared_gaps(c.Z), 0.0))
-    half = (0.5 * gaps.min(axis=1)).astype(X.dtype) if k > 1 else np.full(1, np.inf, X.dtype)
-    order = np.argsort(-c.drift, kind="stable")
-    most, runner_up = c.drift[order[0]], c.drift[order[1]] if k > 1 else 0.0
-    active = np.empty(len(label), np.int64)
-    drift = c.drift.astype(X.dtype)
-    count = loosen(label, upper, lower, drift, X.dtype.type(most), X.dtype.type(runner_up), order[0], half, active)
-    if count and not sparse.issparse(X):
-        count = tighten(X, (c.Z + shift).astype(X.dtype), label, upper, lower, half, active, count)
-    return active[:count]
+def reassign(X: np.ndarray, label: Any, upper: Any, lower: Any, c: Centres) -> tuple[np.ndarray, np.ndarray]:
+    """Move the bounds and settle what they leave in doubt, in place; the rows that moved and where they were."""
+    kind, starts = X.dtype, _starts(c.group)
+    square = (c.Z**2).sum(axis=1)
+    gaps = square[:, None] + square[None, :] - 2 * c.Z @ c.Z.T
+    np.fill_diagonal(gaps, np.inf)
+    # A little less than half the way, for rounding.
+    half = (0.5 * (1 - 1e-5) * np.sqrt(np.maximum(gaps.min(axis=1, initial=np.inf), 0.0))).astype(kind)
+    retreat = np.maximum.reduceat(c.drift, starts[:-1]).astype(kind)
+    moved, former = np.empty(len(label), np.int64), np.empty(len(label), np.int32)
+    Z = (c.Z + c.mean).astype(kind)
+    bounds = (label, upper, lower, c.drift.astype(kind), retreat, c.group, starts, half)
+    count = kernels.reassign(X, Z, *bounds, moved, former)
+    return moved[:count], former[:count]
 
 
-def _squared_gaps(Z: np.ndarray) -> np.ndarray:
-    """Squared distances between centres, infinite to themselves."""
-    square = (Z**2).sum(axis=1)
-    out = square[:, None] + square[None, :] - 2 * Z @ Z.T
-    np.fill_diagonal(out, np.inf)
-    return out
-
-
-def moves(X: Any, shift: np.ndarray, w: np.ndarray, rows: Any, old: Any, new: Any, shape: tuple) -> tuple:
-    """Changes in counts (k,) and sums (k,d), and how many rows moved."""
+def moves(X: Any, shift: np.ndarray, w: np.ndarray, rows: Any, old: Any, label: Any, shape: tuple) -> tuple:
+    """Changes in counts (k,) and sums (k,d) of rows less the mean."""
     k, d = shape
     if not sparse.issparse(X):
         counts, sums = np.zeros(k), np.zeros((k, d))
-        moved = move(X, shift, w, rows, old, new, counts, sums)
-        return counts, sums, moved
-    changed = old != new
-    rows, old, new = rows[changed], old[changed], new[changed]
+        kernels.move(X, shift, w, rows, old, label, counts, sums)
+        return counts, sums
     had = old >= 0
     signs = np.concatenate([w[rows], -w[rows[had]]])
-    places = (np.concatenate([new, old[had]]), np.concatenate([rows, rows[had]]))
+    places = (np.concatenate([label[rows], old[had]]), np.concatenate([rows, rows[had]]))
     H = sparse.csr_array((signs, places), shape=(k, X.shape[0]))
     counts = np.asarray(H.sum(axis=1)).ravel()
-    return counts, (H @ X).toarray() - np.outer(counts, shift), len(rows)
+    return counts, (H @ X).toarray() - np.outer(counts, shift)
 
 
 def label_rows(X: Any, c: Centres) -> np.ndarray:
     """The nearest centre of each row."""
-    X, shift = shifted(X, c)
-    return nearest(X, *products(X, c, shift))[0]
+    return look(X, c)[0]
 
 
 def squared_distances(X: Any, c: Centres) -> np.ndarray:
     """The squared distance of each row to its nearest centre, in float64."""
-    X, shift = shifted(X, c)
-    return np.maximum(nearest(X, *products(X, c, shift))[1].astype(np.float64) + squares(X, shift), 0.0)
+    return look(X, c)[1].astype(np.float64)
 
 
 def all_distances(X: Any, c: Centres) -> np.ndarray:
     """The distance of each row to every centre: (n,k)."""
-    X, shift = shifted(X, c)
-    minus, base = products(X, c, shift)
-    return np.sqrt(np.maximum(X @ minus.T + base + squares(X, shift)[:, None], 0))
+    parts = [
+        np.sqrt(np.maximum(part @ minus + base + squares(part, shift)[:, None], 0))
+        for _, _, part, shift, minus, base in chunks(X, c)
+    ]
+    return np.concatenate(parts)

@@ -4,7 +4,7 @@
 
 One sweep:  each block  labels ← nearest centre, where the bounds leave a doubt; changes in counts and sums
             then once   Z ← sums / counts; a centre left empty moves to the farthest row
-References: Lloyd 1982; Hamerly 2010.
+References: Lloyd 1982; Ding et al. 2015 (bounds).
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
+from sklearn.cluster import KMeans as SomeKMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters import seeding
-from twofold.clusters.assign import Centres, all_distances, assign, label_rows, merge, squared_distances
+from twofold.clusters.assign import Centres, all_distances, assign, label_rows, look, merge, plain, squared_distances
 from twofold.core import loop
 from twofold.core.blocks import Blocks, Rows
 from twofold.core.checks import InputError
@@ -74,7 +75,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mo
 
     References
     ----------
-    Lloyd (1982), *IEEE Trans. Inf. Theory* 28, 129-137. Hamerly (2010), *SDM*. Bahmani et al. (2012), *PVLDB* 5.
+    Lloyd (1982), *IEEE Trans. Inf. Theory* 28, 129-137. Ding et al. (2015), *ICML* 37 (bounds by groups of centres).
+    Bahmani et al. (2012), *PVLDB* 5 (k-means‖).
 
     Examples
     --------
@@ -139,24 +141,26 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mo
         seed = seed_of(self.random_state)
         total = float((columns.scatter + columns.weight * (columns.mean - mean) ** 2).sum())
         Z = self._start(seeding.Seeding(engine, blocks, w, mean, far, self.n_clusters, seed))
+        order, group = grouped(Z, groups_for(*Z.shape), seed)
+        back = np.argsort(order)  # centres are worked on by group, and given back in the order they came
         rows = blocks.rows(w)
 
         def sweep(s: State, t: int) -> loop.Sweep:
-            centres = engine.broadcast(Centres(s.Z, mean, far, s.drift))
+            centres = engine.broadcast(Centres(s.Z, mean, far, s.drift, group))
             kept, found = engine.reduce(merge, engine.map(assign, blocks, rows, s.kept, centres), keep=True)
             new = update(s, found, kept)
             cost = max(total - float((new.sums**2).sum(axis=1) @ (1 / np.maximum(new.counts, 1e-300))), 0.0)
             return loop.Sweep(new, cost, {"moved": found.moved}, done=found.moved == 0)
 
         k, d = Z.shape
-        empty = State(Z - mean, np.zeros(k), np.zeros(k), np.zeros((k, d)), Rows([None] * len(blocks)))
+        empty = State(Z[order] - mean, np.zeros(k), np.zeros(k), np.zeros((k, d)), Rows([None] * len(blocks)))
         loop.run(
             self,
             sweep,
             empty,
             max_iter=self.max_iter,
             tol=self.tol,
-            fitted=lambda s: self._attributes(s, mean, blocks.dtype),
+            fitted=lambda s: self._attributes(s, back, mean, blocks.dtype),
             X=X,
             fingerprint=lambda: fingerprint(blocks, w),
             seed=seed,
@@ -205,9 +209,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mo
                 stacklevel=2,
             )
 
-    def _attributes(self, s: State, mean: np.ndarray, dtype: np.dtype) -> dict:
-        centres = (s.Z + mean).astype(dtype)
-        return {"cluster_centers_": centres, "components_": centres, "counts_": s.counts.copy()}
+    def _attributes(self, s: State, back: np.ndarray, mean: np.ndarray, dtype: np.dtype) -> dict:
+        centres = (s.Z[back] + mean).astype(dtype)
+        return {"cluster_centers_": centres, "components_": centres, "counts_": s.counts[back]}
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
         """Add a batch: every centre moves to the mean of all rows it was ever given, this batch's included.
@@ -239,7 +243,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mo
         mean = Z.mean(axis=0)
         limit = 1e4 if self.cluster_centers_.dtype == np.float64 else 10.0
         far = bool(np.any(mean**2 > limit * Z.var(axis=0)))
-        return Centres(Z - mean, mean, far, np.zeros(len(Z)))
+        return plain(Z - mean, mean, far)
 
     @property
     def _n_features_out(self) -> int:
@@ -247,15 +251,15 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mo
 
     def predict(self, X: Any) -> np.ndarray:
         """The nearest centre of each row."""
-        return self._rowwise(_labels, X, self._centres(), opaque=True)
+        return self._rowwise(label_rows, X, self._centres(), opaque=True)
 
     def transform(self, X: Any) -> np.ndarray:
         """The distance of each row to every centre: (n,k)."""
-        return self._rowwise(_distances, X, self._centres())
+        return self._rowwise(all_distances, X, self._centres())
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the cost of the rows, so that higher is better."""
-        cost = self._rowwise(_costs, X, self._centres())
+        cost = self._rowwise(squared_distances, X, self._centres())
         return -float(np.sum(cost if sample_weight is None else cost * np.asarray(sample_weight)))
 
 
@@ -271,23 +275,21 @@ def update(s: State, found: Any, kept: Rows) -> State:
     return State(Z, drift, counts, sums, kept)
 
 
-def _sparse_safe(X: Any, c: Centres) -> Centres:
-    """Sparse rows are never shifted."""
-    return c._replace(far=False) if hasattr(X, "indptr") else c
+def groups_for(k: int, d: int) -> int:
+    """How many groups of centres get a bound: one for about five centres, but no more memory than a quarter row."""
+    return max(1, min(k // 5, d // 4))
 
 
-def _labels(X: Any, c: Centres) -> np.ndarray:
-    return label_rows(X, _sparse_safe(X, c))
-
-
-def _distances(X: Any, c: Centres) -> np.ndarray:
-    return all_distances(X, _sparse_safe(X, c))
-
-
-def _costs(X: Any, c: Centres) -> np.ndarray:
-    return squared_distances(X, _sparse_safe(X, c))
+def grouped(Z: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """An order of the centres in which near ones lie together, and the group of each in that order."""
+    if count == 1:
+        return np.arange(len(Z)), np.zeros(len(Z), np.int64)
+    near = SomeKMeans(count, n_init=1, max_iter=5, random_state=seed % 2**32).fit_predict(Z)
+    order = np.argsort(near, kind="stable")
+    return order, np.unique(near[order], return_inverse=True)[1].astype(np.int64)
 
 
 def _labels_and_costs(X: Any, w: np.ndarray | None, c: Centres) -> tuple[np.ndarray, np.ndarray]:
-    cost = _costs(X, c)
-    return _labels(X, c), cost if w is None else cost * w
+    label, cost, _ = look(X, c)
+    cost = cost.astype(np.float64)
+    return label, cost if w is None else cost * w

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
 
-from twofold.clusters.assign import Centres, label_rows, squared_distances
+from twofold.clusters.assign import Centres, label_rows, plain, squared_distances
 from twofold.core.blocks import Blocks, Rows
 from twofold.core.engine import Engine, add
 from twofold.core.seeds import generator
@@ -34,7 +34,7 @@ class Seeding(NamedTuple):
     seed: int
 
     def centres(self, Z: np.ndarray) -> Centres:
-        return Centres(Z - self.mean, self.mean, self.far, np.zeros(len(Z)))
+        return plain(Z - self.mean, self.mean, self.far)
 
 
 def choose(blocks: Blocks, k: int) -> str:

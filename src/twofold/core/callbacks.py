@@ -21,6 +21,9 @@ from twofold.core.modelfile import read_file, write_file
 __all__ = ["CallbackSupportMixin", "Checkpoint", "EarlyStopping", "ProgressBar", "Task", "with_callbacks"]
 
 
+FORMAT = 1  # of checkpoint files: what another version wrote is refused, not misread
+
+
 class Task:
     """One fit as its callbacks see it: a root task with one subtask a sweep."""
 
@@ -205,7 +208,7 @@ def fit_sign(model: Any, fingerprint: str, seed: int | None) -> str:
     params = {k: _describe(v) for k, v in model.get_params(deep=False).items()}
     if not isinstance(getattr(model, "random_state", None), (int, type(None))):
         params["random_state"] = f"seed {seed}"
-    return json.dumps([type(model).__name__, params, fingerprint], sort_keys=True)
+    return json.dumps([FORMAT, type(model).__name__, params, fingerprint], sort_keys=True)
 
 
 def _describe(value: Any) -> str:

@@ -70,10 +70,10 @@ def merge(a: Any, b: Any) -> Any:
 
 def column_moments(engine: Engine, blocks: Blocks, w: np.ndarray | None = None) -> Columns:
     """One pass: the moments of every column, NaN left out. Infinite cells show as means that are not finite."""
-    return engine.reduce(merge, engine.map(_block_columns, blocks, blocks.rows(w)))
+    return engine.reduce(merge, engine.map(block_columns, blocks, blocks.rows(w)))
 
 
-def _block_columns(X: Any, w: np.ndarray | None) -> Columns:
+def block_columns(X: Any, w: np.ndarray | None) -> Columns:
     n, d = X.shape
     weights = np.ones(n) if w is None else w
     weight, first, second = np.zeros(d), np.zeros(d), np.zeros(d)

@@ -196,6 +196,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         """Add a batch of rows: moments merge exactly, so the batches give what one `fit` over all rows gives."""
         first = not hasattr(self, "moments_")
         self._validate_params()
+        if first and hasattr(self, "components_"):
+            raise InputError(
+                "partial_fit cannot add to what fit has found, for fit keeps no moments. Give the first rows to "
+                "partial_fit too, on a new PCA."
+            )
         blocks = self._blocks(X, reset=first)
         self._check_k((blocks.shape[1], blocks.shape[1]))
         with single_blas():

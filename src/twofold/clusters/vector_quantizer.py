@@ -1,0 +1,170 @@
+"""Vector quantization: every row becomes the number of its nearest code.
+
+    minimise  Σ w ‖x − z_c(x)‖²   over a codebook Z (k,d)      a row costs ⌈log2 k⌉ bits instead of d numbers
+
+The codebook is k-means' centres; a palette is the codebook of an image's pixels.
+Reference: Gersho & Gray 1992.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.clusters.kmeans import KMeans
+from twofold.core.blocks import Blocks
+from twofold.core.checks import InputError
+from twofold.core.loop import quietly
+
+
+class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """A codebook learned by k-means: rows to code numbers, and back to the nearest rows of the codebook.
+
+    Parameters
+    ----------
+    n_codes : int, default=256
+        Rows of the codebook; a power of two wastes no bits.
+    max_iter : int, default=100
+        Sweeps at most.
+    tol : float, default=1e-4
+        Stop when the distortion falls by less than this, relatively.
+    random_state : int, RandomState, Generator or None, default=None
+
+    Attributes
+    ----------
+    codebook_ : ndarray of shape (k, d)
+        Also as components_ and cluster_centers_.
+    distortion_ : float
+        The mean squared distance of a row to its code.
+    bits_per_row_ : int
+        Bits that hold one code.
+    counts_ : ndarray of shape (k,)
+        How often each code is used.
+    history_, n_iter_, converged_
+        As in :class:`KMeans`.
+
+    References
+    ----------
+    Gersho & Gray (1992), *Vector Quantization and Signal Compression*.
+
+    Examples
+    --------
+    >>> from twofold import VectorQuantizer, datasets
+    >>> X = datasets.digits().data
+    >>> model = VectorQuantizer(64, random_state=0).fit(X)
+    >>> codes = model.transform(X)
+    >>> codes.shape, model.bits_per_row_
+    ((1797,), 6)
+    >>> error = ((model.inverse_transform(codes) - X) ** 2).sum(axis=1).mean()
+    >>> bool(np.isclose(error, model.distortion_))
+    True
+    """
+
+    init = "auto"
+    n_init = 1  # many codes: one start is as good as another
+    _parameter_constraints: ClassVar[dict] = {
+        "n_codes": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(self, n_codes: int = 256, *, max_iter: int = 100, tol: float = 1e-4, random_state: Any = None):
+        self.n_codes = n_codes
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    @property
+    def n_clusters(self) -> int:  # type: ignore[override]
+        """The codes, as k-means calls them."""
+        return self.n_codes
+
+    def _check_k(self, blocks: Blocks) -> None:
+        if self.n_codes > blocks.shape[0]:
+            raise InputError(f"n_codes={self.n_codes} is more than n_samples={blocks.shape[0]}. Ask for fewer codes.")
+
+    @property
+    def _n_features_out(self) -> int:
+        return 1
+
+    @property
+    def codebook_(self) -> np.ndarray:
+        check_is_fitted(self)
+        return self.cluster_centers_
+
+    @property
+    def distortion_(self) -> float:
+        check_is_fitted(self)
+        return self.inertia_ / float(self.counts_.sum())
+
+    @property
+    def bits_per_row_(self) -> int:
+        check_is_fitted(self)
+        return (self.n_codes - 1).bit_length()
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The code of each row: whole numbers (n,)."""
+        return self.predict(X)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """The row of the codebook for each code: (n,d)."""
+        check_is_fitted(self)
+        codes, k = np.asarray(X), len(self.cluster_centers_)
+        if codes.ndim != 1 or codes.dtype.kind not in "iu":
+            raise InputError(f"the codes have shape {codes.shape}, dtype {codes.dtype}; whole numbers (n,) are needed.")
+        wrong = (codes < 0) | (codes >= k)
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise InputError(f"code {i} is {codes[i]}; the codebook has rows 0 to {k - 1}.")
+        return self.cluster_centers_[codes]
+
+
+def palette(image: Any, n_colors: int = 16, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Few colours that stand for all in an image: ``colours[indices]`` is the image again, nearly.
+
+    Parameters
+    ----------
+    image : array of shape (h, w) or (h, w, c)
+        In any range and dtype.
+    n_colors : int, default=16
+        Colours at most; an image with fewer comes back exactly.
+    random_state : int, RandomState, Generator or None, default=None
+
+    Returns
+    -------
+    colours : ndarray of shape (k,) or (k, c)
+        In the image's range and dtype: uint8 stays uint8.
+    indices : ndarray of shape (h, w)
+
+    Examples
+    --------
+    >>> from twofold.clusters import palette
+    >>> image = np.repeat(np.arange(256, dtype=np.uint8)[None], 8, axis=0)
+    >>> colours, indices = palette(image, 4, random_state=0)
+    >>> colours.dtype, indices.shape, int(np.abs(colours[indices].astype(int) - image).max()) <= 40
+    (dtype('uint8'), (8, 256), True)
+    """
+    image = np.asarray(image)
+    if image.ndim not in (2, 3) or image.dtype.kind not in "uif" or not image.size:
+        raise InputError(
+            f"the image has shape {image.shape}, dtype {image.dtype}; numbers (h,w) or (h,w,c) are needed."
+        )
+    if not np.isfinite(image).all():
+        raise InputError("the image has pixels that are NaN or infinite. Fill them first.")
+    pixels = image.reshape(image.shape[0] * image.shape[1], -1)
+    colours, inverse, counts = np.unique(pixels, axis=0, return_inverse=True, return_counts=True)
+    inverse = inverse.ravel()
+    if len(colours) > n_colors:
+        with quietly():
+            model = VectorQuantizer(n_colors, random_state=random_state).fit(
+                colours.astype(np.float64), sample_weight=counts
+            )
+        inverse = model.labels_[inverse]
+        centres = model.codebook_
+        colours = (np.rint(centres) if image.dtype.kind in "ui" else centres).astype(image.dtype)
+    return colours.reshape(len(colours), *image.shape[2:]), inverse.reshape(image.shape[:2])
