@@ -50,6 +50,4 @@ def assert_alike(a, b, X, rtol=1e-5):
 
 def row_methods(model):
     """The methods that answer row by row."""
-    return [
-        m for m in ("transform", "predict", "predict_proba", "score_samples", "impute") if hasattr(model, m)
-    ]
+    return [m for m in ("transform", "predict", "predict_proba", "score_samples", "impute") if hasattr(model, m)]

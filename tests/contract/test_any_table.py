@@ -19,9 +19,7 @@ def tables(draw, nan):
     """A table of 2..40 rows and 1..12 columns with some of what makes tables hard; targets; a wish for k."""
     n, d = draw(st.integers(2, 40)), draw(st.integers(1, 12))
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
-    X = rng.normal(size=(n, d)) * draw(st.sampled_from([1e-6, 1.0, 1e6])) + draw(
-        st.sampled_from([0.0, 1.0, 1e5])
-    )
+    X = rng.normal(size=(n, d)) * draw(st.sampled_from([1e-6, 1.0, 1e6])) + draw(st.sampled_from([0.0, 1.0, 1e5]))
     if draw(st.booleans()):
         X[:, rng.integers(d)] = draw(st.sampled_from([0.0, -3.0, 1e9]))  # a constant column
     if draw(st.booleans()):

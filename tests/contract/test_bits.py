@@ -79,9 +79,7 @@ def test_files_equal_memory(case, tmp_path):
             from_file = fit(case, tmp_path / name, y)
             assert not differences(expected, from_file), name
             for method in row_methods(expected):
-                assert np.array_equal(
-                    getattr(expected, method)(X), getattr(from_file, method)(str(tmp_path / name))
-                )
+                assert np.array_equal(getattr(expected, method)(X), getattr(from_file, method)(str(tmp_path / name)))
 
 
 @streaming

@@ -75,9 +75,7 @@ def test_a_killed_fit_resumes_to_the_same_bits(case, tmp_path):
     X = with_holes(X) if case.nan else X
     np.save(tmp_path / "x.npy", X)
     params = repr(few(case).get_params())
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path), case.model, params], capture_output=True
-    )
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), case.model, params], capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
     path = tmp_path / "fit.checkpoint"
     assert path.exists()

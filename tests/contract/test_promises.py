@@ -154,11 +154,7 @@ def test_holes_are_taken_and_a_row_of_holes_still_answers(case):
     model = case.fit(H, y)
     H[0] = np.nan
     for method in row_methods(model):
-        assert (
-            np.isfinite(getattr(model, method)(H)).all()
-            if method != "predict"
-            else len(model.predict(H)) == len(H)
-        )
+        assert np.isfinite(getattr(model, method)(H)).all() if method != "predict" else len(model.predict(H)) == len(H)
 
 
 @every

@@ -12,12 +12,20 @@ _WEIGHTS = {
     "check_sample_weight_equivalence_on_dense_data": _ROWS,
     "check_sample_weight_equivalence_on_sparse_data": _ROWS,
 }
+_DRAWN = "the start is drawn from the rows, and repeated rows draw another; from a given start both are equal"
+_STARTS = {
+    "check_sample_weight_equivalence_on_dense_data": _DRAWN,
+    "check_sample_weight_equivalence_on_sparse_data": _DRAWN,
+}
 _DENSITY = "the check takes whatever has predict_proba for a classifier and reads its classifier tags"
 WAIVED = {
     "PCA": _WEIGHTS,
     "PPCA": _WEIGHTS,
     "FactorAnalysis": _WEIGHTS,
     "MixtureOfPPCA": {"check_estimator_sparse_array": _DENSITY, "check_estimator_sparse_matrix": _DENSITY},
+    "KMeans": _STARTS,
+    "VectorQuantizer": _STARTS,
+    "Mixture": {"check_sample_weight_equivalence_on_dense_data": _DRAWN},
 }
 FEW = {"VectorQuantizer": {"n_codes": 3}}  # the checks' tables have fewer rows than a codebook of 256 needs
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from twofold.kernels.moments import column_sums, csr_column_sums, csr_gram
+from twofold.kernels.moments import column_sums, csr_column_sums, csr_gram, row_sum
 
 dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
@@ -32,6 +32,14 @@ def test_column_sums(dtype):
     np.testing.assert_allclose(weight, 1 + (w[:, None] * ~np.isnan(v)).sum(axis=0))
     np.testing.assert_allclose(first, 2 + np.nansum(w[:, None] * v, axis=0))
     np.testing.assert_allclose(second, 3 + np.nansum(w[:, None] * v**2, axis=0))
+
+
+@dtypes
+def test_row_sum(dtype):
+    X, w, _ = rows(dtype)
+    out = np.ones(5)
+    row_sum(X, w, out)
+    np.testing.assert_allclose(out, 1 + w @ X.astype(np.float64))
 
 
 @dtypes

@@ -77,9 +77,7 @@ def test_fisher_s_directions_are_scikit_learn_s(balanced):
 def test_classes_have_unit_spread_along_fisher_s_directions():
     X, y = iris()
     U = FisherLDA().fit(X, y).transform(X)
-    within = sum(
-        (U[y == c] - U[y == c].mean(axis=0)).T @ (U[y == c] - U[y == c].mean(axis=0)) for c in set(y)
-    )
+    within = sum((U[y == c] - U[y == c].mean(axis=0)).T @ (U[y == c] - U[y == c].mean(axis=0)) for c in set(y))
     np.testing.assert_allclose(within / (len(X) - 3), np.eye(2), atol=1e-9)
 
 

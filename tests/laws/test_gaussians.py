@@ -13,9 +13,7 @@ def rows(n=200, d=7, k=2, noise=0.5, seed=0):
     """Rows of a PPCA model."""
     rng = np.random.default_rng(seed)
     return (
-        rng.normal(size=(n, k)) @ (2 * rng.normal(size=(k, d)))
-        + rng.normal(size=d)
-        + noise * rng.normal(size=(n, d))
+        rng.normal(size=(n, k)) @ (2 * rng.normal(size=(k, d))) + rng.normal(size=d) + noise * rng.normal(size=(n, d))
     )
 
 
@@ -63,9 +61,7 @@ def test_log_density_of_a_row_with_holes_is_the_marginal_s(model):
     X, C = holed(rows(30, seed=4)), covariance(model)
     for x, found in zip(X, model.score_samples(X), strict=True):
         s = ~np.isnan(x)
-        assert found == pytest.approx(
-            multivariate_normal(model.mean_[s], C[np.ix_(s, s)]).logpdf(x[s]), rel=1e-9
-        )
+        assert found == pytest.approx(multivariate_normal(model.mean_[s], C[np.ix_(s, s)]).logpdf(x[s]), rel=1e-9)
 
 
 def test_codes_are_gaussian_conditioning(model):
@@ -96,9 +92,7 @@ def test_imputation_is_the_conditional_expectation(model):
         s, u = ~np.isnan(x), np.isnan(x)
         gain = C[np.ix_(u, s)] @ np.linalg.inv(C[np.ix_(s, s)])
         np.testing.assert_allclose(f[u], model.mean_[u] + gain @ (x - model.mean_)[s], rtol=1e-7)
-        np.testing.assert_allclose(
-            sd[u], np.sqrt(np.diag(C[np.ix_(u, u)] - gain @ C[np.ix_(s, u)])), rtol=1e-7
-        )
+        np.testing.assert_allclose(sd[u], np.sqrt(np.diag(C[np.ix_(u, u)] - gain @ C[np.ix_(s, u)])), rtol=1e-7)
         assert np.array_equal(f[s], x[s]) and not sd[s].any()
 
 
@@ -195,9 +189,7 @@ def test_expected_errors_of_imputation_are_honest():
     assert ((filled - X)[holes] / std[holes]).std() == pytest.approx(1.0, abs=0.05)
 
 
-@pytest.mark.parametrize(
-    "model", [PPCA(2, solver="em", random_state=0, tol=1e-12), FactorAnalysis(2, tol=1e-12)]
-)
+@pytest.mark.parametrize("model", [PPCA(2, solver="em", random_state=0, tol=1e-12), FactorAnalysis(2, tol=1e-12)])
 def test_row_order_is_irrelevant(model):
     X = rows()
     one = model.set_params(random_state=0).fit(X).score_samples(X)

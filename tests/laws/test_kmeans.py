@@ -41,7 +41,9 @@ def exact(Z, **options):
 def test_distortion_never_rises(start, weighted):
     X = blobs(spread=3.0)
     w = np.random.default_rng(1).random(len(X)) if weighted else None
-    cost = np.array(KMeans(12, init=start, n_init=1, tol=0, random_state=0).fit(X, sample_weight=w).history_["objective"])
+    cost = np.array(
+        KMeans(12, init=start, n_init=1, tol=0, random_state=0).fit(X, sample_weight=w).history_["objective"]
+    )
     assert len(cost) > 3 and np.all(np.diff(cost) <= 1e-12 * cost[0])
 
 
@@ -141,7 +143,9 @@ def test_starts_keep_their_promise_on_average(start):
 
 def test_both_clever_starts_end_alike():
     X = blobs(2000, k=15, spread=1.5)
-    ends = {s: np.mean([KMeans(15, init=s, n_init=1, random_state=t).fit(X).inertia_ for t in range(6)]) for s in STARTS}
+    ends = {
+        s: np.mean([KMeans(15, init=s, n_init=1, random_state=t).fit(X).inertia_ for t in range(6)]) for s in STARTS
+    }
     assert ends["k-means||"] == pytest.approx(ends["k-means++"], rel=0.1)
 
 

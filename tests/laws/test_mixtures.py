@@ -12,9 +12,7 @@ def rows(n=200, d=7, k=2, noise=0.5, seed=0):
     """Rows of a PPCA model."""
     rng = np.random.default_rng(seed)
     return (
-        rng.normal(size=(n, k)) @ (2 * rng.normal(size=(k, d)))
-        + rng.normal(size=d)
-        + noise * rng.normal(size=(n, d))
+        rng.normal(size=(n, k)) @ (2 * rng.normal(size=(k, d))) + rng.normal(size=d) + noise * rng.normal(size=(n, d))
     )
 
 
@@ -59,9 +57,7 @@ def test_the_mixture_s_density_is_the_sum_of_its_gaussians():
     model = MixtureOfPPCA(3, n_latent=2, random_state=0).fit(X)
     parts = [
         w * multivariate_normal(m, W @ W.T + s * np.eye(6)).pdf(X)
-        for w, m, W, s in zip(
-            model.weights_, model.means_, model.loadings_, model.noise_variance_, strict=True
-        )
+        for w, m, W, s in zip(model.weights_, model.means_, model.loadings_, model.noise_variance_, strict=True)
     ]
     np.testing.assert_allclose(model.score_samples(X), np.log(np.sum(parts, axis=0)), rtol=1e-7)
     np.testing.assert_allclose(model.predict_proba(X), np.transpose(parts / np.sum(parts, axis=0)), atol=1e-7)

@@ -15,9 +15,7 @@ def planted(n, d, rank, noise=0.1, seed=0):
     """Rows near a subspace of some rank, with variances well apart."""
     rng = np.random.default_rng(seed)
     axes = sla.orth(rng.normal(size=(d, rank)))
-    return rng.normal(size=(n, rank)) * (3 + 2 * np.arange(rank)[::-1]) @ axes.T + noise * rng.normal(
-        size=(n, d)
-    )
+    return rng.normal(size=(n, rank)) * (3 + 2 * np.arange(rank)[::-1]) @ axes.T + noise * rng.normal(size=(n, d))
 
 
 def angle(A, B):
@@ -29,9 +27,7 @@ TABLES = {
     "wide": planted(25, 80, 4),
     "far": planted(300, 12, 4) + 1e8,
     "far and wide": planted(25, 80, 4) + 1e8,
-    "sparse": sparse.csr_array(
-        np.where(np.random.default_rng(0).random((200, 30)) < 0.15, planted(200, 30, 4), 0.0)
-    ),
+    "sparse": sparse.csr_array(np.where(np.random.default_rng(0).random((200, 30)) < 0.15, planted(200, 30, 4), 0.0)),
 }
 
 
@@ -42,9 +38,7 @@ def test_every_solver_finds_the_same_subspace_as_scikit_learn(name, solver):
     if sparse.issparse(X) and solver == "svd":
         pytest.skip("needs a dense table")
     dense = X.toarray() if sparse.issparse(X) else X
-    expected = Reference(4, svd_solver="full").fit(
-        dense - dense.mean(axis=0)
-    )  # centred twice: exact far away
+    expected = Reference(4, svd_solver="full").fit(dense - dense.mean(axis=0))  # centred twice: exact far away
     pca = PCA(4, solver=solver, tol=1e-15, random_state=0).fit(X)
     assert pca.solver_ == solver
     assert angle(pca.components_, expected.components_) < (1e-6 if "far" not in name else 1e-5)
@@ -97,9 +91,7 @@ def test_the_error_is_the_sum_of_the_discarded_eigenvalues(shape, kind):
     for k in (1, 3, min(shape) - 1):
         pca = PCA(k).fit(kind(X))
         np.testing.assert_allclose(pca.reconstruction_error(), everything[k:].sum(), rtol=1e-8, atol=1e-9)
-        np.testing.assert_allclose(
-            pca.reconstruction_error(kind(X)), everything[k:].sum(), rtol=1e-8, atol=1e-9
-        )
+        np.testing.assert_allclose(pca.reconstruction_error(kind(X)), everything[k:].sum(), rtol=1e-8, atol=1e-9)
         by_hand = ((X - pca.inverse_transform(pca.transform(X))) ** 2).sum() / (len(X) - 1)
         np.testing.assert_allclose(pca.reconstruction_error(), by_hand, rtol=1e-8, atol=1e-9)
         np.testing.assert_allclose(pca.history_["objective"][-1], by_hand, rtol=1e-8, atol=1e-9)
@@ -112,9 +104,7 @@ def test_all_components_lose_nothing_and_keep_distances():
     U = pca.transform(X)
     assert pca.n_components_ == 12
     np.testing.assert_allclose(pca.inverse_transform(U), X, atol=1e-10)
-    np.testing.assert_allclose(
-        np.linalg.norm(U[0] - U[1:], axis=1), np.linalg.norm(X[0] - X[1:], axis=1), rtol=1e-10
-    )
+    np.testing.assert_allclose(np.linalg.norm(U[0] - U[1:], axis=1), np.linalg.norm(X[0] - X[1:], axis=1), rtol=1e-10)
     np.testing.assert_allclose(np.cov(U.T), np.diag(pca.explained_variance_), atol=1e-9)
 
 
@@ -125,9 +115,7 @@ def test_whitened_codes_have_unit_covariance(solver):
     U = pca.transform(X)
     np.testing.assert_allclose(np.cov(U.T), np.eye(4), atol=1e-6)
     plain = PCA(4).fit(X)
-    np.testing.assert_allclose(
-        pca.inverse_transform(U), plain.inverse_transform(plain.transform(X)), atol=1e-5
-    )
+    np.testing.assert_allclose(pca.inverse_transform(U), plain.inverse_transform(plain.transform(X)), atol=1e-5)
 
 
 def test_row_order_is_irrelevant():
@@ -196,9 +184,7 @@ def test_parallel_analysis_of_noise_finds_next_to_nothing():
 
 def test_rules_work_for_wide_tables():
     rng = np.random.default_rng(0)
-    X = 4 * rng.normal(size=(60, 3)) @ sla.orth(rng.normal(size=(200, 3))).T + 0.2 * rng.normal(
-        size=(60, 200)
-    )
+    X = 4 * rng.normal(size=(60, 3)) @ sla.orth(rng.normal(size=(200, 3))).T + 0.2 * rng.normal(size=(60, 200))
     for rule in ("gavish-donoho", "parallel", "knee"):
         assert PCA(rule, random_state=0).fit(X).n_components_ == 3, rule
 
@@ -215,9 +201,7 @@ def test_batches_give_what_one_fit_gives(offset):
     for part in np.array_split(np.arange(300), [1, 40, 41, 200]):
         pca.partial_fit(X[part], sample_weight=w[part])
     for name in ("components_", "explained_variance_", "mean_", "total_variance_", "noise_variance_"):
-        np.testing.assert_allclose(
-            getattr(pca, name), getattr(whole, name), rtol=1e-6, atol=1e-8, err_msg=name
-        )
+        np.testing.assert_allclose(getattr(pca, name), getattr(whole, name), rtol=1e-6, atol=1e-8, err_msg=name)
     assert pca.n_iter_ == 5 == len(pca.history_["objective"]) == len(pca.history_["seconds"])
 
 

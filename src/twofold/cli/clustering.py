@@ -84,7 +84,7 @@ def analyse(
     columns = column_moments(engine_for(blocks), blocks)
     method = choose_method(method, X, int(columns.missing), table)
     s = scaling(scale, X, method, table)
-    Y = X if s is None else X / s if isinstance(X, np.ndarray) else sp.csr_array(X @ sp.diags_array(1 / s))
+    Y = X if s is None else X / s
     drawn = np.sort(generator(seed, 1).permutation(n)[: WITH_BLANKS if columns.missing else SAMPLE])
     sample = rows_of(Y, drawn)
     choice = None
@@ -99,7 +99,7 @@ def analyse(
     with waiting("measuring", quiet):
         quality = measure(model, sample, labels[drawn], seed, notes)
     sure = model.predict_proba(Y).max(axis=1) if method == "mixture" else model.transform(Y).min(axis=1)
-    model = model if s is None else unscaled(model, s)
+    model = model if s is None else unscaled(model, s, X)
     if table.named:
         model.feature_names_in_ = np.array(table.columns, dtype=object)
     found = Clustering(
@@ -140,6 +140,8 @@ def choose_method(method: str | None, X: Any, blanks: int, table: Table) -> str:
 
 def scaling(wish: bool | None, X: Any, method: str, table: Table) -> np.ndarray | None:
     """What to divide the columns by, if anything."""
+    if wish and sp.issparse(X):
+        raise InputError(f"--scale: {table.source} is sparse, and its columns are used as they are. Leave it out.")
     if not isinstance(X, Path):
         return spread(X) if choose_scale(wish, X, table) else None
     if wish:
@@ -165,9 +167,10 @@ def choose_k(sample: Any, seed: int, notes: list[str]) -> tuple[int, pl.DataFram
     first principal axes, where k-means has most to gain.
     """
     n, d = sample.shape
-    wide = d > AXES
-    if wide and not np.isnan(sample.data if sp.issparse(sample) else sample).any():
-        sample = PCA(min(AXES, n - 1), random_state=seed).fit_transform(sample)
+    if sp.issparse(sample) and d <= AXES:
+        sample = sample.toarray()
+    if d > AXES and (sp.issparse(sample) or not np.isnan(sample).any()):
+        sample = PCA(min(AXES, n), random_state=seed).fit_transform(sample)
     base = GaussianMixture(reg=REG, tol=1e-4)  # a choice needs no more digits
     with heard([]):
         found = select(
@@ -221,7 +224,7 @@ def order_by_size(model: Any, labels: np.ndarray) -> None:
         model.labels_ = np.argsort(order)[model.labels_]
 
 
-def unscaled(model: Any, s: np.ndarray) -> Any:
+def unscaled(model: Any, s: np.ndarray, X: Any) -> Any:
     """The same clusters for rows in their own units.
 
     A Gaussian mixture is carried over term by term. The nearest centre in standardised units is the likeliest
@@ -239,8 +242,9 @@ def unscaled(model: Any, s: np.ndarray) -> Any:
     out.weights_ = np.full(k, 1 / k)
     out.means_ = out.components_ = model.cluster_centers_ * s
     out.covariances_ = np.diag(within * s**2)
-    for name in ("history_", "n_iter_", "converged_", "n_features_in_"):
-        setattr(out, name, getattr(model, name))
+    out.counts_, out.converged_, out.n_iter_, out.n_features_in_ = model.counts_, model.converged_, 1, d
+    out.history_ = {"objective": [], "seconds": [float(sum(model.history_["seconds"]))]}
+    out.history_["objective"].append(-out.score(X))
     return out
 
 

@@ -185,7 +185,7 @@ class GaussianMixture(DensityMixin, Model):
         if self.n_init > 1:
             fits = []
             for t in range(self.n_init):
-                one = clone(self).set_params(n_init=1, random_state=seed_of(generator(seed, t)))
+                one = clone(self).set_params(n_init=1, random_state=seed_of(generator(seed, t))).set_callbacks()
                 with loop.quietly():
                     fits.append(one.fit(data.blocks, sample_weight=data.w))
             return min(fits, key=lambda m: m.history_["objective"][-1])._shape(data.columns.mean)
@@ -232,7 +232,8 @@ class GaussianMixture(DensityMixin, Model):
         s = self._shape(data.columns.mean)
         if self.covariance_type == "fixed":
             return
-        worst = [np.linalg.eigvalsh(s.matrix(c) / np.sqrt(np.outer(floor, floor))).min() for c in range(len(s.S))]
+        per = 1 / np.sqrt(floor)
+        worst = [np.linalg.eigvalsh(s.matrix(c) * per[:, None] * per).min() for c in range(len(s.S))]
         thin = np.flatnonzero(np.array(worst) < 1.5)
         if len(thin) and data.columns.variance.all():
             warnings.warn(

@@ -185,7 +185,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mo
             return seeding.start(s, self.init)
         best: tuple[float, np.ndarray] | None = None
         for t in range(starts):
-            one = clone(self).set_params(n_init=1, random_state=seed_of(generator(s.seed, t)))
+            one = clone(self).set_params(n_init=1, random_state=seed_of(generator(s.seed, t))).set_callbacks()
             with loop.quietly():
                 one.fit(s.blocks, sample_weight=s.w)
             if best is None or one.inertia_ < best[0]:

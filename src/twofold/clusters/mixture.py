@@ -209,7 +209,7 @@ class Mixture(DensityMixin, Model):
         if self.n_init > 1:
             fits = []
             for t in range(self.n_init):
-                one = clone(self).set_params(n_init=1, random_state=seed_of(generator(seed, t)))
+                one = clone(self).set_params(n_init=1, random_state=seed_of(generator(seed, t))).set_callbacks()
                 with loop.quietly():
                     fits.append(one.fit(blocks, sample_weight=w))
             return min(fits, key=lambda m: m.history_["objective"][-1])._state()

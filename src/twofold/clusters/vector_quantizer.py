@@ -80,9 +80,19 @@ class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-
         self.random_state = random_state
 
     @property
-    def n_clusters(self) -> int:  # type: ignore[override]
+    def n_clusters(self) -> int:
         """The codes, as k-means calls them."""
         return self.n_codes
+
+    @n_clusters.setter
+    def n_clusters(self, value: int) -> None:
+        self.n_codes = value
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "transformer"  # what it gives are codes, not clusters
+        tags.transformer_tags.preserves_dtype = []
+        return tags
 
     def _check_k(self, blocks: Blocks) -> None:
         if self.n_codes > blocks.shape[0]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from twofold.core.blocks import Blocks
 from twofold.core.engine import Engine
-from twofold.kernels.moments import column_sums, csr_column_sums, csr_gram
+from twofold.kernels.moments import column_sums, csr_column_sums, csr_gram, row_sum
 
 
 class Columns(NamedTuple):
@@ -107,13 +107,17 @@ def block_moments(X: Any, w: np.ndarray | None = None) -> Moments:
         G += np.triu(G, 1).T
         mean = (weights @ X) / max(total, 1e-300)
         return Moments(total, mean, G - total * np.outer(mean, mean))
-    mean = (weights.astype(X.dtype) @ X).astype(np.float64) / max(total, 1e-300)
+    mean = np.zeros(d)
+    row_sum(X, weights, mean)
+    mean /= max(total, 1e-300)
     G = _product(X, w)
     # Where the mean dwarfs the spread, XᵀX − n·mean·meanᵀ would cancel: centre first, and pay for the copy.
     limit = 1e4 if X.dtype == np.float64 else 10.0
     if np.any(total * mean**2 > limit * np.maximum(np.diag(G) - total * mean**2, 0.0)):
         rest = X - mean.astype(X.dtype)
-        G, drift = _product(rest, w), (weights.astype(X.dtype) @ rest).astype(np.float64) / max(total, 1e-300)
+        G, drift = _product(rest, w), np.zeros(d)
+        row_sum(rest, weights, drift)
+        drift /= max(total, 1e-300)
         return Moments(total, mean.astype(X.dtype) + drift, G - total * np.outer(drift, drift))
     return Moments(total, mean, G - total * np.outer(mean, mean))
 

@@ -17,7 +17,7 @@ def nearest(V, base, label, best):
             row[c] += base[c]
             least = min(least, row[c])
         at = 0
-        while row[at] != least:
+        while at < k - 1 and row[at] != least:
             at += 1
         label[i] = at
         best[i] = least

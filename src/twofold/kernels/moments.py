@@ -20,6 +20,16 @@ def column_sums(X, w, shift, weight, first, second):
 
 
 @njit(cache=True, nogil=True)
+def row_sum(X, w, out):
+    """Add Σ w x to out (d,) float64."""
+    n, d = X.shape
+    for i in range(n):
+        wi = w[i]
+        for j in range(d):
+            out[j] += wi * np.float64(X[i, j])
+
+
+@njit(cache=True, nogil=True)
 def csr_column_sums(data, indices, indptr, w, first, second):
     """Add Σwx and Σwx² of each column of a CSR block."""
     for i in range(indptr.size - 1):

@@ -29,7 +29,7 @@ def plane(sample: Any, centres: np.ndarray, seed: int) -> tuple[np.ndarray, np.n
         total = model.explained_variance_.sum() + (d - 2) * float(model.noise_variance_)
         return model.transform(sample), model.transform(centres), model.explained_variance_ / total
     if blank:
-        sample = sample[~np.isnan(sample).any(axis=1)]
+        sample = np.where(np.isnan(sample), np.nanmean(sample, axis=0), sample)
     model = PCA(2, random_state=seed).fit(sample)
     return model.transform(sample), model.transform(centres), model.explained_variance_ratio_
 
@@ -97,7 +97,8 @@ def scatter(ax: Axes, at: np.ndarray, labels: np.ndarray, centres: np.ndarray, s
     ax.axhline(0, color=PALE, lw=1.2, zorder=0)
     ax.axvline(0, color=PALE, lw=1.2, zorder=0)
     for c in kinds:
-        ax.scatter(*at[labels == c].T, s=size, alpha=alpha, color=color_of(c), linewidths=0, rasterized=True)
+        own = at[labels == c]
+        ax.scatter(own[:, 0], own[:, 1], s=size, alpha=alpha, color=color_of(c), linewidths=0, rasterized=True)
     for c in kinds:
         badge(ax, centres[c], str(c), color_of(c))
     ax.set(
