@@ -68,4 +68,4 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {"index": [], "design": [], "learn/linear": [], "reference/index": []}
+html_sidebars = {"index": [], "design": [], "learn/linear": [], "learn/clusters": [], "reference/index": []}

@@ -33,7 +33,7 @@ def draw(app):
         spec = importlib.util.spec_from_file_location(script.stem, script)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        for name, make in vars(module).items():
+        for name, make in list(vars(module).items()):  # drawing may add a registry of warnings
             if callable(make) and getattr(make, "__module__", "") == script.stem and not name.startswith("_"):
                 save(make(), target / f"{name}.svg")
 

@@ -17,6 +17,7 @@ _STARTS = {
     "check_sample_weight_equivalence_on_dense_data": _DRAWN,
     "check_sample_weight_equivalence_on_sparse_data": _DRAWN,
 }
+_CODES = "the check sets n_clusters, which is n_codes here: k-means by another name, and no clusterer"
 _DENSITY = "the check takes whatever has predict_proba for a classifier and reads its classifier tags"
 WAIVED = {
     "PCA": _WEIGHTS,
@@ -24,7 +25,7 @@ WAIVED = {
     "FactorAnalysis": _WEIGHTS,
     "MixtureOfPPCA": {"check_estimator_sparse_array": _DENSITY, "check_estimator_sparse_matrix": _DENSITY},
     "KMeans": _STARTS,
-    "VectorQuantizer": _STARTS,
+    "VectorQuantizer": {**_STARTS, "check_clustering": _CODES, "check_clustering(readonly_memmap=True)": _CODES},
     "Mixture": {"check_sample_weight_equivalence_on_dense_data": _DRAWN},
 }
 FEW = {"VectorQuantizer": {"n_codes": 3}}  # the checks' tables have fewer rows than a codebook of 256 needs

@@ -1,5 +1,7 @@
 """The compiled loops of k-means against plain NumPy."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -32,7 +34,7 @@ def test_group_minima(dtype):
     label, lower = V.argmin(axis=1).astype(np.int32), np.empty((40, 3), dtype)
     group_minima(V, starts, label, lower)
     others = np.where(np.arange(9) == label[:, None], np.inf, V)
-    expected = [others[:, a:b].min(axis=1) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    expected = [others[:, a:b].min(axis=1) for a, b in pairwise(starts)]
     np.testing.assert_array_equal(lower, np.transpose(expected))
 
 
@@ -52,7 +54,7 @@ def test_reassign_finds_the_nearest_and_keeps_its_bounds(k, starts, moving, dtyp
     loose = 0.3 * rng.random((300, 1))  # any valid bounds will do
     upper = (D.min(axis=1) + loose[:, 0] + 1e-5).astype(dtype)
     D[np.arange(300), old] = np.inf
-    parts = [D[:, a:b].min(axis=1) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    parts = [D[:, a:b].min(axis=1) for a, b in pairwise(starts)]
     lower = (np.transpose(parts) - loose - 1e-5).astype(dtype)
     drift = (np.linalg.norm(after.astype(np.float64) - before, axis=1) * (1 + 1e-5)).astype(dtype)
     retreat = np.maximum.reduceat(drift, starts[:-1])
@@ -67,7 +69,7 @@ def test_reassign_finds_the_nearest_and_keeps_its_bounds(k, starts, moving, dtyp
     np.testing.assert_array_equal(former[:count], old[moved[:count]])
     assert np.all(upper >= new[np.arange(300), label] * (1 - 1e-5))
     new[np.arange(300), label] = np.inf
-    for g, (a, b) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+    for g, (a, b) in enumerate(pairwise(starts)):
         assert np.all(lower[:, g] <= new[:, a:b].min(axis=1) + 1e-5)
 
 

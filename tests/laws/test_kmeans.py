@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.cluster import KMeans as Reference
 from sklearn.exceptions import ConvergenceWarning
 
-from twofold import GaussianMixture, KMeans
+from twofold import Checkpoint, EarlyStopping, GaussianMixture, KMeans
 
 STARTS = ["k-means++", "k-means||", "random"]
 
@@ -216,3 +216,49 @@ def test_score_is_minus_the_cost():
     w = np.random.default_rng(0).random(len(X))
     model = KMeans(6, random_state=0).fit(X, sample_weight=w)
     assert model.score(X, sample_weight=w) == pytest.approx(-model.inertia_)
+
+
+class CrashAfter:
+    """Ends a fit the hard way."""
+
+    def __init__(self, sweeps):
+        self.sweeps = sweeps
+
+    def setup(self, estimator, context): ...
+
+    def teardown(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context): ...
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        if fitted_estimator is not None and fitted_estimator.n_iter_ == self.sweeps:
+            raise KeyboardInterrupt
+
+
+def test_a_stopped_fit_goes_on_with_its_bounds_to_the_same_bits(small_blocks, tmp_path):
+    X = blobs(spread=3.0)
+    whole = exact(X[:12]).fit(X)
+    assert whole.n_iter_ > 8
+    with pytest.raises(KeyboardInterrupt):
+        exact(X[:12]).set_callbacks(Checkpoint(tmp_path / "c"), CrashAfter(6)).fit(X)
+    resumed = exact(X[:12]).set_callbacks(Checkpoint(tmp_path / "c")).fit(X)
+    np.testing.assert_array_equal(resumed.cluster_centers_, whole.cluster_centers_)
+    assert resumed.history_["objective"] == whole.history_["objective"]
+    assert resumed.history_["moved"] == whole.history_["moved"]
+
+
+def test_early_stopping_keeps_the_best_sweep():
+    X = blobs(spread=3.0)
+    stop = EarlyStopping(blobs(300, spread=3.0, seed=5), patience=2, min_delta=50.0)
+    model = KMeans(40, init=X[:40], tol=0).set_callbacks(stop).fit(X)
+    assert len(stop.scores_) == model.n_iter_ < exact(X[:40]).fit(X).n_iter_
+    assert (
+        model.score(stop.X) == pytest.approx(stop.scores_[stop.best_sweep_]) and stop.best_sweep_ == model.n_iter_ - 3
+    )
+
+
+def test_too_few_sweeps_warn_and_say_what_to_do():
+    X = blobs(spread=3.0)
+    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
+        model = KMeans(20, init=X[:20], max_iter=2).fit(X)
+    assert model.n_iter_ == 2 and not model.converged_

@@ -281,3 +281,10 @@ def test_wrong_components_are_refused():
 
     with pytest.raises(twofold.InputError, match=r"tuple of arrays"):
         Mixture(List()).fit(np.abs(X))
+
+    class Cells(Exponential):
+        def log_density(self, X, theta):
+            return -X / theta[0]
+
+    with pytest.raises(twofold.InputError, match=r"log_density returned shape \(100, 12\)"):
+        Mixture(Cells()).fit(np.abs(X))

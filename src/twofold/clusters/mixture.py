@@ -10,9 +10,8 @@ Reference: Dempster, Laird & Rubin 1977.
 from __future__ import annotations
 
 import os
-from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_softmax, logsumexp
@@ -20,8 +19,8 @@ from sklearn.base import DensityMixin, clone
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.clusters.assign import Centres, label_rows
 from twofold.clusters.components import READY, by_name
+from twofold.clusters.em import State, em_step, features_of, hard_step, joint_density, known, outside, update
 from twofold.clusters.kmeans import KMeans
 from twofold.core import loop
 from twofold.core.blocks import Blocks, Rows
@@ -32,23 +31,6 @@ from twofold.core.moments import column_moments
 from twofold.core.seeds import generator, seed_of
 
 SAMPLE = 10_000  # rows that choose the starting centres
-BLUR = 0.01  # of every row at the start belongs to all components alike, so that none is empty
-
-
-class State(NamedTuple):
-    """The shared factor: π, and one tuple of arrays a component."""
-
-    weights: np.ndarray  # (c,)
-    theta: Rows
-
-
-class Sums(NamedTuple):
-    """What a block adds."""
-
-    N: np.ndarray  # (c,)
-    parts: tuple  # one tuple of arrays a component
-    loglik: float
-    rows: float
 
 
 class Mixture(DensityMixin, Model):
@@ -75,7 +57,7 @@ class Mixture(DensityMixin, Model):
     ----------
     weights_ : ndarray of shape (c,)
     parameters_ : tuple of ndarray
-        The arrays of theta, each with one entry a component: ``parameters_[0][c]``.
+        The arrays of theta in float64, each with one entry a component: ``parameters_[0][c]``.
     history_, n_iter_, converged_
         The objective is the mean negative log-likelihood of the rows.
 
@@ -164,7 +146,7 @@ class Mixture(DensityMixin, Model):
         engine, rows = engine_for(blocks), blocks.rows(w)
         columns = column_moments(engine, blocks, w)
         component = self._component()
-        bad = engine.reduce(add, engine.map(_outside, blocks, engine.broadcast(component)))
+        bad = engine.reduce(add, engine.map(outside, blocks, engine.broadcast(component)))
         if not np.isfinite(columns.scatter).all() or columns.missing or bad:
             self._refuse(blocks)
         component = component.settled(columns, blocks.dtype) if hasattr(component, "settled") else component
@@ -192,7 +174,7 @@ class Mixture(DensityMixin, Model):
         super()._refuse(blocks, allow_nan)
         component = self._component()
         for i, start in enumerate(blocks.bounds[:-1]):
-            if _outside(blocks[i], component):
+            if outside(blocks[i], component):
                 X = blocks[i]
                 at = int(np.argmax(component.outside(X)))
                 if hasattr(X, "indptr"):
@@ -214,10 +196,17 @@ class Mixture(DensityMixin, Model):
                     fits.append(one.fit(blocks, sample_weight=w))
             return min(fits, key=lambda m: m.history_["objective"][-1])._state()
         engine = engine_for(blocks)
-        able = np.arange(blocks.shape[0]) if w is None or np.count_nonzero(w) < self.n_components else np.flatnonzero(w)
-        chosen = np.sort(generator(seed).permutation(able)[:SAMPLE])
-        places = Rows(chosen[(chosen >= a) & (chosen < b)] - a for a, b in pairwise(blocks.bounds))
-        sample = stacked(engine.gather(engine.map(_features_of, blocks, places, engine.broadcast(component))))
+        able = None if w is None or np.count_nonzero(w) < self.n_components else np.flatnonzero(w)
+        n = blocks.shape[0] if able is None else len(able)
+        chosen = np.sort(generator(seed).choice(n, min(n, SAMPLE), replace=False))
+        chosen = chosen if able is None else able[chosen]
+        places = Rows(
+            rows - start
+            for rows, start in zip(
+                np.split(chosen, np.searchsorted(chosen, blocks.bounds[1:-1])), blocks.bounds[:-1], strict=True
+            )
+        )
+        sample = stacked(engine.gather(engine.map(features_of, blocks, places, engine.broadcast(component))))
         with loop.quietly():
             centres = (
                 KMeans(self.n_components, max_iter=50, random_state=seed)
@@ -286,83 +275,12 @@ class Mixture(DensityMixin, Model):
         return float(-2 * self.score_samples(X).sum() + 2 * self._n_parameters())
 
 
-def joint_density(X: Any, component: Any, s: State) -> np.ndarray:
-    """log π_c p(x; θ_c): (n,c)."""
-    with np.errstate(divide="ignore"):
-        log_weights = np.log(s.weights)
-    columns = [np.asarray(component.log_density(X, theta), dtype=np.float64) for theta in s.theta]
-    return np.stack(columns, axis=1) + log_weights
-
-
-def em_step(X: Any, w: np.ndarray | None, component: Any, s: State) -> Sums:
-    """The rows' half-step: responsibilities, and what they add."""
-    w = np.ones(X.shape[0]) if w is None else w
-    joint = joint_density(X, component, s)
-    r = np.exp(log_softmax(joint, axis=1)) * w[:, None]
-    return Sums(r.sum(axis=0), _parts(X, r, component), float(logsumexp(joint, axis=1) @ w), float(w.sum()))
-
-
-def hard_step(X: Any, w: np.ndarray | None, component: Any, centres: Centres) -> Sums:
-    """The sums when every row belongs to its nearest centre, but for a little: where EM starts from."""
-    w = np.ones(X.shape[0]) if w is None else w
-    c = len(centres.Z)
-    r = np.full((len(w), c), BLUR / c)
-    r[np.arange(len(w)), _nearest(_features(X, component), centres)] += 1 - BLUR
-    r *= w[:, None]
-    return Sums(r.sum(axis=0), _parts(X, r, component), 0.0, float(w.sum()))
-
-
-def _parts(X: Any, r: np.ndarray, component: Any) -> tuple:
-    """Each component's own sums, copied: the engine adds in place."""
-    each = (component.sums(X, np.ascontiguousarray(column)) for column in r.T)
-    return tuple(tuple(np.array(a, dtype=np.float64) for a in sums) for sums in each)
-
-
-def update(found: Sums, s: State, component: Any) -> State:
-    """The shared half-step. A component that holds next to nothing keeps its place."""
-    N = np.maximum(found.N, 1e-10)
-    theta = Rows(
-        old if old is not None and n <= 1e-10 else _theta(component.estimate(sums), component)
-        for n, sums, old in zip(found.N, found.parts, s.theta, strict=True)
-    )
-    return State(N / N.sum(), theta)
-
-
-def _theta(value: Any, component: Any) -> tuple:
-    if not isinstance(value, tuple):
-        raise InputError(f"{component!r}.estimate returned a {type(value).__name__}; it must return a tuple of arrays.")
-    return tuple(np.asarray(a, dtype=np.float64) for a in value)
-
-
-def _features(X: Any, component: Any) -> Any:
-    return component.features(X) if hasattr(component, "features") else X
-
-
-def _features_of(X: Any, rows: np.ndarray, component: Any) -> Any:
-    return _features(X[rows], component)
-
-
-def _nearest(X: Any, centres: Centres) -> np.ndarray:
-    return label_rows(X, centres._replace(far=centres.far and not hasattr(X, "indptr")))  # CSR is never shifted
-
-
-def _outside(X: Any, component: Any) -> int:
-    """How many cells have no density."""
-    return int(np.count_nonzero(component.outside(X))) if hasattr(component, "outside") else 0
-
-
-def _known(X: Any, component: Any, s: State) -> np.ndarray:
-    """Joint densities, or NaN throughout if a cell has none, which is then refused with its place."""
-    joint = joint_density(X, component, s)
-    return np.full_like(joint, np.nan) if _outside(X, component) else joint
-
-
 def _density(X: Any, component: Any, s: State) -> np.ndarray:
-    return logsumexp(_known(X, component, s), axis=1)
+    return logsumexp(known(X, component, s), axis=1)
 
 
 def _share(X: Any, component: Any, s: State) -> np.ndarray:
-    return np.exp(log_softmax(_known(X, component, s), axis=1))
+    return np.exp(log_softmax(known(X, component, s), axis=1))
 
 
 def _label(X: Any, component: Any, s: State) -> np.ndarray:

@@ -39,7 +39,7 @@ class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-
     codebook_ : ndarray of shape (k, d)
         Also as components_ and cluster_centers_.
     distortion_ : float
-        The mean squared distance of a row to its code.
+        The mean squared distance of a row of the fit to its code.
     bits_per_row_ : int
         Bits that hold one code.
     counts_ : ndarray of shape (k,)
@@ -107,15 +107,10 @@ class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-
         check_is_fitted(self)
         return self.cluster_centers_
 
-    @property
-    def distortion_(self) -> float:
-        check_is_fitted(self)
-        return self.inertia_ / float(self.counts_.sum())
-
-    @property
-    def bits_per_row_(self) -> int:
-        check_is_fitted(self)
-        return (self.n_codes - 1).bit_length()
+    def _finish(self, blocks: Blocks, w: np.ndarray | None) -> None:
+        super()._finish(blocks, w)
+        self.distortion_ = self.inertia_ / float(self.counts_.sum())
+        self.bits_per_row_ = (int(self.n_codes) - 1).bit_length()
 
     def transform(self, X: Any) -> np.ndarray:
         """The code of each row: whole numbers (n,)."""
