@@ -27,7 +27,5 @@ pictures = plots.palette_figure(image, reduced)
 
 for name, (picture, colours) in reduced.items():
     error = np.mean((image.astype(float) - picture) ** 2)
-    bits = np.log2(len(colours))
-    print(
-        f"{name:>10}: {bits:.0f} bits a pixel, {10 * np.log10(255**2 / error):.1f} dB"
-    )
+    quality = 10 * np.log10(255**2 / error)
+    print(f"{name:>10}: {np.log2(len(colours)):.0f} bits a pixel, {quality:.1f} dB")

@@ -147,7 +147,7 @@ def clusters_covariances() -> Figure:
         for ax, kind in zip(figure.subplots(1, 4), ("full", "tied", "diag", "spherical"), strict=True):
             model = GaussianMixture(3, covariance_type=kind, n_init=5, random_state=0).fit(X)
             ax.scatter(*X.T, s=5, color=GREY, alpha=0.6, linewidths=0, rasterized=True)
-            plots.ellipses(ax, model.means_, model.covariances_, model.weights_)
+            plots.ellipses(ax, model)
             agree = adjusted_rand_score(truth, model.predict(X))
             ax.set_title(
                 f"{kind}: {model._n_parameters()} numbers\nBIC {model.bic(X):,.0f}, agreement {agree:.2f}", fontsize=9.5

@@ -33,7 +33,7 @@ def test_python_dash_m_is_the_same_command(folder):
 
 
 def test_every_verb_that_exists_has_a_function_of_its_name(twofold):
-    for verb in ("reduce", "inspect"):
+    for verb in ("reduce", "cluster", "inspect"):
         shown = twofold(verb, "--help")
         assert shown.exit_code == 0 and "--json" in shown.stdout
 

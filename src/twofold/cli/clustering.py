@@ -15,13 +15,13 @@ from sklearn.metrics.pairwise import nan_euclidean_distances
 
 from twofold import PCA, GaussianMixture, KMeans, select
 from twofold.cli.output import progress, waiting
-from twofold.cli.tables import check, choose_scale, heard, in_memory, shape_of, spread
+from twofold.cli.tables import check, choose_scale, dithered, grain, heard, in_memory, shape_of, spread
 from twofold.core.blocks import as_blocks
 from twofold.core.checks import InputError
 from twofold.core.engine import engine_for
 from twofold.core.moments import Columns, column_moments
 from twofold.core.seeds import generator
-from twofold.data.tables import Table
+from twofold.data.tables import Table, quoted
 
 SAMPLE = 10_000  # rows that are enough to choose k, to measure and to draw
 WITH_BLANKS = 2_000  # the same where every row has its own pattern of blanks
@@ -87,17 +87,23 @@ def analyse(
     Y = X if s is None else X / s
     drawn = np.sort(generator(seed, 1).permutation(n)[: WITH_BLANKS if columns.missing else SAMPLE])
     sample = rows_of(Y, drawn)
+    steps = np.zeros(sample.shape[1]) if sp.issparse(sample) else grain(sample)
+    rough = dithered(sample, steps, generator(seed, 3)) if steps.any() else sample
     choice = None
     if k is None:
         with waiting("trying 1 to 10 clusters", quiet):
-            k, choice = choose_k(sample, seed, notes)
+            k, choice = choose_k(rough, seed, notes)
+    if steps.any() and (choice is not None or method == "mixture"):
+        coarse = [table.columns[j] for j in np.flatnonzero(steps)]
+        notes.append(f"{quoted(coarse)}: few values, taken as rounded, so that none is a cluster by itself")
     with heard(notes):
-        model = new(method, k, sample, seed, notes)
-        model.set_callbacks(*progress(quiet)).fit(Y)
+        model = new(method, k, rough, seed, notes)
+        soft = method == "mixture" and steps.any() and not isinstance(Y, Path)
+        model.set_callbacks(*progress(quiet)).fit(dithered(Y, steps, generator(seed, 4)) if soft else Y)
         order_by_size(model, model.predict(Y))
         labels = np.asarray(model.predict(Y))
     with waiting("measuring", quiet):
-        quality = measure(model, sample, labels[drawn], seed, notes)
+        quality = measure(model, rough if method == "mixture" else sample, labels[drawn], seed, notes)
     sure = model.predict_proba(Y).max(axis=1) if method == "mixture" else model.transform(Y).min(axis=1)
     model = model if s is None else unscaled(model, s, X)
     if table.named:

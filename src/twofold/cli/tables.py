@@ -16,6 +16,8 @@ from twofold.core.checks import InputError, first_bad
 from twofold.core.config import config
 from twofold.data.tables import Table, quoted
 
+COARSE = 0.25  # steps of a column, in standard deviations, from which its values are few
+
 
 @contextmanager
 def heard(notes: list[str]) -> Iterator[None]:
@@ -95,3 +97,21 @@ def choose_scale(wish: bool | None, X: Any, table: Table) -> bool:
         f"({quoted([table.columns[high]])} against {quoted([table.columns[low]])}); --no-scale does not"
     )
     return True
+
+
+def grain(X: np.ndarray) -> np.ndarray:
+    """The step between the values of each column that holds but few, and 0 where values lie close."""
+    steps = np.zeros(X.shape[1])
+    for j, column in enumerate(X.T):
+        known = column[~np.isnan(column)]
+        values = np.unique(known)
+        gaps = np.diff(values)
+        gaps = gaps[gaps > 1e-6 * np.abs(values[-1] - values[0])]  # less is rounding
+        if len(gaps) and 2 * len(values) <= len(known) and gaps.min() >= COARSE * known.std():
+            steps[j] = gaps.min()
+    return steps
+
+
+def dithered(X: np.ndarray, steps: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Every value anywhere within its step, as before rounding: a value often seen is then no group of its own."""
+    return X + steps * (rng.random(X.shape) - 0.5)

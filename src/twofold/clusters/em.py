@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp
+from scipy.special import logsumexp
 
 from twofold.clusters.assign import Centres, label_rows
 from twofold.core.blocks import Rows
@@ -52,8 +52,9 @@ def em_step(X: Any, w: np.ndarray | None, component: Any, s: State) -> Sums:
     """The rows' half-step: responsibilities, and what they add."""
     w = np.ones(X.shape[0]) if w is None else w
     joint = joint_density(X, component, s)
-    r = np.exp(log_softmax(joint, axis=1)) * w[:, None]
-    return Sums(r.sum(axis=0), _parts(X, r, component), float(logsumexp(joint, axis=1) @ w), float(w.sum()))
+    logp = logsumexp(joint, axis=1)
+    r = np.exp(joint - logp[:, None]) * w[:, None]
+    return Sums(r.sum(axis=0), _parts(X, r, component), float(logp @ w), float(w.sum()))
 
 
 def hard_step(X: Any, w: np.ndarray | None, component: Any, centres: Centres) -> Sums:

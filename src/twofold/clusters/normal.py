@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
-from scipy.special import log_softmax, logsumexp
+from scipy.special import logsumexp
 
 from twofold.core.patterns import LOG_2PI, Patterns, centred
 from twofold.kernels.normal import masked_density, masked_expectation
@@ -134,9 +134,10 @@ def em_step(X: Any, w: np.ndarray | None, patterns: Patterns, kind: str, s: Shap
     w = np.ones(X.shape[0]) if w is None else w
     x = centred(X, patterns, s.origin)
     joint = densities(x, patterns, s)
-    r = np.exp(log_softmax(joint, axis=1)) * w[:, None]
+    logp = logsumexp(joint, axis=1)
+    r = np.exp(joint - logp[:, None]) * w[:, None]
     N, first, second = collect(x, r, patterns, s, kind)
-    return Sums(N, first, second, float(logsumexp(joint, axis=1) @ w), float(w.sum()))
+    return Sums(N, first, second, float(logp @ w), float(w.sum()))
 
 
 def hard_step(X: Any, w: np.ndarray | None, patterns: Patterns, kind: str, s: Shape) -> Sums:

@@ -253,12 +253,13 @@ def mixture_step(X: Any, w: np.ndarray | None, patterns: Patterns, holes: bool, 
     w = np.ones(X.shape[0]) if w is None else w
     rows = [centred(X, patterns, s.means[c]) for c in range(len(s.weights))]
     joint = np.column_stack([codes(x, w, patterns, s.theta(c)).logp + np.log(s.weights[c]) for c, x in enumerate(rows)])
-    share = np.exp(log_softmax(joint, axis=1)) * w[:, None]
+    logp = logsumexp(joint, axis=1)
+    share = np.exp(joint - logp[:, None]) * w[:, None]
     sums = []
     for c, x in enumerate(rows):
         weight = np.ascontiguousarray(share[:, c])
         sums.append(collect(x, weight, patterns, holes, s.theta(c), codes(x, weight, patterns, s.theta(c))))
-    return tuple(sums), float(logsumexp(joint, axis=1) @ w), float(w.sum())
+    return tuple(sums), float(logp @ w), float(w.sum())
 
 
 def update(s: State, sums: tuple, total: float, floor: float) -> State:

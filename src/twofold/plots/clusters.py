@@ -74,34 +74,26 @@ def cells(ax: Axes, Z: np.ndarray, low: np.ndarray, high: np.ndarray, fine: int 
         ax.contour(x, y, own == c, levels=[0.5], colors="white", linewidths=1.4)
 
 
-def ellipses(ax: Axes, means: np.ndarray, covariances: np.ndarray, weights: np.ndarray) -> None:
-    """One and two standard deviations of each component in the plane; heavier components are darker.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    means : ndarray of shape (k, 2)
-    covariances : ndarray of shape (k, 2, 2), (2, 2), (k, 2) or (k,)
-    weights : ndarray of shape (k,)
-    """
-    for c, (mean, weight) in enumerate(zip(means, weights, strict=True)):
-        values, axes = np.linalg.eigh(_matrix(covariances, c, len(means)))
+def ellipses(ax: Axes, model: Any) -> None:
+    """One and two standard deviations of each component of a GaussianMixture in the plane; heavier ones are darker."""
+    for c, (mean, weight) in enumerate(zip(model.means_, model.weights_, strict=True)):
+        values, axes = np.linalg.eigh(_matrix(model, c))
         angle = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
         for times, alpha in ((2, 0.13), (1, 0.22)):
             width, height = 2 * times * np.sqrt(values[::-1])
-            fill = alpha * (0.5 + weight / weights.max() / 2)
+            fill = alpha * (0.5 + weight / model.weights_.max() / 2)
             at, size = (float(mean[0]), float(mean[1])), {"width": float(width), "height": float(height)}
             ax.add_patch(Ellipse(at, **size, angle=angle, fc=_color(c), ec="none", alpha=fill))
             ax.add_patch(Ellipse(at, **size, angle=angle, fc="none", ec=_color(c), lw=1.5))
         ax.plot(*mean, "o", ms=6, color=_color(c), mec="white", mew=1.2)
 
 
-def _matrix(covariances: np.ndarray, c: int, k: int) -> np.ndarray:
-    if covariances.ndim == 3:
-        return covariances[c]
-    if covariances.ndim == 1:
-        return np.eye(2) * covariances[c]
-    return covariances if covariances.shape != (k, 2) else np.diag(covariances[c])
+def _matrix(model: Any, c: int) -> np.ndarray:
+    """The covariance of component c in full."""
+    S, kind = model.covariances_, model.covariance_type
+    if kind in ("tied", "fixed"):
+        return S
+    return S[c] if kind == "full" else np.diag(np.broadcast_to(S[c], 2))
 
 
 def mixture_figure(
@@ -113,15 +105,14 @@ def mixture_figure(
     ----------
     X : ndarray of shape (n, 2)
     labels : ndarray of shape (n,)
-    model : estimator
-        With ``means_``, ``covariances_``, ``weights_``.
+    model : GaussianMixture
     curves : mapping from str to sequence of (k, value)
     chosen : int
     """
     with style():
         figure = new_figure(11, 4.3)
         left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
-        ellipses(left, model.means_, model.covariances_, model.weights_)
+        ellipses(left, model)
         left.scatter(*X.T, s=15, c=[_color(c) for c in labels], alpha=0.75, linewidths=0, rasterized=True)
         left.set_title("Rows and components, one and two standard deviations")
         _bare(left)
