@@ -62,9 +62,15 @@ def repeated(fit: Callable[[], Any], fits: int) -> Timed:
 
 
 def fast_enough(rows: list[Row]) -> bool:
-    """Ours against the two peers the bar names, wherever they are here and as good."""
-    ours = next(row.median for row in rows if row.ours)
-    return all(row.median >= PEERS[row.contestant] * ours for row in rows if row.contestant in PEERS and row.equal)
+    """Ours against the two peers the bar names, where they are as good as ours; and ours must be as good as they."""
+    ours = next(row for row in rows if row.ours)
+    peers = [row for row in rows if row.contestant in PEERS and row.seconds and row.equal]
+    fast = all(row.median >= PEERS[row.contestant] * ours.median for row in peers)
+    return bool(peers) and fast and all(as_good(ours.quality, row.quality) for row in peers)
+
+
+def as_good(a: dict[str, float], b: dict[str, float]) -> bool:
+    return a["inertia"] <= 1.001 * b["inertia"]
 
 
 def lloyd(name: str, what: str, X: np.ndarray, k: int, sweeps: int, fits: int = 1) -> Event:
@@ -109,7 +115,7 @@ def lloyd(name: str, what: str, X: np.ndarray, k: int, sweeps: int, fits: int = 
             entry("scikit-learn MiniBatchKMeans", minibatch, counts=False, note="stops by its own rule"),
         ],
         quality=lambda Z: {"inertia": inertia(X, Z)},
-        as_good=lambda a, b: a["inertia"] <= 1.001 * b["inertia"],
+        as_good=as_good,
         bar=Bar("2 x scikit-learn's lloyd and 1 x faiss at equal inertia (within 0.1 %)", test=fast_enough),
         budget=10.0,
         repeats=None if fits > 1 else 3,

@@ -29,10 +29,11 @@ def our_start(X: np.ndarray) -> Start:
     model = quietly(lambda: KMeans(C, n_init=1, max_iter=50, random_state=0).fit(X))
     parts = [X[model.labels_ == c] for c in range(C)]
     floor = 1e-6 * np.eye(X.shape[1])
+    precisions = np.array([np.linalg.inv(np.cov(part.T, bias=True) + floor) for part in parts])
     return Start(
         np.array([len(part) / len(X) for part in parts]),
         np.array([part.mean(axis=0) for part in parts]),
-        np.array([np.linalg.inv(np.cov(part.T, bias=True) + floor) for part in parts]),
+        (precisions + precisions.transpose(0, 2, 1)) / 2,  # scikit-learn insists on symmetry
     )
 
 

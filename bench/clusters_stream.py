@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
 
-from bench.clusters_kmeans import inertia, quietly
+from bench.clusters_kmeans import as_good, inertia, quietly
 from bench.harness import Bar, Contestant, Event, Row, Timed
 from bench.linear_stream import PATIENCE, _peak, forget
 
@@ -143,7 +143,7 @@ def stream(quick: bool) -> Event:
             entry("scikit-learn MiniBatchKMeans", "minibatch", counts=False, note="one pass"),
         ],
         quality=quality,
-        as_good=lambda a, b: a["inertia"] <= 1.001 * b["inertia"],
+        as_good=as_good,
         bar=Bar(f"at most {MEMORY} MB more at the peak than before, and the bits of a fit in memory", test=within),
         repeats=1,
         close=folder.cleanup,

@@ -100,6 +100,21 @@ def test_one_cloud_is_one_cluster(twofold, people):
     assert any("do not fall into groups" in note for note in found["notes"])
 
 
+def test_values_often_seen_are_not_clusters(twofold, groups):
+    coin = pl.Series("coin", np.random.default_rng(1).integers(2, size=len(groups)).astype(float))
+    pl.DataFrame(groups, schema=NAMES).with_columns(coin).write_csv("coin.csv")
+    found = run_json(twofold, "coin.csv")
+    assert found["n_clusters"] == 3
+    assert any("few values values" in note for note in found["notes"])
+
+
+def test_clusters_that_are_not_there_are_doubted(twofold, folder):
+    pl.DataFrame(np.random.default_rng(0).standard_normal((300, 5)), schema=list("abcde")).write_csv("cloud.csv")
+    found = run_json(twofold, "cloud.csv", "-k", "6")
+    assert found["quality"]["stability"] < 0.6
+    assert any("one cloud" in note for note in found["notes"])
+
+
 def test_blanks_make_it_a_mixture(twofold, groups, truth):
     holes = np.random.default_rng(0).random(groups.shape) < 0.1
     X = np.where(holes, np.nan, groups)

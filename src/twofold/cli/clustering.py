@@ -28,6 +28,7 @@ WITH_BLANKS = 2_000  # the same where every row has its own pattern of blanks
 PAIRS = 2_000  # rows for a figure that compares all pairs
 MOST = 10  # clusters tried
 AXES = 10  # dimensions in which k is chosen
+SHAKY = 0.6  # agreement between halves below which clusters say little
 REG = 1e-3  # columns of unknown kind, often whole numbers: no cluster thinner than 3 % of a column's spread
 
 
@@ -87,23 +88,17 @@ def analyse(
     Y = X if s is None else X / s
     drawn = np.sort(generator(seed, 1).permutation(n)[: WITH_BLANKS if columns.missing else SAMPLE])
     sample = rows_of(Y, drawn)
-    steps = np.zeros(sample.shape[1]) if sp.issparse(sample) else grain(sample)
-    rough = dithered(sample, steps, generator(seed, 3)) if steps.any() else sample
     choice = None
     if k is None:
         with waiting("trying 1 to 10 clusters", quiet):
-            k, choice = choose_k(rough, seed, notes)
-    if steps.any() and (choice is not None or method == "mixture"):
-        coarse = [table.columns[j] for j in np.flatnonzero(steps)]
-        notes.append(f"{quoted(coarse)}: few values, taken as rounded, so that none is a cluster by itself")
+            k, choice = choose_k(smooth(sample, seed, table), seed, notes)
     with heard(notes):
-        model = new(method, k, rough, seed, notes)
-        soft = method == "mixture" and steps.any() and not isinstance(Y, Path)
-        model.set_callbacks(*progress(quiet)).fit(dithered(Y, steps, generator(seed, 4)) if soft else Y)
+        model = new(method, k, sample, seed, notes)
+        model.set_callbacks(*progress(quiet)).fit(Y)
         order_by_size(model, model.predict(Y))
         labels = np.asarray(model.predict(Y))
     with waiting("measuring", quiet):
-        quality = measure(model, rough if method == "mixture" else sample, labels[drawn], seed, notes)
+        quality = measure(model, sample, labels[drawn], seed, notes)
     sure = model.predict_proba(Y).max(axis=1) if method == "mixture" else model.transform(Y).min(axis=1)
     model = model if s is None else unscaled(model, s, X)
     if table.named:
@@ -164,6 +159,16 @@ def rows_of(X: Any, rows: np.ndarray) -> Any:
     blocks = as_blocks(X)
     spans = zip(blocks.bounds[:-1], blocks.bounds[1:], strict=True)
     return np.concatenate([blocks[i][rows[(rows >= a) & (rows < b)] - a] for i, (a, b) in enumerate(spans)])
+
+
+def smooth(sample: Any, seed: int, table: Table) -> Any:
+    """The sample to choose k from, columns of few values blurred."""
+    steps = np.zeros(0) if sp.issparse(sample) else grain(sample)
+    if not steps.any():
+        return sample
+    few = quoted([table.columns[j] for j in np.flatnonzero(steps)], most=3)
+    table.notes.append(f"few values in {few}: not taken for clusters when k is chosen")
+    return dithered(sample, steps, generator(seed, 3))
 
 
 def choose_k(sample: Any, seed: int, notes: list[str]) -> tuple[int, pl.DataFrame]:
@@ -283,4 +288,7 @@ def measure(model: Any, sample: Any, labels: np.ndarray, seed: int, notes: list[
     with heard([]):
         again = type(model)(**model.get_params())  # without the progress bar
         found = select(again, sample, criterion="stability", folds=3, random_state=seed, **{size: [k]})
-    return out | {"stability": float(found.table["stability"][0])}
+    stability = float(found.table["stability"][0])
+    if stability < SHAKY:
+        notes.append("other rows would give other clusters: they may divide one cloud rather than name groups")
+    return out | {"stability": stability}

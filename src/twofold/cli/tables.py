@@ -17,6 +17,7 @@ from twofold.core.config import config
 from twofold.data.tables import Table, quoted
 
 COARSE = 0.25  # steps of a column, in standard deviations, from which its values are few
+BLUR = 0.7  # steps; from 0.5 on, two neighbouring values make one hill, and no longer two
 
 
 @contextmanager
@@ -113,5 +114,5 @@ def grain(X: np.ndarray) -> np.ndarray:
 
 
 def dithered(X: np.ndarray, steps: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Every value anywhere within its step, as before rounding: a value often seen is then no group of its own."""
-    return X + steps * (rng.random(X.shape) - 0.5)
+    """Every value blurred by BLUR steps, so that a value often seen is no group of its own."""
+    return X + BLUR * steps * rng.standard_normal(X.shape)

@@ -12,38 +12,28 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp
-from sklearn.base import DensityMixin, clone
+from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters.kmeans import KMeans
 from twofold.clusters.normal import TYPES, Shape, Sums, densities, em_step, estimate, hard_step
 from twofold.core import loop
-from twofold.core.blocks import Blocks, Rows
+from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
+from twofold.core.density import MixtureDensity
 from twofold.core.engine import add, engine_for, fingerprint
-from twofold.core.estimator import Model, fitting
-from twofold.core.moments import Columns, column_moments
-from twofold.core.patterns import Patterns, centred, find_patterns
+from twofold.core.estimator import fitting
+from twofold.core.patterns import Observed, centred, find_patterns, observe
 from twofold.core.seeds import generator, seed_of
 from twofold.kernels.normal import masked_expectation
 
 
-class Data(NamedTuple):
-    """What a fit keeps of its data between sweeps."""
-
-    blocks: Blocks
-    w: np.ndarray | None
-    columns: Columns
-    patterns: Rows
-    holes: bool
-
-
-class GaussianMixture(DensityMixin, Model):
+class GaussianMixture(MixtureDensity):
     """A mixture of Gaussians by EM, with weights, missing cells, streams and batches.
 
     Parameters
@@ -129,7 +119,10 @@ class GaussianMixture(DensityMixin, Model):
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GaussianMixture:
         """Fit to rows that may have missing cells; see :meth:`KMeans.fit` for the arguments."""
-        data = self._prepare(X, sample_weight, reset=True)
+        data = observe(self, X, sample_weight)
+        if data.blocks.shape[0] < self.n_components:
+            n = data.blocks.shape[0]
+            raise InputError(f"n_components={self.n_components} is more than n_samples={n}. Ask for fewer components.")
         seed = seed_of(self.random_state)
         self.__dict__.pop("sums_", None)
         floor = self._floor(data)
@@ -148,28 +141,11 @@ class GaussianMixture(DensityMixin, Model):
         self._warn_of_collapse(data, floor)
         return self
 
-    def _prepare(self, X: Any, sample_weight: Any, reset: bool) -> Data:
-        blocks = self._blocks(X, reset=reset, min_rows=2 if reset else 1)
-        if reset and blocks.shape[0] < self.n_components:
-            raise InputError(
-                f"n_components={self.n_components} is more than n_samples={blocks.shape[0]}. Ask for fewer components."
-            )
-        w = self._weights(blocks, sample_weight)
-        engine = engine_for(blocks)
-        columns = column_moments(engine, blocks, w)
-        if not np.isfinite(columns.mean).all():
-            self._refuse(blocks)
-        if reset and not columns.weight.all():
-            j = int(np.argmin(columns.weight))
-            raise InputError(f"column {j} of X has no observed value (all NaN). Drop it: there is nothing to learn.")
-        patterns, missing = engine.reduce(add, engine.map(find_patterns, blocks), keep=True)
-        return Data(blocks, w, columns, patterns, bool(missing))
-
-    def _floor(self, data: Data) -> np.ndarray:
+    def _floor(self, data: Observed) -> np.ndarray:
         level = data.columns.level(data.blocks.dtype)
         return self.reg * np.maximum(data.columns.variance, 1e-3 * level) + data.columns.floor(data.blocks.dtype)
 
-    def _sweeper(self, data: Data, floor: np.ndarray) -> Any:
+    def _sweeper(self, data: Observed, floor: np.ndarray) -> Any:
         engine = engine_for(data.blocks)
         rows, kind = data.blocks.rows(data.w), self.covariance_type
 
@@ -180,7 +156,7 @@ class GaussianMixture(DensityMixin, Model):
 
         return sweep
 
-    def _start(self, data: Data, seed: int, floor: np.ndarray) -> Shape:
+    def _start(self, data: Observed, seed: int, floor: np.ndarray) -> Shape:
         """Every row to its nearest k-means centre, or the end of the likeliest of several fits."""
         if self.n_init > 1:
             fits = []
@@ -206,7 +182,7 @@ class GaussianMixture(DensityMixin, Model):
         parts = engine.map(hard_step, data.blocks, data.blocks.rows(data.w), data.patterns, *fixed)
         return estimate(engine.reduce(add, parts), s, self.covariance_type, floor)
 
-    def _sampled_centres(self, data: Data, seed: int) -> np.ndarray:
+    def _sampled_centres(self, data: Observed, seed: int) -> np.ndarray:
         """k-means centres of some rows with column means in the holes."""
         n = data.blocks.shape[0]
         rows = np.sort(generator(seed).permutation(n)[:10_000])
@@ -227,7 +203,7 @@ class GaussianMixture(DensityMixin, Model):
             raise InputError(f"covariance must be positive definite of shape ({d}, {d}); got shape {S.shape}.")
         return S[None]
 
-    def _warn_of_collapse(self, data: Data, floor: np.ndarray) -> None:
+    def _warn_of_collapse(self, data: Observed, floor: np.ndarray) -> None:
         """Name the components that have shrunk to the floor."""
         s = self._shape(data.columns.mean)
         if self.covariance_type == "fixed":
@@ -258,7 +234,7 @@ class GaussianMixture(DensityMixin, Model):
         """Add a batch by stepwise EM: the sums of all batches, recent ones counting most."""
         if not hasattr(self, "weights_"):
             return self.fit(X, sample_weight=sample_weight)
-        data = self._prepare(X, sample_weight, reset=False)
+        data = observe(self, X, sample_weight, reset=False)
         engine, origin = engine_for(data.blocks), self.means_.astype(np.float64).mean(axis=0)
         if hasattr(self, "origin_"):
             origin = self.origin_
@@ -289,25 +265,8 @@ class GaussianMixture(DensityMixin, Model):
             S = S[None]
         return Shape(self.weights_.astype(np.float64), means - origin, S, origin)
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """The log-density of each row, over its observed cells."""
-        return self._rowwise(_density, X, self._shape())
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-density of the rows."""
-        return float(np.mean(self.score_samples(X)))
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The responsibility of each component for each row."""
-        return self._rowwise(_share, X, self._shape())
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The component most responsible for each row."""
-        return self._rowwise(_label, X, self._shape(), opaque=True)
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Fit, then the component of each row."""
-        return self.fit(X, sample_weight=sample_weight).predict(X)
+    def _joint(self) -> tuple:
+        return joint_density, self._shape()
 
     def impute(self, X: Any, return_std: bool = False) -> Any:
         """X with every NaN replaced by its expectation; with `return_std`, also its standard deviation."""
@@ -330,15 +289,6 @@ class GaussianMixture(DensityMixin, Model):
         shape = {"full": c * one, "tied": one, "diag": c * d, "spherical": c, "fixed": 0}[self.covariance_type]
         return shape + c * d + c - 1
 
-    def bic(self, X: Any) -> float:
-        """Bayesian information criterion on X, the lower the better."""
-        logp = self.score_samples(X)
-        return float(-2 * logp.sum() + self._n_parameters() * np.log(len(logp)))
-
-    def aic(self, X: Any) -> float:
-        """Akaike information criterion on X, the lower the better."""
-        return float(-2 * self.score_samples(X).sum() + 2 * self._n_parameters())
-
 
 def _spans(blocks: Blocks) -> zip:
     return zip(blocks.bounds[:-1], blocks.bounds[1:], strict=True)
@@ -356,28 +306,17 @@ def _sums_of(s: Shape, kind: str) -> Sums:
     return Sums(s.weights, s.weights[:, None] * s.means, xx, 0.0, 1.0)
 
 
-def _joint(X: Any, s: Shape) -> tuple[np.ndarray, Patterns, np.ndarray]:
+def joint_density(X: Any, s: Shape) -> np.ndarray:
+    """log π_c N(x; m_c, S_c) over the observed cells of each row: (n,c)."""
     patterns = find_patterns(X)[0]
-    x = centred(X, patterns, s.origin)
-    return x, patterns, densities(x, patterns, s)
-
-
-def _density(X: Any, s: Shape) -> np.ndarray:
-    return logsumexp(_joint(X, s)[2], axis=1)
-
-
-def _share(X: Any, s: Shape) -> np.ndarray:
-    return np.exp(log_softmax(_joint(X, s)[2], axis=1))
-
-
-def _label(X: Any, s: Shape) -> np.ndarray:
-    return np.argmax(_joint(X, s)[2], axis=1)
+    return densities(centred(X, patterns, s.origin), patterns, s)
 
 
 def _filled(X: Any, s: Shape) -> tuple[np.ndarray, np.ndarray]:
     """Holes at their expectation over components, and its standard deviation."""
-    x, patterns, joint = _joint(X, s)
-    share = np.exp(log_softmax(joint, axis=1))
+    patterns = find_patterns(X)[0]
+    x = centred(X, patterns, s.origin)
+    share = softmax(densities(x, patterns, s), axis=1)
     first, second = np.zeros(X.shape), np.zeros(X.shape)
     for c in range(len(s.weights)):
         filled = np.empty(X.shape)

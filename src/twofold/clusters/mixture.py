@@ -14,26 +14,26 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp
-from sklearn.base import DensityMixin, clone
+from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters.components import READY, by_name
-from twofold.clusters.em import State, em_step, features_of, hard_step, joint_density, known, outside, update
+from twofold.clusters.em import State, em_step, features_of, hard_step, known, outside, update
 from twofold.clusters.kmeans import KMeans
 from twofold.core import loop
 from twofold.core.blocks import Blocks, Rows
 from twofold.core.checks import InputError
+from twofold.core.density import MixtureDensity
 from twofold.core.engine import add, engine_for, fingerprint, stacked
-from twofold.core.estimator import Model, fitting
+from twofold.core.estimator import fitting
 from twofold.core.moments import column_moments
 from twofold.core.seeds import generator, seed_of
 
 SAMPLE = 10_000  # rows that choose the starting centres
 
 
-class Mixture(DensityMixin, Model):
+class Mixture(MixtureDensity):
     """A mixture of a component that you choose, or write: any density with a weighted maximum-likelihood estimate.
 
     Parameters
@@ -225,28 +225,9 @@ class Mixture(DensityMixin, Model):
         theta = Rows(tuple(p[c] for p in self.parameters_) for c in range(len(self.weights_)))
         return State(self.weights_, theta)
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """The log-density of each row."""
+    def _joint(self) -> tuple:
         s = self._state()
-        return self._rowwise(_density, X, self._component(), s)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-density of the rows."""
-        return float(np.mean(self.score_samples(X)))
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The responsibility of each component for each row."""
-        s = self._state()
-        return self._rowwise(_share, X, self._component(), s)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The component most responsible for each row."""
-        s = self._state()
-        return self._rowwise(_label, X, self._component(), s, opaque=True)
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Fit, then the component of each row."""
-        return self.fit(X, sample_weight=sample_weight).predict(X)
+        return known, self._component(), s
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw new rows, and the components they come from; for components that have ``sample``."""
@@ -264,27 +245,6 @@ class Mixture(DensityMixin, Model):
         s, component = self._state(), self._component()
         count = getattr(component, "n_parameters", lambda theta: sum(np.size(a) for a in theta))
         return sum(int(count(theta)) for theta in s.theta) + len(s.weights) - 1
-
-    def bic(self, X: Any) -> float:
-        """Bayesian information criterion on X, the lower the better."""
-        logp = self.score_samples(X)
-        return float(-2 * logp.sum() + self._n_parameters() * np.log(len(logp)))
-
-    def aic(self, X: Any) -> float:
-        """Akaike information criterion on X, the lower the better."""
-        return float(-2 * self.score_samples(X).sum() + 2 * self._n_parameters())
-
-
-def _density(X: Any, component: Any, s: State) -> np.ndarray:
-    return logsumexp(known(X, component, s), axis=1)
-
-
-def _share(X: Any, component: Any, s: State) -> np.ndarray:
-    return np.exp(log_softmax(known(X, component, s), axis=1))
-
-
-def _label(X: Any, component: Any, s: State) -> np.ndarray:
-    return np.argmax(joint_density(X, component, s), axis=1)
 
 
 def _attributes(s: State) -> dict:

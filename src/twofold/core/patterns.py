@@ -7,6 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from twofold.core.blocks import Blocks, Rows
+from twofold.core.checks import InputError
+from twofold.core.engine import add, engine_for
+from twofold.core.estimator import Model
+from twofold.core.moments import Columns, column_moments
+
 LOG_2PI = float(np.log(2 * np.pi))
 
 
@@ -48,3 +54,28 @@ def centred(X: Any, patterns: Patterns, mean: np.ndarray) -> Any:
     if not patterns.mask.all():
         x[np.isnan(x)] = 0.0
     return x
+
+
+class Observed(NamedTuple):
+    """What a fit to data with holes keeps of it between sweeps."""
+
+    blocks: Blocks
+    w: np.ndarray | None
+    columns: Columns
+    patterns: Rows
+    holes: bool
+
+
+def observe(model: Model, X: Any, sample_weight: Any, reset: bool = True) -> Observed:
+    """Read X for a fit: refuse what cannot be used, find the columns' moments and the patterns of missing cells."""
+    blocks = model._blocks(X, reset=reset, min_rows=2 if reset else 1)
+    w = model._weights(blocks, sample_weight)
+    engine = engine_for(blocks)
+    columns = column_moments(engine, blocks, w)
+    if not np.isfinite(columns.mean).all():
+        model._refuse(blocks, allow_nan=not blocks.is_sparse)
+    if reset and not columns.weight.all():
+        j = int(np.argmin(columns.weight))
+        raise InputError(f"column {j} of X has no observed value (all NaN). Drop it: there is nothing to learn from.")
+    patterns, missing = engine.reduce(add, engine.map(find_patterns, blocks), keep=True)
+    return Observed(blocks, w, columns, patterns, bool(missing))

@@ -14,7 +14,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
@@ -22,8 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
+from twofold.core.density import ClassDensity
 from twofold.core.engine import add, engine_for, fingerprint
-from twofold.core.estimator import Model, fitting
+from twofold.core.estimator import fitting
 from twofold.core.moments import moments
 from twofold.linalg import centered_dot, fix_signs
 
@@ -38,7 +38,7 @@ class State(NamedTuple):
     ratios: np.ndarray  # (k,) between- over within-class variance
 
 
-class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, Model):
+class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, ClassDensity):
     """Fisher's discriminant: the directions along which classes lie farthest apart for their spread.
 
     PCA looks for variance and does not know the labels; this looks for separation. There are at most
@@ -170,36 +170,16 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
         check_is_fitted(self)
         return self._rowwise(centered_dot, X, self.mean_, self.components_)
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """The log-probability of each class for each row."""
-        return self._rowwise(_log_proba, X, *self._rule())
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class for each row, under Gaussian classes of one covariance."""
-        return self._rowwise(_proba, X, *self._rule())
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of each row."""
-        return self._rowwise(_label, X, *self._rule(), self.classes_, opaque=True)
-
-    def _rule(self) -> tuple[np.ndarray, ...]:
+    def _joint(self) -> tuple:
         check_is_fitted(self)
         log_prior = np.log(np.maximum(self.priors_.astype(np.float64), 1e-300))
-        return self.mean_, self.components_, self.means_.astype(np.float64), log_prior
+        return joint_density, self.mean_, self.components_, self.means_.astype(np.float64), log_prior
 
 
-def _log_proba(X: Any, mean: np.ndarray, axes: np.ndarray, centres: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
-    """log p(class | x): (n,classes), by the distance to the class centres along the axes."""
+def joint_density(X: Any, mean: np.ndarray, axes: np.ndarray, centres: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
+    """log p(x, class) up to a constant of the row: (n,classes), by the distance to the class centres along the axes."""
     U = centered_dot(X, mean, axes).astype(np.float64)
-    return log_softmax(U @ centres.T - 0.5 * (centres**2).sum(axis=1) + log_prior, axis=1)
-
-
-def _proba(X: Any, *rule: np.ndarray) -> np.ndarray:
-    return np.exp(_log_proba(X, *rule))
-
-
-def _label(X: Any, *rule: np.ndarray) -> np.ndarray:
-    return rule[-1][np.argmax(_log_proba(X, *rule[:-1]), axis=1)]
+    return U @ centres.T - 0.5 * (centres**2).sum(axis=1) + log_prior
 
 
 def class_sums(X: Any, labels: np.ndarray, w: np.ndarray | None, fixed: tuple) -> tuple[np.ndarray, np.ndarray]:

@@ -16,17 +16,17 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.core import loop
 from twofold.core.blocks import Blocks, Rows
 from twofold.core.checks import InputError
+from twofold.core.density import Density
 from twofold.core.engine import add, engine_for, fingerprint
-from twofold.core.estimator import Model
-from twofold.core.moments import Columns, column_moments
-from twofold.core.patterns import find_patterns
+from twofold.core.moments import Columns
+from twofold.core.patterns import observe
 from twofold.core.seeds import generator, seed_of
 from twofold.core.spectrum import spectrum
 from twofold.linear.gaussian import Theta, code_means, code_moments, em_step, fill, log_density
 
 
 class Data(NamedTuple):
-    """What an EM fit keeps of its data between sweeps."""
+    """What EM keeps of its data between sweeps, columns scaled."""
 
     blocks: Blocks
     w: np.ndarray | None
@@ -36,7 +36,7 @@ class Data(NamedTuple):
     spread: np.ndarray  # (d,) what the columns were divided by
 
 
-class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density):
     """Base of the models x = W z + m + ε.
 
     A subclass gives `_update`, the shared half-step, and `_attributes`, what it means to the user.
@@ -58,24 +58,13 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     }
 
     def _prepare(self, X: Any, sample_weight: Any, scale: bool = False) -> Data:
-        blocks = self._blocks(X, reset=True, min_rows=2)
-        w = self._weights(blocks, sample_weight)
-        engine = engine_for(blocks)
-        columns = column_moments(engine, blocks, w)
-        if not np.isfinite(columns.mean).all():
-            self._refuse(blocks, allow_nan=not blocks.is_sparse)
-        if not columns.weight.all():
-            j = int(np.argmin(columns.weight))
-            raise InputError(
-                f"column {j} of X has no observed value (all NaN). Drop it: there is nothing to learn from."
-            )
-        patterns, missing = engine.reduce(add, engine.map(find_patterns, blocks), keep=True)
+        blocks, w, columns, patterns, holes = observe(self, X, sample_weight)
         spread = np.ones(blocks.shape[1])
         if scale:
             spread = columns.spread
             blocks = blocks.scaled(spread)
             columns = columns._replace(mean=columns.mean / spread, scatter=columns.scatter / spread**2)
-        return Data(blocks, w, columns, patterns, bool(missing), spread)
+        return Data(blocks, w, columns, patterns, holes, spread)
 
     def _latent(self, shape: tuple[int, int]) -> int:
         """The number of latent dimensions: fewer than columns, for the noise needs one."""
@@ -165,10 +154,6 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         theta = self._theta()
         return self._rowwise(log_density, X, *theta)
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-density of the rows."""
-        return float(np.mean(self.score_samples(X)))
-
     def impute(self, X: Any, return_std: bool = False) -> Any:
         """X with every NaN replaced by its expectation given the row's observed cells.
 
@@ -195,12 +180,3 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         d, k = self.loadings_.shape
         noise = np.size(self.noise_variance_)
         return d * k - k * (k - 1) // 2 + d + noise  # rotations of the codes do not count
-
-    def bic(self, X: Any) -> float:
-        """Bayesian information criterion on X, the lower the better."""
-        logp = self.score_samples(X)
-        return float(-2 * logp.sum() + self._n_parameters() * np.log(len(logp)))
-
-    def aic(self, X: Any) -> float:
-        """Akaike information criterion on X, the lower the better."""
-        return float(-2 * self.score_samples(X).sum() + 2 * self._n_parameters())

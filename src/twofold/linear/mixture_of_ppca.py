@@ -15,18 +15,17 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp
-from sklearn.base import DensityMixin
+from scipy.special import logsumexp, softmax
 from sklearn.cluster import KMeans
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
+from twofold.core.density import MixtureDensity
 from twofold.core.engine import add, engine_for, fingerprint
-from twofold.core.estimator import Model, fitting
-from twofold.core.moments import column_moments
-from twofold.core.patterns import Patterns, centred, find_patterns
+from twofold.core.estimator import fitting
+from twofold.core.patterns import Patterns, centred, observe
 from twofold.core.seeds import generator, seed_of
 from twofold.linear.gaussian import (
     Theta,
@@ -53,7 +52,7 @@ class State(NamedTuple):
         return Theta(self.means[c], self.loadings[c], np.full(self.means.shape[1], self.noise[c]))
 
 
-class MixtureOfPPCA(DensityMixin, Model):
+class MixtureOfPPCA(MixtureDensity):
     """A soft clustering into planes: each cluster has its own centre, k directions and noise.
 
     Parameters
@@ -120,7 +119,7 @@ class MixtureOfPPCA(DensityMixin, Model):
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MixtureOfPPCA:
         """Fit to rows that may have missing cells; see :meth:`PCA.fit` for the arguments."""
-        blocks = self._blocks(X, reset=True, min_rows=2)
+        blocks, w, columns, patterns, holes = observe(self, X, sample_weight)
         n, d = blocks.shape
         if self.n_components > n:
             raise InputError(f"n_components={self.n_components} is more than X has rows, {n}.")
@@ -130,18 +129,8 @@ class MixtureOfPPCA(DensityMixin, Model):
                 f"n_latent={k} is too many for n_features={d}: at most {max(1, d - 1)}, because one direction at least "
                 "is left to the noise."
             )
-        w = self._weights(blocks, sample_weight)
         engine = engine_for(blocks)
-        columns = column_moments(engine, blocks, w)
-        if not np.isfinite(columns.mean).all():
-            self._refuse(blocks, allow_nan=not blocks.is_sparse)
-        if not columns.weight.all():
-            j = int(np.argmin(columns.weight))
-            raise InputError(
-                f"column {j} of X has no observed value (all NaN). Drop it: there is nothing to learn from."
-            )
-        patterns, missing = engine.reduce(add, engine.map(find_patterns, blocks), keep=True)
-        rows, fixed = blocks.rows(w), engine.broadcast(bool(missing))
+        rows, fixed = blocks.rows(w), engine.broadcast(holes)
         level = columns.level(blocks.dtype)
 
         def sweep(state: State, t: int) -> loop.Sweep:
@@ -199,25 +188,8 @@ class MixtureOfPPCA(DensityMixin, Model):
         fields = (self.weights_, self.means_, self.loadings_, self.noise_variance_)
         return State(*(a.astype(np.float64) for a in fields))
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """The log-density of each row, over its observed cells."""
-        return self._rowwise(_density, X, self._state())
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-density of the rows."""
-        return float(np.mean(self.score_samples(X)))
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The responsibility of each component for each row."""
-        return self._rowwise(_share, X, self._state())
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The component most responsible for each row."""
-        return self._rowwise(_label, X, self._state(), opaque=True)
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Fit, then the component of each row."""
-        return self.fit(X, sample_weight=sample_weight).predict(X)
+    def _joint(self) -> tuple:
+        return joint_density, self._state()
 
     def impute(self, X: Any, return_std: bool = False) -> Any:
         """X with every NaN replaced by its expectation; with `return_std`, also its standard deviation."""
@@ -237,15 +209,6 @@ class MixtureOfPPCA(DensityMixin, Model):
     def _n_parameters(self) -> int:
         c, d, k = self.loadings_.shape
         return c * (d * k - k * (k - 1) // 2 + d + 1) + c - 1
-
-    def bic(self, X: Any) -> float:
-        """Bayesian information criterion on X, the lower the better."""
-        logp = self.score_samples(X)
-        return float(-2 * logp.sum() + self._n_parameters() * np.log(len(logp)))
-
-    def aic(self, X: Any) -> float:
-        """Akaike information criterion on X, the lower the better."""
-        return float(-2 * self.score_samples(X).sum() + 2 * self._n_parameters())
 
 
 def mixture_step(X: Any, w: np.ndarray | None, patterns: Patterns, holes: bool, s: State) -> tuple:
@@ -282,20 +245,8 @@ def joint_density(X: Any, s: State) -> np.ndarray:
     return np.column_stack(parts)
 
 
-def _density(X: Any, s: State) -> np.ndarray:
-    return logsumexp(joint_density(X, s), axis=1)
-
-
-def _share(X: Any, s: State) -> np.ndarray:
-    return np.exp(log_softmax(joint_density(X, s), axis=1))
-
-
-def _label(X: Any, s: State) -> np.ndarray:
-    return np.argmax(joint_density(X, s), axis=1)
-
-
 def _fill_mixture(X: np.ndarray, s: State) -> tuple[np.ndarray, np.ndarray]:
-    share = _share(X, s)
+    share = softmax(joint_density(X, s), axis=1)
     first, second = np.zeros(X.shape), np.zeros(X.shape)
     for c in range(len(s.weights)):
         filled, std = fill(X, *s.theta(c))

@@ -10,6 +10,7 @@ The optimum leaves out exactly the discarded eigenvalues (Eckart & Young 1936). 
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -193,14 +194,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
-        """Add a batch of rows: moments merge exactly, so the batches give what one `fit` over all rows gives."""
+        """Add a batch of rows: moments merge exactly, so the batches give what one `fit` over all rows gives.
+
+        After `fit`, which keeps no moments, the first batch starts anew.
+        """
         first = not hasattr(self, "moments_")
         self._validate_params()
         if first and hasattr(self, "components_"):
-            raise InputError(
-                "partial_fit cannot add to what fit has found, for fit keeps no moments. Give the first rows to "
-                "partial_fit too, on a new PCA."
-            )
+            warnings.warn("partial_fit starts anew: fit keeps no moments to add to.", UserWarning, stacklevel=2)
         blocks = self._blocks(X, reset=first)
         self._check_k((blocks.shape[1], blocks.shape[1]))
         with single_blas():

@@ -12,7 +12,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
@@ -20,8 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
+from twofold.core.density import ClassDensity
 from twofold.core.engine import engine_for, fingerprint
-from twofold.core.estimator import Model, fitting
+from twofold.core.estimator import fitting
 from twofold.core.moments import column_moments
 from twofold.core.seeds import seed_of
 from twofold.linear.gaussian import log_density
@@ -37,7 +37,7 @@ class State(NamedTuple):
     log_prior: np.ndarray  # (classes,)
 
 
-class PPCAClassifier(ClassifierMixin, Model):
+class PPCAClassifier(ClassifierMixin, ClassDensity):
     """Classify by density: one probabilistic PCA a class, and Bayes' rule.
 
     Between a naive Bayes classifier and full Gaussians: each class has its own mean, k directions of structure and
@@ -158,34 +158,16 @@ class PPCAClassifier(ClassifierMixin, Model):
         noise = max(model.noise_variance_, 1e-6 * level)
         return model.mean_, model.loadings_, noise, -model.history_["objective"][-1], model.converged_
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """The log-probability of each class for each row."""
-        return self._rowwise(_log_proba, X, *self._densities())
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class for each row."""
-        return self._rowwise(_proba, X, *self._densities())
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of each row."""
-        return self._rowwise(_label, X, *self._densities(), self.classes_, opaque=True)
-
-    def _densities(self) -> tuple[np.ndarray, ...]:
+    def _joint(self) -> tuple:
         check_is_fitted(self)
         arrays = (self.means_, self.loadings_, self.noise_variance_, np.log(np.maximum(self.priors_, 1e-300)))
-        return tuple(a.astype(np.float64) for a in arrays)
+        return joint_density, *(a.astype(np.float64) for a in arrays)
 
 
-def _log_proba(X: Any, means: np.ndarray, loadings: np.ndarray, noise: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
-    """log p(class | x): (n,classes)."""
+def joint_density(
+    X: Any, means: np.ndarray, loadings: np.ndarray, noise: np.ndarray, log_prior: np.ndarray
+) -> np.ndarray:
+    """log p(x, class): (n,classes)."""
     d = X.shape[1]
     joint = [log_density(X, means[c], loadings[c], np.full(d, noise[c])) for c in range(len(log_prior))]
-    return log_softmax(np.column_stack(joint) + log_prior, axis=1)
-
-
-def _proba(X: Any, *densities: np.ndarray) -> np.ndarray:
-    return np.exp(_log_proba(X, *densities))
-
-
-def _label(X: Any, *densities: np.ndarray) -> np.ndarray:
-    return densities[-1][np.argmax(_log_proba(X, *densities[:-1]), axis=1)]
+    return np.column_stack(joint) + log_prior

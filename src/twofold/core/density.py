@@ -1,0 +1,100 @@
+"""What models with a likelihood share: scores, information criteria, and the use of joint densities.
+
+A mixture or a classifier gives `_joint()`: a function of rows and the state it needs, such that
+joint(X, *state)[i, c] = log p(x_i, c). Everything a user asks about new rows follows from it, in log space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import log_softmax, logsumexp
+from sklearn.base import DensityMixin
+
+from twofold.core.estimator import Model
+
+
+class Density(Model):
+    """A model with `score_samples`, the log-density of rows, and `_n_parameters`."""
+
+    score_samples: Callable
+    _n_parameters: Callable[[], int]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean log-density of the rows."""
+        return float(np.mean(self.score_samples(X)))
+
+    def bic(self, X: Any) -> float:
+        """Bayesian information criterion on X, the lower the better."""
+        logp = self.score_samples(X)
+        return float(-2 * logp.sum() + self._n_parameters() * np.log(len(logp)))
+
+    def aic(self, X: Any) -> float:
+        """Akaike information criterion on X, the lower the better."""
+        return float(-2 * self.score_samples(X).sum() + 2 * self._n_parameters())
+
+
+class MixtureDensity(DensityMixin, Density):
+    """A mixture: every row has components responsible for it."""
+
+    score = Density.score  # before that of DensityMixin, which is empty
+    _joint: Callable[[], tuple]
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-density of each row, over its observed cells."""
+        return self._rowwise(_total, X, *self._joint())
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The responsibility of each component for each row."""
+        return self._rowwise(_share, X, *self._joint())
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The component most responsible for each row."""
+        return self._rowwise(_place, X, *self._joint(), opaque=True)
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Fit, then the component of each row."""
+        model: Any = self
+        return model.fit(X, sample_weight=sample_weight).predict(X)
+
+
+class ClassDensity(Model):
+    """A classifier by Bayes' rule."""
+
+    classes_: np.ndarray
+    _joint: Callable[[], tuple]
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """The log-probability of each class for each row."""
+        return self._rowwise(_log_share, X, *self._joint())
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class for each row."""
+        return self._rowwise(_share, X, *self._joint())
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each row."""
+        joint = self._joint()
+        return self._rowwise(_label, X, self.classes_, *joint, opaque=True)
+
+
+def _total(X: Any, joint: Callable, *state: Any) -> np.ndarray:
+    return logsumexp(joint(X, *state), axis=1)
+
+
+def _log_share(X: Any, joint: Callable, *state: Any) -> np.ndarray:
+    return log_softmax(joint(X, *state), axis=1)
+
+
+def _share(X: Any, joint: Callable, *state: Any) -> np.ndarray:
+    return np.exp(_log_share(X, joint, *state))
+
+
+def _place(X: Any, joint: Callable, *state: Any) -> np.ndarray:
+    return np.argmax(joint(X, *state), axis=1)
+
+
+def _label(X: Any, classes: np.ndarray, joint: Callable, *state: Any) -> np.ndarray:
+    return classes[_place(X, joint, *state)]
