@@ -105,13 +105,13 @@ def test_values_often_seen_are_not_clusters(twofold, groups):
     pl.DataFrame(groups, schema=NAMES).with_columns(coin).write_csv("coin.csv")
     found = run_json(twofold, "coin.csv")
     assert found["n_clusters"] == 3
-    assert any("few values values" in note for note in found["notes"])
+    assert any("few values" in note for note in found["notes"])
 
 
 def test_clusters_that_are_not_there_are_doubted(twofold, folder):
     pl.DataFrame(np.random.default_rng(0).standard_normal((300, 5)), schema=list("abcde")).write_csv("cloud.csv")
     found = run_json(twofold, "cloud.csv", "-k", "6")
-    assert found["quality"]["stability"] < 0.6
+    assert found["quality"]["stability"] < 0.7
     assert any("one cloud" in note for note in found["notes"])
 
 

@@ -28,7 +28,7 @@ WITH_BLANKS = 2_000  # the same where every row has its own pattern of blanks
 PAIRS = 2_000  # rows for a figure that compares all pairs
 MOST = 10  # clusters tried
 AXES = 10  # dimensions in which k is chosen
-SHAKY = 0.6  # agreement between halves below which clusters say little
+SHAKY = 0.7  # agreement between halves below which clusters say little
 REG = 1e-3  # columns of unknown kind, often whole numbers: no cluster thinner than 3 % of a column's spread
 
 

@@ -23,8 +23,9 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.core import loop
 from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
+from twofold.core.density import Density
 from twofold.core.engine import engine_for, fingerprint, single_blas
-from twofold.core.estimator import Model, fitting
+from twofold.core.estimator import fitting
 from twofold.core.history import History
 from twofold.core.moments import Moments, column_moments, merge, moments
 from twofold.core.seeds import seed_of
@@ -47,7 +48,7 @@ class State(NamedTuple):
     solver: str = ""
 
 
-class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density):
     """Principal component analysis: the k directions that keep the most variance.
 
     Minimises ``‖(X − mean) − U Z‖²`` over codes ``U (n,k)`` and orthonormal directions ``Z (k,d)``. The error
@@ -343,9 +344,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         loadings = self.components_.T.astype(np.float64) * spread * scale[:, None]  # (d,k)
         return self._rowwise(log_density, X, self.mean_, loadings, noise * scale**2)
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-density of the rows."""
-        return float(np.mean(self.score_samples(X)))
+    def _n_parameters(self) -> int:
+        k, d = self.components_.shape
+        return d * k - k * (k - 1) // 2 + d + 1
 
     def _unit(self) -> np.ndarray:
         """What a unit of each code stands for: 1, or the standard deviation when whitening."""
