@@ -15,7 +15,7 @@ from twofold import KMeans
 from twofold.clusters import coreset
 
 K = 100
-SIZES = (2_000, 5_000, 10_000, 20_000)
+SIZES = (2_000, 5_000, 10_000, 20_000, 30_000)
 FASTER, WORSE = 20.0, 1.02
 
 

@@ -27,7 +27,7 @@ class Centres(NamedTuple):
     mean: np.ndarray  # (d,)
     far: bool  # whether rows must be shifted too
     drift: np.ndarray  # (k,) how far each moved in the last sweep
-    group: np.ndarray  # (k,) ascending
+    group: np.ndarray | None  # (k,) ascending; None where no bounds are kept
 
 
 class Sums(NamedTuple):
@@ -41,8 +41,8 @@ class Sums(NamedTuple):
 
 
 def plain(Z: np.ndarray, mean: np.ndarray, far: bool) -> Centres:
-    """Centres that have not moved, in one group."""
-    return Centres(Z, mean, far, np.zeros(len(Z)), np.zeros(len(Z), np.int64))
+    """Centres that have not moved, without bounds."""
+    return Centres(Z, mean, far, np.zeros(len(Z)), None)
 
 
 def merge(a: Sums, b: Sums) -> Sums:
@@ -71,17 +71,18 @@ def squares(X: Any, shift: np.ndarray) -> np.ndarray:
     return np.maximum(own - 2 * (X @ m) + m @ m, 0)
 
 
-def look(X: Any, c: Centres, groups: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Label of each row, its squared distance, and with `groups` the lower bounds (n,g), by products."""
-    n, starts = X.shape[0], _starts(c.group)
+def look(X: Any, c: Centres) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Label of each row, its squared distance, and the lower bounds by group (n,g), all by products."""
+    n = X.shape[0]
+    starts = np.zeros(1, np.int64) if c.group is None or sparse.issparse(X) else _starts(c.group)
     label, best = np.empty(n, np.int32), np.empty(n, X.dtype)
-    lower = np.empty((n, len(starts) - 1 if groups else 0), X.dtype)
+    lower = np.empty((n, len(starts) - 1), X.dtype)
     for a, b, part, shift, minus, base in chunks(X, c):
         V = part @ minus  # (m,k)
         kernels.nearest(V, base, label[a:b], best[a:b])
         own = squares(part, shift)
         best[a:b] = np.maximum(best[a:b] + own, 0)
-        if groups:
+        if lower.shape[1]:
             kernels.group_minima(V, starts, label[a:b], lower[a:b])
             lower[a:b] = np.sqrt(np.maximum(lower[a:b] + own[:, None], 0))
     return label, best, lower
@@ -92,26 +93,31 @@ def _starts(group: np.ndarray) -> np.ndarray:
 
 
 def assign(X: Any, w: np.ndarray | None, kept: tuple | None, c: Centres) -> tuple[tuple, Sums]:
-    """New labels and bounds of a block, and what its moved rows change. `kept` is None in the first sweep."""
+    """New labels and bounds of a block, and what its moved rows change. `kept` is None in the first sweep.
+
+    What a block keeps is changed in place: with bounds it is a good part of the data's size.
+    """
     n = X.shape[0]
     w = np.ones(n) if w is None else w
-    if kept is None or sparse.issparse(X):
-        label, best, lower = look(X, c, groups=not sparse.issparse(X))
+    if kept is not None and len(kept) == 3:
+        label, upper, lower = kept
+        rows, former = reassign(X, label, upper, lower, c)
+    else:
+        label, best, lower = look(X, c)
         upper = np.sqrt(best)
         former = np.full(n, -1, np.int32) if kept is None else kept[0]
         rows = np.flatnonzero(label != former)
         former = former[rows]
-    else:
-        label, upper, lower = (a.copy() for a in kept)
-        rows, former = reassign(X, label, upper, lower, c)
     i = int(np.argmax(upper * (w > 0)))
     farthest = np.asarray(X[[i]].todense() if sparse.issparse(X) else X[[i]], dtype=np.float64).ravel() - c.mean
     counts, sums = moves(X, c.mean, w, rows, former, label, c.Z.shape)
-    return (label, upper, lower), Sums(counts, sums, len(rows), float(upper[i]), farthest)
+    state = (label, upper, lower) if lower.shape[1] else (label,)
+    return state, Sums(counts, sums, len(rows), float(upper[i]), farthest)
 
 
 def reassign(X: np.ndarray, label: Any, upper: Any, lower: Any, c: Centres) -> tuple[np.ndarray, np.ndarray]:
     """Move the bounds and settle what they leave in doubt, in place; the rows that moved and where they were."""
+    assert c.group is not None
     kind, starts = X.dtype, _starts(c.group)
     square = (c.Z**2).sum(axis=1)
     gaps = square[:, None] + square[None, :] - 2 * c.Z @ c.Z.T

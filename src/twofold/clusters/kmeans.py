@@ -31,6 +31,7 @@ from twofold.core.moments import column_moments
 from twofold.core.seeds import generator, seed_of
 
 INITS = {"auto", "k-means++", "k-means||", "random"}
+KEPT = 256 * 10**6  # bytes that bounds may take; depends on the data's shape alone, so that a file gives the same bits
 WORK = 2e8  # multiply-adds a sweep below which several starts are cheap
 
 
@@ -141,7 +142,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mo
         seed = seed_of(self.random_state)
         total = float((columns.scatter + columns.weight * (columns.mean - mean) ** 2).sum())
         Z = self._start(seeding.Seeding(engine, blocks, w, mean, far, self.n_clusters, seed))
-        order, group = grouped(Z, groups_for(*Z.shape), seed)
+        order, group = grouped(Z, groups_for(len(Z), blocks), seed)
         back = np.argsort(order)  # centres are worked on by group, and given back in the order they came
         rows = blocks.rows(w)
 
@@ -275,15 +276,18 @@ def update(s: State, found: Any, kept: Rows) -> State:
     return State(Z, drift, counts, sums, kept)
 
 
-def groups_for(k: int, d: int) -> int:
-    """How many groups of centres get a bound: one for about five centres, but no more memory than a quarter row."""
-    return max(1, min(k // 5, d // 4))
+def groups_for(k: int, blocks: Blocks) -> int:
+    """How many groups of centres get a bound: one for about five centres, but no more than a quarter row's memory,
+    and none where the bounds of all rows together would be too large to keep beside a stream."""
+    n, d = blocks.shape
+    room = (KEPT // max(n, 1) - 4 - blocks.dtype.itemsize) // blocks.dtype.itemsize
+    return int(min(max(1, min(k // 5, d // 4)), max(room, 0)))
 
 
-def grouped(Z: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def grouped(Z: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
     """An order of the centres in which near ones lie together, and the group of each in that order."""
-    if count == 1:
-        return np.arange(len(Z)), np.zeros(len(Z), np.int64)
+    if count <= 1:
+        return np.arange(len(Z)), np.zeros(len(Z), np.int64) if count else None
     near = SomeKMeans(count, n_init=1, max_iter=5, random_state=seed % 2**32).fit_predict(Z)
     order = np.argsort(near, kind="stable")
     return order, np.unique(near[order], return_inverse=True)[1].astype(np.int64)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
 
-from twofold.clusters.assign import Centres, label_rows, plain, squared_distances
+from twofold.clusters.assign import Centres, look, plain
 from twofold.core.blocks import Blocks, Rows
 from twofold.core.engine import Engine, add
 from twofold.core.seeds import generator
@@ -90,36 +90,44 @@ def _weighted_plusplus(rows: np.ndarray, w: np.ndarray | None, s: Seeding) -> np
 
 
 def _parallel(s: Seeding) -> np.ndarray:
-    """Rounds of independent draws, each row with probability min(1, 2k·w·d²/Σwd²)."""
-    places = Rows(range(len(s.blocks)))
-    rows = s.blocks.rows(s.w)
-    Z = _random(s._replace(k=1))
-    for t in range(ROUNDS):
-        centres = s.engine.broadcast(s.centres(Z))
-        kept, total = s.engine.reduce(add, s.engine.map(_costs, s.blocks, rows, centres), keep=True)
-        if total <= 0:
+    """Rounds of independent draws, each row with probability min(1, 2k·w·d²/Σwd²).
+
+    Every row keeps its squared distance to the candidates so far and which is nearest, so a round costs only the
+    distances to those drawn in the last.
+    """
+    places, rows = Rows(range(len(s.blocks))), s.blocks.rows(s.w)
+    Z = new = _random(s._replace(k=1))
+    kept = Rows([None] * len(s.blocks))
+    for t in range(ROUNDS + 1):
+        step = s.engine.broadcast((s.centres(new), len(Z) - len(new)))
+        kept, (total, weights) = s.engine.reduce(add, s.engine.map(_nearer, s.blocks, rows, kept, step), keep=True)
+        if total <= 0 or t == ROUNDS:
             break
         draw = s.engine.broadcast((s.seed, t, 2 * s.k / total))
-        drawn = s.engine.gather(s.engine.map(_draw, s.blocks, kept, places, draw))
-        Z = np.unique(np.concatenate([Z, *drawn]), axis=0)
-    weights = s.engine.reduce(add, s.engine.map(_weigh, s.blocks, rows, s.engine.broadcast(s.centres(Z))))
+        new = np.concatenate(s.engine.gather(s.engine.map(_draw, s.blocks, rows, kept, places, draw)))
+        if len(new):
+            Z = np.concatenate([Z, new])
+        else:
+            new = Z[-1:]
+    weights = np.append(weights, np.zeros(len(Z) - len(weights)))
     if len(Z) < s.k:  # fewer distinct rows than centres: the rest repeat
-        Z = np.concatenate([Z, Z[np.arange(s.k - len(Z)) % len(Z)]])
-        return Z
+        return np.concatenate([Z, Z[np.arange(s.k - len(Z)) % len(Z)]])
     return _weighted_plusplus(Z, np.maximum(weights, 1e-12), s)
 
 
-def _costs(X: Any, w: np.ndarray | None, centres: Centres) -> tuple[np.ndarray, float]:
-    cost = squared_distances(X, centres)
-    cost = cost if w is None else cost * w
-    return cost, float(cost.sum())
+def _nearer(X: Any, w: np.ndarray | None, kept: tuple | None, step: tuple) -> tuple[tuple, tuple]:
+    """Distances brought up to date with new candidates, their weighted sum, and each candidate's weight."""
+    centres, first = step
+    label, gap, _ = look(X, centres)
+    label, gap = label + np.int32(first), gap.astype(np.float64)
+    if kept is not None:
+        closer = gap < kept[0]
+        gap, label = np.where(closer, gap, kept[0]), np.where(closer, label, kept[1])
+    weights = np.bincount(label, weights=w, minlength=first + len(centres.Z)).astype(np.float64)
+    return (gap, label), (float(gap.sum() if w is None else gap @ w), weights)
 
 
-def _draw(X: Any, cost: np.ndarray, place: int, draw: tuple) -> np.ndarray:
+def _draw(X: Any, w: np.ndarray | None, kept: tuple, place: int, draw: tuple) -> np.ndarray:
     seed, t, rate = draw
-    chosen = generator(seed, t, place).random(len(cost)) < rate * cost
-    return _take(X, np.flatnonzero(chosen))
-
-
-def _weigh(X: Any, w: np.ndarray | None, centres: Centres) -> np.ndarray:
-    return np.bincount(label_rows(X, centres), weights=w, minlength=len(centres.Z)).astype(np.float64)
+    chance = rate * kept[0] * (1.0 if w is None else w)
+    return _take(X, np.flatnonzero(generator(seed, t, place).random(len(chance)) < chance))

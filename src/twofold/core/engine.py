@@ -133,7 +133,10 @@ class Engine:
         return Parts(fn, args)
 
     def reduce(self, merge: Callable, parts: Parts, keep: bool = False) -> Any:
-        """The results summed along the fixed tree. With `keep`, fn returns (kept, sums) and so does this."""
+        """The results summed along the fixed tree. With `keep`, fn returns (kept, sums) and so does this.
+
+        What is kept belongs to its block: fn may change it in place when it comes back in the next sweep.
+        """
         tree, kept = Tree(merge), Rows()
         for part in self._results(parts):
             if keep:

@@ -92,7 +92,7 @@ def _run_group(parts: Parts, bounds: np.ndarray, merge: Callable | None, keep: b
                     block = np.ascontiguousarray(value[bounds[b] - bounds[0] : bounds[b + 1] - bounds[0]])
                     items.append(block.astype(float_dtype(block.dtype), copy=False))
                 else:
-                    items.append(value[b])
+                    items.append(_copied(value[b]))  # fn may change what a block keeps; a lost task is run again
             result = parts.fn(*items)
             if keep:
                 kept.append(result[0])
