@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 from sklearn.mixture import GaussianMixture as SklearnMixture
+from threadpoolctl import threadpool_limits
 
 from bench.clusters_kmeans import proteins, quietly
 from bench.harness import Bar, Contestant, Event, Missing, Timed, Work
@@ -70,6 +71,10 @@ def mixture(quick: bool) -> Event | Missing:
     def sklearn(X: np.ndarray, **more: Any) -> SklearnMixture:
         return quietly(lambda: SklearnMixture(C, tol=0, max_iter=SWEEPS, random_state=0, **more).fit(X))
 
+    def sklearn_one_thread() -> SklearnMixture:
+        with threadpool_limits(1, "blas"):
+            return sklearn(X, **given)
+
     given = {"weights_init": start.weights, "means_init": start.means, "precisions_init": start.precisions}
     small = X[:2000]
     return Event(
@@ -87,6 +92,12 @@ def mixture(quick: bool) -> Event | Missing:
             ),
             Contestant(
                 "scikit-learn", lambda: sklearn(X, **given), note="our start given", warm=lambda: sklearn(small)
+            ),
+            Contestant(
+                "scikit-learn, one BLAS thread",
+                sklearn_one_thread,
+                note="our start given: its small products can be faster so",
+                warm=lambda: None,
             ),
             Contestant(
                 "scikit-learn, whole fit",
