@@ -277,11 +277,11 @@ def update(s: State, found: Any, kept: Rows) -> State:
 
 
 def groups_for(k: int, blocks: Blocks) -> int:
-    """How many groups of centres get a bound: one for about five centres, but no more than a quarter row's memory,
-    and none where the bounds of all rows together would be too large to keep beside a stream."""
+    """How many groups of centres get a bound: one for about five centres, but no more than four or a quarter
+    row's memory, and none where the bounds of all rows together would be too large to keep beside a stream."""
     n, d = blocks.shape
     room = (KEPT // max(n, 1) - 4 - blocks.dtype.itemsize) // blocks.dtype.itemsize
-    return int(min(max(1, min(k // 5, d // 4)), max(room, 0)))
+    return int(min(max(1, min(k // 5, max(d // 4, 4))), max(room, 0)))
 
 
 def grouped(Z: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray | None]:

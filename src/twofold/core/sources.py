@@ -19,6 +19,7 @@ from scipy import sparse
 from twofold.core.checks import InputError
 
 BLOCK_BYTES = 4 * 2**20
+BLOCK_ROWS = 2**16
 CHUNK_BLOCKS = 16  # Parquet is decoded this many blocks at a time
 
 
@@ -39,7 +40,8 @@ def float_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def rows_per_block(d: int, dtype: np.dtype) -> int:
-    return max(1, BLOCK_BYTES // max(1, d * dtype.itemsize))
+    """A few megabytes, but not so many rows that narrow data would be one block for one thread."""
+    return max(1, min(BLOCK_BYTES // max(1, d * dtype.itemsize), BLOCK_ROWS))
 
 
 class DenseSource:
