@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
-PACKAGES = ("twofold", "numpy", "scipy", "scikit-learn", "numba", "polars", "ppca-py", "ppca-rs", "pyppca")
+PACKAGES = ("twofold", "numpy", "scipy", "scikit-learn", "numba", "polars", "ppca-py", "ppca-rs", "pyppca", "faiss-cpu")
 
 
 def threads() -> int:
