@@ -42,6 +42,8 @@ class State(NamedTuple):
     drift: np.ndarray  # (k,)
     counts: np.ndarray  # (k,)
     sums: np.ndarray  # (k,d)
+    order: np.ndarray  # (k,) which of the starting centres each is: they are worked on by group
+    group: np.ndarray | None  # (k,)
     kept: Rows
 
 
@@ -142,26 +144,26 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mo
         seed = seed_of(self.random_state)
         total = float((columns.scatter + columns.weight * (columns.mean - mean) ** 2).sum())
         Z = self._start(seeding.Seeding(engine, blocks, w, mean, far, self.n_clusters, seed))
-        order, group = grouped(Z, groups_for(len(Z), blocks), seed)
-        back = np.argsort(order)  # centres are worked on by group, and given back in the order they came
         rows = blocks.rows(w)
 
         def sweep(s: State, t: int) -> loop.Sweep:
-            centres = engine.broadcast(Centres(s.Z, mean, far, s.drift, group))
+            centres = engine.broadcast(Centres(s.Z, mean, far, s.drift, s.group))
             kept, found = engine.reduce(merge, engine.map(assign, blocks, rows, s.kept, centres), keep=True)
             new = update(s, found, kept)
             cost = max(total - float((new.sums**2).sum(axis=1) @ (1 / np.maximum(new.counts, 1e-300))), 0.0)
             return loop.Sweep(new, cost, {"moved": found.moved}, done=found.moved == 0)
 
         k, d = Z.shape
-        empty = State(Z[order] - mean, np.zeros(k), np.zeros(k), np.zeros((k, d)), Rows([None] * len(blocks)))
+        order, group = grouped(Z, groups_for(k, blocks))
+        nothing = Rows([None] * len(blocks))
+        empty = State(Z[order] - mean, np.zeros(k), np.zeros(k), np.zeros((k, d)), order, group, nothing)
         loop.run(
             self,
             sweep,
             empty,
             max_iter=self.max_iter,
             tol=self.tol,
-            fitted=lambda s: self._attributes(s, back, mean, blocks.dtype),
+            fitted=lambda s: self._attributes(s, mean, blocks.dtype),
             X=X,
             fingerprint=lambda: fingerprint(blocks, w),
             seed=seed,
@@ -210,7 +212,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mo
                 stacklevel=2,
             )
 
-    def _attributes(self, s: State, back: np.ndarray, mean: np.ndarray, dtype: np.dtype) -> dict:
+    def _attributes(self, s: State, mean: np.ndarray, dtype: np.dtype) -> dict:
+        back = np.argsort(s.order)  # given back in the order they came
         centres = (s.Z[back] + mean).astype(dtype)
         return {"cluster_centers_": centres, "components_": centres, "counts_": s.counts[back]}
 
@@ -273,7 +276,7 @@ def update(s: State, found: Any, kept: Rows) -> State:
         Z[int(np.argmin(full))] = found.farthest
     # A little is added for rounding, so that the bounds stay bounds.
     drift = np.sqrt(((Z - s.Z) ** 2).sum(axis=1)) * (1 + 1e-5)
-    return State(Z, drift, counts, sums, kept)
+    return State(Z, drift, counts, sums, s.order, s.group, kept)
 
 
 def groups_for(k: int, blocks: Blocks) -> int:
@@ -284,11 +287,11 @@ def groups_for(k: int, blocks: Blocks) -> int:
     return int(min(max(1, min(k // 5, max(d // 4, 4))), max(room, 0)))
 
 
-def grouped(Z: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
+def grouped(Z: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray | None]:
     """An order of the centres in which near ones lie together, and the group of each in that order."""
     if count <= 1:
         return np.arange(len(Z)), np.zeros(len(Z), np.int64) if count else None
-    near = SomeKMeans(count, n_init=1, max_iter=5, random_state=seed % 2**32).fit_predict(Z)
+    near = SomeKMeans(count, n_init=1, max_iter=5, random_state=0).fit_predict(Z)
     order = np.argsort(near, kind="stable")
     return order, np.unique(near[order], return_inverse=True)[1].astype(np.int64)
 
