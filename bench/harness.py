@@ -149,6 +149,9 @@ def run(event: Event, repeats: int, say: Callable[[str], None] = lambda text: No
         event.close()
 
 
+PAUSE = 0.2  # seconds, in which the threads of the contestant before stop spinning
+
+
 def _timed(event: Event, repeats: int, say: Callable[[str], None]) -> list[Row]:
     rows = [_row(entry) for entry in event.contestants]
     active = [(row, entry) for row, entry in zip(rows, event.contestants, strict=True) if isinstance(entry, Contestant)]
@@ -182,6 +185,7 @@ def _row(entry: Contestant | Missing) -> Row:
 
 
 def _attempt(row: Row, job: Callable[[], Any]) -> Timed | None:
+    time.sleep(PAUSE)
     began = time.perf_counter()
     try:
         value = job()

@@ -28,6 +28,7 @@ class Centres(NamedTuple):
     far: bool  # whether rows must be shifted too
     drift: np.ndarray  # (k,) how far each moved in the last sweep
     group: np.ndarray | None  # (k,) ascending; None where no bounds are kept
+    half: np.ndarray  # (k,) a little less than half the way to the nearest other centre
 
 
 class Sums(NamedTuple):
@@ -42,7 +43,15 @@ class Sums(NamedTuple):
 
 def plain(Z: np.ndarray, mean: np.ndarray, far: bool) -> Centres:
     """Centres that have not moved, without bounds."""
-    return Centres(Z, mean, far, np.zeros(len(Z)), None)
+    return Centres(Z, mean, far, np.zeros(len(Z)), None, np.zeros(len(Z)))
+
+
+def half_gaps(Z: np.ndarray) -> np.ndarray:
+    """Half the distance of each centre to the nearest other, less a little for rounding."""
+    square = (Z**2).sum(axis=1)
+    gaps = square[:, None] + square[None, :] - 2 * Z @ Z.T
+    np.fill_diagonal(gaps, np.inf)
+    return 0.5 * (1 - 1e-5) * np.sqrt(np.maximum(gaps.min(axis=1), 0.0))
 
 
 def merge(a: Sums, b: Sums) -> Sums:
@@ -98,7 +107,6 @@ def assign(X: Any, w: np.ndarray | None, kept: tuple | None, c: Centres) -> tupl
     What a block keeps is changed in place: with bounds it is a good part of the data's size.
     """
     n = X.shape[0]
-    w = np.ones(n) if w is None else w
     if kept is not None and len(kept) == 3:
         label, upper, lower = kept
         rows, former = reassign(X, label, upper, lower, c)
@@ -108,8 +116,9 @@ def assign(X: Any, w: np.ndarray | None, kept: tuple | None, c: Centres) -> tupl
         former = np.full(n, -1, np.int32) if kept is None else kept[0]
         rows = np.flatnonzero(label != former)
         former = former[rows]
-    i = int(np.argmax(upper * (w > 0)))
+    i = int(np.argmax(upper if w is None else upper * (w > 0)))
     farthest = np.asarray(X[[i]].todense() if sparse.issparse(X) else X[[i]], dtype=np.float64).ravel() - c.mean
+    w = np.ones(n) if w is None else w
     counts, sums = moves(X, c.mean, w, rows, former, label, c.Z.shape)
     state = (label, upper, lower) if lower.shape[1] else (label,)
     return state, Sums(counts, sums, len(rows), float(upper[i]), farthest)
@@ -119,15 +128,10 @@ def reassign(X: np.ndarray, label: Any, upper: Any, lower: Any, c: Centres) -> t
     """Move the bounds and settle what they leave in doubt, in place; the rows that moved and where they were."""
     assert c.group is not None
     kind, starts = X.dtype, _starts(c.group)
-    square = (c.Z**2).sum(axis=1)
-    gaps = square[:, None] + square[None, :] - 2 * c.Z @ c.Z.T
-    np.fill_diagonal(gaps, np.inf)
-    # A little less than half the way, for rounding.
-    half = (0.5 * (1 - 1e-5) * np.sqrt(np.maximum(gaps.min(axis=1, initial=np.inf), 0.0))).astype(kind)
     retreat = np.maximum.reduceat(c.drift, starts[:-1]).astype(kind)
     moved, former = np.empty(len(label), np.int64), np.empty(len(label), np.int32)
     Z = (c.Z + c.mean).astype(kind)
-    bounds = (label, upper, lower, c.drift.astype(kind), retreat, c.group, starts, half)
+    bounds = (label, upper, lower, c.drift.astype(kind), retreat, c.group, starts, c.half.astype(kind))
     count = kernels.reassign(X, Z, *bounds, moved, former)
     return moved[:count], former[:count]
 

@@ -21,7 +21,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters import seeding
-from twofold.clusters.assign import Centres, all_distances, assign, label_rows, look, merge, plain, squared_distances
+from twofold.clusters.assign import (
+    Centres,
+    all_distances,
+    assign,
+    half_gaps,
+    label_rows,
+    look,
+    merge,
+    plain,
+    squared_distances,
+)
 from twofold.core import loop
 from twofold.core.blocks import Blocks, Rows
 from twofold.core.checks import InputError
@@ -147,7 +157,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mo
         rows = blocks.rows(w)
 
         def sweep(s: State, t: int) -> loop.Sweep:
-            centres = engine.broadcast(Centres(s.Z, mean, far, s.drift, s.group))
+            centres = engine.broadcast(Centres(s.Z, mean, far, s.drift, s.group, half_gaps(s.Z)))
             kept, found = engine.reduce(merge, engine.map(assign, blocks, rows, s.kept, centres), keep=True)
             new = update(s, found, kept)
             cost = max(total - float((new.sums**2).sum(axis=1) @ (1 / np.maximum(new.counts, 1e-300))), 0.0)

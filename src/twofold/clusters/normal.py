@@ -75,16 +75,18 @@ def densities(x: np.ndarray, patterns: Patterns, s: Shape) -> np.ndarray:
 
 
 def _mahalanobis(x: np.ndarray, mean: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """‖(x − mean)P‖² of each row, P upper triangular: half a matrix product, on chunks that stay in cache."""
+    """‖(x − mean)P‖² of each row, on chunks that stay in cache.
+
+    P is triangular, but SciPy's triangular product holds the GIL, and NumPy's full one lets threads run.
+    """
     n, d = x.shape
     step = max(64, 2**19 // (d * x.itemsize))
-    triangle, mean = np.asfortranarray(P.T, dtype=x.dtype), mean.astype(x.dtype)
-    multiply = sla.get_blas_funcs("trmm", (triangle,))
-    rows, out = np.empty((min(step, n), d), x.dtype), np.empty(n)
+    P, shift = P.astype(x.dtype), (mean @ P).astype(x.dtype)
+    y, out = np.empty((min(step, n), d), x.dtype), np.empty(n)
     for a in range(0, n, step):
-        part = np.subtract(x[a : a + step], mean, out=rows[: min(step, n - a)])
-        y = multiply(1.0, triangle, part.T, side=0, lower=1, overwrite_b=1)  # (d,m), in place
-        np.einsum("ij,ij->j", y, y, out=out[a : a + step], casting="same_kind", dtype=np.float64)
+        part = np.matmul(x[a : a + step], P, out=y[: min(step, n - a)])
+        part -= shift
+        out[a : a + step] = np.einsum("ij,ij->i", part, part)
     return out
 
 
