@@ -53,7 +53,9 @@ def _gaussians(kind):
 
 def _mixture(component):
     params = {"component": component, "n_components": 3, "random_state": 0}
-    return Case("Mixture", params, component, sparse=False, iterative=component == "gaussian-diag", too_many=TOO_MANY_ROWS)
+    return Case(
+        "Mixture", params, component, sparse=False, iterative=component == "gaussian-diag", too_many=TOO_MANY_ROWS
+    )
 
 
 TOO_MANY_ROWS = {"n_components": 241}  # of the 240 rows of the table
