@@ -35,7 +35,7 @@ from twofold.clusters.assign import (
 from twofold.core import loop
 from twofold.core.blocks import Blocks, Rows
 from twofold.core.checks import InputError
-from twofold.core.engine import engine_for, fingerprint, stacked
+from twofold.core.engine import add, engine_for, fingerprint, stacked
 from twofold.core.estimator import Model, fitting
 from twofold.core.moments import column_moments
 from twofold.core.seeds import generator, seed_of
@@ -208,11 +208,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mo
 
     def _finish(self, blocks: Blocks, w: np.ndarray | None) -> None:
         """Labels and cost with respect to the final centres, and a word if clusters are missing."""
-        engine, centres = engine_for(blocks), engine_for(blocks).broadcast(self._centres())
-        both = engine.gather(engine.map(_labels_and_costs, blocks, blocks.rows(w), centres))
-        self.labels_, costs = stacked(both)
-        self.inertia_ = float(costs.sum())
-        self.counts_ = np.bincount(self.labels_, weights=w, minlength=self.n_clusters).astype(np.float64)
+        engine = engine_for(blocks)
+        parts = engine.map(_settle, blocks, blocks.rows(w), engine.broadcast(self._centres()))
+        labels, (self.inertia_, self.counts_) = engine.reduce(add, parts, keep=True)
+        self.labels_ = stacked(labels.local())
         found = int(np.count_nonzero(self.counts_))
         if found < self.n_clusters:
             warnings.warn(
@@ -306,7 +305,8 @@ def grouped(Z: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray | None]:
     return order, np.unique(near[order], return_inverse=True)[1].astype(np.int64)
 
 
-def _labels_and_costs(X: Any, w: np.ndarray | None, c: Centres) -> tuple[np.ndarray, np.ndarray]:
+def _settle(X: Any, w: np.ndarray | None, c: Centres) -> tuple[np.ndarray, tuple[float, np.ndarray]]:
+    """The final labels of a block, its cost, and the weight of each cluster."""
     label, cost, _ = look(X, c)
-    cost = cost.astype(np.float64)
-    return label, cost if w is None else cost * w
+    total = float(cost.sum(dtype=np.float64) if w is None else cost @ w)
+    return label, (total, np.bincount(label, weights=w, minlength=len(c.Z)).astype(np.float64))
