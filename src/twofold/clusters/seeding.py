@@ -11,11 +11,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.cluster import kmeans_plusplus
 
 from twofold.clusters.assign import Centres, look, plain
 from twofold.core.blocks import Blocks, Rows
-from twofold.core.engine import Engine, add
+from twofold.core.engine import Engine, add, stacked
 from twofold.core.seeds import generator
 
 ROUNDS = 5  # passes of k-means‖
@@ -75,16 +76,16 @@ def _random(s: Seeding) -> np.ndarray:
 
 
 def _plusplus(s: Seeding) -> np.ndarray:
-    rows = np.concatenate(s.engine.gather(s.engine.map(_whole, s.blocks)))
-    return _weighted_plusplus(rows, s.w, s)
+    return _weighted_plusplus(stacked(s.engine.gather(s.engine.map(_same, s.blocks))), s.w, s)
 
 
-def _whole(X: Any) -> np.ndarray:
-    return X.toarray() if hasattr(X, "indptr") else X
+def _same(X: Any) -> Any:
+    return X
 
 
-def _weighted_plusplus(rows: np.ndarray, w: np.ndarray | None, s: Seeding) -> np.ndarray:
-    rows = rows - s.mean.astype(rows.dtype)  # far from the origin, squared distances cancel
+def _weighted_plusplus(rows: Any, w: np.ndarray | None, s: Seeding) -> np.ndarray:
+    if not sparse.issparse(rows):  # far from the origin, squared distances cancel; sparse rows are near it
+        rows = rows - s.mean.astype(rows.dtype)
     chosen, _ = kmeans_plusplus(rows, s.k, sample_weight=w, random_state=s.seed % 2**32)
     return chosen.astype(np.float64) + s.mean
 

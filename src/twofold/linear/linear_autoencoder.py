@@ -16,6 +16,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import subspace_angles
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -215,6 +216,11 @@ def _attributes(s: State, mean: np.ndarray, axes: np.ndarray, dtype: np.dtype) -
 
 
 def _lost(X: Any, mean: np.ndarray, encoder: np.ndarray, decoder: np.ndarray) -> np.ndarray:
-    """‖x − x̂‖² of each row."""
-    rows = X.toarray() if hasattr(X, "indptr") else X  # one block of rows only
-    return ((rows - mean - centered_dot(X, mean, encoder) @ decoder.T) ** 2).sum(axis=1)
+    """‖x − x̂‖² of each row, without forming x̂ for sparse rows."""
+    U = centered_dot(X, mean, encoder)
+    if not sparse.issparse(X):
+        return ((X - mean - U @ decoder.T) ** 2).sum(axis=1)
+    m, U, D = mean.astype(np.float64), U.astype(np.float64), decoder.astype(np.float64)
+    square = X.multiply(X).sum(axis=1) - 2 * (X @ m) + m @ m  # ‖x − m‖²
+    cross = ((X @ D - m @ D) * U).sum(axis=1)  # (x − m)·Du
+    return np.maximum(square - 2 * cross + ((U @ (D.T @ D)) * U).sum(axis=1), 0.0)
