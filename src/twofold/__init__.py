@@ -24,6 +24,18 @@ _MODELS = {
     "GaussianMixture": "twofold.clusters.gaussian_mixture",
     "VectorQuantizer": "twofold.clusters.vector_quantizer",
     "Mixture": "twofold.clusters.mixture",
+    "MeanImpute": "twofold.completion.mean_impute",
+    "Biases": "twofold.completion.biases",
+    "SVDImpute": "twofold.completion.svd_impute",
+    "ALS": "twofold.completion.als",
+    "GradientFactorization": "twofold.completion.gradient_factorization",
+    "SVDPlusPlus": "twofold.completion.svd_plus_plus",
+    "Neighborhood": "twofold.completion.neighborhood",
+    "SVP": "twofold.completion.svp",
+    "SVT": "twofold.completion.svt",
+    "SoftImpute": "twofold.completion.soft_impute",
+    "ImplicitALS": "twofold.completion.implicit_als",
+    "Recommender": "twofold.completion.recommender",
 }
 _OTHERS = {
     "load": "twofold.core.modelfile",

@@ -63,14 +63,14 @@ class SparseSource:
 
     is_sparse = True
 
-    def __init__(self, X: Any):
+    def __init__(self, X: Any, cells: int | None = None):
         X = sparse.csr_array(X)
         X = X.astype(float_dtype(X.dtype), copy=False)
         if not X.has_canonical_format:
             X = X.copy()  # the caller's array stays as it is
             X.sum_duplicates()
         self.X, self.shape, self.dtype = X, X.shape, X.dtype
-        per_block = BLOCK_BYTES // (X.dtype.itemsize + 4)
+        per_block = cells or BLOCK_BYTES // (X.dtype.itemsize + 4)
         cuts = np.searchsorted(X.indptr, np.arange(per_block, X.indptr[-1], per_block))
         self.bounds = np.unique(np.concatenate([[0], cuts, [X.shape[0]]]))
 

@@ -1,0 +1,1 @@
+"""Tables with holes, and recommenders."""

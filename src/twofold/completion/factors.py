@@ -1,0 +1,142 @@
+"""What models with a row factor and a column factor share.
+
+    x̂_ij = m + c_j + b_i + ⟨u_i, z_j⟩
+
+    U (n,k) row_factors_    Z (k,d) components_    b (n,) row_bias_    c (d,) column_bias_    m mean_
+
+New rows are ridge regressions on the columns' factors, so a fitted row folded in again gets its own factor back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from twofold.completion.base import Completion
+from twofold.core.checks import InputError
+from twofold.core.engine import Engine
+from twofold.core.observed import Observed, Side
+from twofold.kernels import ridge as kernels
+
+FREE = -1e30  # a floor that binds nothing
+
+
+class Ridge(NamedTuple):
+    """How a row's regression is held: λ, whether times its known cells, and a lowest value for every feature."""
+
+    lam: float
+    scaled: bool
+    floor: np.ndarray | None = None
+
+
+class Factors(Completion):
+    """Base class: prediction and fold-in from factors and biases."""
+
+    components_: np.ndarray
+    row_factors_: np.ndarray
+    row_bias_: np.ndarray
+    column_bias_: np.ndarray
+    mean_: float
+    n_components: int | None
+    _default_components: ClassVar[int] = 20
+
+    def _rank(self, shape: tuple[int, int]) -> int:
+        """n_components, checked against the table; None means the default, or fewer if the table is smaller."""
+        wanted, most = self.n_components, min(shape)
+        if wanted is None:
+            return min(self._default_components, most)
+        if wanted > most:
+            raise InputError(
+                f"n_components={wanted} is more than a table of shape {shape} can have; at most {most}. Lower it."
+            )
+        return int(wanted)
+
+    def _ridge(self) -> Ridge:
+        """How new rows are regressed on the columns' factors."""
+        raise NotImplementedError
+
+    def _folding(self) -> tuple[Callable, tuple]:
+        Z = np.ascontiguousarray(self.components_.T)
+        biased = getattr(self, "biases", False)
+        return fold_rows, (with_ones(Z) if biased else Z, self.column_bias_ + Z.dtype.type(self.mean_), self._ridge())
+
+    def fold_in(self, X: Any) -> np.ndarray:
+        """The factors (m,k) of new rows given their known cells; those of a fitted row are the ones it has."""
+        return np.ascontiguousarray(super().fold_in(X)[:, : len(self.components_)])
+
+    def _valuing(self) -> tuple[Callable, tuple]:
+        return values, (self.components_, self.column_bias_ + self.components_.dtype.type(self.mean_))
+
+    def _trained(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        out = self.row_bias_[rows] + self.column_bias_[cols] + self.components_.dtype.type(self.mean_)
+        for start in range(0, len(rows), 2**16):
+            at = slice(start, start + 2**16)
+            out[at] += np.einsum("tk,kt->t", self.row_factors_[rows[at]], self.components_[:, cols[at]])
+        return out
+
+
+def with_ones(Z: np.ndarray) -> np.ndarray:
+    """A last column of ones, whose coefficient is a bias."""
+    return np.column_stack([Z, np.ones(len(Z), Z.dtype)])
+
+
+def values(codes: np.ndarray, Z: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    """(m,d) what codes (m,k), or (m,k+1) with a bias last, stand for."""
+    k = len(Z)
+    out = codes[:, :k] @ Z + offset
+    return out + codes[:, k:] if codes.shape[1] > k else out
+
+
+def fold_rows(X: sparse.csr_array, Z: np.ndarray, offset: np.ndarray, ridge: Ridge) -> np.ndarray:
+    """Ridge regressions of new rows (m,d) on the columns' features Z (d,p)."""
+    ones, start = np.ones(len(X.data), Z.dtype), np.zeros((X.shape[0], Z.shape[1]), Z.dtype)
+    return solve_rows(X, ones, start, None, Z, offset, ridge)[0]
+
+
+def spread_of(cells: Observed) -> tuple[float, float]:
+    """Mean and standard deviation of the known cells, the latter 1 if they are all alike."""
+    x, w = cells.X.data.astype(np.float64), cells.W.data.astype(np.float64)
+    mean = np.average(x, weights=w)
+    spread = np.sqrt(np.average((x - mean) ** 2, weights=w))
+    return float(mean), float(spread) if spread > 1e-12 * abs(mean) else 1.0
+
+
+def solve_rows(
+    X: sparse.csr_array,
+    w: np.ndarray,
+    U: np.ndarray,
+    base: np.ndarray | None,
+    Z: np.ndarray,
+    offset: np.ndarray,
+    ridge: Ridge,
+    steps: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The half-step of one block: its rows' features given those of the columns, and the cost of each row.
+
+    `steps` of conjugate gradients from U if positive, else exactly by Cholesky; with a floor, by coordinate descent.
+    `base` is a quadratic all rows share, or None.
+    """
+    p, dtype = Z.shape[1], Z.dtype
+    mass = np.add.reduceat(np.append(w, 0), X.indptr[:-1]) * (np.diff(X.indptr) > 0) if ridge.scaled else 1.0
+    lam = np.broadcast_to(np.asarray(ridge.lam * mass, dtype), (X.shape[0],))
+    B = np.zeros((p, p), dtype) if base is None else base
+    U, cost = U.copy(), np.empty(X.shape[0])
+    given = (X.indptr, X.indices, X.data.astype(dtype, copy=False), w, Z, offset, B)
+    if ridge.floor is not None:
+        kernels.ridge_bounded(*given, lam, ridge.floor, 50, U, cost)
+    elif steps:
+        kernels.ridge_cg(*given, base is not None, lam, steps, U, cost)
+    else:
+        kernels.ridge_cholesky(*given, lam, U, cost)
+    return U, cost
+
+
+def half_step(side: Side, U: np.ndarray, *state: Any) -> tuple[np.ndarray, float]:
+    """All rows of one side given the other side's features; their cost is summed row by row, so cuts do not show."""
+    engine = Engine()
+    shared = [engine.broadcast(s) for s in state]
+    parts = engine.gather(engine.map(solve_rows, side.blocks, side.weights, side.blocks.rows(U), *shared))
+    return np.concatenate([p[0] for p in parts]), float(np.concatenate([p[1] for p in parts]).sum())

@@ -1,0 +1,216 @@
+"""Ridge regressions, one a row, over the row's known cells.
+
+    u_i = argmin  Σ_{j in Ω_i} w_ij (x_ij − o_j − ⟨u, z_j⟩)²  +  uᵀ B u  +  λ_i ‖u‖²
+
+    Z (d,k) the other side's factor    o (d,) an offset for each column    B (k,k) a quadratic all rows share
+
+With B = 0 this is a half-step of completion; with B = ZᵀZ, of its implicit kind, where every cell counts a little.
+`cost[i]` is the minimum reached, which comes free: at the solution it is Σ w (x − o)² − ⟨u, right-hand side⟩.
+"""
+
+import numpy as np
+from numba import njit
+
+FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _gathered(start, stop, indices, x, w, Z, offset, V, t):
+    """The row's cells side by side: V holds √w z_j, t holds √w (x − o_j); returns Σ w (x − o)²."""
+    total = 0.0
+    k = Z.shape[1]
+    for q in range(start, stop):
+        j = indices[q]
+        s = np.sqrt(w[q])
+        gap = s * (x[q] - offset[j])
+        t[q - start] = gap
+        total += np.float64(gap) * np.float64(gap)
+        for a in range(k):
+            V[q - start, a] = s * Z[j, a]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _solve(A, b):
+    """A u = b for symmetric positive definite A by Cholesky; A's lower half becomes the factor, b the solution."""
+    k = b.size
+    zero, one = A.dtype.type(0), A.dtype.type(1)
+    for a in range(k):
+        s = A[a, a]
+        for c in range(a):
+            s -= A[a, c] * A[a, c]
+        s = np.sqrt(max(s, A.dtype.type(1e-30)))
+        A[a, a] = s
+        inv = one / s
+        for r in range(a + 1, k):
+            v = zero
+            for c in range(a):
+                v += A[r, c] * A[a, c]
+            A[r, a] = (A[r, a] - v) * inv
+    for a in range(k):
+        s = zero
+        for c in range(a):
+            s += A[a, c] * b[c]
+        b[a] = (b[a] - s) / A[a, a]
+    for a in range(k - 1, -1, -1):
+        b[a] /= A[a, a]
+        for c in range(a):
+            b[c] -= A[a, c] * b[a]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _normal(V, t, base, lam, A, b):
+    """A = VᵀV + B + λI and b = Vᵀt; the product by BLAS."""
+    k = b.size
+    A[:] = np.dot(V.T, V)
+    for a in range(k):
+        for c in range(k):
+            A[a, c] += base[a, c]
+        A[a, a] += lam
+        b[a] = 0
+    for q in range(t.size):
+        for a in range(k):
+            b[a] += t[q] * V[q, a]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def ridge_cholesky(indptr, indices, x, w, Z, offset, base, lam, U, cost):
+    """Each row solved exactly; U (m,k) is overwritten."""
+    k = Z.shape[1]
+    most = max(1, np.max(indptr[1:] - indptr[:-1]))
+    V, t = np.empty((most, k), Z.dtype), np.empty(most, Z.dtype)
+    A, b = np.empty((k, k), Z.dtype), np.empty(k, Z.dtype)
+    for i in range(U.shape[0]):
+        m = indptr[i + 1] - indptr[i]
+        total = _gathered(indptr[i], indptr[i + 1], indices, x, w, Z, offset, V, t)
+        if m == 0:
+            U[i] = 0
+            cost[i] = 0
+            continue
+        _normal(V[:m], t[:m], base, lam[i], A, b)
+        U[i] = b
+        _solve(A, U[i])
+        for a in range(k):
+            total -= np.float64(b[a]) * np.float64(U[i, a])
+        cost[i] = total
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _applied(V, m, base, shared, lam, p, out):
+    """(VᵀV + B + λI) p."""
+    k = p.size
+    for a in range(k):
+        out[a] = lam * p[a]
+    if shared:
+        for a in range(k):
+            s = p[a]
+            for c in range(k):
+                out[c] += base[a, c] * s
+    for q in range(m):
+        s = p.dtype.type(0)
+        for a in range(k):
+            s += V[q, a] * p[a]
+        for a in range(k):
+            out[a] += s * V[q, a]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def ridge_cg(indptr, indices, x, w, Z, offset, base, shared, lam, steps, U, cost):
+    """Each row improved by a few conjugate gradient steps from where it stands; U (m,k) is overwritten."""
+    k = Z.shape[1]
+    most = max(1, np.max(indptr[1:] - indptr[:-1]))
+    V, t = np.empty((most, k), Z.dtype), np.empty(most, Z.dtype)
+    b, r, p, Ap = np.empty(k, Z.dtype), np.empty(k, Z.dtype), np.empty(k, Z.dtype), np.empty(k, Z.dtype)
+    for i in range(U.shape[0]):
+        m = indptr[i + 1] - indptr[i]
+        total = _gathered(indptr[i], indptr[i + 1], indices, x, w, Z, offset, V, t)
+        if m == 0:
+            U[i] = 0
+            cost[i] = 0
+            continue
+        u = U[i]
+        _residual(V, m, t, base, shared, lam[i], u, b, r, Ap)
+        rr = Z.dtype.type(0)
+        for a in range(k):
+            p[a] = r[a]
+            rr += r[a] * r[a]
+        for _ in range(steps):
+            if rr < 1e-20:
+                break
+            _applied(V, m, base, shared, lam[i], p, Ap)
+            curve = Z.dtype.type(0)
+            for a in range(k):
+                curve += p[a] * Ap[a]
+            step = rr / curve
+            new = Z.dtype.type(0)
+            for a in range(k):
+                u[a] += step * p[a]
+                r[a] -= step * Ap[a]
+                new += r[a] * r[a]
+            turn = new / rr
+            for a in range(k):
+                p[a] = r[a] + turn * p[a]
+            rr = new
+        for a in range(k):
+            total -= np.float64(u[a]) * (np.float64(b[a]) + np.float64(r[a]))
+        cost[i] = total
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _residual(V, m, t, base, shared, lam, u, b, r, Ap):
+    """b = Vᵀt and r = b − (VᵀV + B + λI) u, in one pass over the cells."""
+    k = u.size
+    for a in range(k):
+        b[a] = 0
+        r[a] = -lam * u[a]
+    if shared:
+        for a in range(k):
+            s = u[a]
+            for c in range(k):
+                r[c] -= base[a, c] * s
+    for q in range(m):
+        s = u.dtype.type(0)
+        for a in range(k):
+            s += V[q, a] * u[a]
+        gap = t[q] - s
+        for a in range(k):
+            b[a] += t[q] * V[q, a]
+            r[a] += gap * V[q, a]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def ridge_bounded(indptr, indices, x, w, Z, offset, base, lam, floor, sweeps, U, cost):
+    """Each row improved by coordinate descent with u ≥ floor, entry by entry, from where it stands."""
+    k = Z.shape[1]
+    most = max(1, np.max(indptr[1:] - indptr[:-1]))
+    V, t = np.empty((most, k), Z.dtype), np.empty(most, Z.dtype)
+    A, b, r = np.empty((k, k), Z.dtype), np.empty(k, Z.dtype), np.empty(k, Z.dtype)
+    for i in range(U.shape[0]):
+        m = indptr[i + 1] - indptr[i]
+        total = _gathered(indptr[i], indptr[i + 1], indices, x, w, Z, offset, V, t)
+        if m == 0:
+            U[i] = 0
+            cost[i] = 0
+            continue
+        u = U[i]
+        _normal(V[:m], t[:m], base, lam[i], A, b)
+        for a in range(k):
+            s = b[a]
+            for c in range(k):
+                s -= A[a, c] * u[c]
+            r[a] = s
+        for _ in range(sweeps):
+            moved = Z.dtype.type(0)
+            for a in range(k):
+                new = max(u[a] + r[a] / A[a, a], floor[a])
+                step = new - u[a]
+                if step != 0:
+                    u[a] = new
+                    moved = max(moved, abs(step))
+                    for c in range(k):
+                        r[c] -= step * A[a, c]
+            if moved < 1e-7:
+                break
+        for a in range(k):
+            total -= np.float64(u[a]) * (np.float64(b[a]) + np.float64(r[a]))
+        cost[i] = total
