@@ -25,6 +25,14 @@ VERBS = {
         "twofold.cli.cluster",
         "Find groups of rows that belong together, and what sets each apart.",
     ),
+    "complete": (
+        "twofold.cli.complete",
+        "Fill the blanks of a table, and leave everything else as it is.",
+    ),
+    "recommend": (
+        "twofold.cli.recommend",
+        "Find what people would like, from what they have rated or used.",
+    ),
     "inspect": ("twofold.cli.inspect", "Say what a model file holds: class, parameters, shapes, history."),
     "tour": ("twofold.cli.tour", "See every family at work on bundled data, as one HTML page."),
 }

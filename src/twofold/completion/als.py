@@ -68,7 +68,7 @@ class ALS(Factors):
     Parameters
     ----------
     n_components : int or None, default=None
-        Factors a row; None means 20, or fewer if the table is smaller.
+        Factors a row; None means 20, or the columns if fewer.
     reg : float, default=0.1
         Ridge, in units of the standard deviation of the known cells, so that their unit does not matter. A row with
         n_i known cells is penalised by ``n_i`` times it. For tables without noise take a small value.

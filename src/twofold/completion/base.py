@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.core.checks import InputError
 from twofold.core.estimator import Model
-from twofold.core.observed import Observed, known, observed
+from twofold.core.observed import Observed, known, observed, stored
 
 
 class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
@@ -74,6 +74,32 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
         if at[0].shape != at[1].shape:
             raise InputError(f"rows has shape {at[0].shape}, cols {at[1].shape}; one pair a cell is needed.")
         return self._trained(*at)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the root mean squared error of cells the model is not shown.
+
+        Rows are folded in from the known cells of X and compared with the known cells of y, held-out cells of the same
+        rows. Without such a table, cells with an even row + column number fold in and the odd ones are compared.
+        """
+        check_is_fitted(self)
+        shown = observed(self._blocks(X)).X
+        if y is None or len(np.shape(y)) != 2:
+            even = (np.repeat(np.arange(shown.shape[0]), np.diff(shown.indptr)) + shown.indices) % 2 == 0
+            shown, asked = stored(shown, even), stored(shown, ~even)
+        else:
+            asked = observed(self._blocks(y)).X
+        if asked.nnz == 0:
+            raise InputError(
+                "there is no known cell to compare with. Give y, a table with held-out cells of these rows."
+            )
+        error, step = 0.0, max(1, 2**20 // shown.shape[1])
+        for a in range(0, shown.shape[0], step):
+            truth = asked[a : a + step]
+            row = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
+            error += float(
+                ((_predicted(shown[a : a + step], *self._both())[row, truth.indices] - truth.data) ** 2).sum()
+            )
+        return -float(np.sqrt(error / asked.nnz))
 
     def _both(self) -> tuple:
         fold, state = self._folding()

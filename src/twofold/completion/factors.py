@@ -44,10 +44,10 @@ class Factors(Completion):
     _default_components: ClassVar[int] = 20
 
     def _rank(self, shape: tuple[int, int]) -> int:
-        """n_components, checked against the table; None means the default, or fewer if the table is smaller."""
+        """n_components, checked against the table; None means the default, or the columns if fewer."""
         wanted, most = self.n_components, min(shape)
         if wanted is None:
-            return min(self._default_components, most)
+            return min(self._default_components, shape[1])
         if wanted > most:
             raise InputError(
                 f"n_components={wanted} is more than a table of shape {shape} can have; at most {most}. Lower it."

@@ -49,7 +49,7 @@ class ImplicitALS(Factors):
     Parameters
     ----------
     n_components : int or None, default=None
-        Factors a row; None means 64, or fewer if the table is smaller.
+        Factors a row; None means 64, or the columns if fewer.
     reg : float, default=10.0
         Ridge on both factors.
     alpha : float, default=10.0

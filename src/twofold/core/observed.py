@@ -63,7 +63,7 @@ def observed(blocks: Blocks, sample_weight: Any = None) -> Observed:
         raise InputError(checks.finite_message("completion", *bad, allow_nan=True))
     W = _weights(X, sample_weight)
     if not (W.data > 0).all():
-        X, W = _stored(X, W.data > 0), _stored(W, W.data > 0)
+        X, W = stored(X, W.data > 0), stored(W, W.data > 0)
     if X.nnz == 0:
         raise InputError(
             f"X of shape {X.shape} has no known cell. NaN and unstored cells are unknown; give at least one."
@@ -81,13 +81,13 @@ def known(X: Any) -> sparse.csr_array:
     if sparse.issparse(X):
         X = sparse.csr_array(X)
         there = ~np.isnan(X.data)
-        return X if there.all() else _stored(X, there)
+        return X if there.all() else stored(X, there)
     there = ~np.isnan(X)
     indptr = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
     return sparse.csr_array((X[there], np.nonzero(there)[1], indptr), shape=X.shape)
 
 
-def _stored(X: sparse.csr_array, keep: np.ndarray) -> sparse.csr_array:
+def stored(X: sparse.csr_array, keep: np.ndarray) -> sparse.csr_array:
     """Only some of the stored cells."""
     indptr = np.concatenate([[0], np.cumsum(keep)])[X.indptr]
     return sparse.csr_array((X.data[keep], X.indices[keep], indptr), shape=X.shape)
@@ -103,12 +103,12 @@ def _weights(X: sparse.csr_array, w: Any) -> sparse.csr_array:
     """A weight for every stored cell of X, in X's own places."""
     if w is None:
         values = np.ones_like(X.data)
-    elif sparse.issparse(w) or np.ndim(w) == 2:
+    elif sparse.issparse(w) or (w := np.asarray(w)).ndim == 2:
         if w.shape != X.shape:
             raise InputError(
                 f"sample_weight has shape {w.shape}; one weight a row or one a cell of X {X.shape} is needed."
             )
-        bad = checks.first_bad(sparse.csr_array(w) if sparse.issparse(w) else np.asarray(w), allow_nan=False)
+        bad = checks.first_bad(sparse.csr_array(w) if sparse.issparse(w) else w, allow_nan=False)
         row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         values = np.asarray(
             sparse.csr_array(w)[row, X.indices] if sparse.issparse(w) else np.asarray(w)[row, X.indices]

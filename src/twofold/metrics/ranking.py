@@ -1,6 +1,6 @@
 """How good lists of recommendations are.
 
-    hit_ir = 1 if the item at rank r of user i's list is relevant to i, else 0        R_i how many items are relevant to i
+    hit_ir   1 if the item at rank r of user i's list is relevant to i, else 0       R_i   how many are relevant to i
 
     precision  Σ_{r≤k} hit_ir / k                         how much of the list is right
     recall     Σ_{r≤k} hit_ir / R_i                       how much of what is right is in the list
@@ -147,9 +147,7 @@ def _hits(recommended: Any, relevant: Any, k: int) -> tuple[np.ndarray, int, np.
     return hits, hits.shape[1], counts
 
 
-def _hits_of_lists(
-    recommended: Sequence[Sequence], relevant: Sequence[Any], k: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _hits_of_lists(recommended: Sequence[Sequence], relevant: Sequence[Any], k: int) -> tuple[np.ndarray, np.ndarray]:
     hits = np.zeros((len(recommended), k))
     for i, (row, right) in enumerate(zip(recommended, relevant, strict=True)):
         first, right = list(row[:k]), set(right)

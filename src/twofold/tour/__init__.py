@@ -6,4 +6,5 @@ STATIONS  name → "module:function";  the function takes a seed and returns a S
 STATIONS = {
     "Lines, planes and Gaussians": "twofold.tour.linear:station",
     "Groups, hard and soft": "twofold.tour.clusters:station",
+    "Tables with holes, and recommenders": "twofold.tour.completion:station",
 }

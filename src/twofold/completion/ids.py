@@ -1,0 +1,144 @@
+"""Ids of any type as whole numbers, and back.
+
+    coded(column)  →  ids (m,) sorted and each once, codes (rows,) with  ids[codes] = column
+
+Numbers stay numbers (whole ones int64), everything else becomes text. A model file holds both.
+"""
+
+from __future__ import annotations
+
+import difflib
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from twofold.core.checks import InputError
+
+WHOLE = 2.0**53  # floats beyond it skip whole numbers
+
+
+def coded(column: pl.Series) -> tuple[np.ndarray, np.ndarray]:
+    """The ids of a column without nulls, sorted, and the number of each row's id among them.
+
+    >>> ids, codes = coded(pl.Series(["b", "a", "b"]))
+    >>> ids.tolist(), codes.tolist()
+    (['a', 'b'], [1, 0, 1])
+    """
+    column = plain(column)
+    return as_array(column.unique().sort()), column.rank("dense").to_numpy().astype(np.int64) - 1
+
+
+def plain(column: pl.Series) -> pl.Series:
+    """Whole numbers as Int64 (or UInt64 beyond it), other numbers as Float64, everything else as text."""
+    kind = column.dtype
+    if kind == pl.Boolean or not (kind.is_numeric() and kind != pl.Decimal):
+        return _as_text(column)
+    if kind.is_float():
+        whole = bool(((column == column.floor()) & (column.abs() < WHOLE)).all())
+        return column.cast(pl.Int64 if whole else pl.Float64)
+    if kind in (pl.UInt64, pl.Int128, pl.UInt128):
+        top, bottom = column.max(), column.min()
+        if int(bottom or 0) < -(2**63) or int(top or 0) >= 2**64:  # type: ignore[arg-type]
+            return _as_text(column)
+        return column.cast(pl.Int64 if int(top or 0) < 2**63 else pl.UInt64)  # type: ignore[arg-type]
+    return column.cast(pl.Int64)
+
+
+def _as_text(column: pl.Series) -> pl.Series:
+    if column.dtype == pl.String:
+        return column
+    if column.dtype == pl.Object or column.dtype.is_nested():
+        return pl.Series(column.name, [None if item is None else str(item) for item in column], dtype=pl.String)
+    return column.cast(pl.String)
+
+
+def as_array(ids: pl.Series) -> np.ndarray:
+    """Numbers as they are, text as an array of Python strings (of fixed width, one long id would cost all of them)."""
+    if ids.dtype != pl.String:
+        return ids.to_numpy()
+    out = np.empty(len(ids), object)
+    out[:] = ids.to_list()
+    return out
+
+
+def places(ids: np.ndarray, wanted: Any) -> np.ndarray:
+    """Where each of several ids is among the sorted ones, -1 where it is not.
+
+    >>> places(np.array([3, 7, 9]), [9, "7", 5]).tolist()
+    [2, 1, -1]
+    """
+    if isinstance(wanted, np.ndarray) and wanted.dtype.kind == ids.dtype.kind and ids.dtype.kind in "iuf":
+        given = wanted
+    else:
+        given = np.empty(len(wanted), object)
+        given[:] = [_alike(item, ids) for item in wanted]
+        there = np.array([item is not None for item in given], bool)
+        if not there.all():
+            out = np.full(len(given), -1)
+            out[there] = places_of(ids, given[there])
+            return out
+    return places_of(ids, given)
+
+
+def places_of(ids: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """The same for ids that are of the right type."""
+    if not len(given):
+        return np.empty(0, np.int64)
+    if ids.dtype != object and given.dtype == object:
+        given = np.array(given.tolist(), ids.dtype)
+    at = np.minimum(np.searchsorted(ids, given), len(ids) - 1)
+    return np.where(ids[at] == given, at, -1).astype(np.int64)
+
+
+def _alike(item: Any, ids: np.ndarray) -> Any:
+    """An id in the type of the known ones: "17" is 17 where ids are numbers, 17 is "17" where they are text."""
+    if ids.dtype == object:
+        return None if item is None else str(item).lower() if isinstance(item, bool) else str(item)
+    try:
+        if ids.dtype.kind == "f":
+            return float(item)
+        exact = int(item) if isinstance(item, (str, Integral)) else int(float(item))
+        same = isinstance(item, (str, Integral)) or exact == item
+        return exact if same and np.iinfo(ids.dtype).min <= exact <= np.iinfo(ids.dtype).max else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def place(ids: np.ndarray, wanted: Any, what: str) -> int:
+    """Where one id is; if it is unknown, an error that names ids close to it."""
+    at = int(places(ids, [wanted])[0])
+    if at < 0:
+        raise InputError(
+            f"{what} {wanted!r} is not among the {len(ids):,} {what}s of the ratings. "
+            f"Close to it: {', '.join(repr(item) for item in close(ids, wanted))}."
+        )
+    return at
+
+
+def close(ids: np.ndarray, wanted: Any, count: int = 3) -> list:
+    """The known ids most like one that is not known."""
+    if ids.dtype != object:
+        number = _number(wanted)
+        if number is not None:
+            nearest = np.argsort(np.abs(ids.astype(float) - number), kind="stable")[:count]
+            return ids[np.sort(nearest)].tolist()
+        return ids[:count].tolist()
+    text = str(wanted)
+    low = {item.casefold(): item for item in ids.tolist()}
+    near = [item for item in low if text.casefold() in item][:20_000]
+    near += [item for item in low if item[:1] == text[:1].casefold()][:20_000]
+    for pool in (near, list(low)[:20_000]):  # comparing all of a million ids would take longer than the fit
+        found = difflib.get_close_matches(text.casefold(), dict.fromkeys(pool), n=count, cutoff=0.4)
+        if found:
+            return [low[item] for item in found]
+    return ids[:count].tolist()
+
+
+def _number(wanted: Any) -> float | None:
+    try:
+        number = float(wanted)
+    except (TypeError, ValueError):
+        return None
+    return number if np.isfinite(number) else None

@@ -1,0 +1,210 @@
+"""Completion under a nuclear norm: as close to the known cells as a bounded sum of singular values allows.
+
+    minimise  ½ Σ_{ij in Ω} w_ij (x_ij − m_ij)²  +  λ‖M‖_*   over M (n,d)
+
+    filled = P_Ω(W(X − M)) + M, a sparse matrix and a low-rank one, never written down;  W at most 1
+
+One sweep:  λ_t ← half the last, down to λ: a warm-started path, on which the rank grows from below
+            M ← shrink(filled, λ_t), with momentum unless the objective would rise by it (as in svd_impute.py)
+References: Mazumder, Hastie & Tibshirani 2010; Hastie, Mazumder, Lee & Zadeh 2015 (fold-in); Beck & Teboulle 2009.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils._param_validation import Interval
+
+from twofold.completion.factors import Ridge
+from twofold.completion.low_rank import LowRank, leading, plus, start_block
+from twofold.completion.svd_impute import Problem, State, column_means, error, problem_of, refilled
+from twofold.core import loop
+from twofold.core.blocks import as_blocks
+from twofold.core.estimator import fitting
+from twofold.core.observed import Observed, observed
+from twofold.core.seeds import generator, seed_of
+
+HELD = 10  # one known cell in so many is held out to choose λ
+FALL = 0.7  # from one λ of the search to the next
+LEAST = 1e-4  # of the largest λ, where the search ends
+PATIENCE = 2  # values of λ without a held-out error that is smaller
+BETTER = 0.995  # by this factor
+NOTHING: dict[str, list[float]] = {"reg": [], "rmse": [], "rank": []}
+
+
+class SoftImpute(LowRank):
+    """Nuclear-norm completion: shrinks singular values until the known cells are met as well as λ allows.
+
+    A convex problem, so the answer does not depend on a start, and the rank need not be known. The whole fit works
+    on a sparse residual plus a low-rank matrix and never holds the filled table.
+
+    Parameters
+    ----------
+    reg : float or None, default=None
+        λ, in the units of singular values; the largest singular value of the known cells, or more, gives M = 0.
+        None holds out a tenth of the known cells, follows the path from that value down by factors of 0.7, each
+        fit begun at the last, until the held-out error has not fallen by half a per cent for two of them, and takes
+        the last that did.
+    n_components : int or None, default=None
+        The most components to keep; None keeps every singular value that λ leaves positive.
+    center : bool, default=False
+        Take the columns' means off first, so that they are not shrunk: better for ratings and for columns in units
+        of their own.
+    tol : float, default=1e-5
+        Stop when the objective falls by less than this, relatively.
+    max_iter : int, default=500
+        Sweeps at most.
+    random_state : int, RandomState, Generator or None, default=None
+        Which cells are held out, and where the first search for singular vectors begins.
+
+    Attributes
+    ----------
+    reg_ : float
+        The λ used.
+    path_ : dict of lists
+        What was tried to choose it: ``reg``, held-out ``rmse``, ``rank``; empty if `reg` was given.
+    components_ : ndarray of shape (k, d)
+        √S Zᵀ for M = U S Zᵀ; k is the rank found.
+    row_factors_ : ndarray of shape (n, k)
+        U√S. A row (column) without a known cell has the mean factor of the others.
+    singular_values_ : ndarray of shape (k,)
+    column_bias_ : ndarray of shape (d,)
+        The columns' means with `center`, else zeros, as are ``row_bias_`` and ``mean_``.
+    history_, n_iter_, converged_
+        The objective above, at the λ reached (``reg``); it never rises. ``rank`` is that of M.
+
+    Notes
+    -----
+    `sample_weight` weighs the cells in the squared error. New rows are ridge regressions on the components with the
+    same λ, for ½‖X − UZ‖² + ½λ(‖U‖² + ‖Z‖²) over the factors has the same minimum.
+
+    References
+    ----------
+    Mazumder, Hastie & Tibshirani (2010), *JMLR* 11, 2287-2322. Hastie et al. (2015), *JMLR* 16, 3367-3402.
+
+    Examples
+    --------
+    >>> from twofold import SoftImpute
+    >>> rng = np.random.default_rng(0)
+    >>> M = rng.normal(size=(100, 2)) @ rng.normal(size=(2, 80))
+    >>> X = np.where(rng.random(M.shape) < 0.3, M + 0.1 * rng.normal(size=M.shape), np.nan)
+    >>> model = SoftImpute(random_state=0).fit(X)
+    >>> bool(np.linalg.norm(model.predict(X) - M) < 0.15 * np.linalg.norm(M))
+    True
+    """
+
+    reg_: float
+    path_: dict
+    _parameter_constraints: ClassVar[dict] = {
+        "reg": [Interval(Real, 0, None, closed="left"), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "center": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        reg: float | None = None,
+        *,
+        n_components: int | None = None,
+        center: bool = False,
+        tol: float = 1e-5,
+        max_iter: int = 500,
+        random_state: Any = None,
+    ):
+        self.reg = reg
+        self.n_components = n_components
+        self.center = center
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    @fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SoftImpute:
+        """Fit to the known cells of X (NaN or unstored is unknown); `sample_weight` one number a row or a cell."""
+        cells = self._observed(X, sample_weight)
+        seed, cap = seed_of(self.random_state), None if self.n_components is None else self._rank(cells.shape)
+        offset = column_means(cells) if self.center else np.zeros(cells.shape[1])
+        problem = problem_of(cells, cap, offset)
+        reg, path = (float(self.reg), NOTHING) if self.reg is not None else chosen(cells, cap, offset, seed)
+        said = {"reg_": reg, "path_": path, "column_bias_": offset.astype(cells.dtype)}
+
+        def sweep(state: State, t: int) -> loop.Sweep:
+            state = descended(problem, state, reg / problem.scale, self.tol)
+            extra = {"reg": problem.scale * state.lam, "rank": state.L.shape[1]}
+            return loop.Sweep(state, problem.scale * state.objective, extra)
+
+        self._run(cells, sweep, from_nothing(problem, seed), seed, X, tol=self.tol, more=lambda state: said)
+        return self
+
+    def _ridge(self) -> Ridge:
+        return Ridge(max(self.reg_, super()._ridge().lam), False)
+
+
+def from_nothing(p: Problem, seed: int) -> State:
+    """M = 0, which is the answer for every λ from the largest singular value of the known cells on."""
+    n, d = p.where.shape
+    found = leading(plus(p.where, p.w * p.x), start_block(p.where, 6, seed), k=1)
+    L, R, at = np.zeros((n, 0)), np.zeros((d, 0)), np.zeros_like(p.x)
+    return State(L, R, at, L, R, at, found.V, 1.0, float(found.s[0]), error(p, at))
+
+
+def lowered(p: Problem, now: State, lam: float) -> State:
+    """The same M seen under a smaller λ."""
+    return now._replace(lam=lam, objective=error(p, now.at) + lam * float(np.linalg.norm(now.L, axis=0).sum()))
+
+
+def descended(p: Problem, now: State, lam: float, tol: float) -> State:
+    """One sweep at the next λ of the path; more of them while a λ on the way leaves the objective where it was."""
+    before = now.objective
+    while True:
+        if now.lam != lam:
+            now = lowered(p, now, max(lam, now.lam / 2))
+        now = refilled(p, now)
+        if now.lam == lam or before - now.objective > tol * before:
+            return now
+
+
+def chosen(cells: Observed, cap: int | None, offset: np.ndarray, seed: int) -> tuple[float, dict]:
+    """The best λ, and the path over λ on nine tenths of the known cells with the error on the others."""
+    X, W = cells.X, cells.W
+    held = generator(seed, 1).permutation(X.nnz) < X.nnz // HELD
+    kept = sparse.csr_array((np.where(held, 0, W.data), W.indices, W.indptr), shape=W.shape)
+    p = problem_of(observed(as_blocks(X), kept), cap, offset)
+    rows, cols = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[held], X.indices[held]
+    goal, w = X.data[held] - offset[cols], W.data[held]
+    state = from_nothing(p, seed)
+    lam, least = state.lam, LEAST * state.lam
+    best, waited, reg = np.inf, 0, p.scale * lam * FALL
+    path: dict[str, list[float]] = {name: [] for name in NOTHING}
+    while waited < PATIENCE and lam > least and (len(goal) or not path["reg"]):
+        lam *= FALL
+        state = _settled(p, lowered(p, state, lam)._replace(pace=1.0))
+        gap = goal - np.einsum("tk,tk->t", state.L[rows], state.R[cols])
+        rmse = float(np.sqrt(w @ gap**2 / w.sum())) if len(goal) else 0.0
+        for name, value in zip(NOTHING, (p.scale * lam, rmse, state.L.shape[1]), strict=True):
+            path[name].append(float(value))
+        waited += 1
+        if rmse < BETTER * best:
+            best, waited, reg = rmse, 0, p.scale * lam
+    return reg, path
+
+
+def _settled(p: Problem, start: State) -> State:
+    """The answer for one λ of the search, to the accuracy that a comparison needs."""
+    inner = SoftImpute()
+    with loop.quietly():
+        loop.run(
+            inner,
+            lambda state, t: loop.Sweep(new := refilled(p, state), new.objective),
+            start,
+            max_iter=20,
+            tol=1e-3,
+            fitted=lambda state: {"state_": state},
+        )
+    return inner.state_

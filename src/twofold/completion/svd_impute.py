@@ -1,0 +1,184 @@
+"""Filling the holes by a truncated SVD of the filled table, again and again.
+
+    minimise  ½ Σ_{ij in Ω} w_ij (x_ij − m_ij)²   over M (n,d) of rank k
+
+    filled = P_Ω(W(X − M)) + M, a sparse matrix and a low-rank one, never written down;  W at most 1
+
+One sweep:  the holes of X ← M (and known cells of weight w < 1 ← w x + (1 − w) m)
+            M ← the k leading singular triplets of the filled table, from those of the last
+The start fills with the columns' means. A step goes on a little in the direction of the last one, unless the error
+would rise (Nesterov's momentum, restarted).
+References: Troyanskaya et al. 2001; Srebro & Jaakkola 2003 (weights); O'Donoghue & Candès 2015 (restarts).
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from twofold.completion.low_rank import LowRank, Places, at_cells, leading, places, plus, start_block
+from twofold.core import loop
+from twofold.core.estimator import fitting
+from twofold.core.observed import Observed
+from twofold.core.seeds import seed_of
+
+
+class Problem(NamedTuple):
+    """What does not change during a fit."""
+
+    where: Places
+    x: np.ndarray  # (cells,)
+    w: np.ndarray  # (cells,) at most 1
+    k: int | None  # the rank, or its cap
+    scale: float  # what the weights were divided by
+
+
+class State(NamedTuple):
+    """M = L Rᵀ with orthonormal R and orthogonal L, its values in the cells, and the same for the M before it."""
+
+    L: np.ndarray
+    R: np.ndarray
+    at: np.ndarray
+    L0: np.ndarray
+    R0: np.ndarray
+    at0: np.ndarray
+    V: np.ndarray  # where the next search for singular vectors begins; holds the span of R
+    pace: float  # grows with the momentum
+    lam: float  # singular values are shrunk by this
+    objective: float
+
+
+class SVDImpute(LowRank):
+    """Fill the holes, take a truncated SVD, fill the holes with it, and so on until nothing moves.
+
+    The rank-k matrix nearest to the known cells, by expectation and maximization; begun at the columns' means.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        The rank k. None means 20, or the most for which k(n + d − k) is at most a third of the known cells.
+    tol : float, default=1e-6
+        Stop when the error falls by less than this, relatively, or is within this of the cells' own norm.
+    max_iter : int, default=500
+        Sweeps at most.
+    random_state : int, RandomState, Generator or None, default=None
+        Where the first search for singular vectors begins.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (k, d)
+        √S Zᵀ for M = U S Zᵀ.
+    row_factors_ : ndarray of shape (n, k)
+        U√S. A row (column) without a known cell has the mean factor of the others.
+    singular_values_ : ndarray of shape (k,)
+    row_bias_, column_bias_, mean_
+        Zeros.
+    history_, n_iter_, converged_
+        The objective is half the weighted squared error on the known cells; it never rises.
+
+    Notes
+    -----
+    A cell of weight w, relative to the largest weight, is filled with w x + (1 − w) m: partly known. The objective
+    is then the weighted squared error. New rows are least squares on the components.
+
+    References
+    ----------
+    Troyanskaya et al. (2001), *Bioinformatics* 17, 520-525. Srebro & Jaakkola (2003), *ICML* 20.
+
+    Examples
+    --------
+    >>> from twofold import SVDImpute, datasets
+    >>> X = datasets.digits().data
+    >>> holes = np.random.default_rng(0).random(X.shape) < 0.2
+    >>> H = np.where(holes, np.nan, X)
+    >>> error = (SVDImpute(10, random_state=0).fit_transform(H) - X)[holes]
+    >>> by_means = (np.nanmean(H, axis=0) - X)[holes]
+    >>> bool(np.linalg.norm(error) < 0.75 * np.linalg.norm(by_means))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self, n_components: int | None = None, *, tol: float = 1e-6, max_iter: int = 500, random_state: Any = None
+    ):
+        self.n_components = n_components
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    @fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SVDImpute:
+        """Fit to the known cells of X (NaN or unstored is unknown); `sample_weight` one number a row or a cell."""
+        cells = self._observed(X, sample_weight)
+        seed, problem = seed_of(self.random_state), problem_of(cells, self._determined(cells))
+        whole = float(problem.w @ problem.x**2) / 2
+
+        def sweep(state: State, t: int) -> loop.Sweep:
+            state = refilled(problem, state)
+            return loop.Sweep(state, problem.scale * state.objective, done=state.objective <= self.tol**2 * whole)
+
+        self._run(cells, sweep, from_means(problem, cells, seed), seed, X, tol=self.tol, k=problem.k or 1)
+        return self
+
+
+def problem_of(cells: Observed, k: int | None, offset: np.ndarray | float = 0.0) -> Problem:
+    """The cells in float64 less their column's offset, their weights divided by the largest."""
+    w, x = cells.W.data.astype(np.float64), cells.X.data.astype(np.float64)
+    x -= np.broadcast_to(offset, cells.shape[1])[cells.X.indices]
+    return Problem(places(cells), x, w / w.max(), k, float(w.max()))
+
+
+def column_means(cells: Observed) -> np.ndarray:
+    """The mean of every column's known cells, and that of all where a column is empty: (d,)."""
+    mass, total = cells.cols.mass, np.asarray(cells.X.multiply(cells.W).sum(axis=0, dtype=np.float64)).ravel()
+    return np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), total.sum() / mass.sum())
+
+
+def from_means(p: Problem, cells: Observed, seed: int) -> State:
+    """M with every cell at its column's mean."""
+    mean = column_means(cells)
+    length = np.linalg.norm(mean) or 1.0
+    L, R = np.full((cells.shape[0], 1), length), (mean / length)[:, None]
+    at = at_cells(p.where, L, R)
+    V = np.hstack([R, start_block(p.where, (p.k or 1) + 5, seed)])[:, : cells.shape[1]]
+    return State(L, R, at, L, R, at, V, 1.0, 0.0, error(p, at))
+
+
+def error(p: Problem, at: np.ndarray) -> float:
+    """Half the weighted squared error on the known cells."""
+    return 0.5 * float(p.w @ (p.x - at) ** 2)
+
+
+def refilled(p: Problem, now: State, most: int = 1) -> State:
+    """One sweep: fill and truncate, with momentum if the objective does not rise by it."""
+    pace = (1 + np.sqrt(1 + 4 * now.pace**2)) / 2
+    on = (now.pace - 1) / pace
+    if on > 0:
+        L, R = np.hstack([(1 + on) * now.L, -on * now.L0]), np.hstack([now.R, now.R0])
+        new = truncated(p, now, now.at + on * (now.at - now.at0), L, R, most)
+        if new.objective <= now.objective:
+            return new._replace(pace=pace)
+    new = truncated(p, now, now.at, now.L, now.R, most)
+    # Without momentum it cannot rise but by rounding; then nothing is left to gain.
+    return new._replace(pace=(1 + np.sqrt(5)) / 2) if new.objective <= now.objective else now
+
+
+def truncated(p: Problem, now: State, at: np.ndarray, L: np.ndarray, R: np.ndarray, most: int) -> State:
+    """The holes of X filled from L Rᵀ, and the leading triplets of that, shrunk by λ: the next M."""
+    filled = plus(p.where, p.w * (p.x - at), L, R)
+    found = leading(filled, now.V, k=p.k, above=now.lam, tol=1e-12, most=most)
+    r = min(int((found.s > now.lam).sum()), len(found.s) if p.k is None else p.k)
+    s = found.s[:r] - now.lam
+    L, R = found.L[:, :r] * (s / found.s[:r]), np.ascontiguousarray(found.V[:, :r])
+    at = at_cells(p.where, L, R)
+    objective = error(p, at) + now.lam * float(s.sum())
+    return State(L, R, at, now.L, now.R, now.at, found.V, now.pace, now.lam, objective)

@@ -1,0 +1,106 @@
+"""Ranking metrics against their definitions, written out slowly."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics import ndcg_score
+
+from twofold import InputError
+from twofold.metrics import coverage, map_at_k, ndcg_at_k, precision_at_k, recall_at_k
+
+MEASURES = (precision_at_k, recall_at_k, ndcg_at_k, map_at_k)
+
+
+def slowly(name, row, right, k):
+    hits = [item in right for item in row[:k]]
+    if name == "precision_at_k":
+        return sum(hits) / k
+    if name == "recall_at_k":
+        return sum(hits) / len(right)
+    if name == "ndcg_at_k":
+        gain = sum(hit / np.log2(rank + 2) for rank, hit in enumerate(hits))
+        return gain / sum(1 / np.log2(rank + 2) for rank in range(min(k, len(right))))
+    return sum(sum(hits[: r + 1]) / (r + 1) for r in range(len(hits)) if hits[r]) / min(k, len(right))
+
+
+@pytest.fixture
+def lists():
+    rng = np.random.default_rng(0)
+    recommended = np.array([rng.permutation(30)[:12] for _ in range(50)])
+    relevant = rng.random((50, 30)) < 0.2
+    relevant[7] = False
+    return recommended, relevant
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("k", [1, 5, 12, 20])
+def test_as_defined(measure, k, lists):
+    recommended, relevant = lists
+    right = [set(np.flatnonzero(row)) for row in relevant]
+    slow = [
+        slowly(measure.__name__, row.tolist(), r, k) if r else np.nan for row, r in zip(recommended, right, strict=True)
+    ]
+    for given in (right, sparse.csr_array(relevant)):
+        np.testing.assert_allclose(measure(recommended, given, k, average=False), slow)
+        assert measure(recommended, given, k) == pytest.approx(np.nanmean(slow))
+
+
+@pytest.mark.parametrize("k", [3, 10, 30])
+def test_ndcg_is_scikit_learns(k):
+    rng = np.random.default_rng(1)
+    score, truth = rng.random((40, 30)), rng.random((40, 30)) < 0.3
+    recommended = np.argsort(-score, axis=1)
+    assert ndcg_at_k(recommended, sparse.csr_array(truth), k) == pytest.approx(ndcg_score(truth, score, k=k))
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_perfect_lists_are_worth_one(measure):
+    right = [{1, 2, 3}, {4, 5, 6}]
+    assert measure([[3, 1, 2], [4, 6, 5]], right, 3) == pytest.approx(1)
+    assert measure([[7, 8, 9], [1, 2, 3]], right, 3) == 0
+
+
+def test_precision_is_not_recall():
+    recommended, right = [[1, 2, 3, 4, 5]], [{1}]
+    assert precision_at_k(recommended, right, 5) == pytest.approx(0.2)
+    assert recall_at_k(recommended, right, 5) == pytest.approx(1)
+
+
+def test_earlier_hits_are_worth_more():
+    for measure in (ndcg_at_k, map_at_k):
+        values = [measure([order], [{0}], 4) for order in ([0, 1, 2, 3], [1, 0, 2, 3], [1, 2, 0, 3], [1, 2, 3, 0])]
+        assert values == sorted(values, reverse=True)
+        assert len(set(values)) == 4
+
+
+def test_short_lists_and_empty_places():
+    padded, right = np.array([[3, -1, -1], [1, 2, 0]]), sparse.csr_array(np.eye(2, 4, 3) + np.eye(2, 4))
+    plain = [[3], [1, 2, 0]]
+    for measure in MEASURES:
+        assert measure(padded, right, 3) == pytest.approx(measure(plain, [{0, 3}, {1}], 3))
+    assert coverage(padded, 8, 3) == coverage(plain, 8, 3) == 0.5
+    assert coverage(plain, 8, 1) == 0.25
+
+
+def test_ids_may_be_anything_hashable():
+    assert recall_at_k([["ü, x", ("a", 1)]], [{("a", 1)}], 2) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: precision_at_k([[1, 1]], [{1}], 2), ["recommended[0]", "1"]),
+        (lambda: precision_at_k(np.array([[1, 1]]), sparse.csr_array(np.ones((1, 2))), 2), ["recommended[0]"]),
+        (lambda: precision_at_k([[1]], [{1}, {2}], 2), ["1 users", "2"]),
+        (lambda: recall_at_k([[1]], [set()], 2), ["relevant"]),
+        (lambda: ndcg_at_k([[1]], [{1}], 0), ["k=0"]),
+        (lambda: map_at_k(np.array([[9]]), sparse.csr_array(np.ones((1, 2))), 2), ["item 9", "0 to 1"]),
+        (lambda: map_at_k(np.array([[0.5]]), sparse.csr_array(np.ones((1, 2))), 2), ["float64"]),
+        (lambda: coverage([[1, 2, 3]], 2), ["n_items=2"]),
+    ],
+)
+def test_refusals_name_the_place(call, words):
+    with pytest.raises(InputError) as caught:
+        call()
+    for word in words:
+        assert word in str(caught.value)
