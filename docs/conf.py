@@ -68,4 +68,6 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {"index": [], "design": [], "learn/linear": [], "learn/clusters": [], "reference/index": []}
+html_sidebars = {
+    page: [] for page in ("index", "design", "learn/linear", "learn/clusters", "learn/completion", "reference/index")
+}

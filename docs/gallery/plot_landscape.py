@@ -66,7 +66,9 @@ landscape = plots.landscape_figure(x, panels)
 
 for reg in (0.3, 1.5):
     u, z = alternate(0.0, 2.3, reg, 2000)[-1]
-    print(f"λ = {reg}: u z = {u * z:.4f}, shrink(x, λ) = {shrink([[x]], reg)[0, 0]:.4f}")
+    print(
+        f"λ = {reg}: u z = {u * z:.4f}, shrink(x, λ) = {shrink([[x]], reg)[0, 0]:.4f}"
+    )
 
 # %%
 # The same holds for matrices: of all ways to write B = U Z, the cheapest has the penalty ½(‖U‖² + ‖Z‖²) = ‖B‖*.

@@ -39,13 +39,17 @@ def diagram(make, trials=2):
     for a, r in enumerate(ranks):
         for b, p in enumerate(fractions):
             if p * n * n >= r * (2 * n - r):
-                outcomes = [recovered(make(r), r, p, (a, b, t)) for t in range(trials)]
+                outcomes = [
+                    recovered(make(r), r, p, (a, b, t)) for t in range(trials)
+                ]
                 share[a, b] = np.mean(outcomes)
     return share
 
 
 success = {
-    "SVP, which knows the rank": diagram(lambda r: SVP(int(r), max_iter=120, random_state=0)),
+    "SVP, which knows the rank": diagram(
+        lambda r: SVP(int(r), max_iter=120, random_state=0)
+    ),
     "SVT, which does not": diagram(lambda r: SVT(max_iter=100, random_state=0)),
 }
 phases = plots.phase_figure(success, fractions, ranks, (n, n))

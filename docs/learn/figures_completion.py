@@ -97,7 +97,9 @@ def completion_filling() -> Figure:
         warnings.simplefilter("ignore")  # stopped early on purpose
         for sweeps in (1, 3, 40):
             filled = ALS(3, reg=1e-5, biases=False, tol=0, max_iter=sweeps, random_state=2).fit(seen).complete(seen)
-            tables[f"{sweeps} sweep{'s' if sweeps > 1 else ''}: error {_rms((filled - truth)) / truth.std():.0%}"] = filled
+            tables[f"{sweeps} sweep{'s' if sweeps > 1 else ''}: error {_rms((filled - truth)) / truth.std():.0%}"] = (
+                filled
+            )
     reach = float(np.quantile(np.abs(truth), 0.98))
     return plots.tables_figure(tables, (-reach, reach))
 
@@ -129,7 +131,9 @@ def completion_strata() -> Figure:
                     own = (b - a) % m == s
                     ax.add_patch(Rectangle((b, m - 1 - a), 0.94, 0.94, color=COLORS[a] if own else PALE, lw=0))
                     if own:
-                        ax.text(b + 0.47, m - 0.53 - a, str(a + 1), color="white", ha="center", va="center", weight="bold")
+                        ax.text(
+                            b + 0.47, m - 0.53 - a, str(a + 1), color="white", ha="center", va="center", weight="bold"
+                        )
             ax.set(xlim=(-0.05, m), ylim=(-0.05, m), xticks=[], yticks=[], aspect="equal")
             ax.set_title(f"stratum {s + 1}", fontsize=10.5)
             ax.grid(visible=False)
@@ -247,7 +251,9 @@ def completion_models() -> Figure:
         ax = figure.subplots()
         ax.barh(order, [errors[name] for name in order], color=COLORS[0], height=0.68)
         for name in order:
-            ax.annotate(f"{errors[name]:.3f}", (errors[name], name), xytext=(4, 0), textcoords="offset points", va="center")
+            ax.annotate(
+                f"{errors[name]:.3f}", (errors[name], name), xytext=(4, 0), textcoords="offset points", va="center"
+            )
         ax.axvline(floor, color=GREY, lw=1.6, ls=(0, (4, 2)))
         ax.text(floor, len(order) - 0.35, f"noise {floor:.3f}", color=INK, ha="center", fontsize=9)
         ax.set(title="Root mean square error on held-out ratings", xlim=(0.5 * floor, 1.08 * max(errors.values())))

@@ -198,6 +198,15 @@ def test_normalised_means_are_means_of_z_scores_mapped_back(normalize, own, acro
         np.testing.assert_allclose(found, np.broadcast_to(mean, X.shape), atol=1e-12)
 
 
+def test_a_row_without_spread_takes_that_within_all_rows():
+    X = np.array([[0.0, 2.0, 4.0], [10.0, 40.0, 10.0], [7.0, np.nan, np.nan], [np.nan] * 3])
+    model = MeanImpute(normalize="row").fit(X)
+    within = np.sqrt(np.nanmean((X[:3] - np.nanmean(X[:3], axis=1, keepdims=True)) ** 2))
+    z = model.column_codes_[2]
+    np.testing.assert_allclose(model.predict(X)[2], 7 + within * z)
+    np.testing.assert_allclose(model.predict(X)[3], np.nanmean(X[:3]) + within * z)
+
+
 def test_integer_weights_are_repeated_rows_to_column_means():
     X, w = table(), np.random.default_rng(0).integers(1, 4, 60)
     for normalize in (None, "row"):

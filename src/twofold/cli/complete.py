@@ -77,7 +77,9 @@ def writer(path: Path, found: Filling, read: Source, uncertainty: bool, na: list
         from twofold.plots.style import as_png
 
         picture = as_png(figure(found))
-        return (lambda to: to.write_bytes(picture)) if ending == ".png" else (lambda to: report(to, found, read, picture))
+        return (
+            (lambda to: to.write_bytes(picture)) if ending == ".png" else (lambda to: report(to, found, read, picture))
+        )
     if ending == ".npy":
         return lambda to: np.save(to, found.filled)
     std = found.std if uncertainty else None

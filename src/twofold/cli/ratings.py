@@ -94,7 +94,7 @@ def chosen(frame: pl.DataFrame, given: dict[str, str | None], source: str, notes
     """Which column is which, and a note that says so."""
     for role, name in given.items():
         if name is not None and name not in frame.columns:
-            raise InputError(f'--{role}-column {name}: {source} has no such column, only {quoted(frame.columns)}.')
+            raise InputError(f"--{role}-column {name}: {source} has no such column, only {quoted(frame.columns)}.")
     columns = which(frame.columns, dict(given))
     said = [f'{role}s in "{columns[role]}"' for role in ROLES if columns[role] is not None]
     unused = [name for name in frame.columns if name not in columns.values()]
@@ -144,7 +144,9 @@ def as_numbers(column: pl.Series, blanks: frozenset[str], pieces: list[Piece]) -
         return np.full(len(column), np.nan)
     if np.isinf(values).any():
         row = int(np.argmax(np.isinf(values)))
-        raise InputError(f'{place(row, pieces)}, column "{column.name}": a rating is finite. Correct or remove the row.')
+        raise InputError(
+            f'{place(row, pieces)}, column "{column.name}": a rating is finite. Correct or remove the row.'
+        )
     return values
 
 
@@ -157,9 +159,15 @@ def read_names(file: str, items: np.ndarray) -> dict[object, str]:
     head = [*frame.columns]
     ids = {str(item): item for item in items.tolist()}
     best = max(frame.columns[:5], key=lambda c: frame[c].cast(pl.String).is_in(list(ids)).sum())
-    texts = [c for c in frame.columns if c != best and frame[c].dtype == pl.String and to_numbers(frame[c], BLANKS, False)[1] == "text"]
+    texts = [
+        c
+        for c in frame.columns
+        if c != best and frame[c].dtype == pl.String and to_numbers(frame[c], BLANKS, False)[1] == "text"
+    ]
     if not texts or not frame[best].cast(pl.String).is_in(list(ids)).any():
-        raise InputError(f"--names {file}: no column of it holds the ids of the items beside their names. It has {quoted(head)}.")
+        raise InputError(
+            f"--names {file}: no column of it holds the ids of the items beside their names. It has {quoted(head)}."
+        )
     named = next((c for c in texts if c.strip().lower() in ("title", "name", "label")), texts[0])
     pairs = zip(frame[best].cast(pl.String).to_list(), frame[named].to_list(), strict=True)
     return {ids[key]: name for key, name in pairs if key in ids and name}

@@ -228,7 +228,10 @@ def listing_grid(found: Recommending, listing: Listing) -> Grid:
 
 
 def reason(found: Recommending, listing: Listing, i: int) -> str:
-    return ", ".join(f"{found.call(item)} (+{share:.2f})" for item, share in listing.reasons[i]) or "no rating speaks for it"
+    return (
+        ", ".join(f"{found.call(item)} (+{share:.2f})" for item, share in listing.reasons[i])
+        or "no rating speaks for it"
+    )
 
 
 def summary(found: Recommending) -> dict[str, Any]:
@@ -242,7 +245,9 @@ def summary(found: Recommending) -> dict[str, Any]:
                     "item": item,
                     **({"name": found.call(item)} if found.names else {}),
                     "score": score,
-                    **({"because": [{"item": j, "share": s} for j, s in listing.reasons[i]]} if listing.reasons else {}),
+                    **(
+                        {"because": [{"item": j, "share": s} for j, s in listing.reasons[i]]} if listing.reasons else {}
+                    ),
                 }
                 for i, (item, score) in enumerate(listing.frame.iter_rows())
             ],
@@ -272,7 +277,9 @@ def report(to: Path, found: Recommending, picture: bytes) -> None:
     if found.often:
         for frame in frames(found, False):
             for (who,), part in frame.group_by("user", maintain_order=True):
-                rows.append([str(who), f"{len(part)}", f"{part['score'][0]:.2f}", "; ".join(map(found.call, part["item"]))])
+                rows.append(
+                    [str(who), f"{len(part)}", f"{part['score'][0]:.2f}", "; ".join(map(found.call, part["item"]))]
+                )
                 if len(rows) == MOST_ON_PAGE:
                     break
             if len(rows) == MOST_ON_PAGE:

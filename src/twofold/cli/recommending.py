@@ -125,7 +125,13 @@ def measure(
         return [], {}
     with waiting("fitting again without a tenth of the ratings", quiet), heard([]):
         found = model.evaluate(test_size=TEST, n=n, random_state=seed + 1)
-    tested = {"ratings": found.ratings, "users": found.users, "unseen": found.unseen, "relevant": found.relevant, "n": n}
+    tested = {
+        "ratings": found.ratings,
+        "users": found.users,
+        "unseen": found.unseen,
+        "relevant": found.relevant,
+        "n": n,
+    }
     rows = found.table.to_dicts()
     if (rows[0]["ndcg"] or 0) < max((row["ndcg"] or 0 for row in rows[1:]), default=0):
         notes.append(
@@ -229,6 +235,8 @@ def pairs_in(text: str, model: Recommender, named: dict[str, Any]) -> Iterator[t
     while at < len(text.rstrip()):
         pair = _PAIR.match(text, at)
         if pair is None:
-            raise InputError(f'--new "{text}": "{text[at:]}" has no rating. Write ITEM:RATING, with commas between pairs.')
+            raise InputError(
+                f'--new "{text}": "{text[at:]}" has no rating. Write ITEM:RATING, with commas between pairs.'
+            )
         yield pair[1].strip(), float(pair[2])
         at = pair.end()

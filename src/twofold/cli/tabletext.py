@@ -189,7 +189,9 @@ def as_frame(source: Source, filled: np.ndarray, blank: np.ndarray, std: np.ndar
     if std is None:
         return frame
     names = sd_names(source, look)
-    more = [pl.Series(n, np.where(blank[:, j], std[:, j], np.nan)).fill_nan(None) for n, j in zip(names, look, strict=True)]
+    more = [
+        pl.Series(n, np.where(blank[:, j], std[:, j], np.nan)).fill_nan(None) for n, j in zip(names, look, strict=True)
+    ]
     return frame.with_columns(more)
 
 
@@ -207,5 +209,3 @@ def _column(old: pl.Series, values: np.ndarray, blank: np.ndarray) -> pl.Series:
         guess = np.round(np.where(blank, values, 0.0))
     fresh = pl.Series(old.name, guess).cast(old.dtype, strict=False)
     return pl.select(pl.when(pl.Series(blank)).then(fresh).otherwise(old).alias(old.name)).to_series()
-
-

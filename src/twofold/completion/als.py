@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.completion.base import folded
-from twofold.completion.factors import FREE, Factors, Ridge, fold_rows, half_step, spread_of, with_ones
+from twofold.completion.factors import FREE, Factors, Ridge, fold_rows, half_step, spectral_start, spread_of, with_ones
 from twofold.core import loop
 from twofold.core.blocks import as_blocks
 from twofold.core.checks import InputError
@@ -84,7 +84,7 @@ class ALS(Factors):
     max_iter : int, default=30
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None
-        Where the column factors start.
+        Where the rough SVD that the column factors start from begins.
 
     Attributes
     ----------
@@ -196,13 +196,13 @@ class ALS(Factors):
         return Plan(cells, k, mean if self.biases else 0.0, Ridge(lam, True, floor), steps)
 
     def _start(self, plan: Plan, seed: int) -> State:
-        """Random column factors, no biases, and the rows that suit them."""
-        (n, d), k, dtype = plan.cells.shape, plan.k, plan.cells.dtype
-        scale = np.sqrt(spread_of(plan.cells)[1] / np.sqrt(k))
-        Z = generator(seed).normal(size=(d, k)) * scale
-        Z = np.column_stack([abs(Z) if self.nonnegative else Z, *([np.zeros(d)] * self.biases)]).astype(dtype)
-        U = np.zeros((n, Z.shape[1]), dtype)
-        return State(plan.half(plan.cells.rows, U, Z)[0], Z)
+        """Column factors by a rough SVD, no biases, and the rows that suit them."""
+        cells, spread = plan.cells, spread_of(plan.cells)[1]
+        Z = spectral_start(cells, plan.mean, plan.k, generator(seed)) * np.sqrt(spread)
+        Z = np.column_stack([abs(Z) if self.nonnegative else Z, *([np.zeros(len(Z))] * self.biases)]).astype(
+            cells.dtype
+        )
+        return State(plan.half(cells.rows, np.zeros((cells.shape[0], Z.shape[1]), cells.dtype), Z)[0], Z)
 
     def _attributes(self, state: State, plan: Plan) -> dict:
         k, dtype = plan.k, plan.cells.dtype

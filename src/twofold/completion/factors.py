@@ -134,6 +134,31 @@ def solve_rows(
     return U, cost
 
 
+def spectral_start(cells: Observed, mean: float, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Column factors (d,k) near the leading right singular vectors of the known cells, holes taken as the mean.
+
+    A random start lets rows with few cells run off when the ridge is small; this one already points the right way.
+    """
+    Z = rng.normal(size=(cells.shape[1], k))
+    for _ in range(2):
+        Z = np.linalg.qr(_product(cells.cols, _product(cells.rows, Z, mean, False), mean, True))[0]
+    size = np.linalg.norm(_product(cells.cols, _product(cells.rows, Z, mean, False), mean, True), axis=0) ** 0.25
+    size = np.maximum(size / max(size.max(), 1e-30), 0.1)
+    return Z * size * (np.sqrt(len(Z)) / k**0.25)
+
+
+def _product(side: Side, Z: np.ndarray, mean: float, weighted: bool) -> np.ndarray:
+    """(X − mean) Z over the known cells."""
+    engine = Engine()
+    shared = [engine.broadcast(s) for s in (Z, mean, weighted)]
+    return np.concatenate(engine.gather(engine.map(_block_product, side.blocks, side.weights, *shared)))
+
+
+def _block_product(X: sparse.csr_array, w: np.ndarray, Z: np.ndarray, mean: float, weighted: bool) -> np.ndarray:
+    gaps = (X.data - mean) * w if weighted else X.data - mean
+    return sparse.csr_array((gaps, X.indices, X.indptr), shape=X.shape) @ Z
+
+
 def half_step(side: Side, U: np.ndarray, *state: Any) -> tuple[np.ndarray, float]:
     """All rows of one side given the other side's features; their cost is summed row by row, so cuts do not show."""
     engine = Engine()

@@ -26,8 +26,11 @@ def coded(column: pl.Series) -> tuple[np.ndarray, np.ndarray]:
     >>> ids.tolist(), codes.tolist()
     (['a', 'b'], [1, 0, 1])
     """
-    column = plain(column)
-    return as_array(column.unique().sort()), column.rank("dense").to_numpy().astype(np.int64) - 1
+    column = plain(column).alias("id")
+    ids = column.unique().sort()
+    numbered = pl.DataFrame([ids, pl.Series("code", np.arange(len(ids)))])
+    codes = column.to_frame().join(numbered, on="id", how="left", maintain_order="left")["code"]
+    return as_array(ids), codes.to_numpy()
 
 
 def plain(column: pl.Series) -> pl.Series:

@@ -50,7 +50,7 @@ class ImplicitALS(Factors):
     ----------
     n_components : int or None, default=None
         Factors a row; None means 64, or the columns if fewer.
-    reg : float, default=10.0
+    reg : float, default=50.0
         Ridge on both factors.
     alpha : float, default=10.0
         How much more a seen cell counts, per count.
@@ -104,7 +104,7 @@ class ImplicitALS(Factors):
         self,
         n_components: int | None = None,
         *,
-        reg: float = 10.0,
+        reg: float = 50.0,
         alpha: float = 10.0,
         solver: str = "auto",
         tol: float = 1e-3,

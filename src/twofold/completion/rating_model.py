@@ -97,7 +97,11 @@ class RatingModel(Model):
             model, self.choice_ = fit_chosen(X, cells.implicit, self.holdout, seed, callbacks)
         else:
             model, self.choice_ = fit_given(self.model, X, callbacks)
-        self.model_ = model.set_callbacks()
+        return self._keep(cells, model.set_callbacks())
+
+    def _keep(self, cells: Cells, model: Any) -> Any:
+        """Everything that follows from the ratings and a fitted model of them."""
+        self.model_, X = model, cells.X
         self.users_, self.items_, self.ratings_ = cells.users, cells.items, X
         self.implicit_, self.columns_ = cells.implicit, cells.columns
         self.range_ = (float(X.data.min()), float(X.data.max()))

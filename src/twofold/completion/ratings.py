@@ -86,7 +86,8 @@ def table(
 
 
 def merged(i: np.ndarray, j: np.ndarray, values: np.ndarray, shape: tuple[int, int], how: str) -> sparse.csr_array:
-    """One stored cell a pair: the sum, mean or last of its values. In float32 where that holds every rating exactly."""
+    """One stored cell a pair: the sum, mean or last of its values. In float32 where that holds every value exactly."""
+    exact = np.array_equal(values.astype(np.float32), values)
     key = i * np.int64(shape[1]) + j
     order = np.argsort(key, kind="stable")
     key, values = key[order], values[order]
@@ -97,8 +98,7 @@ def merged(i: np.ndarray, j: np.ndarray, values: np.ndarray, shape: tuple[int, i
     else:
         values = np.add.reduceat(values, first) / ((ends - first) if how == "mean" else 1)
     key = key[first]
-    exact = values.astype(np.float32)
-    values = exact if np.array_equal(exact, values) else values
+    values = values.astype(np.float32 if exact else np.float64)
     indptr = np.searchsorted(key, np.arange(shape[0] + 1) * np.int64(shape[1]))
     index = np.int32 if max(len(key), *shape) < 2**31 else np.int64
     return sparse.csr_array((values, (key % shape[1]).astype(index), indptr.astype(index)), shape=shape)

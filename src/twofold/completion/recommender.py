@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.completion import evaluation
 from twofold.completion.explaining import contributions
+from twofold.completion.growing import with_ratings
 from twofold.completion.ids import place
 from twofold.completion.rating_model import RatingModel
 from twofold.completion.ratings import Cells, row_of
@@ -78,7 +79,7 @@ class Recommender(RatingModel):
     --------
     >>> from twofold import ALS, Recommender, datasets
     >>> ratings = datasets.ratings().ratings
-    >>> rec = Recommender(ALS(8), random_state=0).fit(ratings)
+    >>> rec = Recommender(ALS(8, max_iter=100), random_state=0).fit(ratings)
     >>> rec.recommend(7, n=3).columns
     ['item', 'score']
     >>> best = rec.recommend(7, n=1)["item"][0]
@@ -88,6 +89,15 @@ class Recommender(RatingModel):
     >>> bool(result["rmse"] < result.table.filter(model="Biases")["rmse"][0])
     True
     """
+
+    def add_ratings(self, ratings: Any) -> Recommender:
+        """Take in more ratings, of known and of new users and items, without refitting.
+
+        Only the users and new items they concern change; with many new ratings, fit again. A pair that was rated
+        before counts as a duplicate. The model must be able to grow, as :class:`ALS` is.
+        """
+        check_is_fitted(self)
+        return self._keep(*with_ratings(self, ratings))
 
     # ---- recommending ------------------------------------------------------------------------------------------
 

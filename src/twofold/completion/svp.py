@@ -175,6 +175,6 @@ def tangent(p: Problem, D: np.ndarray, U: np.ndarray, R: np.ndarray) -> np.ndarr
 def projected(p: Problem, state: State, D: np.ndarray, step: float, most: int = 1) -> State:
     """P_k(M + step·D), within a space that holds the rows of M."""
     found = leading(plus(p.where, step * D, state.L, state.R), state.V, k=p.k, tol=1e-12, most=most)
-    L, R = found.L[:, : p.k], np.ascontiguousarray(found.V[:, : p.k])
+    L, R = np.ascontiguousarray(found.L[:, : p.k]), np.ascontiguousarray(found.V[:, : p.k])
     at = at_cells(p.where, L, R)
     return State(L, R, at, D, found.V, 0.5 * float(p.w @ (p.x - at) ** 2))

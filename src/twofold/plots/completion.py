@@ -94,7 +94,9 @@ def landscape(ax: Axes, x: float, reg: float = 0.0, reach: float = 2.6) -> None:
     elif reg < abs(x):
         best = np.sqrt(abs(x) - reg)
         for side in (-1, 1):
-            ax.plot([side * best], [side * np.sign(x) * best], "o", ms=9, color=COLORS[1], mec="white", mew=1.4, zorder=6)
+            ax.plot(
+                [side * best], [side * np.sign(x) * best], "o", ms=9, color=COLORS[1], mec="white", mew=1.4, zorder=6
+            )
     ax.plot([0], [0], "x", ms=9, mew=2.2, color=COLORS[3], zorder=6)
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), xlabel="u", ylabel="z", aspect="equal")
     ax.grid(visible=False)
@@ -264,7 +266,9 @@ def filling_figure(
         left.set_yticks([])
         left.grid(visible=False)
         left.set_title(f"{len(rows)} rows with blanks; a dot marks a guess")
-        bar = figure.colorbar(image, ax=left, fraction=0.03, pad=0.02, label="standard deviations from the column's mean")
+        bar = figure.colorbar(
+            image, ax=left, fraction=0.03, pad=0.02, label="standard deviations from the column's mean"
+        )
         bar.outline.set_visible(False)  # type: ignore[operator]
         errors_of(right, tried, chosen)
         if title:
@@ -277,7 +281,14 @@ def errors_of(ax: Axes, tried: Mapping[str, float], chosen: str, unit: str = "st
     order = sorted(tried, key=lambda name: -tried[name])
     ax.barh(order, [tried[name] for name in order], color=[COLORS[0] if n == chosen else "#c3d3e2" for n in order])
     for name in order:
-        ax.annotate(f"{tried[name]:.2f}", (tried[name], name), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8.5)
+        ax.annotate(
+            f"{tried[name]:.2f}",
+            (tried[name], name),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8.5,
+        )
     ax.set(title="Error on cells that were hidden", xlabel=unit)
     ax.tick_params(axis="y", labelsize=8.5)
     ax.grid(axis="y", visible=False)

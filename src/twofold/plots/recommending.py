@@ -100,7 +100,9 @@ def quality_of(ax: Axes, figures: Sequence[Mapping[str, Any]], n: int) -> None:
     for i, row in enumerate(rows):
         error = "" if row["rmse"] is None else f", RMSE {row['rmse']:.3f}"
         at = np.arange(3) + 0.27 * (i - (len(rows) - 1) / 2)
-        ax.bar(at, [row[k] for k in kinds], width=0.24, color=(*COLORS[:2], GREY)[i % 3], label=f"{row['model']}{error}")
+        ax.bar(
+            at, [row[k] for k in kinds], width=0.24, color=(*COLORS[:2], GREY)[i % 3], label=f"{row['model']}{error}"
+        )
     ax.set_xticks(range(3), [f"{k}@{n}".replace("ndcg", "NDCG") for k in kinds], fontsize=9)
     ax.set_title("On ratings not fitted")
     ax.grid(axis="x", visible=False)

@@ -149,7 +149,9 @@ def genres(w: World, model: SVDPlusPlus) -> Part:
         "The model knows nothing of a film but who gave it how many stars. Still, films of a genre come to lie in the "
         "same direction, because the same people like them. A film's nearest neighbour usually shares a genre with it.",
         "films = SVDPlusPlus().fit(X).components_.T     # a few numbers each",
-        plots.items_figure((Z @ axes[:2].T)[often], [titles[j] for j in often], [w.genre[j] for j in often], weight[often]),
+        plots.items_figure(
+            (Z @ axes[:2].T)[often], [titles[j] for j in often], [w.genre[j] for j in often], weight[often]
+        ),
         "The films rated most often, along the two directions in which their factors differ most, coloured by genre.",
         {
             "nearest film shares a genre": f"{shared:.0%}",
@@ -160,7 +162,12 @@ def genres(w: World, model: SVDPlusPlus) -> Part:
 
 def advice(w: World, seed: int) -> Part:
     rec = Recommender(random_state=seed).fit(w.frame)
-    own = w.frame.filter(w.frame["rating"] >= 4.5).group_by("item", maintain_order=True).len().sort("len", descending=True)
+    own = (
+        w.frame.filter(w.frame["rating"] >= 4.5)
+        .group_by("item", maintain_order=True)
+        .len()
+        .sort("len", descending=True)
+    )
     liked, other = own["item"][0], own["item"][7]
     lists = rec.recommend_new({liked: 5.0, other: 1.0}, 3)["item"].to_list()
     turned = rec.recommend_new({liked: 1.0, other: 5.0}, 3)["item"].to_list()

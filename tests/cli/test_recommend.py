@@ -1,0 +1,292 @@
+"""twofold recommend on ratings as users have them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from twofold import Recommender, datasets, load
+from twofold.cli.recommending import pairs_in
+
+
+@pytest.fixture(scope="session")
+def world():
+    return datasets.ratings(n_users=120, n_items=60, seed=1)
+
+
+@pytest.fixture
+def films(folder, world):
+    """ratings.csv: user, item, rating and a time; returns the ratings."""
+    world.ratings.with_columns(timestamp=pl.lit(881250949)).write_csv("ratings.csv")
+    return world.ratings
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory, world):
+    """A recommender fitted once, for tests that only ask it."""
+    path = tmp_path_factory.mktemp("model") / "m.twofold"
+    Recommender(random_state=0).fit(world.ratings).save(path)
+    return path
+
+
+def run_json(twofold, *args):
+    result = twofold("recommend", *args, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_no_options_are_needed_and_nothing_is_written(twofold, films, folder):
+    result = twofold("recommend", "ratings.csv")
+    assert result.exit_code == 0, result.stderr
+    for text in (f"{len(films):,} ratings by 120 users of 60 items", "RMSE", "precision@10", "recall@10", "ndcg@10",
+                 "Biases", "popularity", "recommended most", "for user"):  # fmt: skip
+        assert text in result.stdout
+    for choice in ('users in "user", items in "item", ratings in "rating"; "timestamp" not used', "model "):
+        assert choice in result.stderr
+    assert [p.name for p in folder.iterdir()] == ["ratings.csv"]
+
+
+def test_seen_items_are_never_recommended_and_everybody_has_a_list(twofold, films):
+    found = run_json(twofold, "ratings.csv", "-n", 7, "-o", "top.csv", "-o", "top.parquet", "-o", "top.tsv")
+    top = pl.read_csv("top.csv")
+    assert top.columns == ["user", "item", "score"]
+    assert top.join(films, on=["user", "item"]).height == 0
+    counts = top.group_by("user").len()
+    room = 60 - films.group_by("user").len().sort("user")["len"]
+    np.testing.assert_array_equal(counts.sort("user")["len"], np.minimum(room, 7))
+    assert top["score"].is_between(0.5, 5).all()
+    for _, part in top.group_by("user"):
+        assert part["score"].is_sorted(descending=True) and part["item"].is_unique().all()
+    assert pl.read_parquet("top.parquet").equals(top) and pl.read_csv("top.tsv", separator="\t").equals(top)
+    assert found["written"] == ["top.csv", "top.parquet", "top.tsv"]
+
+
+def test_figures_are_those_of_a_refit_without_the_held_out(twofold, films):
+    found = run_json(twofold, "ratings.csv")
+    own, biases, popularity = found["held_out"]["models"]
+    assert own["model"] == found["model"] and biases["model"] == "Biases" and popularity["rmse"] is None
+    again = Recommender(random_state=0).fit(films).evaluate(test_size=0.1, random_state=1)
+    assert own["rmse"] == pytest.approx(again["rmse"]) and own["ndcg"] == pytest.approx(again["ndcg"])
+    assert own["rmse"] < np.std(films["rating"].to_numpy())
+
+
+def test_one_user_and_the_reasons(twofold, films, saved):
+    found = run_json(twofold, saved, "--user", 3, "--user", 5, "-n", 4, "--explain", "-o", "two.csv")
+    assert [part["user"] for part in found["recommendations"]] == ["3", "5"]
+    rated = set(films.filter(pl.col("user") == 3)["item"])
+    first = found["recommendations"][0]["items"]
+    assert len(first) == 4 and not rated & {entry["item"] for entry in first}
+    for entry in first:
+        assert {reason["item"] for reason in entry["because"]} <= rated
+    model = load(saved)
+    assert [entry["item"] for entry in first] == model.recommend(3, 4)["item"].to_list()
+    assert pl.read_csv("two.csv").select("user", "item").rows() == [
+        (int(part["user"]), entry["item"]) for part in found["recommendations"] for entry in part["items"]
+    ]
+
+
+def test_somebody_new(twofold, saved):
+    model = load(saved)
+    a, b = model.items_[4], model.items_[9]
+    found = run_json(twofold, saved, "--new", f"{a}:5,{b}:1", "--explain", "-n", 6)
+    entry = found["recommendations"][0]
+    assert [e["item"] for e in entry["items"]] == model.recommend_new({a: 5.0, b: 1.0}, 6)["item"].to_list()
+    assert {a, b}.isdisjoint(e["item"] for e in entry["items"])
+    again = run_json(twofold, saved, "--new", f"{a}:5", "--new", f"{b}:1", "-n", 6)
+    assert [e["item"] for e in again["recommendations"][0]["items"]] == [e["item"] for e in entry["items"]]
+
+
+ODD = ["Matrix, The (1999)", "Alien: Resurrection", "2001: A Space Odyssey", "a:5,b", "7", "Amélie"]
+
+
+class Known:
+    implicit_ = False
+    items_ = np.array(sorted(ODD), dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("Matrix, The (1999):5,Alien: Resurrection:3", [(ODD[0], 5), (ODD[1], 3)]),
+        ("2001: A Space Odyssey : 4.5 , Amélie:1", [(ODD[2], 4.5), (ODD[5], 1)]),
+        ("a:5,b:2", [(ODD[3], 2)]),  # the whole is an id
+        ("7:3", [("7", 3)]),
+        ("7:3,7:-1,", [("7", 3), ("7", -1)]),
+        ("unknown, thing:2", [("unknown, thing", 2)]),
+    ],
+)
+def test_ids_with_commas_and_colons(text, pairs):
+    assert list(pairs_in(text, Known(), {})) == pairs
+
+
+def test_names_instead_of_ids(twofold, films):
+    titles = films["item"].unique().sort()
+    number = dict(zip(titles, range(1, len(titles) + 1), strict=True))
+    coded = films.with_columns(pl.col("item").replace_strict(number).alias("item"))
+    coded.write_csv("r.tsv", separator="\t", include_header=False)
+    Path("names.txt").write_text("".join(f"{j}|{title}|x\n" for title, j in number.items()))
+    found = run_json(twofold, "r.tsv", "--names", "names.txt", "--new", f"{titles[3]}:5", "-o", "new.csv")
+    for entry in found["recommendations"][0]["items"]:
+        assert number[entry["name"]] == entry["item"] != 4
+    assert pl.read_csv("new.csv").columns == ["user", "item", "name", "score"]
+    assert any("no header" in note for note in found["notes"])
+
+
+def test_text_ids_without_a_header_lose_no_line(twofold, folder, world):
+    films = world.ratings.with_columns(pl.format("u{}", "user").alias("user"))
+    films.write_csv("r.csv", include_header=False)
+    assert run_json(twofold, "r.csv")["ratings"] == len(films)
+    Path("r.dat").write_text("".join(f"{u}::{i}::{r}::1\n" for u, i, r in films.iter_rows()))
+    assert run_json(twofold, "r.dat")["ratings"] == len(films)
+
+
+def test_ids_stay_as_they_are(twofold, folder, world):
+    names = {j: f"00{j}" for j in range(120)}
+    films = world.ratings.with_columns(pl.col("user").replace_strict(names).alias("customer"))
+    films = films.select("rating", pl.format('{}, "é"', "item").alias("movieId"), "customer")
+    films.write_csv("r.csv")
+    found = run_json(twofold, "r.csv", "--user", "007", "-o", "top.csv")
+    assert found["columns"] == {"user": "customer", "item": "movieId", "rating": "rating"}
+    assert pl.read_csv("top.csv", infer_schema=False)["user"].unique().to_list() == ["007"]
+    assert pl.read_csv("top.csv")["item"].str.ends_with(', "é"').all()
+
+
+def test_columns_can_be_named(twofold, films):
+    films.rename({"user": "a", "item": "b", "rating": "c"}).select("c", "b", "a").write_csv("r.csv")
+    names = ["--user-column", "a", "--item-column", "b", "--rating-column", "c"]
+    assert run_json(twofold, "r.csv", *names)["users"] == 120
+    refused = twofold("recommend", "r.csv", "--user-column", "x")
+    assert refused.exit_code == 2 and '"a"' in refused.stderr
+
+
+def test_data_without_ratings(twofold, films):
+    films.select("user", "item").write_csv("seen.csv")
+    found = run_json(twofold, "seen.csv", "-o", "top.csv", "--new", films["item"][0])
+    assert found["implicit"] and found["held_out"]["models"][0]["rmse"] is None
+    assert any("there are no ratings" in note for note in found["notes"])
+    assert len(found["recommendations"][0]["items"]) == 10
+
+
+def test_repeated_and_blank_ratings_are_said(twofold, films):
+    more = pl.concat([films, films.head(3)]).with_columns(
+        pl.when(pl.int_range(len(films) + 3) == 10).then(None).otherwise("rating").alias("rating")
+    )
+    more.write_csv("r.csv")
+    found = run_json(twofold, "r.csv")
+    assert found["ratings"] == len(films) - 1
+    assert any("1 row without a rating" in note for note in found["notes"])
+    assert any("3 rows repeat a user and an item" in note for note in found["notes"])
+
+
+def test_a_sparse_matrix_is_a_table_of_ratings(twofold, films):
+    index = {title: j for j, title in enumerate(films["item"].unique().sort())}
+    j = [index[title] for title in films["item"]]
+    X = sp.coo_array((films["rating"].to_numpy(), (films["user"].to_numpy(), j)))
+    scipy.io.mmwrite("r.mtx", X)
+    assert run_json(twofold, "r.mtx", "--user", 1)["ratings"] == X.nnz
+
+
+def test_pictures_reports_seeds_and_models(twofold, films):
+    from PIL import Image
+
+    for name in ("a", "b"):
+        args = [
+            "-o",
+            f"{name}.png",
+            "-o",
+            f"{name}.html",
+            "-o",
+            f"{name}.csv",
+            "--save",
+            f"{name}.twofold",
+            "--seed",
+            3,
+        ]
+        assert twofold("recommend", "ratings.csv", *args).exit_code == 0
+    for ending in ("png", "html", "csv"):
+        assert Path(f"a.{ending}").read_bytes() == Path(f"b.{ending}").read_bytes()
+    with Image.open("a.png") as image:
+        assert min(image.size) > 600
+        assert len(image.convert("RGB").resize((100, 100)).getcolors(10_000)) > 20
+    page = Path("a.html").read_text()
+    assert "data:image/png;base64," in page and "held out" in page.lower() and "http" not in page
+    left, right = (
+        run_json(twofold, f, "--seed", 3, "--user", 4)["recommendations"] for f in ("a.twofold", "ratings.csv")
+    )
+    assert left == right
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (["-o", "ratings.csv", "--force"], "input"),
+        (["-o", "out.npy"], ".parquet"),
+        (["--save", "m.pkl"], ".twofold"),
+        (["-n", "0"], "-n"),
+        (["--rating-column", "stars"], '"rating"'),
+        (["--names", "missing.csv"], "missing.csv"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_at_once(twofold, films, folder, args, word):
+    result = twofold("recommend", "ratings.csv", *args)
+    assert result.exit_code == 2 and word in result.stderr
+    assert len(result.stderr.splitlines()) == 1 and result.stdout == ""
+    assert [p.name for p in folder.iterdir()] == ["ratings.csv"]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--user", "999"], ["999", "Close to it"]),
+        (["--new", "The Golden:5"], ["The Golden", "Close to it"]),
+        (["--new", "{item}:9"], ["0.5", "5"]),
+        (["--new", "{item}"], ["ITEM:RATING"]),
+    ],
+)
+def test_unknown_ids_are_refused_with_those_close_to_them(twofold, saved, folder, args, words):
+    args = [arg.format(item=load(saved).items_[0]) for arg in args]
+    result = twofold("recommend", saved, *args, "-o", "out.csv")
+    assert result.exit_code == 2 and all(word in result.stderr for word in words), result.stderr
+    assert result.stdout == "" and len(result.stderr.splitlines()) == 1
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("user,item,rating\na,x,5\nb,y,good\nc,z,3\nd,x,4\n", ["line 3", 'column "rating"', '"good"', "--na"]),
+        ("user,item,rating\na,x,5\n,y,4\n", ["line 3", 'column "user"', "blank", "remove"]),
+        ("user,item,rating\na,x,5\nb,y\n", ["line 3", "2 fields"]),
+        ("user,item,rating\na,x,inf\nb,y,2\n", ["line 2", 'column "rating"', "finite"]),
+        ("user\na\nb\n", ["one column", "user, an item"]),
+        ("", ["empty"]),
+        ("user,item,rating\na,x,\nb,y,NA\n", ["every one is blank"]),
+    ],
+)
+def test_bad_input_leaves_nothing_behind(twofold, folder, content, words):
+    Path("bad.csv").write_text(content)
+    result = twofold("recommend", "bad.csv", "-o", "out.csv", "-o", "out.png", "--save", "m.twofold")
+    assert result.exit_code == 2 and "bad.csv" in result.stderr
+    assert all(word in result.stderr for word in words), result.stderr
+    assert result.stdout == "" and len(result.stderr.splitlines()) == 1
+    assert [p.name for p in folder.iterdir()] == ["bad.csv"]
+
+
+def test_the_model_file_must_be_a_recommender(twofold, folder):
+    from twofold import KMeans
+
+    KMeans(2, random_state=0).fit(np.random.default_rng(0).standard_normal((20, 2))).save("k.twofold")
+    result = twofold("recommend", "k.twofold")
+    assert result.exit_code == 2 and "KMeans" in result.stderr
+    assert twofold("recommend", "none.twofold").exit_code == 2
+
+
+def test_a_handful_of_ratings_is_enough(twofold, folder):
+    Path("few.csv").write_text("user,item,rating\nann,x,5\nann,y,1\nbob,x,4\nbob,z,5\ncy,y,2\n")
+    result = twofold("recommend", "few.csv", "--user", "cy")
+    assert result.exit_code == 0, result.stderr
+    assert "too few ratings" in result.stderr and "for user cy" in result.stdout

@@ -1,0 +1,466 @@
+"""Laws of completion by low rank and nuclear norm: SVT, SVP, SVDImpute, SoftImpute, and what can be recovered."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+import twofold
+from twofold import SVP, SVT, Checkpoint, InputError, SoftImpute, SVDImpute, load
+from twofold.completion.low_rank import at_cells, dot, leading, places, plus, start_block, turned_dot
+from twofold.completion.recovery import recovery_report, sample_bound
+from twofold.core.blocks import as_blocks
+from twofold.core.observed import observed
+from twofold.linalg import norm, shrink
+
+FIXED = (SVP, SVDImpute)  # models of a given rank
+
+
+def planted(n=60, d=50, k=2, share=0.4, noise=0.0, seed=0):
+    """A matrix of rank k, and the same with most of it hidden."""
+    rng = np.random.default_rng(seed)
+    M = rng.normal(size=(n, k)) @ rng.normal(size=(k, d))
+    known = rng.random((n, d)) < share
+    known[np.arange(n), np.arange(n) % d] = known[np.arange(d) % n, np.arange(d)] = True
+    return M, np.where(known, M + noise * rng.normal(size=(n, d)), np.nan)
+
+
+def models(k=2):
+    return [SVT(random_state=0), SoftImpute(1.0, random_state=0), *(kind(k, random_state=0) for kind in FIXED)]
+
+
+every = pytest.mark.parametrize("model", models(), ids=lambda m: type(m).__name__)
+
+
+def thin(H):
+    """The known cells as stored cells."""
+    known = ~np.isnan(H)
+    rows, cols = np.nonzero(known)
+    return sparse.csr_array((H[known], (rows, cols)), shape=H.shape)
+
+
+def of(model):
+    return model.row_factors_ @ model.components_ + model.column_bias_
+
+
+def quietly(model, X, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, **options)
+
+
+# ---- the operator ------------------------------------------------------------------------------------------------
+
+
+def sum_of(H, r=3):
+    rng = np.random.default_rng(3)
+    cells = observed(as_blocks(H))
+    where = places(cells)
+    L, R = rng.normal(size=(H.shape[0], r)), rng.normal(size=(H.shape[1], r))
+    return plus(where, cells.X.data, L, R), np.nan_to_num(H) + L @ R.T
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_the_operator_is_the_matrix_it_stands_for():
+    A, D = sum_of(planted(200, 90)[1])
+    assert len(A.where.rows.places) > 1 and len(A.where.cols.places) > 1
+    V, Y = np.random.default_rng(4).normal(size=(90, 4)), np.random.default_rng(5).normal(size=(200, 4))
+    np.testing.assert_allclose(dot(A, V), D @ V)
+    np.testing.assert_allclose(turned_dot(A, Y), D.T @ Y)
+    known = ~np.isnan(planted(200, 90)[1])
+    np.testing.assert_allclose(at_cells(A.where, A.L, A.R), (A.L @ A.R.T)[known])
+
+
+@pytest.mark.parametrize("shape", [(60, 50), (20, 90), (90, 20), (7, 5)])
+def test_leading_triplets_are_numpy_s(shape):
+    A, D = sum_of(planted(*shape)[1])
+    U, s, Vt = np.linalg.svd(D, full_matrices=False)
+    found = leading(A, start_block(A.where, 6, 0), k=4, tol=1e-12)
+    np.testing.assert_allclose(found.s[:4], s[:4], rtol=1e-8)
+    np.testing.assert_allclose(found.L[:, :4] @ found.V[:, :4].T, (U[:, :4] * s[:4]) @ Vt[:4], atol=1e-6 * s[0])
+    np.testing.assert_allclose(found.V.T @ found.V, np.eye(found.V.shape[1]), atol=1e-10)
+
+
+@pytest.mark.parametrize("at", [0, 1, 7, 20])
+def test_all_triplets_above_a_threshold_are_found(at):
+    A, D = sum_of(planted()[1])
+    s = np.linalg.svd(D, compute_uv=False)
+    above = s[at] * 0.999
+    found = leading(A, start_block(A.where, 3, 0), above=above, tol=1e-10)
+    assert (found.s > above).sum() == at + 1
+    np.testing.assert_allclose(found.s[: at + 1], s[: at + 1], rtol=1e-6)
+
+
+# ---- recovery ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [SVT(random_state=0), SVP(2, random_state=0), SVDImpute(2, random_state=0)])
+def test_planted_low_rank_is_recovered(model):
+    M, H = planted()
+    model.fit(H)
+    assert model.converged_
+    assert np.linalg.norm(of(model) - M) < (1e-3 if isinstance(model, SVT) else 1e-4) * np.linalg.norm(M)
+    np.testing.assert_allclose(model.singular_values_, np.linalg.svd(M, compute_uv=False)[:2], rtol=1e-3)
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-5])
+def test_svt_is_exact_on_the_known_cells(tol):
+    H = planted(noise=0.1)[1]
+    model = SVT(tol=tol, max_iter=3000, random_state=0).fit(H)
+    known = ~np.isnan(H)
+    assert np.linalg.norm(of(model)[known] - H[known]) <= 1.001 * tol * np.linalg.norm(H[known])
+
+
+def test_svt_minimises_what_it_says():
+    """At the optimum M = shrink(Y, τ) for a Y that is zero outside the known cells: its dual value equals its cost."""
+    H = planted(noise=0.1)[1]
+    model = SVT(tol=1e-7, max_iter=20_000, random_state=0).fit(H)
+    s = model.singular_values_
+    cost = model.tau_ * s.sum() + 0.5 * (s**2).sum()
+    np.testing.assert_allclose(-model.history_["objective"][-1], cost, rtol=1e-5)
+
+
+def test_units_do_not_matter():
+    H = planted(noise=0.01)[1]
+    for model, scaled in zip(models()[2:] + [SVT(random_state=0)], models()[2:] + [SVT(random_state=0)], strict=True):
+        np.testing.assert_allclose(of(scaled.fit(1000 * H)), 1000 * of(model.fit(H)), rtol=1e-6, atol=1e-3)
+
+
+@pytest.mark.parametrize("factor", [0.01, 1.0, 50.0])
+def test_svt_converges_whatever_the_step(factor):
+    M, H = planted()
+    model = SVT(step=3.0 * factor, max_iter=20_000, random_state=0).fit(H)
+    assert model.converged_ and np.linalg.norm(of(model) - M) < 2e-3 * np.linalg.norm(M)
+
+
+@every
+def test_objective_never_rises(model):
+    for noise in (0.0, 0.5):
+        objective = np.array(quietly(model, planted(noise=noise)[1]).history_["objective"])
+        assert (np.diff(objective) <= 1e-9 * np.abs(objective[:-1])).all()
+
+
+@pytest.mark.parametrize("kind", FIXED)
+def test_fixed_rank_is_stationary(kind):
+    """The gradient vanishes on the tangent space: no small change of either factor helps."""
+    H = planted(noise=0.3)[1]
+    model = kind(2, tol=1e-13, max_iter=3000, random_state=0).fit(H)
+    G = np.where(np.isnan(H), 0.0, H - of(model))
+    U, Z = np.linalg.qr(model.row_factors_)[0], np.linalg.qr(model.components_.T)[0]
+    assert np.abs(G @ Z).max() < 1e-4 and np.abs(G.T @ U).max() < 1e-4
+
+
+def test_svp_and_svd_impute_find_the_same_minimum():
+    H = planted(noise=0.3)[1]
+    costs = [kind(2, tol=1e-10, max_iter=3000, random_state=0).fit(H).history_["objective"][-1] for kind in FIXED]
+    np.testing.assert_allclose(*costs, rtol=1e-6)
+
+
+# ---- the nuclear norm --------------------------------------------------------------------------------------------
+
+
+def cells_of(H, model):
+    return np.where(np.isnan(H), 0.0, H - of(model))
+
+
+@pytest.mark.parametrize("reg", [0.5, 3.0, 10.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_soft_impute_meets_the_optimality_conditions(reg, weighted):
+    """W∘residual = λ(U Zᵀ + B) with ‖B‖₂ ≤ 1 on the complement of M's row and column space."""
+    H = planted(noise=0.5)[1]
+    W = np.random.default_rng(6).integers(1, 5, H.shape) if weighted else np.ones(H.shape)
+    model = SoftImpute(reg, tol=1e-14, max_iter=5000, random_state=0).fit(H, sample_weight=W if weighted else None)
+    G = W * cells_of(H, model)
+    s = model.singular_values_
+    U, Z = model.row_factors_ / np.sqrt(s), (model.components_.T / np.sqrt(s))
+    np.testing.assert_allclose(U.T @ U, np.eye(len(s)), atol=1e-8)
+    np.testing.assert_allclose(Z.T @ Z, np.eye(len(s)), atol=1e-8)
+    np.testing.assert_allclose(U.T @ G, reg * Z.T, atol=1e-3 * reg)
+    np.testing.assert_allclose(G @ Z, reg * U, atol=1e-3 * reg)
+    assert norm(G, "spectral") <= reg * (1 + 1e-3)
+    cost = 0.5 * (W * cells_of(H, model) ** 2).sum() + reg * norm(of(model), "nuclear")
+    np.testing.assert_allclose(model.history_["objective"][-1], cost, rtol=1e-10)
+
+
+@pytest.mark.parametrize("tau", [0.0, 1.0, 30.0])
+def test_soft_impute_of_a_whole_table_is_shrinkage(tau):
+    M = planted(noise=0.5, share=2.0)[1]
+    model = SoftImpute(tau, tol=1e-14, random_state=0).fit(M)
+    np.testing.assert_allclose(of(model), shrink(M, tau), atol=1e-5)
+    left = np.maximum(np.linalg.svd(M, compute_uv=False) - tau, 0)
+    np.testing.assert_allclose(model.singular_values_, left[left > 1e-9], rtol=1e-5)
+
+
+def test_a_large_reg_gives_zero_and_a_smaller_one_does_not():
+    H = planted()[1]
+    top = norm(np.nan_to_num(H), "spectral")
+    assert not of(SoftImpute(1.0001 * top, random_state=0).fit(H)).any()
+    assert of(SoftImpute(0.99 * top, random_state=0).fit(H)).any()
+
+
+def test_a_smaller_reg_has_a_larger_nuclear_norm_and_a_smaller_error():
+    H = planted(noise=0.5)[1]
+    fits = [SoftImpute(reg, tol=1e-9, random_state=0).fit(H) for reg in (20.0, 10.0, 5.0, 1.0)]
+    assert (np.diff([m.singular_values_.sum() for m in fits]) > 0).all()
+    assert (np.diff([(cells_of(H, m) ** 2).sum() for m in fits]) < 0).all()
+
+
+def test_the_chosen_reg_is_near_the_best():
+    M, H = planted(100, 80, 3, 0.4, 0.5)
+    model = SoftImpute(random_state=0).fit(H)
+    holes = np.isnan(H)
+    error = {reg: norm((of(SoftImpute(reg, random_state=0).fit(H)) - M) * holes) for reg in model.path_["reg"]}
+    assert model.reg_ in error and error[model.reg_] <= 1.1 * min(error.values())
+    assert len(model.path_["reg"]) == len(model.path_["rmse"]) == len(model.path_["rank"])
+
+
+def test_the_start_does_not_matter():
+    H = planted(noise=0.5)[1]
+    one, other = (of(SoftImpute(2.0, tol=1e-13, max_iter=3000, random_state=seed).fit(H)) for seed in (0, 1))
+    np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+def test_rank_is_capped():
+    H = planted(noise=0.5)[1]
+    assert SoftImpute(0.5, n_components=2, random_state=0).fit(H).components_.shape == (2, 50)
+
+
+def test_centring_is_fitting_what_is_left():
+    H = planted(noise=0.5)[1] + np.arange(50.0)
+    mean = np.nanmean(H, axis=0)
+    model, plain = (SoftImpute(2.0, center=c, random_state=0) for c in (True, False))
+    np.testing.assert_allclose(of(model.fit(H)), of(plain.fit(H - mean)) + mean, atol=1e-6)
+    row = np.full((1, 50), np.nan)
+    np.testing.assert_allclose(model.predict(row)[0], of(model).mean(axis=0), atol=1e-8)
+
+
+# ---- new rows, kinds of input, weights ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SVT(tol=1e-9, max_iter=5000, random_state=0),
+        SVP(2, tol=1e-10, random_state=0),
+        SVDImpute(2, tol=1e-10, max_iter=2000, random_state=0),
+        SoftImpute(1.0, tol=1e-14, max_iter=5000, random_state=0),
+        SoftImpute(1.0, center=True, tol=1e-14, max_iter=5000, random_state=0),
+    ],
+)
+def test_a_fitted_row_folded_in_again_gets_its_own_factor(model):
+    H = planted()[1]
+    model.fit(H)
+    np.testing.assert_allclose(model.fold_in(H), model.row_factors_, atol=2e-3)
+    np.testing.assert_allclose(model.predict(H), of(model), atol=5e-3)
+    rows, cols = np.nonzero(np.isnan(H))
+    np.testing.assert_allclose(model.complete(H)[rows, cols], model.predict(rows, cols), atol=5e-3)
+
+
+@every
+def test_sparse_equals_dense(model):
+    H = planted(noise=0.1)[1]
+    H[3, 5] = 0.0  # a stored zero is known
+    dense = of(quietly(model, H))
+    assert np.array_equal(dense, of(quietly(model, thin(H))))
+    np.testing.assert_array_equal(model.transform(H), model.transform(thin(H)))
+
+
+@every
+@pytest.mark.usefixtures("small_blocks")
+def test_threads_do_not_matter(model):
+    H = planted(300, 80, noise=0.1)[1]
+    fits = []
+    for threads in (1, 3):
+        with twofold.config(threads=threads):
+            fits.append(quietly(model.set_params(max_iter=20), H))
+            fits[-1] = (model.row_factors_, model.components_, model.history_["objective"])
+    model.set_params(max_iter=500)
+    assert all(np.array_equal(a, b) for a, b in zip(*fits, strict=True))
+
+
+@every
+def test_row_and_column_order_do_not_matter(model):
+    H = planted(noise=0.1)[1]
+    i, j = np.random.default_rng(7).permutation(60), np.random.default_rng(8).permutation(50)
+    tight = model.set_params(tol=1e-8, max_iter=5000)
+    expected = of(tight.fit(H))
+    np.testing.assert_allclose(of(tight.fit(H[i][:, j])), expected[i][:, j], atol=1e-2 * np.abs(expected).max())
+
+
+@every
+def test_single_precision_says_what_double_says(model):
+    H = planted(noise=0.01)[1]
+    double, single = of(quietly(model, H)), quietly(model, H.astype(np.float32))
+    assert single.components_.dtype == single.transform(H.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(of(single), double, atol=1e-2 * np.abs(double).max())
+    np.testing.assert_allclose(single.fold_in(H.astype(np.float32)), single.row_factors_, atol=0.05)
+
+
+@pytest.mark.parametrize("kind", [*FIXED, lambda k, **o: SoftImpute(1.0, **o)])
+def test_weights_are_those_of_the_squared_error(kind):
+    """Weight 0 is a hole; and a weight that all cells share changes nothing but the balance with λ."""
+    H = planted(noise=0.3)[1]
+    rng = np.random.default_rng(9)
+    hidden = (rng.random(H.shape) < 0.2) & ~np.isnan(H)
+    cut = kind(2, random_state=0).fit(H, sample_weight=np.where(hidden, 0.0, 1.0))
+    np.testing.assert_allclose(of(cut), of(kind(2, random_state=0).fit(np.where(hidden, np.nan, H))), atol=1e-9)
+    W = rng.integers(1, 6, H.shape).astype(float)
+    model = kind(2, random_state=0, tol=1e-9, max_iter=3000).fit(H, sample_weight=W)
+    error = 0.5 * (W * cells_of(H, model) ** 2).sum()
+    penalty = model.singular_values_.sum() if isinstance(model, SoftImpute) else 0.0
+    np.testing.assert_allclose(model.history_["objective"][-1], error + penalty, rtol=1e-8)
+    plain = kind(2, random_state=0, tol=1e-9, max_iter=3000).fit(H)
+    assert error < 0.5 * (W * cells_of(H, plain) ** 2).sum()
+
+
+def test_svt_refuses_weights_that_differ():
+    H = planted()[1]
+    np.testing.assert_array_equal(
+        of(SVT(random_state=0).fit(H, sample_weight=np.full(60, 3.0))), of(SVT(random_state=0).fit(H))
+    )
+    with pytest.raises(InputError, match="meets every known cell exactly"):
+        SVT().fit(H, sample_weight=np.arange(1.0, 61.0))
+
+
+# ---- edges -------------------------------------------------------------------------------------------------------
+
+defaults = pytest.mark.parametrize("kind", [SVT, SVP, SVDImpute, SoftImpute])
+
+
+@defaults
+def test_rows_and_columns_without_cells_get_the_means(kind):
+    M, H = planted(noise=0.01)
+    H, M = H + 3, M + 3
+    H[4], H[:, 7] = np.nan, np.nan
+    model = quietly(kind(random_state=0), H)
+    fit = of(model)
+    others, kept = np.arange(60) != 4, np.arange(50) != 7
+    np.testing.assert_allclose(fit[4], fit[others].mean(axis=0), atol=1e-8)
+    np.testing.assert_allclose(fit[:, 7], fit[:, kept].mean(axis=1), atol=1e-8)
+    np.testing.assert_allclose(model.fold_in(H[4:5])[0], model.row_factors_[4], atol=1e-8)
+    assert 1 < fit[4].mean() < 5
+
+
+@defaults
+@pytest.mark.parametrize(
+    "H",
+    [
+        np.array([[2.0]]),
+        np.array([[2.0, np.nan], [np.nan, np.nan]]),
+        np.full((5, 4), 3.0),
+        np.zeros((5, 4)),
+        np.array([[1, 2, 3]]),
+        np.array([[1], [2], [3]]),
+        np.where(np.eye(6) > 0, 2.0, np.nan),
+    ],
+    ids=["one", "one known", "equal", "zeros", "a row", "a column", "diagonal"],
+)
+def test_tiny_tables(kind, H):
+    model = quietly(kind(random_state=0), H)
+    out = model.transform(H)
+    assert np.isfinite(out).all() and np.isfinite(model.predict([0], [0])).all()
+    known = ~np.isnan(H)
+    np.testing.assert_array_equal(out[known], H[known])
+
+
+@defaults
+def test_what_cannot_be_used_is_refused(kind):
+    H = planted()[1]
+    with pytest.raises(InputError, match="no known cell"):
+        kind().fit(np.full((3, 3), np.nan))
+    H[2, 3] = np.inf
+    with pytest.raises(InputError, match=r"X\[2, 3\] is inf"):
+        kind().fit(H)
+    if kind in FIXED:
+        with pytest.raises(InputError, match="n_components=51"):
+            kind(51).fit(planted()[1])
+
+
+@every
+def test_saved_resumed_and_loaded(model, tmp_path):
+    """A fit that stopped after a few sweeps goes on to the same bits, and a file holds the model."""
+
+    class Stop(Exception):
+        pass
+
+    class Crash:
+        def setup(self, estimator, context): ...
+        def teardown(self, estimator, context): ...
+        def on_fit_task_begin(self, estimator, context): ...
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            if fitted_estimator is not None and fitted_estimator.n_iter_ == 4:
+                raise Stop
+
+    H = planted(noise=0.1)[1]
+    short = model.set_params(max_iter=12, tol=1e-12)
+    expected = of(quietly(short, H))
+    path = tmp_path / "fit.checkpoint"
+    with pytest.raises(Stop):
+        quietly(short.set_callbacks(Checkpoint(path), Crash()), H)
+    assert path.exists()
+    quietly(short.set_callbacks(Checkpoint(path)), H)
+    assert np.array_equal(of(short), expected) and not path.exists()
+    short.save(tmp_path / "model.twofold")
+    np.testing.assert_array_equal(load(tmp_path / "model.twofold").transform(H), short.transform(H))
+
+
+# ---- the report --------------------------------------------------------------------------------------------------
+
+
+def test_a_table_of_ones_has_no_coherence_beyond_one():
+    X = np.ones((6, 5))
+    X[0, 0] = X[3, 2] = np.nan
+    report = recovery_report(X, 1)
+    assert report.degrees_of_freedom == 1 * (6 + 5 - 1) and report.known == 28 and report.share == 28 / 30
+    np.testing.assert_allclose([report.row_coherence, report.column_coherence, report.cross_coherence], 1, rtol=1e-4)
+    np.testing.assert_allclose(report.sample_bound, 64 * 11 * np.log(12) ** 2, rtol=1e-3)
+    assert (report.groups, report.empty_rows, report.empty_columns) == (1, 0, 0)
+    assert (report.least_in_row, report.least_in_column) == (4, 5)
+    assert report.possible and "rank" in str(report)
+
+
+def test_a_spike_is_as_coherent_as_can_be():
+    X = np.zeros((6, 5))
+    X[2, 3] = 4.0
+    report = recovery_report(X, 1)
+    np.testing.assert_allclose([report.row_coherence, report.column_coherence], [6, 5], rtol=1e-6)
+    np.testing.assert_allclose(report.cross_coherence, np.sqrt(30), rtol=1e-6)
+    np.testing.assert_allclose(report.sample_bound, sample_bound((6, 5), 1, 6.0, np.sqrt(30)), rtol=1e-6)
+
+
+def test_two_groups_cannot_be_recovered():
+    X = np.full((5, 6), np.nan)
+    X[:2, :3], X[2:, 3:] = 1.0, 2.0
+    report = recovery_report(X, 1)
+    assert report.groups == 2 and not report.possible and "2 groups" in report.verdict
+
+
+def test_too_few_cells_cannot_determine_the_rank():
+    X = planted(20, 15, 3, share=0.9)[0]
+    X[4, 2:] = np.nan
+    report = recovery_report(X, 3)
+    assert report.least_in_row == 2 and not report.possible and "fewer than the rank 3" in report.verdict
+    empty = planted(20, 15, 1, share=0.9)[0]
+    empty[:, 5] = np.nan
+    report = recovery_report(empty, 1)
+    assert report.empty_columns == 1 and not report.possible and "no known cell" in report.verdict
+    sparse_report = recovery_report(planted(20, 15, 1, share=0.1)[1], 5)
+    assert sparse_report.known < sparse_report.degrees_of_freedom and not sparse_report.possible
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_the_rank_is_found_and_recovery_hoped_for(k):
+    report = recovery_report(planted(80, 70, k, share=0.6)[1])
+    assert report.estimated and report.n_components == k and report.hopeful and report.residual < 1e-3
+
+
+def test_noise_is_not_recovered_exactly():
+    report = recovery_report(planted(80, 70, 2, share=0.6, noise=0.5)[1])
+    assert report.possible and not report.hopeful and "approximation" in report.verdict
+
+
+def test_a_rank_that_cannot_be_is_refused():
+    with pytest.raises(InputError, match="n_components=9"):
+        recovery_report(np.ones((8, 8)), 9)
