@@ -97,7 +97,7 @@ def completion_filling() -> Figure:
         warnings.simplefilter("ignore")  # stopped early on purpose
         for sweeps in (1, 3, 40):
             filled = ALS(3, reg=1e-5, biases=False, tol=0, max_iter=sweeps, random_state=2).fit(seen).complete(seen)
-            tables[f"{sweeps} sweep{'s' if sweeps > 1 else ''}: error {_rms((filled - truth)) / truth.std():.0%}"] = (
+            tables[f"{sweeps} sweep{'s' if sweeps > 1 else ''}: error {_rms(filled - truth) / truth.std():.0%}"] = (
                 filled
             )
     reach = float(np.quantile(np.abs(truth), 0.98))
@@ -109,14 +109,13 @@ def completion_curves() -> Figure:
     train, held, _ = _films()
     curves = {}
     for reg in (0.002, 0.1):
-        lines = {}
-        for name, cells in (("fitted ratings", train), ("held-out ratings", held)):
-            watch = EarlyStopping(train, cells, patience=10**6)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # run to the end on purpose
-                ALS(20, reg=reg, tol=0, max_iter=15, random_state=0).set_callbacks(watch).fit(train)
-            lines[name] = [-score for score in watch.scores_]
-        curves[f"reg = {reg:g}{', the default' if reg == 0.1 else ''}"] = lines
+        fitted, others = (EarlyStopping(train, part, patience=10**6) for part in (train, held))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # run to the end on purpose
+            ALS(20, reg=reg, tol=0, max_iter=15, random_state=0).set_callbacks(fitted, others).fit(train)
+        lines = {"fitted ratings": fitted.scores_, "held-out ratings": others.scores_}
+        title = f"reg = {reg:g}{', the default' if reg == 0.1 else ''}"
+        curves[title] = {name: [-score for score in scores] for name, scores in lines.items()}
     return plots.curves_figure(curves, "root mean square error")
 
 
@@ -237,7 +236,7 @@ def completion_models() -> Figure:
         "item means": MeanImpute("column"),
         "Biases": Biases(),
         "Neighborhood": Neighborhood(),
-        "SoftImpute": SoftImpute(),
+        "SoftImpute, centred": SoftImpute(center=True, random_state=0),
         "GradientFactorization": GradientFactorization(random_state=0),
         "ALS": ALS(random_state=0),
         "SVDPlusPlus": SVDPlusPlus(random_state=0),
@@ -255,7 +254,8 @@ def completion_models() -> Figure:
                 f"{errors[name]:.3f}", (errors[name], name), xytext=(4, 0), textcoords="offset points", va="center"
             )
         ax.axvline(floor, color=GREY, lw=1.6, ls=(0, (4, 2)))
-        ax.text(floor, len(order) - 0.35, f"noise {floor:.3f}", color=INK, ha="center", fontsize=9)
+        ax.text(floor + 0.004, len(order) - 0.42, f"noise {floor:.3f}", color=INK, ha="left", va="bottom", fontsize=9)
         ax.set(title="Root mean square error on held-out ratings", xlim=(0.5 * floor, 1.08 * max(errors.values())))
+        ax.set_ylim(-0.6, len(order) + 0.2)
         ax.grid(axis="y", visible=False)
     return figure

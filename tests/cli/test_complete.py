@@ -148,7 +148,7 @@ def test_uncertainty_is_a_column_for_each_filled_one(twofold, people):
 
 
 def test_the_saved_model_fills_the_same(twofold, people):
-    X, holes = people
+    _, holes = people
     run_json(twofold, "people.csv", "-o", "filled.npy", "--save", "m.twofold")
     seen = pl.read_csv("people.csv").select(COLUMNS)
     model = load("m.twofold")

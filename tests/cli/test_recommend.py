@@ -43,7 +43,7 @@ def test_no_options_are_needed_and_nothing_is_written(twofold, films, folder):
     result = twofold("recommend", "ratings.csv")
     assert result.exit_code == 0, result.stderr
     for text in (f"{len(films):,} ratings by 120 users of 60 items", "RMSE", "precision@10", "recall@10", "ndcg@10",
-                 "Biases", "popularity", "recommended most", "for user"):  # fmt: skip
+                 "Biases", "popularity", "recommended most", "best for them"):  # fmt: skip
         assert text in result.stdout
     for choice in ('users in "user", items in "item", ratings in "rating"; "timestamp" not used', "model "):
         assert choice in result.stderr

@@ -43,7 +43,7 @@ def test_csr_dot_adds_the_product(dtype, width):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_components_are_those_of_the_bipartite_graph(seed):
-    D, S, indptr, indices = thin(share=0.05, seed=seed)
+    _, S, indptr, indices = thin(share=0.05, seed=seed)
     label, count = components(indptr, indices, 17)
     graph = sparse.block_array([[None, S], [S.T, None]])
     expected, theirs = connected_components(graph, directed=False)

@@ -92,7 +92,7 @@ def writer(path: Path, found: Filling, read: Source, uncertainty: bool, na: list
 
 
 def figure(found: Filling) -> Any:
-    from twofold.plots.completion import filling_figure
+    from twofold.plots.filling import filling_figure
 
     return filling_figure(found.filled, found.blank, found.table.columns, found.tried, found.chosen.label, title(found))
 

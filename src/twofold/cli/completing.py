@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -134,23 +135,19 @@ def those_to_try(X: np.ndarray, method: str | None, seed: int, notes: list[str])
         notes.append(f"the table is too small ({n} rows, {d} columns that vary) for more than column means")
         return [means]
     out = [means]
-    settings = {"tol": 1e-6, "random_state": seed}
+    settings: dict[str, Any] = {"tol": 1e-6, "random_state": seed}
     for k in sizes:
         words = f"{k} direction{'s' if k > 1 else ''}"
-        out.append(Candidate("ppca", f"PPCA with {words}", lambda k=k: PPCA(k, scale=True, **settings)))
+        out.append(Candidate("ppca", f"PPCA with {words}", partial(PPCA, k, scale=True, **settings)))
         words = f"{k} factor{'s' if k > 1 else ''}"
-        out.append(Candidate("factors", f"factor analysis with {words}", lambda k=k: FactorAnalysis(k, **settings)))
+        out.append(Candidate("factors", f"factor analysis with {words}", partial(FactorAnalysis, k, **settings)))
     if 2 <= d <= PAIRS and n >= 3 * d:
-        gaussian = Candidate("gaussian", "a Gaussian with all correlations", lambda: _gaussian(seed))
-        out.append(gaussian)
+        gaussian = partial(GaussianMixture, 1, reg=1e-4, **settings)
+        out.append(Candidate("gaussian", "a Gaussian with all correlations", gaussian))
     wanted = [c for c in out if method in (None, c.method)]
     if not wanted:
         raise InputError(f"--method gaussian: a table of {n} rows and {d} columns is too wide for it. Use ppca.")
     return wanted
-
-
-def _gaussian(seed: int) -> GaussianMixture:
-    return GaussianMixture(1, reg=1e-4, tol=1e-6, random_state=seed)
 
 
 def hide(X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

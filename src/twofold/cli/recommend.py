@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -125,7 +126,7 @@ def frames(found: Recommending, asked: bool) -> Iterator[pl.DataFrame]:
         who = ((listing.who, listing.frame) for listing in found.listings)
         parts = (frame.select(pl.lit(name).alias("user"), pl.all()) for name, frame in who)
     else:
-        parts = found.model.recommend_all(found.n)  # type: ignore[assignment]
+        parts = found.model.recommend_all(found.n)
     for frame in parts:
         frame = frame.with_columns(pl.col("score").cast(pl.Float64).round(4))
         if found.names:
@@ -208,13 +209,16 @@ def show(found: Recommending, asked: bool) -> None:
             grid.add_row(found.call(item), f"{count / found.looked_at:.0%}", bar(count / found.often[0][1], 12))
         console.print()
         console.print(grid)
-    for listing in found.listings:
-        console.print()
-        if asked or listing.reasons:
+    if asked or any(listing.reasons for listing in found.listings):
+        for listing in found.listings:
+            console.print()
             console.print(listing_grid(found, listing))
-        else:
-            best = "; ".join(found.call(item) for item in listing.frame["item"].to_list()[:3])
-            console.print(f"for user {listing.who}: {best}", soft_wrap=True)
+        return
+    grid = grid_of(("user", "left"), ("best for them", "left"))
+    for listing in found.listings:
+        grid.add_row(listing.who, "; ".join(found.call(item) for item in listing.frame["item"].to_list()[:3]))
+    console.print()
+    console.print(grid)
 
 
 def listing_grid(found: Recommending, listing: Listing) -> Grid:
@@ -273,21 +277,17 @@ def summary(found: Recommending) -> dict[str, Any]:
 
 def report(to: Path, found: Recommending, picture: bytes) -> None:
     """A page that needs no other file; of very many users, the first."""
-    rows = []
-    if found.often:
-        for frame in frames(found, False):
-            for (who,), part in frame.group_by("user", maintain_order=True):
-                rows.append(
-                    [str(who), f"{len(part)}", f"{part['score'][0]:.2f}", "; ".join(map(found.call, part["item"]))]
-                )
-                if len(rows) == MOST_ON_PAGE:
-                    break
-            if len(rows) == MOST_ON_PAGE:
-                break
-    else:
-        for listing in found.listings:
-            best = "; ".join(found.call(item) for item in listing.frame["item"].to_list())
-            rows.append([listing.who, str(len(listing.frame)), f"{listing.frame['score'].max():.2f}", best])
+    parts: Iterator[pl.DataFrame] = frames(found, not found.often)
+    lists = (part for frame in parts for part in frame.partition_by("user", maintain_order=True))
+    rows = [
+        [
+            str(part["user"][0]),
+            str(len(part)),
+            f"{part['score'].to_numpy().max(initial=0):.2f}",
+            "; ".join(found.call(item) for item in part["item"].to_list()),
+        ]
+        for part in islice(lists, MOST_ON_PAGE)
+    ]
     lead = f"{by_model(found)}. {held_out_line(found).capitalize()}."
     head = ["user", "items", "best", "recommended, best first"]
     to.write_text(page(title(found), lead, picture, head, rows, found.notes), encoding="utf-8")

@@ -87,9 +87,9 @@ def style_of(column: pl.Series, known: np.ndarray) -> Style:
         like = str.upper if cells.str.contains(r"^[A-Z]{2}").any() else str.capitalize
         plain = like if cells.str.contains(r"^[A-Z]").any() else str
         return Style(0, truth=(*(spelled[w][0] if spelled[w] else plain(w) for w in ("false", "true")),))  # type: ignore[arg-type]
-    decimals = cells.str.extract(r"[.,](\d+)$").str.len_chars().max()
+    decimals = cells.str.extract(r"[.,](\d+)$").str.len_chars().fill_null(0).to_numpy()
     return Style(
-        int(decimals or 0),  # type: ignore[call-overload]
+        int(decimals.max(initial=0)),
         bool(cells.str.contains(r"^[^.]*,\d*$").any()),
         bool(cells.str.contains(r"(?i)\de").any()),
     )

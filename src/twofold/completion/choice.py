@@ -20,7 +20,7 @@ from twofold.core.loop import quietly
 from twofold.metrics import ndcg_at_k
 
 ENOUGH = 100  # ratings, below which holding some out would tell nothing
-PATIENCE = 3  # sweeps without gain
+PATIENCE = 25  # sweeps without gain: the error on held-out ratings may rise for a dozen and then fall further
 LISTS = 5_000  # users whose lists are looked at
 N = 10  # places that count
 RIDGES = (10.0, 50.0, 200.0)  # of ImplicitALS: how much is held back depends on how many people and things there are

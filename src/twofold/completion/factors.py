@@ -60,15 +60,19 @@ class Factors(Completion):
 
     def _folding(self) -> tuple[Callable, tuple]:
         Z = np.ascontiguousarray(self.components_.T)
-        biased = getattr(self, "biases", False)
-        return fold_rows, (with_ones(Z) if biased else Z, self.column_bias_ + Z.dtype.type(self.mean_), self._ridge())
+        seen = with_unit(Z, self._unit()) if getattr(self, "biases", False) else Z
+        return fold_rows, (seen, self.column_bias_ + Z.dtype.type(self.mean_), self._ridge())
+
+    def _unit(self) -> float:
+        """The value of the bias's feature: √ of the data's spread, so that one ridge suits factors and biases."""
+        return float(np.sqrt(getattr(self, "spread_", 1.0)))
 
     def fold_in(self, X: Any) -> np.ndarray:
         """The factors (m,k) of new rows given their known cells; those of a fitted row are the ones it has."""
         return np.ascontiguousarray(super().fold_in(X)[:, : len(self.components_)])
 
     def _valuing(self) -> tuple[Callable, tuple]:
-        return values, (self.components_, self.column_bias_ + self.components_.dtype.type(self.mean_))
+        return values, (self.components_, self.column_bias_ + self.components_.dtype.type(self.mean_), self._unit())
 
     def _trained(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         out = self.row_bias_[rows] + self.column_bias_[cols] + self.components_.dtype.type(self.mean_)
@@ -78,16 +82,16 @@ class Factors(Completion):
         return out
 
 
-def with_ones(Z: np.ndarray) -> np.ndarray:
-    """A last column of ones, whose coefficient is a bias."""
-    return np.column_stack([Z, np.ones(len(Z), Z.dtype)])
+def with_unit(Z: np.ndarray, unit: float) -> np.ndarray:
+    """A last column of one value, whose coefficient is a bias."""
+    return np.column_stack([Z, np.full(len(Z), unit, Z.dtype)])
 
 
-def values(codes: np.ndarray, Z: np.ndarray, offset: np.ndarray) -> np.ndarray:
+def values(codes: np.ndarray, Z: np.ndarray, offset: np.ndarray, unit: float) -> np.ndarray:
     """(m,d) what codes (m,k), or (m,k+1) with a bias last, stand for."""
     k = len(Z)
     out = codes[:, :k] @ Z + offset
-    return out + codes[:, k:] if codes.shape[1] > k else out
+    return out + codes[:, k:] * codes.dtype.type(unit) if codes.shape[1] > k else out
 
 
 def fold_rows(X: sparse.csr_array, Z: np.ndarray, offset: np.ndarray, ridge: Ridge) -> np.ndarray:

@@ -153,13 +153,13 @@ def leading(
         s, W = np.sqrt(np.maximum(values[::-1], 0.0)), W[:, ::-1]
         wanted = min(int((s > above).sum()), len(s) if k is None else k)
         W, s = W[:, : wanted + GUARD], s[: wanted + GUARD]
-        if step == most or K.shape[1] >= min(A.where.shape):
+        if step == most or K.shape[1] >= len(K):
             break
         rest = SK @ W - (K @ W) * s**2  # (d,keep)
         size = np.linalg.norm(rest, axis=0)
         bound = s[0] * np.maximum(s, above)
         moving = size > max(tol, 1e-14) * bound
-        if not moving[:wanted].any():
+        if not moving[: max(wanted, 1)].any():
             moving = size > 1e-14 * bound  # all help to see what may hide
             if not (moving.any() and _hidden(s, size, wanted, k, above)):
                 break
@@ -172,10 +172,10 @@ def leading(
 
 
 def _hidden(s: np.ndarray, size: np.ndarray, wanted: int, k: int | None, above: float) -> bool:
-    """Whether another triplet may be wanted: none lies behind, or its square s², sure to ± its residual, may rise."""
+    """Whether another triplet may be wanted: there is none behind, or its s², known up to its residual, may rise."""
     if wanted == k:
         return False
-    return wanted == len(s) or bool(s[wanted] ** 2 + size[wanted] > above**2 > 0)
+    return wanted == len(s) or bool(s[wanted] ** 2 + 10 * size[wanted] > above**2 > 0)
 
 
 def _beyond(K: np.ndarray, B: np.ndarray) -> np.ndarray:

@@ -6,7 +6,8 @@
 
 One sweep:  Y ← Y + δ P_Ω(X − M)         a gradient step on the dual, whose negative is the objective
             M ← shrink(Y, τ)             singular values less τ, from products with the sparse Y
-Reference: Cai, Candès & Shen 2010.
+A step goes on a little in the direction of the last one, unless the objective would rise by it.
+References: Cai, Candès & Shen 2010; Huang, Ma & Goldfarb 2013 (momentum).
 """
 
 from __future__ import annotations
@@ -37,11 +38,13 @@ class State(NamedTuple):
     """The multipliers, M = L Rᵀ made of them, and its error in the cells."""
 
     y: np.ndarray  # (cells,)
+    z: np.ndarray  # (cells,) where the last step led, before momentum
     L: np.ndarray
     R: np.ndarray
     gap: np.ndarray  # (cells,) x − m
     V: np.ndarray  # where the next search for singular vectors begins
     step: float
+    pace: float  # grows with the momentum
     objective: float
 
 
@@ -59,7 +62,7 @@ class SVT(LowRank):
         tables (rank 10, entries of that size √10) is its 5n, and in any other unit is the same choice.
     step : float or None, default=None
         δ, the length of a dual step. None means 1.2 nd/m for m known cells. A step under which the objective
-        would rise is taken back and halved, down to 1, which cannot fail.
+        rises is taken back and halved, down to 1, which cannot fail.
     tol : float, default=1e-4
         Stop when the error on the known cells is within this of their norm.
     max_iter : int, default=500
@@ -79,8 +82,8 @@ class SVT(LowRank):
     row_bias_, column_bias_, mean_
         Zeros.
     history_, n_iter_, converged_
-        The objective is the negative dual ½‖M‖² − ⟨Y, X⟩, which never rises; ``residual`` is the error on the
-        known cells relative to their norm, ``rank`` that of M.
+        The objective is the negative dual ½‖M‖² − ⟨Y, X⟩, which falls, but for the accuracy to which singular
+        vectors are found; ``residual`` is the error on the known cells relative to their norm, ``rank`` that of M.
 
     Notes
     -----
@@ -89,7 +92,7 @@ class SVT(LowRank):
 
     References
     ----------
-    Cai, Candès & Shen (2010), *SIAM J. Optim.* 20, 1956-1982.
+    Cai, Candès & Shen (2010), *SIAM J. Optim.* 20, 1956-1982. Huang, Ma & Goldfarb (2013), *J. Sci. Comput.* 54.
 
     Examples
     --------
@@ -138,14 +141,15 @@ class SVT(LowRank):
 
         def sweep(state: State, t: int) -> loop.Sweep:
             last = float(np.linalg.norm(state.gap)) / (whole or 1.0)
-            state = ascended(problem, state, min(0.1 * last, 1e-2)) if t else kicked(problem, state)
+            state = ascended(problem, state, min(0.01 * last, 1e-2)) if t else kicked(problem, state)
             residual = float(np.linalg.norm(state.gap)) / (whole or 1.0)
             extra = {"residual": residual, "rank": len(state.L.T)}
             return loop.Sweep(state, state.objective, extra, done=residual <= self.tol)
 
         V = start_block(problem.where, 6, seed)
         step = float(self.step or 1.2 * n * d / len(x))
-        start = State(np.zeros_like(x), np.zeros((n, 0)), np.zeros((d, 0)), x, V, step, 0.0)
+        none = np.zeros_like(x)
+        start = State(none, none, np.zeros((n, 0)), np.zeros((d, 0)), x, V, step, 1.0, 0.0)
         advice = "Raise max_iter, or loosen tol; noisy cells are for SoftImpute"
         self._run(cells, sweep, start, seed, X, tol=0.0, advice=advice, more=lambda state: {"tau_": problem.tau})
         return self
@@ -164,24 +168,37 @@ def kicked(p: Problem, state: State) -> State:
     """The first sweep: as many steps at once as leave every singular value of Y below τ, and one more."""
     found = leading(plus(p.where, p.x), state.V, k=1, tol=1e-4)
     steps = np.ceil(p.tau / (state.step * found.s[0])) if found.s[0] > 0 else 1.0
-    return shrunk(p, steps * state.step * p.x, state._replace(V=found.V), 1e-4)
+    y = steps * state.step * p.x
+    return shrunk(p, y, state._replace(z=y, V=found.V), 1e-4)
 
 
-def ascended(p: Problem, state: State, tol: float) -> State:
-    """One step on the dual; the singular vectors need be only as good as the residual."""
-    while True:
-        new = shrunk(p, state.y + state.step * state.gap, state, tol)
-        slack = 1e-10 * abs(state.objective)  # what the accuracy of the singular vectors leaves open
-        if new.objective <= state.objective + slack or state.step <= 1:
-            return new
-        state = state._replace(step=max(state.step / 2, min(state.step, 1.0)))
+def ascended(p: Problem, now: State, tol: float) -> State:
+    """One step on the dual, with momentum unless the objective would rise by it, and then shorter if it still does.
+
+    The singular vectors need be only as good as the residual, which `tol` says.
+    """
+    slack = 5e-3 * now.step * float(now.gap @ now.gap)  # what their accuracy leaves open
+    z = now.y + now.step * now.gap
+    pace = (1 + np.sqrt(1 + 4 * now.pace**2)) / 2
+    if now.pace > 1:
+        new = shrunk(p, z + (now.pace - 1) / pace * (z - now.z), now, tol)
+        if new.objective <= now.objective + slack:
+            return new._replace(z=z, pace=pace)
+    new = shrunk(p, z, now, tol)
+    if new.objective > now.objective + slack:  # or did a singular vector hide before? Look again from here
+        now = shrunk(p, now.y, now._replace(V=new.V), 0.1 * tol)
+    while new.objective > now.objective + slack and now.step > 1:
+        now = now._replace(step=max(now.step / 2, 1.0))
+        z = now.y + now.step * now.gap
+        new = shrunk(p, z, now, tol)
+    return new._replace(z=z, pace=(1 + np.sqrt(5)) / 2)
 
 
-def shrunk(p: Problem, y: np.ndarray, state: State, tol: float) -> State:
+def shrunk(p: Problem, y: np.ndarray, now: State, tol: float) -> State:
     """M = shrink(Y, τ), its error, and the negative dual ½‖M‖² − ⟨Y, X⟩."""
-    found = leading(plus(p.where, y), state.V, above=p.tau, tol=tol)
+    found = leading(plus(p.where, y), now.V, above=p.tau, tol=tol)
     r = int((found.s > p.tau).sum())
     left = found.s[:r] - p.tau
     L, R = found.L[:, :r] * (left / found.s[:r]), np.ascontiguousarray(found.V[:, :r])
     gap = p.x - at_cells(p.where, L, R)
-    return State(y, L, R, gap, found.V, state.step, 0.5 * float(left @ left) - float(y @ p.x))
+    return now._replace(y=y, L=L, R=R, gap=gap, V=found.V, objective=0.5 * float(left @ left) - float(y @ p.x))

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from twofold.plots.style import COLORS, DIVERGING, GREY, INK, PALE, SEQUENTIAL, new_figure, style
+from twofold.plots.style import COLORS, GREY, INK, PALE, SEQUENTIAL, new_figure, style
 
 HOLE = PALE  # a cell nobody has seen
 
@@ -44,7 +44,7 @@ def tables_figure(tables: Mapping[str, np.ndarray], limits: tuple[float, float],
             ax.set_title(name, fontsize=10.5)
             _bare(ax)
         bar = figure.colorbar(image, ax=list(axes), fraction=0.015, pad=0.012, label=label)
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
     return figure
 
 
@@ -161,7 +161,7 @@ def phase_figure(
         axes[0].legend(loc="upper left", fontsize=9)
         bar = figure.colorbar(image, ax=list(axes), fraction=0.04, pad=0.02, label="recovered")
         bar.ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
     return figure
 
 
@@ -185,7 +185,7 @@ def items_figure(
         sizes = 14 + 110 * weights / weights.max()
         for color, kind in zip((*COLORS, "#4b5563", "#d16d9e"), kinds, strict=False):
             own = np.array([g == kind for g in groups])
-            ax.scatter(*at[own].T, s=sizes[own], color=color, alpha=0.75, linewidths=0, label=kind)
+            ax.scatter(at[own, 0], at[own, 1], s=sizes[own], color=color, alpha=0.75, linewidths=0, label=kind)
         label_apart(ax, at, names, np.argsort(-weights, kind="stable"), labelled)
         ax.axhline(0, color=GREY, lw=0.7)
         ax.axvline(0, color=GREY, lw=0.7)
@@ -223,73 +223,3 @@ def label_apart(
         )
         if len(taken) == most:
             return
-
-
-def filling_figure(
-    filled: np.ndarray,
-    blank: np.ndarray,
-    columns: Sequence[str],
-    tried: Mapping[str, float],
-    chosen: str,
-    title: str = "",
-) -> Figure:
-    """A filled table, its blanks marked, and what each model tried was worth.
-
-    Parameters
-    ----------
-    filled : ndarray of shape (n, d)
-    blank : ndarray of shape (n, d) of bool
-        Which cells were filled.
-    columns : sequence of str
-    tried : mapping from str to float
-        Error of each model on hidden cells.
-    chosen : str
-    title : str
-    """
-    rows = np.flatnonzero(blank.any(axis=1))[:40]
-    rows = rows if len(rows) else np.arange(min(len(filled), 40))
-    cols = np.argsort(-blank.sum(axis=0), kind="stable")[:24]
-    cols = np.sort(cols)
-    known = np.where(blank, np.nan, filled)
-    with np.errstate(invalid="ignore"):
-        middle, scale = np.nanmean(known, axis=0), np.nanstd(known, axis=0)
-    z = ((filled - middle) / np.where(scale > 0, scale, 1))[np.ix_(rows, cols)]
-    with style():
-        figure = new_figure(11, 5.6)
-        left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
-        grey = DIVERGING.with_extremes(bad=PALE)
-        image = left.imshow(z, cmap=grey, vmin=-2.5, vmax=2.5, aspect="auto", interpolation="none")
-        i, j = np.nonzero(blank[np.ix_(rows, cols)])
-        left.scatter(j, i, s=max(6, 500 / len(rows)), marker="o", color=INK, linewidths=0)
-        names = [columns[c] if len(columns[c]) <= 16 else columns[c][:15] + "…" for c in cols]
-        left.set_xticks(range(len(cols)), names, rotation=40, ha="right", fontsize=8.5)
-        left.set_yticks([])
-        left.grid(visible=False)
-        left.set_title(f"{len(rows)} rows with blanks; a dot marks a guess")
-        bar = figure.colorbar(
-            image, ax=left, fraction=0.03, pad=0.02, label="standard deviations from the column's mean"
-        )
-        bar.outline.set_visible(False)  # type: ignore[operator]
-        errors_of(right, tried, chosen)
-        if title:
-            figure.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold", color=INK)
-    return figure
-
-
-def errors_of(ax: Axes, tried: Mapping[str, float], chosen: str, unit: str = "standard deviations") -> None:
-    """A bar for each model tried, the chosen one dark."""
-    order = sorted(tried, key=lambda name: -tried[name])
-    ax.barh(order, [tried[name] for name in order], color=[COLORS[0] if n == chosen else "#c3d3e2" for n in order])
-    for name in order:
-        ax.annotate(
-            f"{tried[name]:.2f}",
-            (tried[name], name),
-            xytext=(3, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8.5,
-        )
-    ax.set(title="Error on cells that were hidden", xlabel=unit)
-    ax.tick_params(axis="y", labelsize=8.5)
-    ax.grid(axis="y", visible=False)
-    ax.margins(x=0.12)

@@ -75,7 +75,7 @@ def items_of(ax: Axes, at: np.ndarray, names: Sequence[str], counts: np.ndarray,
     order = np.argsort(-counts, kind="stable")[:MOST_POINTS]
     sizes = 6 + 120 * counts[order] / counts.max()
     color: Any = {"c": mean[order], "cmap": SEQUENTIAL} if mean is not None else {"color": COLORS[0]}
-    drawn = ax.scatter(*at[order].T, s=sizes, alpha=0.8, linewidths=0, rasterized=True, **color)
+    drawn = ax.scatter(at[order, 0], at[order, 1], s=sizes, alpha=0.8, linewidths=0, rasterized=True, **color)
     if mean is not None:
         bar = ax.figure.colorbar(drawn, ax=ax, fraction=0.03, pad=0.01, label="mean rating")
         bar.outline.set_visible(False)

@@ -43,9 +43,9 @@ def station(seed: int = 0) -> Station:
     known = world.train.nnz + world.held.nnz
     return Station(
         "Tables with holes, and recommenders",
-        f"{n} people have rated some of {m} films: {known:,} ratings, and {1 - known / (n * m):.0%} of the table is empty. "
-        "If films were described by a few numbers, each person would be a regression; if people were, each film. "
-        "Neither is known, so take turns.",
+        f"{n} people have rated some of {m} films: {known:,} ratings, and {1 - known / (n * m):.0%} of the table is "
+        "empty. If films were described by a few numbers, each person would be a regression; if people were, each "
+        "film. Neither is known, so take turns.",
         [filling(world, model), errors(world, model, seed), genres(world, model), advice(world, seed), landscape()],
     )
 
@@ -86,12 +86,12 @@ def filling(w: World, model: SVDPlusPlus) -> Part:
     together = float(np.corrcoef(guess.ravel(), w.expected[at].ravel())[0, 1])
     return Part(
         "What would they have said?",
-        f"Part of the table: {SHOWN[0]} people who rate much and {SHOWN[1]} films that are rated much. On the left what "
-        "the model was shown, in the middle what it expects in every cell, on the right the truth, which is known here "
-        "because the world is a seeded generator. Noise was added to the truth before anybody saw it.",
+        f"Part of the table: {SHOWN[0]} people who rate much and {SHOWN[1]} films that are rated much. On the left "
+        "what the model was shown, in the middle what it expects in every cell, on the right the truth, which is known "
+        "here because the world is a seeded generator. Noise was added to the truth before anybody saw it.",
         "model = SVDPlusPlus().fit(X)          # X is sparse; what is not stored is unknown\nmodel.predict(rows, cols)",
         plots.tables_figure({"shown": seen[at], "expected": guess, "truth": w.expected[at]}, (1, 5), "stars"),
-        "Ratings shown to the model, its expectation in every cell, and the noiseless truth, for some people and films.",
+        "Ratings shown to the model, its expectation in every cell, and the noiseless truth, for some of the people.",
         {
             "cells shown in this part": f"{np.isfinite(seen[at]).mean():.0%}",
             "correlation of expectation and truth": f"{together:.2f}",
@@ -102,22 +102,20 @@ def filling(w: World, model: SVDPlusPlus) -> Part:
 def errors(w: World, model: SVDPlusPlus, seed: int) -> Part:
     curves = {}
     for reg, words in ((0.002, "hardly any penalty"), (0.1, "the default penalty")):
-        lines = {}
-        for name, part in (("fitted ratings", w.train), ("held-out ratings", w.held)):
-            watch = EarlyStopping(w.train, part, patience=SWEEPS)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # it runs for a fixed number of sweeps
-                ALS(reg=reg, tol=0, max_iter=SWEEPS, random_state=seed).set_callbacks(watch).fit(w.train)
-            lines[name] = [-score for score in watch.scores_]
-        curves[f"ALS, {words}"] = lines
+        fitted, held = (EarlyStopping(w.train, part, patience=SWEEPS) for part in (w.train, w.held))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it runs for a fixed number of sweeps
+            ALS(reg=reg, tol=0, max_iter=SWEEPS, random_state=seed).set_callbacks(fitted, held).fit(w.train)
+        lines = {"fitted ratings": fitted.scores_, "held-out ratings": held.scores_}
+        curves[f"ALS, {words}"] = {name: [-score for score in scores] for name, scores in lines.items()}
     rows, cols = cells(w.held)
     floor = float(np.sqrt(np.mean((w.expected[rows, cols] - w.held.data) ** 2)))
     mean = float(np.sqrt(np.mean((w.train.data.mean() - w.held.data) ** 2)))
     return Part(
         "How good is that, honestly?",
         f"Every fifth rating, {w.held.nnz:,} in all, was put aside before anything was computed. Twenty factors can "
-        "reproduce the ratings they are fitted to almost perfectly, and that means nothing: without a penalty the ones put "
-        "aside come out worse than by a plain mean.",
+        "reproduce the ratings they are fitted to almost perfectly, and that means nothing: without a penalty the ones "
+        "put aside come out worse than by a plain mean.",
         "stop = EarlyStopping(train, held_out)\nALS().set_callbacks(stop).fit(train)",
         plots.curves_figure(curves, "root mean square error"),
         "Error on fitted and on held-out ratings over the sweeps of alternating least squares, with two penalties.",
@@ -178,9 +176,9 @@ def advice(w: World, seed: int) -> Part:
     return Part(
         "Somebody new, and the reasons",
         f"A newcomer who loved <i>{escape(liked)}</i> and hated <i>{escape(other)}</i> is told to see "
-        f"{_listed(lists)}. Turn the two ratings around, and the advice is {_listed(turned)}. Nothing is fitted again: a "
-        f"newcomer is one small regression. To person {user} the model recommends <i>{escape(best['item'][0])}</i>, and "
-        f"can say why; the ratings that weighed most were those of {because}.",
+        f"{_listed(lists)}. Turn the two ratings around, and the advice is {_listed(turned)}. Nothing is fitted again: "
+        f"a newcomer is one small regression. To person {user} the model recommends <i>{escape(best['item'][0])}</i>, "
+        f"and can say why; the ratings that weighed most were those of {because}.",
         "rec = Recommender().fit(ratings)\nrec.recommend_new({liked: 5, hated: 1})\nrec.explain(user, film)",
         numbers={"expected for that person": f"{best['score'][0]:.1f} stars", "model it chose": rec.choice_["model"]},
     )
@@ -205,10 +203,10 @@ def landscape() -> Part:
     }
     return Part(
         "Why it is hard, and why it works",
-        "The smallest case: find u and z so that their product is x. The height is not convex: two valleys, and a saddle "
-        "between them (red cross). But there is no false minimum, each half-step is a parabola with one lowest point, and "
-        "a penalty leaves just two answers that mean the same. Their product is x − λ: the penalty shrinks, which is the "
-        "nuclear norm at work.",
+        "The smallest case: find u and z so that their product is x. The height is not convex: two valleys, and a "
+        "saddle between them (red cross). But there is no false minimum, each half-step is a parabola with one lowest "
+        "point, and a penalty leaves just two answers that mean the same. Their product is x − λ: the penalty shrinks, "
+        "which is the nuclear norm at work.",
         "u = x * z / (z**2 + reg)\nz = x * u / (u**2 + reg)",
         plots.landscape_figure(x, panels),
         "Heights of the scalar problem from above, without and with a penalty, and the staircase of the half-steps.",
