@@ -38,18 +38,10 @@ print(rec.explain(user, best["item"][0], 3))
 # %%
 # Somebody new needs no new fit.
 
-space = [
-    f
-    for f, kinds in world.films.select("item", "genres").iter_rows()
-    if kinds == ["Space"]
-]
-drama = [
-    f
-    for f, kinds in world.films.select("item", "genres").iter_rows()
-    if kinds == ["Drama"]
-]
-likes = dict.fromkeys(space[:4], 5.0) | dict.fromkeys(drama[:4], 1.0)
 genres = dict(world.films.select("item", "genres").iter_rows())
+space = [film for film, kinds in genres.items() if kinds == ["Space"]]
+drama = [film for film, kinds in genres.items() if kinds == ["Drama"]]
+likes = dict.fromkeys(space[:4], 5.0) | dict.fromkeys(drama[:4], 1.0)
 for film, stars in rec.recommend_new(likes, 5).iter_rows():
     print(f"{stars:.1f}  {film:32} {', '.join(genres[film])}")
 

@@ -71,7 +71,7 @@ for reg in (0.3, 1.5):
     )
 
 # %%
-# The same holds for matrices: of all ways to write B = U Z, the cheapest has the penalty ½(‖U‖² + ‖Z‖²) = ‖B‖*.
+# The same holds for matrices: of all ways to write B = U Z, the cheapest has a penalty ½(‖U‖² + ‖Z‖²) that equals the nuclear norm of B.
 
 B = np.random.default_rng(0).normal(size=(6, 4))
 P, s, Q = np.linalg.svd(B, full_matrices=False)

@@ -1,1 +1,31 @@
 """Tables with holes, and recommenders."""
+
+from twofold.completion.als import ALS
+from twofold.completion.biases import Biases
+from twofold.completion.gradient_factorization import GradientFactorization
+from twofold.completion.implicit_als import ImplicitALS
+from twofold.completion.mean_impute import MeanImpute
+from twofold.completion.neighborhood import Neighborhood
+from twofold.completion.recommender import Recommender
+from twofold.completion.recovery import recovery_report
+from twofold.completion.soft_impute import SoftImpute
+from twofold.completion.svd_impute import SVDImpute
+from twofold.completion.svd_plus_plus import SVDPlusPlus
+from twofold.completion.svp import SVP
+from twofold.completion.svt import SVT
+
+__all__ = [
+    "ALS",
+    "Biases",
+    "GradientFactorization",
+    "ImplicitALS",
+    "MeanImpute",
+    "Neighborhood",
+    "Recommender",
+    "SVDImpute",
+    "SVDPlusPlus",
+    "SVP",
+    "SVT",
+    "SoftImpute",
+    "recovery_report",
+]

@@ -114,7 +114,7 @@ class ALS(Factors):
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 100))
     >>> X = np.where(rng.random(truth.shape) < 0.3, truth, np.nan)         # 70 % of the cells are holes
-    >>> model = ALS(3, reg=1e-6, biases=False, tol=1e-3, random_state=0).fit(X)
+    >>> model = ALS(3, reg=1e-6, biases=False, tol=1e-3, max_iter=100, random_state=0).fit(X)
     >>> bool(np.linalg.norm(model.complete(X) - truth) < 1e-3 * np.linalg.norm(truth))
     True
     """
@@ -204,7 +204,8 @@ class ALS(Factors):
     def _start(self, plan: Plan, seed: int) -> State:
         """Column factors by a rough SVD, no biases, and the rows that suit them."""
         cells, spread = plan.cells, spread_of(plan.cells)[1]
-        Z = spectral_start(cells, plan.mean, plan.k, generator(seed)) * np.sqrt(spread)
+        turns = 1 if self.reg >= 0.01 else 5
+        Z = spectral_start(cells, plan.mean, plan.k, turns, generator(seed)) * np.sqrt(spread)
         Z = np.column_stack([abs(Z) if self.nonnegative else Z, *([np.zeros(len(Z))] * self.biases)]).astype(
             cells.dtype
         )

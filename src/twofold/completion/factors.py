@@ -138,17 +138,18 @@ def solve_rows(
     return U, cost
 
 
-def spectral_start(cells: Observed, mean: float, k: int, rng: np.random.Generator) -> np.ndarray:
+def spectral_start(cells: Observed, mean: float, k: int, turns: int, rng: np.random.Generator) -> np.ndarray:
     """Column factors (d,k) near the leading right singular vectors of the known cells, holes taken as the mean.
 
-    A random start lets rows with few cells run off when the ridge is small; this one already points the right way.
+    Without a firm ridge, a random start lets single columns run off with a factor of their own; a few turns of
+    subspace iteration point all of them the right way.
     """
-    Z = rng.normal(size=(cells.shape[1], k))
-    for _ in range(2):
-        Z = np.linalg.qr(_product(cells.cols, _product(cells.rows, Z, mean, False), mean, True))[0]
-    size = np.linalg.norm(_product(cells.cols, _product(cells.rows, Z, mean, False), mean, True), axis=0) ** 0.25
-    size = np.maximum(size / max(size.max(), 1e-30), 0.1)
-    return Z * size * (np.sqrt(len(Z)) / k**0.25)
+    Z = drawn = rng.normal(size=(cells.shape[1], k)) / np.sqrt(cells.shape[1])
+    for _ in range(turns):
+        Z, R = np.linalg.qr(_product(cells.cols, _product(cells.rows, Z, mean, False), mean, True))
+        reached = abs(np.diagonal(R))
+        Z = np.where(reached > 1e-8 * reached.max(), Z, drawn)  # beyond the data's rank the product says nothing
+    return Z * (np.sqrt(len(Z)) / k**0.25)
 
 
 def _product(side: Side, Z: np.ndarray, mean: float, weighted: bool) -> np.ndarray:

@@ -165,7 +165,7 @@ def descended(p: Problem, now: State, lam: float, tol: float) -> State:
     while True:
         if now.lam != lam:
             now = lowered(p, now, max(lam, now.lam / 2))
-        now = refilled(p, now)
+        now = refilled(p, now, tol)
         if now.lam == lam or before - now.objective > tol * before:
             return now
 
@@ -201,7 +201,7 @@ def _settled(p: Problem, start: State) -> State:
     with loop.quietly():
         loop.run(
             inner,
-            lambda state, t: loop.Sweep(new := refilled(p, state), new.objective),
+            lambda state, t: loop.Sweep(new := refilled(p, state, 1e-3), new.objective),
             start,
             max_iter=20,
             tol=1e-3,

@@ -123,7 +123,7 @@ class SVDImpute(LowRank):
         whole = float(problem.w @ problem.x**2) / 2
 
         def sweep(state: State, t: int) -> loop.Sweep:
-            state = refilled(problem, state)
+            state = refilled(problem, state, self.tol)
             return loop.Sweep(state, problem.scale * state.objective, done=state.objective <= self.tol**2 * whole)
 
         self._run(cells, sweep, from_means(problem, cells, seed), seed, X, tol=self.tol, k=problem.k or 1)
@@ -158,14 +158,14 @@ def error(p: Problem, at: np.ndarray) -> float:
     return 0.5 * float(p.w @ (p.x - at) ** 2)
 
 
-def refilled(p: Problem, now: State, most: int = 1) -> State:
-    """One sweep: fill and truncate, with momentum if the objective does not rise by it."""
+def refilled(p: Problem, now: State, tol: float, most: int = 1) -> State:
+    """One sweep: fill and truncate, with momentum unless that gains nothing worth `tol`; then it begins anew."""
     pace = (1 + np.sqrt(1 + 4 * now.pace**2)) / 2
     on = (now.pace - 1) / pace
     if on > 0:
         L, R = np.hstack([(1 + on) * now.L, -on * now.L0]), np.hstack([now.R, now.R0])
         new = truncated(p, now, now.at + on * (now.at - now.at0), L, R, most)
-        if new.objective <= now.objective:
+        if new.objective < (1 - tol) * now.objective:
             return new._replace(pace=pace)
     new = truncated(p, now, now.at, now.L, now.R, most)
     # Without momentum it cannot rise but by rounding; then nothing is left to gain.
