@@ -28,8 +28,10 @@ def differences(a, b, at="model"):
 
 
 def essence(model, X):
-    """What a model says about rows, however its codes are turned: densities, reconstructions, chances."""
+    """What a model says about rows, however its codes are turned: densities, reconstructions, chances, values."""
     said = []
+    if hasattr(model, "complete"):
+        said.append(model.predict(X))
     if hasattr(model, "score_samples"):
         said.append(model.score_samples(X))
     if hasattr(model, "inverse_transform"):

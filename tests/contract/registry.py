@@ -3,8 +3,11 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy import sparse
 
 import twofold
+
+MIDDLE = 15.0  # of the values in the table
 
 
 @dataclass(frozen=True)
@@ -17,12 +20,16 @@ class Case:
     nan: bool = False
     sparse: bool = True
     weights: bool = True
+    repeats: bool = True  # a row of weight 2 counts like two rows; not so where its mere presence says something
     streams: bool = True
     needs_y: bool = False
     labels: bool = False  # transform gives a whole number a row, not columns
+    completes: bool = False  # unstored cells are unknown, not zero; predict(X) has a value for every cell
+    falls: bool = True  # the objective never rises
     iterative: bool = False  # makes several sweeps on the table below, bounded by max_iter
     too_many: dict = field(default_factory=lambda: {"n_components": 9})  # of the 8 columns of the table
     none: dict = field(default_factory=lambda: {"n_components": 0})
+    good: tuple = (1, 2)  # other values of the parameter in `none`
 
     def __call__(self, **changes):
         return getattr(twofold, self.model)(**{**self.params, **changes})
@@ -32,6 +39,11 @@ class Case:
         model = self(**changes)
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         return model.fit(X, y, **weights) if self.needs_y else model.fit(X, **weights)
+
+    def wish(self, k):
+        """A good value for its first parameter: k itself where it is a number of things."""
+        (name,) = self.none
+        return {name: k if self.good == (1, 2) else self.good[k % len(self.good)]}
 
     def __str__(self):
         return f"{self.model}-{self.label}" if self.label else self.model
@@ -58,7 +70,15 @@ def _mixture(component):
     )
 
 
+def _filling(model, label="", **changes):
+    """A completion model; the options that are no traits are its parameters."""
+    traits = {k: changes.pop(k) for k in tuple(changes) if k in Case.__dataclass_fields__}
+    return Case(model, changes, label, **{"nan": True, "completes": True, "iterative": True, **traits})
+
+
 TOO_MANY_ROWS = {"n_components": 241}  # of the 240 rows of the table
+TWO = {"n_components": 2, "random_state": 0}
+NEAR = {"n_neighbors": 5, "iterative": False, "repeats": False, "too_many": {}, "none": {"n_neighbors": 0}}
 EM = {"n_components": 2, "random_state": 0, "max_iter": 300, "tol": 1e-7}
 
 MODELS = [
@@ -107,17 +127,46 @@ MODELS = [
     ),
     *(_gaussians(kind) for kind in ("full", "tied", "diag", "spherical", "fixed")),
     *(_mixture(component) for component in ("gaussian", "gaussian-diag", "ppca-1")),
+    _filling("MeanImpute", iterative=False, too_many={}, none={"strategy": "none"}, good=("row", "column")),
+    _filling("Biases", too_many={}, none={"reg": -1.0}, good=(1.0, 0.5), repeats=False),
+    _filling("SVDImpute", **TWO),
+    _filling("ALS", "cholesky", solver="cholesky", **TWO),
+    _filling("ALS", "cg", solver="cg", **TWO),
+    _filling("ALS", "nonnegative", nonnegative=True, **TWO),
+    _filling("ALS", "unbiased", biases=False, **TWO),
+    _filling("GradientFactorization", "sgd", solver="sgd", repeats=False, falls=False, **TWO),
+    _filling("GradientFactorization", "gradient", solver="gradient", repeats=False, **TWO),
+    _filling("SVDPlusPlus", repeats=False, **TWO),
+    _filling("Neighborhood", "item", kind="item", **NEAR),
+    _filling("Neighborhood", "user", kind="user", **NEAR),
+    _filling("SVP", **TWO),
+    _filling("SVT", weights=False, too_many={}, none={"tau": 0.0}, good=(None, 300.0), random_state=0),
+    _filling("SoftImpute", reg=5.0, **TWO),
+    _filling("ImplicitALS", repeats=False, **TWO),
 ]
 
 
 def table(n=240, seed=0, dtype=np.float64):
-    """Rows of three groups in eight columns, each group a noisy line well apart from the others; and the groups."""
+    """Rows of three groups in eight columns, each group a noisy line well apart from the others; and the groups.
+
+    All values are positive, since some models take no others.
+    """
     rng = np.random.default_rng(seed)
     planted = np.random.default_rng(99)  # the same groups whatever the rows
     centres, lines = 5 * planted.normal(size=(3, 8)), planted.normal(size=(3, 8))
     y = rng.permutation(np.arange(n) % 3)
-    X = centres[y] + rng.normal(size=(n, 1)) * lines[y] * 1.5 + 0.4 * rng.normal(size=(n, 8))
+    X = MIDDLE + centres[y] + rng.normal(size=(n, 1)) * lines[y] * 1.5 + 0.4 * rng.normal(size=(n, 8))
     return X.astype(dtype), y
+
+
+def thinned(case, X):
+    """X less its middling values, dense and sparse: zeros, or holes where unstored cells are unknown."""
+    off = np.abs(X - MIDDLE) < 2
+    if not case.completes:
+        D = np.where(off, 0.0, X - MIDDLE)
+        return D, sparse.csr_array(D)
+    rows, cols = np.nonzero(~off)
+    return np.where(off, np.nan, X), sparse.csr_array((X[rows, cols], (rows, cols)), shape=X.shape)
 
 
 def with_holes(X, share=0.1, seed=1):

@@ -16,6 +16,8 @@ from twofold.completion.svt import SVT
 
 __all__ = [
     "ALS",
+    "SVP",
+    "SVT",
     "Biases",
     "GradientFactorization",
     "ImplicitALS",
@@ -24,8 +26,6 @@ __all__ = [
     "Recommender",
     "SVDImpute",
     "SVDPlusPlus",
-    "SVP",
-    "SVT",
     "SoftImpute",
     "recovery_report",
 ]

@@ -70,14 +70,14 @@ def dealt(cells: Observed, rng: np.random.Generator) -> list[list[Tile]]:
     """B strata of B tiles; tile b of stratum s holds the cells of row group b and column group b + s."""
     (n, d), count = cells.shape, cells.X.nnz
     B = int(np.clip(np.sqrt(count / TILE), 1, 32))
-    group_of = rng.permutation(n) % B, rng.permutation(d) % B
+    of_row, of_col = ((rng.permutation(m) % B).astype(np.int16) for m in (n, d))
     row = np.repeat(np.arange(n, dtype=np.int32), np.diff(cells.X.indptr))
-    col = cells.X.indices.astype(np.int32)
-    b = group_of[0][row]
-    tile = ((group_of[1][col] - b) % B) * B + b
-    shuffled = rng.permutation(count)
-    order = shuffled[np.argsort(tile[shuffled], kind="stable")]
-    cuts = np.searchsorted(tile[order], np.arange(B * B + 1))
+    col = cells.X.indices.astype(np.int32, copy=False)
+    b = of_row[row]
+    shuffled = rng.permutation(count).astype(np.int32 if count < 2**31 else np.int64)
+    tile = (((of_col[col] - b) % B) * B + b).astype(np.uint16)[shuffled]  # of few bits, which sort in one pass
+    order = shuffled[np.argsort(tile, kind="stable")]
+    cuts = np.concatenate([[0], np.cumsum(np.bincount(tile, minlength=B * B))])
     columns = row[order], col[order], cells.X.data[order], cells.W.data[order]
     tiles = [Tile(*(c[a:e] for c in columns)) for a, e in pairwise(cuts)]
     return [tiles[s * B : (s + 1) * B] for s in range(B)]
@@ -150,7 +150,7 @@ class GradientFactorization(Factors):
         Ridge, in units of the standard deviation of the known cells; n_i times it for a row with n_i known cells.
     biases : bool, default=True
         Fit a mean, row and column biases together with the factors.
-    learning_rate : float, default=0.1
+    learning_rate : float, default=0.2
         First step of "sgd", which every row lowers as its gradients add up; "gradient" finds its own.
     momentum : float, default=0.9
         How much of the last step "gradient" adds to the next.
@@ -211,7 +211,7 @@ class GradientFactorization(Factors):
         solver: str = "sgd",
         reg: float = 0.1,
         biases: bool = True,
-        learning_rate: float = 0.1,
+        learning_rate: float = 0.2,
         momentum: float = 0.9,
         tol: float = 1e-3,
         max_iter: int = 100,

@@ -161,10 +161,10 @@ def lowered(p: Problem, now: State, lam: float) -> State:
 
 def descended(p: Problem, now: State, lam: float, tol: float) -> State:
     """One sweep at the next λ of the path; more of them while a λ on the way leaves the objective where it was."""
-    before = now.objective
+    before, least = now.objective, max(lam, 1e-6 * float(np.linalg.norm(p.x)))  # λ = 0 is not reached by halves
     while True:
         if now.lam != lam:
-            now = lowered(p, now, max(lam, now.lam / 2))
+            now = lowered(p, now, now.lam / 2 if now.lam / 2 > least else lam)
         now = refilled(p, now, tol)
         if now.lam == lam or before - now.objective > tol * before:
             return now
