@@ -24,7 +24,6 @@ from twofold.completion.factors import FREE, Factors, Ridge, fold_rows, half_ste
 from twofold.core import loop
 from twofold.core.blocks import as_blocks
 from twofold.core.checks import InputError
-from twofold.core.engine import fingerprint
 from twofold.core.estimator import fitting
 from twofold.core.observed import Observed, Side, observed
 from twofold.core.seeds import generator, seed_of
@@ -182,7 +181,7 @@ class ALS(Factors):
             tol=self.tol,
             fitted=lambda state: self._attributes(state, plan),
             X=X,
-            fingerprint=lambda: fingerprint(cells.rows.blocks, cells.rows.mass),
+            fingerprint=cells.sign,
             seed=seed,
         )
         if plan.steps:  # so that a row folded in again gets its own factor back
@@ -233,6 +232,9 @@ class ALS(Factors):
             [Z, self.column_bias_ / unit]
         )
 
+    def _bias_of(self, codes: np.ndarray) -> np.ndarray:
+        return bias_of(codes, len(self.components_)) * codes.dtype.type(self._unit())
+
     def _ridge(self) -> Ridge:
         k = len(self.components_)
         floor = np.array([0.0] * k + [FREE] * self.biases, self.components_.dtype) if self.nonnegative else None
@@ -243,7 +245,7 @@ class ALS(Factors):
         check_is_fitted(self)
         codes, k = self._rowwise(folded, X, *self._folding()), len(self.components_)
         self.row_factors_ = np.concatenate([self.row_factors_, codes[:, :k]])
-        self.row_bias_ = np.concatenate([self.row_bias_, bias_of(codes, k) * codes.dtype.type(self._unit())])
+        self.row_bias_ = np.concatenate([self.row_bias_, self._bias_of(codes)])
         self.n_rows_ += len(codes)
         return self
 
@@ -257,7 +259,7 @@ class ALS(Factors):
         seen = features(self._sides()[0], k, self.mean_, self._unit())
         codes = fold_rows(observed(blocks).X.T.tocsr(), *seen, self._ridge())
         self.components_ = np.concatenate([self.components_, codes[:, :k].T], axis=1)
-        self.column_bias_ = np.concatenate([self.column_bias_, bias_of(codes, k) * codes.dtype.type(self._unit())])
+        self.column_bias_ = np.concatenate([self.column_bias_, self._bias_of(codes)])
         self.n_features_in_ += len(codes)
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # the new columns came without names

@@ -108,7 +108,7 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
 
     def _observed(self, X: Any, sample_weight: Any = None) -> Observed:
         """The known cells of X, its shape and names checked."""
-        cells = observed(self._blocks(X, reset=True), sample_weight)
+        cells = observed(self._blocks(X, reset=True), sample_weight, type(self).__name__)
         self.n_rows_ = cells.shape[0]
         return cells
 

@@ -28,7 +28,6 @@ from sklearn.utils._param_validation import Integral, Interval, StrOptions
 from twofold.completion.base import Completion
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.engine import fingerprint
 from twofold.core.estimator import fitting
 from twofold.core.observed import Observed
 
@@ -211,7 +210,7 @@ class Biases(Completion):
             tol=self.tol,
             fitted=lambda state: _attributes(s, state, cells.dtype),
             X=X,
-            fingerprint=lambda: fingerprint(cells.rows.blocks, cells.rows.mass),
+            fingerprint=cells.sign,
         )
         return self
 

@@ -25,7 +25,7 @@ from twofold.completion.als import bias_of, features
 from twofold.completion.factors import Factors, Ridge, spread_of
 from twofold.core import loop
 from twofold.core.blocks import Rows
-from twofold.core.engine import Engine, fingerprint
+from twofold.core.engine import Engine
 from twofold.core.estimator import fitting
 from twofold.core.observed import Observed, Side
 from twofold.core.seeds import generator, seed_of
@@ -249,7 +249,7 @@ class GradientFactorization(Factors):
             tol=self.tol,
             fitted=lambda state: self._attributes(state, plan),
             X=X,
-            fingerprint=lambda: fingerprint(cells.rows.blocks, cells.rows.mass),
+            fingerprint=cells.sign,
             seed=seed,
         )
         return self

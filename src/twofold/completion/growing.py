@@ -15,7 +15,6 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
-from twofold.completion.als import bias_of
 from twofold.completion.base import folded
 from twofold.completion.evaluation import coordinates, joined
 from twofold.completion.ids import coded
@@ -57,5 +56,5 @@ def grown(model: Any, X: sparse.csr_array, rows: np.ndarray, cols: np.ndarray, t
     model.components_ = np.ascontiguousarray(model.components_[:, back_cols])
     model.column_bias_ = model.column_bias_[back_cols]
     codes, k = model._rowwise(folded, X[touched], *model._folding()), len(model.components_)
-    model.row_factors_[touched], model.row_bias_[touched] = codes[:, :k], bias_of(codes, k)
+    model.row_factors_[touched], model.row_bias_[touched] = codes[:, :k], model._bias_of(codes)
     return model

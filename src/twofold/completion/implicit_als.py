@@ -24,7 +24,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from twofold.completion.factors import Factors, Ridge, half_step, solve_rows
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.engine import fingerprint
 from twofold.core.estimator import fitting
 from twofold.core.observed import Observed, Side, sides
 from twofold.core.seeds import generator, seed_of
@@ -159,7 +158,7 @@ class ImplicitALS(Factors):
             tol=self.tol,
             fitted=_attributes,
             X=X,
-            fingerprint=lambda: fingerprint(cells.rows.blocks, cells.rows.mass),
+            fingerprint=cells.sign,
             seed=seed,
         )
         if steps:  # so that a row folded in again gets its own factor back

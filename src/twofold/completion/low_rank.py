@@ -20,8 +20,8 @@ from scipy import sparse
 
 from twofold.completion.factors import Factors, Ridge, fold_rows
 from twofold.core import loop
-from twofold.core.blocks import Rows, as_blocks
-from twofold.core.engine import Engine, fingerprint
+from twofold.core.blocks import Rows
+from twofold.core.engine import Engine
 from twofold.core.observed import Observed, Side
 from twofold.core.seeds import generator
 from twofold.kernels.lowrank import cell_dots, csr_dot
@@ -232,7 +232,7 @@ class LowRank(Factors):
             tol=tol,
             fitted=lambda state: {**balanced(cells, state.L, state.R, k), **more(state)},
             X=X,
-            fingerprint=lambda: f"{fingerprint(cells.rows.blocks)} {fingerprint(as_blocks(cells.W))}",
+            fingerprint=cells.sign,
             seed=seed,
             advice=advice,
         )

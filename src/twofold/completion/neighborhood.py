@@ -37,7 +37,6 @@ from twofold.completion.similar_lines import (
 )
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.engine import fingerprint
 from twofold.core.estimator import fitting
 from twofold.core.observed import Observed
 
@@ -177,7 +176,7 @@ class Neighborhood(Completion):
             tol=0.0,
             fitted=lambda found: {"residuals_": found.R, "similarities_": found.S, "baseline_": baseline},
             X=X,
-            fingerprint=lambda: fingerprint(cells.rows.blocks, cells.rows.mass),
+            fingerprint=cells.sign,
         )
         return self
 

@@ -24,7 +24,7 @@ from sklearn.utils._param_validation import Interval
 from twofold.completion.factors import Factors, spread_of
 from twofold.completion.pattern import Link, Pattern, block_sums, divergence, linked, start, update
 from twofold.core import loop
-from twofold.core.engine import Engine, fingerprint
+from twofold.core.engine import Engine
 from twofold.core.estimator import fitting
 from twofold.core.observed import Observed, Side
 from twofold.core.patterns import LOG_2PI
@@ -193,7 +193,7 @@ class SVDPlusPlus(Factors):
             tol=self.tol,
             fitted=lambda state: _attributes(state, mean),
             X=X,
-            fingerprint=lambda: fingerprint(cells.rows.blocks, cells.rows.mass),
+            fingerprint=cells.sign,
             seed=seed,
         )
         return self

@@ -16,9 +16,9 @@ import numpy as np
 from scipy import sparse
 
 from twofold.core import checks, sources
-from twofold.core.blocks import Blocks, Rows
+from twofold.core.blocks import Blocks, Rows, as_blocks
 from twofold.core.checks import InputError
-from twofold.core.engine import engine_for, stacked
+from twofold.core.engine import engine_for, fingerprint, stacked
 
 
 class Side(NamedTuple):
@@ -45,13 +45,17 @@ class Observed(NamedTuple):
     def dtype(self) -> np.dtype:
         return self.X.dtype
 
+    def sign(self) -> str:
+        """A short sign of the cells and their weights, for checkpoints."""
+        return f"{fingerprint(self.rows.blocks)} {fingerprint(as_blocks(self.W))}"
 
-def observed(blocks: Blocks, sample_weight: Any = None) -> Observed:
+
+def observed(blocks: Blocks, sample_weight: Any = None, name: str = "completion") -> Observed:
     """Gather the known cells, wherever the rows lie; they must fit in memory, the holes need not.
 
     `sample_weight` is one number a row, or an array (dense or sparse) shaped like X; a cell of weight 0 is a hole.
+    `name` is the model's, for messages.
 
-    >>> from twofold.core.blocks import as_blocks
     >>> cells = observed(as_blocks(np.array([[1.0, np.nan], [np.nan, 2.0], [3.0, 4.0]])))
     >>> cells.X.nnz, cells.rows.mass, cells.cols.mass
     (4, array([1., 1., 2.]), array([2., 2.]))
@@ -60,7 +64,7 @@ def observed(blocks: Blocks, sample_weight: Any = None) -> Observed:
     X = stacked(engine.gather(engine.map(known, blocks)))
     bad = checks.first_bad(X, allow_nan=False)
     if bad is not None:
-        raise InputError(checks.finite_message("completion", *bad, allow_nan=True))
+        raise InputError(checks.finite_message(name, *bad, allow_nan=True))
     W = _weights(X, sample_weight)
     if not (W.data > 0).all():
         X, W = stored(X, W.data > 0), stored(W, W.data > 0)
@@ -108,14 +112,15 @@ def _weights(X: sparse.csr_array, w: Any) -> sparse.csr_array:
             raise InputError(
                 f"sample_weight has shape {w.shape}; one weight a row or one a cell of X {X.shape} is needed."
             )
-        bad = checks.first_bad(sparse.csr_array(w) if sparse.issparse(w) else w, allow_nan=False)
+        w = sparse.csr_array(w) if sparse.issparse(w) else w
         row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        values = np.asarray(
-            sparse.csr_array(w)[row, X.indices] if sparse.issparse(w) else np.asarray(w)[row, X.indices]
-        )
-        if bad is not None or (values < 0).any():
+        values = np.asarray(w[row, X.indices])
+        bad = ~np.isfinite(values) | (values < 0)
+        if bad.any():
+            at = int(np.argmax(bad))
             raise InputError(
-                "sample_weight must be finite and >= 0 in every cell. Set 0 where a cell should not count."
+                f"sample_weight[{row[at]}, {X.indices[at]}] is {values[at]}; weights must be finite and >= 0. Set 0 where "
+                "a cell should not count."
             )
     else:
         values = np.repeat(checks.check_weights(w, X.shape[0]), np.diff(X.indptr))  # type: ignore[arg-type]
