@@ -1,6 +1,7 @@
 """How fitted models are compared."""
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 
 
@@ -20,6 +21,9 @@ def differences(a, b, at="model"):
         if len(a) != len(b):
             return [f"{at}: {len(a)} != {len(b)} items"]
         return [d for i, (x, y) in enumerate(zip(a, b, strict=True)) for d in differences(x, y, f"{at}[{i}]")]
+    if sparse.issparse(a) and sparse.issparse(b):
+        a, b = ({"shape": S.shape, "data": S.data, "indices": S.indices, "indptr": S.indptr} for S in (a, b))
+        return differences(a, b, at)
     if isinstance(a, np.ndarray) and a.dtype != object:
         if not isinstance(b, np.ndarray) or (a.dtype, a.shape) != (b.dtype, b.shape):
             return [f"{at}: {a.dtype}{a.shape} is not {getattr(b, 'dtype', type(b))}{np.shape(b)}"]

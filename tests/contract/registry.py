@@ -129,20 +129,20 @@ MODELS = [
     *(_mixture(component) for component in ("gaussian", "gaussian-diag", "ppca-1")),
     _filling("MeanImpute", iterative=False, too_many={}, none={"strategy": "none"}, good=("row", "column")),
     _filling("Biases", too_many={}, none={"reg": -1.0}, good=(1.0, 0.5), repeats=False),
-    _filling("SVDImpute", **TWO),
+    _filling("SVDImpute", tol=1e-9, **TWO),
     _filling("ALS", "cholesky", solver="cholesky", **TWO),
     _filling("ALS", "cg", solver="cg", **TWO),
-    _filling("ALS", "nonnegative", nonnegative=True, **TWO),
-    _filling("ALS", "unbiased", biases=False, **TWO),
+    _filling("ALS", "nonnegative", nonnegative=True, max_iter=100, **{**TWO, "n_components": 4}),
+    _filling("ALS", "unbiased", biases=False, max_iter=100, **TWO),
     _filling("GradientFactorization", "sgd", solver="sgd", repeats=False, falls=False, **TWO),
     _filling("GradientFactorization", "gradient", solver="gradient", repeats=False, **TWO),
     _filling("SVDPlusPlus", repeats=False, **TWO),
     _filling("Neighborhood", "item", kind="item", **NEAR),
     _filling("Neighborhood", "user", kind="user", **NEAR),
-    _filling("SVP", **TWO),
+    _filling("SVP", tol=1e-9, **TWO),
     _filling("SVT", weights=False, too_many={}, none={"tau": 0.0}, good=(None, 300.0), random_state=0),
-    _filling("SoftImpute", reg=5.0, **TWO),
-    _filling("ImplicitALS", repeats=False, **TWO),
+    _filling("SoftImpute", reg=5.0, repeats=False, **TWO),
+    _filling("ImplicitALS", repeats=False, reg=1.0, alpha=0.02, tol=1e-4, max_iter=200, **TWO),
 ]
 
 
@@ -174,3 +174,8 @@ def with_holes(X, share=0.1, seed=1):
     holes = np.random.default_rng(seed).random(X.shape) < share
     holes[np.arange(len(X)), np.arange(len(X)) % X.shape[1]] = False
     return np.where(holes, np.nan, X).astype(X.dtype)
+
+
+def swept(case, X):
+    """X, with holes where a fit without any would be over at once."""
+    return with_holes(X, 0.3) if case.completes else X

@@ -13,7 +13,7 @@ from scipy import sparse
 from twofold import Checkpoint, EarlyStopping, InputError
 
 from .helpers import differences
-from .registry import MODELS, table, with_holes
+from .registry import MODELS, swept, table, thinned, with_holes
 
 iterative = pytest.mark.parametrize("case", [c for c in MODELS if c.iterative], ids=str)
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -72,7 +72,7 @@ def crashed(case, path, X, every=1, after=3, **options):
 @iterative
 def test_a_killed_fit_resumes_to_the_same_bits(case, tmp_path):
     X, _ = table()
-    X = with_holes(X) if case.nan else X
+    X = swept(case, with_holes(X) if case.nan else X)
     np.save(tmp_path / "x.npy", X)
     params = repr(few(case).get_params())
     done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), case.model, params], capture_output=True)
@@ -87,7 +87,7 @@ def test_a_killed_fit_resumes_to_the_same_bits(case, tmp_path):
 
 @iterative
 def test_checkpoints_every_few_sweeps_lose_only_those(case, tmp_path):
-    X, path = table()[0], tmp_path / "c"
+    X, path = swept(case, table()[0]), tmp_path / "c"
     crashed(case, path, X, every=2, after=5)
     assert not differences(few(case).fit(X), few(case).set_callbacks(Checkpoint(path, every=2)).fit(X))
 
@@ -95,7 +95,7 @@ def test_checkpoints_every_few_sweeps_lose_only_those(case, tmp_path):
 @iterative
 @pytest.mark.parametrize("source", [np.random.RandomState, np.random.default_rng])
 def test_any_source_of_randomness_resumes(case, source, tmp_path):
-    X, path = table()[0], tmp_path / "c"
+    X, path = swept(case, table()[0]), tmp_path / "c"
     make = lambda: case(max_iter=7, tol=0.0, random_state=source(3))  # noqa: E731
     with pytest.raises(Crash):
         make().set_callbacks(Checkpoint(path), CrashAfter(3)).fit(X)
@@ -104,7 +104,7 @@ def test_any_source_of_randomness_resumes(case, source, tmp_path):
 
 @iterative
 def test_a_checkpoint_does_not_change_the_fit(case, tmp_path):
-    X = table()[0]
+    X = swept(case, table()[0])
     path = tmp_path / "c"
     assert not differences(few(case).fit(X), few(case).set_callbacks(Checkpoint(path)).fit(X))
     assert not path.exists()
@@ -112,7 +112,7 @@ def test_a_checkpoint_does_not_change_the_fit(case, tmp_path):
 
 @iterative
 def test_a_checkpoint_of_another_fit_is_refused(case, tmp_path, small_blocks):
-    X, path = table(400)[0], tmp_path / "c"
+    X, path = swept(case, table(400)[0]), tmp_path / "c"
     w = np.ones(len(X))
     crashed(case, path, X)
     first, middle, last = X.copy(), X.copy(), X.copy()
@@ -139,8 +139,7 @@ def test_a_checkpoint_of_another_fit_is_refused(case, tmp_path, small_blocks):
 
 @pytest.mark.parametrize("case", [c for c in MODELS if c.iterative and c.sparse], ids=str)
 def test_a_checkpoint_of_another_sparse_table_is_refused(case, tmp_path):
-    D = np.where(np.abs(table()[0]) < 2, 0.0, table()[0])
-    S, path = sparse.csr_array(D), tmp_path / "c"
+    S, path = thinned(case, table()[0])[1], tmp_path / "c"
     crashed(case, path, S)
     shifted = sparse.csr_array((S.data, (S.indices + 1) % 8, S.indptr), shape=S.shape)
     shifted.sort_indices()
@@ -151,7 +150,7 @@ def test_a_checkpoint_of_another_sparse_table_is_refused(case, tmp_path):
 
 @iterative
 def test_a_damaged_checkpoint_is_refused(case, tmp_path):
-    X, path = table()[0], tmp_path / "c"
+    X, path = swept(case, table()[0]), tmp_path / "c"
     crashed(case, path, X)
     whole = path.read_bytes()
     for bad in (whole[: len(whole) // 2], b"", b"not a checkpoint at all"):
@@ -162,7 +161,7 @@ def test_a_damaged_checkpoint_is_refused(case, tmp_path):
 
 @iterative
 def test_a_model_file_is_no_checkpoint(case, tmp_path):
-    X, path = table()[0], tmp_path / "c"
+    X, path = swept(case, table()[0]), tmp_path / "c"
     few(case).fit(X).save(path)
     with pytest.raises(InputError, match=str(path)):
         few(case).set_callbacks(Checkpoint(path)).fit(X)
@@ -183,7 +182,7 @@ def test_a_fit_killed_after_its_last_sweep_is_complete(case, tmp_path):
 
 @iterative
 def test_early_stopping_goes_on_counting_after_a_kill(case, tmp_path):
-    X, path = table()[0], tmp_path / "c"
+    X, path = swept(case, table()[0]), tmp_path / "c"
 
     def make(*more):
         stop = EarlyStopping(table(60, seed=4)[0], patience=3, min_delta=1e-2)

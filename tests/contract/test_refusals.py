@@ -51,7 +51,7 @@ def test_nan(case):
     assert "impute" in message or "PPCA" in message
 
 
-@those(sparse=True)
+@those(sparse=True, completes=False)
 def test_nan_in_stored_values(case):
     bad = sparse.csr_array(changed(np.nan))
     assert bad.nnz == X.size
@@ -105,7 +105,7 @@ def test_nan_in_new_rows(case):
             getattr(model, method)(changed(np.nan))
 
 
-@those(nan=True)
+@those(nan=True, completes=False)
 def test_a_column_of_nan(case):
     refused(case, "column 5", changed(np.nan, (slice(None), 5)))
 
@@ -121,6 +121,8 @@ def test_weights(case):
 
 @every
 def test_too_many_components(case):
+    if not case.too_many:
+        pytest.skip("has no number of components")
     message = refused(case, next(iter(case.too_many)), **case.too_many)
     assert any(str(v) in message for v in case.too_many.values())
 
@@ -134,7 +136,7 @@ def test_wrong_parameters_are_found_at_fit_not_before(case):
             refused(case, name, **{name: "many"})
 
 
-@every
+@those(completes=False)
 def test_one_row(case):
     refused(case, "sample|class|row", X[:1], y[:1])
 

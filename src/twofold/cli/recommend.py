@@ -288,6 +288,10 @@ def report(to: Path, found: Recommending, picture: bytes) -> None:
         ]
         for part in islice(lists, MOST_ON_PAGE)
     ]
-    lead = f"{by_model(found)}. {held_out_line(found).capitalize()}."
+    line = held_out_line(found)
+    lead = f"{by_model(found)}. {line[0].upper()}{line[1:]}."
+    users = len(found.model.users_)
+    cut = [f"this page lists the first {MOST_ON_PAGE} of {users:,} users; -o top.csv has all"]
+    notes = found.notes + (cut if found.often and users > MOST_ON_PAGE else [])
     head = ["user", "items", "best", "recommended, best first"]
-    to.write_text(page(title(found), lead, picture, head, rows, found.notes), encoding="utf-8")
+    to.write_text(page(title(found), lead, picture, head, rows, notes), encoding="utf-8")

@@ -119,8 +119,8 @@ def _weights(X: sparse.csr_array, w: Any) -> sparse.csr_array:
         if bad.any():
             at = int(np.argmax(bad))
             raise InputError(
-                f"sample_weight[{row[at]}, {X.indices[at]}] is {values[at]}; weights must be finite and >= 0. Set 0 where "
-                "a cell should not count."
+                f"sample_weight[{row[at]}, {X.indices[at]}] is {values[at]}; weights must be finite and >= 0. Set 0 "
+                "where a cell should not count."
             )
     else:
         values = np.repeat(checks.check_weights(w, X.shape[0]), np.diff(X.indptr))  # type: ignore[arg-type]

@@ -1,0 +1,132 @@
+"""Factor models on MovieLens-100K: all five published splits, fitted and predicted, errors pooled."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bench import machine
+from bench.completion_neighbors import Split, as_good, errors, ours, splits, surprise
+from bench.harness import Bar, Contestant, Event, Missing, Row, optional
+from twofold import ALS, GradientFactorization, SVDPlusPlus
+from twofold.core.checks import InputError
+
+TIMES_SURPRISE = 50.0
+
+
+def single(sets: list[Split]) -> list[Split]:
+    """The same splits with ratings in float32."""
+    return [s._replace(X=s.X.astype(np.float32)) for s in sets]
+
+
+def libmf(name: str, sets: list[Split], **options: Any) -> Contestant | Missing:
+    """LIBMF through its Python interface: no biases, so the mean is taken off before and put back after."""
+
+    def build() -> Contestant:
+        with contextlib.redirect_stdout(io.StringIO()):
+            from libmf import mf
+        jobs = []
+        for s in sets:
+            cells, mean = s.X.tocoo(), float(s.X.data.mean())
+            known = np.column_stack([cells.row, cells.col, cells.data - mean]).astype(np.float32)
+            jobs.append((known, np.column_stack([s.users, s.items]).astype(np.float32), mean))
+
+        def run() -> list[np.ndarray]:
+            out = []
+            for known, asked, mean in jobs:
+                model = mf.MF(nr_threads=machine.threads(), quiet=True, **options)
+                model.fit(known)
+                out.append(model.predict(asked) + mean)
+            return out
+
+        return Contestant(name, run)
+
+    return optional(name, "libmf", build)
+
+
+def event(name: str, title: str, entries: Callable[[list[Split]], list], bar: Bar, quick: bool, **more: Any) -> Any:
+    try:
+        sets = splits()[: 1 if quick else 5]
+    except InputError as why:
+        return Missing(f"completion_ratings {name}", str(why))
+    return Event(
+        f"completion_ratings {name}",
+        f"{title}, MovieLens-100K, {len(sets)} published splits fitted and predicted",
+        entries(sets),
+        quality=lambda predicted: errors(predicted, sets),
+        as_good=as_good,
+        bar=bar,
+        notes=["Predictions are held between 1 and 5 for everyone."],
+        **more,
+    )
+
+
+def at_most(limit: float) -> Callable[[list[Row]], bool]:
+    """The first of ours reaches the error."""
+    return lambda rows: next(row for row in rows if row.ours).quality["rmse"] <= limit
+
+
+def best(quick: bool) -> Event | Missing:
+    def entries(sets: list[Split]) -> list:
+        return [
+            ours("twofold SVDPlusPlus", lambda: SVDPlusPlus(random_state=0), sets),
+            surprise("Surprise SVDpp", lambda s: s.SVDpp(random_state=0, cache_ratings=True), sets),
+        ]
+
+    bar = Bar("RMSE <= 0.905 over all splits together, defaults", test=at_most(0.905))
+    return event("best", "The best model with its defaults", entries, bar, quick, budget=1.0)
+
+
+def stochastic(quick: bool) -> Event | Missing:
+    def entries(sets: list[Split]) -> list:
+        mine, few = single(sets), {"max_iter": 5, "tol": 0, "random_state": 0}
+        return [
+            ours("twofold", lambda: GradientFactorization(random_state=0), mine),
+            ours("twofold, 5 sweeps", lambda: _quietly(GradientFactorization(**few)), mine),
+            surprise("Surprise SVD", lambda s: s.SVD(random_state=0), sets),
+            libmf("LIBMF, 20 factors", sets, k=20, nr_iters=20, lambda_p2=0.1, lambda_q2=0.1),
+            libmf("LIBMF, defaults", sets),
+        ]
+
+    def fast(rows: list[Row]) -> bool:
+        peer = next(row for row in rows if row.contestant == "Surprise SVD")
+        good = [row for row in rows if row.ours and as_good(row.quality, peer.quality)]
+        return bool(good) and peer.median >= TIMES_SURPRISE * min(row.median for row in good)
+
+    bar = Bar(f"{TIMES_SURPRISE:g} x Surprise's SVD at an RMSE no worse than its", test=fast)
+    return event("stochastic", "Stochastic gradients", entries, bar, quick)
+
+
+class _quietly:
+    """A model that is meant to stop before it has converged."""
+
+    def __init__(self, model: Any):
+        self.model = model
+
+    def fit(self, X: Any) -> Any:
+        import warnings
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self.model.fit(X)
+
+
+def alternating(quick: bool) -> Event | Missing:
+    def entries(sets: list[Split]) -> list:
+        mine = single(sets)
+        return [
+            ours("twofold ALS", lambda: ALS(random_state=0), mine),
+            ours("twofold ALS, nonnegative", lambda: ALS(nonnegative=True, random_state=0), mine, counts=False),
+            surprise("Surprise SVD", lambda s: s.SVD(random_state=0), sets),
+            surprise("Surprise NMF", lambda s: s.NMF(random_state=0), sets),
+        ]
+
+    bar = Bar("RMSE <= 0.934 over all splits together, defaults", test=at_most(0.934))
+    return event("alternating", "Alternating least squares", entries, bar, quick)
+
+
+EVENTS = (best, stochastic, alternating)
