@@ -125,19 +125,34 @@ def _check_places(name: str, a: np.ndarray, count: int) -> None:
 
 
 def folded(X: Any, fold: Callable, state: tuple) -> np.ndarray:
-    return fold(known(X), *state)
+    """Codes of one block of rows."""
+    cells, bad = _usable(X)
+    return _marked(fold(cells, *state), bad)
 
 
 def _predicted(X: Any, fold: Callable, state: tuple, value: Callable, shared: tuple) -> np.ndarray:
-    return value(fold(known(X), *state), *shared)
+    cells, bad = _usable(X)
+    return _marked(value(fold(cells, *state), *shared), bad)
 
 
 def _filled(X: Any, fold: Callable, state: tuple, value: Callable, shared: tuple) -> np.ndarray:
     """The model's values, with the known cells put back."""
-    cells = known(X)
+    cells, bad = _usable(X)
     out = value(fold(cells, *state), *shared).astype(cells.dtype, copy=False)
     row = np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
     out[row, cells.indices] = cells.data
-    if not sparse.issparse(X):
-        out[np.isinf(X)] = np.inf  # shows in the sum, and is refused with its place
+    return _marked(out, bad)
+
+
+def _usable(X: Any) -> tuple[sparse.csr_array, bool]:
+    """The known cells, and whether any had to be left out because it is infinite."""
+    cells = known(X)
+    finite = np.isfinite(cells.data)
+    return (cells, False) if finite.all() else (stored(cells, finite), True)
+
+
+def _marked(out: np.ndarray, bad: bool) -> np.ndarray:
+    """A result that shows in a sum that the block is to be refused; who gathers it finds the place."""
+    if bad:
+        out[:] = np.inf
     return out

@@ -169,13 +169,7 @@ class ImplicitALS(Factors):
     def _seen(self, cells: Observed) -> Observed:
         """Counts as (weight, target) pairs: w = α r, x = (1 + w)/w."""
         R = cells.X
-        if R.data.min() < 0:
-            at = int(np.argmax(R.data < 0))
-            row = int(np.searchsorted(R.indptr, at, side="right")) - 1
-            raise InputError(
-                f"Negative values in data passed to ImplicitALS: X[{row}, {R.indices[at]}] is {R.data[at]:g}, and "
-                "counts are >= 0. For ratings that may be negative use ALS."
-            )
+        _check_counts(R)
         W = R * cells.W * R.dtype.type(self.alpha)
         W.eliminate_zeros()
         if W.nnz == 0:
@@ -187,6 +181,16 @@ class ImplicitALS(Factors):
         return fold_counts, (Z, Z.T @ Z, Ridge(float(self.reg), False), float(self.alpha))
 
 
+def _check_counts(R: sparse.csr_array) -> None:
+    if R.nnz and R.data.min() < 0:
+        at = int(np.argmax(R.data < 0))
+        row = int(np.searchsorted(R.indptr, at, side="right")) - 1
+        raise InputError(
+            f"Negative values in data passed to ImplicitALS: X[{row}, {R.indices[at]}] is {R.data[at]:g}, and counts "
+            "are >= 0. For ratings that may be negative use ALS."
+        )
+
+
 def confidence(W: sparse.csr_array) -> sparse.csr_array:
     """The targets x = (1 + w)/w that belong to the weights w."""
     return sparse.csr_array(((1 + W.data) / W.data, W.indices, W.indptr), shape=W.shape)
@@ -194,6 +198,7 @@ def confidence(W: sparse.csr_array) -> sparse.csr_array:
 
 def fold_counts(R: sparse.csr_array, Z: np.ndarray, base: np.ndarray, ridge: Ridge, alpha: float) -> np.ndarray:
     """Factors of new rows of counts."""
+    _check_counts(R)
     W = (R * Z.dtype.type(alpha)).tocsr()
     W.eliminate_zeros()
     start = np.zeros((W.shape[0], Z.shape[1]), Z.dtype)

@@ -30,7 +30,7 @@ def _gathered(start, stop, indices, x, w, Z, offset, V, t):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def _solve(A, b):
     """A u = b for symmetric positive definite A by Cholesky; A's lower half becomes the factor, b the solution."""
     k = b.size
@@ -114,7 +114,7 @@ def _applied(V, m, base, shared, lam, p, out):
             out[a] += s * V[q, a]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def ridge_cg(indptr, indices, x, w, Z, offset, base, shared, lam, steps, U, cost):
     """Each row improved by a few conjugate gradient steps from where it stands; U (m,k) is overwritten."""
     k = Z.shape[1]
@@ -178,7 +178,7 @@ def _residual(V, m, t, base, shared, lam, u, b, r, Ap):
             r[a] += gap * V[q, a]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def ridge_bounded(indptr, indices, x, w, Z, offset, base, lam, floor, sweeps, U, cost):
     """Each row improved by coordinate descent with u ≥ floor, entry by entry, from where it stands."""
     k = Z.shape[1]
