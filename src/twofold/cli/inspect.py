@@ -118,12 +118,21 @@ def show(facts: dict[str, Any]) -> None:
 def pairs(values: dict[str, Any]) -> Grid:
     """Names and values; arrays are already outlined as dtype and shape."""
     grid = Grid(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True, min_width=max(map(len, values), default=0))
     grid.add_column(overflow="ellipsis", no_wrap=True)
     for name, value in values.items():
-        text = f"{value:.6g}" if isinstance(value, float) else str(value)
-        grid.add_row(name, text)
+        grid.add_row(name, said(value))
     return grid
+
+
+def said(value: Any) -> str:
+    """A value in few words: a model within the model by its name and parameters."""
+    if isinstance(value, dict) and "class" in value:
+        given = ", ".join(f"{name}={said(of)}" for name, of in value["params"].items() if of is not None)
+        return f"{value['class']}({given})"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {said(of)}" for name, of in value.items())
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def strips(parts: list[dict[str, Any]], first: int = 1) -> Grid:
