@@ -36,6 +36,11 @@ _MODELS = {
     "SoftImpute": "twofold.completion.soft_impute",
     "ImplicitALS": "twofold.completion.implicit_als",
     "Recommender": "twofold.completion.recommender",
+    "BagOfWords": "twofold.topics.bag_of_words",
+    "LSA": "twofold.topics.lsa",
+    "PLSA": "twofold.topics.plsa",
+    "LatentDirichletAllocation": "twofold.topics.lda",
+    "NMF": "twofold.topics.nmf",
 }
 _OTHERS = {
     "load": "twofold.core.modelfile",

@@ -19,6 +19,21 @@ _STARTS = {
 }
 _CODES = "the check sets n_clusters, which is n_codes here: k-means by another name, and no clusterer"
 _DENSITY = "the check takes whatever has predict_proba for a classifier and reads its classifier tags"
+_CELLS = {
+    "check_sample_weights_shape": "a weight a cell, shaped like X, is meant and taken",
+    **dict.fromkeys(
+        ("check_estimator_sparse_array", "check_estimator_sparse_matrix"),
+        "predict(X) gives a value for every cell of the rows, (m, d); the check wants one a row",
+    ),
+}
+
+
+def _filling(why="", *more):
+    """What no completion model can pass, and why a weight is no second row of it; for `more` checks, too."""
+    weights = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+    return {**_CELLS, **(dict.fromkeys((*weights, *more), why) if why else {})}
+
+
 WAIVED = {
     "PCA": _WEIGHTS,
     "PPCA": _WEIGHTS,
@@ -27,6 +42,20 @@ WAIVED = {
     "KMeans": _STARTS,
     "VectorQuantizer": {**_STARTS, "check_clustering": _CODES, "check_clustering(readonly_memmap=True)": _CODES},
     "Mixture": {"check_sample_weight_equivalence_on_dense_data": _DRAWN},
+    "MeanImpute": _filling(),
+    "ALS": _filling(),
+    "Biases": _filling("a row has one bias and one pseudo-count, whatever its weight; two rows have two"),
+    "Neighborhood": _filling("its biases are shrunk row by row, and a similarity counts the rows two columns share"),
+    "SVDImpute": _filling("n_components=None follows from how many cells are known, and a weight is not a cell"),
+    "SVP": _filling("n_components=None follows from how many cells are known, and a weight is not a cell"),
+    "SoftImpute": _filling("the nuclear norm grows with every row, and a weight is not a row"),
+    "SVT": _filling(
+        "known cells are met exactly, so that none can count more: weights that differ are refused",
+        "check_sample_weights_not_overwritten",
+    ),
+    "GradientFactorization": _filling("steps are made row by row from a start drawn for each; a weight is no row"),
+    "SVDPlusPlus": _filling("which cells are known speaks, too, and a weight adds no cell"),
+    "ImplicitALS": _filling("weights multiply counts, while the cells that were not seen keep weight 1"),
 }
 FEW = {"VectorQuantizer": {"n_codes": 3}}  # the checks' tables have fewer rows than a codebook of 256 needs
 

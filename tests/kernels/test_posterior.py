@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from twofold.kernels.posterior import _cholesky_inverse, posterior
+from twofold.kernels.posterior import posterior
 
 
 def packed(A):
@@ -13,15 +13,6 @@ def packed(A):
 def positive(k, seed):
     R = np.random.default_rng(seed).normal(size=(k, k + 2))
     return R @ R.T
-
-
-@pytest.mark.parametrize("k", [1, 2, 5, 12])
-def test_cholesky_inverse(k):
-    A = positive(k, k)
-    work = np.tril(A)
-    logdet = _cholesky_inverse(work, k)
-    assert logdet == pytest.approx(np.linalg.slogdet(A)[1])
-    np.testing.assert_allclose(np.tril(work), np.linalg.inv(np.linalg.cholesky(A)), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("ridge", [0.0, 1.0, 2.5])

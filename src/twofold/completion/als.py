@@ -12,7 +12,7 @@ References: Zhou, Wilkinson, Schreiber & Pan 2008 (λ by counts); Takács, Pilá
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -120,14 +120,11 @@ class ALS(Factors):
 
     reg_: float
     _parameter_constraints: ClassVar[dict] = {
-        "n_components": [None, Interval(Integral, 1, None, closed="left")],
+        **Factors._parameter_constraints,
         "reg": [Interval(Real, 0, None, closed="left")],
         "biases": ["boolean"],
         "nonnegative": ["boolean"],
         "solver": [StrOptions({"auto", "cholesky", "cg"})],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
     }
 
     def __init__(

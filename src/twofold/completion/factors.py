@@ -10,10 +10,12 @@ New rows are ridge regressions on the columns' factors, so a fitted row folded i
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils._param_validation import Interval
 
 from twofold.completion.base import Completion
 from twofold.core.checks import InputError
@@ -42,6 +44,12 @@ class Factors(Completion):
     mean_: float
     n_components: int | None
     _default_components: ClassVar[int] = 20
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [None, Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
 
     def _rank(self, shape: tuple[int, int]) -> int:
         """n_components, checked against the table; None means the default, or the columns if fewer."""

@@ -14,7 +14,7 @@ References: Gemulla, Haas, Nijkamp & Sismanis 2011 (strata); Chin, Zhuang, Juan 
 from __future__ import annotations
 
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -193,15 +193,12 @@ class GradientFactorization(Factors):
 
     reg_: float
     _parameter_constraints: ClassVar[dict] = {
-        "n_components": [None, Interval(Integral, 1, None, closed="left")],
+        **Factors._parameter_constraints,
         "solver": [StrOptions({"sgd", "gradient"})],
         "reg": [Interval(Real, 0, None, closed="left")],
         "biases": ["boolean"],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "momentum": [Interval(Real, 0, 1, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
     }
 
     def __init__(

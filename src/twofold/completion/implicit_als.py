@@ -14,7 +14,7 @@ References: Hu, Koren & Volinsky 2008; Takács, Pilászy & Tikk 2011 (conjugate 
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -90,13 +90,10 @@ class ImplicitALS(Factors):
 
     _default_components: ClassVar[int] = 64
     _parameter_constraints: ClassVar[dict] = {
-        "n_components": [None, Interval(Integral, 1, None, closed="left")],
+        **Factors._parameter_constraints,
         "reg": [Interval(Real, 0, None, closed="neither")],
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "solver": [StrOptions({"auto", "cholesky", "cg"})],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
     }
 
     def __init__(

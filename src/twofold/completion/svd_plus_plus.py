@@ -14,12 +14,10 @@ References: Koren 2008 (SVD++); Lim & Teh 2007 (variational factorization); Rend
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval
 
 from twofold.completion.factors import Factors, spread_of
 from twofold.completion.pattern import Link, Pattern, block_sums, divergence, linked, start, update
@@ -162,12 +160,6 @@ class SVDPlusPlus(Factors):
     precision_: np.ndarray
     column_covariance_: np.ndarray
     _default_components: ClassVar[int] = 10
-    _parameter_constraints: ClassVar[dict] = {
-        "n_components": [None, Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
-    }
 
     def __init__(
         self, n_components: int | None = None, *, tol: float = 5e-5, max_iter: int = 300, random_state: Any = None

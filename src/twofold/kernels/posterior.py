@@ -3,32 +3,7 @@
 import numpy as np
 from numba import njit
 
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _cholesky_inverse(A, k):
-    """In place: A (k,k) symmetric positive definite → its lower inverse factor L⁻¹; returns log|A|."""
-    logdet = 0.0
-    for j in range(k):
-        s = A[j, j]
-        for m in range(j):
-            s -= A[j, m] * A[j, m]
-        root = np.sqrt(s)
-        logdet += np.log(s)
-        A[j, j] = root
-        inv = 1.0 / root
-        for i in range(j + 1, k):
-            t = A[i, j]
-            for m in range(j):
-                t -= A[i, m] * A[j, m]
-            A[i, j] = t * inv
-    for j in range(k):  # L⁻¹ by forward substitution, column by column
-        A[j, j] = 1.0 / A[j, j]
-        for i in range(j + 1, k):
-            t = 0.0
-            for m in range(j, i):
-                t += A[i, m] * A[m, j]
-            A[i, j] = -t / A[i, i]
-    return logdet
+from twofold.kernels.cholesky import factor, invert
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -49,7 +24,8 @@ def posterior(M, B, w, order, starts, ridge, means, quad, logdet, second):
                 A[a, b] = M[p, at]
                 at += 1
             A[a, a] += ridge
-        logdet[p] = _cholesky_inverse(A, k)
+        logdet[p] = factor(A, 0.0)
+        invert(A)
         total = 0.0
         for r in range(starts[p], starts[p + 1]):
             i = order[r]

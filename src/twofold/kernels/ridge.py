@@ -11,6 +11,9 @@ With B = 0 this is a half-step of completion; with B = ZᵀZ, of its implicit ki
 import numpy as np
 from numba import njit
 
+from twofold.kernels.cholesky import factor, solve
+
+TINY = 1e-30
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 
@@ -28,34 +31,6 @@ def _gathered(start, stop, indices, x, w, Z, offset, V, t):
         for a in range(k):
             V[q - start, a] = s * Z[j, a]
     return total
-
-
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _solve(A, b):
-    """A u = b for symmetric positive definite A by Cholesky; A's lower half becomes the factor, b the solution."""
-    k = b.size
-    zero, one = A.dtype.type(0), A.dtype.type(1)
-    for a in range(k):
-        s = A[a, a]
-        for c in range(a):
-            s -= A[a, c] * A[a, c]
-        s = np.sqrt(max(s, A.dtype.type(1e-30)))
-        A[a, a] = s
-        inv = one / s
-        for r in range(a + 1, k):
-            v = zero
-            for c in range(a):
-                v += A[r, c] * A[a, c]
-            A[r, a] = (A[r, a] - v) * inv
-    for a in range(k):
-        s = zero
-        for c in range(a):
-            s += A[a, c] * b[c]
-        b[a] = (b[a] - s) / A[a, a]
-    for a in range(k - 1, -1, -1):
-        b[a] /= A[a, a]
-        for c in range(a):
-            b[c] -= A[a, c] * b[a]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -89,7 +64,8 @@ def ridge_cholesky(indptr, indices, x, w, Z, offset, base, lam, U, cost):
             continue
         _normal(V[:m], t[:m], base, lam[i], A, b)
         U[i] = b
-        _solve(A, U[i])
+        factor(A, A.dtype.type(TINY))
+        solve(A, U[i])
         for a in range(k):
             total -= np.float64(b[a]) * np.float64(U[i, a])
         cost[i] = total

@@ -7,6 +7,9 @@ cells is one run over contiguous memory.
 import numpy as np
 from numba import njit
 
+from twofold.kernels.cholesky import factor, invert
+
+TINY = 1e-30
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 
@@ -42,39 +45,6 @@ def row_sums(start, stop, indices, x, w, Q, F, G, h, A, b):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _cholesky(M):
-    """The lower factor in place; returns log|M|."""
-    p = M.shape[0]
-    log = 0.0
-    for a in range(p):
-        s = M[a, a]
-        for c in range(a):
-            s -= M[a, c] * M[a, c]
-        s = np.sqrt(max(s, M.dtype.type(1e-30)))
-        M[a, a] = s
-        log += np.log(np.float64(s))
-        for r in range(a + 1, p):
-            v = M[r, a]
-            for c in range(a):
-                v -= M[r, c] * M[a, c]
-            M[r, a] = v / s
-    return log + log
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def _inverse_factor(M, L):
-    """L = the inverse of the lower factor in M."""
-    p = M.shape[0]
-    for c in range(p):
-        L[c, c] = M.dtype.type(1) / M[c, c]
-        for a in range(c + 1, p):
-            s = M.dtype.type(0)
-            for e in range(c, a):
-                s += M[a, e] * L[e, c]
-            L[a, c] = -s / M[a, a]
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
 def posterior_rows(indptr, indices, x, w, Q, F, G, h, prior, lam, tau, U, V, left, logdet):
     """The Gaussian posterior of every row: mean U (m,p), covariance V (m,t) packed, squares left, log|precision|.
 
@@ -82,7 +52,7 @@ def posterior_rows(indptr, indices, x, w, Q, F, G, h, prior, lam, tau, U, V, lef
     """
     m, p = U.shape
     A, b = np.empty(Q.shape[1], Q.dtype), np.empty(p, Q.dtype)
-    M, L, r = np.empty((p, p), Q.dtype), np.zeros((p, p), Q.dtype), np.empty(p, Q.dtype)
+    M, r = np.empty((p, p), Q.dtype), np.empty(p, Q.dtype)
     for i in range(m):
         total = row_sums(indptr[i], indptr[i + 1], indices, x, w, Q, F, G, h, A, b)
         at = 0
@@ -92,9 +62,9 @@ def posterior_rows(indptr, indices, x, w, Q, F, G, h, prior, lam, tau, U, V, lef
                 at += 1
             M[a, a] += lam[a]
             r[a] = tau * b[a] + lam[a] * prior[i, a]
-        logdet[i] = _cholesky(M)
-        _inverse_factor(M, L)
-        _from_factor(L, r, U[i], V[i])
+        logdet[i] = factor(M, M.dtype.type(TINY))
+        invert(M)
+        _from_factor(M, r, U[i], V[i])
         at = 0
         for a in range(p):
             total -= 2.0 * np.float64(U[i, a]) * b[a]
