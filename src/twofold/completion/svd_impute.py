@@ -13,11 +13,9 @@ References: Troyanskaya et al. 2001; Srebro & Jaakkola 2003 (weights); O'Donoghu
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from twofold.completion.low_rank import LowRank, Places, at_cells, leading, places, plus, start_block
 from twofold.core import loop
@@ -99,13 +97,6 @@ class SVDImpute(LowRank):
     >>> bool(np.linalg.norm(error) < 0.75 * np.linalg.norm(by_means))
     True
     """
-
-    _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
-    }
 
     def __init__(
         self, n_components: int | None = None, *, tol: float = 1e-6, max_iter: int = 500, random_state: Any = None

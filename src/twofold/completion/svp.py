@@ -11,11 +11,9 @@ References: Jain, Meka & Dhillon 2010; Tanner & Wei 2013 (exact step); Blanchard
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from twofold.completion.low_rank import LowRank, Places, at_cells, dot, leading, places, plus, start_block, turned_dot
 from twofold.core import loop
@@ -92,13 +90,6 @@ class SVP(LowRank):
     >>> bool(np.abs(SVP(3, random_state=0).fit_transform(X) - M).max() < 1e-3)
     True
     """
-
-    _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
-    }
 
     def __init__(
         self, n_components: int | None = None, *, tol: float = 1e-6, max_iter: int = 500, random_state: Any = None

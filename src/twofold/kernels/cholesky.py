@@ -8,7 +8,7 @@ SUMS = {"nsz", "reassoc", "contract"}
 
 @njit(cache=True, nogil=True, fastmath=SUMS, error_model="numpy")
 def factor(A, floor):
-    """In place: A (k,k) symmetric positive definite → its lower factor L; pivots are held above `floor`. Returns log|A|.
+    """In place: A (k,k) symmetric positive definite → its lower factor L, pivots held above `floor`; returns log|A|.
 
     Only the lower half is read and written.
     """
