@@ -4,7 +4,7 @@ A `Blocks` knows its shape and dtype and loads one block of rows at a time. Wher
 the data (its shape and dtype; for sparse data its stored values), never on threads, workers or the memory
 budget: that is what makes every sum, and so every fit, the same to the last bit wherever it runs.
 
-    blocks = as_blocks(X)          ndarray, CSR, path to .npy or .parquet, dask array
+    blocks = as_blocks(X)          ndarray, CSR, path to .npy, .parquet or .csr, dask array
     blocks[3]                      rows bounds[3]..bounds[4] as a C-contiguous array or a CSR array
     blocks.rows(sample_weight)     a per-row array, cut the same way
     blocks.T                       the same data, cut along its columns
@@ -23,6 +23,7 @@ from scipy import sparse
 from twofold.core.checks import InputError
 from twofold.core.sources import (
     ChosenSource,
+    CsrSource,
     DenseSource,
     NpySource,
     ParquetSource,
@@ -63,8 +64,9 @@ class Blocks(Sequence):
     @property
     def block_bytes(self) -> int:
         """Bytes of the largest block once loaded, as if dense unless its stored values are known."""
-        if isinstance(self.source, SparseSource):
-            stored = np.diff(self.source.X.indptr[self.bounds])
+        indptr = getattr(self.source, "indptr", None)
+        if indptr is not None:
+            stored = np.diff(indptr[self.bounds])
             return int(stored.max(initial=0)) * (self.dtype.itemsize + 4)
         return int(np.diff(self.bounds).max(initial=0)) * self.shape[1] * self.dtype.itemsize
 
@@ -110,9 +112,13 @@ def as_blocks(X: Any) -> Blocks:
         ending = Path(X).suffix.lower()
         if ending == ".npy":
             return Blocks(NpySource(X))
+        if ending == ".csr":
+            return Blocks(CsrSource(X))
         if ending in (".parquet", ".pq") or Path(X).is_dir():
             return Blocks(ParquetSource(X))
-        raise InputError(f"{os.fspath(X)}: a path must end in .npy or .parquet. Read other files into an array first.")
+        raise InputError(
+            f"{os.fspath(X)}: a path must end in .npy, .parquet or .csr. Read other files into an array first."
+        )
     if is_dask(X):
         from twofold.core.engine_dask import source_of_dask
 

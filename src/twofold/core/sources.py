@@ -17,6 +17,8 @@ import numpy as np
 from scipy import sparse
 
 from twofold.core.checks import InputError
+from twofold.core.config import config
+from twofold.core.csrfile import open_csr
 
 BLOCK_BYTES = 4 * 2**20
 BLOCK_ROWS = 2**16
@@ -44,6 +46,13 @@ def rows_per_block(d: int, dtype: np.dtype) -> int:
     return max(1, min(BLOCK_BYTES // max(1, d * dtype.itemsize), BLOCK_ROWS))
 
 
+def cuts_by_stored(indptr: np.ndarray, dtype: np.dtype, cells: int | None = None) -> np.ndarray:
+    """Where sparse rows are cut: after every few megabytes of stored values, so that skewed rows do no harm."""
+    per_block = cells or BLOCK_BYTES // (dtype.itemsize + 4)
+    cuts = np.searchsorted(indptr, np.arange(per_block, indptr[-1], per_block))
+    return np.unique(np.concatenate([[0], cuts, [len(indptr) - 1]]))
+
+
 class DenseSource:
     """An array in memory. Blocks are C-contiguous, by copying if need be, so the order of X never shows in a result."""
 
@@ -59,7 +68,7 @@ class DenseSource:
 
 
 class SparseSource:
-    """A CSR array in memory; a block shares its stored values. Cuts balance those, so skewed rows do no harm."""
+    """A CSR array in memory; a block shares its stored values."""
 
     is_sparse = True
 
@@ -69,10 +78,8 @@ class SparseSource:
         if not X.has_canonical_format:
             X = X.copy()  # the caller's array stays as it is
             X.sum_duplicates()
-        self.X, self.shape, self.dtype = X, X.shape, X.dtype
-        per_block = cells or BLOCK_BYTES // (X.dtype.itemsize + 4)
-        cuts = np.searchsorted(X.indptr, np.arange(per_block, X.indptr[-1], per_block))
-        self.bounds = np.unique(np.concatenate([[0], cuts, [X.shape[0]]]))
+        self.X, self.shape, self.dtype, self.indptr = X, X.shape, X.dtype, X.indptr
+        self.bounds = cuts_by_stored(X.indptr, X.dtype, cells)
 
     def read(self, start: int, stop: int) -> sparse.csr_array:
         a, b = self.X.indptr[start], self.X.indptr[stop]
@@ -84,6 +91,43 @@ class SparseSource:
 
     def scaled(self, scale: np.ndarray) -> SparseSource:
         return SparseSource(self.X @ sparse.diags_array(1 / scale.astype(self.dtype)))
+
+
+class CsrSource:
+    """A folder that `write_csr` wrote, read block by block: the cuts and the values of the same table in memory."""
+
+    is_sparse = True
+
+    def __init__(self, path: str | os.PathLike, scale: np.ndarray | None = None):
+        self.path = os.fspath(path)
+        self.shape, self.data, self.indices, self.indptr = open_csr(path)
+        self.dtype = float_dtype(self.data.dtype)
+        self.bounds = cuts_by_stored(self.indptr, self.dtype)
+        self.per = None if scale is None else 1 / scale.astype(self.dtype)
+
+    def read(self, start: int, stop: int) -> sparse.csr_array:
+        a, b = int(self.indptr[start]), int(self.indptr[stop])
+        data, indices = self.data.read(a, b).astype(self.dtype, copy=False), self.indices.read(a, b)
+        if len(indices) and not 0 <= indices.min() <= indices.max() < self.shape[1]:
+            raise InputError(f"{self.indices.path} is damaged: rows {start} to {stop} name columns that do not exist.")
+        parts = (data if self.per is None else data * self.per[indices], indices, self.indptr[start : stop + 1] - a)
+        X = sparse.csr_array(parts, shape=(stop - start, self.shape[1]))
+        if not X.has_canonical_format:
+            raise InputError(f"{self.indices.path} is damaged: columns do not ascend in rows {start} to {stop}.")
+        return X
+
+    def across(self) -> SparseSource:
+        """Exchanging rows and columns takes all of it at once: done in memory, if the budget allows."""
+        needed = int(self.indptr[-1]) * 2 * (self.dtype.itemsize + 4)
+        if needed > config().memory:
+            raise InputError(
+                f"{self.path} is wanted along its columns, which takes {needed / 1e6:.0f} MB at once and the budget is "
+                f"{config().memory / 1e6:.0f} MB. Raise twofold.config(memory=...), or load it into a CSR array."
+            )
+        return SparseSource(self.read(0, self.shape[0])).across()
+
+    def scaled(self, scale: np.ndarray) -> CsrSource:
+        return CsrSource(self.path, scale)
 
 
 class NpySource:

@@ -1,0 +1,133 @@
+"""Ridge half-steps against plain NumPy, row by row."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from twofold.kernels.ridge import ridge_bounded, ridge_cg, ridge_cholesky
+
+dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+bases = pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
+N, D, K = 19, 13, 4
+
+
+def problem(dtype, shared, seed=0, share=0.5):
+    """Cells with an empty row and an empty column, weights, features, offsets, ridges, a quadratic for all."""
+    rng = np.random.default_rng(seed)
+    known = rng.random((N, D)) < share
+    known[4], known[:, 2] = False, False
+    X = sparse.csr_array(known * rng.normal(size=(N, D)).astype(dtype))
+    w = rng.random(X.nnz).astype(dtype) * 2
+    Z, offset = rng.normal(size=(D, K)).astype(dtype), rng.normal(size=D).astype(dtype)
+    base = (Z.T @ Z if shared else np.zeros((K, K))).astype(dtype)
+    return (X.indptr, X.indices, X.data, w, Z, offset, base), (rng.random(N) + 0.1).astype(dtype)
+
+
+def normal_equations(given, lam):
+    """For every row the matrix, the right-hand side, and the cost of u as a function."""
+    indptr, indices, x, w, Z, offset, base = (np.asarray(a, float if a.dtype.kind == "f" else a.dtype) for a in given)
+    for i in range(N):
+        at = slice(indptr[i], indptr[i + 1])
+        V, t, v = Z[indices[at]], x[at] - offset[indices[at]], w[at]
+        A, b = (V.T * v) @ V + base + lam[i] * np.eye(K), V.T @ (v * t)
+        yield A, b, lambda u, V=V, t=t, v=v, i=i: v @ (t - V @ u) ** 2 + u @ base @ u + lam[i] * u @ u
+
+
+def outputs(dtype, seed=1):
+    return np.random.default_rng(seed).normal(size=(N, K)).astype(dtype), np.full(N, np.nan)
+
+
+def close(dtype, at_best=1e-9):
+    return dict.fromkeys(("rtol", "atol"), 2e-4 if dtype == np.float32 else at_best)
+
+
+@dtypes
+@bases
+def test_cholesky_solves_every_row(dtype, shared):
+    given, lam = problem(dtype, shared)
+    U, cost = outputs(dtype)
+    ridge_cholesky(*given, lam, U, cost)
+    assert U.dtype == dtype
+    for i, (A, b, price) in enumerate(normal_equations(given, lam)):
+        np.testing.assert_allclose(U[i], np.linalg.solve(A, b), **close(dtype))
+        np.testing.assert_allclose(cost[i], price(U[i].astype(float)), **close(dtype))
+    assert not U[4].any() and cost[4] == 0
+
+
+def conjugate_gradients(A, b, u, steps):
+    r = b - A @ u
+    p = r.copy()
+    for _ in range(steps):
+        step = r @ r / (p @ A @ p)
+        u, new = u + step * p, r - step * A @ p
+        r, p = new, new + new @ new / (r @ r) * p
+    return u
+
+
+@dtypes
+@bases
+@pytest.mark.parametrize("steps", [1, 3])
+def test_cg_makes_its_steps_from_where_the_rows_stand(dtype, shared, steps):
+    given, lam = problem(dtype, shared)
+    U, cost = outputs(dtype)
+    start = U.astype(float)
+    ridge_cg(*given, shared, lam, steps, U, cost)
+    for i, (A, b, price) in enumerate(normal_equations(given, lam)):
+        expected = np.zeros(K) if i == 4 else conjugate_gradients(A, b, start[i], steps)
+        np.testing.assert_allclose(U[i], expected, **close(dtype))
+        np.testing.assert_allclose(cost[i], price(U[i].astype(float)), **close(dtype))
+
+
+@dtypes
+@bases
+def test_cg_never_costs_more_and_ends_at_cholesky(dtype, shared):
+    given, lam = problem(dtype, shared)
+    U, cost = outputs(dtype)
+    before = [price(u) for u, (_, _, price) in zip(U.astype(float), normal_equations(given, lam), strict=True)]
+    ridge_cg(*given, shared, lam, 1, U, cost)
+    assert np.all(cost <= np.array(before) * (1 + 1e-5))
+    ridge_cg(*given, shared, lam, 50, U, cost)
+    exact, least = outputs(dtype)
+    ridge_cholesky(*given, lam, exact, least)
+    np.testing.assert_allclose(U, exact, **close(dtype))
+    np.testing.assert_allclose(cost, least, **close(dtype))
+
+
+def descended(A, b, u, floor, sweeps):
+    """Coordinate descent, one entry after the other."""
+    u = u.copy()
+    for _ in range(sweeps):
+        for a in range(K):
+            u[a] = max(u[a] + (b[a] - A[a] @ u) / A[a, a], floor[a])
+    return u
+
+
+@dtypes
+@bases
+def test_bounded_rows_are_the_best_above_their_floor(dtype, shared):
+    given, lam = problem(dtype, shared)
+    floor = np.array([0.0, 0.0, -0.3, -1e30], dtype)
+    U, cost = outputs(dtype)
+    U = np.maximum(U, floor)
+    ridge_bounded(*given, lam, floor, 500, U, cost)
+    for i, (A, b, price) in enumerate(normal_equations(given, lam)):
+        u, slope = U[i].astype(float), A @ U[i] - b
+        if i == 4:
+            assert not U[i].any() and cost[i] == 0
+            continue
+        # The kernel stops when no entry moves by 1e-7.
+        np.testing.assert_allclose(u, descended(A, b, u, floor.astype(float), 500), **close(dtype, 1e-6))
+        bound = u <= floor
+        assert np.all(u >= floor) and np.all(slope[bound] > -1e-3)  # pressing against the floor
+        np.testing.assert_allclose(slope[~bound], 0, atol=1e-2 if dtype == np.float32 else 1e-5)
+        np.testing.assert_allclose(cost[i], price(u), **close(dtype))
+
+
+@dtypes
+def test_without_a_floor_that_binds_bounded_is_cholesky(dtype):
+    given, lam = problem(dtype, False)
+    (U, cost), (exact, least) = outputs(dtype), outputs(dtype)
+    ridge_bounded(*given, lam, np.full(K, -1e30, dtype), 2000, U, cost)
+    ridge_cholesky(*given, lam, exact, least)
+    np.testing.assert_allclose(U, exact, rtol=1e-3, atol=1e-3 if dtype == np.float32 else 1e-5)
+    np.testing.assert_allclose(cost, least, rtol=1e-4, atol=1e-4)

@@ -1,0 +1,272 @@
+"""Laws of alternating least squares over known cells."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from twofold import ALS, Checkpoint, InputError
+from twofold.completion.als import Plan, features
+from twofold.completion.factors import Ridge, spread_of
+from twofold.core.blocks import as_blocks
+from twofold.core.observed import observed
+
+KINDS = {
+    "cholesky": {"solver": "cholesky"},
+    "cg": {"solver": "cg"},
+    "unbiased": {"solver": "cholesky", "biases": False},
+    "unbiased cg": {"solver": "cg", "biases": False},
+    "nonnegative": {"nonnegative": True},
+    "nonnegative unbiased": {"nonnegative": True, "biases": False},
+}
+kinds = pytest.mark.parametrize("kind", KINDS)
+both = pytest.mark.parametrize("biases", [False, True], ids=["factors", "biases"])
+
+
+def planted(n=50, d=40, k=3, share=0.5, noise=0.3, seed=0):
+    """Ratings around 3 made of biases and k factors, with holes; row 4 and column 2 are empty."""
+    rng = np.random.default_rng(seed)
+    X = 3 + rng.normal(size=(n, 1)) + rng.normal(size=d) + rng.normal(size=(n, k)) @ rng.normal(size=(k, d))
+    X += noise * rng.normal(size=(n, d))
+    X[rng.random((n, d)) > share] = np.nan
+    X[4], X[:, 2] = np.nan, np.nan
+    return X
+
+
+def fit(X, k=3, sample_weight=None, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return ALS(k, random_state=0, **options).fit(X, sample_weight=sample_weight)
+
+
+def objective(model, X, w=None, lam=None):
+    """The formula, term by term."""
+    known = ~np.isnan(X)
+    w = np.where(known, 1.0 if w is None else w, 0.0)
+    lam, s = model.reg_ if lam is None else lam, model.spread_
+    U, Z, b, c = model.row_factors_, model.components_, model.row_bias_, model.column_bias_
+    gaps = np.where(known, X, 0.0) - (model.mean_ + b[:, None] + c + U @ Z)
+    rows = w.sum(axis=1) @ ((U**2).sum(axis=1) + b**2 / s)
+    cols = w.sum(axis=0) @ ((Z**2).sum(axis=0) + c**2 / s)
+    return (w * gaps**2).sum() + lam * (rows + cols)
+
+
+@kinds
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_objective_never_rises(kind, dtype):
+    cost = np.array(fit(planted().astype(dtype), tol=0.0, max_iter=25, **KINDS[kind]).history_["objective"])
+    assert len(cost) > 3
+    assert np.all(np.diff(cost) <= (1e-5 if dtype == np.float32 else 1e-10) * cost[:-1])
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if "cg" not in k])
+def test_objective_is_the_formula(kind):
+    X, w = planted(), np.random.default_rng(1).random((50, 40)) + 0.1
+    for weights in (None, w):
+        model = fit(X, max_iter=4, sample_weight=weights, **KINDS[kind])
+        np.testing.assert_allclose(model.history_["objective"][-1], objective(model, X, weights), rtol=1e-9)
+
+
+def test_objective_of_cg_is_the_formula_before_the_last_exact_half_step():
+    X = planted()
+    model = fit(X, solver="cg", max_iter=4)
+    best = objective(model, X)
+    assert best <= model.history_["objective"][-1] * (1 + 1e-12)
+    settled = fit(X, solver="cg", max_iter=300, tol=1e-12)
+    np.testing.assert_allclose(settled.history_["objective"][-1], objective(settled, X), rtol=1e-6)
+
+
+@both
+def test_a_half_step_is_a_ridge_regression_a_row(biases):
+    X = planted()
+    cells = observed(as_blocks(X))
+    rng, k, lam, (mean, s) = np.random.default_rng(2), 3, 0.4, spread_of(cells)
+    Z = rng.normal(size=(40, k + biases))
+    plan = Plan(cells, k, mean, s, Ridge(lam, True), 0)
+    U, cost = plan.half(cells.rows, np.zeros((50, k + biases)), Z)
+    seen, offset = features(Z, k, mean, np.sqrt(s))
+    total = 0.0
+    for i in range(50):
+        j = np.flatnonzero(~np.isnan(X[i]))
+        A = seen[j].T @ seen[j] + lam * len(j) * np.eye(k + biases)
+        u = np.linalg.solve(A, seen[j].T @ (X[i, j] - offset[j])) if len(j) else np.zeros(k + biases)
+        np.testing.assert_allclose(U[i], u, rtol=1e-8, atol=1e-10)
+        total += ((X[i, j] - offset[j] - seen[j] @ u) ** 2).sum() + lam * len(j) * (u @ u)
+    np.testing.assert_allclose(cost, total, rtol=1e-10)
+
+
+@both
+def test_conjugate_gradients_end_where_cholesky_does(biases):
+    X, until = planted(), {"tol": 1e-13, "max_iter": 1000, "biases": biases}
+    exact, quick = fit(X, solver="cholesky", **until), fit(X, solver="cg", **until)
+    assert exact.solver_ == "cholesky" and quick.solver_ == "cg"
+    np.testing.assert_allclose(quick.history_["objective"][-1], exact.history_["objective"][-1], rtol=1e-6)
+    np.testing.assert_allclose(quick.predict(X), exact.predict(X), atol=1e-2)
+
+
+@kinds
+def test_a_fitted_row_folds_in_to_its_own_factor(kind):
+    X = planted()
+    model = fit(X, **KINDS[kind])
+    close = {"rtol": 1e-3, "atol": 1e-4} if "nonnegative" in kind else {"rtol": 1e-8, "atol": 1e-10}
+    np.testing.assert_allclose(model.fold_in(X), model.row_factors_, **close)
+    rows, cols = np.nonzero(np.isnan(X))
+    np.testing.assert_allclose(model.predict(rows, cols), model.transform(X)[rows, cols], **close)
+
+
+@kinds
+@pytest.mark.parametrize("unit", [1e-4, 1e5])
+def test_units_do_not_matter(kind, unit):
+    X = planted()
+    here, there = fit(X, max_iter=8, **KINDS[kind]), fit(X * unit, max_iter=8, **KINDS[kind])
+    np.testing.assert_allclose(there.predict(X * unit), unit * here.predict(X), rtol=1e-4, atol=1e-4 * unit)
+    ratio = np.array(there.history_["objective"]) / np.array(here.history_["objective"])
+    np.testing.assert_allclose(ratio, unit**2, rtol=1e-5)
+
+
+@kinds
+def test_a_level_does_not_matter_with_biases(kind):
+    if "unbiased" in kind:
+        pytest.skip("has no mean to take it")
+    X = planted()
+    np.testing.assert_allclose(
+        fit(X + 100, **KINDS[kind]).predict(X + 100), 100 + fit(X, **KINDS[kind]).predict(X), atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if "cg" not in k])
+def test_row_weights_are_repeated_rows(kind):
+    X, w = planted(), np.random.default_rng(3).integers(0, 4, 50)
+    weighted = fit(X, sample_weight=w, max_iter=10, **KINDS[kind])
+    repeated = fit(np.repeat(X, w, axis=0), max_iter=10, **KINDS[kind])
+    np.testing.assert_allclose(weighted.history_["objective"], repeated.history_["objective"], rtol=1e-6)
+    np.testing.assert_allclose(weighted.components_.T @ weighted.components_,
+                               repeated.components_.T @ repeated.components_, atol=1e-4)
+
+
+def test_cell_weights_weigh_the_formula():
+    """At the optimum no small change of any parameter helps, in the weighted formula and not in another."""
+    X, w = planted(20, 15), np.random.default_rng(4).random((20, 15)) * 3
+    model = fit(X, 2, sample_weight=w, tol=1e-14, max_iter=2000)
+    least, rng = objective(model, X, w), np.random.default_rng(5)
+    for name in ("row_factors_", "components_", "row_bias_", "column_bias_"):
+        value = getattr(model, name)
+        for _ in range(5):
+            step = 1e-4 * rng.normal(size=value.shape)
+            slope = []
+            for sign in (1, -1):
+                setattr(model, name, value + sign * step)
+                slope.append(objective(model, X, w))
+            setattr(model, name, value)
+            assert min(slope) >= least * (1 - 1e-9)
+            assert abs(slope[0] - slope[1]) < 1e-2 * abs(slope[0] + slope[1] - 2 * least) + 1e-6 * least
+
+
+@pytest.mark.parametrize("biases", [False, True])
+def test_nonnegative_factors_are_nonnegative(biases):
+    model = fit(planted(), nonnegative=True, biases=biases)
+    assert (model.components_ >= 0).all() and (model.row_factors_ >= 0).all()
+    assert (model.components_ == 0).any()  # the bound is felt
+    assert (model.fold_in(planted(seed=1)) >= 0).all()
+    if biases:
+        assert (model.row_bias_ < 0).any() and (model.column_bias_ < 0).any()
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "cg"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_planted_table_is_recovered(solver, seed):
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=(80, 2)) @ rng.normal(size=(2, 60))
+    X = np.where(rng.random(truth.shape) < 0.4, truth, np.nan)
+    model = fit(X, 2, reg=1e-7, biases=False, solver=solver, tol=1e-4, max_iter=300)
+    assert np.linalg.norm(model.predict(X) - truth) < 1e-3 * np.linalg.norm(truth)
+
+
+@kinds
+def test_new_rows_join_as_they_fold_in(kind):
+    X = planted()
+    model = fit(X[:40], **KINDS[kind])
+    first, folded = model.predict([0, 39], [1, 3]), model.predict(X[40:])
+    factors = model.fold_in(X[40:])
+    assert model.add_rows(X[40:]) is model and model.n_rows_ == 50
+    np.testing.assert_array_equal(model.row_factors_[40:], factors)
+    rows, cols = np.repeat(np.arange(10), 40), np.tile(np.arange(40), 10)
+    np.testing.assert_allclose(model.predict(40 + rows, cols), folded[rows, cols], rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(model.predict([0, 39], [1, 3]), first)
+    with pytest.raises(InputError, match="0 to 49"):
+        model.predict([50], [0])
+
+
+@kinds
+def test_new_columns_join_as_turned_rows_fold_in(kind):
+    X = planted()
+    model = fit(X[:, :30], **KINDS[kind])
+    turned = ALS(3, **KINDS[kind])  # the same model with its sides exchanged
+    for name in ("n_iter_", "converged_", "history_", "mean_", "spread_", "reg_"):
+        setattr(turned, name, getattr(model, name))
+    turned.components_, turned.row_factors_ = np.ascontiguousarray(model.row_factors_.T), model.components_.T.copy()
+    turned.column_bias_, turned.row_bias_ = model.row_bias_, model.column_bias_
+    turned.n_rows_, turned.n_features_in_ = 30, 50
+    first, folded = model.predict([0, 39], [1, 3]), turned.predict(X[:, 30:].T)
+    model.add_columns(X[:, 30:])
+    assert model.n_features_in_ == 40 and model.predict(X).shape == (50, 40)
+    rows, cols = np.repeat(np.arange(50), 10), np.tile(np.arange(10), 50)
+    np.testing.assert_allclose(model.predict(rows, 30 + cols), folded[cols, rows], rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(model.predict([0, 39], [1, 3]), first)
+    with pytest.raises(InputError, match=r"49 rows.*has 50"):
+        model.add_columns(X[:49, :2])
+
+
+def test_columns_that_were_left_out_are_nearly_as_good():
+    X = planted(200, 40, noise=0.2)
+    held = np.random.default_rng(6).random(X.shape) < 0.2
+    shown = np.where(held, np.nan, X)
+    asked = held & ~np.isnan(X)
+    grown = fit(shown[:, :30]).add_columns(shown[:, 30:])
+    errors = [
+        np.sqrt(((model.predict(*np.nonzero(asked)) - X[asked]) ** 2).mean()) for model in (fit(shown), grown)
+    ]
+    assert errors[1] < 1.2 * errors[0] < 0.6 * np.nanstd(X)
+
+
+def test_a_stronger_ridge_shrinks():
+    X = planted()
+    sizes = [np.linalg.norm(fit(X, reg=reg).components_) for reg in (0.01, 0.1, 1.0, 10.0)]
+    assert np.all(np.diff(sizes) < 0)
+    rows, cols = np.nonzero(~np.isnan(X))
+    np.testing.assert_allclose(fit(X, reg=1e6).predict(rows, cols), np.nanmean(X), rtol=1e-3)
+
+
+def test_sparse_zeros_that_are_stored_are_known():
+    X = np.where(np.isnan(planted()), np.nan, np.round(planted()))
+    rows, cols = np.nonzero(~np.isnan(X))
+    S = sparse.csr_array((X[rows, cols], (rows, cols)), shape=X.shape)
+    assert (S.data == 0).any()
+    np.testing.assert_array_equal(fit(S).components_, fit(X).components_)
+
+
+def test_a_checkpoint_of_other_cell_weights_is_refused(tmp_path):
+    """Weights that differ cell by cell, though alike in every row and every column."""
+    X = np.random.default_rng(0).normal(size=(6, 6))
+    w = np.ones((6, 6))
+    w[:2, :2] = [[0.5, 1.5], [1.5, 0.5]]
+
+    class Stop(Exception):
+        pass
+
+    class After:
+        def setup(self, estimator, context): ...
+        def teardown(self, estimator, context): ...
+        def on_fit_task_begin(self, estimator, context): ...
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            raise Stop
+
+    model = ALS(1, random_state=0).set_callbacks(Checkpoint(tmp_path / "c"), After())
+    for _ in range(2):  # the callbacks are called in order, so the second sweep finds the file of the first
+        with pytest.raises(Stop):
+            model.fit(X, sample_weight=w)
+    if (tmp_path / "c").exists():
+        with pytest.raises(InputError, match="another fit"):
+            ALS(1, random_state=0).set_callbacks(Checkpoint(tmp_path / "c")).fit(X, sample_weight=w.T[::-1])
