@@ -12,7 +12,6 @@ from .helpers import fitted, row_methods
 from .registry import MODELS
 
 
-
 @st.composite
 def tables(draw, nan):
     """A table of 2..40 rows and 1..12 columns with some of what makes tables hard; targets; a wish for k."""

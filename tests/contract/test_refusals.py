@@ -185,7 +185,7 @@ def test_files_that_are_no_tables(case, tmp_path):
         "short.npy": "readable",
         "bad.parquet": "readable",
     }
-    expected |= {"names.parquet": "name", "missing.npy": "no such file", "table.csv": r"\.npy or \.parquet"}
+    expected |= {"names.parquet": "name", "missing.npy": "no such file", "table.csv": r"must end in \.npy, \.parquet"}
     for name, match in expected.items():
         assert name in refused(case, match, tmp_path / name)
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from twofold import ALS, Checkpoint, InputError
+from twofold import ALS, InputError
 from twofold.completion.als import Plan, features
 from twofold.completion.factors import Ridge, spread_of
 from twofold.core.blocks import as_blocks
@@ -117,7 +117,7 @@ def test_a_fitted_row_folds_in_to_its_own_factor(kind):
 
 
 @kinds
-@pytest.mark.parametrize("unit", [1e-4, 1e5])
+@pytest.mark.parametrize("unit", [1e-8, 1e-3, 1e6])
 def test_units_do_not_matter(kind, unit):
     X = planted()
     here, there = fit(X, max_iter=8, **KINDS[kind]), fit(X * unit, max_iter=8, **KINDS[kind])
@@ -142,8 +142,9 @@ def test_row_weights_are_repeated_rows(kind):
     weighted = fit(X, sample_weight=w, max_iter=10, **KINDS[kind])
     repeated = fit(np.repeat(X, w, axis=0), max_iter=10, **KINDS[kind])
     np.testing.assert_allclose(weighted.history_["objective"], repeated.history_["objective"], rtol=1e-6)
-    np.testing.assert_allclose(weighted.components_.T @ weighted.components_,
-                               repeated.components_.T @ repeated.components_, atol=1e-4)
+    np.testing.assert_allclose(
+        weighted.components_.T @ weighted.components_, repeated.components_.T @ repeated.components_, atol=1e-4
+    )
 
 
 def test_cell_weights_weigh_the_formula():
@@ -225,9 +226,7 @@ def test_columns_that_were_left_out_are_nearly_as_good():
     shown = np.where(held, np.nan, X)
     asked = held & ~np.isnan(X)
     grown = fit(shown[:, :30]).add_columns(shown[:, 30:])
-    errors = [
-        np.sqrt(((model.predict(*np.nonzero(asked)) - X[asked]) ** 2).mean()) for model in (fit(shown), grown)
-    ]
+    errors = [np.sqrt(((model.predict(*np.nonzero(asked)) - X[asked]) ** 2).mean()) for model in (fit(shown), grown)]
     assert errors[1] < 1.2 * errors[0] < 0.6 * np.nanstd(X)
 
 
@@ -245,28 +244,3 @@ def test_sparse_zeros_that_are_stored_are_known():
     S = sparse.csr_array((X[rows, cols], (rows, cols)), shape=X.shape)
     assert (S.data == 0).any()
     np.testing.assert_array_equal(fit(S).components_, fit(X).components_)
-
-
-def test_a_checkpoint_of_other_cell_weights_is_refused(tmp_path):
-    """Weights that differ cell by cell, though alike in every row and every column."""
-    X = np.random.default_rng(0).normal(size=(6, 6))
-    w = np.ones((6, 6))
-    w[:2, :2] = [[0.5, 1.5], [1.5, 0.5]]
-
-    class Stop(Exception):
-        pass
-
-    class After:
-        def setup(self, estimator, context): ...
-        def teardown(self, estimator, context): ...
-        def on_fit_task_begin(self, estimator, context): ...
-        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-            raise Stop
-
-    model = ALS(1, random_state=0).set_callbacks(Checkpoint(tmp_path / "c"), After())
-    for _ in range(2):  # the callbacks are called in order, so the second sweep finds the file of the first
-        with pytest.raises(Stop):
-            model.fit(X, sample_weight=w)
-    if (tmp_path / "c").exists():
-        with pytest.raises(InputError, match="another fit"):
-            ALS(1, random_state=0).set_callbacks(Checkpoint(tmp_path / "c")).fit(X, sample_weight=w.T[::-1])

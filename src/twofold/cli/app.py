@@ -33,6 +33,10 @@ VERBS = {
         "twofold.cli.recommend",
         "Find what people would like, from what they have rated or used.",
     ),
+    "topics": (
+        "twofold.cli.topics",
+        "Find what documents are about: a folder, a file, or a column of text.",
+    ),
     "inspect": ("twofold.cli.inspect", "Say what a model file holds: class, parameters, shapes, history."),
     "tour": ("twofold.cli.tour", "See every family at work on bundled data, as one HTML page."),
 }

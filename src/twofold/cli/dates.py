@@ -26,7 +26,9 @@ FORMATS = {
     "%b %d, %Y": "month, day, year",
     "%Y%m%d": "yearmonthday",
 }
-_CALLED = re.compile(r"(?i)(.*[_\s.-])?(date|datetime|time|timestamp|year|month|day|created|published|posted)([_\s.-].*)?")
+_CALLED = re.compile(
+    r"(?i)(.*[_\s.-])?(date|datetime|time|timestamp|year|month|day|created|published|posted)([_\s.-].*)?"
+)
 _CLOCK = r"[T ,]+\d{1,2}:\d{2}.*$"
 MOST_PERIODS = 40
 

@@ -1,8 +1,8 @@
 """Documents as users have them: files in folders, lines, paragraphs, rows of a table; said aloud which.
 
-    folder, glob, several files   each text file is a document; a folder of tables is one table
-    one text file, or stdin       each line; each paragraph where lines are wrapped
-    CSV, TSV, JSONL, Parquet, ... each row, its text in one column
+folder, glob, several files   each text file is a document; a folder of tables is one table
+one text file, or stdin       each line; each paragraph where lines are wrapped
+CSV, TSV, JSONL, Parquet, ... each row, its text in one column
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +61,7 @@ def read_documents(inputs: Sequence[str], text: str | None, date: str | None, ti
     notes: list[str] = []
     files, root = find_texts(inputs, notes)
     given = {"--text": text, "--date": date, "--title": title}
-    if len(files) == 1 and not root:
+    if len(files) == 1:
         path = files[0].partition("::")[0]
         if path != "-" and kind(path) in (*TABLES, *arrays.ENDINGS, *ELSEWHERE):
             return from_tables(files, source, given, notes)
@@ -165,7 +166,7 @@ def from_stream(path: str, source: str, given: dict[str, str | None], notes: lis
         return from_pieces([read_delimited(data, name)], source, given, notes)
     lines = [line.strip() for line in text.decode().split("\n")]
     full = [i for i, line in enumerate(lines) if line]
-    breaks = sum(1 for a, b in zip(full, full[1:], strict=False) if b > a + 1)
+    breaks = sum(b > a + 1 for a, b in pairwise(full))
     notes += more
     if breaks >= 2 and len(full) >= 2 * (breaks + 1):  # lines are wrapped, and blank ones lie between paragraphs
         parts = [" ".join(part.split()) for part in re.split(r"\n\s*\n", text.decode()) if part.strip()]
@@ -229,15 +230,15 @@ def from_pieces(pieces: list[Piece], source: str, given: dict[str, str | None], 
 def longest(frame: pl.DataFrame, source: str, notes: list[str]) -> str:
     """The column with the longest texts."""
     lengths = {
-        column.name: float(column.str.len_chars().fill_null(0).mean() or 0.0)
+        column.name: column.str.len_chars().sum() / max(len(column), 1)
         for column in frame.iter_columns()
         if column.dtype == pl.String
     }
     if not lengths or max(lengths.values()) == 0:
         raise InputError(f"{source} has no column of text, only {quoted(frame.columns)}.")
     best = max(lengths, key=lambda name: lengths[name])
-    others = f" of {len(lengths)} columns of text" if len(lengths) > 1 else ""
-    notes.append(f'documents in "{best}", the longest{others or " and only texts"}; --text names another')
+    others = f", which has the longest texts of {frame.width} columns; --text names another" if frame.width > 1 else ""
+    notes.append(f'documents in "{best}"{others}')
     return best
 
 
@@ -246,7 +247,7 @@ def is_id(column: pl.Series, position: int) -> bool:
     if column.dtype == pl.String:
         numbers = column.cast(pl.Float64, strict=False)
         if numbers.null_count():
-            short = (column.str.len_chars().mean() or 0) <= 40
+            short = column.str.len_chars().sum() <= 40 * len(column)
             return short and is_key(column) and column.name.strip().lower() not in TITLES
         column = numbers
     if not column.dtype.is_numeric() or column.null_count():

@@ -139,6 +139,7 @@ def _filled(X: Any, fold: Callable, state: tuple, value: Callable, shared: tuple
     """The model's values, with the known cells put back."""
     cells, bad = _usable(X)
     out = value(fold(cells, *state), *shared).astype(cells.dtype, copy=False)
+    bad = bad or not np.isfinite(out.sum())
     row = np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
     out[row, cells.indices] = cells.data
     return _marked(out, bad)

@@ -23,9 +23,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from twofold.completion.factors import Factors, Ridge, half_step, solve_rows
 from twofold.core import loop
+from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
-from twofold.core.observed import Observed, Side, sides
+from twofold.core.observed import Observed, Side, known, sides
 from twofold.core.seeds import generator, seed_of
 
 STEPS = 3
@@ -173,15 +174,21 @@ class ImplicitALS(Factors):
             raise InputError("X holds only zeros: nothing was seen by anyone, so there is nothing to learn from.")
         return sides(confidence(W), W)
 
+    def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
+        super()._refuse(blocks, allow_nan)
+        for i, first in enumerate(blocks.bounds[:-1]):
+            _check_counts(known(blocks[i]), int(first))
+
     def _folding(self) -> tuple[Callable, tuple]:
         Z = np.ascontiguousarray(self.components_.T)
         return fold_counts, (Z, Z.T @ Z, Ridge(float(self.reg), False), float(self.alpha))
 
 
-def _check_counts(R: sparse.csr_array) -> None:
+def _check_counts(R: sparse.csr_array, first: int = 0) -> None:
+    """Refuse a negative count, with its place; `first` is the number of the first row."""
     if R.nnz and R.data.min() < 0:
         at = int(np.argmax(R.data < 0))
-        row = int(np.searchsorted(R.indptr, at, side="right")) - 1
+        row = first + int(np.searchsorted(R.indptr, at, side="right")) - 1
         raise InputError(
             f"Negative values in data passed to ImplicitALS: X[{row}, {R.indices[at]}] is {R.data[at]:g}, and counts "
             "are >= 0. For ratings that may be negative use ALS."
@@ -195,7 +202,8 @@ def confidence(W: sparse.csr_array) -> sparse.csr_array:
 
 def fold_counts(R: sparse.csr_array, Z: np.ndarray, base: np.ndarray, ridge: Ridge, alpha: float) -> np.ndarray:
     """Factors of new rows of counts."""
-    _check_counts(R)
+    if R.nnz and R.data.min() < 0:
+        return np.full((R.shape[0], Z.shape[1]), np.inf, Z.dtype)  # to be refused with its place
     W = (R * Z.dtype.type(alpha)).tocsr()
     W.eliminate_zeros()
     start = np.zeros((W.shape[0], Z.shape[1]), Z.dtype)

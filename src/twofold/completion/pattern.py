@@ -21,6 +21,7 @@ from twofold.core.observed import Side
 from twofold.kernels import variational
 
 PROBES, LANCZOS, STEPS = 8, 40, 6
+SPAN = 1e-6, 1e6  # in which precisions may lie, of numbers of size one
 
 
 class Link(NamedTuple):
@@ -40,7 +41,6 @@ class Pattern(NamedTuple):
     scale: np.ndarray  # (n,1) 1/√n_i
     nodes: np.ndarray  # (q,) eigenvalues
     shares: np.ndarray  # (q,) how many of the n each stands for
-    span: tuple[float, float]  # in which precisions may lie
 
     def apply(self, Y: np.ndarray) -> np.ndarray:
         """F Y."""
@@ -51,11 +51,11 @@ class Pattern(NamedTuple):
         return _sums(self.across, self.scale.astype(T.dtype) * T)
 
 
-def linked(side: Side, across: Side, scale: float, rng: np.random.Generator) -> Pattern:
-    """The pattern seen from one side; `scale` is the size of the variances to expect."""
+def linked(side: Side, across: Side, rng: np.random.Generator) -> Pattern:
+    """The pattern seen from one side."""
     known = np.diff(side.blocks.source.X.indptr)  # type: ignore[attr-defined]
     even = (1 / np.sqrt(np.maximum(known, 1)))[:, None]
-    bare = Pattern(side, across, even, np.empty(0), np.empty(0), (1e-6 / scale, 1e6 / scale))
+    bare = Pattern(side, across, even, np.empty(0), np.empty(0))
     nodes, shares = _spectrum(bare, rng)
     return bare._replace(nodes=nodes, shares=shares)
 
@@ -112,8 +112,8 @@ def update(F: Pattern, link: Link, T: np.ndarray, variance: np.ndarray) -> Link:
     cost, size = ((T - mean).astype(float) ** 2).sum(axis=0), (Y.astype(float) ** 2).sum(axis=0)
     spread = link.precision * F.nodes[:, None] + link.strength  # (q,p)
     of_fit = (F.shares[:, None] * F.nodes[:, None] / spread).sum(axis=0)  # tr F Cov(Y) Fᵀ
-    strength = np.clip(d / (size + _of_coefficients(F, link)), *F.span)
-    precision = np.clip(n / (cost + variance + of_fit), *F.span)
+    strength = np.clip(d / (size + _of_coefficients(F, link)), *SPAN)
+    precision = np.clip(n / (cost + variance + of_fit), *SPAN)
     return Link(Y, mean, precision, strength)
 
 

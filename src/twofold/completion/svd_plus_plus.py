@@ -42,7 +42,7 @@ class State(NamedTuple):
 
     U: Posterior
     Z: Posterior
-    left: float  # expected squared error over the known cells
+    left: float  # expected squared error over the known cells, in units of the spread, as all else here
     tau: float
     rows: Link  # prior of the rows
     cols: Link
@@ -82,13 +82,23 @@ def moments(q: Posterior) -> Moments:
 
 
 def posterior(
-    X: sparse.csr_array, w: np.ndarray, prior: np.ndarray, given: Moments, lam: np.ndarray, tau: float, mean: float
+    X: sparse.csr_array,
+    w: np.ndarray,
+    prior: np.ndarray,
+    given: Moments,
+    lam: np.ndarray,
+    tau: float,
+    mean: float,
+    spread: float = 1.0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Posterior means, covariances, expected squares and log-determinants of one block of rows."""
+    """Posterior means, covariances, expected squares and log-determinants of one block of rows.
+
+    Values are taken as (x − mean)/spread.
+    """
     (m, p), dtype = prior.shape, given.F.dtype
     U, V = np.empty((m, p), dtype), np.empty((m, given.Q.shape[1]), dtype)
     left, logdet = np.empty(m), np.empty(m)
-    x = (X.data - X.data.dtype.type(mean)).astype(dtype, copy=False)
+    x = ((X.data - X.data.dtype.type(mean)) / X.data.dtype.type(spread)).astype(dtype, copy=False)
     cells = (X.indptr, X.indices, x, w.astype(dtype, copy=False))
     variational.posterior_rows(*cells, *given, prior, lam.astype(dtype), dtype.type(tau), U, V, left, logdet)
     return U, V, left, logdet
@@ -174,8 +184,8 @@ class SVDPlusPlus(Factors):
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments."""
         cells, seed = self._observed(X, sample_weight), seed_of(self.random_state)
         k, (mean, spread) = self._rank(cells.shape), spread_of(cells)
-        rows = linked(cells.rows, cells.cols, spread, generator(seed, 1))
-        cols = linked(cells.cols, cells.rows, spread, generator(seed, 2))
+        rows = linked(cells.rows, cells.cols, generator(seed, 1))
+        cols = linked(cells.cols, cells.rows, generator(seed, 2))
         plan = Plan(cells, rows, cols, mean, spread)
         loop.run(
             self,
@@ -183,7 +193,7 @@ class SVDPlusPlus(Factors):
             begin(plan, k, seed),
             max_iter=self.max_iter,
             tol=self.tol,
-            fitted=lambda state: _attributes(state, mean),
+            fitted=lambda state: _attributes(state, plan),
             X=X,
             fingerprint=cells.sign,
             seed=seed,
@@ -205,15 +215,15 @@ def fold_rows(
 
 def begin(plan: Plan, k: int, seed: int) -> State:
     """Small random factors, sure of themselves; biases zero."""
-    size, (a, c), cells = np.sqrt(plan.spread) * 0.1, np.tril_indices(k + 1), plan.cells
+    size, (a, c), cells = 0.1, np.tril_indices(k + 1), plan.cells
 
     def drawn(count: int, stream: int) -> Posterior:
         mean = generator(seed, stream).normal(size=(count, k + 1)) * size
         mean[:, -1] = 0
         return Posterior(mean.astype(cells.dtype), np.tile(((a == c) * size**2).astype(cells.dtype), (count, 1)))
 
-    rows, cols = (start(F, k + 1, 5 / plan.spread, cells.dtype) for F in (plan.rows, plan.cols))
-    left = float(cells.rows.mass.sum()) * plan.spread**2 * 0.7
+    rows, cols = (start(F, k + 1, 5.0, cells.dtype) for F in (plan.rows, plan.cols))
+    left = float(cells.rows.mass.sum()) * 0.7
     return State(drawn(cells.shape[0], 3), drawn(cells.shape[1], 4), left, 0.0, rows, cols)
 
 
@@ -221,14 +231,16 @@ def sweep(state: State, plan: Plan) -> loop.Sweep:
     """Columns, then priors, then rows; and the negative evidence bound."""
     cells, total = plan.cells, float(plan.cells.rows.mass.sum())
     tau = total / state.left
-    Z, _, log_z = half_step(cells.cols, state.cols.mean, moments(state.U), state.cols.precision, tau, plan.mean)
+    Z, _, log_z = half_step(
+        cells.cols, state.cols.mean, moments(state.U), state.cols.precision, tau, plan.mean, plan.spread
+    )
     rows = update(plan.rows, state.rows, state.U.mean, _variance(state.U))
     cols = update(plan.cols, state.cols, Z.mean, _variance(Z))
-    U, left, log_u = half_step(cells.rows, rows.mean, moments(Z), rows.precision, tau, plan.mean)
+    U, left, log_u = half_step(cells.rows, rows.mean, moments(Z), rows.precision, tau, plan.mean, plan.spread)
     bound = 0.5 * (tau * left - total * (np.log(tau) - LOG_2PI) + log_z + log_u - U.mean.size - Z.mean.size)
     bound += divergence(plan.rows, rows, U.mean, _variance(U)) + divergence(plan.cols, cols, Z.mean, _variance(Z))
-    left = max(left, 1e-6 * total * plan.spread**2)  # a table without noise has a floor under it
-    return loop.Sweep(State(U, Z, left, tau, rows, cols), bound, {"noise": 1 / tau})
+    left = max(left, 1e-6 * total)  # a table without noise has a floor under it
+    return loop.Sweep(State(U, Z, left, tau, rows, cols), bound, {"noise": plan.spread**2 / tau})
 
 
 def _variance(q: Posterior) -> np.ndarray:
@@ -237,15 +249,21 @@ def _variance(q: Posterior) -> np.ndarray:
     return q.cov[:, np.arange(1, p + 1).cumsum() - 1].sum(axis=0, dtype=np.float64)
 
 
-def _attributes(state: State, mean: float) -> dict:
+def _attributes(state: State, plan: Plan) -> dict:
+    """What was learned of (x − mean)/spread, in the data's own unit: biases go with it, factors with its root."""
+    dtype, p = plan.cells.dtype, state.U.mean.shape[1]
+    unit = np.full(p, np.sqrt(plan.spread))
+    unit[-1] = plan.spread
+    a, c = np.tril_indices(p)
+    U, Z = (state.U.mean * unit).astype(dtype), (state.Z.mean * unit).astype(dtype)
     return {
-        "components_": np.ascontiguousarray(state.Z.mean[:, :-1].T),
-        "row_factors_": np.ascontiguousarray(state.U.mean[:, :-1]),
-        "row_bias_": state.U.mean[:, -1].copy(),
-        "column_bias_": state.Z.mean[:, -1].copy(),
-        "mean_": mean,
-        "noise_variance_": 1 / state.tau,
-        "implicit_": state.rows.Y,
-        "precision_": state.rows.precision.astype(state.U.mean.dtype),
-        "column_covariance_": state.Z.cov,
+        "components_": np.ascontiguousarray(Z[:, :-1].T),
+        "row_factors_": np.ascontiguousarray(U[:, :-1]),
+        "row_bias_": U[:, -1].copy(),
+        "column_bias_": Z[:, -1].copy(),
+        "mean_": plan.mean,
+        "noise_variance_": plan.spread**2 / state.tau,
+        "implicit_": (state.rows.Y * unit).astype(dtype),
+        "precision_": (state.rows.precision / unit**2).astype(dtype),
+        "column_covariance_": (state.Z.cov * (unit[a] * unit[c])).astype(dtype),
     }

@@ -165,8 +165,8 @@ class Checkpoint(_Quiet):
         for i, (c, saved) in enumerate(zip(stoppers, header["stopping"], strict=False)):
             c.scores_, c.best_sweep_ = saved["scores"], saved["best"]
             c.best_score_ = c.scores_[c.best_sweep_]
-            c.best_state = unpack(type(empty), saved["state"], f"stop{i}", arrays)
-        return unpack(type(empty), header["state"], "state", arrays), header["history"]
+            c.best_state = unpack(empty, saved["state"], f"stop{i}", arrays)
+        return unpack(empty, header["state"], "state", arrays), header["history"]
 
     def remove(self) -> None:
         Path(self.path).unlink(missing_ok=True)
@@ -183,24 +183,28 @@ def pack(state: Any, name: str, arrays: dict[str, np.ndarray]) -> dict:
             items = value.local()
             out[field] = [None if item is None else len(item) for item in items]
             arrays.update({f"{key}.{i}.{j}": a for i, item in enumerate(items) for j, a in enumerate(item or ())})
+        elif hasattr(value, "_fields"):
+            out[field] = pack(value, key, arrays)
         else:
             out[field] = value
     return out
 
 
-def unpack(kind: type, numbers: dict, name: str, arrays: dict[str, np.ndarray]) -> Any:
-    """The state that `pack` took apart."""
+def unpack(like: Any, numbers: dict, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    """The state that `pack` took apart, of the same kind as `like`."""
     fields = {}
-    for field in kind._fields:  # type: ignore[attr-defined]
+    for field, there in like._asdict().items():
         key, value = f"{name}.{field}", numbers.get(field)
         if key in arrays:
             value = arrays[key]
+        elif hasattr(there, "_fields"):
+            value = unpack(there, value or {}, key, arrays)
         elif isinstance(value, list):
             value = Rows(
                 None if n is None else tuple(arrays[f"{key}.{i}.{j}"] for j in range(n)) for i, n in enumerate(value)
             )
         fields[field] = value
-    return kind(**fields)
+    return type(like)(**fields)
 
 
 def fit_sign(model: Any, fingerprint: str, seed: int | None) -> str:

@@ -93,7 +93,7 @@ class _Growing:
 
     def __init__(self, path: Path, dtype: Any):
         self.dtype, self.length = np.dtype(dtype), 0
-        self.file: BinaryIO = open(path, "wb")
+        self.file: BinaryIO = open(path, "wb")  # noqa: SIM115  (closed by `close`)
         self._head()
 
     def _head(self) -> None:
@@ -161,7 +161,8 @@ def _write_into(folder: Path, row_blocks: Iterable[Any]) -> None:
             X = _canonical(block)
             if not files:
                 shape = (0, X.shape[1])
-                files += [_Growing(folder / "data.npy", X.dtype), _Growing(folder / "indices.npy", X.indices.dtype)]
+                index = np.int32 if X.shape[1] < 2**31 else np.int64
+                files += [_Growing(folder / "data.npy", X.dtype), _Growing(folder / "indices.npy", index)]
             if X.shape[1] != shape[1] or X.dtype != files[0].dtype:
                 raise InputError(f"a block of {X.dtype} {X.shape} follows {files[0].dtype} with {shape[1]} columns.")
             files[0].append(X.data)

@@ -110,7 +110,8 @@ class CsrSource:
         data, indices = self.data.read(a, b).astype(self.dtype, copy=False), self.indices.read(a, b)
         if len(indices) and not 0 <= indices.min() <= indices.max() < self.shape[1]:
             raise InputError(f"{self.indices.path} is damaged: rows {start} to {stop} name columns that do not exist.")
-        parts = (data if self.per is None else data * self.per[indices], indices, self.indptr[start : stop + 1] - a)
+        indptr = (self.indptr[start : stop + 1] - a).astype(indices.dtype)  # like a table in memory, if it is not huge
+        parts = (data if self.per is None else data * self.per[indices], indices, indptr)
         X = sparse.csr_array(parts, shape=(stop - start, self.shape[1]))
         if not X.has_canonical_format:
             raise InputError(f"{self.indices.path} is damaged: columns do not ascend in rows {start} to {stop}.")

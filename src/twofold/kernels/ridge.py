@@ -14,6 +14,7 @@ from numba import njit
 from twofold.kernels.cholesky import factor, solve
 
 TINY = 1e-30
+SMALL = np.float32(1e-13)  # squared, what single precision calls nothing
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 
@@ -106,12 +107,13 @@ def ridge_cg(indptr, indices, x, w, Z, offset, base, shared, lam, steps, U, cost
             continue
         u = U[i]
         _residual(V, m, t, base, shared, lam[i], u, b, r, Ap)
-        rr = Z.dtype.type(0)
+        rr, bb = Z.dtype.type(0), Z.dtype.type(0)
         for a in range(k):
             p[a] = r[a]
             rr += r[a] * r[a]
+            bb += b[a] * b[a]
         for _ in range(steps):
-            if rr < 1e-20:
+            if rr <= bb * SMALL:
                 break
             _applied(V, m, base, shared, lam[i], p, Ap)
             curve = Z.dtype.type(0)
@@ -176,16 +178,17 @@ def ridge_bounded(indptr, indices, x, w, Z, offset, base, lam, floor, sweeps, U,
                 s -= A[a, c] * u[c]
             r[a] = s
         for _ in range(sweeps):
-            moved = Z.dtype.type(0)
+            moved, largest = Z.dtype.type(0), Z.dtype.type(0)
             for a in range(k):
                 new = max(u[a] + r[a] / A[a, a], floor[a])
                 step = new - u[a]
+                largest = max(largest, abs(new))
                 if step != 0:
                     u[a] = new
                     moved = max(moved, abs(step))
                     for c in range(k):
                         r[c] -= step * A[a, c]
-            if moved < 1e-7:
+            if moved <= 1e-7 * largest:
                 break
         for a in range(k):
             total -= np.float64(u[a]) * (np.float64(b[a]) + np.float64(r[a]))

@@ -46,18 +46,21 @@ def topic_report_figure(
     below = 1.55 * rows + (0.5 if rows else 0.0)
     with style():
         whole = new_figure(11, above + below + 0.4)
-        upper, lower = (whole, None) if time is None else whole.subfigures(2, 1, height_ratios=[above, below])
+        upper: Any = whole
+        lower: Any = None
+        if time is not None:
+            upper, lower = whole.subfigures(2, 1, height_ratios=[above, below]).ravel()
         grid = upper.add_gridspec(2, 2, width_ratios=[1.45, 1], height_ratios=[bars, max(above - bars, 0.01)])
         left = upper.add_subplot(grid[:, 0])
-        map_of(left, at, shares, short)
+        map_of(left, at, shares, short, (5.6, above - 0.5))
         left.set_title("Topics: close if they use the same words")
         bars_of(upper.add_subplot(grid[0, 1] if choice else grid[:, 1]), shares, tops)
         if choice:
             choice_of(upper.add_subplot(grid[1, 1]), **choice)
-        if time is not None and lower is not None:
+        if time is not None:
             axes = lower.subplots(rows, ACROSS, sharex=True, sharey=True, squeeze=False).ravel()
             prevalence_of(axes, *time, short)
-            lower.suptitle("Share of each period's words", x=0.012, ha="left", fontsize=11.5, fontweight="bold")
+            lower.suptitle("Share of the words over time", x=0.012, ha="left", fontsize=11.5, fontweight="bold")
         if title:
             whole.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold", color=INK)
     return whole

@@ -50,9 +50,7 @@ def words_figure(
             ax.set_xticks([])
             ax.grid(visible=False)
             ax.spines[:].set_visible(False)
-            ax.set_title(
-                f"topic {c + 1}" if shares is None else f"topic {c + 1} · {shares[c]:.0%}", fontsize=10, pad=4
-            )
+            ax.set_title(f"topic {c + 1}" if shares is None else f"topic {c + 1} · {shares[c]:.0%}", fontsize=10, pad=4)
     return figure
 
 
@@ -75,39 +73,55 @@ def map_figure(at: np.ndarray, shares: np.ndarray, labels: Sequence[str]) -> Fig
     return figure
 
 
-def map_of(ax: Axes, at: np.ndarray, shares: np.ndarray, labels: Sequence[str]) -> None:
-    """Circles with numbers inside and words below, where these hide nothing."""
-    size = 2600 * shares / max(float(shares.max()), 1e-12) * min(1.0, 12 / len(at)) + 60
+def map_of(
+    ax: Axes, at: np.ndarray, shares: np.ndarray, labels: Sequence[str], inches: tuple[float, float] = (9.0, 5.2)
+) -> None:
+    """Circles with numbers inside, and words beside them where these hide nothing; `inches` is the room there is."""
+    radius = (0.36 * np.sqrt(shares / max(float(shares.max()), 1e-12)) + 0.05) * min(1.0, np.sqrt(12 / len(at)))
     colors = [COLORS[c % len(COLORS)] for c in range(len(at))]
-    ax.scatter(at[:, 0], at[:, 1], s=size, c=colors, alpha=0.55, linewidths=0, rasterized=False)
+    ax.scatter(at[:, 0], at[:, 1], s=(144 * radius) ** 2, c=colors, alpha=0.55, linewidths=0)
     low, high = at.min(axis=0), at.max(axis=0)
     pad = np.maximum(0.16 * (high - low), 1e-3)
     ax.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))
+    place = (at - low + pad) / (high - low + 2 * pad) * inches
     halo = [withStroke(linewidth=2.4, foreground="white")]
-    taken: list[tuple[float, float, float]] = []
+    taken: list[tuple[float, float, float, float]] = []
     for c in np.argsort(-shares, kind="stable"):
         ax.annotate(str(c + 1), at[c], ha="center", va="center", fontsize=9.5, weight="bold", path_effects=halo)
-        x, y = (at[c] - low + pad) / (high - low + 2 * pad)
-        down = 0.012 + 0.5 * np.sqrt(size[c]) / 72 / 4.6
-        for side, where in (("top", y - down), ("bottom", y + down)):
-            text = shorten(labels[c], 30, placeholder="…")
-            half = 0.0068 * len(text)
-            box = (x - half, x + half, where)
-            if box[0] < -0.02 or box[1] > 1.02 or not 0.02 < where < 0.98 or any(_hides(box, other) for other in taken):
-                continue
-            taken.append(box)
-            points = (0, (-1 if side == "top" else 1) * (0.5 * np.sqrt(size[c]) + 2))
-            ax.annotate(
-                text, at[c], xytext=points, textcoords="offset points", ha="center", va=side, fontsize=8.5,
-                path_effects=halo,
-            )  # fmt: skip
-            break
+        text = shorten(labels[c], 30, placeholder="…")
+        for ha, va, shift, box in _sides(place[c], radius[c], 0.064 * len(text) + 0.05):
+            if _free(box, c, place, radius, taken, inches):
+                taken.append(box)
+                ax.annotate(
+                    text, at[c], xytext=shift, textcoords="offset points", ha=ha, va=va, fontsize=8.5, path_effects=halo
+                )
+                break
     ax.set(xticks=[], yticks=[])
     ax.grid(visible=False)
+    ax.spines[:].set_visible(False)
 
 
-def _hides(a: tuple[float, float, float], b: tuple[float, float, float]) -> bool:
-    return abs(a[2] - b[2]) < 0.045 and a[0] < b[1] and b[0] < a[1]
+def _sides(at: np.ndarray, r: float, wide: float) -> list[tuple[str, str, tuple[float, float], Any]]:
+    """Where words may stand: alignment, shift in points, and the box (left, right, bottom, top) in inches."""
+    x, y = at
+    tall, gap = 0.16, 0.03
+    away = 72 * (r + gap)
+    return [
+        ("center", "top", (0, -away), (x - wide / 2, x + wide / 2, y - r - gap - tall, y - r - gap)),
+        ("center", "bottom", (0, away), (x - wide / 2, x + wide / 2, y + r + gap, y + r + gap + tall)),
+        ("left", "center", (away, 0), (x + r + gap, x + r + gap + wide, y - tall / 2, y + tall / 2)),
+        ("right", "center", (-away, 0), (x - r - gap - wide, x - r - gap, y - tall / 2, y + tall / 2)),
+    ]
+
+
+def _free(box: Any, c: int, place: np.ndarray, radius: np.ndarray, taken: list, inches: tuple[float, float]) -> bool:
+    """Whether a box lies in the picture and meets neither another circle nor other words."""
+    a, b, low, high = box
+    if a < 0 or b > inches[0] or low < 0 or high > inches[1]:
+        return False
+    near = np.hypot(place[:, 0] - np.clip(place[:, 0], a, b), place[:, 1] - np.clip(place[:, 1], low, high)) < radius
+    near[c] = False
+    return not near.any() and not any(a < s and r < b and low < u and t < high for r, s, t, u in taken)
 
 
 def documents_figure(at: np.ndarray, groups: Sequence[str], marked: Mapping[str, np.ndarray] | None = None) -> Figure:
@@ -126,10 +140,10 @@ def documents_figure(at: np.ndarray, groups: Sequence[str], marked: Mapping[str,
         ax = figure.subplots()
         for color, kind in zip(DIGIT_COLORS * (1 + len(kinds) // len(DIGIT_COLORS)), kinds, strict=False):
             own = np.array([group == kind for group in groups])
-            ax.scatter(*at[own].T, s=11, color=color, alpha=0.6, linewidths=0, label=kind, rasterized=True)
+            ax.scatter(at[own, 0], at[own, 1], s=11, color=color, alpha=0.6, linewidths=0, label=kind, rasterized=True)
         for word, place in (marked or {}).items():
             halo = [withStroke(linewidth=3, foreground="white")]
-            ax.annotate(word, place, ha="center", va="center", fontsize=10, color=INK, path_effects=halo)
+            ax.annotate(word, (place[0], place[1]), ha="center", va="center", fontsize=10, color=INK, path_effects=halo)
         ax.axhline(0, color=GREY, lw=0.7)
         ax.axvline(0, color=GREY, lw=0.7)
         ax.set(xticks=[], yticks=[])
@@ -194,7 +208,7 @@ def _moving(shares: np.ndarray) -> np.ndarray:
     return np.sort(np.argsort(-np.nanstd(shares, axis=0), kind="stable")[:MOST_PANELS])
 
 
-def prevalence_of(axes: Sequence[Axes], periods: np.ndarray, shares: np.ndarray, labels: Sequence[str]) -> None:
+def prevalence_of(axes: Any, periods: np.ndarray, shares: np.ndarray, labels: Sequence[str]) -> None:
     """One panel a topic, all with the same axes."""
     shown = _moving(shares)
     days: Any = periods.astype("datetime64[D]")
@@ -269,7 +283,9 @@ def parts_figure(parts: Mapping[str, np.ndarray], per_row: int = 4) -> Figure:
     with style():
         width = 10.6 / max(len(parts), 2)
         figure = new_figure(width * len(parts), width * tall + 0.4)
-        for ax, (title, images) in zip(figure.subplots(1, len(parts), squeeze=False).ravel(), parts.items(), strict=True):
+        for ax, (title, images) in zip(
+            figure.subplots(1, len(parts), squeeze=False).ravel(), parts.items(), strict=True
+        ):
             signed = images.min() < 0
             scaled = images / np.maximum(np.abs(images).max(axis=(1, 2), keepdims=True), 1e-300)
             ax.imshow(

@@ -7,4 +7,5 @@ STATIONS = {
     "Lines, planes and Gaussians": "twofold.tour.linear:station",
     "Groups, hard and soft": "twofold.tour.clusters:station",
     "Tables with holes, and recommenders": "twofold.tour.completion:station",
+    "Documents as mixtures of topics": "twofold.tour.topics:station",
 }

@@ -1,0 +1,201 @@
+"""Counting words: documents become codes, codes become CSR counts, and the words worth keeping are chosen.
+
+    piece of text ↦ code        once for every distinct piece, then a look-up
+    codes of a chunk ↦ CSR      (documents, codes) with int32 counts
+
+What a fit has to remember are the distinct words. If those are too many for the memory budget they are written to
+disk in sorted runs, which are merged at the end: the result is the same to the last word.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from twofold.core.config import config
+from twofold.topics.tokens import Rules, Stems, bare
+
+CHUNK = 2**19  # pieces of text that are coded before they are counted
+WORD_BYTES = 400  # what a distinct word takes in the dictionaries below, about
+NOT_A_WORD, UNSEEN = -1, -2
+
+
+class Codes(dict):
+    """piece ↦ code, worked out by `find` when a piece first comes up."""
+
+    def __init__(self, find: Callable[[str], int]):
+        super().__init__()
+        self.find = find
+
+    def __missing__(self, piece: str) -> int:
+        code = self[piece] = self.find(piece)
+        return code
+
+
+class Chunk(NamedTuple):
+    """The codes of some documents, one after the other, and how many each has."""
+
+    codes: np.ndarray
+    lengths: np.ndarray
+
+    def rows(self, d: int, columns: np.ndarray | None = None) -> sparse.csr_array:
+        """Counts (documents, d) int32; codes below 0 are left out, and `columns` may send codes elsewhere first."""
+        return count(self.codes if columns is None else columns[self.codes], self.lengths, d)
+
+
+def count(codes: np.ndarray, lengths: np.ndarray, d: int, times: np.ndarray | None = None) -> sparse.csr_array:
+    """CSR int32 of codes that occur `times` (once) each; rows are the next lengths[i] codes."""
+    keep = codes >= 0
+    before = np.concatenate([[0], np.cumsum(keep)])
+    indptr = before[np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)]
+    data = np.ones(before[-1], np.int32) if times is None else times[keep]
+    X = sparse.csr_array((data, codes[keep].astype(np.int32), indptr), shape=(len(lengths), d))
+    X.sum_duplicates()
+    return X
+
+
+def coded(documents: Iterable[str | list[str]], rules: Rules, codes: Codes) -> Iterator[Chunk]:
+    """The documents as chunks of codes; the dictionary is emptied before it outgrows its share of the budget."""
+    flat: list[int] = []
+    lengths: list[int] = []
+    split = rules.split
+    for document in documents:
+        found = [codes[piece] for piece in split(document)]
+        flat += found
+        lengths.append(len(found))
+        if len(flat) + 8 * len(lengths) >= CHUNK:
+            yield Chunk(np.array(flat, np.int32), np.array(lengths, np.int64))
+            flat, lengths = [], []
+            if len(codes) > most_words():
+                codes.clear()
+    if lengths:
+        yield Chunk(np.array(flat, np.int32), np.array(lengths, np.int64))
+
+
+def most_words() -> int:
+    """How many distinct words may be held at once."""
+    return max(2**12, config().memory // (4 * WORD_BYTES))
+
+
+def column_finder(words: Iterable[str], rules: Rules, stem: Stems) -> Codes:
+    """piece ↦ its column, NOT_A_WORD or UNSEEN."""
+    columns = {stem(word): column for column, word in enumerate(words)}
+
+    def find(piece: str) -> int:
+        if stem.find is None and (column := columns.get(bare(piece))) is not None:
+            return column  # a word asked for by name is counted even if the rules would drop it
+        word = rules.word(piece)
+        return NOT_A_WORD if word is None else columns.get(stem(word), UNSEEN)
+
+    return Codes(find)
+
+
+# ---- learning the words ----------------------------------------------------------------------------------------
+
+
+class Term(NamedTuple):
+    """A word, or all words with one stem."""
+
+    stem: str
+    name: str  # its most frequent form; of equally frequent ones the first by the alphabet
+    documents: int
+    total: int
+
+
+class Tally:
+    """In how many documents each term occurs, and how often each of its forms does.
+
+    Runs of words are written to `folder` when there are too many; with None all are held.
+    """
+
+    def __init__(self, rules: Rules, stem: Stems, folder: str | None):
+        self.rules, self.stem, self.folder = rules, stem, folder
+        self.n_documents, self.runs = 0, list[Path]()
+        self.codes = Codes(self._find)
+        self._restart()
+
+    def _restart(self) -> None:
+        self.forms: dict[str, int] = {}
+        self.terms: dict[str, int] = {}
+        self.term_of = list[int]()  # of each form
+        self.codes.clear()
+        self.total, self.documents = np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+    def _find(self, piece: str) -> int:
+        word = self.rules.word(piece)
+        if word is None:
+            return NOT_A_WORD
+        form = self.forms.setdefault(word, len(self.forms))
+        if form == len(self.term_of):
+            self.term_of.append(self.terms.setdefault(self.stem(word), len(self.terms)))
+        return form
+
+    def add(self, chunk: Chunk) -> sparse.csr_array:
+        """Count a chunk, and return its counts (documents, terms)."""
+        known = chunk.codes >= 0
+        columns = np.array([*self.term_of, NOT_A_WORD], np.int32)  # the last is found by index −1
+        X = chunk.rows(len(self.terms), columns)
+        self.total = _sum(self.total, np.bincount(chunk.codes[known], minlength=len(self.forms)))
+        self.documents = _sum(self.documents, np.bincount(X.indices, minlength=len(self.terms)))
+        self.n_documents += X.shape[0]
+        if self.folder is not None and len(self.forms) > most_words() // 2:
+            self._spill()
+        return X
+
+    def _records(self) -> list[tuple]:
+        """(stem, form, times, documents) in order, the documents of a stem with the first of its forms."""
+        stems = list(self.terms)
+        counts = zip(self.forms, self.term_of, self.total.tolist(), strict=True)
+        found = sorted((stems[term], form, times) for form, term, times in counts)
+        heads = itertools.chain([True], (a[0] != b[0] for a, b in itertools.pairwise(found)))
+        return [
+            (*record, int(self.documents[self.terms[record[0]]]) if head else 0)
+            for record, head in zip(found, heads, strict=False)
+        ]
+
+    def _spill(self) -> None:
+        self.runs.append(Path(str(self.folder)) / f"{len(self.runs)}.jsonl")
+        with open(self.runs[-1], "w", encoding="ascii") as file:
+            file.writelines(json.dumps(record) + "\n" for record in self._records())
+        self._restart()
+
+    def result(self) -> Iterator[Term]:
+        """Every term met, in the order of the stems."""
+        runs: list[Iterable] = [*map(_read_run, self.runs), self._records()]
+        for stem, group in itertools.groupby(heapq.merge(*runs), key=itemgetter(0)):
+            forms: dict[str, int] = {}
+            documents = 0
+            for _, form, times, seen in group:
+                forms[form] = forms.get(form, 0) + times
+                documents += seen
+            name = stem if stem in forms and len(forms) == 1 else min(forms, key=lambda form: (-forms[form], form))
+            yield Term(stem, name, documents, sum(forms.values()))
+
+
+def _read_run(path: Path) -> Iterator[tuple]:
+    with open(path, encoding="ascii") as file:
+        for line in file:
+            yield tuple(json.loads(line))
+
+
+def _sum(before: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """before + more, where `more` may be longer."""
+    more = more.astype(np.int64)
+    more[: len(before)] += before
+    return more
+
+
+def choose(terms: Iterable[Term], least: float, most: float, max_features: int | None) -> list[Term]:
+    """Terms in least..most documents, the `max_features` most frequent of them (first names win ties), by name."""
+    kept = (term for term in terms if least <= term.documents <= most)
+    if max_features is not None:
+        kept = iter(heapq.nsmallest(max_features, kept, key=lambda term: (-term.total, term.name)))
+    return sorted(kept, key=lambda term: term.name)

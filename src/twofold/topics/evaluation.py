@@ -1,0 +1,196 @@
+"""How good topics are: perplexity on documents kept aside, and whether their words keep company.
+
+Everything here takes a fitted model or a plain array of topics (k,d), so that everybody's topics are judged alike.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from twofold.core.blocks import Rows, as_blocks
+from twofold.core.checks import InputError, refuse
+from twofold.core.engine import add, engine_for
+from twofold.core.seeds import generator, seed_of
+from twofold.kernels.lda import fold_in, log_likelihood
+from twofold.topics.corpus import as_counts, padded, refuse_negative, usable
+
+PASSES, CLOSE = 200, 1e-6  # of the fold-in
+ALPHA = 0.1  # a topic, where nothing else is known
+EPSILON = 1e-12  # added to shares of documents, so that words never seen together have a logarithm
+
+
+def topics_of(topics: Any) -> np.ndarray:
+    """The topics of a model, or of an array (k,d), as distributions: rows sum to one."""
+    Z = np.atleast_2d(np.asarray(getattr(topics, "components_", topics), dtype=np.float64))
+    if Z.ndim != 2 or not np.isfinite(Z).all() or Z.min() < 0 or not (Z.sum(axis=1) > 0).all():
+        raise InputError(
+            f"the topics, of shape {Z.shape}, are no distributions of words: finite weights >= 0 are needed, and one above "
+            "0 in every row. LSA has none; use LatentDirichletAllocation, PLSA or NMF."
+        )
+    return Z / Z.sum(axis=1, keepdims=True)
+
+
+def perplexity(topics: Any, X: Any, *, alpha: Any = None, random_state: Any = None) -> float:
+    """How many words a topic model hesitates between, on documents it has not seen: lower is better.
+
+    By document completion: the tokens of each document are split in halves at random. The first half folds in, by EM
+    for ``θ_c ∝ α_c + Σ_j x_j γ_jc, γ_jc ∝ θ_c p(j | c)`` until it stands still; the second is scored:
+    ``exp(−Σ log Σ_c θ_c p(j | c) / tokens)``. Words that no topic knows are left out of both.
+
+    Parameters
+    ----------
+    topics : fitted model, or array of shape (k, d)
+        p(word | topic); rows are normalised here.
+    X : array, sparse array, path or dask array of shape (n, d)
+        Whole counts of documents kept aside.
+    alpha : float, array of shape (k,) or None, default=None
+        The prior of the fold-in; None takes the model's own ``alpha_``, or 0.1 where it has none. Give one to all
+        when topics of different makers are compared.
+    random_state : int, RandomState, Generator or None, default=None
+        Which tokens go to which half. None means 0, so that all models are asked the same.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    Wallach, Murray, Salakhutdinov & Mimno (2009), *ICML*, 1105-1112 (document completion).
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).integers(0, 4, size=(20, 50))
+    >>> round(perplexity(np.ones((3, 50)), X), 6)                          # knowing nothing: any of the 50 words
+    50.0
+    """
+    Z = topics_of(topics)
+    blocks = _checked(X, Z, "perplexity", whole=True)
+    alpha = getattr(topics, "alpha_", ALPHA) if alpha is None else alpha
+    prior = np.broadcast_to(np.asarray(alpha, dtype=np.float64), len(Z)) if np.size(alpha) in (1, len(Z)) else None
+    if prior is None or not (prior > 0).all():
+        raise InputError(f"alpha is {alpha}; one number > 0, or one for each of the {len(Z)} topics, is needed.")
+    engine, seed = engine_for(blocks), 0 if random_state is None else seed_of(random_state)
+    state = (padded(Z.T, np.dtype(np.float64)), padded(prior, np.dtype(np.float64)), seed)
+    at = Rows(range(len(blocks)))
+    logp, tokens = engine.reduce(add, engine.map(_completed, blocks, at, *(engine.broadcast(s) for s in state)))
+    if not tokens:
+        raise InputError("no document has a second half with a known word; give documents of two words at least.")
+    return float(np.exp(-logp / tokens))
+
+
+def halves(X: Any, rng: np.random.Generator) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Each document's tokens split in two at random; of an odd number the first half has one more."""
+    data, indices, indptr = as_counts(X, np.dtype(np.int64))
+    n, cell = X.shape[0], np.repeat(np.arange(len(data)), data)
+    document = np.repeat(np.repeat(np.arange(n), np.diff(indptr)), data)
+    length = np.bincount(document, minlength=n)
+    order = np.lexsort((rng.random(len(cell)), document))
+    rank = np.arange(len(cell)) - np.repeat(np.cumsum(length) - length, length)
+    first = np.bincount(cell[order[rank < np.repeat((length + 1) // 2, length)]], minlength=len(data))
+    make = lambda values: sparse.csr_array((values.astype(np.float64), indices, indptr), shape=X.shape)  # noqa: E731
+    return make(first), make(data - first)
+
+
+def _completed(X: Any, at: int, topics: np.ndarray, alpha: np.ndarray, seed: int) -> tuple[float, float]:
+    """What a block's second halves add: their log-likelihood given the first, and their tokens."""
+    if X.shape[0] == 0:
+        return 0.0, 0.0
+    seen, asked = halves(X, generator(seed, at))
+    counts, out = np.zeros((X.shape[0], len(alpha))), np.empty((2, X.shape[0]))
+    fold_in(*as_counts(seen, topics.dtype), topics, alpha, counts, PASSES, CLOSE)
+    shares = np.maximum(counts, 0) + alpha
+    asked.eliminate_zeros()
+    log_likelihood(*as_counts(asked, topics.dtype), topics, shares / shares.sum(axis=1, keepdims=True), *out)
+    logp, tokens = out.sum(axis=1)
+    return float(logp), float(tokens)
+
+
+def topic_coherence(topics: Any, X: Any, *, measure: str = "npmi", top: int = 10) -> np.ndarray:
+    """Whether the likeliest words of a topic occur in the same documents: higher is better.
+
+    The mean over all pairs of the `top` words of each topic. With p the share of documents that have a word, or both:
+    "npmi" is ``log((p_ij + ε) / (p_i p_j)) / −log(p_ij + ε)``, from −1 to 1, ε = 1e-12; "umass" is
+    ``log((D_ij + 1) / D_j)`` with D the number of documents, and j the likelier word of the two. Pairs with a word
+    that is in no document say nothing and are left out; a topic without any other pair is NaN.
+
+    Parameters
+    ----------
+    topics : fitted model, or array of shape (k, d)
+    X : array, sparse array, path or dask array of shape (n, d)
+        The documents; only whether a word occurs counts.
+    measure : {"npmi", "umass"}, default="npmi"
+    top : int, default=10
+        Words a topic.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+
+    References
+    ----------
+    Bouma (2009), *GSCL*, 31-40 (npmi). Mimno, Wallach, Talley, Leenders & McCallum (2011), *EMNLP*, 262-272 (umass).
+
+    Examples
+    --------
+    >>> X = np.array([[1, 1, 0, 0], [2, 1, 0, 0], [0, 0, 1, 3], [0, 0, 1, 1]])
+    >>> topic_coherence([[5, 5, 0, 0], [5, 0, 0, 5]], X, top=2).round(2)    # always together; never
+    array([ 1. , -0.95])
+    """
+    if measure not in ("npmi", "umass"):
+        raise InputError(f'measure is {measure!r}; choose "npmi" or "umass".')
+    if top < 2:
+        raise InputError(f"top={top} words make no pair; take 2 at least.")
+    Z = topics_of(topics)
+    blocks = _checked(X, Z, "topic_coherence", whole=False)
+    best = np.argsort(-Z, axis=1, kind="stable")[:, :top]  # (k,top), the likeliest first
+    words, at = np.unique(best, return_inverse=True)
+    engine = engine_for(blocks)
+    D = engine.reduce(add, engine.map(_together, blocks, engine.broadcast(words)))  # (words, words)
+    return np.array([_coherence(D[np.ix_(row, row)], blocks.shape[0], measure) for row in at.reshape(best.shape)])
+
+
+def _together(X: Any, words: np.ndarray) -> np.ndarray:
+    """In how many documents of a block each pair of words is; a word with itself: its documents."""
+    has = sparse.csr_array(X)[:, words]
+    has = sparse.csr_array((np.ones(has.nnz) * (has.data > 0), has.indices, has.indptr), shape=has.shape)
+    return (has.T @ has).toarray()
+
+
+def _coherence(D: np.ndarray, n: int, measure: str) -> float:
+    """The mean over the pairs of one topic's words, in the order of their weight."""
+    j, i = np.triu_indices(len(D), 1)  # j is the likelier
+    known = (D[i, i] > 0) & (D[j, j] > 0)
+    i, j = i[known], j[known]
+    if not len(i):
+        return float("nan")
+    if measure == "umass":
+        return float(np.log((D[i, j] + 1) / D[j, j]).mean())
+    both = D[i, j] / n + EPSILON
+    everywhere = D[i, j] == n  # with itself and everything: as close as can be
+    value = np.log(both * n * n / (D[i, i] * D[j, j])) / np.where(everywhere, 1.0, -np.log(both))
+    return float(np.where(everywhere, 1.0, value).mean())
+
+
+def _checked(X: Any, Z: np.ndarray, name: str, whole: bool) -> Any:
+    """X as blocks, its width that of the topics, its cells counts."""
+    blocks = as_blocks(X)
+    if blocks.shape[1] != Z.shape[1]:
+        raise InputError(f"X has {blocks.shape[1]} columns, the topics have {Z.shape[1]} words: use one vocabulary.")
+    engine = engine_for(blocks)
+    good, integral = zip(*engine.gather(engine.map(_kind, blocks)), strict=True)
+    if not all(good):
+        refuse(name, blocks)
+        refuse_negative(name, blocks)
+    if whole and not all(integral):
+        raise InputError(f"{name} splits documents token by token and needs whole counts; X has others. Round them.")
+    return blocks
+
+
+def _kind(X: Any) -> tuple[bool, bool]:
+    """Whether a block's cells are finite and >= 0, and whether they are whole."""
+    cells = X.data if sparse.issparse(X) else X
+    good = usable(X)
+    return good, good and bool((cells == np.floor(cells)).all())

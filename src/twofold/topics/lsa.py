@@ -1,0 +1,223 @@
+"""Latent semantic analysis.
+
+    minimise  ‖A − U Z‖²   over codes U (n,k) and orthonormal directions Z (k,d)
+    A (n,d) the counts X, damped (log(1 + x) or x·idf) and with rows of length 1; never centred, so it stays sparse
+
+One sweep:  each block   adds its part of a product with AᵀA
+            then once    Z ← leading right singular vectors of A;  the codes are U = A Zᵀ
+
+A new document is folded in by the same product. The solvers are in core/spectrum.py.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.core import loop
+from twofold.core.blocks import Blocks
+from twofold.core.checks import InputError
+from twofold.core.engine import fingerprint
+from twofold.core.estimator import Model, fitting
+from twofold.core.seeds import seed_of
+from twofold.core.spectrum import Spectrum, spectrum
+from twofold.linalg import fix_signs
+from twofold.topics.weighing import Weighing, weigh, weighed, weighing
+
+COMPONENTS = 100
+
+
+class State(NamedTuple):
+    """Nothing is known before the one sweep, everything after it."""
+
+    values: np.ndarray | None = None  # (k,) squared singular values
+    axes: np.ndarray | None = None  # (k,d)
+    idf: np.ndarray | None = None  # (d,)
+    total: float = 0.0  # ‖A‖²
+    weight: float = 0.0  # Σw
+
+
+class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+    """Latent semantic analysis: documents and words in one space of few dimensions.
+
+    Minimises ``‖A − U Z‖²`` over codes ``U (n,k)`` and orthonormal directions ``Z (k,d)``, where A holds the counts
+    damped and every document scaled to length 1. Documents that share no word, but words' company, come close.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        How many directions; None takes 100, or fewer if the table has fewer independent ones.
+    weighting : {"tfidf", "log"} or None, default="tfidf"
+        "log" is log(1 + x). "tfidf" is x·(1 + log((1 + n)/(1 + documents with the word))), which lets words found
+        everywhere count less. None takes X as it is, neither damped nor scaled.
+    solver : {"auto", "covariance", "gram", "power", "randomized", "lanczos"}, default="auto"
+        As for :class:`PCA`; "auto" chooses by shape.
+    tol : float, default=1e-9
+        Relative accuracy of the squared singular values in the iterative solvers.
+    max_iter : int, default=1000
+        Steps of the iterative solvers.
+    random_state : int, RandomState, Generator or None, default=None
+        The start of the iterative solvers.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (k, d)
+        The directions Z, in the order of their singular values; the largest entry of each is positive.
+    singular_values_ : ndarray of shape (k,)
+    explained_variance_ : ndarray of shape (k,)
+        The mean square of each code. The table is not centred, so this is spread about zero.
+    explained_variance_ratio_ : ndarray of shape (k,)
+        What share of ‖A‖² lies along each direction.
+    idf_ : ndarray of shape (d,)
+        What each word is multiplied by; ones unless ``weighting="tfidf"``.
+    n_components_ : int
+    history_, n_iter_, converged_
+        What the one sweep cost and left over.
+
+    References
+    ----------
+    Deerwester, Dumais, Furnas, Landauer & Harshman (1990), *JASIS* 41, 391-407.
+
+    Examples
+    --------
+    "car" and "engine" never meet, but both meet "petrol"; so their documents come close, and only theirs.
+
+    >>> from twofold import LSA, BagOfWords
+    >>> texts = ["car and petrol", "engine burns petrol", "petrol", "car", "engine", "rose garden", "garden", "rose"]
+    >>> codes = LSA(2).fit_transform(BagOfWords().fit_transform(texts))
+    >>> unit = codes / np.linalg.norm(codes, axis=1, keepdims=True)
+    >>> float(round(unit[3] @ unit[4], 6)), float(abs(round(unit[3] @ unit[7], 6)))
+    (1.0, 0.0)
+    """
+
+    components_: np.ndarray
+    idf_: np.ndarray
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "weighting": [StrOptions({"tfidf", "log"}), None],
+        "solver": [StrOptions({"auto", "covariance", "gram", "power", "randomized", "lanczos"})],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        weighting: str | None = "tfidf",
+        solver: str = "auto",
+        tol: float = 1e-9,
+        max_iter: int = 1000,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.weighting = weighting
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self.weighting is not None
+        return tags
+
+    @fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LSA:
+        """Find the directions.
+
+        Parameters
+        ----------
+        X : array, sparse array, frame, path or dask array of shape (n, d)
+            Counts of words in documents, as `BagOfWords` makes them.
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            A document of weight 2 counts as two equal ones.
+        """
+        blocks = self._blocks(X, reset=True)
+        w = self._weights(blocks, sample_weight)
+        k, seed = self._k(blocks.shape), seed_of(self.random_state)
+
+        def sweep(state: State, t: int) -> loop.Sweep:
+            how = weighing(blocks, w, self.weighting)
+            A = weighed(blocks, how)
+            found = spectrum(
+                A, k, solver=self.solver, w=w, center=False, seed=seed, tol=self.tol, max_iter=self.max_iter
+            )
+            if not np.isfinite(found.total):
+                self._refuse(blocks)
+            state = self._state(found, how, blocks.dtype)
+            left = max(state.total - float(np.asarray(state.values).sum()), 0.0)
+            return loop.Sweep(state, left, done=True, converged=found.converged)
+
+        sign = lambda: fingerprint(blocks, w)  # noqa: E731
+        loop.run(self, sweep, State(), max_iter=1, tol=0.0, fitted=_attributes, X=X, fingerprint=sign, seed=seed)
+        return self
+
+    def _state(self, found: Spectrum, how: Weighing, dtype: np.dtype) -> State:
+        """What the sweep found. Unless told how many, directions along which there is nothing are left out."""
+        values, axes = found.values, found.axes * fix_signs(found.axes)[:, None]
+        if self.n_components is None:
+            nothing = (1e-12 if dtype == np.float64 else 1e-6) * values[0]
+            k = max(1, int((values > nothing).sum()))
+            values, axes = values[:k], axes[:k]
+        return State(values, axes.astype(dtype), how.idf, float(found.total), float(found.weight))
+
+    def _k(self, shape: tuple[int, int]) -> int:
+        most = min(shape)
+        if self.n_components is not None and self.n_components > most:
+            raise InputError(
+                f"n_components={self.n_components} must be between 1 and min(n_samples, n_features)={most} for X of "
+                f"shape {shape}. Ask for fewer."
+            )
+        return min(COMPONENTS, most) if self.n_components is None else int(self.n_components)
+
+    def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
+        super()._refuse(blocks, allow_nan)
+        for b, start in enumerate(blocks.bounds[:-1] if self.weighting is not None else ()):
+            X = sparse.coo_array(blocks[b])
+            below = np.flatnonzero(X.data < 0)
+            if len(below):
+                i, j, x = int(start) + int(X.row[below[0]]), int(X.col[below[0]]), X.data[below[0]]
+                raise InputError(
+                    f"X[{i}, {j}] is {x:g}; LSA weighs counts and needs X >= 0. Negative values in data cannot be "
+                    "weighed: clip them, or use PCA."
+                )
+
+    # ---- using -------------------------------------------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def transform(self, X: Any) -> Any:
+        """The codes U (n,k) of some documents, new ones folded in: A Zᵀ. An empty document is at zero."""
+        check_is_fitted(self)
+        return self._rowwise(_codes, X, Weighing(self.weighting, self.idf_), self.components_)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Rows of the weighted table from codes: U Z."""
+        return self._check_codes(X) @ self.components_
+
+
+def _codes(X: Any, how: Weighing, axes: np.ndarray) -> np.ndarray:
+    return np.asarray(weigh(X, how) @ axes.T.astype(X.dtype))
+
+
+def _attributes(s: State) -> dict:
+    values, axes = np.asarray(s.values), np.asarray(s.axes)
+    return {
+        "components_": axes,
+        "singular_values_": np.sqrt(values).astype(axes.dtype),
+        "explained_variance_": (values / max(s.weight, 1e-300)).astype(axes.dtype),
+        "explained_variance_ratio_": (values / s.total if s.total > 0 else np.zeros_like(values)).astype(axes.dtype),
+        "idf_": s.idf,
+        "n_components_": len(values),
+    }

@@ -1,0 +1,185 @@
+"""The topics station: what the documentation of nine packages is about, and what digits are made of."""
+
+from __future__ import annotations
+
+import warnings
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from twofold.core.seeds import generator
+from twofold.data import datasets
+from twofold.linear.pca import PCA
+from twofold.plots import topics as plots
+from twofold.topics.bag_of_words import BagOfWords
+from twofold.topics.evaluation import perplexity, topic_coherence
+from twofold.topics.lda import LatentDirichletAllocation
+from twofold.topics.nmf import NMF
+from twofold.topics.tables import topic_map
+from twofold.tour.station import Part, Station
+
+DOCUMENTS = 1200
+TOPICS = 12
+TRIED = (2, 4, 8, 12, 24)
+HELD = 0.2  # of the documents
+PARTS = 16
+
+
+class World(NamedTuple):
+    """Docstrings as a table of counts, some of them held out, and topics fitted to the others."""
+
+    text: Any
+    words: np.ndarray
+    X: sparse.csr_array  # (n,d)
+    test: np.ndarray  # rows held out
+    train: np.ndarray
+    model: LatentDirichletAllocation
+    topics: np.ndarray  # (k,d), the one most talked about first
+    shares: np.ndarray  # (k,)
+    mixtures: np.ndarray  # (n,k)
+
+
+def station(seed: int = 0) -> Station:
+    """Topics and their words, packages by topic, a map, how many topics, and parts of digits."""
+    world = counted(seed)
+    n, d = world.X.shape
+    return Station(
+        "Documents as mixtures of topics",
+        f"The packages this library stands on describe themselves in English: {n:,} docstrings, {int(world.X.sum()):,} "
+        f"words, {d:,} different ones. If topics were known, each document would be a mixture of them; if mixtures "
+        "were, each topic would be a count of words. Neither is known, so take turns.",
+        [words_of(world), packages(world), neighbours(world), numbers(world, seed), parts(seed)],
+    )
+
+
+def counted(seed: int) -> World:
+    text = datasets.docstrings(DOCUMENTS)
+    bag = BagOfWords(min_df=5, max_df=0.4)
+    X = bag.fit_transform(text.documents)
+    order = generator(seed, 1).permutation(X.shape[0])
+    cut = round(HELD * len(order))
+    test, train = np.sort(order[:cut]), np.sort(order[cut:])
+    model = fitted(X[train], TOPICS, seed)
+    mixtures = model.transform(X)
+    lengths = np.asarray(X.sum(axis=1)).ravel()
+    shares = lengths @ mixtures / lengths.sum()
+    by_share = np.argsort(-shares, kind="stable")
+    words = np.asarray(bag.get_feature_names_out(), dtype=object)
+    topics = np.asarray(model.components_)[by_share]
+    return World(text, words, X, test, train, model, topics, shares[by_share], mixtures[:, by_share])
+
+
+def fitted(X: sparse.csr_array, k: int, seed: int) -> LatentDirichletAllocation:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a picture needs no more sweeps
+        return LatentDirichletAllocation(k, max_iter=60, random_state=seed).fit(X)
+
+
+def labels(w: World, most: int = 3) -> list[str]:
+    """The words that tell each topic best from all text."""
+    overall = w.shares @ w.topics
+    telling = w.topics * np.log(np.maximum(w.topics, 1e-300) / np.maximum(overall, 1e-300))
+    return [" ".join(w.words[np.argsort(-row, kind="stable")[:most]]) for row in telling]
+
+
+def unigram(X: sparse.csr_array) -> np.ndarray:
+    """(1,d) how frequent words are, none impossible."""
+    count = np.asarray(X.sum(axis=0), dtype=np.float64).reshape(1, -1) + 0.01
+    return count / count.sum()
+
+
+def words_of(w: World) -> Part:
+    own = float(perplexity(w.model, w.X[w.test], random_state=0))
+    plain = float(perplexity(unigram(w.X[w.train]), w.X[w.test], random_state=0))
+    return Part(
+        "Words that go together",
+        "Nobody said what the subjects are. Each panel is a topic: a habit of using words, found because documents "
+        f"that use one of them use the others, too. Is it real? {len(w.test)} documents were put aside; half of the "
+        "words of each were shown, and the other half had to be guessed. <i>Perplexity</i> is the number of equally "
+        "likely words that the guess amounts to.",
+        "X = BagOfWords(min_df=5, max_df=0.4).fit_transform(documents)\n"
+        f"topics = LatentDirichletAllocation({TOPICS}).fit(X)\nperplexity(topics, held_out)",
+        plots.words_figure(w.topics, list(w.words), w.shares),
+        "The most probable words of each topic of the docstrings, with its share of all words.",
+        {
+            "perplexity": f"{own:,.0f}",
+            "by word frequencies alone": f"{plain:,.0f}",
+            "different words": f"{w.X.shape[1]:,}",
+        },
+    )
+
+
+def packages(w: World) -> Part:
+    names, of = w.text.target_names, w.text.target
+    table = np.array([w.mixtures[of == t].mean(axis=0) for t in range(len(names))])
+    owner = np.array([w.mixtures[w.train][of[w.train] == t].mean(axis=0) for t in range(len(names))]).argmax(axis=0)
+    right = float(np.mean(owner[w.mixtures[w.test].argmax(axis=1)] == of[w.test]))
+    chance = float(np.bincount(of[w.test]).max() / len(w.test))
+    return Part(
+        "Whose words are these?",
+        "The model was never told which package a docstring comes from. Average the mixtures over each package, and "
+        "most topics turn out to belong to one or two. A docstring that was put aside, given to the package that its "
+        "main topic belongs to, is often at home.",
+        "mixtures = topics.transform(X)        # a row a document, summing to one",
+        plots.groups_figure(table, names, labels(w)),
+        "Mean share of each topic in the docstrings of each package; topics named by their most telling words.",
+        {"right package, documents put aside": f"{right:.0%}", "the largest package": f"{chance:.0%}"},
+    )
+
+
+def neighbours(w: World) -> Part:
+    c = int(w.shares.argmin())
+    best = int(np.argmax(w.mixtures[:, c] * np.minimum(1, np.asarray(w.X.sum(axis=1)).ravel() / 60)))
+    return Part(
+        "A map of the subjects",
+        "Topics that use the same words lie close, and a circle is as large as its topic is talked about. The "
+        f"smallest, <i>{escape(labels(w)[c])}</i>, has a document nearly to itself: "
+        f"<code>{escape(w.text.names[best])}</code>, of which it is {w.mixtures[best, c]:.0%}.",
+        "at = topic_map(topics)",
+        plots.map_figure(np.asarray(topic_map(w.topics)), w.shares, labels(w)),
+        "Topics in a plane, by the Jensen-Shannon distance of their words.",
+    )
+
+
+def numbers(w: World, seed: int) -> Part:
+    train, test = w.X[w.train], w.X[w.test]
+    scores, coherences = [], []
+    for k in TRIED:
+        model = w.model if k == TOPICS else fitted(train, k, seed)
+        scores.append(float(perplexity(model, test, random_state=0)))
+        coherences.append(float(np.mean(topic_coherence(model, train))))
+    best = TRIED[int(np.argmin(scores))]
+    return Part(
+        "How many topics are there?",
+        "As many as you want shelves. Too few are worse on documents put aside; too many are soon no better, and their "
+        "words begin to keep company only by chance, which <i>coherence</i> measures: 0 for words that meet by chance, "
+        "1 for words that always come together.",
+        "perplexity(model, held_out), topic_coherence(model, X)",
+        plots.choice_figure(TRIED, scores, coherences, best),
+        "Held-out perplexity and coherence over the number of topics.",
+        {"least perplexity": f"{min(scores):,.0f}", "with topics": str(best)},
+    )
+
+
+def parts(seed: int) -> Part:
+    X = datasets.digits().data
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        nmf = NMF(PARTS, random_state=seed).fit(X)
+    pca = PCA(PARTS).fit(X)
+    shown = {"NMF: parts that add": nmf.components_, "PCA: directions that cancel": pca.components_}
+    left = np.mean((X - nmf.transform(X) @ nmf.components_) ** 2) / np.mean((X - X.mean(axis=0)) ** 2)
+    lost = 1 - pca.explained_variance_ratio_.sum()
+    empty = np.mean(nmf.components_ < 0.01 * nmf.components_.max(axis=1, keepdims=True))
+    return Part(
+        "The same thing, for pictures",
+        "Replace documents by digits and words by pixels. Where nothing may be negative, nothing can be cancelled, so "
+        "what is found are pieces: strokes and arcs. PCA has less error, which nothing can beat, and pays for it with "
+        "patterns that mean nothing by themselves.",
+        f"NMF({PARTS}).fit(X).components_",
+        plots.parts_figure({name: Z.reshape(-1, 8, 8) for name, Z in shown.items()}, per_row=8),
+        "Components of the handwritten digits by non-negative factorization and by PCA.",
+        {"variance lost by NMF": f"{left:.0%}", "by PCA": f"{lost:.0%}", "empty pixels in NMF's parts": f"{empty:.0%}"},
+    )

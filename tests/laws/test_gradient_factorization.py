@@ -1,0 +1,184 @@
+"""Laws of gradient descent over known cells."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import twofold
+from twofold import ALS, GradientFactorization
+from twofold.completion import gradient_factorization as descent
+from twofold.core.blocks import as_blocks
+from twofold.core.observed import observed
+
+both = pytest.mark.parametrize("biases", [False, True], ids=["factors", "biases"])
+solvers = pytest.mark.parametrize("solver", ["sgd", "gradient"])
+
+
+def planted(n=120, d=80, k=3, share=0.5, noise=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = 3 + rng.normal(size=(n, 1)) + rng.normal(size=d) + rng.normal(size=(n, k)) @ rng.normal(size=(k, d))
+    X += noise * rng.normal(size=(n, d))
+    X[rng.random((n, d)) > share] = np.nan
+    X[4], X[:, 2] = np.nan, np.nan
+    return X
+
+
+def fit(X, k=3, sample_weight=None, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return GradientFactorization(k, random_state=0, **options).fit(X, sample_weight=sample_weight)
+
+
+def objective(model, X, w=None):
+    """The formula, term by term."""
+    known = ~np.isnan(X)
+    w = np.where(known, 1.0 if w is None else w, 0.0)
+    U, Z, b, c, s = model.row_factors_, model.components_, model.row_bias_, model.column_bias_, model.spread_
+    gaps = np.where(known, X, 0.0) - (model.mean_ + b[:, None] + c + U @ Z)
+    rows = w.sum(axis=1) @ ((U**2).sum(axis=1) + b**2 / s)
+    return (w * gaps**2).sum() + model.reg_ * (rows + w.sum(axis=0) @ ((Z**2).sum(axis=0) + c**2 / s))
+
+
+@both
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_objective_of_full_gradients_never_rises(biases, dtype):
+    model = fit(planted().astype(dtype), solver="gradient", biases=biases, tol=0.0, max_iter=60)
+    cost = np.array(model.history_["objective"])
+    assert len(cost) > 10 and np.all(np.diff(cost) <= (1e-5 if dtype == np.float32 else 1e-10) * cost[:-1])
+
+
+@both
+def test_objective_of_full_gradients_is_the_formula(biases):
+    X, w = planted(), np.random.default_rng(1).random((120, 80)) + 0.1
+    for weights in (None, w):
+        model = fit(X, solver="gradient", biases=biases, max_iter=5, sample_weight=weights)
+        np.testing.assert_allclose(model.history_["objective"][-1], objective(model, X, weights), rtol=1e-10)
+
+
+@both
+def test_objective_of_sgd_is_what_cells_cost_in_their_turn(biases):
+    """With steps too small to matter, that is the formula at the start; each cell pays its share of the ridge."""
+    X = planted()
+    model = fit(X, biases=biases, max_iter=1, learning_rate=1e-9)
+    np.testing.assert_allclose(model.history_["objective"][-1], objective(model, X), rtol=1e-5)
+
+
+@both
+def test_gradients_are_those_of_the_objective(biases):
+    X = planted(12, 9)
+    cells = observed(as_blocks(X))
+    mean, spread = descent.spread_of(cells)
+    plan = descent.Plan(cells, 2, mean, np.sqrt(spread), 0.3, 0.9, [])
+    rng = np.random.default_rng(1)
+    U, Z = rng.normal(size=(12, 2 + biases)), rng.normal(size=(9, 2 + biases))
+    G, _ = descent.gradients(cells.rows, U, Z, plan)
+    seen, _ = descent.features(Z, 2, mean, np.sqrt(spread))
+    for i in range(12):
+        known = ~np.isnan(X[i])
+        bound = (seen[known] ** 2).sum() + 0.3 * known.sum()
+        for c in range(2 + biases):
+            at = np.zeros_like(U)
+            at[i, c] = 1e-5
+            slope = (descent.objective(U + at, Z, plan) - descent.objective(U - at, Z, plan)) / 2e-5
+            np.testing.assert_allclose(G[i, c] * 2 * bound, slope, rtol=1e-5, atol=1e-5)
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    monkeypatch.setattr(descent, "TILE", 64)
+
+
+@pytest.mark.usefixtures("small_tiles")
+def test_tiles_of_a_stratum_share_no_row_and_no_column():
+    cells = observed(as_blocks(planted()))
+    strata = descent.dealt(cells, np.random.default_rng(0))
+    B = len(strata)
+    assert B > 4 and all(len(tiles) == B for tiles in strata)
+    for tiles in strata:
+        for which in ("rows", "cols"):
+            seen = [set(getattr(t, which).tolist()) for t in tiles]
+            assert sum(map(len, seen)) == len(set().union(*seen))
+
+
+@pytest.mark.usefixtures("small_tiles")
+def test_every_cell_is_dealt_once_with_its_value_and_weight():
+    X, w = planted(), np.random.default_rng(1).random((120, 80)) + 0.1
+    tiles = [t for stratum in descent.dealt(observed(as_blocks(X), w), np.random.default_rng(0)) for t in stratum]
+    rows, cols, x, weight = (np.concatenate(column) for column in zip(*tiles, strict=True))
+    assert len(x) == (~np.isnan(X)).sum() == len(set(zip(rows.tolist(), cols.tolist(), strict=True)))
+    assert np.array_equal(x, X[rows, cols]) and np.array_equal(weight, w[rows, cols])
+    big = max(tiles, key=lambda t: len(t.x))
+    assert np.any(np.diff(big.rows) < 0) and np.any(np.diff(big.cols) < 0)  # shuffled
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_do_not_show(dtype):
+    X, found = planted().astype(dtype), []
+    for threads in (1, 2, 3):
+        with twofold.config(threads=threads):
+            model = fit(X, max_iter=5)
+        found.append((model.row_factors_.tobytes(), model.components_.tobytes(), model.row_bias_.tobytes()))
+    assert found[0] == found[1] == found[2]
+
+
+@both
+@solvers
+def test_it_comes_down_to_where_als_does(solver, biases):
+    X = planted()
+    best = ALS(3, biases=biases, tol=1e-6, max_iter=300, random_state=0).fit(X)
+    here = fit(X, solver=solver, biases=biases, tol=1e-5, max_iter=400)
+    assert objective(here, X) < 1.05 * best.history_["objective"][-1]
+
+
+@pytest.mark.usefixtures("small_tiles")
+def test_many_tiles_come_down_as_far_as_one():
+    X = planted()
+    assert len(descent.dealt(observed(as_blocks(X)), np.random.default_rng(0))) > 4
+    best = ALS(3, tol=1e-6, max_iter=300, random_state=0).fit(X).history_["objective"][-1]
+    assert objective(fit(X, tol=1e-5, max_iter=400), X) < 1.05 * best
+
+
+@solvers
+@both
+@pytest.mark.parametrize("unit", [1e-8, 1e-3, 1e6])
+def test_units_do_not_matter(solver, biases, unit):
+    X, options = planted(), {"solver": solver, "biases": biases, "max_iter": 10}
+    here, there = fit(X, **options), fit(X * unit, **options)
+    np.testing.assert_allclose(there.predict(X * unit) / unit, here.predict(X), rtol=1e-7, atol=1e-7)
+    ratio = np.array(there.history_["objective"]) / np.array(here.history_["objective"])
+    np.testing.assert_allclose(ratio, unit**2, rtol=1e-9)
+
+
+@solvers
+def test_a_weight_of_two_is_the_cell_twice_in_the_objective(solver):
+    """Where full gradients stand still, no change helps the weighted formula; sgd comes close to the same place."""
+    X, w = planted(60, 40), np.random.default_rng(1).integers(0, 3, (60, 40)).astype(float)
+    best = ALS(2, tol=1e-10, max_iter=1000, random_state=0).fit(X, sample_weight=w)
+    model = fit(X, 2, solver=solver, sample_weight=w, tol=1e-6, max_iter=1000)
+    assert objective(model, X, w) < 1.05 * best.history_["objective"][-1]
+    assert objective(fit(X, 2, solver=solver, tol=1e-6, max_iter=1000), X, w) > objective(model, X, w)
+
+
+def test_a_planted_table_is_recovered():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(80, 2)) @ rng.normal(size=(2, 60))
+    X = np.where(rng.random(truth.shape) < 0.5, truth, np.nan)
+    for solver, error in (("gradient", 1e-2), ("sgd", 0.05)):
+        model = fit(X, 2, solver=solver, reg=1e-6, biases=False, tol=1e-7, max_iter=2000)
+        held = np.isnan(X)
+        assert np.linalg.norm(model.predict(*np.nonzero(held)) - truth[held]) < error * np.linalg.norm(truth[held])
+
+
+def test_momentum_is_quicker():
+    X = planted()
+    slow, quick = (fit(X, solver="gradient", momentum=m, tol=0.0, max_iter=30) for m in (0.0, 0.9))
+    assert quick.history_["objective"][-1] < slow.history_["objective"][-1]
+
+
+def test_the_start_is_balanced():
+    model = fit(planted(), max_iter=1, learning_rate=1e-9, biases=False)
+    sizes = [(a**2).mean() for a in (model.row_factors_, model.components_)]
+    np.testing.assert_allclose(sizes[0], sizes[1], rtol=0.25)
