@@ -69,5 +69,5 @@ html_theme_options = {
     "pygments_dark_style": "github-dark",
 }
 html_sidebars = {
-    page: [] for page in ("index", "design", "learn/linear", "learn/clusters", "learn/completion", "reference/index")
+    page: [] for page in ("index", "design", "learn/linear", "learn/clusters", "learn/completion": [], "learn/topics", "reference/index")
 }

@@ -63,11 +63,12 @@ building = linear.rows_figure(
 )
 
 # %%
-# Pixels may be missing. A hole is not a zero: each row is fitted to what is known of it.
+# Pixels may be missing. A hole is not a zero: each row is fitted to what is known of it, with fewer parts, for there is
+# less to go by.
 
 hidden = np.random.default_rng(0).random(X.shape) < 0.3
 seen = np.where(hidden, np.nan, X)
-model = NMF(k, random_state=0).fit(seen)
+model = NMF(10, random_state=0).fit(seen)
 filled = np.where(hidden, model.transform(seen) @ model.components_, X)
 rows = {"truth": X, "seen": seen, "filled": filled}
 masked = linear.rows_figure(

@@ -136,7 +136,7 @@ MODELS = [
     _filling("ALS", "unbiased", biases=False, max_iter=100, **TWO),
     _filling("GradientFactorization", "sgd", solver="sgd", repeats=False, falls=False, **TWO),
     _filling("GradientFactorization", "gradient", solver="gradient", repeats=False, **TWO),
-    _filling("SVDPlusPlus", repeats=False, **TWO),
+    _filling("SVDPlusPlus", repeats=False, tol=1e-3, **TWO),
     _filling("Neighborhood", "item", kind="item", **NEAR),
     _filling("Neighborhood", "user", kind="user", **NEAR),
     _filling("SVP", tol=1e-9, **TWO),

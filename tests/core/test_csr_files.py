@@ -44,6 +44,13 @@ def test_cuts_and_blocks_are_those_of_memory(dtype, tmp_path, small_blocks):
         assert np.array_equal(a.toarray(), b.toarray())
 
 
+def test_finer_cuts_are_those_of_memory_too(tmp_path, small_blocks):
+    X = counts()
+    here, there = as_blocks(X).source.finer(50), as_blocks(stored(X, tmp_path)).source.finer(50)
+    assert len(here.bounds) > 2 * len(as_blocks(X).bounds) and np.array_equal(here.bounds, there.bounds)
+    assert np.array_equal(here.read(3, 9).toarray(), there.read(3, 9).toarray())
+
+
 @given(lengths=st.lists(st.integers(0, 400), min_size=1, max_size=60), cells=st.integers(1, 500))
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_sparse_cuts_cover_every_row_once(lengths, cells):
@@ -187,22 +194,23 @@ def test_a_missing_folder_and_a_foreign_note_are_refused(tmp_path):
 
 
 SCRIPT = """
-import resource, sys
+import sys
 import numpy as np
 import twofold
 
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def peak():  # of this program alone: getrusage would count the one that started it
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024
 
 with twofold.config(threads=2, memory="32MB"):
     for path in sys.argv[1:]:
         before = peak()
         twofold.LSA(3, weighting="log", solver="randomized", tol=1e-2, random_state=0).fit(path)
-        twofold.PCA(2, solver="randomized", tol=1e-2, random_state=0).fit(path)
 print(peak() - before)
 """
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_streamed_fit_keeps_to_its_budget(tmp_path):
     rng = np.random.default_rng(0)
     n, d, per = 20_000, 3_000, 40  # a row has 40 values: 0.5 kB
@@ -213,11 +221,11 @@ def test_a_streamed_fit_keeps_to_its_budget(tmp_path):
         return sparse.csr_array((data, indices.ravel(), np.arange(0, n * per + 1, per)), shape=(n, d))
 
     write_csr(tmp_path / "small.csr", [rows()[:1000]])
-    write_csr(tmp_path / "big.csr", (rows() for _ in range(12)))  # 115 MB as float64
+    write_csr(tmp_path / "big.csr", (rows() for _ in range(9)))  # 86 MB as float64
     command = [sys.executable, "-c", SCRIPT, str(tmp_path / "small.csr"), str(tmp_path / "big.csr")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout) <= 48  # the budget, and what the libraries keep
+    assert float(done.stdout) <= 32
 
 
 def test_along_its_columns_a_table_larger_than_the_budget_is_refused(tmp_path):

@@ -1,6 +1,8 @@
 """Words and their counts: what a word is, which are kept, and that every way of giving documents counts the same."""
 
 import gzip
+import subprocess
+import sys
 import unicodedata
 from collections import Counter
 
@@ -361,12 +363,13 @@ def test_streaming_in_small_pieces_equals_memory(corpus, options, tmp_path, monk
     whole = BagOfWords(**options)
     X = whole.fit_transform(corpus)
     monkeypatch.setattr(counting, "CHUNK", 500)
-    monkeypatch.setattr(counting, "most_words", lambda: 1500)
+    monkeypatch.setattr(counting, "most_words", lambda: 1000)
+    monkeypatch.setattr(counting, "MOST_RUNS", 3)
     spilled = []
     spill = counting.Tally._spill
     monkeypatch.setattr(counting.Tally, "_spill", lambda self: (spilled.append(1), spill(self)))
     bag = BagOfWords(**options).fit(path)
-    assert len(spilled) > 2
+    assert len(spilled) > 4
     assert list(bag.vocabulary_) == list(whole.vocabulary_) and bag.n_documents_ == len(corpus)
     assert np.array_equal(bag.document_frequency_, whole.document_frequency_)
     assert (bag.transform(path) != X).nnz == 0
@@ -374,6 +377,39 @@ def test_streaming_in_small_pieces_equals_memory(corpus, options, tmp_path, monk
     assert given_back == str(tmp_path / "counts.csr")
     assert (sparse.vstack(list(as_blocks(given_back))) != X).nnz == 0
     assert as_blocks(BagOfWords(**options).fit_transform(path, to=tmp_path / "again.csr")).shape == X.shape
+
+
+SCRIPT = """
+import sys
+import twofold
+
+def peak():  # of this program alone: getrusage would count the one that started it
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024
+
+with twofold.config(memory="32MB"):
+    for path in sys.argv[1:]:
+        before = peak()
+        bag = twofold.BagOfWords(min_df=3).fit(path)
+        bag.transform(path, to=path + ".csr")
+print(peak() - before, len(bag.vocabulary_))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_counting_keeps_to_its_budget_however_many_words_there_are(tmp_path):
+    rng = np.random.default_rng(0)
+    letters = np.array(list("bcdfghjklmnpqrst"))
+    rare = ["".join(word) for word in letters[rng.integers(0, 16, (200_000, 9))]]  # tens of MB of dictionary
+    (tmp_path / "small.txt").write_text("common words\n" * 2000)
+    with open(tmp_path / "big.txt", "w") as file:
+        for at in range(0, len(rare), 30):
+            file.write(f"common words {' '.join(rare[at : at + 30])}\n")
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "small.txt"), str(tmp_path / "big.txt")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    grown, words = done.stdout.split()
+    assert float(grown) <= 32 and int(words) == 2
 
 
 def test_a_model_fits_from_counts_on_disk_to_the_same_bits(corpus, tmp_path, small_blocks):

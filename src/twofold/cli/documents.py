@@ -23,7 +23,7 @@ import polars as pl
 from twofold.cli.dates import guess_dates, read_dates
 from twofold.core.checks import InputError
 from twofold.data import arrays
-from twofold.data.columns import BLANKS
+from twofold.data.columns import BLANKS, to_numbers
 from twofold.data.delimited import decode, find_delimiter, read_delimited, records
 from twofold.data.readers import ELSEWHERE, SQLITE, kind, missing_message, read_jsonl, read_one, unzipped
 from twofold.data.tables import Piece, Table, is_key, names_rows, quoted, stack, whole
@@ -133,7 +133,7 @@ def from_files(files: list[str], root: str, source: str, notes: list[str]) -> Do
     texts, names, said, foreign = [], [], [], []
     for file in files:
         try:
-            text, more = decode(unzipped(Path(file).read_bytes(), file), file)
+            text, more = as_text(unzipped(Path(file).read_bytes(), file), file)
         except InputError:
             foreign.append(file)
             continue
@@ -155,10 +155,7 @@ def from_stream(path: str, source: str, given: dict[str, str | None], notes: lis
     data = unzipped(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes(), name)
     if not data.strip():
         raise InputError(f"{name} is empty. Give one document a line, or a table with a column of text.")
-    try:
-        text, more = decode(data, name)
-    except InputError:
-        raise InputError(f"{name} is not text. Give text, a folder of text files, or a table.") from None
+    text, more = as_text(data, name)
     columns = any(value is not None for value in given.values())
     if text.lstrip().startswith(b"{") and path == "-":
         return from_pieces([read_jsonl(text, name)], source, given, notes)
@@ -175,6 +172,15 @@ def from_stream(path: str, source: str, given: dict[str, str | None], notes: lis
     notes.append(f"each of {len(full):,} lines is a document")
     ids = pl.Series("line", np.array(full) + 1)
     return Documents([lines[i] for i in full], ids, source=source, notes=notes)
+
+
+def as_text(data: bytes, name: str) -> tuple[bytes, list[str]]:
+    """UTF-8, and what had to be assumed; pictures and programs are refused."""
+    head = data[:4096]
+    nul = np.flatnonzero(np.frombuffer(head, np.uint8) == 0) % 2  # in UTF-16 they are every other byte
+    if re.search(rb"[\x01-\x08\x0e-\x1a]", head) or (len(nul) and nul.min() != nul.max()):
+        raise InputError(f"{name} is not text. Give text, a folder of text files, or a table.")
+    return decode(data, name)
 
 
 def looks_tabular(text: bytes) -> bool:
@@ -232,7 +238,7 @@ def longest(frame: pl.DataFrame, source: str, notes: list[str]) -> str:
     lengths = {
         column.name: column.str.len_chars().sum() / max(len(column), 1)
         for column in frame.iter_columns()
-        if column.dtype == pl.String
+        if column.dtype == pl.String and to_numbers(column, BLANKS, False)[1] == "text"
     }
     if not lengths or max(lengths.values()) == 0:
         raise InputError(f"{source} has no column of text, only {quoted(frame.columns)}.")

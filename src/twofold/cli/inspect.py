@@ -44,7 +44,7 @@ def history(model: Any) -> dict[str, Any] | None:
         "sweeps": len(objective),
         "objective_first": float(objective[0]),
         "objective_last": float(objective[-1]),
-        "seconds": float(np.sum(record.get("seconds", [0.0]))),
+        "seconds": float(record.get("seconds", [0.0])[-1]),
         "converged": getattr(model, "converged_", None),
     }
 

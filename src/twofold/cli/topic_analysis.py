@@ -22,6 +22,7 @@ from twofold.core.checks import InputError
 FEWEST = 4  # documents
 TOP = 10  # words that stand for a topic
 TELLING = 3  # documents that do
+COPY = 0.7  # cosine of two documents' counts from which one is taken for a copy of the other
 SETTLED = 25.0  # words from which a document's mixture is taken at its word
 
 
@@ -111,18 +112,19 @@ def check_enough(documents: Documents) -> None:
 
 
 def telling(found: Topics, c: int, lengths: np.ndarray) -> list[int]:
-    """The documents most about topic c; short ones, of which little is known, come later, and none comes twice."""
+    """The documents most about topic c; short ones, of which little is known, come later, and copies not at all."""
     score = found.mixtures[:, c] * lengths / (lengths + SETTLED)
+    order = np.argsort(-score, kind="stable")[: 20 * TELLING]
+    rows = found.counts[order].astype(np.float64)
+    norm = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
+    alike = (rows @ rows.T).toarray() / np.maximum(np.outer(norm, norm), 1e-300)
     out: list[int] = []
-    seen: set[str] = set()
-    for i in np.argsort(-score, kind="stable")[: 20 * TELLING]:
-        start = " ".join(found.documents.texts[i][:400].split()).lower()
-        if lengths[i] > 0 and start not in seen:
-            seen.add(start)
-            out.append(int(i))
+    for i in range(len(order)):
+        if norm[i] > 0 and all(alike[i, j] < COPY for j in out):
+            out.append(i)
         if len(out) == TELLING:
             break
-    return out
+    return [int(order[i]) for i in out]
 
 
 def prevalence(

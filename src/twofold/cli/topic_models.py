@@ -57,4 +57,4 @@ def reorder(model: Any, order: np.ndarray, words: np.ndarray) -> None:
     for name, value in vars(model).items():
         if name.endswith("_") and isinstance(value, np.ndarray) and value.shape in ((k, d), (k,)):
             setattr(model, name, value[order])
-    model.feature_names_in_ = words
+    model.vocabulary_ = words  # not feature_names_in_: counts are given as sparse arrays, which have no names

@@ -1,7 +1,7 @@
 """How many topics, and what they are worth: documents are held out, half of each tells its mixture, the rest is scored.
 
-Of the numbers tried, those whose perplexity is within a few per cent of the least are good; of these, the most
-coherent is taken.
+More topics predict better, up to a point, and fewer hold together better. Of the numbers tried, the one is taken that
+has most of what there is to be had of both.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from twofold.cli.topic_models import fit
 from twofold.core.seeds import generator
 from twofold.topics.evaluation import perplexity, topic_coherence
 
-TRIED = (3, 5, 8, 12, 18, 26, 38, 55)
+TRIED = (3, 5, 8, 12, 18, 26, 40)
 ENOUGH = 150_000  # words by which a number can be chosen
 MOST_FITTED = 2_000_000  # words beyond which the figure comes from a part of the documents
 MOST_TESTED = 2_000  # documents scored
-SLACK = 0.03  # of the least perplexity
+APART = 0.05  # log-perplexities and coherences that differ by less hardly differ
 FEWEST = 20  # documents of which some can be held out
 PRIOR = 0.01  # of a count, for words that the training part does not have
 
@@ -38,20 +38,21 @@ def choose_number(kind: str, X: sp.csr_array, seed: int, notes: list[str]) -> tu
     test, train = X[order[: len(order) // 5]], X[order[len(order) // 5 :]]
     figures = []
     for k in [k for k in TRIED if k <= most]:
-        topics = topics_of(kind, train, k, seed)
-        figures.append((k, score(topics, train, test, seed), float(np.mean(topic_coherence(topics, train)))))
-        least = min(p for _, p, _ in figures)
-        if len(figures) > 2 and all(p > (1 + SLACK) * least for _, p, _ in figures[-2:]):
-            break  # it only gets worse
+        model, topics = fit(kind, train, k, seed)
+        figures.append((k, score(topics, train, test, seed, model), float(np.nanmean(topic_coherence(topics, train)))))
     ks, perplexities, coherences = (list(column) for column in zip(*figures, strict=True))
-    good = [i for i, p in enumerate(perplexities) if p <= (1 + SLACK) * min(perplexities)]
-    best = ks[max(good, key=lambda i: coherences[i])]
+    best = ks[int(np.argmax(part_of(-np.log(perplexities)) + part_of(np.array(coherences))))]
     part = f" on {len(order):,} of the documents" if len(order) < len(rows) else ""
     notes.append(
-        f"{best} topics: of {', '.join(map(str, ks))} tried{part}, the most coherent of those within {SLACK:.0%} of "
-        "the least held-out perplexity; -k sets another number"
+        f"{best} topics: of {', '.join(map(str, ks))} tried{part}, the best balance of held-out perplexity and "
+        "coherence; -k sets another number"
     )
     return best, {"ks": ks, "perplexities": perplexities, "coherences": coherences, "best": best}
+
+
+def part_of(figures: np.ndarray) -> np.ndarray:
+    """How much of what there is between the least and the most each has, from 0 to 1; less if they hardly differ."""
+    return (figures - figures.min()) / max(float(np.ptp(figures)), APART)
 
 
 def held_out(kind: str, X: sp.csr_array, k: int, seed: int, notes: list[str]) -> dict[str, Any]:
@@ -65,11 +66,11 @@ def held_out(kind: str, X: sp.csr_array, k: int, seed: int, notes: list[str]) ->
     test, rest = X[order[:tenth]], order[tenth:]
     lengths = np.asarray(X.sum(axis=1)).ravel()[rest]
     train = X[rest[: int(np.searchsorted(np.cumsum(lengths), MOST_FITTED)) + 1]]
-    k = min(k, *train.shape)
+    model, topics = fit(kind, train, min(k, *train.shape), seed)
     return {
         "what": "perplexity of half the words of documents not fitted, given the other half",
         "documents": tenth,
-        "perplexity": score(topics_of(kind, train, k, seed), train, test, seed),
+        "perplexity": score(topics, train, test, seed, model),
         "perplexity_unigram": score(unigram(train), train, test, seed),
     }
 
@@ -79,13 +80,9 @@ def unigram(X: sp.csr_array) -> np.ndarray:
     return np.asarray(X.sum(axis=0), dtype=np.float64).reshape(1, -1)
 
 
-def topics_of(kind: str, X: sp.csr_array, k: int, seed: int) -> np.ndarray:
-    return fit(kind, X, k, seed)[1]
-
-
-def score(topics: np.ndarray, train: sp.csr_array, test: sp.csr_array, seed: int) -> float:
+def score(topics: np.ndarray, train: sp.csr_array, test: sp.csr_array, seed: int, model: Any = None) -> float:
     """Perplexity by document completion; every topic is smoothed alike, so that no word is impossible."""
     size = np.maximum(topics.sum(axis=1, keepdims=True), 1e-300)
     tokens = float(train.sum()) / len(topics)
     smooth = topics / size * tokens + PRIOR
-    return float(perplexity(smooth / smooth.sum(axis=1, keepdims=True), test, random_state=seed))
+    return float(perplexity(smooth, test, alpha=getattr(model, "alpha_", None), random_state=seed))

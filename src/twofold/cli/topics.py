@@ -186,7 +186,7 @@ def show(found: Topics) -> None:
     console = stdout()
     room = max(40, console.width - 30)
     for c in range(min(found.k, MOST_SHOWN)):
-        lines = [Text(" ".join(found.top(c)))]
+        lines = [Text(" ".join(found.top(c, 8)))]
         lines += [Text(f"· {example(found, c, i, room - 2)}", style="dim") for i in found.telling[c]]
         share = found.shares[c]
         grid.add_row(str(c + 1), f"{share:.1%}", bar(share / found.shares[0], 12), Text("\n").join(lines))

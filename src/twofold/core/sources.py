@@ -7,11 +7,12 @@ bounds              where its blocks are cut, if not after every few megabytes
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy import sparse
@@ -67,10 +68,23 @@ class DenseSource:
         return DenseSource(self.X.T)
 
 
-class SparseSource:
-    """A CSR array in memory; a block shares its stored values."""
+class StoredRows:
+    """What sparse sources share: rows cut by their stored values."""
 
     is_sparse = True
+    dtype: np.dtype
+    indptr: np.ndarray
+    bounds: np.ndarray
+
+    def finer(self, cells: int) -> Self:
+        """The same rows, cut after every so many stored values."""
+        other = copy.copy(self)
+        other.bounds = cuts_by_stored(self.indptr, self.dtype, cells)
+        return other
+
+
+class SparseSource(StoredRows):
+    """A CSR array in memory; a block shares its stored values."""
 
     def __init__(self, X: Any, cells: int | None = None):
         X = sparse.csr_array(X)
@@ -93,10 +107,8 @@ class SparseSource:
         return SparseSource(self.X @ sparse.diags_array(1 / scale.astype(self.dtype)))
 
 
-class CsrSource:
+class CsrSource(StoredRows):
     """A folder that `write_csr` wrote, read block by block: the cuts and the values of the same table in memory."""
-
-    is_sparse = True
 
     def __init__(self, path: str | os.PathLike, scale: np.ndarray | None = None):
         self.path = os.fspath(path)

@@ -50,7 +50,7 @@ def sample_topics(words, starts, z, counts, totals, alpha, beta, mass, keep, oth
     """
     d, k = counts.shape
     place, active, upto = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k)
-    rest = np.zeros(d)
+    inverse, rest = 1.0 / (totals + d * beta), np.zeros(d)
     for j in range(d):
         for c in range(k):
             rest[j] += mass[j, c]
@@ -67,6 +67,7 @@ def sample_topics(words, starts, z, counts, totals, alpha, beta, mass, keep, oth
             n[old] -= 1
             counts[j, old] -= 1
             totals[old] -= 1
+            inverse[old] = 1.0 / (totals[old] + d * beta)
             if n[old] == 0:
                 many -= 1
                 active[place[old]] = active[many]
@@ -74,7 +75,7 @@ def sample_topics(words, starts, z, counts, totals, alpha, beta, mass, keep, oth
             s = 0.0
             for q in range(many):
                 c = active[q]
-                s += n[c] * (counts[j, c] + beta) / (totals[c] + d * beta)
+                s += n[c] * (counts[j, c] + beta) * inverse[c]
                 upto[q] = s
             u = uniform[t, 0] * (s + rest[j])
             if u < s:
@@ -88,8 +89,8 @@ def sample_topics(words, starts, z, counts, totals, alpha, beta, mass, keep, oth
                 if v - new >= keep[j, new]:
                     new = other[j, new]
             if new != old:
-                was = (counts[j, old] + beta) / (totals[old] + d * beta)
-                now = (counts[j, new] + beta) / (totals[new] + d * beta)
+                was = (counts[j, old] + beta) * inverse[old]
+                now = (counts[j, new] + beta) * inverse[new]
                 up = (n[new] + alpha[new]) * now * (n[old] * was + mass[j, old])
                 if uniform[t, 1] * (n[old] + alpha[old]) * was * (n[new] * now + mass[j, new]) >= up:
                     new = old
@@ -99,4 +100,5 @@ def sample_topics(words, starts, z, counts, totals, alpha, beta, mass, keep, oth
             n[new] += 1
             counts[j, new] += 1
             totals[new] += 1
+            inverse[new] = 1.0 / (totals[new] + d * beta)
             z[t] = new

@@ -47,19 +47,22 @@ def fold_in(data, indices, indptr, topics, alpha, counts, passes, tol):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def expected_counts(data, indices, indptr, topics, alpha, counts, weight, out):
+def expected_counts(data, indices, indptr, topics, alpha, counts, weight, out, spread):
     """One pass more, fused with what it adds to out (d,k): Σ_i w_i x_ij γ_ijc; the log-likelihood, and the tokens.
 
-    The log-likelihood is that of the shares the documents came with, (counts + α) / sum.
+    The log-likelihood is that of the shares the documents came with, (counts + α) / sum; spread (m,k) receives the
+    variance of the new counts, Σ_j x_ij γ_ijc (1 − γ_ijc).
     """
     k, zero, logp, tokens = topics.shape[1], topics.dtype.type(0), 0.0, 0.0
     theta, new, joint = np.empty(k, topics.dtype), np.empty(k, topics.dtype), np.empty(k, topics.dtype)
+    square = np.empty(k, topics.dtype)
     for i in range(counts.shape[0]):
         w, total = weight[i], zero
         for c in range(k):
             theta[c] = counts[i, c] + alpha[c]
             total += theta[c]
             new[c] = zero
+            square[c] = zero
         for t in range(indptr[i], indptr[i + 1]):
             row, into, s = topics[indices[t]], out[indices[t]], zero
             for c in range(k):
@@ -68,14 +71,16 @@ def expected_counts(data, indices, indptr, topics, alpha, counts, weight, out):
                 s += v
             if s > zero:
                 f = data[t] / s
-                g = w * f
+                g, h = w * f, f / s
                 logp += w * data[t] * np.log(s / total)
                 tokens += w * data[t]
                 for c in range(k):
                     new[c] += f * joint[c]
                     into[c] += g * joint[c]
+                    square[c] += h * joint[c] * joint[c]
         for c in range(k):
             counts[i, c] = new[c]
+            spread[i, c] = new[c] - square[c]
     return logp, tokens
 
 
@@ -107,8 +112,22 @@ def digamma(x):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def dirichlet_sums(counts, alpha, weight, above):
-    """Σ_i w_i (ψ(n_ic + α_c) − ψ(α_c)) into above (k,), and Σ_i w_i (ψ(n_i + Σα) − ψ(Σα)), n_i = Σ_c n_ic."""
+def _rise(mean, variance, alpha, base):
+    """E ψ(n + α) − ψ(α), base = ψ(α), of a count with this mean and variance: as if binomial, n = 0 apart.
+
+    Taking n for its mean would be far off where n is 0 or 1, because ψ bends sharply near 0.
+    """
+    r = min(max(variance / mean, 1e-30), 1.0)
+    some = -np.expm1(-mean if r > 1 - 1e-6 else np.log(r) * mean / (1 - r))  # the chance of n > 0
+    return some * (digamma(mean / some + alpha) - base)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def dirichlet_sums(counts, spread, alpha, weight, above):
+    """Σ_i w_i E(ψ(n_ic + α_c) − ψ(α_c)) into above (k,), and Σ_i w_i (ψ(n_i + Σα) − ψ(Σα)), n_i = Σ_c n_ic.
+
+    counts (m,k) are the means of n_ic, spread their variances.
+    """
     k, below, total = above.size, 0.0, 0.0
     base = np.empty(k)
     for c in range(k):
@@ -118,9 +137,10 @@ def dirichlet_sums(counts, alpha, weight, above):
     for i in range(counts.shape[0]):
         length, w = 0.0, weight[i]
         for c in range(k):
-            if counts[i, c] > 0:
-                length += counts[i, c]
-                above[c] += w * (digamma(float(counts[i, c]) + float(alpha[c])) - base[c])
+            n = float(counts[i, c])
+            length += n
+            if n > 1e-6:
+                above[c] += w * _rise(n, float(spread[i, c]), float(alpha[c]), base[c])
         below += w * (digamma(length + total) - whole)
     return below
 
@@ -168,12 +188,14 @@ def variational(data, indices, indptr, topics, alpha, k, gamma, passes, tol):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def variational_counts(data, indices, indptr, topics, k, gamma, weight, out):
-    """What documents with these Dirichlets add to out (d,K): Σ_i w_i x_ij γ_ijc."""
+def variational_counts(data, indices, indptr, topics, k, gamma, weight, out, logs):
+    """What documents with these Dirichlets add to out (d,K): Σ_i w_i x_ij γ_ijc; and to logs (k,): Σ_i w_i E log θ_ic."""
     K, zero = topics.shape[1], topics.dtype.type(0)
     theta, joint = np.zeros(K, topics.dtype), np.empty(K, topics.dtype)
     for i in range(gamma.shape[0]):
         _chances(gamma[i], k, theta)
+        for c in range(k):
+            logs[c] += weight[i] * np.log(max(theta[c], topics.dtype.type(1e-37)))
         for t in range(indptr[i], indptr[i + 1]):
             row, into, s = topics[indices[t]], out[indices[t]], zero
             for c in range(K):

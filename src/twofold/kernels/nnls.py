@@ -81,3 +81,61 @@ def nnls(G, B, U, sweeps, tol):
         for lane in range(m):
             for c in range(k):
                 U[start + lane, c] = u[c, lane]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _cell_normal(start, stop, indices, x, w, V, A, b, rows):
+    """A = Σ w v_j v_jᵀ and b = Σ w x v_j over one row's known cells; returns Σ w x²."""
+    k, total = V.shape[1], 0.0
+    for q in range(start, stop):
+        j, s = indices[q], np.sqrt(w[q])
+        for a in range(k):
+            rows[q - start, a] = s * V[j, a]
+    A[:] = np.dot(rows[: stop - start].T, rows[: stop - start])
+    b[:] = 0
+    for q in range(start, stop):
+        j, t = indices[q], w[q] * x[q]
+        total += np.float64(t) * np.float64(x[q])
+        for a in range(k):
+            b[a] += t * V[j, a]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def nnls_cells(indptr, indices, x, w, V, sweeps, tol, U, cost):
+    """Each row given its own known cells: u_i minimises ½ Σ_j w_ij (x_ij − ⟨u, v_j⟩)² over u ≥ 0, in place.
+
+    V (d,k) is the other side; cost[i] becomes the minimum reached. A row without cells gets zeros.
+    """
+    k, zero = V.shape[1], V.dtype.type(0)
+    A, b, r = np.empty((k, k), V.dtype), np.empty(k, V.dtype), np.empty(k, V.dtype)
+    rows = np.empty((max(1, np.max(indptr[1:] - indptr[:-1])), k), V.dtype)
+    for i in range(U.shape[0]):
+        u = U[i]
+        if indptr[i + 1] == indptr[i]:
+            u[:] = zero
+            cost[i] = 0.0
+            continue
+        total = _cell_normal(indptr[i], indptr[i + 1], indices, x, w, V, A, b, rows)
+        for a in range(k):
+            r[a] = b[a]
+            for c in range(k):
+                r[a] -= A[a, c] * u[c]
+        first = zero
+        for s in range(sweeps):
+            moved = zero
+            for a in range(k):
+                if A[a, a] > zero:
+                    step = max(u[a] + r[a] / A[a, a], zero) - u[a]
+                    if step != zero:
+                        u[a] += step
+                        moved += step * step * A[a, a]
+                        for c in range(k):
+                            r[c] -= step * A[a, c]
+            if s == 0:
+                first = moved
+            if moved <= tol * first:
+                break
+        for a in range(k):
+            total -= np.float64(u[a]) * (np.float64(b[a]) + np.float64(r[a]))
+        cost[i] = 0.5 * max(total, 0.0)

@@ -49,7 +49,8 @@ def topic_report_figure(
         upper: Any = whole
         lower: Any = None
         if time is not None:
-            upper, lower = whole.subfigures(2, 1, height_ratios=[above, below]).ravel()
+            halves: Any = whole.subfigures(2, 1, height_ratios=[above, below])
+            upper, lower = halves
         grid = upper.add_gridspec(2, 2, width_ratios=[1.45, 1], height_ratios=[bars, max(above - bars, 0.01)])
         left = upper.add_subplot(grid[:, 0])
         map_of(left, at, shares, short, (5.6, above - 0.5))

@@ -141,8 +141,13 @@ def documents_figure(at: np.ndarray, groups: Sequence[str], marked: Mapping[str,
         for color, kind in zip(DIGIT_COLORS * (1 + len(kinds) // len(DIGIT_COLORS)), kinds, strict=False):
             own = np.array([group == kind for group in groups])
             ax.scatter(at[own, 0], at[own, 1], s=11, color=color, alpha=0.6, linewidths=0, label=kind, rasterized=True)
+        halo = [withStroke(linewidth=3, foreground="white")]
+        written: list[np.ndarray] = []
+        reach = np.ptp(at, axis=0)
         for word, place in (marked or {}).items():
-            halo = [withStroke(linewidth=3, foreground="white")]
+            if any((np.abs(place - other) < (0.09 * reach[0], 0.035 * reach[1])).all() for other in written):
+                continue  # it would hide another
+            written.append(place)
             ax.annotate(word, (place[0], place[1]), ha="center", va="center", fontsize=10, color=INK, path_effects=halo)
         ax.axhline(0, color=GREY, lw=0.7)
         ax.axvline(0, color=GREY, lw=0.7)
@@ -223,7 +228,7 @@ def prevalence_of(axes: Any, periods: np.ndarray, shares: np.ndarray, labels: Se
         ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         ax.yaxis.set_major_locator(MaxNLocator(3))
         ax.tick_params(labelsize=8)
-        ax.set_ylim(0, None)
+        ax.set_ylim(0, 1.08 * max(float(np.nanmax(shares[:, shown])), 1e-3))
     for ax in axes[len(shown) :]:
         ax.axis("off")
 

@@ -157,4 +157,4 @@ def refuse_negative(name: str, blocks: Blocks) -> None:
         if (values < 0).any():
             at = int(np.argmax(values < 0))
             where = f"X[{int(start) + row[at]}, {column[at]}] is {values[at]:g}"
-            raise InputError(f"{where}; {name} needs X >= 0. Clip it, or use PCA.")
+            raise InputError(f"{where}; {name} needs X >= 0. Clip it, or use PCA. (Negative values in data.)")

@@ -23,9 +23,12 @@ from scipy import sparse
 from twofold.core.config import config
 from twofold.topics.tokens import Rules, Stems, bare
 
-CHUNK = 2**19  # pieces of text that are coded before they are counted
-WORD_BYTES = 400  # what a distinct word takes in the dictionaries below, about
+CHUNK = 2**18  # pieces of text that are coded before they are counted
+WORD_BYTES = 800  # what a distinct word takes in the dictionaries below, about, and while they are sorted
+MOST_RUNS = 64  # files of words on disk before they are merged into one
 NOT_A_WORD, UNSEEN = -1, -2
+
+Record = tuple[str, str, int, int]  # stem, form, how often, in how many documents (with the first form of a stem)
 
 
 class Codes(dict):
@@ -66,15 +69,15 @@ def coded(documents: Iterable[str | list[str]], rules: Rules, codes: Codes) -> I
     """The documents as chunks of codes; the dictionary is emptied before it outgrows its share of the budget."""
     flat: list[int] = []
     lengths: list[int] = []
-    split = rules.split
+    split, most = rules.split, most_words()
     for document in documents:
         found = [codes[piece] for piece in split(document)]
         flat += found
         lengths.append(len(found))
-        if len(flat) + 8 * len(lengths) >= CHUNK:
+        if len(flat) + 8 * len(lengths) >= CHUNK or len(codes) >= most:
             yield Chunk(np.array(flat, np.int32), np.array(lengths, np.int64))
             flat, lengths = [], []
-            if len(codes) > most_words():
+            if len(codes) >= most:
                 codes.clear()
     if lengths:
         yield Chunk(np.array(flat, np.int32), np.array(lengths, np.int64))
@@ -82,7 +85,7 @@ def coded(documents: Iterable[str | list[str]], rules: Rules, codes: Codes) -> I
 
 def most_words() -> int:
     """How many distinct words may be held at once."""
-    return max(2**12, config().memory // (4 * WORD_BYTES))
+    return max(2**12, config().memory // (2 * WORD_BYTES))
 
 
 def column_finder(words: Iterable[str], rules: Rules, stem: Stems) -> Codes:
@@ -118,7 +121,7 @@ class Tally:
 
     def __init__(self, rules: Rules, stem: Stems, folder: str | None):
         self.rules, self.stem, self.folder = rules, stem, folder
-        self.n_documents, self.runs = 0, list[Path]()
+        self.n_documents, self.runs, self.written = 0, list[Path](), 0
         self.codes = Codes(self._find)
         self._restart()
 
@@ -126,6 +129,7 @@ class Tally:
         self.forms: dict[str, int] = {}
         self.terms: dict[str, int] = {}
         self.term_of = list[int]()  # of each form
+        self.columns = np.array([NOT_A_WORD], np.int32)  # term_of as an array, with that at its end
         self.codes.clear()
         self.total, self.documents = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
@@ -141,17 +145,18 @@ class Tally:
     def add(self, chunk: Chunk) -> sparse.csr_array:
         """Count a chunk, and return its counts (documents, terms)."""
         known = chunk.codes >= 0
-        columns = np.array([*self.term_of, NOT_A_WORD], np.int32)  # the last is found by index −1
-        X = chunk.rows(len(self.terms), columns)
+        new = np.array([*self.term_of[len(self.columns) - 1 :], NOT_A_WORD], np.int32)
+        self.columns = np.concatenate([self.columns[:-1], new])  # the last is found by code −1
+        X = chunk.rows(len(self.terms), self.columns)
         self.total = _sum(self.total, np.bincount(chunk.codes[known], minlength=len(self.forms)))
         self.documents = _sum(self.documents, np.bincount(X.indices, minlength=len(self.terms)))
         self.n_documents += X.shape[0]
-        if self.folder is not None and len(self.forms) > most_words() // 2:
+        if self.folder is not None and len(self.forms) > 0.9 * most_words():
             self._spill()
         return X
 
-    def _records(self) -> list[tuple]:
-        """(stem, form, times, documents) in order, the documents of a stem with the first of its forms."""
+    def _records(self) -> list[Record]:
+        """What is known, in order."""
         stems = list(self.terms)
         counts = zip(self.forms, self.term_of, self.total.tolist(), strict=True)
         found = sorted((stems[term], form, times) for form, term, times in counts)
@@ -162,25 +167,46 @@ class Tally:
         ]
 
     def _spill(self) -> None:
-        self.runs.append(Path(str(self.folder)) / f"{len(self.runs)}.jsonl")
-        with open(self.runs[-1], "w", encoding="ascii") as file:
-            file.writelines(json.dumps(record) + "\n" for record in self._records())
+        """Put all that is known into a run on disk; many runs become one, so that few files are ever open."""
+        self._write(self._records())
         self._restart()
+        if len(self.runs) == MOST_RUNS:
+            former, self.runs = self.runs, []
+            self._write(_merged(map(_read_run, former)))
+            for path in former:
+                path.unlink()
+
+    def _write(self, records: Iterable[Record]) -> None:
+        self.written += 1
+        path = Path(str(self.folder)) / f"{self.written}.jsonl"
+        with open(path, "w", encoding="ascii") as file:
+            file.writelines(json.dumps(record) + "\n" for record in records)
+        self.runs.append(path)
 
     def result(self) -> Iterator[Term]:
         """Every term met, in the order of the stems."""
-        runs: list[Iterable] = [*map(_read_run, self.runs), self._records()]
-        for stem, group in itertools.groupby(heapq.merge(*runs), key=itemgetter(0)):
-            forms: dict[str, int] = {}
-            documents = 0
-            for _, form, times, seen in group:
-                forms[form] = forms.get(form, 0) + times
-                documents += seen
-            name = stem if stem in forms and len(forms) == 1 else min(forms, key=lambda form: (-forms[form], form))
-            yield Term(stem, name, documents, sum(forms.values()))
+        every = _merged([*map(_read_run, self.runs), self._records()])
+        for stem, group in itertools.groupby(every, key=itemgetter(0)):
+            forms = list(group)
+            name = min(forms, key=lambda record: (-record[2], record[1]))[1] if len(forms) > 1 else forms[0][1]
+            yield Term(stem, name, sum(record[3] for record in forms), sum(record[2] for record in forms))
 
 
-def _read_run(path: Path) -> Iterator[tuple]:
+def _merged(runs: Iterable[Iterable[Record]]) -> Iterator[Record]:
+    """The records of sorted runs in order, those of one form added up."""
+    stem, form, times, documents = "", "", 0, 0
+    for record in heapq.merge(*runs):
+        if record[1] == form and record[0] == stem:
+            times, documents = times + record[2], documents + record[3]
+            continue
+        if form:
+            yield stem, form, times, documents
+        stem, form, times, documents = record
+    if form:
+        yield stem, form, times, documents
+
+
+def _read_run(path: Path) -> Iterator[Record]:
     with open(path, encoding="ascii") as file:
         for line in file:
             yield tuple(json.loads(line))

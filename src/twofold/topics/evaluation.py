@@ -14,10 +14,10 @@ from twofold.core.blocks import Rows, as_blocks
 from twofold.core.checks import InputError, refuse
 from twofold.core.engine import add, engine_for
 from twofold.core.seeds import generator, seed_of
-from twofold.kernels.lda import fold_in, log_likelihood
+from twofold.kernels.lda import log_likelihood
 from twofold.topics.corpus import as_counts, padded, refuse_negative, usable
+from twofold.topics.folding import folded
 
-PASSES, CLOSE = 200, 1e-6  # of the fold-in
 ALPHA = 0.1  # a topic, where nothing else is known
 EPSILON = 1e-12  # added to shares of documents, so that words never seen together have a logarithm
 
@@ -27,8 +27,8 @@ def topics_of(topics: Any) -> np.ndarray:
     Z = np.atleast_2d(np.asarray(getattr(topics, "components_", topics), dtype=np.float64))
     if Z.ndim != 2 or not np.isfinite(Z).all() or Z.min() < 0 or not (Z.sum(axis=1) > 0).all():
         raise InputError(
-            f"the topics, of shape {Z.shape}, are no distributions of words: finite weights >= 0 are needed, and one above "
-            "0 in every row. LSA has none; use LatentDirichletAllocation, PLSA or NMF."
+            f"the topics, of shape {Z.shape}, are no distributions of words: finite weights >= 0 are needed, and one "
+            "above 0 in every row. LSA has none; use LatentDirichletAllocation, PLSA or NMF."
         )
     return Z / Z.sum(axis=1, keepdims=True)
 
@@ -99,11 +99,8 @@ def _completed(X: Any, at: int, topics: np.ndarray, alpha: np.ndarray, seed: int
     if X.shape[0] == 0:
         return 0.0, 0.0
     seen, asked = halves(X, generator(seed, at))
-    counts, out = np.zeros((X.shape[0], len(alpha))), np.empty((2, X.shape[0]))
-    fold_in(*as_counts(seen, topics.dtype), topics, alpha, counts, PASSES, CLOSE)
-    shares = np.maximum(counts, 0) + alpha
-    asked.eliminate_zeros()
-    log_likelihood(*as_counts(asked, topics.dtype), topics, shares / shares.sum(axis=1, keepdims=True), *out)
+    out = np.empty((2, X.shape[0]))
+    log_likelihood(*as_counts(asked, topics.dtype), topics, folded(seen, topics, alpha), *out)
     logp, tokens = out.sum(axis=1)
     return float(logp), float(tokens)
 

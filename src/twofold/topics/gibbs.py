@@ -6,7 +6,8 @@
 One sweep:  each block   draws all its tokens' topics anew, seeing n_jc as it was before the sweep and its own changes
             then once    n_jc ← n_jc + every block's changes; α by the documents' counts
 A token costs as many operations as its document has topics: the rest of the chance is proposed by alias tables.
-The objective is minus the mean log-likelihood of a token under the current sample (plug-in), which is noisy.
+The objective is minus the mean log-likelihood of a token under the topics before the sweep and the new
+mixtures (plug-in), which is noisy.
 References: Griffiths & Steyvers 2004; Newman et al. 2009 (blocks side by side); Li et al. 2014 (alias tables).
 """
 
@@ -25,7 +26,7 @@ from twofold.core.seeds import generator
 from twofold.kernels.gibbs import alias_tables, sample_topics
 from twofold.kernels.lda import log_likelihood
 from twofold.topics import dirichlet
-from twofold.topics.corpus import Corpus, as_counts
+from twofold.topics.corpus import Corpus, as_counts, padded
 from twofold.topics.scvb0 import topics_of
 
 BURN_IN = 0.5  # of the sweeps, whose samples are not averaged
@@ -47,6 +48,7 @@ class Shared(NamedTuple):
     counts: np.ndarray  # (d,k)
     alpha: np.ndarray  # (k,)
     beta: float
+    topics: np.ndarray  # (d,K) as they were
     mass: np.ndarray  # (d,k)
     keep: np.ndarray  # (d,k)
     other: np.ndarray  # (d,k)
@@ -92,15 +94,14 @@ def resample(X: Any, at: int, kept: tuple, s: Shared) -> tuple[tuple, Sums]:
     sample_topics(words, starts, z, counts, totals, s.alpha, s.beta, s.mass, s.keep, s.other, uniform, own)
     shares = (own + s.alpha) / (own.sum(axis=1, keepdims=True) + s.alpha.sum())
     logp, tokens = np.empty(len(own)), np.empty(len(own))
-    cells = as_counts(X, np.dtype(np.float64))
-    log_likelihood(*cells, topics_of(counts.astype(np.float64), s.beta), shares, logp, tokens)
-    prior = dirichlet.evidence(own, s.alpha, np.ones(len(own)))
+    log_likelihood(*as_counts(X, s.topics.dtype), s.topics, padded(shares, s.topics.dtype), logp, tokens)
+    prior = dirichlet.evidence(own, np.zeros_like(own), s.alpha, np.ones(len(own)))
     return (z,), Sums((counts - s.counts).astype(np.float64), float(logp.sum()), float(tokens.sum()), prior)
 
 
-def tables(counts: np.ndarray, alpha: np.ndarray, beta: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def tables(topics: np.ndarray, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The part of the chances that does not depend on the document, α_c (n_jc + β)/(n_c + dβ), and its alias tables."""
-    mass = np.ascontiguousarray(topics_of(counts, beta) * alpha)
+    mass = (topics * alpha).astype(np.float32)
     keep, other = np.empty_like(mass), np.empty(mass.shape, np.int32)
     alias_tables(mass, keep, other)
     return mass, keep, other
@@ -114,8 +115,11 @@ def solver(c: Corpus, max_iter: int) -> tuple[State, Callable[[State, int], loop
     kept, counts = c.engine.reduce(add, begin, keep=True)
 
     def sweep(s: State, t: int) -> loop.Sweep:
-        # Counts below 2^24 are exact in single precision, and half as wide.
-        shown = Shared(s.counts.astype(np.float32), s.alpha, c.beta, *tables(s.counts, s.alpha, c.beta), c.seed, t)
+        topics = topics_of(s.counts, c.beta)
+        single = np.dtype(np.float32)  # counts below 2^24 are exact in it
+        shown = Shared(
+            s.counts.astype(single), s.alpha, c.beta, padded(topics, single), *tables(topics, s.alpha), c.seed, t
+        )
         kept, sums = c.engine.reduce(
             add, c.engine.map(resample, c.blocks, at, s.kept, c.engine.broadcast(shown)), keep=True
         )
@@ -139,8 +143,8 @@ def check_whole(c: Corpus) -> None:
     for start, place in zip(c.blocks.bounds, places, strict=False):
         if place is not None:
             raise InputError(
-                f'X[{int(start) + place[0]}, {place[1]}] is {place[2]:g}; solver="gibbs" needs whole counts up to 2^24. '
-                'Round them, or use solver="scvb0".'
+                f'X[{int(start) + place[0]}, {place[1]}] is {place[2]:g}; solver="gibbs" needs whole counts up to '
+                '2^24. Round them, or use solver="scvb0".'
             )
 
 

@@ -26,12 +26,11 @@ from twofold.core.checks import InputError
 from twofold.core.engine import engine_for, fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.seeds import generator, seed_of
-from twofold.kernels.lda import fold_in, log_likelihood
-from twofold.topics import dirichlet, gibbs, online, scvb0
-from twofold.topics.corpus import Corpus, as_counts, padded, refuse_negative, survey, usable
+from twofold.topics import gibbs, online, scvb0
+from twofold.topics.corpus import Corpus, padded, refuse_negative, survey
+from twofold.topics.folding import document_scores, mixtures
 
 START = 0.1  # α of every topic before it is learned
-PASSES, CLOSE = 200, 1e-5  # new documents fold in until their topic counts move by less than this share of their length
 MINIBATCHES: dict[str, Any] = {"scvb0": scvb0, "online": online}  # the solvers that can go on
 
 
@@ -73,8 +72,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     References
     ----------
-    Blei, Ng & Jordan (2003), *JMLR* 3, 993-1022. Foulds, Boyles, DuBois, Smyth & Welling (2013), *KDD*, 446-454 (scvb0).
-    Griffiths & Steyvers (2004), *PNAS* 101, 5228-5235 (gibbs). Hoffman, Blei & Bach (2010), *NIPS*, 856-864 (online).
+    Blei, Ng & Jordan (2003), *JMLR* 3, 993-1022. Foulds, Boyles, DuBois, Smyth & Welling (2013), *KDD*, 446-454
+    (scvb0). Griffiths & Steyvers (2004), *PNAS* 101, 5228-5235 (gibbs). Hoffman, Blei & Bach (2010), *NIPS* (online).
 
     Examples
     --------
@@ -206,7 +205,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         t, total = len(history["objective"]), counts.sum()
         sums = MINIBATCHES[self.solver].minibatch(corpus, counts, alpha)
         counts = scvb0.blend(counts, sums, total, online.rate(t, 2))
-        alpha = dirichlet.step(alpha, sums.prior) if corpus.learn and t else alpha
+        alpha = MINIBATCHES[self.solver].learned(alpha, sums) if corpus.learn and t else alpha
         for name, value in self._attributes(online.State(counts, alpha), blocks.dtype).items():
             setattr(self, name, value)
         spent = (history["seconds"][-1] if t else 0.0) + time.perf_counter() - began
@@ -306,26 +305,3 @@ def prior_of(value: Any, k: int) -> np.ndarray:
     if alpha.shape != (k,) or not (np.isfinite(alpha).all() and alpha.min() > 0):
         raise InputError(f'doc_topic_prior is {value}; give "learned", one number > 0, or {k} of them.')
     return alpha
-
-
-def folded(X: Any, topics: np.ndarray, alpha: np.ndarray, passes: int = PASSES) -> np.ndarray:
-    """p(topic | document) (m,K) of a block, padding included; NaN if a cell is no count."""
-    if not usable(X):
-        return np.full((X.shape[0], len(alpha)), np.nan, topics.dtype)
-    counts = np.zeros((X.shape[0], len(alpha)), topics.dtype)
-    fold_in(*as_counts(X, topics.dtype), topics, alpha, counts, passes, CLOSE)
-    shares = np.maximum(counts, 0) + alpha
-    return shares / shares.sum(axis=1, keepdims=True)
-
-
-def mixtures(X: Any, topics: np.ndarray, alpha: np.ndarray, k: int) -> np.ndarray:
-    return np.ascontiguousarray(folded(X, topics, alpha)[:, :k])
-
-
-def document_scores(X: Any, topics: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """(m,2): each document's log-likelihood, and its tokens that any topic knows."""
-    shares, out = folded(X, topics, alpha), np.empty((2, X.shape[0]))
-    if np.isnan(shares).any():
-        return np.full((X.shape[0], 2), np.nan)
-    log_likelihood(*as_counts(X, topics.dtype), topics, shares, *out)
-    return out.T.astype(topics.dtype)

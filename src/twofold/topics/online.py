@@ -5,7 +5,7 @@
 One sweep:  each block   γ_i ← α + Σ_j x_ij r_ij,  r_ijc ∝ exp(E log θ_ic + E log φ_cj), to convergence
             each batch   λ ← (1 − ρ) λ + ρ (β + (tokens / those of the batch) Σ_i x_ij r_ijc),  ρ_t = (1 + t)^−0.7
 The objective is minus the mean log-likelihood of a token under the means of both factors (plug-in); α is learned once
-a sweep from the documents' expected topic counts γ_i − α.
+a sweep from the mean of E log θ_i.
 Reference: Hoffman, Blei & Bach 2010.
 """
 
@@ -18,7 +18,6 @@ import numpy as np
 from scipy.special import psi
 
 from twofold.core import loop
-from twofold.core.blocks import Rows
 from twofold.core.engine import add
 from twofold.core.seeds import generator
 from twofold.kernels.lda import log_likelihood, variational, variational_counts
@@ -53,14 +52,18 @@ class Sums(NamedTuple):
     counts: np.ndarray  # (d,k)
     logp: float
     tokens: float
-    prior: dirichlet.Sums
+    logs: np.ndarray  # (k,) Σ E log θ
+    documents: float
 
 
 def shown(counts: np.ndarray, alpha: np.ndarray, beta: float, dtype: np.dtype) -> Shared:
     """exp E log φ and E φ under Dirichlet(counts + β), word-major."""
     lam = counts + beta
-    chances = np.exp(psi(lam) - psi(lam.sum(axis=0)))
-    return Shared(padded(chances, dtype), padded(topics_of(counts, beta), dtype), alpha)
+    logs = psi(lam) - psi(lam.sum(axis=0))
+    # Only the ratios between the topics of a word matter: taken from the largest, rare words do not underflow.
+    return Shared(
+        padded(np.exp(logs - logs.max(axis=1, keepdims=True)), dtype), padded(topics_of(counts, beta), dtype), alpha
+    )
 
 
 def documents(X: Any, w: np.ndarray | None, s: Shared) -> Sums:
@@ -69,13 +72,12 @@ def documents(X: Any, w: np.ndarray | None, s: Shared) -> Sums:
     cells, alpha, w = as_counts(X, dtype), padded(s.alpha, dtype), weights_of(w, X.shape[0], dtype)
     lengths = np.asarray(X.sum(axis=1), dtype=np.float64).reshape(-1, 1)
     gamma = padded(s.alpha + lengths / k, dtype)
-    found = np.zeros_like(s.topics)
+    found, logs = np.zeros_like(s.topics), np.zeros(k)
     variational(*cells, s.chances, alpha, k, gamma, PASSES, CLOSE)
-    variational_counts(*cells, s.chances, k, gamma, w, found)
+    variational_counts(*cells, s.chances, k, gamma, w, found, logs)
     logp, tokens = np.empty(len(gamma)), np.empty(len(gamma))
     log_likelihood(*cells, s.topics, gamma / gamma.sum(axis=1, keepdims=True), logp, tokens)
-    prior = dirichlet.evidence(np.maximum(gamma[:, :k] - s.alpha.astype(dtype), 0), s.alpha, w)
-    return Sums(found[:, :k].astype(np.float64), float(logp @ w), float(tokens @ w), prior)
+    return Sums(found[:, :k].astype(np.float64), float(logp @ w), float(tokens @ w), logs, float(w.sum()))
 
 
 def rate(t: int, count: int) -> float:
@@ -97,8 +99,7 @@ def solver(c: Corpus) -> tuple[State, Callable[[State, int], loop.Sweep]]:
             found.append(sums)
         alpha = s.alpha
         if c.learn and t >= PATIENCE:
-            prior = dirichlet.Sums(sum(f.prior.above for f in found), sum(f.prior.below for f in found))
-            alpha = dirichlet.step(alpha, prior)
+            alpha = dirichlet.step_from_logs(alpha, sum(f.logs for f in found) / sum(f.documents for f in found))
         logp, seen = sum(f.logp for f in found), sum(f.tokens for f in found)
         return loop.Sweep(State(counts, alpha), -logp / max(seen, 1e-300), {"alpha": float(alpha.sum())})
 
@@ -109,3 +110,8 @@ def minibatch(c: Corpus, counts: np.ndarray, alpha: np.ndarray) -> Sums:
     """What a mini-batch of new documents says, given the topic counts so far."""
     shared = c.engine.broadcast(shown(counts, alpha, c.beta, c.dtype))
     return c.engine.reduce(add, c.engine.map(documents, c.blocks, c.blocks.rows(c.w), shared))
+
+
+def learned(alpha: np.ndarray, s: Sums) -> np.ndarray:
+    """α after a mini-batch."""
+    return dirichlet.step_from_logs(alpha, s.logs / s.documents)

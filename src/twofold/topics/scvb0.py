@@ -69,10 +69,10 @@ def documents(X: Any, w: np.ndarray | None, kept: tuple | None, s: Shared) -> tu
     dtype, k = s.topics.dtype, len(s.alpha)
     cells, alpha, w = as_counts(X, dtype), padded(s.alpha, dtype), weights_of(w, X.shape[0], dtype)
     own = np.zeros((X.shape[0], len(alpha)), dtype) if kept is None else kept[0]
-    found = np.zeros_like(s.topics)
+    found, spread = np.zeros_like(s.topics), np.empty_like(own)
     fold_in(*cells, s.topics, alpha, own, s.passes - 1, -1.0)
-    logp, tokens = expected_counts(*cells, s.topics, alpha, own, w, found)
-    prior = dirichlet.evidence(own, s.alpha, w)
+    logp, tokens = expected_counts(*cells, s.topics, alpha, own, w, found, spread)
+    prior = dirichlet.evidence(own, spread, s.alpha, w)
     return (own,) if s.keep else None, Sums(found[:, :k].astype(np.float64), logp, tokens, prior)
 
 
@@ -121,3 +121,8 @@ def minibatch(c: Corpus, counts: np.ndarray, alpha: np.ndarray) -> Sums:
     shown = c.engine.broadcast(Shared(padded(topics_of(counts, c.beta), c.dtype), alpha, COLD, False))
     nothing = Rows([None] * len(c.blocks))
     return c.engine.reduce(add, c.engine.map(documents, c.blocks, c.blocks.rows(c.w), nothing, shown), keep=True)[1]
+
+
+def learned(alpha: np.ndarray, s: Sums) -> np.ndarray:
+    """α after a mini-batch."""
+    return dirichlet.step(alpha, s.prior)

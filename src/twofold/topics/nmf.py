@@ -1,0 +1,296 @@
+"""Non-negative factorization.
+
+    minimise  ½‖X − U Z‖²,  or  Σ x log(x/ŷ) − x + ŷ with ŷ = U Z,   over  U ≥ 0, Z ≥ 0
+    X (n,d) data in row blocks   U (n,k) codes   Z (k,d) parts
+
+One sweep:  each block  U_b ← better codes given Z, and their sums
+            then once   Z   ← better parts given the sums; it runs ahead along its last step while that pays
+The half-steps are in nmf_squared, nmf_kl and nmf_masked, the looking ahead in extrapolation, the start in nndsvd.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.core import loop
+from twofold.core.blocks import Blocks, Rows, is_dask
+from twofold.core.checks import InputError
+from twofold.core.engine import engine_for, fingerprint, stacked
+from twofold.core.estimator import Model, fitting
+from twofold.core.observed import Observed
+from twofold.core.seeds import seed_of
+from twofold.topics import nmf_kl, nmf_squared, nndsvd
+from twofold.topics.extrapolation import State, begin, nonnegative, positive, sweeper
+from twofold.topics.nmf_codes import fold, row_costs
+from twofold.topics.nmf_kl import KullbackLeibler
+from twofold.topics.nmf_masked import Masked, kl_constant, known_cells, without_weightless
+from twofold.topics.nmf_squared import Squared
+from twofold.topics.nonnegative import Look, look, refuse_negative
+
+LEAST = 0.01  # of the typical entry: what zeros of the start are lifted to, for rules that multiply
+SOLVERS = {"squared": ("hals", "als", "multiplicative"), "kl": ("newton", "multiplicative")}
+
+
+class Data(NamedTuple):
+    """What a fit is made to."""
+
+    blocks: Blocks
+    w: np.ndarray | None  # (n,) row weights
+    W: Any  # (n,d) cell weights, or None
+    seen: Look
+    cells: Observed | None  # the known cells, where some are missing or count differently
+
+
+class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+    """Non-negative matrix factorization: rows as sums, never differences, of k parts.
+
+    ``X ≈ codes @ components_`` with nothing below zero, by squared error or by the generalised Kullback-Leibler
+    divergence. Cells that are NaN are missing and are not looked at; `sample_weight` may weigh rows or single cells.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Parts; None means 10, or fewer if the table is smaller.
+    loss : {"squared", "kl"}, default="squared"
+        "kl" suits counts: its optimum is that of :class:`PLSA`.
+    solver : {"auto", "hals", "als", "multiplicative", "newton"}, default="auto"
+        For squared error "hals" (coordinate descent with looking ahead: the default), "als" (least squares clipped at
+        zero: simple, and the only one whose objective may rise) or "multiplicative" (Lee & Seung: slow). For "kl"
+        "newton" (the default) or "multiplicative".
+    init : {"nndsvd", "random"} or array of shape (k, d), default="nndsvd"
+        Where to begin: from singular vectors, at random, or from given parts.
+    l1 : float, default=0.0
+        Weight of the sum of the codes, which makes many of them zero. With it every part has norm 1 at most (squared)
+        or sum 1 ("kl"), since codes could shrink at the parts' expense otherwise. Not for "als", squared
+        "multiplicative", or tables with missing or weighted cells.
+    tol : float, default=1e-5
+        Stop when a sweep lowers the objective by less than this, relatively.
+    max_iter : int, default=500
+        Sweeps at most.
+    random_state : int, RandomState, Generator or None, default=None
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (k, d)
+        Z, the parts.
+    reconstruction_err_ : float
+        The Frobenius norm of ``X - codes @ components_``, or the root of twice the divergence, with weights.
+    solver_ : str
+    history_, n_iter_, converged_
+        The objective never rises, but with "als". With "kl" it is taken after the codes and before the parts move.
+
+    References
+    ----------
+    Cichocki & Phan (2009), *IEICE Trans. Fundamentals* E92-A, 708-721 (HALS). Gillis & Glineur (2012), *Neural
+    Computation* 24, 1085-1105. Ang & Gillis (2019), *Neural Computation* 31, 417-439 (looking ahead). Hsieh & Dhillon
+    (2011), *KDD*, 1064-1072 (KL). Boutsidis & Gallopoulos (2008), *Pattern Recognition* 41, 1350-1362 (NNDSVD).
+
+    Examples
+    --------
+    >>> from twofold import NMF
+    >>> parts = np.kron(np.eye(3), np.ones(4))                             # three parts of four columns each
+    >>> codes = np.random.default_rng(0).gamma(1.0, size=(100, 3))
+    >>> X = codes @ parts
+    >>> X[np.random.default_rng(1).random(X.shape) < 0.3] = np.nan         # three cells in ten are missing
+    >>> model = NMF(3, tol=1e-9, random_state=0).fit(X)
+    >>> bool(np.abs(model.inverse_transform(model.transform(X)) - codes @ parts).max() < 1e-3)
+    True
+    """
+
+    components_: np.ndarray
+    _allow_nan: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [None, Interval(Integral, 1, None, closed="left")],
+        "loss": [StrOptions(set(SOLVERS))],
+        "solver": [StrOptions({"auto", "hals", "als", "multiplicative", "newton"})],
+        "init": [StrOptions({"nndsvd", "random"}), "array-like"],
+        "l1": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        loss: str = "squared",
+        solver: str = "auto",
+        init: Any = "nndsvd",
+        l1: float = 0.0,
+        tol: float = 1e-5,
+        max_iter: int = 500,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.loss = loss
+        self.solver = solver
+        self.init = init
+        self.l1 = l1
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
+
+    @fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NMF:
+        """Find the parts.
+
+        Parameters
+        ----------
+        X : array, sparse array, frame, path or dask array of shape (n, d)
+            Nothing below zero. NaN (dense) is missing; an unstored cell (sparse) is a zero.
+        y : ignored
+        sample_weight : array of shape (n,) or (n, d), optional
+            How much each row, or each cell, counts.
+        """
+        self._fit(X, sample_weight)
+        return self
+
+    @fitting
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Find the parts, and give the codes of the rows."""
+        kept = self._fit(X, sample_weight)
+        return self.transform(X) if is_dask(X) else stacked([U for (U,) in kept.local()])
+
+    def _fit(self, X: Any, sample_weight: Any) -> Rows:
+        data, seed = self._data(X, sample_weight), seed_of(self.random_state)
+        k, solver = self._rank(data.blocks.shape), self._solver(data.cells is not None)
+        start, problem = self._start(data, k, solver, seed), self._problem(data, solver)
+        sweep = sweeper(problem.advance, self._ahead(solver), falls=solver != "als")
+        last = begin(start.V, start.kept)
+
+        def fitted(state: State) -> dict:
+            nonlocal last
+            last = state
+            return {"components_": np.ascontiguousarray(state.V.T), "solver_": solver}
+
+        loop.run(
+            self,
+            sweep,
+            last,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            fitted=fitted,
+            X=X,
+            fingerprint=lambda: fingerprint(data.blocks, data.w) + ("" if data.cells is None else data.cells.sign()),
+            seed=seed,
+        )
+        kept, misfit = problem.settled(last.kept, last.V)
+        self.reconstruction_err_ = float(np.sqrt(2 * misfit))
+        return kept
+
+    def _data(self, X: Any, sample_weight: Any) -> Data:
+        blocks, W = self._blocks(X, reset=True), None
+        if sparse.issparse(sample_weight) or np.ndim(sample_weight) == 2:
+            W = sparse.csr_array(sample_weight) if sparse.issparse(sample_weight) else np.asarray(sample_weight)
+        w = None if W is not None else self._weights(blocks, sample_weight)
+        seen = look(self, blocks, w, allow_nan=not blocks.is_sparse)
+        if W is None and not seen.missing:
+            return Data(blocks, w, None, seen, None)
+        cells = known_cells(blocks, w if W is None else W, type(self).__name__)
+        return Data(blocks, w, W, seen, cells)
+
+    def _rank(self, shape: tuple[int, int]) -> int:
+        return min(10, *shape) if self.n_components is None else int(self.n_components)
+
+    def _solver(self, masked: bool) -> str:
+        """The solver by name, and a word where it cannot do what is asked."""
+        known = SOLVERS[self.loss]
+        solver = known[0] if self.solver == "auto" else self.solver
+        if solver not in known:
+            raise InputError(f'solver="{solver}" does not minimise loss="{self.loss}". Use one of {", ".join(known)}.')
+        if masked and self.loss == "squared" and solver != "hals":
+            raise InputError(f'solver="{solver}" needs every cell of X. Use "auto" for missing or weighted cells.')
+        if self.l1 and (masked or (self.loss == "squared" and solver != "hals")):
+            what = "missing or weighted cells" if masked else f'solver="{solver}"'
+            raise InputError(f"l1={self.l1} cannot go with {what}. Set l1=0, or fill the cells and use solver='auto'.")
+        return solver
+
+    def _problem(self, data: Data, solver: str) -> Any:
+        blocks, w, W, seen, cells = data
+        if self.loss == "kl":
+            logs = seen.logs if W is None else kl_constant(cells)
+            return KullbackLeibler(blocks, w, W, logs, nmf_kl.Rule(solver, self.l1, cells is not None))
+        if cells is not None:
+            return Masked(cells)
+        sweeps = nmf_squared.SPARSE_SWEEPS if blocks.is_sparse else nmf_squared.DENSE_SWEEPS
+        return Squared(blocks, w, seen.square, nmf_squared.Rule(solver, self.l1, sweeps))
+
+    def _start(self, data: Data, k: int, solver: str, seed: int) -> nndsvd.Start:
+        blocks, cells = data.blocks, data.cells
+        n, d = blocks.shape
+        weight = n * d if data.w is None else data.w.sum() * d
+        level = float(np.sqrt(max(data.seen.total / weight, 0.0) / k))
+        least = LEAST * level if solver in ("newton", "multiplicative") else 0.0
+        if not isinstance(self.init, str):
+            V = np.maximum(self._given(k, d).T, least).astype(blocks.dtype)
+            start = nndsvd.flat(blocks, np.ascontiguousarray(V), level)
+        elif self.init == "random":
+            start = nndsvd.random(blocks, k, seed, level)
+        else:
+            whole = blocks if data.W is None else without_weightless(cells, blocks.is_sparse)
+            start = nndsvd.nndsvd(
+                engine_for(whole), whole, data.w, cells is not None and not whole.is_sparse, k, seed, level, least
+            )
+            if whole is not blocks and self.loss == "kl":
+                start = start._replace(kept=Rows((U,) for U in blocks.rows(stacked([U for (U,) in start.kept]))))
+        if self.loss == "squared" and cells is not None:
+            start = start._replace(kept=Rows([(stacked([U for (U,) in start.kept.local()]),)]))
+        return start._replace(V=self._held(start.V)) if self.l1 else start
+
+    def _given(self, k: int, d: int) -> np.ndarray:
+        Z = np.asarray(self.init, dtype=np.float64)
+        if Z.shape != (k, d) or not np.isfinite(Z).all() or Z.min() < 0:
+            raise InputError(f"init must be {(k, d)} finite numbers >= 0; it has shape {Z.shape}. Check or clip it.")
+        return Z
+
+    def _held(self, V: np.ndarray) -> np.ndarray:
+        """Parts as the penalty of the codes wants them: of norm 1 at most, or of sum 1."""
+        size = V.sum(axis=0) if self.loss == "kl" else np.maximum(np.sqrt((V**2).sum(axis=0)), 1)
+        return V / np.where(size > 0, size, 1).astype(V.dtype)
+
+    def _ahead(self, solver: str) -> Any:
+        """How parts run ahead, if the solver lets them."""
+        if solver in ("als", "multiplicative"):
+            return None
+        run = nonnegative if solver == "hals" else positive
+        return (lambda *steps: self._held(run(*steps))) if self.l1 else run
+
+    # ---- using -------------------------------------------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
+        super()._refuse(blocks, allow_nan=not blocks.is_sparse if allow_nan is None else allow_nan)
+        refuse_negative(type(self).__name__, blocks)
+
+    def _folding(self) -> tuple[np.ndarray, float, str]:
+        check_is_fitted(self)
+        return np.ascontiguousarray(self.components_.T), float(self.l1), self.loss
+
+    def transform(self, X: Any) -> Any:
+        """The codes (n,k) of rows, given the parts; missing cells are not looked at."""
+        return self._rowwise(fold, X, *self._folding())
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Rows from codes: U Z."""
+        return self._check_codes(X) @ self.components_
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the mean objective a row, over its known cells, with the row's best code."""
+        cost = self._rowwise(row_costs, X, *self._folding())
+        return -float(np.average(np.asarray(cost), weights=sample_weight))
