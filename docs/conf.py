@@ -69,5 +69,14 @@ html_theme_options = {
     "pygments_dark_style": "github-dark",
 }
 html_sidebars = {
-    page: [] for page in ("index", "design", "learn/linear", "learn/clusters", "learn/completion": [], "learn/topics", "reference/index")
+    page: []
+    for page in (
+        "index",
+        "design",
+        "learn/linear",
+        "learn/clusters",
+        "learn/completion",
+        "learn/topics",
+        "reference/index",
+    )
 }

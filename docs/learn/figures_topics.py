@@ -44,12 +44,12 @@ def topics_em() -> Figure:
         bars[c, c, :], bars[5 + c, :, c] = 0.2, 0.2
     truth = bars.reshape(10, 25)
     X = rng.multinomial(80, rng.dirichlet(np.full(10, 0.15), 500) @ truth)
-    rows = {"planted": bars, "ten documents": (X[:10] / X[:10].max(axis=1, keepdims=True) * 0.2).reshape(-1, 5, 5)}
+    rows = {"planted": bars, "documents": (X[:10] / X[:10].max(axis=1, keepdims=True) * 0.2).reshape(-1, 5, 5)}
     order = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # stopped early on purpose
         for sweeps in (200, 40, 10, 2):
-            found = PLSA(10, max_iter=sweeps, tol=0, random_state=1).fit(sparse.csr_array(X)).components_
+            found = PLSA(10, max_iter=sweeps, tol=0, random_state=3).fit(sparse.csr_array(X)).components_
             if order is None:
                 like = found @ truth.T
                 order = [0] * 10
@@ -58,7 +58,7 @@ def topics_em() -> Figure:
                     order[b] = int(a)
                     like[a], like[:, b] = -1, -1
             rows[f"{sweeps} sweeps"] = found[order].reshape(-1, 5, 5)
-    names = ["planted", "ten documents", "2 sweeps", "10 sweeps", "40 sweeps", "200 sweeps"]
+    names = ["planted", "documents", "2 sweeps", "10 sweeps", "40 sweeps", "200 sweeps"]
     return rows_figure({name: rows[name] for name in names}, (0.0, 0.2))
 
 
@@ -71,7 +71,7 @@ def topics_dirichlet() -> Figure:
         for ax, alpha, what in zip(
             figure.subplots(1, 3),
             (0.15, 1.0, 8.0),
-            ("most have one topic", "all mixtures alike", "all have some of each"),
+            ("most have one topic", "all mixtures equally likely", "all have some of each"),
             strict=True,
         ):
             at = rng.dirichlet(np.full(3, alpha), 600) @ corners
@@ -115,19 +115,24 @@ def topics_solvers() -> Figure:
         for color, (solver, curve) in zip(COLORS, curves.items(), strict=False):
             ax.plot(np.arange(1, len(curve) + 1), curve / least - 1, color=color, lw=2, label=names[solver])
         ax.set(xscale="log", yscale="log", ylim=(1e-3, None), xlabel="sweep", ylabel="objective above the least")
+        ax.set_xticks([1, 10, 100], ["1", "10", "100"])
+        ax.set_yticks([0.001, 0.01, 0.1, 1], ["0.1%", "1%", "10%", "100%"])
+        ax.minorticks_off()
         ax.set_title("NMF of the digits, 16 parts")
         ax.legend()
     return figure
 
 
 def topics_perplexity() -> Figure:
-    """Perplexity on fitted words, which flatters, and by document completion."""
-    X, _, _ = _docstrings(1500)
-    order = RNG(0).permutation(X.shape[0])
-    test, train = X[order[:300]], X[order[300:]]
+    """Perplexity on fitted words, which flatters, and by document completion, on documents from ten planted topics."""
+    rng = RNG(0)
+    topics = rng.dirichlet(np.full(500, 0.05), 10)
+    mixtures = rng.dirichlet(np.full(10, 0.2), 900)
+    X = sparse.csr_array(np.array([rng.multinomial(60, p) for p in mixtures @ topics]))
+    test, train = X[:300], X[300:]
     ks = (2, 5, 10, 20, 40, 80)
     share = np.asarray(train.sum(axis=0)).ravel() + 0.01
-    floor = perplexity((share / share.sum())[None], test, random_state=0)
+    lines = {"word frequencies alone": share[None], "the planted topics": topics}
     with style():
         figure = new_figure(11, 3.5)
         left, right = figure.subplots(1, 2)
@@ -136,21 +141,21 @@ def topics_perplexity() -> Figure:
             for k in ks:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    own = model(k, max_iter=60, random_state=0).fit(train)
+                    own = model(k, random_state=0).fit(train)
                 fitted.append(np.exp(-own.score(train)))
-                smooth = own.components_ * train.sum() / k + 0.01
-                held.append(perplexity(smooth / smooth.sum(axis=1, keepdims=True), test, random_state=0))
+                smooth = own.components_ * train.sum() / k + 0.01  # so that no word is impossible
+                held.append(perplexity(smooth, test, alpha=getattr(own, "alpha_", None)))
             name = "pLSA" if model is PLSA else "LDA"
             left.plot(ks, fitted, color=color, lw=2, marker="o", ms=4, label=name)
             right.plot(ks, held, color=color, lw=2, marker="o", ms=4, label=name)
-        right.axhline(floor, color=GREY, lw=1.4, ls=(0, (4, 2)))
-        right.annotate(
-            "word frequencies alone", (ks[-1], floor), xytext=(0, -13), textcoords="offset points", ha="right"
-        )
+        for name, own in lines.items():
+            value = perplexity(own, test, alpha=0.2)
+            right.axhline(value, color=GREY, lw=1.4, ls=(0, (4, 2)))
+            right.annotate(name, (2, value), xytext=(0, 3), textcoords="offset points", fontsize=9)
         for ax, title in ((left, "On the words fitted"), (right, "By document completion")):
             ax.set(title=title, xlabel="topics", xscale="log")
             ax.set_xticks(ks, [str(k) for k in ks])
             ax.minorticks_off()
         left.set_ylabel("perplexity")
-        right.legend(loc="center right")
+        left.legend()
     return figure

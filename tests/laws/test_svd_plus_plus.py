@@ -98,11 +98,11 @@ def test_the_bound_is_the_formula(weighted):
     for _ in range(4):
         tau = plan.cells.rows.mass.sum() / state.left
         state, bound, extra, *_ = sweep(state, plan)
-        np.testing.assert_allclose(extra["noise"], 1 / tau, rtol=1e-12)
+        np.testing.assert_allclose(extra["noise"], plan.spread**2 / tau, rtol=1e-12)
     known = ~np.isnan(X)
     A, B = unpacked(state.U.cov), unpacked(state.Z.cov)
     left = sum(
-        weights[i, j] * squares(X[i, j] - plan.mean, state.U.mean[i], A[i], state.Z.mean[j], B[j])
+        weights[i, j] * squares((X[i, j] - plan.mean) / plan.spread, state.U.mean[i], A[i], state.Z.mean[j], B[j])
         for i, j in zip(*np.nonzero(known), strict=True)
     )
     np.testing.assert_allclose(state.left, left, rtol=1e-8)

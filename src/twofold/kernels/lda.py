@@ -113,12 +113,14 @@ def digamma(x):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _rise(mean, variance, alpha, base):
-    """E ψ(n + α) − ψ(α), base = ψ(α), of a count with this mean and variance: as if binomial, n = 0 apart.
+    """E ψ(n + α) − ψ(α), base = ψ(α), of a count with this mean; variance is Σ x γ (1 − γ), 0 if it is certain.
 
-    Taking n for its mean would be far off where n is 0 or 1, because ψ bends sharply near 0.
+    Taking n for its mean would be far off where n may be 0, because ψ bends sharply there; so n = 0 is set apart. Its
+    chance is (1 + mean/α)^−α, that of a Pólya urn, if all tokens are doubtful, and 0 if all are certain.
     """
     r = min(max(variance / mean, 1e-30), 1.0)
-    some = -np.expm1(-mean if r > 1 - 1e-6 else np.log(r) * mean / (1 - r))  # the chance of n > 0
+    doubt = 1.0 if r > 1 - 1e-6 else -np.log(r) / (1 - r)
+    some = -np.expm1(-doubt * alpha * np.log1p(mean / alpha))  # the chance of n > 0
     return some * (digamma(mean / some + alpha) - base)
 
 
@@ -126,7 +128,7 @@ def _rise(mean, variance, alpha, base):
 def dirichlet_sums(counts, spread, alpha, weight, above):
     """Σ_i w_i E(ψ(n_ic + α_c) − ψ(α_c)) into above (k,), and Σ_i w_i (ψ(n_i + Σα) − ψ(Σα)), n_i = Σ_c n_ic.
 
-    counts (m,k) are the means of n_ic, spread their variances.
+    counts (m,k) are the means of n_ic, spread their variances as if tokens were independent.
     """
     k, below, total = above.size, 0.0, 0.0
     base = np.empty(k)
@@ -189,7 +191,7 @@ def variational(data, indices, indptr, topics, alpha, k, gamma, passes, tol):
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def variational_counts(data, indices, indptr, topics, k, gamma, weight, out, logs):
-    """What documents with these Dirichlets add to out (d,K): Σ_i w_i x_ij γ_ijc; and to logs (k,): Σ_i w_i E log θ_ic."""
+    """What documents with these Dirichlets add: to out (d,K) Σ_i w_i x_ij γ_ijc, to logs (k,) Σ_i w_i E log θ_ic."""
     K, zero = topics.shape[1], topics.dtype.type(0)
     theta, joint = np.zeros(K, topics.dtype), np.empty(K, topics.dtype)
     for i in range(gamma.shape[0]):

@@ -158,3 +158,23 @@ def refuse_negative(name: str, blocks: Blocks) -> None:
             at = int(np.argmax(values < 0))
             where = f"X[{int(start) + row[at]}, {column[at]}] is {values[at]:g}"
             raise InputError(f"{where}; {name} needs X >= 0. Clip it, or use PCA. (Negative values in data.)")
+
+
+def starting_topics(init: Any, k: int, d: int) -> np.ndarray:
+    """The user's topics, rows summing to one."""
+    topics = np.asarray(init, dtype=np.float64)
+    if topics.shape != (k, d):
+        raise InputError(f"init has shape {topics.shape}; {(k, d)} is needed, a row of word weights for each topic.")
+    if not (np.isfinite(topics).all() and topics.min() >= 0 and topics.sum(axis=1).min() > 0):
+        raise InputError("init must hold finite weights >= 0, with at least one word in every row.")
+    return topics / topics.sum(axis=1, keepdims=True)
+
+
+def prior_of(value: Any, k: int) -> np.ndarray:
+    """doc_topic_prior as one number a topic."""
+    alpha = np.asarray(value, dtype=np.float64)
+    if alpha.ndim == 0:
+        return np.full(k, float(alpha))
+    if alpha.shape != (k,) or not (np.isfinite(alpha).all() and alpha.min() > 0):
+        raise InputError(f'doc_topic_prior is {value}; give "learned", one number > 0, or {k} of them.')
+    return alpha

@@ -62,7 +62,7 @@ def inverse_digamma(y: np.ndarray) -> np.ndarray:
     >>> inverse_digamma(psi(np.array([0.01, 1.0, 50.0]))).round(6)
     array([1.e-02, 1.e+00, 5.e+01])
     """
-    x = np.where(y >= -2.22, np.exp(np.minimum(y, 50.0)) + 0.5, -1 / (y - psi(1.0)))
+    x = np.where(y >= -2.22, np.exp(np.minimum(y, 50.0)) + 0.5, -1 / (np.minimum(y, -2.0) - psi(1.0)))
     for _ in range(5):
         x = x - (psi(x) - y) / polygamma(1, x)
     return x

@@ -10,7 +10,7 @@ Reference: Ang & Gillis 2019.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 

@@ -27,7 +27,7 @@ from twofold.core.engine import engine_for, fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.seeds import generator, seed_of
 from twofold.topics import gibbs, online, scvb0
-from twofold.topics.corpus import Corpus, padded, refuse_negative, survey
+from twofold.topics.corpus import Corpus, padded, prior_of, refuse_negative, starting_topics, survey
 from twofold.topics.folding import document_scores, mixtures
 
 START = 0.1  # α of every topic before it is learned
@@ -285,23 +285,3 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         each = [rng.multinomial(m, p @ topics) for m, p in zip(np.broadcast_to(length, n), shares, strict=True)]
         X = sparse.vstack([sparse.csr_array(row[None]) for row in each], format="csr")
         return (X, shares) if return_topics else X
-
-
-def starting_topics(init: Any, k: int, d: int) -> np.ndarray:
-    """The user's topics, rows summing to one."""
-    topics = np.asarray(init, dtype=np.float64)
-    if topics.shape != (k, d):
-        raise InputError(f"init has shape {topics.shape}; {(k, d)} is needed, a row of word weights for each topic.")
-    if not (np.isfinite(topics).all() and topics.min() >= 0 and topics.sum(axis=1).min() > 0):
-        raise InputError("init must hold finite weights >= 0, with at least one word in every row.")
-    return topics / topics.sum(axis=1, keepdims=True)
-
-
-def prior_of(value: Any, k: int) -> np.ndarray:
-    """doc_topic_prior as one number a topic."""
-    alpha = np.asarray(value, dtype=np.float64)
-    if alpha.ndim == 0:
-        return np.full(k, float(alpha))
-    if alpha.shape != (k,) or not (np.isfinite(alpha).all() and alpha.min() > 0):
-        raise InputError(f'doc_topic_prior is {value}; give "learned", one number > 0, or {k} of them.')
-    return alpha

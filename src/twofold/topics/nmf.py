@@ -5,13 +5,13 @@
 
 One sweep:  each block  U_b ← better codes given Z, and their sums
             then once   Z   ← better parts given the sums; it runs ahead along its last step while that pays
-The half-steps are in nmf_squared, nmf_kl and nmf_masked, the looking ahead in extrapolation, the start in nndsvd.
+The half-steps are in nmf_squared, nmf_kl and nmf_masked, the looking ahead in extrapolation, the start in nmf_start and nndsvd.
 """
 
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -22,30 +22,19 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.core import loop
 from twofold.core.blocks import Blocks, Rows, is_dask
 from twofold.core.checks import InputError
-from twofold.core.engine import engine_for, fingerprint, stacked
+from twofold.core.engine import fingerprint, stacked
 from twofold.core.estimator import Model, fitting
-from twofold.core.observed import Observed
 from twofold.core.seeds import seed_of
-from twofold.topics import nmf_kl, nmf_squared, nndsvd
+from twofold.topics import nmf_kl, nmf_squared
 from twofold.topics.extrapolation import State, begin, nonnegative, positive, sweeper
 from twofold.topics.nmf_codes import fold, row_costs
 from twofold.topics.nmf_kl import KullbackLeibler
-from twofold.topics.nmf_masked import Masked, kl_constant, known_cells, without_weightless
+from twofold.topics.nmf_masked import Masked, kl_constant, known_cells
 from twofold.topics.nmf_squared import Squared
-from twofold.topics.nonnegative import Look, look, refuse_negative
+from twofold.topics.nmf_start import Data, start
+from twofold.topics.nonnegative import look, refuse_negative
 
-LEAST = 0.01  # of the typical entry: what zeros of the start are lifted to, for rules that multiply
 SOLVERS = {"squared": ("hals", "als", "multiplicative"), "kl": ("newton", "multiplicative")}
-
-
-class Data(NamedTuple):
-    """What a fit is made to."""
-
-    blocks: Blocks
-    w: np.ndarray | None  # (n,) row weights
-    W: Any  # (n,d) cell weights, or None
-    seen: Look
-    cells: Observed | None  # the known cells, where some are missing or count differently
 
 
 class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
@@ -98,7 +87,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     >>> parts = np.kron(np.eye(3), np.ones(4))                             # three parts of four columns each
     >>> codes = np.random.default_rng(0).gamma(1.0, size=(100, 3))
     >>> X = codes @ parts
-    >>> X[np.random.default_rng(1).random(X.shape) < 0.3] = np.nan         # three cells in ten are missing
+    >>> X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan         # a cell in ten is missing
     >>> model = NMF(3, tol=1e-9, random_state=0).fit(X)
     >>> bool(np.abs(model.inverse_transform(model.transform(X)) - codes @ parts).max() < 1e-3)
     True
@@ -167,9 +156,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     def _fit(self, X: Any, sample_weight: Any) -> Rows:
         data, seed = self._data(X, sample_weight), seed_of(self.random_state)
         k, solver = self._rank(data.blocks.shape), self._solver(data.cells is not None)
-        start, problem = self._start(data, k, solver, seed), self._problem(data, solver)
+        problem, (kept, V) = self._problem(data, solver), start(data, k, self.loss, self.init, solver, seed)
         sweep = sweeper(problem.advance, self._ahead(solver), falls=solver != "als")
-        last = begin(start.V, start.kept)
+        last = begin(self._held(V) if self.l1 else V, kept)
 
         def fitted(state: State) -> dict:
             nonlocal last
@@ -193,8 +182,10 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     def _data(self, X: Any, sample_weight: Any) -> Data:
         blocks, W = self._blocks(X, reset=True), None
-        if sparse.issparse(sample_weight) or np.ndim(sample_weight) == 2:
-            W = sparse.csr_array(sample_weight) if sparse.issparse(sample_weight) else np.asarray(sample_weight)
+        if sparse.issparse(sample_weight):
+            W = sparse.csr_array(sample_weight)
+        elif sample_weight is not None and (given := np.asarray(sample_weight)).ndim == 2:
+            W = given
         w = None if W is not None else self._weights(blocks, sample_weight)
         seen = look(self, blocks, w, allow_nan=not blocks.is_sparse)
         if W is None and not seen.missing:
@@ -221,40 +212,12 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     def _problem(self, data: Data, solver: str) -> Any:
         blocks, w, W, seen, cells = data
         if self.loss == "kl":
-            logs = seen.logs if W is None else kl_constant(cells)
+            logs = seen.logs if cells is None else kl_constant(cells)
             return KullbackLeibler(blocks, w, W, logs, nmf_kl.Rule(solver, self.l1, cells is not None))
         if cells is not None:
             return Masked(cells)
         sweeps = nmf_squared.SPARSE_SWEEPS if blocks.is_sparse else nmf_squared.DENSE_SWEEPS
         return Squared(blocks, w, seen.square, nmf_squared.Rule(solver, self.l1, sweeps))
-
-    def _start(self, data: Data, k: int, solver: str, seed: int) -> nndsvd.Start:
-        blocks, cells = data.blocks, data.cells
-        n, d = blocks.shape
-        weight = n * d if data.w is None else data.w.sum() * d
-        level = float(np.sqrt(max(data.seen.total / weight, 0.0) / k))
-        least = LEAST * level if solver in ("newton", "multiplicative") else 0.0
-        if not isinstance(self.init, str):
-            V = np.maximum(self._given(k, d).T, least).astype(blocks.dtype)
-            start = nndsvd.flat(blocks, np.ascontiguousarray(V), level)
-        elif self.init == "random":
-            start = nndsvd.random(blocks, k, seed, level)
-        else:
-            whole = blocks if data.W is None else without_weightless(cells, blocks.is_sparse)
-            start = nndsvd.nndsvd(
-                engine_for(whole), whole, data.w, cells is not None and not whole.is_sparse, k, seed, level, least
-            )
-            if whole is not blocks and self.loss == "kl":
-                start = start._replace(kept=Rows((U,) for U in blocks.rows(stacked([U for (U,) in start.kept]))))
-        if self.loss == "squared" and cells is not None:
-            start = start._replace(kept=Rows([(stacked([U for (U,) in start.kept.local()]),)]))
-        return start._replace(V=self._held(start.V)) if self.l1 else start
-
-    def _given(self, k: int, d: int) -> np.ndarray:
-        Z = np.asarray(self.init, dtype=np.float64)
-        if Z.shape != (k, d) or not np.isfinite(Z).all() or Z.min() < 0:
-            raise InputError(f"init must be {(k, d)} finite numbers >= 0; it has shape {Z.shape}. Check or clip it.")
-        return Z
 
     def _held(self, V: np.ndarray) -> np.ndarray:
         """Parts as the penalty of the codes wants them: of norm 1 at most, or of sum 1."""

@@ -50,7 +50,7 @@ def _product(X: Any, w: np.ndarray | None, mean: np.ndarray | None, Q: np.ndarra
 def right_vectors(
     engine: Engine, blocks: Blocks, w: np.ndarray | None, mean: np.ndarray | None, k: int, seed: int
 ) -> np.ndarray:
-    """The leading k right singular vectors of √w X, roughly: orthonormal columns (d,k)."""
+    """The leading right singular vectors of √w X, roughly: orthonormal columns (d,r), r ≤ k what the rank allows."""
     d = blocks.shape[1]
     Q = np.linalg.qr(generator(seed, 0).standard_normal((d, min(k + OVERSAMPLE, d))))[0]
     for turn in range(TURNS):
@@ -60,8 +60,9 @@ def right_vectors(
         if turn < TURNS - 1:
             Q = np.linalg.qr(B)[0]
     T = Q.T @ B
-    Y = np.linalg.eigh((T + T.T) / 2)[1][:, ::-1][:, :k]
-    return Q @ Y
+    values, Y = np.linalg.eigh((T + T.T) / 2)
+    some = values[::-1][:k] > np.finfo(blocks.dtype).eps * 100 * max(values[-1], 0.0)
+    return Q @ Y[:, ::-1][:, :k][:, some]
 
 
 class Parts(NamedTuple):
@@ -88,12 +89,12 @@ def _rows(X: Any, kept: tuple, scale: np.ndarray, level: float, least: float) ->
 def nndsvd(
     engine: Engine, blocks: Blocks, w: np.ndarray | None, holes: bool, k: int, seed: int, level: float, least: float
 ) -> Start:
-    """Both factors. `level` is the size of an entry where singular vectors are lacking (more parts than columns);
+    """Both factors. `level` is the size of an entry where singular vectors are lacking (more parts than the rank);
     zeros are lifted to `least`, for rules that multiply."""
     d = blocks.shape[1]
-    r = min(k, d)
     mean = column_moments(engine, blocks, w).mean if holes else None
-    B = right_vectors(engine, blocks, w, mean, r, seed)
+    B = right_vectors(engine, blocks, w, mean, min(k, d), seed)
+    r = B.shape[1]
     kept, found = engine.reduce(
         add, engine.map(_left, blocks, blocks.rows(w), engine.broadcast(mean), engine.broadcast(B)), keep=True
     )

@@ -1,0 +1,241 @@
+"""Laws of latent Dirichlet allocation: three solvers, one model."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+
+import twofold
+from twofold import LatentDirichletAllocation, load
+from twofold.core.blocks import as_blocks
+from twofold.core.checks import InputError
+from twofold.topics import online, scvb0
+from twofold.topics.corpus import batches, finer
+from twofold.topics.evaluation import perplexity
+
+SOLVERS = ["scvb0", "gibbs", "online"]
+every = pytest.mark.parametrize("solver", SOLVERS)
+variational = pytest.mark.parametrize("solver", ["scvb0", "online"])
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def planted(n=400, d=60, k=4, length=80, alpha=0.15, seed=0):
+    """Documents of k topics, as CSR counts; the topics."""
+    rng = np.random.default_rng(seed)
+    topics = np.random.default_rng(99).dirichlet(np.full(d, 0.1), size=k)
+    shares = rng.dirichlet(np.broadcast_to(alpha, k), size=n)
+    return sparse.csr_array([rng.multinomial(length, p / p.sum()) for p in shares @ topics]), topics
+
+
+def model(solver, k=4, **options):
+    few = {"gibbs": {"max_iter": 60}, "scvb0": {}, "online": {"max_iter": 60}}[solver]
+    return LatentDirichletAllocation(k, **{"solver": solver, "random_state": 0, **few, **options})
+
+
+def best(solver, X, k=4, starts=3, **options):
+    """The best of a few starts, as anyone would take: planted topics are one optimum of several."""
+    fits = [model(solver, k, **{"random_state": s, **options}).fit(X) for s in range(starts)]
+    return min(fits, key=lambda m: m.history_["objective"][-1])
+
+
+def distance(found, true):
+    """Half the summed difference of matched topics, the worst of them: and the matching."""
+    gap = np.abs(found[:, None] - true[None]).sum(axis=2) / 2
+    rows, cols = linear_sum_assignment(gap)
+    return gap[rows, cols].max(), rows[np.argsort(cols)]
+
+
+@every
+def test_planted_topics_are_recovered(solver):
+    X, topics = planted()
+    assert distance(best(solver, X).components_, topics)[0] < 0.1
+
+
+@every
+def test_probabilities_sum_to_one(solver):
+    X, _ = planted(60)
+    fitted = model(solver, max_iter=5).fit(X)
+    U = fitted.transform(X)
+    assert (fitted.components_ > 0).all() and (U > 0).all() and (fitted.alpha_ > 0).all()
+    np.testing.assert_allclose(fitted.components_.sum(axis=1), 1)
+    np.testing.assert_allclose(U.sum(axis=1), 1)
+    np.testing.assert_allclose(fitted.inverse_transform(U).sum(axis=1), 1)
+    np.testing.assert_allclose(fitted.topic_weight_.sum(), X.sum())
+
+
+@every
+def test_sampling_and_refitting_recovers_the_topics(solver):
+    X, _ = planted()
+    first = best("scvb0", X)
+    sampled, shares = first.sample_documents(600, 80, random_state=1, return_topics=True)
+    assert sampled.shape == (600, 60) and shares.shape == (600, 4) and np.all(sampled.sum(axis=1) == 80)
+    again = best(solver, sampled)
+    gap, order = distance(again.components_, first.components_)
+    assert gap < 0.1
+    assert np.abs(again.transform(sampled)[:, order] - shares).mean() < 0.05
+
+
+@every
+def test_the_prior_is_recovered(solver):
+    alpha = np.array([0.1, 0.3, 0.6])
+    X, topics = planted(1500, k=3, length=150, alpha=alpha)
+    fitted = model(solver, 3, init=topics, tol=1e-7).fit(X)
+    assert distance(fitted.components_, topics)[1].tolist() == [0, 1, 2]
+    np.testing.assert_allclose(fitted.alpha_, alpha, rtol=0.25)
+
+
+@every
+def test_a_given_prior_stays(solver):
+    X, _ = planted(60)
+    assert np.all(model(solver, doc_topic_prior=0.3, max_iter=6).fit(X).alpha_ == 0.3)
+    given = [0.1, 0.2, 0.3, 0.4]
+    assert model(solver, doc_topic_prior=given, max_iter=6).fit(X).alpha_.tolist() == given
+
+
+@every
+def test_unseen_documents_are_better_understood_than_by_chance(solver):
+    X, topics = planted()
+    new = planted(200, seed=7)[0]
+    found, true = perplexity(best(solver, X), new), perplexity(topics, new, alpha=0.15)
+    assert true <= found * 1.001 and found < 1.05 * true < perplexity(np.asarray(X.sum(axis=0)), new)
+
+
+@every
+def test_threads_and_files_do_not_matter(solver, tmp_path, small_blocks, monkeypatch):
+    monkeypatch.setattr(scvb0, "BATCH", 2)
+    monkeypatch.setattr(online, "BATCH", 2)
+    X = planted(150)[0].toarray()
+    np.save(tmp_path / "x.npy", X)
+    fits = {}
+    for threads, data in ((1, X), (2, X), (3, X), (2, tmp_path / "x.npy")):
+        with twofold.config(threads=threads):
+            fits[threads, str(type(data))] = model(solver, max_iter=6).fit(data)
+    one, *others = fits.values()
+    for other in others:
+        assert np.array_equal(one.components_, other.components_) and np.array_equal(one.alpha_, other.alpha_)
+        assert one.history_["objective"] == other.history_["objective"]
+
+
+@variational
+def test_sparse_equals_dense(solver):
+    X, _ = planted(80)
+    a, b = (model(solver, max_iter=10).fit(x) for x in (X, X.toarray()))
+    np.testing.assert_allclose(a.components_, b.components_, rtol=1e-8)
+    np.testing.assert_allclose(a.transform(X), b.transform(X.toarray()), rtol=1e-8)
+
+
+@variational
+def test_a_weight_of_two_is_a_second_row(solver):
+    X = planted(60)[0].toarray()
+    w = np.random.default_rng(0).integers(0, 4, len(X))
+    weighted = model(solver, max_iter=20).fit(X, sample_weight=w)
+    repeated = model(solver, max_iter=20).fit(np.repeat(X, w, axis=0))
+    np.testing.assert_allclose(weighted.components_, repeated.components_, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(weighted.alpha_, repeated.alpha_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("solver", [scvb0, online])
+def test_mini_batches_find_the_same_topics(solver, monkeypatch):
+    monkeypatch.setattr(solver, "BATCH", 2)
+    X, topics = planted(800)
+    monkeypatch.setattr(solver, "finer", lambda blocks, cells: finer(blocks, 2000))
+    assert len(batches(finer(as_blocks(X), 2000), None, 2).blocks) > 3  # the law is about several
+    assert distance(best(solver.__name__.rpartition(".")[2], X).components_, topics)[0] < 0.12
+
+
+@variational
+def test_batch_after_batch_learns_the_topics(solver):
+    X, topics = planted(1200)
+    fitted = model(solver, init=0.5 * topics + 0.5 / 60)
+    for start in range(0, 1200, 200):
+        fitted.partial_fit(X[start : start + 200])
+    assert fitted.n_iter_ == 6 == len(fitted.history_["objective"])
+    assert distance(fitted.components_, topics)[0] < 0.12
+    np.testing.assert_allclose(fitted.components_.sum(axis=1), 1)
+
+
+@every
+def test_starting_topics_are_where_it_starts(solver):
+    X, topics = planted()
+    order = [2, 0, 3, 1]
+    found = model(solver, init=7 * topics[order]).fit(X)
+    assert distance(found.components_, topics)[1].tolist() == np.argsort(order).tolist()
+
+
+@every
+def test_empty_documents_and_unknown_words(solver):
+    X = planted(80)[0].toarray()
+    X[3] = 0
+    X[:, 7] = 0  # a word nobody uses
+    fitted = model(solver, max_iter=8).fit(X)
+    U = fitted.transform(X)
+    np.testing.assert_allclose(U[3], fitted.alpha_ / fitted.alpha_.sum())
+    fitted.components_[:, 7] = 0  # a word no topic knows
+    strange = X.copy()
+    strange[:, 7] = 5
+    np.testing.assert_allclose(fitted.transform(strange), U)
+    np.testing.assert_allclose(fitted.score_samples(strange), fitted.score_samples(X))
+    assert fitted.score_samples(X)[3] == 0
+
+
+def test_fold_in_is_a_fixed_point():
+    X, _ = planted(60)
+    fitted = model("scvb0").fit(X)
+    U = fitted.transform(X)
+    joint = U[:, None] * fitted.components_.T[None]  # (n,d,k)
+    counts = np.einsum("ij,ijc->ic", X.toarray(), joint / joint.sum(axis=2, keepdims=True))
+    shares = (counts + fitted.alpha_) / (counts + fitted.alpha_).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(U, shares, atol=1e-4)
+    p = U @ fitted.components_.T.T
+    assert fitted.score(X) == pytest.approx((X.toarray() * np.log(p)).sum() / X.sum())
+
+
+def test_the_objective_falls_and_is_the_likelihood():
+    X, _ = planted()
+    fitted = model("scvb0", doc_topic_prior=0.1).fit(X)
+    objective = np.array(fitted.history_["objective"])
+    assert fitted.converged_ and objective[-1] < objective[0] and np.all(np.diff(objective) < 1e-3)
+    assert -fitted.score(X) == pytest.approx(objective[-1], rel=0.01)
+
+
+@every
+def test_single_precision_stays(solver):
+    X, _ = planted(80)
+    single = model(solver, max_iter=8).fit(X.astype(np.float32))
+    double = model(solver, max_iter=8).fit(X.astype(np.float64))
+    assert single.components_.dtype == single.transform(X.astype(np.float32)).dtype == np.float32
+    assert double.components_.dtype == double.transform(X).dtype == np.float64
+    np.testing.assert_allclose(single.components_, double.components_, atol=2e-3)
+
+
+@every
+def test_saved_and_loaded(solver, tmp_path):
+    X, _ = planted(60)
+    fitted = model(solver, max_iter=5).fit(X)
+    fitted.save(tmp_path / "m.twofold")
+    assert np.array_equal(load(tmp_path / "m.twofold").transform(X), fitted.transform(X))
+
+
+@pytest.mark.parametrize(
+    "options, change, match",
+    [
+        ({}, lambda X: X - 1, r"X\[0, \d+\] is -1; LatentDirichletAllocation needs X >= 0"),
+        ({}, lambda X: 0 * X, "holds no words"),
+        ({"solver": "gibbs"}, lambda X: X * 0.5, r"X\[0, \d+\] is .*whole counts"),
+        ({"init": np.ones((3, 60))}, lambda X: X, r"\(3, 60\).*\(4, 60\)"),
+        ({"init": -np.ones((4, 60))}, lambda X: X, "weights >= 0"),
+        ({"doc_topic_prior": [0.1, 0.2]}, lambda X: X, "doc_topic_prior"),
+    ],
+)
+def test_refusals(options, change, match):
+    X = planted(20)[0].toarray()
+    with pytest.raises(InputError, match=match):
+        LatentDirichletAllocation(4, **options).fit(change(X))
+
+
+def test_what_gibbs_cannot_do():
+    X, _ = planted(20)
+    with pytest.raises(InputError, match="sample_weight"):
+        model("gibbs").fit(X, sample_weight=np.ones(20))
+    with pytest.raises(InputError, match="cannot go on"):
+        model("gibbs").partial_fit(X)
