@@ -50,4 +50,4 @@ def test_a_streamed_fit_keeps_to_its_budget(folder, file, model):
     command = [sys.executable, "-c", SCRIPT, str(folder / file), "64MB", model]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout) <= 64
+    assert float(done.stdout) <= 64, done.stdout

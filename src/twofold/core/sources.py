@@ -23,7 +23,7 @@ from twofold.core.csrfile import open_csr
 
 BLOCK_BYTES = 4 * 2**20
 BLOCK_ROWS = 2**16
-CHUNK_BLOCKS = 16  # Parquet is decoded this many blocks at a time
+CHUNK_BLOCKS = 16  # Parquet is decoded this many blocks at a time, or fewer if the budget is small
 
 
 class Source(Protocol):
@@ -208,7 +208,9 @@ class ParquetSource:
         single = pl.Float32 in schema.values() and all(kind in small for kind in schema.values())
         self.kind: Any = pl.Float32 if single else pl.Float64
         self.dtype: np.dtype = np.dtype("f4" if single else "f8")
-        self.chunk = CHUNK_BLOCKS * rows_per_block(self.shape[1], self.dtype)
+        # Two decoded pieces are kept while a third is made from what the file holds: an eighth of the budget each.
+        blocks = min(CHUNK_BLOCKS, max(1, config().memory // (8 * BLOCK_BYTES)))
+        self.chunk = blocks * rows_per_block(self.shape[1], self.dtype)
         self._kept: OrderedDict[int, np.ndarray] = OrderedDict()
         self._lock = threading.Lock()
 

@@ -47,22 +47,19 @@ def fold_in(data, indices, indptr, topics, alpha, counts, passes, tol):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def expected_counts(data, indices, indptr, topics, alpha, counts, weight, out, spread):
+def expected_counts(data, indices, indptr, topics, alpha, counts, weight, out):
     """One pass more, fused with what it adds to out (d,k): Σ_i w_i x_ij γ_ijc; the log-likelihood, and the tokens.
 
-    The log-likelihood is that of the shares the documents came with, (counts + α) / sum; spread (m,k) receives the
-    variance of the new counts, Σ_j x_ij γ_ijc (1 − γ_ijc).
+    The log-likelihood is that of the shares the documents came with, (counts + α) / sum.
     """
     k, zero, logp, tokens = topics.shape[1], topics.dtype.type(0), 0.0, 0.0
     theta, new, joint = np.empty(k, topics.dtype), np.empty(k, topics.dtype), np.empty(k, topics.dtype)
-    square = np.empty(k, topics.dtype)
     for i in range(counts.shape[0]):
         w, total = weight[i], zero
         for c in range(k):
             theta[c] = counts[i, c] + alpha[c]
             total += theta[c]
             new[c] = zero
-            square[c] = zero
         for t in range(indptr[i], indptr[i + 1]):
             row, into, s = topics[indices[t]], out[indices[t]], zero
             for c in range(k):
@@ -71,16 +68,14 @@ def expected_counts(data, indices, indptr, topics, alpha, counts, weight, out, s
                 s += v
             if s > zero:
                 f = data[t] / s
-                g, h = w * f, f / s
+                g = w * f
                 logp += w * data[t] * np.log(s / total)
                 tokens += w * data[t]
                 for c in range(k):
                     new[c] += f * joint[c]
                     into[c] += g * joint[c]
-                    square[c] += h * joint[c] * joint[c]
         for c in range(k):
             counts[i, c] = new[c]
-            spread[i, c] = new[c] - square[c]
     return logp, tokens
 
 
@@ -112,24 +107,8 @@ def digamma(x):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _rise(mean, variance, alpha, base):
-    """E ψ(n + α) − ψ(α), base = ψ(α), of a count with this mean; variance is Σ x γ (1 − γ), 0 if it is certain.
-
-    Taking n for its mean would be far off where n may be 0, because ψ bends sharply there; so n = 0 is set apart. Its
-    chance is (1 + mean/α)^−α, that of a Pólya urn, if all tokens are doubtful, and 0 if all are certain.
-    """
-    r = min(max(variance / mean, 1e-30), 1.0)
-    doubt = 1.0 if r > 1 - 1e-6 else -np.log(r) / (1 - r)
-    some = -np.expm1(-doubt * alpha * np.log1p(mean / alpha))  # the chance of n > 0
-    return some * (digamma(mean / some + alpha) - base)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def dirichlet_sums(counts, spread, alpha, weight, above):
-    """Σ_i w_i E(ψ(n_ic + α_c) − ψ(α_c)) into above (k,), and Σ_i w_i (ψ(n_i + Σα) − ψ(Σα)), n_i = Σ_c n_ic.
-
-    counts (m,k) are the means of n_ic, spread their variances as if tokens were independent.
-    """
+def dirichlet_sums(counts, alpha, weight, above):
+    """Σ_i w_i (ψ(n_ic + α_c) − ψ(α_c)) into above (k,), and Σ_i w_i (ψ(n_i + Σα) − ψ(Σα)), n_i = Σ_c n_ic."""
     k, below, total = above.size, 0.0, 0.0
     base = np.empty(k)
     for c in range(k):
@@ -139,10 +118,9 @@ def dirichlet_sums(counts, spread, alpha, weight, above):
     for i in range(counts.shape[0]):
         length, w = 0.0, weight[i]
         for c in range(k):
-            n = float(counts[i, c])
-            length += n
-            if n > 1e-6:
-                above[c] += w * _rise(n, float(spread[i, c]), float(alpha[c]), base[c])
+            if counts[i, c] > 0:
+                length += counts[i, c]
+                above[c] += w * (digamma(float(counts[i, c]) + float(alpha[c])) - base[c])
         below += w * (digamma(length + total) - whole)
     return below
 
@@ -190,14 +168,12 @@ def variational(data, indices, indptr, topics, alpha, k, gamma, passes, tol):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def variational_counts(data, indices, indptr, topics, k, gamma, weight, out, logs):
-    """What documents with these Dirichlets add: to out (d,K) Σ_i w_i x_ij γ_ijc, to logs (k,) Σ_i w_i E log θ_ic."""
+def variational_counts(data, indices, indptr, topics, k, gamma, weight, out):
+    """What documents with these Dirichlets add to out (d,K): Σ_i w_i x_ij γ_ijc."""
     K, zero = topics.shape[1], topics.dtype.type(0)
     theta, joint = np.zeros(K, topics.dtype), np.empty(K, topics.dtype)
     for i in range(gamma.shape[0]):
         _chances(gamma[i], k, theta)
-        for c in range(k):
-            logs[c] += weight[i] * np.log(max(theta[c], topics.dtype.type(1e-37)))
         for t in range(indptr[i], indptr[i + 1]):
             row, into, s = topics[indices[t]], out[indices[t]], zero
             for c in range(K):

@@ -1,11 +1,13 @@
 """The prior of the documents' topics, learned.
 
-    maximise  Σ_i w_i log p(n_i | α)   over α (k,): topic counts n_i (k,) drawn from shares with a Dirichlet(α) prior
-
-One step:  α_c ← α_c Σ_i w_i [ψ(n_ic + α_c) − ψ(α_c)] / Σ_i w_i [ψ(n_i + Σα) − ψ(Σα)]
-Or, where shares θ_i have a distribution themselves, maximise Σ_i w_i E log p(θ_i | α):
+    maximise  Σ_i w_i E log p(θ_i | α)   over α (k,): shares θ_i (k,), themselves with a distribution
 One step:  ψ(α_c) ← ψ(Σα) + the mean of E log θ_ic
-Reference: Minka 2000 (both fixed points); Teh, Newman & Welling 2006 (counts that are not certain).
+
+    maximise  Σ_i w_i log p(n_i | α)   over α (k,): topic counts n_i (k,) drawn from shares with this prior
+One step:  α_c ← α_c Σ_i w_i [ψ(n_ic + α_c) − ψ(α_c)] / Σ_i w_i [ψ(n_i + Σα) − ψ(Σα)]
+
+Counts must be whole for the second: ψ bends so sharply near 0 that an expected count in its place misleads.
+Reference: Minka 2000 (both fixed points).
 """
 
 from __future__ import annotations
@@ -21,46 +23,56 @@ LEAST, MOST = 1e-4, 1e3  # a topic that nobody has, and one that everybody has a
 CALM = 2.0  # a step changes no α by more than this factor: the first topics say little
 
 
-class Sums(NamedTuple):
-    """What a block's documents add."""
+class Logs(NamedTuple):
+    """What a block's documents add, when their shares have a Dirichlet distribution each."""
+
+    total: np.ndarray  # (k,) Σ w E log θ
+    documents: float
+
+
+class Counts(NamedTuple):
+    """What a block's documents add, when their topic counts are known."""
 
     above: np.ndarray  # (k,)
     below: float
 
 
-def evidence(counts: np.ndarray, spread: np.ndarray, alpha: np.ndarray, w: np.ndarray) -> Sums:
-    """The sums of a step over documents whose topic counts have these means and variances (m,K)."""
+def logs_of(gamma: np.ndarray, w: np.ndarray) -> Logs:
+    """Of documents with Dirichlets gamma (m,k)."""
+    gamma = gamma.astype(np.float64)
+    logs = psi(gamma) - psi(gamma.sum(axis=1, keepdims=True))
+    return Logs(w.astype(np.float64) @ logs, float(w.sum(dtype=np.float64)))
+
+
+def counts_of(counts: np.ndarray, alpha: np.ndarray, w: np.ndarray) -> Counts:
+    """Of documents with topic counts (m,k)."""
     above = np.zeros(len(alpha))
-    return Sums(above, float(dirichlet_sums(counts, spread, alpha, w, above)))
+    return Counts(above, float(dirichlet_sums(counts, alpha, w, above)))
 
 
-def step(alpha: np.ndarray, s: Sums) -> np.ndarray:
-    """One step of the fixed point.
+def step(alpha: np.ndarray, s: Logs | Counts) -> np.ndarray:
+    """One step of either fixed point.
 
     >>> rng = np.random.default_rng(0)
     >>> counts = np.array([rng.multinomial(200, p) for p in rng.dirichlet([0.2, 1.0], size=2000)], dtype=float)
     >>> alpha = np.ones(2)
     >>> for _ in range(200):
-    ...     alpha = step(alpha, evidence(counts, 0 * counts, alpha, np.ones(2000)))
+    ...     alpha = step(alpha, counts_of(counts, alpha, np.ones(2000)))
     >>> alpha.round(1)
     array([0.2, 1. ])
     """
-    if s.below <= 0:
-        return alpha
-    return np.clip(alpha * np.clip(s.above / s.below, 1 / CALM, CALM), LEAST, MOST)
-
-
-def step_from_logs(alpha: np.ndarray, mean_log: np.ndarray) -> np.ndarray:
-    """One step of the fixed point for shares, given the mean of E log θ (k,)."""
-    new = inverse_digamma(psi(alpha.sum()) + mean_log)
+    if isinstance(s, Logs):
+        new = inverse_digamma(psi(alpha.sum()) + s.total / s.documents) if s.documents > 0 else alpha
+    else:
+        new = alpha * (s.above / s.below) if s.below > 0 else alpha
     return np.clip(np.clip(new, alpha / CALM, alpha * CALM), LEAST, MOST)
 
 
 def inverse_digamma(y: np.ndarray) -> np.ndarray:
     """x > 0 with ψ(x) = y, by Newton's method.
 
-    >>> inverse_digamma(psi(np.array([0.01, 1.0, 50.0]))).round(6)
-    array([1.e-02, 1.e+00, 5.e+01])
+    >>> inverse_digamma(psi(np.array([0.01, 1.0, 50.0]))).round(6).tolist()
+    [0.01, 1.0, 50.0]
     """
     x = np.where(y >= -2.22, np.exp(np.minimum(y, 50.0)) + 0.5, -1 / (np.minimum(y, -2.0) - psi(1.0)))
     for _ in range(5):

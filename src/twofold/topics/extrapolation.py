@@ -38,10 +38,14 @@ def begin(V: np.ndarray, kept: Rows) -> State:
     return State(V, V, FIRST, 1.0, np.inf, kept)
 
 
-def sweeper(advance: Advance, extrapolate: Callable | None, falls: bool = True) -> Callable[[State, int], loop.Sweep]:
+def sweeper(
+    advance: Advance, extrapolate: Callable | None, tol: float, falls: bool = True
+) -> Callable[[State, int], loop.Sweep]:
     """A sweep for the loop. `extrapolate(V, old, β)` keeps to the constraints; None means never to look ahead.
 
-    `falls` says that theory promises descent: then a sweep that ends higher, by rounding, is not made at all.
+    What runs ahead may gain next to nothing in one sweep and a lot in the next, so a gain below `tol` counts only if a
+    sweep from V itself gains no more. `falls` says that theory promises descent: then a sweep that ends higher, by
+    rounding, is not made at all.
     """
 
     def sweep(s: State, t: int) -> loop.Sweep:
@@ -51,7 +55,8 @@ def sweeper(advance: Advance, extrapolate: Callable | None, falls: bool = True) 
             tried = [(s.ahead, min(s.bound, GROW * s.beta), min(1.0, SLOWLY * s.bound)), (s.V, s.beta / SHRINK, s.beta)]
         for V, beta, bound in tried:
             kept, new, objective = advance(s.kept, V)
-            if objective <= s.objective or not falls:
+            enough = s.objective * (1 - tol) if V is s.ahead and len(tried) > 1 else s.objective
+            if objective <= enough or not falls:
                 ahead = new if extrapolate is None else extrapolate(new, s.V, beta)
                 return loop.Sweep(State(new, ahead, beta, bound, objective, kept), objective)
         if not np.isfinite(objective):

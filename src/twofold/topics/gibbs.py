@@ -62,7 +62,7 @@ class Sums(NamedTuple):
     change: np.ndarray  # (d,k)
     logp: float
     tokens: float
-    prior: dirichlet.Sums
+    prior: dirichlet.Counts
 
 
 def tokens_of(X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -95,7 +95,7 @@ def resample(X: Any, at: int, kept: tuple, s: Shared) -> tuple[tuple, Sums]:
     shares = (own + s.alpha) / (own.sum(axis=1, keepdims=True) + s.alpha.sum())
     logp, tokens = np.empty(len(own)), np.empty(len(own))
     log_likelihood(*as_counts(X, s.topics.dtype), s.topics, padded(shares, s.topics.dtype), logp, tokens)
-    prior = dirichlet.evidence(own, np.zeros_like(own), s.alpha, np.ones(len(own)))
+    prior = dirichlet.counts_of(own, s.alpha, np.ones(len(own)))
     return (z,), Sums((counts - s.counts).astype(np.float64), float(logp.sum()), float(tokens.sum()), prior)
 
 

@@ -26,7 +26,7 @@ from twofold.core.checks import InputError
 from twofold.core.engine import engine_for, fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.seeds import generator, seed_of
-from twofold.topics import gibbs, online, scvb0
+from twofold.topics import dirichlet, gibbs, online, scvb0
 from twofold.topics.corpus import Corpus, padded, prior_of, refuse_negative, starting_topics, survey
 from twofold.topics.folding import document_scores, mixtures
 
@@ -205,7 +205,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         t, total = len(history["objective"]), counts.sum()
         sums = MINIBATCHES[self.solver].minibatch(corpus, counts, alpha)
         counts = scvb0.blend(counts, sums, total, online.rate(t, 2))
-        alpha = MINIBATCHES[self.solver].learned(alpha, sums) if corpus.learn and t else alpha
+        alpha = dirichlet.step(alpha, sums.prior) if corpus.learn and t else alpha
         for name, value in self._attributes(online.State(counts, alpha), blocks.dtype).items():
             setattr(self, name, value)
         spent = (history["seconds"][-1] if t else 0.0) + time.perf_counter() - began

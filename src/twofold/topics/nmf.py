@@ -5,7 +5,7 @@
 
 One sweep:  each block  U_b ← better codes given Z, and their sums
             then once   Z   ← better parts given the sums; it runs ahead along its last step while that pays
-The half-steps are in nmf_squared, nmf_kl and nmf_masked, the looking ahead in extrapolation, the start in nmf_start and nndsvd.
+The half-steps are in nmf_squared, nmf_kl and nmf_masked, looking ahead in extrapolation, the start in nmf_start.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         data, seed = self._data(X, sample_weight), seed_of(self.random_state)
         k, solver = self._rank(data.blocks.shape), self._solver(data.cells is not None)
         problem, (kept, V) = self._problem(data, solver), start(data, k, self.loss, self.init, solver, seed)
-        sweep = sweeper(problem.advance, self._ahead(solver), falls=solver != "als")
+        sweep = sweeper(problem.advance, self._ahead(solver), self.tol, falls=solver != "als")
         last = begin(self._held(V) if self.l1 else V, kept)
 
         def fitted(state: State) -> dict:

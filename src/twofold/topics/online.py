@@ -12,6 +12,7 @@ Reference: Hoffman, Blei & Bach 2010.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,8 +53,7 @@ class Sums(NamedTuple):
     counts: np.ndarray  # (d,k)
     logp: float
     tokens: float
-    logs: np.ndarray  # (k,) Σ E log θ
-    documents: float
+    prior: dirichlet.Logs
 
 
 def shown(counts: np.ndarray, alpha: np.ndarray, beta: float, dtype: np.dtype) -> Shared:
@@ -72,12 +72,13 @@ def documents(X: Any, w: np.ndarray | None, s: Shared) -> Sums:
     cells, alpha, w = as_counts(X, dtype), padded(s.alpha, dtype), weights_of(w, X.shape[0], dtype)
     lengths = np.asarray(X.sum(axis=1), dtype=np.float64).reshape(-1, 1)
     gamma = padded(s.alpha + lengths / k, dtype)
-    found, logs = np.zeros_like(s.topics), np.zeros(k)
+    found = np.zeros_like(s.topics)
     variational(*cells, s.chances, alpha, k, gamma, PASSES, CLOSE)
-    variational_counts(*cells, s.chances, k, gamma, w, found, logs)
+    variational_counts(*cells, s.chances, k, gamma, w, found)
     logp, tokens = np.empty(len(gamma)), np.empty(len(gamma))
     log_likelihood(*cells, s.topics, gamma / gamma.sum(axis=1, keepdims=True), logp, tokens)
-    return Sums(found[:, :k].astype(np.float64), float(logp @ w), float(tokens @ w), logs, float(w.sum()))
+    prior = dirichlet.logs_of(gamma[:, :k], w)
+    return Sums(found[:, :k].astype(np.float64), float(logp @ w), float(tokens @ w), prior)
 
 
 def rate(t: int, count: int) -> float:
@@ -99,7 +100,7 @@ def solver(c: Corpus) -> tuple[State, Callable[[State, int], loop.Sweep]]:
             found.append(sums)
         alpha = s.alpha
         if c.learn and t >= PATIENCE:
-            alpha = dirichlet.step_from_logs(alpha, sum(f.logs for f in found) / sum(f.documents for f in found))
+            alpha = dirichlet.step(alpha, reduce(add, (f.prior for f in found)))
         logp, seen = sum(f.logp for f in found), sum(f.tokens for f in found)
         return loop.Sweep(State(counts, alpha), -logp / max(seen, 1e-300), {"alpha": float(alpha.sum())})
 
@@ -110,8 +111,3 @@ def minibatch(c: Corpus, counts: np.ndarray, alpha: np.ndarray) -> Sums:
     """What a mini-batch of new documents says, given the topic counts so far."""
     shared = c.engine.broadcast(shown(counts, alpha, c.beta, c.dtype))
     return c.engine.reduce(add, c.engine.map(documents, c.blocks, c.blocks.rows(c.w), shared))
-
-
-def learned(alpha: np.ndarray, s: Sums) -> np.ndarray:
-    """α after a mini-batch."""
-    return dirichlet.step_from_logs(alpha, s.logs / s.documents)

@@ -174,7 +174,7 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         V = self._start(blocks, seed)
         loop.run(
             self,
-            sweeper(advance, lambda *steps: normalised(positive(*steps))),
+            sweeper(advance, lambda *steps: normalised(positive(*steps)), self.tol),
             begin(V, _even(blocks, V.shape[1])),
             max_iter=self.max_iter,
             tol=self.tol,

@@ -12,6 +12,7 @@ References: Asuncion, Welling, Smyth & Teh 2009 (CVB0); Foulds et al. 2013 (SCVB
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from twofold.core import loop
 from twofold.core.blocks import Rows
 from twofold.core.engine import add
 from twofold.core.seeds import generator
-from twofold.kernels.lda import expected_counts, fold_in
+from twofold.kernels.lda import expected_counts, fold_in, variational
 from twofold.topics import dirichlet
 from twofold.topics.corpus import Corpus, Kept, as_counts, batches, finer, padded, weights_of
 
@@ -31,6 +32,8 @@ BATCH = 16  # blocks
 KEPT = 256 * 10**6  # bytes the documents' own counts may take, or else they start anew every sweep
 DECAY = 0.7  # ρ_t = (1 + t)^−DECAY, but at least a batch's share of the corpus
 PATIENCE = 2  # sweeps before α is learned
+ENOUGH = 1000  # documents to learn α from, a sweep
+ASKED, CLOSE = 20, 1e-2  # passes over them, until a document's numbers move by less than CLOSE a topic
 
 
 class State(NamedTuple):
@@ -48,6 +51,7 @@ class Shared(NamedTuple):
     alpha: np.ndarray  # (k,)
     passes: int
     keep: bool
+    every: int  # which documents are asked about α: every so many, or none if 0
 
 
 class Sums(NamedTuple):
@@ -56,7 +60,7 @@ class Sums(NamedTuple):
     counts: np.ndarray  # (d,k)
     logp: float
     tokens: float
-    prior: dirichlet.Sums
+    prior: dirichlet.Logs
 
 
 def topics_of(counts: np.ndarray, beta: float) -> np.ndarray:
@@ -69,11 +73,21 @@ def documents(X: Any, w: np.ndarray | None, kept: tuple | None, s: Shared) -> tu
     dtype, k = s.topics.dtype, len(s.alpha)
     cells, alpha, w = as_counts(X, dtype), padded(s.alpha, dtype), weights_of(w, X.shape[0], dtype)
     own = np.zeros((X.shape[0], len(alpha)), dtype) if kept is None else kept[0]
-    found, spread = np.zeros_like(s.topics), np.empty_like(own)
+    found = np.zeros_like(s.topics)
     fold_in(*cells, s.topics, alpha, own, s.passes - 1, -1.0)
-    logp, tokens = expected_counts(*cells, s.topics, alpha, own, w, found, spread)
-    prior = dirichlet.evidence(own, spread, s.alpha, w)
+    logp, tokens = expected_counts(*cells, s.topics, alpha, own, w, found)
+    prior = asked(X, w, own, alpha, s)
     return (own,) if s.keep else None, Sums(found[:, :k].astype(np.float64), logp, tokens, prior)
+
+
+def asked(X: Any, w: np.ndarray, own: np.ndarray, alpha: np.ndarray, s: Shared) -> dirichlet.Logs:
+    """What some documents say about α. Expected counts cannot tell; a variational Dirichlet a document can."""
+    k, some = len(s.alpha), slice(None, None, s.every or None)
+    if not s.every:
+        return dirichlet.Logs(np.zeros(k), 0.0)
+    gamma = own[some] + alpha
+    variational(*as_counts(X[some], s.topics.dtype), s.topics, alpha, k, gamma, ASKED, CLOSE)
+    return dirichlet.logs_of(gamma[:, :k], w[some])
 
 
 def rate(t: int, count: int) -> float:
@@ -90,17 +104,15 @@ def solver(c: Corpus) -> tuple[State, Callable[[State, int], loop.Sweep]]:
 
     def sweep(s: State, t: int) -> loop.Sweep:
         counts, kept, found = s.counts, parts.split(s.kept), []
+        every = max(1, n // ENOUGH) if c.learn and t >= PATIENCE else 0
         for b, (blocks, w) in enumerate(zip(*parts, strict=True)):
-            shown = Shared(padded(topics_of(counts, c.beta), c.dtype), s.alpha, PASSES if keep else COLD, keep)
+            shown = Shared(padded(topics_of(counts, c.beta), c.dtype), s.alpha, PASSES if keep else COLD, keep, every)
             kept[b], sums = c.engine.reduce(
                 add, c.engine.map(documents, blocks, w, kept[b], c.engine.broadcast(shown)), keep=True
             )
             counts = blend(counts, sums, tokens, rate(t * len(parts.blocks) + b, len(parts.blocks)))
             found.append(sums)
-        alpha = s.alpha
-        if c.learn and t >= PATIENCE:
-            prior = dirichlet.Sums(sum(f.prior.above for f in found), sum(f.prior.below for f in found))
-            alpha = dirichlet.step(alpha, prior)
+        alpha = dirichlet.step(s.alpha, reduce(add, (f.prior for f in found))) if every else s.alpha
         logp, seen = sum(f.logp for f in found), sum(f.tokens for f in found)
         return loop.Sweep(State(counts, alpha, kept), -logp / seen, {"alpha": float(alpha.sum())})
 
@@ -118,11 +130,6 @@ def blend(counts: np.ndarray, sums: Sums, tokens: float, rho: float) -> np.ndarr
 
 def minibatch(c: Corpus, counts: np.ndarray, alpha: np.ndarray) -> Sums:
     """What a mini-batch of new documents says, given the topic counts so far."""
-    shown = c.engine.broadcast(Shared(padded(topics_of(counts, c.beta), c.dtype), alpha, COLD, False))
+    shown = c.engine.broadcast(Shared(padded(topics_of(counts, c.beta), c.dtype), alpha, COLD, False, int(c.learn)))
     nothing = Rows([None] * len(c.blocks))
     return c.engine.reduce(add, c.engine.map(documents, c.blocks, c.blocks.rows(c.w), nothing, shown), keep=True)[1]
-
-
-def learned(alpha: np.ndarray, s: Sums) -> np.ndarray:
-    """α after a mini-batch."""
-    return dirichlet.step(alpha, s.prior)
