@@ -3,7 +3,7 @@ A map of documents
 ==================
 
 The English in the docstrings of nine packages, as a table of word counts. Latent semantic analysis is the singular
-value decomposition of that table, with counts tamed by a logarithm. It knows nothing of packages.
+value decomposition of that table, with words that are everywhere turned down. It knows nothing of packages.
 """
 
 import numpy as np
@@ -15,8 +15,9 @@ text = datasets.docstrings(2000)
 bag = BagOfWords(min_df=5, max_df=0.4)
 X = bag.fit_transform(text.documents)
 words = bag.get_feature_names_out()
+full = X.nnz / np.prod(X.shape)
 print(
-    f"{X.shape[0]} documents, {X.shape[1]} words, {X.nnz / np.prod(X.shape):.1%} of the cells are not zero"
+    f"{X.shape[0]} documents, {X.shape[1]} words; {full:.1%} of the cells are not 0"
 )
 
 # %%
@@ -41,10 +42,8 @@ unit = U / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), 1e-12)
 like = unit @ unit.T
 np.fill_diagonal(like, -1)
 same = np.mean(text.target[like.argmax(axis=1)] == text.target)
-share = np.bincount(text.target) / len(text.target)
-print(
-    f"neighbour from the same package: {same:.0%}; by chance {np.sum(share**2):.0%}"
-)
+chance = np.sum((np.bincount(text.target) / len(text.target)) ** 2)
+print(f"neighbour from the same package: {same:.0%}; by chance {chance:.0%}")
 
 # %%
 # A search for words that need not occur in what is found.

@@ -28,7 +28,7 @@ parts = topics.parts_figure(
 
 # %%
 # PCA has the least squared error that twenty components can have; nothing is better. NMF gives some of it away, and gets
-# parts that are mostly empty, and rows that use few of them.
+# parts that are mostly empty, and digits that do without many of them.
 
 codes = nmf.transform(X)
 errors = {
@@ -43,7 +43,8 @@ print(f"{empty:.0%} of the pixels of the parts are empty")
 print(f"{np.mean(codes < 0.01 * codes.max()):.0%} of the codes are zero")
 
 # %%
-# One digit put together, strongest part first. Nothing that was drawn is ever taken away again.
+# One digit put together, strongest part first; the digit itself is above the sum of all. Nothing that was drawn is ever
+# taken away again.
 
 i = 17
 order = np.argsort(-codes[i] * nmf.components_.sum(axis=1))

@@ -254,6 +254,7 @@ def test_the_words_beside_are_not_overwritten(twofold, table):
         ("bad.txt", b"the of\nand to\nin is\nit that\nfor was\n", ["no word"]),
         ("bad.csv", b"a,b\n1,2\n3,4\n", ["no column of text"]),
         ("bad.npy", b"", ["bad.npy"]),
+        ("bad.pdf", b"%PDF-1.4 some text\n" * 9, ["plain text"]),
         ("bad.txt", b"\x00\x01\x02\x03\x00\xff" * 50, ["not text"]),
     ],
 )

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from twofold.plots.topic_map import map_of
 from twofold.plots.topic_report import topic_report_figure
-from twofold.plots.topics import choice_figure, groups_figure, map_of, parts_figure, prevalence_figure, words_figure
+from twofold.plots.topics import choice_figure, groups_figure, parts_figure, prevalence_figure, words_figure
 from twofold.tour import topics as station
 
 
@@ -57,6 +58,19 @@ def test_no_words_of_the_map_hide_others() -> None:
     boxes = [text.get_window_extent() for text in ax.texts if text.get_text().startswith("some")]
     assert len(boxes) > 8
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def test_circles_of_the_map_do_not_hide_numbers() -> None:
+    figure = Figure(figsize=(9, 5.2))
+    ax = figure.add_axes((0, 0, 1, 1))
+    at = np.array([[0.0, 0.0], [0.001, 0.0], [1.0, 1.0], [0.2, 0.9]])
+    map_of(ax, at, np.full(4, 0.25), ["a", "b", "c", "d"])
+    figure.draw_without_rendering()
+    circles = ax.collections[0]
+    places = ax.transData.transform(np.asarray(circles.get_offsets())) / figure.dpi
+    radius = np.sqrt(circles.get_sizes()) / 144
+    assert np.hypot(*(places[0] - places[1])) >= radius[0]
+    np.testing.assert_allclose(circles.get_offsets()[2:], at[2:], atol=1e-9)
 
 
 def test_prevalence_is_drawn_as_given() -> None:

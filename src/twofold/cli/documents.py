@@ -30,6 +30,7 @@ from twofold.data.tables import Piece, Table, is_key, names_rows, quoted, stack,
 
 TABLES = (".csv", ".tsv", ".tab", ".psv", ".parquet", ".pq", ".jsonl", ".ndjson", *SQLITE)
 PROSE = ("", ".txt", ".text", ".md", ".rst", ".tex", ".eml", ".asc", ".srt", ".log")
+ELSEWHERE_TOO = (".html", ".htm", ".xml", ".pdf", ".doc", ".docx", ".odt", ".rtf", ".epub")
 TITLES = ("title", "headline", "subject", "heading", "name", "label")
 
 
@@ -60,6 +61,9 @@ def read_documents(inputs: Sequence[str], text: str | None, date: str | None, ti
     source = "standard input" if source == "-" else source
     notes: list[str] = []
     files, root = find_texts(inputs, notes)
+    foreign = next((file for file in files if kind(file) in ELSEWHERE_TOO), None)
+    if foreign is not None:
+        raise InputError(f"{foreign}: {kind(foreign)} files are not read. Save it as plain text (.txt) and give that.")
     given = {"--text": text, "--date": date, "--title": title}
     if len(files) == 1:
         path = files[0].partition("::")[0]

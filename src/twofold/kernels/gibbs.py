@@ -41,6 +41,25 @@ def alias_tables(mass, keep, other):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _propose(row, inverse, n, active, beta, rest, keep, other, uniform, upto):
+    """A topic from n_c (n_jc + β)/(n_c + dβ) over the document's active topics, or from the alias table's `rest`."""
+    s = 0.0
+    for q in range(active.size):
+        c = active[q]
+        s += n[c] * (row[c] + beta) * inverse[c]
+        upto[q] = s
+    u = uniform * (s + rest)
+    if u < s:
+        q = 0
+        while q < active.size - 1 and upto[q] <= u:
+            q += 1
+        return active[q]
+    v = min((u - s) / rest, 1.0 - 1e-12) * keep.size
+    new = int(v)
+    return new if v - new < keep[new] else int(other[new])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def sample_topics(words, starts, z, counts, totals, alpha, beta, mass, keep, other, uniform, own):
     """One sweep over the tokens of a block: topics z are drawn anew, counts (d,k) and totals (k,) follow.
 
@@ -72,22 +91,7 @@ def sample_topics(words, starts, z, counts, totals, alpha, beta, mass, keep, oth
                 many -= 1
                 active[place[old]] = active[many]
                 place[active[many]] = place[old]
-            s = 0.0
-            for q in range(many):
-                c = active[q]
-                s += n[c] * (counts[j, c] + beta) * inverse[c]
-                upto[q] = s
-            u = uniform[t, 0] * (s + rest[j])
-            if u < s:
-                q = 0
-                while q < many - 1 and upto[q] <= u:
-                    q += 1
-                new = active[q]
-            else:
-                v = min((u - s) / rest[j], 1.0 - 1e-12) * k
-                new = int(v)
-                if v - new >= keep[j, new]:
-                    new = other[j, new]
+            new = _propose(counts[j], inverse, n, active[:many], beta, rest[j], keep[j], other[j], uniform[t, 0], upto)
             if new != old:
                 was = (counts[j, old] + beta) * inverse[old]
                 now = (counts[j, new] + beta) * inverse[new]

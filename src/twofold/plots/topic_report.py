@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from twofold.plots.style import COLORS, INK, new_figure, style
-from twofold.plots.topics import MOST_BARS, MOST_PANELS, choice_of, map_of, prevalence_of
+from twofold.plots.topic_map import map_of
+from twofold.plots.topics import MOST_BARS, MOST_PANELS, choice_of, prevalence_of
 
 ACROSS = 4  # panels of time in a row
 

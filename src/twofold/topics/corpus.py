@@ -15,7 +15,6 @@ from scipy import sparse
 from twofold.core.blocks import Blocks, Rows
 from twofold.core.checks import InputError
 from twofold.core.engine import Engine, add, engine_for
-from twofold.core.sources import SparseSource
 
 FEW = 10**6  # cells of a table up to which float64 is computed in float64
 LANES = 16  # numbers a row of topics is filled up to a multiple of, so that compiled loops have no ragged end
@@ -87,9 +86,7 @@ class Kept(Rows):
 def finer(blocks: Blocks, cells: int) -> Blocks:
     """Sparse counts cut after so many stored values; everything else as it is."""
     cut = getattr(blocks.source, "finer", None)
-    if cut is not None:
-        return Blocks(cut(cells))
-    return Blocks(SparseSource(blocks.source.X, cells)) if isinstance(blocks.source, SparseSource) else blocks
+    return blocks if cut is None else Blocks(cut(cells))
 
 
 def batches(blocks: Blocks, w: np.ndarray | None, size: int) -> Batches:

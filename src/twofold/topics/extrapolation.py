@@ -50,13 +50,15 @@ def sweeper(
 
     def sweep(s: State, t: int) -> loop.Sweep:
         if extrapolate is None or not t:
-            tried = [(s.V, s.beta, s.bound)]
+            tried = [(s.V, s.objective, s.beta, s.bound)]
         else:
-            tried = [(s.ahead, min(s.bound, GROW * s.beta), min(1.0, SLOWLY * s.bound)), (s.V, s.beta / SHRINK, s.beta)]
-        for V, beta, bound in tried:
+            tried = [
+                (s.ahead, s.objective - tol * abs(s.objective), min(s.bound, GROW * s.beta), min(1, SLOWLY * s.bound)),
+                (s.V, s.objective, s.beta / SHRINK, s.beta),
+            ]
+        for V, limit, beta, bound in tried:
             kept, new, objective = advance(s.kept, V)
-            enough = s.objective * (1 - tol) if V is s.ahead and len(tried) > 1 else s.objective
-            if objective <= enough or not falls:
+            if objective <= limit or not falls:
                 ahead = new if extrapolate is None else extrapolate(new, s.V, beta)
                 return loop.Sweep(State(new, ahead, beta, bound, objective, kept), objective)
         if not np.isfinite(objective):
@@ -72,7 +74,12 @@ def nonnegative(V: np.ndarray, old: np.ndarray, beta: float) -> np.ndarray:
     return np.maximum(V + step * (V - old), 0)
 
 
-def positive(V: np.ndarray, old: np.ndarray, beta: float) -> np.ndarray:
-    """V + β (V − old), but nothing falls below half of V: a multiplicative rule never comes back from zero."""
-    step = V.dtype.type(beta)
-    return np.maximum(V + step * (V - old), V / 2)
+def geometric(V: np.ndarray, old: np.ndarray, beta: float) -> np.ndarray:
+    """V (V / old)^β: ahead by ratios, for rules that multiply.
+
+    What grows from next to nothing would take for ever by ratios, and is lifted at once: to a thousandth of its part's
+    mean. The sweep that follows shows whether that was right.
+    """
+    ratio = np.where(old > 0, V / np.where(old > 0, old, 1), 1)
+    ahead = V * np.clip(ratio, 0.1, 10) ** V.dtype.type(beta)
+    return np.where(ratio > 1, np.maximum(ahead, V.dtype.type(1e-3) * V.mean(axis=0)), ahead)

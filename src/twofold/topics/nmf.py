@@ -26,11 +26,11 @@ from twofold.core.engine import fingerprint, stacked
 from twofold.core.estimator import Model, fitting
 from twofold.core.seeds import seed_of
 from twofold.topics import nmf_kl, nmf_squared
-from twofold.topics.extrapolation import State, begin, nonnegative, positive, sweeper
+from twofold.topics.extrapolation import State, begin, geometric, nonnegative, sweeper
 from twofold.topics.nmf_codes import fold, row_costs
 from twofold.topics.nmf_kl import KullbackLeibler
 from twofold.topics.nmf_masked import Masked, kl_constant, known_cells
-from twofold.topics.nmf_squared import Squared
+from twofold.topics.nmf_squared import Squared, held
 from twofold.topics.nmf_start import Data, start
 from twofold.topics.nonnegative import look, refuse_negative
 
@@ -56,9 +56,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     init : {"nndsvd", "random"} or array of shape (k, d), default="nndsvd"
         Where to begin: from singular vectors, at random, or from given parts.
     l1 : float, default=0.0
-        Weight of the sum of the codes, which makes many of them zero. With it every part has norm 1 at most (squared)
-        or sum 1 ("kl"), since codes could shrink at the parts' expense otherwise. Not for "als", squared
-        "multiplicative", or tables with missing or weighted cells.
+        Weight of the sum of the codes, which makes many of them zero; for "hals" on whole tables. With it every part
+        has norm 1 at most, since codes could shrink at the parts' expense otherwise. (Under "kl" it would only rescale
+        the codes.)
     tol : float, default=1e-5
         Stop when a sweep lowers the objective by less than this, relatively.
     max_iter : int, default=500
@@ -158,7 +158,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         k, solver = self._rank(data.blocks.shape), self._solver(data.cells is not None)
         problem, (kept, V) = self._problem(data, solver), start(data, k, self.loss, self.init, solver, seed)
         sweep = sweeper(problem.advance, self._ahead(solver), self.tol, falls=solver != "als")
-        last = begin(self._held(V) if self.l1 else V, kept)
+        last = begin(held(V) if self.l1 else V, kept)
 
         def fitted(state: State) -> dict:
             nonlocal last
@@ -187,7 +187,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         elif sample_weight is not None and (given := np.asarray(sample_weight)).ndim == 2:
             W = given
         w = None if W is not None else self._weights(blocks, sample_weight)
-        seen = look(self, blocks, w, allow_nan=not blocks.is_sparse)
+        seen = look(self, blocks, w, allow_nan=not blocks.is_sparse, logs=self.loss == "kl")
         if W is None and not seen.missing:
             return Data(blocks, w, None, seen, None)
         cells = known_cells(blocks, w if W is None else W, type(self).__name__)
@@ -204,32 +204,30 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             raise InputError(f'solver="{solver}" does not minimise loss="{self.loss}". Use one of {", ".join(known)}.')
         if masked and self.loss == "squared" and solver != "hals":
             raise InputError(f'solver="{solver}" needs every cell of X. Use "auto" for missing or weighted cells.')
-        if self.l1 and (masked or (self.loss == "squared" and solver != "hals")):
+        if self.l1 and (masked or solver != "hals"):
             what = "missing or weighted cells" if masked else f'solver="{solver}"'
-            raise InputError(f"l1={self.l1} cannot go with {what}. Set l1=0, or fill the cells and use solver='auto'.")
+            why = " (under that loss it would only rescale them)" if self.loss == "kl" else ""
+            raise InputError(
+                f"l1={self.l1} on the codes cannot go with {what}{why}. Set l1=0, or use HALS on all cells."
+            )
         return solver
 
     def _problem(self, data: Data, solver: str) -> Any:
         blocks, w, W, seen, cells = data
         if self.loss == "kl":
             logs = seen.logs if cells is None else kl_constant(cells)
-            return KullbackLeibler(blocks, w, W, logs, nmf_kl.Rule(solver, self.l1, cells is not None))
+            return KullbackLeibler(blocks, w, W, logs, nmf_kl.Rule(solver, cells is not None))
         if cells is not None:
             return Masked(cells)
         sweeps = nmf_squared.SPARSE_SWEEPS if blocks.is_sparse else nmf_squared.DENSE_SWEEPS
         return Squared(blocks, w, seen.square, nmf_squared.Rule(solver, self.l1, sweeps))
 
-    def _held(self, V: np.ndarray) -> np.ndarray:
-        """Parts as the penalty of the codes wants them: of norm 1 at most, or of sum 1."""
-        size = V.sum(axis=0) if self.loss == "kl" else np.maximum(np.sqrt((V**2).sum(axis=0)), 1)
-        return V / np.where(size > 0, size, 1).astype(V.dtype)
-
     def _ahead(self, solver: str) -> Any:
         """How parts run ahead, if the solver lets them."""
         if solver in ("als", "multiplicative"):
             return None
-        run = nonnegative if solver == "hals" else positive
-        return (lambda *steps: self._held(run(*steps))) if self.l1 else run
+        run = nonnegative if solver == "hals" else geometric
+        return (lambda *steps: held(run(*steps))) if self.l1 else run
 
     # ---- using -------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Codes of new rows, given the parts of a non-negative factorization, and what they cost.
 
-u = argmin  ½‖x − u Z‖² + λ Σ u     or     Σ x log(x/ŷ) − x + ŷ + λ Σ u      over u ≥ 0, over the known cells of x
+u = argmin  ½‖x − u Z‖² + λ Σ u     or     Σ x log(x/ŷ) − x + ŷ      over u ≥ 0, over the known cells of x
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def costed(X: Any, V: np.ndarray, l1: float, loss: str) -> tuple[np.ndarray, np.
     if (values < 0).any() or not np.isfinite(np.nansum(values)) or (sparse.issparse(X) and np.isnan(values).any()):
         return np.full((X.shape[0], V.shape[1]), np.nan, V.dtype), np.full(X.shape[0], np.nan)
     if loss == "kl":
-        return _kl(X, V, l1, holes)
+        return _kl(X, V, holes)
     return _known_squared(X, V) if holes else _squared(X, V, l1)
 
 
@@ -53,14 +53,14 @@ def _known_squared(X: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return U, cost
 
 
-def _kl(X: Any, V: np.ndarray, l1: float, holes: bool) -> tuple[np.ndarray, np.ndarray]:
+def _kl(X: Any, V: np.ndarray, holes: bool) -> tuple[np.ndarray, np.ndarray]:
     """Columns that no part has cannot be explained and are left out."""
     c = nmf_kl.cells_of(X, None, holes)
     x = np.where((V > 0).any(axis=1)[c.X.indices], c.X.data, 0)
     c = c._replace(X=sparse.csr_array((x, c.X.indices, c.X.indptr), shape=X.shape))
     mass = np.asarray(c.X.sum(axis=1)).ravel() / max(float(V.sum()), 1e-300)
     U = np.repeat(mass.astype(V.dtype)[:, None], V.shape[1], axis=1)
-    _, cost = nmf_kl.newton(c, V, U, nmf_kl.Rule("newton", l1, holes, nmf_kl.EXACT, nmf_kl.end_of(V.dtype)))
+    _, cost = nmf_kl.newton(c, V, U, nmf_kl.Rule("newton", holes, nmf_kl.EXACT, nmf_kl.end_of(V.dtype)))
     x = x.astype(np.float64)
     logs = sparse.csr_array((xlogy(x, x) - x, c.X.indices, c.X.indptr), shape=X.shape)
     return U, np.maximum(cost + np.asarray(logs.sum(axis=1)).ravel(), 0)

@@ -1,6 +1,6 @@
 """Half-steps of non-negative factorization under the generalised Kullback–Leibler divergence.
 
-    minimise  Σ w (x log(x/ŷ) − x + ŷ) + λ Σ w u   over  U ≥ 0, Z ≥ 0     ŷ = U Z  (with λ > 0 every part sums to 1)
+    minimise  Σ w (x log(x/ŷ) − x + ŷ)   over  U ≥ 0, Z ≥ 0     ŷ = U Z
     X (n,d) in row blocks   U (n,k) kept by the blocks   V = Zᵀ (d,k)
 
 One sweep:  each block  U ← Newton's method by coordinates (newton), or Lee & Seung's rule (multiplicative), given V;
@@ -30,7 +30,6 @@ class Rule(NamedTuple):
     """How the rows' half-step is made."""
 
     solver: str
-    l1: float
     masked: bool  # whether cells are missing or count differently
     passes: int = PASSES
     tol: float = 0.0
@@ -41,7 +40,7 @@ class Sums(NamedTuple):
 
     UR: np.ndarray  # (d,k) Σ w u x/ŷ
     U: np.ndarray  # (k,) Σ w u, or (d,k) over the known cells of each column
-    cost: float  # Σ w (ŷ − x log ŷ + λ u)
+    cost: float  # Σ w (ŷ − x log ŷ)
 
 
 class Cells(NamedTuple):
@@ -72,7 +71,7 @@ def newton(c: Cells, V: np.ndarray, U: np.ndarray, rule: Rule) -> tuple[np.ndarr
     if rule.masked:
         newton_cells(X.indptr, X.indices, X.data, c.w, V, *plan)
     else:
-        s = (V.sum(axis=0, dtype=np.float64) + rule.l1).astype(dtype)
+        s = V.sum(axis=0, dtype=np.float64).astype(dtype)
         newton_counts(X.indptr, X.indices, X.data, V, s, *plan)
     return ratio, cost
 
@@ -81,7 +80,7 @@ def multiplied(c: Cells, V: np.ndarray, U: np.ndarray, rule: Rule) -> np.ndarray
     """Lee & Seung's rule for U."""
     ratio, _ = newton(c, V, U, rule._replace(passes=0))
     like = lambda values: sparse.csr_array((values, c.X.indices, c.X.indptr), shape=c.X.shape)  # noqa: E731
-    s = like(c.w) @ V if rule.masked else (V.sum(axis=0, dtype=np.float64) + rule.l1).astype(V.dtype)
+    s = like(c.w) @ V if rule.masked else V.sum(axis=0, dtype=np.float64).astype(V.dtype)
     return U * (like(ratio) @ V) / np.maximum(s, np.finfo(V.dtype).tiny)
 
 
@@ -101,14 +100,10 @@ def codes(X: Any, w: np.ndarray | None, W: Any, kept: tuple, V: np.ndarray, rule
     return (U,), Sums(UR, total, float(cost.sum() if w is None else cost @ w))
 
 
-def parts(V: np.ndarray, s: Sums, l1: float) -> np.ndarray:
+def parts(V: np.ndarray, s: Sums) -> np.ndarray:
     """The shared half-step: minimises a bound that touches the objective at V. A part nobody uses stays."""
     V = V.astype(np.float64)
-    A = V * s.UR
-    if l1:
-        total = A.sum(axis=0)
-        return np.where(total > 0, A / np.where(total > 0, total, 1.0), V)
-    return np.where(s.U > 0, A / np.where(s.U > 0, s.U, 1.0), V)
+    return np.where(s.U > 0, V * s.UR / np.where(s.U > 0, s.U, 1.0), V)
 
 
 class KullbackLeibler:
@@ -120,12 +115,12 @@ class KullbackLeibler:
 
     def advance(self, kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
         kept, s = self._codes(kept, V, self.rule)
-        new = parts(V, s, self.rule.l1).astype(self.blocks.dtype)
+        new = parts(V, s).astype(self.blocks.dtype)
         return kept, new, max(self.logs + s.cost, 0.0)
 
     def settled(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float]:
         kept, s = self._codes(kept, V, self.rule._replace(solver="newton", passes=EXACT, tol=end_of(V.dtype)))
-        return kept, max(self.logs + s.cost - self.rule.l1 * float(s.U.sum() if self.rule.l1 else 0.0), 0.0)
+        return kept, max(self.logs + s.cost, 0.0)
 
     def _codes(self, kept: Rows, V: np.ndarray, rule: Rule) -> tuple[Rows, Sums]:
         shared = (self.engine.broadcast(V), self.engine.broadcast(rule))

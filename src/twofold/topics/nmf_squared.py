@@ -85,6 +85,11 @@ def unit_parts(V: np.ndarray, s: Sums, sweeps: int) -> np.ndarray:
     return V
 
 
+def held(V: np.ndarray) -> np.ndarray:
+    """Parts pulled to norm 1 at most, as the penalty of the codes wants them."""
+    return V / np.maximum(np.sqrt((V**2).sum(axis=0)), 1).astype(V.dtype)
+
+
 class Squared:
     """The problem as the sweeps see it."""
 

@@ -24,7 +24,7 @@ class Look(NamedTuple):
     least: float
 
 
-def look_at(X: Any, w: np.ndarray | None) -> Look:
+def look_at(X: Any, w: np.ndarray | None, logs: bool) -> Look:
     """What one block adds."""
     if sparse.issparse(X):
         values, weights = X.data, None if w is None else np.repeat(w, np.diff(X.indptr))
@@ -35,18 +35,18 @@ def look_at(X: Any, w: np.ndarray | None) -> Look:
     x = (np.where(gaps, 0, values) if missing else values).astype(np.float64, copy=False)
     least = float(x.min(initial=0.0))
     wx = x if weights is None else x * weights
-    logs = float(np.sum(xlogy(wx, x)) - wx.sum()) if least >= 0 else np.nan
-    return Look(float(wx.sum()), float(np.vdot(wx, x)), logs, missing, least)
+    constant = float(np.sum(xlogy(wx, x)) - wx.sum()) if logs and least >= 0 else 0.0
+    return Look(float(wx.sum()), float(np.vdot(wx, x)), constant, missing, least)
 
 
 def _both(a: Look, b: Look) -> Look:
     return Look(*(p + q for p, q in zip(a[:4], b[:4], strict=True)), min(a.least, b.least))
 
 
-def look(model: Model, blocks: Blocks, w: np.ndarray | None, allow_nan: bool = False) -> Look:
-    """One pass over the data; cells that cannot be used are refused by name."""
+def look(model: Model, blocks: Blocks, w: np.ndarray | None, *, allow_nan: bool = False, logs: bool = False) -> Look:
+    """One pass over the data; cells that cannot be used are refused by name. `logs` only where they are asked for."""
     engine = engine_for(blocks)
-    seen = engine.reduce(_both, engine.map(look_at, blocks, blocks.rows(w)))
+    seen = engine.reduce(_both, engine.map(look_at, blocks, blocks.rows(w), engine.broadcast(logs)))
     if not np.isfinite(seen.square) or (seen.missing and not allow_nan):
         model._refuse(blocks, allow_nan=allow_nan)
     if seen.least < 0 or not np.isfinite(seen.square):

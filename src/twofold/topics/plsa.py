@@ -25,7 +25,7 @@ from twofold.core.engine import add, engine_for, fingerprint, stacked
 from twofold.core.estimator import Model, fitting
 from twofold.core.seeds import generator, seed_of
 from twofold.kernels.plsa import em_counts
-from twofold.topics.extrapolation import State, begin, positive, sweeper
+from twofold.topics.extrapolation import State, begin, geometric, sweeper
 from twofold.topics.nonnegative import look, refuse_negative
 from twofold.topics.plsa_folding import counts_of, fold, log_likelihoods, tokens_by_topic, topic_tokens
 
@@ -174,7 +174,7 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         V = self._start(blocks, seed)
         loop.run(
             self,
-            sweeper(advance, lambda *steps: normalised(positive(*steps)), self.tol),
+            sweeper(advance, lambda *steps: normalised(geometric(*steps)), self.tol),
             begin(V, _even(blocks, V.shape[1])),
             max_iter=self.max_iter,
             tol=self.tol,

@@ -33,7 +33,7 @@ KEPT = 256 * 10**6  # bytes the documents' own counts may take, or else they sta
 DECAY = 0.7  # ρ_t = (1 + t)^−DECAY, but at least a batch's share of the corpus
 PATIENCE = 2  # sweeps before α is learned
 ENOUGH = 1000  # documents to learn α from, a sweep
-ASKED, CLOSE = 20, 1e-2  # passes over them, until a document's numbers move by less than CLOSE a topic
+ASKED, CLOSE = 50, 1e-3  # passes over them, until a document's numbers move by less than CLOSE a topic
 
 
 class State(NamedTuple):

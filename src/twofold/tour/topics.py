@@ -13,6 +13,7 @@ from twofold.core.seeds import generator
 from twofold.data import datasets
 from twofold.linear.pca import PCA
 from twofold.plots import topics as plots
+from twofold.plots.topic_map import map_figure
 from twofold.topics.bag_of_words import BagOfWords
 from twofold.topics.evaluation import perplexity, topic_coherence
 from twofold.topics.lda import LatentDirichletAllocation
@@ -20,7 +21,7 @@ from twofold.topics.nmf import NMF
 from twofold.topics.tables import topic_map
 from twofold.tour.station import Part, Station
 
-DOCUMENTS = 1200
+DOCUMENTS = 900
 TOPICS = 12
 TRIED = (2, 4, 8, 12, 24, 48)
 HELD = 0.2  # of the documents
@@ -138,7 +139,7 @@ def neighbours(w: World) -> Part:
         f"smallest, <i>{escape(labels(w)[c])}</i>, has a document nearly to itself: "
         f"<code>{escape(w.text.names[best])}</code>, of which it is {w.mixtures[best, c]:.0%}.",
         "at = topic_map(topics)",
-        plots.map_figure(np.asarray(topic_map(w.topics)), w.shares, labels(w)),
+        map_figure(np.asarray(topic_map(w.topics)), w.shares, labels(w)),
         "Topics in a plane, by the Jensen-Shannon distance of their words.",
     )
 
