@@ -44,6 +44,8 @@ def essence(model, X):
         said.append(model.cluster_centers_[model.predict(X)])
     if hasattr(model, "classes_"):
         said.append(model.predict_proba(X))
+    if not said and hasattr(model, "components_"):  # p(word | document), for one
+        said.append(model.transform(X) @ model.components_)
     assert said, f"{type(model).__name__} says nothing about rows"
     return [np.asarray(s, dtype=np.float64) for s in said]
 

@@ -24,6 +24,8 @@ class Case:
     streams: bool = True
     needs_y: bool = False
     labels: bool = False  # transform gives a whole number a row, not columns
+    positive: bool = False  # negative cells are refused
+    alone: bool = False  # one row is enough to fit
     completes: bool = False  # unstored cells are unknown, not zero; predict(X) has a value for every cell
     falls: bool = True  # the objective never rises
     iterative: bool = False  # makes several sweeps on the table below, bounded by max_iter
@@ -73,7 +75,14 @@ def _mixture(component):
 def _filling(model, label="", **changes):
     """A completion model; the options that are no traits are its parameters."""
     traits = {k: changes.pop(k) for k in tuple(changes) if k in Case.__dataclass_fields__}
-    return Case(model, changes, label, **{"nan": True, "completes": True, "iterative": True, **traits})
+    return Case(model, changes, label, **{"nan": True, "alone": True, "completes": True, "iterative": True, **traits})
+
+
+def _topics(model, label="", **changes):
+    """A model of counts (any positive numbers: Gibbs sampling, which needs whole ones, has its own laws)."""
+    traits = {k: changes.pop(k) for k in tuple(changes) if k in Case.__dataclass_fields__}
+    params = {**TWO, **changes}
+    return Case(model, params, label, **{"positive": True, "alone": True, "iterative": True, "too_many": {}, **traits})
 
 
 TOO_MANY_ROWS = {"n_components": 241}  # of the 240 rows of the table
@@ -142,6 +151,12 @@ MODELS = [
     _filling("SVP", tol=1e-9, **TWO),
     _filling("SVT", weights=False, too_many={}, none={"tau": 0.0}, good=(None, 300.0), random_state=0),
     _filling("SoftImpute", reg=5.0, repeats=False, **TWO),
+    _topics("LSA", weighting=None, iterative=False, none={"n_components": 0}, too_many={"n_components": 9}),
+    _topics("NMF", "squared", nan=True, tol=1e-9, max_iter=5000),
+    _topics("NMF", "kl", nan=True, loss="kl"),
+    _topics("PLSA"),
+    _topics("LatentDirichletAllocation", "scvb0", falls=False),
+    _topics("LatentDirichletAllocation", "online", solver="online", falls=False),
     _filling("ImplicitALS", repeats=False, reg=1.0, alpha=0.02, tol=1e-4, max_iter=200, **TWO),
 ]
 
@@ -163,7 +178,7 @@ def thinned(case, X):
     """X less its middling values, dense and sparse: zeros, or holes where unstored cells are unknown."""
     off = np.abs(X - MIDDLE) < 2
     if not case.completes:
-        D = np.where(off, 0.0, X - MIDDLE)
+        D = np.where(off, 0.0, X if case.positive else X - MIDDLE)
         return D, sparse.csr_array(D)
     rows, cols = np.nonzero(~off)
     return np.where(off, np.nan, X), sparse.csr_array((X[rows, cols], (rows, cols)), shape=X.shape)

@@ -177,7 +177,7 @@ def test_pickles(case):
 
 @every
 def test_works_in_a_pipeline_and_a_grid_search(case):
-    pipe = make_pipeline(MinMaxScaler(clip=True) if case.completes else StandardScaler(), case())
+    pipe = make_pipeline(MinMaxScaler(clip=True) if case.completes or case.positive else StandardScaler(), case())
     step = pipe.steps[-1][0]
     name = next(iter(case.none))
     scoring = None if hasattr(case(), "score") else (lambda model, X, y: 0.0)

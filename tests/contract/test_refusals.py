@@ -105,7 +105,7 @@ def test_nan_in_new_rows(case):
             getattr(model, method)(changed(np.nan))
 
 
-@those(nan=True, completes=False)
+@those(nan=True, alone=False)
 def test_a_column_of_nan(case):
     refused(case, "column 5", changed(np.nan, (slice(None), 5)))
 
@@ -136,7 +136,7 @@ def test_wrong_parameters_are_found_at_fit_not_before(case):
             refused(case, name, **{name: "many"})
 
 
-@those(completes=False)
+@those(alone=False)
 def test_one_row(case):
     refused(case, "sample|class|row", X[:1], y[:1])
 
