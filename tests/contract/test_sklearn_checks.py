@@ -57,7 +57,7 @@ WAIVED = {
     "SVDPlusPlus": _filling("which cells are known speaks, too, and a weight adds no cell"),
     "NMF": {
         "check_sample_weights_shape": _CELLS["check_sample_weights_shape"],
-        "check_sample_weight_equivalence_on_dense_data": "both stop within tol of one optimum; with a tight one they agree",
+        "check_sample_weight_equivalence_on_dense_data": "both stop within tol of one optimum; a tight one shows it",
     },
     "ImplicitALS": _filling("weights multiply counts, while the cells that were not seen keep weight 1"),
 }
