@@ -33,14 +33,20 @@ def libmf(name: str, sets: list[Split], **options: Any) -> Contestant | Missing:
         for s in sets:
             cells, mean = s.X.tocoo(), float(s.X.data.mean())
             known = np.column_stack([cells.row, cells.col, cells.data - mean]).astype(np.float32)
-            jobs.append((known, np.column_stack([s.users, s.items]).astype(np.float32), mean))
+            jobs.append((known, (s.users, s.items), mean))
 
         def run() -> list[np.ndarray]:
             out = []
             for known, asked, mean in jobs:
                 model = mf.MF(nr_threads=machine.threads(), quiet=True, **options)
                 model.fit(known)
-                out.append(model.predict(asked) + mean)
+                m = model.model  # its own predict mixes up cells, so its factors are multiplied here
+                P, Q = (np.ctypeslib.as_array(f, (rows, m.k)) for f, rows in ((m.P, m.m), (m.Q, m.n)))
+                i, j = asked
+                there = (i < m.m) & (j < m.n)
+                found = np.zeros(len(i))
+                found[there] = np.nan_to_num(np.einsum("tk,tk->t", P[i[there]], Q[j[there]]))  # NaN: never rated
+                out.append(found + mean)
             return out
 
         return Contestant(name, run)

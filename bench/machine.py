@@ -11,7 +11,25 @@ from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
-PACKAGES = ("twofold", "numpy", "scipy", "scikit-learn", "numba", "polars", "ppca-py", "ppca-rs", "pyppca", "faiss-cpu")
+PACKAGES = (
+    "twofold",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "polars",
+    "ppca-py",
+    "ppca-rs",
+    "pyppca",
+    "faiss-cpu",
+    "cmfrec",
+    "implicit",
+    "scikit-surprise",
+    "fancyimpute",
+    "libmf",
+    "tomotopy",
+    "gensim",
+)
 
 
 def threads() -> int:

