@@ -221,7 +221,7 @@ def _sum(before: np.ndarray, more: np.ndarray) -> np.ndarray:
 
 def choose(terms: Iterable[Term], least: float, most: float, max_features: int | None) -> list[Term]:
     """Terms in least..most documents, the `max_features` most frequent of them (first names win ties), by name."""
-    kept = (term for term in terms if least <= term.documents <= most)
+    kept: Iterable[Term] = (term for term in terms if least <= term.documents <= most)
     if max_features is not None:
-        kept = iter(heapq.nsmallest(max_features, kept, key=lambda term: (-term.total, term.name)))
+        kept = heapq.nsmallest(max_features, kept, key=lambda term: (-term.total, term.name))
     return sorted(kept, key=lambda term: term.name)

@@ -56,7 +56,8 @@ def _known_squared(X: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray
 def _kl(X: Any, V: np.ndarray, holes: bool) -> tuple[np.ndarray, np.ndarray]:
     """Columns that no part has cannot be explained and are left out."""
     c = nmf_kl.cells_of(X, None, holes)
-    x = np.where((V > 0).any(axis=1)[c.X.indices], c.X.data, 0)
+    named = V.max(axis=1) > 0
+    x = np.where(named[c.X.indices], c.X.data, 0)
     c = c._replace(X=sparse.csr_array((x, c.X.indices, c.X.indptr), shape=X.shape))
     mass = np.asarray(c.X.sum(axis=1)).ravel() / max(float(V.sum()), 1e-300)
     U = np.repeat(mass.astype(V.dtype)[:, None], V.shape[1], axis=1)

@@ -40,7 +40,7 @@ def look_at(X: Any, w: np.ndarray | None, logs: bool) -> Look:
 
 
 def _both(a: Look, b: Look) -> Look:
-    return Look(*(p + q for p, q in zip(a[:4], b[:4], strict=True)), min(a.least, b.least))
+    return Look(a.total + b.total, a.square + b.square, a.logs + b.logs, a.missing + b.missing, min(a.least, b.least))
 
 
 def look(model: Model, blocks: Blocks, w: np.ndarray | None, *, allow_nan: bool = False, logs: bool = False) -> Look:
