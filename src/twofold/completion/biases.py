@@ -30,6 +30,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
 from twofold.core.observed import Observed
+from twofold.core.patterns import LOG_2PI
 
 FLOOR = 1e-14  # the squared error left is at least this share of the squares, so that its logarithm exists
 FAR = 1e8  # λ stays within this factor of the mean number of cells in a line
@@ -100,7 +101,7 @@ def half(s: Sums, own: Lines, across: Lines, other: np.ndarray, lam: float, lam_
         # At the minimum of a quadratic its value is the constant less ⟨solution, right-hand side⟩.
         left = max(float(fixed - mean * total.sum() - b @ total), s.least)
         occam = float(np.log1p(own.mass / lam).sum() + np.log1p(across.mass / lam_other).sum()) if find else 0.0
-        return lam, mean, b, left, 0.5 * (s.cells * np.log(2 * np.pi * np.e * left / s.cells) + occam)
+        return lam, mean, b, left, 0.5 * (s.cells * (LOG_2PI + 1 + np.log(left / s.cells)) + occam)
 
     here = solved(lam)
     if not find:
