@@ -87,7 +87,7 @@ def gensim_entry(X: Any, k: int) -> Contestant:
 
 
 def fast_enough(rows: list[Row]) -> bool:
-    """Ours must be as low as scikit-learn's in a third of its time; if ours is lower still, that is no excuse for it."""
+    """Ours must be as low as scikit-learn's in a third of its time; if ours is lower still, that is no excuse."""
     mine, theirs = next(row for row in rows if row.ours and row.counts), rows[2]
     return theirs.median >= 3 * mine.median and mine.quality["objective"] <= (1 + TIE) * theirs.quality["objective"]
 
