@@ -7,7 +7,7 @@
 #   make bench   measure against the other libraries
 #   make lab     open the interactive page
 #
-# PYTHON=/path/to/python chooses the interpreter, TESTS=tests/linear a part of the tests, JOBS=4 more test processes.
+# PYTHON=/path/to/python chooses the interpreter, TESTS=tests/linear a part of the tests, JOBS=4 more test processes (0: one, which debuggers like).
 # The first run compiles the kernels, which takes some seconds; they are kept beside the source, or in
 # NUMBA_CACHE_DIR where that is set.
 
@@ -16,7 +16,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	"$$p" -c '$(AT_LEAST)' 2>/dev/null && echo "$$p" && exit; done; echo python3)
 BIN := .venv/bin
 TESTS ?= src tests
-JOBS ?= 0
+JOBS ?= 2
 TOUR ?= tour.html
 
 # Larger data sets are used where they lie beside the clone, and otherwise not missed.
