@@ -94,7 +94,6 @@ def stochastic(quick: bool) -> Event | Missing:
             ours("twofold", lambda: GradientFactorization(random_state=0), mine),
             ours("twofold, 5 sweeps", lambda: _quietly(GradientFactorization(**few)), mine),
             surprise("Surprise SVD", lambda s: s.SVD(random_state=0), sets),
-            libmf("LIBMF, 20 factors", sets, k=20, nr_iters=20, lambda_p2=0.1, lambda_q2=0.1),
             libmf("LIBMF, defaults", sets),
         ]
 
