@@ -23,6 +23,7 @@ from twofold.core.csrfile import open_csr
 
 BLOCK_BYTES = 4 * 2**20
 BLOCK_ROWS = 2**16
+GROUP_ROWS = 2**18  # the usual most of a Parquet row group
 CHUNK_BLOCKS = 16  # Parquet is decoded this many blocks at a time, or fewer if the budget is small
 
 
@@ -208,20 +209,29 @@ class ParquetSource:
         single = pl.Float32 in schema.values() and all(kind in small for kind in schema.values())
         self.kind: Any = pl.Float32 if single else pl.Float64
         self.dtype: np.dtype = np.dtype("f4" if single else "f8")
-        # Two decoded pieces are kept while a third is made from what the file holds: an eighth of the budget each.
+        # Two decoded pieces are kept while a third is made: an eighth of the budget each, and another for what is
+        # decoded at once, since a column is decoded by whole row groups however few of their rows are wanted.
         blocks = min(CHUNK_BLOCKS, max(1, config().memory // (8 * BLOCK_BYTES)))
         self.chunk = blocks * rows_per_block(self.shape[1], self.dtype)
+        self.at_once = max(1, config().memory // (8 * self.dtype.itemsize * max(1, min(n, GROUP_ROWS))))
         self._kept: OrderedDict[int, np.ndarray] = OrderedDict()
         self._lock = threading.Lock()
 
     def _decoded(self, at: int) -> np.ndarray:
         with self._lock:
             if at not in self._kept:
-                part = self.frame.slice(at * self.chunk, self.chunk).collect()
-                self._kept[at] = np.ascontiguousarray(part.cast(self.kind).to_numpy())
-                while len(self._kept) > 2:
+                while len(self._kept) > 1:
                     self._kept.popitem(last=False)
+                self._kept[at] = self._piece(at * self.chunk, min(self.chunk, self.shape[0] - at * self.chunk))
             return self._kept[at]
+
+    def _piece(self, start: int, rows: int) -> np.ndarray:
+        piece = np.empty((rows, self.shape[1]), self.dtype)
+        for first in range(0, self.shape[1], self.at_once):
+            names = self.columns[first : first + self.at_once]
+            part = self.frame.select(names).slice(start, rows).collect().cast(self.kind)
+            piece[:, first : first + len(names)] = part.to_numpy()
+        return piece
 
     def read(self, start: int, stop: int) -> np.ndarray:
         at, first = divmod(start, self.chunk)
