@@ -19,9 +19,9 @@ from sklearn.pipeline import make_pipeline
 
 import twofold
 from twofold import LSA, BagOfWords, InputError
+from twofold.core import counting
 from twofold.core.blocks import as_blocks
-from twofold.topics import counting
-from twofold.topics.tokens import Rules, pieces
+from twofold.core.tokens import Rules, pieces
 
 RAW = {"stop_words": None, "min_length": 1}
 TEXTS = [

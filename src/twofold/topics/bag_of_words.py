@@ -21,12 +21,12 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core.checks import InputError
+from twofold.core.counting import UNSEEN, Chunk, Codes, Tally, Term, choose, coded, column_finder, count
 from twofold.core.csrfile import ENDING, write_csr
+from twofold.core.documents import as_words, documents, is_once
 from twofold.core.estimator import Model, fitting
-from twofold.topics.counting import UNSEEN, Chunk, Codes, Tally, Term, choose, coded, column_finder, count
-from twofold.topics.documents import as_words, documents, is_once
+from twofold.core.tokens import Rules, Stems
 from twofold.topics.stopwords import stop_words_of
-from twofold.topics.tokens import Rules, Stems
 
 
 class Unseen(NamedTuple):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from twofold.core.checks import InputError
-from twofold.topics.tokens import normalised
+from twofold.core.tokens import normalised
 
 # By what they do in a sentence, which is how the list stays complete without being long.
 _ENGLISH = """

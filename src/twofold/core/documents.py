@@ -35,7 +35,7 @@ def documents(X: Any) -> Iterator[str | list[str]]:
         what = f"of shape {X.shape}" if hasattr(X, "shape") else repr(X)[:40]
         raise InputError(
             f"X is a {type(X).__name__} {what}; documents are a list of texts, a list of lists of words, a column of "
-            "text, or the path of a file or folder. Counts need no BagOfWords: give them to the model."
+            "text, or the path of a file or folder. Counts go straight to a topic model."
         )
     return (_checked(document, at) for at, document in enumerate(X))
 
@@ -51,8 +51,8 @@ def _checked(document: Any, at: int) -> str | list[str]:
     for place, word in enumerate(document):
         if not isinstance(word, str):
             raise InputError(
-                f"word {place} of document {at} is {word!r} ({type(word).__name__}), not text. BagOfWords takes texts "
-                "or lists of words; counts go straight to the model."
+                f"word {place} of document {at} is {word!r} ({type(word).__name__}), not text. Give texts or "
+                "lists of words; counts go straight to a topic model."
             )
     return list(document)
 

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from twofold.core.config import config
-from twofold.topics.tokens import Rules, Stems, bare
+from twofold.core.tokens import Rules, Stems, bare
 
 CHUNK = 2**18  # pieces of text that are coded before they are counted
 WORD_BYTES = 800  # what a distinct word takes in the dictionaries below, about, and while they are sorted

@@ -1,0 +1,1 @@
+"""Words: meaning from company."""
