@@ -311,7 +311,7 @@ def test_old_encodings_are_read(tmp_path):
         ([b"bytes"], "Decode"),
         ([["word", 3]], "word 1 of document 0 is 3"),
         (np.ones((3, 2)), r"shape \(3, 2\)"),
-        (sparse.csr_array((2, 2)), "Counts need no BagOfWords"),
+        (sparse.csr_array((2, 2)), "Counts go straight to a topic model"),
         (pd.DataFrame({"text": ["a"]}), r'X\["text"\]'),
         (3, "int"),
         ("no/such/file.txt", "give a list"),
