@@ -77,6 +77,7 @@ html_sidebars = {
         "learn/clusters",
         "learn/completion",
         "learn/topics",
+        "learn/words",
         "reference/index",
     )
 }

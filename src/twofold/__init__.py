@@ -41,6 +41,14 @@ _MODELS = {
     "PLSA": "twofold.topics.plsa",
     "LatentDirichletAllocation": "twofold.topics.lda",
     "NMF": "twofold.topics.nmf",
+    "Vocabulary": "twofold.words.vocabulary",
+    "Cooccurrence": "twofold.words.cooccurrence",
+    "SkipGram": "twofold.words.skip_gram",
+    "GloVe": "twofold.words.glove",
+    "PMIEmbedding": "twofold.words.pmi",
+    "WordVectors": "twofold.words.word_vectors",
+    "Alignment": "twofold.words.align",
+    "Factorization": "twofold.factors.factorization",
 }
 _OTHERS = {
     "load": "twofold.core.modelfile",

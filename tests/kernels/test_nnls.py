@@ -59,17 +59,27 @@ def test_a_dead_component_stays():
     assert np.isfinite(U).all() and not np.array_equal(U, before)
 
 
-def test_known_cells_equal_the_minimum_over_them():
+@pytest.mark.parametrize("kappa", [0.0, 0.3])
+def test_known_cells_and_what_is_beyond_equal_the_minimum_over_all(kappa):
     rng = np.random.default_rng(2)
     V, X = rng.random((12, 3)), rng.random((25, 12))
     W = rng.random(X.shape) * (rng.random(X.shape) < 0.7)
-    W[4] = 0
+    W[4], W[5] = 0, 1
+    e, t, f, s = rng.random(25), rng.random(25), rng.random(12), rng.random(12)
+    e[5] = 0  # everything is known there
     cells = sparse.csr_array(W)
-    row = np.repeat(np.arange(25), np.diff(cells.indptr))
-    U, cost = rng.random((25, 3)), np.empty(25)
-    nnls_cells(cells.indptr, cells.indices, X[row, cells.indices], cells.data, V, 50_000, 0.0, U, cost)
-    for i in range(25):
-        root = np.sqrt(W[i])
-        best, left = active_set(root[:, None] * V, root * X[i])
+    x = X[np.repeat(np.arange(25), np.diff(cells.indptr)), cells.indices]
+    U, cost = rng.random((25, 3)), np.empty((25, 2))
+    beyond = (kappa, e, t, f, s, (V.T * f) @ V, V.T @ (f * s), float(f @ s**2))
+    nnls_cells(cells.indptr, cells.indices, x, cells.data, V, 50_000, 0.0, *beyond, U, cost)
+    for i in np.setdiff1d(range(25), 4):
+        known = W[i] > 0
+        w, y = np.where(known, W[i], kappa * e[i] * f), np.where(known, X[i], t[i] * s)
+        best, left = active_set(np.sqrt(w)[:, None] * V, np.sqrt(w) * y)
         np.testing.assert_allclose(U[i], best, atol=1e-7)
-        assert cost[i] == pytest.approx(0.5 * left**2, abs=1e-10)
+        assert cost[i, 0] + kappa * cost[i, 1] == pytest.approx(0.5 * left**2, abs=1e-10)
+        assert cost[i, 0] == pytest.approx(0.5 * W[i] @ (X[i] - V @ U[i]) ** 2)
+    assert np.all(U[4] == 0)
+    before = U.copy()
+    nnls_cells(cells.indptr, cells.indices, x, cells.data, V, 0, 0.0, *beyond, U, again := np.empty((25, 2)))
+    assert np.array_equal(U, before) and np.array_equal(again, cost)

@@ -8,8 +8,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from twofold import ALS, InputError
-from twofold.completion.als import Plan, features
-from twofold.completion.factors import Ridge, spread_of
+from twofold.core.alternating import Plan, Ridge, features, spread_of
 from twofold.core.blocks import as_blocks
 from twofold.core.observed import observed
 

@@ -10,6 +10,7 @@ from sklearn.decomposition import NMF as Reference
 import twofold
 from twofold import Checkpoint
 from twofold.core.checks import InputError
+from twofold.data.datasets import digits
 from twofold.topics.nmf import NMF
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -67,9 +68,10 @@ def test_the_figures_are_those_of_the_factors(loss, solver):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_end_meets_the_conditions_of_a_minimum(loss):
-    X = table()
+    X = table(seed=2)
     model = NMF(4, loss=loss, tol=1e-11, max_iter=3000, random_state=0)
     U, Z = model.fit_transform(X), model.components_
+    assert model.converged_
     pull = (U @ Z - X) if loss == "squared" else 1 - X / (U @ Z)
     for gradient, factor in ((pull @ Z.T, U), (U.T @ pull, Z)):
         scale = np.abs(gradient).max() + np.abs(X).max()
@@ -151,6 +153,25 @@ class TestHoles:
         model = NMF(4, loss=loss, tol=1e-9, max_iter=3000, random_state=0).fit(H)
         error = (model.inverse_transform(model.transform(H)) - X)[np.isnan(H)]
         assert np.sqrt((error**2).mean()) < 0.2 * X.std()
+
+
+    def test_weights_are_repeated_rows_with_holes(self, loss):
+        X = holes(table(60))
+        w = np.random.default_rng(0).integers(0, 4, len(X))
+        model = NMF(4, loss=loss, max_iter=30, random_state=0)
+        one = model.fit(X, sample_weight=w).components_
+        np.testing.assert_allclose(model.fit(np.repeat(X, w, axis=0)).components_, one, rtol=1e-6, atol=1e-8)
+
+    @pytest.mark.parametrize("k", [10, 20])
+    def test_nothing_runs_wild_where_nothing_is_known(self, loss, k):
+        X = digits().data[::3].astype(float)
+        H = holes(X, 0.3)
+        model = NMF(k, loss=loss, tol=1e-4, max_iter=100, random_state=0)
+        filled = model.fit_transform(H) @ model.components_
+        new = model.inverse_transform(model.transform(holes(X, 0.3, seed=2)))
+        for guess, gone in ((filled, np.isnan(H)), (new, np.isnan(holes(X, 0.3, seed=2)))):
+            rmse, means = (np.sqrt(((Y - X)[gone] ** 2).mean()) for Y in (guess, np.nanmean(H, axis=0)))
+            assert rmse < 0.87 * means and guess[gone].max() < 3 * X.max()
 
 
 @pytest.mark.parametrize(("loss", "solver"), SOLVERS)

@@ -37,6 +37,14 @@ VERBS = {
         "twofold.cli.topics",
         "Find what documents are about: a folder, a file, or a column of text.",
     ),
+    "embed": (
+        "twofold.cli.embed",
+        "Learn vectors of words from text, by the company they keep.",
+    ),
+    "words": (
+        "twofold.cli.words",
+        "Ask word vectors: nearest words, analogies, similarity; or export them.",
+    ),
     "inspect": ("twofold.cli.inspect", "Say what a model file holds: class, parameters, shapes, history."),
     "tour": ("twofold.cli.tour", "See every family at work on bundled data, as one HTML page."),
 }

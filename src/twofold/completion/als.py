@@ -13,54 +13,21 @@ References: Zhou, Wilkinson, Schreiber & Pan 2008 (λ by counts); Takács, Pilá
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.completion.base import folded
-from twofold.completion.factors import FREE, Factors, Ridge, fold_rows, half_step, spectral_start, spread_of, with_unit
+from twofold.completion.factors import Factors, fold_rows
 from twofold.core import loop
+from twofold.core.alternating import FREE, Plan, Ridge, State, begun, bias_of, features, planned, swept
 from twofold.core.blocks import as_blocks
 from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
-from twofold.core.observed import Observed, Side, observed
+from twofold.core.observed import observed
 from twofold.core.seeds import generator, seed_of
-
-STEPS = 3  # of conjugate gradients a half-step; more gain nothing, since the next sweep starts where this one stops
-SMALL = 12  # features up to which Cholesky is as quick
-
-
-class State(NamedTuple):
-    """Both factors, each with its bias as a last column if there are biases."""
-
-    U: np.ndarray  # (n,k) or (n,k+1)
-    Z: np.ndarray  # (d,k) or (d,k+1)
-
-
-class Plan(NamedTuple):
-    """What stays the same over the sweeps."""
-
-    cells: Observed
-    k: int
-    mean: float
-    spread: float
-    ridge: Ridge
-    steps: int  # of conjugate gradients; 0 means exact
-
-    def half(self, side: Side, mine: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, float]:
-        """One side's features given the other's, and the cost with its own ridge term."""
-        return half_step(
-            side, mine, None, *features(other, self.k, self.mean, np.sqrt(self.spread)), self.ridge, self.steps
-        )
-
-
-def features(other: np.ndarray, k: int, mean: float, unit: float) -> tuple[np.ndarray, np.ndarray]:
-    """What a row regresses on: the other side's factors, a unit if there are biases, and the offsets that stand."""
-    if other.shape[1] == k:
-        return other, np.full(len(other), mean, other.dtype)
-    return with_unit(other[:, :k], unit), other[:, k] * other.dtype.type(unit) + other.dtype.type(mean)
 
 
 class ALS(Factors):
@@ -161,19 +128,16 @@ class ALS(Factors):
             How much each row, or each cell, counts.
         """
         cells = self._observed(X, sample_weight)
-        plan, seed = self._plan(cells), seed_of(self.random_state)
+        k, seed = self._rank(cells.shape), seed_of(self.random_state)
+        plan = planned(cells, k, reg=self.reg, biases=self.biases, solver=self.solver, nonnegative=self.nonnegative)
 
         def sweep(state: State, t: int) -> loop.Sweep:
-            Z, _ = plan.half(cells.cols, state.Z, state.U)
-            U, cost = plan.half(cells.rows, state.U, Z)
-            return loop.Sweep(
-                State(U, Z), cost + plan.ridge.lam * float(cells.cols.mass @ (Z.astype(float) ** 2).sum(axis=1))
-            )
+            return loop.Sweep(*swept(plan, state))
 
         loop.run(
             self,
             sweep,
-            self._start(plan, seed),
+            begun(plan, self.biases, 1 if self.reg >= 0.01 else 5, generator(seed)),
             max_iter=self.max_iter,
             tol=self.tol,
             fitted=lambda state: self._attributes(state, plan),
@@ -187,25 +151,6 @@ class ALS(Factors):
             for name, value in self._attributes(State(U, Z), plan).items():
                 setattr(self, name, value)
         return self
-
-    def _plan(self, cells: Observed) -> Plan:
-        k, (mean, spread) = self._rank(cells.shape), spread_of(cells)
-        # A whisker of ridge at least, so that rows with fewer cells than factors have a solution.
-        lam = max(self.reg, 1e-12) * spread
-        floor = np.array([0.0] * k + [FREE] * self.biases, cells.dtype) if self.nonnegative else None
-        quick = self.solver == "cg" or (self.solver == "auto" and k > SMALL)
-        steps = STEPS if quick and not self.nonnegative else 0
-        return Plan(cells, k, mean if self.biases else 0.0, spread, Ridge(lam, True, floor), steps)
-
-    def _start(self, plan: Plan, seed: int) -> State:
-        """Column factors by a rough SVD, no biases, and the rows that suit them."""
-        cells, spread = plan.cells, spread_of(plan.cells)[1]
-        turns = 1 if self.reg >= 0.01 else 5
-        Z = spectral_start(cells, plan.mean, plan.k, turns, generator(seed)) * np.sqrt(spread)
-        Z = np.column_stack([abs(Z) if self.nonnegative else Z, *([np.zeros(len(Z))] * self.biases)]).astype(
-            cells.dtype
-        )
-        return State(plan.half(cells.rows, np.zeros((cells.shape[0], Z.shape[1]), cells.dtype), Z)[0], Z)
 
     def _attributes(self, state: State, plan: Plan) -> dict:
         k, unit = plan.k, plan.cells.dtype.type(np.sqrt(plan.spread))
@@ -261,8 +206,3 @@ class ALS(Factors):
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # the new columns came without names
         return self
-
-
-def bias_of(codes: np.ndarray, k: int) -> np.ndarray:
-    """The last column if it is a bias, else zeros."""
-    return codes[:, k] if codes.shape[1] > k else np.zeros(len(codes), codes.dtype)

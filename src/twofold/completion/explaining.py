@@ -19,11 +19,12 @@ import numpy as np
 from scipy import sparse
 
 from twofold.completion.biases import Biases
-from twofold.completion.factors import Factors, Ridge, fold_rows
+from twofold.completion.factors import Factors, fold_rows
 from twofold.completion.implicit_als import fold_counts
 from twofold.completion.neighborhood import Neighborhood
 from twofold.completion.svd_plus_plus import Moments
 from twofold.completion.svd_plus_plus import fold_rows as fold_posterior
+from twofold.core.alternating import Ridge
 
 CHUNK = 2**22  # predicted cells at a time
 

@@ -21,9 +21,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from twofold.completion.als import bias_of, features
-from twofold.completion.factors import Factors, Ridge, spread_of
+from twofold.completion.factors import Factors
 from twofold.core import loop
+from twofold.core.alternating import Ridge, bias_of, features, spread_of
 from twofold.core.blocks import Rows
 from twofold.core.engine import Engine
 from twofold.core.estimator import fitting

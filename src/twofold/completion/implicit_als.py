@@ -21,16 +21,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from twofold.completion.factors import Factors, Ridge, half_step, solve_rows
+from twofold.completion.factors import Factors
 from twofold.core import loop
+from twofold.core.alternating import SMALL, STEPS, Ridge, half_step, solve_rows
 from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
 from twofold.core.observed import Observed, Side, known, sides
 from twofold.core.seeds import generator, seed_of
-
-STEPS = 3
-SMALL = 12
 
 
 class State(NamedTuple):

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.completion.factors import Factors, Ridge, fold_rows
+from twofold.completion.factors import Factors, fold_rows
 from twofold.core import loop
+from twofold.core.alternating import Ridge
 from twofold.core.blocks import Rows
 from twofold.core.engine import Engine
 from twofold.core.observed import Observed, Side

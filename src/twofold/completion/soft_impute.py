@@ -18,10 +18,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
-from twofold.completion.factors import Ridge
 from twofold.completion.low_rank import LowRank, leading, plus, start_block
 from twofold.completion.svd_impute import Problem, State, column_means, error, problem_of, refilled
 from twofold.core import loop
+from twofold.core.alternating import Ridge
 from twofold.core.blocks import as_blocks
 from twofold.core.estimator import fitting
 from twofold.core.observed import Observed, observed

@@ -19,9 +19,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.completion.factors import Factors, spread_of
+from twofold.completion.factors import Factors
 from twofold.completion.pattern import Link, Pattern, block_sums, divergence, linked, start, update
 from twofold.core import loop
+from twofold.core.alternating import spread_of
 from twofold.core.engine import Engine
 from twofold.core.estimator import fitting
 from twofold.core.observed import Observed, Side

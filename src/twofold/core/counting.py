@@ -12,16 +12,20 @@ from __future__ import annotations
 import heapq
 import itertools
 import json
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from twofold.core.config import config
 from twofold.core.tokens import Rules, Stems, bare
+
+if TYPE_CHECKING:
+    from twofold.core.pieces import Pieces
 
 CHUNK = 2**18  # pieces of text that are coded before they are counted
 WORD_BYTES = 800  # what a distinct word takes in the dictionaries below, about, and while they are sorted
@@ -37,6 +41,16 @@ class Codes(dict):
     def __init__(self, find: Callable[[str], int]):
         super().__init__()
         self.find = find
+        self.pieces: Pieces | None = None  # the same for long texts
+
+    @property
+    def held(self) -> int:
+        return len(self) + (0 if self.pieces is None else len(self.pieces))
+
+    def clear(self) -> None:
+        super().clear()
+        if self.pieces is not None:
+            self.pieces.clear()
 
     def __missing__(self, piece: str) -> int:
         code = self[piece] = self.find(piece)
@@ -67,20 +81,47 @@ def count(codes: np.ndarray, lengths: np.ndarray, d: int, times: np.ndarray | No
 
 def coded(documents: Iterable[str | list[str]], rules: Rules, codes: Codes) -> Iterator[Chunk]:
     """The documents as chunks of codes; the dictionary is emptied before it outgrows its share of the budget."""
-    flat: list[int] = []
-    lengths: list[int] = []
-    split, most = rules.split, most_words()
+    most = most_words()
+    for number, some in enumerate(_batches(documents, min(CHUNK, most // 2))):
+        if number and codes.pieces is None:  # more than a little text: worth the compiled look-up
+            from twofold.core.pieces import Pieces
+
+            codes.pieces = Pieces(rules, codes.find)
+        yield _chunk(some, rules, codes)
+        if codes.held >= most:
+            codes.clear()
+
+
+def _batches(documents: Iterable[str | list[str]], most: int) -> Iterator[list[str | list[str]]]:
+    """Documents that have about so many words together."""
+    some, words = list[str | list[str]](), 0
     for document in documents:
-        found = [codes[piece] for piece in split(document)]
-        flat += found
-        lengths.append(len(found))
-        if len(flat) + 8 * len(lengths) >= CHUNK or len(codes) >= most:
-            yield Chunk(np.array(flat, np.int32), np.array(lengths, np.int64))
-            flat, lengths = [], []
-            if len(codes) >= most:
-                codes.clear()
-    if lengths:
-        yield Chunk(np.array(flat, np.int32), np.array(lengths, np.int64))
+        some.append(document)
+        words += 8 + (len(document) // 6 if isinstance(document, str) else len(document))
+        if words >= most:
+            yield some
+            some, words = [], 0
+    if some:
+        yield some
+
+
+def _chunk(some: list[str | list[str]], rules: Rules, codes: Codes) -> Chunk:
+    """Documents coded: by pieces where that can be, the others a word at a time, in their places."""
+    pieces, code_of = codes.pieces, codes.__getitem__
+    if pieces is None:
+        parts = [array("i", map(code_of, rules.split(document))) for document in some]
+        lengths = np.array([len(part) for part in parts], np.int64)
+        return Chunk(np.frombuffer(b"".join(parts), np.int32), lengths)
+    found, lengths = pieces.coded([str(document) if pieces.takes(document) else "" for document in some])
+    others = [at for at, document in enumerate(some) if not pieces.takes(document)]
+    if not others:
+        return Chunk(found, lengths)
+    starts, done, cut = np.concatenate([[0], np.cumsum(lengths)]), 0, list[np.ndarray]()
+    for at in others:
+        words = np.fromiter(map(code_of, rules.split(some[at])), np.int32)
+        cut += [found[done : starts[at]], words]
+        done, lengths[at] = starts[at], len(words)
+    return Chunk(np.concatenate([*cut, found[done:]]), lengths)
 
 
 def most_words() -> int:
@@ -151,9 +192,19 @@ class Tally:
         self.total = _sum(self.total, np.bincount(chunk.codes[known], minlength=len(self.forms)))
         self.documents = _sum(self.documents, np.bincount(X.indices, minlength=len(self.terms)))
         self.n_documents += X.shape[0]
+        self._keep_small()
+        return X
+
+    def add_words(self, chunk: Chunk) -> None:
+        """Count a chunk's words, but not in how many documents they are: a fraction of the work of `add`."""
+        self.total = _sum(self.total, np.bincount(chunk.codes[chunk.codes >= 0], minlength=len(self.forms)))
+        self.documents = np.zeros(len(self.terms), np.int64)
+        self.n_documents += len(chunk.lengths)
+        self._keep_small()
+
+    def _keep_small(self) -> None:
         if self.folder is not None and len(self.forms) > 0.9 * most_words():
             self._spill()
-        return X
 
     def _records(self) -> list[Record]:
         """What is known, in order."""

@@ -7,7 +7,7 @@ In the tree a number, text, None or list stands for itself; every JSON object is
     {"$csr": [data, indices, indptr], ...}      a sparse matrix
     {"$tuple": [...]}  {"$list": array}         a tuple; a long list of one type
     {"$dict": [keys, values]}                   a dict
-    {"$record": name, "values": [...]}          a NamedTuple that the model's class lists in ``_records``
+    {"$record": name, "values": [...]}          a NamedTuple or dataclass that the model's class lists in ``_records``
     {"$model": {"class", "params", "fitted"}}   another model
 
 Reading builds these types and no others, uses each stored array exactly once, and takes classes only from
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,7 +105,7 @@ def _class(name: Any) -> Any:
 
 
 def _records(cls: Any) -> dict[str, Any]:
-    """The NamedTuples that models of a class may hold."""
+    """The NamedTuples and dataclasses that models of a class may hold."""
     return {record.__name__: record for record in getattr(cls, "_records", ())}
 
 
@@ -163,6 +164,9 @@ def _encode(value: Any, place: Place) -> Any:
         return _encode_group(value, place)
     if _class(type(value).__name__) is type(value):
         return {"$model": _encode_model(value, place)}
+    if is_dataclass(value) and place.records.get(type(value).__name__) is type(value):
+        values = [getattr(value, field.name) for field in fields(value)]
+        return {"$record": type(value).__name__, "values": _each(values, place)}
     raise _refusal(value, place)
 
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from twofold.core.checks import InputError
 
 _JOINERS = "\u200c\u200d"  # stand inside words of Persian and of Indian scripts
-_ASCII = "".join(chr(c) if chr(c).isalnum() or chr(c) == "'" else " " for c in range(128))
+ASCII_BETWEEN = frozenset(c for c in map(chr, range(128)) if not (c.isalnum() or c == "'"))  # between words
+_ASCII = "".join(" " if c in ASCII_BETWEEN else c for c in map(chr, range(128)))
 _BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
 
 

@@ -5,8 +5,10 @@
 Only cells with x > 0 are looked at one by one: all others together cost ⟨u, s⟩ with s = Σ_j v_j.
 
 One coordinate at a time by Newton's method. The function is self-concordant with the constant 1/√(least x), so the full
-step never makes it worse where it goes up or is short, and a damped one never does elsewhere; a step down also goes at
-least as far as the multiplicative rule, which never overshoots.
+step never makes it worse where it goes up or is short, and a damped one never does elsewhere. Where the least x is
+small, a look at the cells says more: a step by which none loses more than the share a of its ŷ meets 1/(1 − a) times the
+curvature at most, so the full step is safe up to a = ½, and one divided by 1 + a beyond. A step down also goes at least
+as far as the multiplicative rule, which never overshoots.
 References: Hsieh & Dhillon 2011; Hien & Gillis 2021 (damping).
 """
 
@@ -16,6 +18,7 @@ from numba import njit
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 TINY = 1e-30
 SHORT = 0.683802  # Newton decrement up to which the full step of a self-concordant function decreases it
+HALF = 0.5  # share of ŷ that a cell may lose by a full step
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -43,18 +46,29 @@ def _pulls(x, y, z, m):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _stepped(old, s, pull, curve, steep):
+def _most(y, z, m):
+    """The largest z/ŷ of a cell."""
+    most = y.dtype.type(0)
+    for q in range(m):
+        most = max(most, z[q] / y[q])
+    return most
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _stepped(old, s, pull, curve, steep, y, z, m):
     """Where Newton takes one coordinate at `old`, whose gradient is s − pull; `steep` is the function's constant."""
     gradient = s - pull
     if curve <= 0:
         return old * 0 if gradient > 0 else old
-    new = old - gradient / curve
-    if gradient > 0:
-        decrement = steep * gradient / np.sqrt(curve)
-        if decrement > SHORT:
-            new = old - gradient / (curve * (1 + decrement))
-        new = min(new, old * pull / s)
-    return max(new, old * 0)
+    step = gradient / curve
+    if gradient <= 0:
+        return old - step
+    decrement = steep * step * np.sqrt(curve)
+    if decrement > SHORT:
+        lost = decrement if steep <= 1 else step * _most(y, z, m)
+        if lost > HALF:
+            step /= 1 + lost
+    return max(min(old - step, old * pull / s), old * 0)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -69,7 +83,7 @@ def _descended(u, s, x, Z, m, y, passes, tol):
         for c in range(u.size):
             pull, curve = _pulls(x, y, Z[c], m)
             old = u[c]
-            new = _stepped(old, s[c], pull, curve, steep)
+            new = _stepped(old, s[c], pull, curve, steep, y, Z[c], m)
             step = x.dtype.type(new - old)
             if step != 0:
                 u[c] = new

@@ -84,58 +84,86 @@ def nnls(G, B, U, sweeps, tol):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _cell_normal(start, stop, indices, x, w, V, A, b, rows):
-    """A = Σ w v_j v_jᵀ and b = Σ w x v_j over one row's known cells; returns Σ w x²."""
-    k, total = V.shape[1], 0.0
+def _cell_normal(start, stop, indices, x, w, V, e, t, f, s, A, b, scaled, plain):
+    """A += Σ (w − e f_j) v_j v_jᵀ and b += Σ (w x − e f_j t s_j) v_j over one row's known cells."""
+    k = V.shape[1]
     for q in range(start, stop):
-        j, s = indices[q], np.sqrt(w[q])
+        j = indices[q]
+        more, pull = w[q] - e * f[j], w[q] * x[q] - e * f[j] * t * s[j]
         for a in range(k):
-            rows[q - start, a] = s * V[j, a]
-    A[:] = np.dot(rows[: stop - start].T, rows[: stop - start])
-    b[:] = 0
-    for q in range(start, stop):
-        j, t = indices[q], w[q] * x[q]
-        total += np.float64(t) * np.float64(x[q])
-        for a in range(k):
-            b[a] += t * V[j, a]
-    return total
+            scaled[q - start, a] = more * V[j, a]
+            plain[q - start, a] = V[j, a]
+            b[a] += pull * V[j, a]
+    A += np.dot(scaled[: stop - start].T, plain[: stop - start])
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def nnls_cells(indptr, indices, x, w, V, sweeps, tol, U, cost):
-    """Each row given its own known cells: u_i minimises ½ Σ_j w_ij (x_ij − ⟨u, v_j⟩)² over u ≥ 0, in place.
+def _cell_descent(A, b, least, u, r, sweeps, tol):
+    """u improved in place by coordinate descent, as in `nnls`; a curvature below `least` is rounding."""
+    k, zero = u.size, u.dtype.type(0)
+    for a in range(k):
+        r[a] = b[a]
+        for c in range(k):
+            r[a] -= A[a, c] * u[c]
+    first = zero
+    for sweep in range(sweeps):
+        moved = zero
+        for a in range(k):
+            if A[a, a] > least[a]:
+                step = max(u[a] + r[a] / A[a, a], zero) - u[a]
+                if step != zero:
+                    u[a] += step
+                    moved += step * step * A[a, a]
+                    for c in range(k):
+                        r[c] -= step * A[a, c]
+        if sweep == 0:
+            first = moved
+        if moved <= tol * first:
+            break
 
-    V (d,k) is the other side; cost[i] becomes the minimum reached. A row without cells gets zeros.
-    """
-    k, zero = V.shape[1], V.dtype.type(0)
-    A, b, r = np.empty((k, k), V.dtype), np.empty(k, V.dtype), np.empty(k, V.dtype)
-    rows = np.empty((max(1, np.max(indptr[1:] - indptr[:-1])), k), V.dtype)
-    for i in range(U.shape[0]):
-        u = U[i]
-        if indptr[i + 1] == indptr[i]:
-            u[:] = zero
-            cost[i] = 0.0
-            continue
-        total = _cell_normal(indptr[i], indptr[i + 1], indices, x, w, V, A, b, rows)
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _cell_cost(start, stop, indices, x, w, V, u, e, t, f, s, G, g, total, cost):
+    """½ Σ w (x − ŷ)² over the known cells, ½ e Σ f (ŷ − t s)² over the others: those over all less those known."""
+    k, misfit, doubt = u.size, 0.0, 0.0
+    for q in range(start, stop):
+        j, y = indices[q], 0.0
         for a in range(k):
-            r[a] = b[a]
+            y += u[a] * V[j, a]
+        misfit += w[q] * (x[q] - y) ** 2
+        doubt -= f[j] * (y - t * s[j]) ** 2
+    if e > 0:
+        doubt += t * t * total
+        for a in range(k):
+            bent = 0.0
             for c in range(k):
-                r[a] -= A[a, c] * u[c]
-        first = zero
-        for s in range(sweeps):
-            moved = zero
+                bent += G[a, c] * u[c]
+            doubt += u[a] * (bent - 2 * t * g[a])
+    cost[0], cost[1] = 0.5 * misfit, 0.5 * e * max(doubt, 0.0)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def nnls_cells(indptr, indices, x, w, V, sweeps, tol, kappa, e, t, f, s, G, g, total, U, cost):
+    """Each row given its own known cells, and what it should be elsewhere: u_i in place, over u ≥ 0, minimises
+
+        ½ Σ_known w_ij (x_ij − ⟨u, v_j⟩)² + ½ κ e_i Σ_others f_j (⟨u, v_j⟩ − t_i s_j)²
+
+    V (d,k) is the other side, G (k,k) = Σ f v vᵀ, g (k,) = Σ f s v, total = Σ f s² over all of it; cost (m,2) becomes
+    both sums, the second without κ. A row without known cells gets zeros. With no sweeps, U stays.
+    """
+    k, zero, most = V.shape[1], V.dtype.type(0), max(1, np.max(indptr[1:] - indptr[:-1]))
+    A, b, r, least = np.empty((k, k), V.dtype), np.empty(k, V.dtype), np.empty(k, V.dtype), np.empty(k, V.dtype)
+    scaled, plain = np.empty((most, k), V.dtype), np.empty((most, k), V.dtype)
+    rounding = V.dtype.type(16) * np.finfo(V.dtype).eps
+    for i in range(U.shape[0]):
+        start, stop, u, own = indptr[i], indptr[i + 1], U[i], kappa * e[i]
+        if start == stop:
+            u[:] = zero
+        elif sweeps > 0:
             for a in range(k):
-                if A[a, a] > zero:
-                    step = max(u[a] + r[a] / A[a, a], zero) - u[a]
-                    if step != zero:
-                        u[a] += step
-                        moved += step * step * A[a, a]
-                        for c in range(k):
-                            r[c] -= step * A[a, c]
-            if s == 0:
-                first = moved
-            if moved <= tol * first:
-                break
-        for a in range(k):
-            total -= np.float64(u[a]) * (np.float64(b[a]) + np.float64(r[a]))
-        cost[i] = 0.5 * max(total, 0.0)
+                b[a], least[a] = own * t[i] * g[a], rounding * own * G[a, a]
+                for c in range(k):
+                    A[a, c] = own * G[a, c]
+            _cell_normal(start, stop, indices, x, w, V, own, t[i], f, s, A, b, scaled, plain)
+            _cell_descent(A, b, least, u, r, sweeps, tol)
+        _cell_cost(start, stop, indices, x, w, V, u, e[i], t[i], f, s, G, g, total, cost[i])

@@ -24,12 +24,14 @@ from twofold.core.blocks import Blocks, Rows, is_dask
 from twofold.core.checks import InputError
 from twofold.core.engine import fingerprint, stacked
 from twofold.core.estimator import Model, fitting
+from twofold.core.extrapolation import State, begin, geometric, nonnegative, sweeper
 from twofold.core.seeds import seed_of
 from twofold.topics import nmf_kl, nmf_squared
-from twofold.topics.extrapolation import State, begin, geometric, nonnegative, sweeper
 from twofold.topics.nmf_codes import fold, row_costs
+from twofold.topics.nmf_holes import holes_of, no_holes
 from twofold.topics.nmf_kl import KullbackLeibler
-from twofold.topics.nmf_masked import Masked, kl_constant, known_cells
+from twofold.topics.nmf_kl_masked import MaskedKullbackLeibler
+from twofold.topics.nmf_masked import Masked, known_cells
 from twofold.topics.nmf_squared import Squared, held
 from twofold.topics.nmf_start import Data, start
 from twofold.topics.nonnegative import look, refuse_negative
@@ -41,7 +43,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """Non-negative matrix factorization: rows as sums, never differences, of k parts.
 
     ``X ≈ codes @ components_`` with nothing below zero, by squared error or by the generalised Kullback-Leibler
-    divergence. Cells that are NaN are missing and are not looked at; `sample_weight` may weigh rows or single cells.
+    divergence. Cells that are NaN are missing; `sample_weight` may weigh rows or single cells. So that nothing runs
+    wild where nothing is known, a missing cell stands at its column's mean with a small weight: the share of the data
+    that the parts leave unexplained.
 
     Parameters
     ----------
@@ -71,9 +75,15 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         Z, the parts.
     reconstruction_err_ : float
         The Frobenius norm of ``X - codes @ components_``, or the root of twice the divergence, with weights.
+    means_ : ndarray of shape (d,)
+        Of the known cells of each column.
+    unexplained_ : float
+        The divergence of the known cells from the parts, divided by that from `means_`: what a missing cell counts.
     solver_ : str
     history_, n_iter_, converged_
         The objective never rises, but with "als". With "kl" it is taken after the codes and before the parts move.
+        With missing cells it is D exp(P / D₀): D the divergence of the known cells, D₀ that from their columns' means,
+        P the divergence of these means, in the missing cells, from the parts.
 
     References
     ----------
@@ -176,8 +186,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             fingerprint=lambda: fingerprint(data.blocks, data.w) + ("" if data.cells is None else data.cells.sign()),
             seed=seed,
         )
-        kept, misfit = problem.settled(last.kept, last.V)
-        self.reconstruction_err_ = float(np.sqrt(2 * misfit))
+        kept, misfit, self.unexplained_ = problem.settled(last.kept, last.V)
+        self.reconstruction_err_, self.means_ = float(np.sqrt(2 * misfit)), data.holes.means
         return kept
 
     def _data(self, X: Any, sample_weight: Any) -> Data:
@@ -189,9 +199,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         w = None if W is not None else self._weights(blocks, sample_weight)
         seen = look(self, blocks, w, allow_nan=not blocks.is_sparse, logs=self.loss == "kl")
         if W is None and not seen.missing:
-            return Data(blocks, w, None, seen, None)
+            return Data(blocks, w, None, seen, None, no_holes(blocks, w, seen, self.loss))
         cells = known_cells(blocks, w if W is None else W, type(self).__name__)
-        return Data(blocks, w, W, seen, cells)
+        return Data(blocks, w, W, seen, cells, holes_of(cells, self.loss))
 
     def _rank(self, shape: tuple[int, int]) -> int:
         return min(10, *shape) if self.n_components is None else int(self.n_components)
@@ -213,14 +223,15 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return solver
 
     def _problem(self, data: Data, solver: str) -> Any:
-        blocks, w, W, seen, cells = data
+        blocks, w, W, seen, cells, holes = data
+        if self.loss == "kl" and cells is not None:
+            return MaskedKullbackLeibler(blocks, w, W, holes, nmf_kl.Rule(solver))
         if self.loss == "kl":
-            logs = seen.logs if cells is None else kl_constant(cells)
-            return KullbackLeibler(blocks, w, W, logs, nmf_kl.Rule(solver, cells is not None))
+            return KullbackLeibler(blocks, w, seen.logs, holes, nmf_kl.Rule(solver))
         if cells is not None:
-            return Masked(cells)
+            return Masked(cells, holes)
         sweeps = nmf_squared.SPARSE_SWEEPS if blocks.is_sparse else nmf_squared.DENSE_SWEEPS
-        return Squared(blocks, w, seen.square, nmf_squared.Rule(solver, self.l1, sweeps))
+        return Squared(blocks, w, seen.square, holes, nmf_squared.Rule(solver, self.l1, sweeps))
 
     def _ahead(self, solver: str) -> Any:
         """How parts run ahead, if the solver lets them."""
@@ -239,12 +250,12 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         super()._refuse(blocks, allow_nan=not blocks.is_sparse if allow_nan is None else allow_nan)
         refuse_negative(type(self).__name__, blocks)
 
-    def _folding(self) -> tuple[np.ndarray, float, str]:
+    def _folding(self) -> tuple:
         check_is_fitted(self)
-        return np.ascontiguousarray(self.components_.T), float(self.l1), self.loss
+        return np.ascontiguousarray(self.components_.T), float(self.l1), self.loss, self.means_, self.unexplained_
 
     def transform(self, X: Any) -> Any:
-        """The codes (n,k) of rows, given the parts; missing cells are not looked at."""
+        """The codes (n,k) of rows, given the parts; missing cells count as in fitting."""
         return self._rowwise(fold, X, *self._folding())
 
     def inverse_transform(self, X: Any) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Codes of new rows, given the parts of a non-negative factorization, and what they cost.
 
 u = argmin  ½‖x − u Z‖² + λ Σ u     or     Σ x log(x/ŷ) − x + ŷ      over u ≥ 0, over the known cells of x
+Missing cells stand at their column's mean and count κ (nmf_holes).
 """
 
 from __future__ import annotations
@@ -12,30 +13,35 @@ from scipy import sparse
 from scipy.special import xlogy
 
 from twofold.core.observed import known
-from twofold.kernels.nnls import nnls, nnls_cells
-from twofold.topics import nmf_kl, nmf_squared
+from twofold.kernels.nnls import nnls
+from twofold.topics import nmf_kl, nmf_kl_masked, nmf_squared
+from twofold.topics.nmf_holes import shares
+from twofold.topics.nmf_masked import Beyond, Plan, solve
 
 
-def fold(X: Any, V: np.ndarray, l1: float, loss: str) -> np.ndarray:
+def fold(X: Any, V: np.ndarray, l1: float, loss: str, means: np.ndarray, kappa: float) -> np.ndarray:
     """The codes (m,k) of new rows."""
-    return costed(X, V, l1, loss)[0]
+    return costed(X, V, l1, loss, means, kappa)[0]
 
 
-def row_costs(X: Any, V: np.ndarray, l1: float, loss: str) -> np.ndarray:
-    """The objective of each new row (m,), with its best code."""
-    return costed(X, V, l1, loss)[1]
+def row_costs(X: Any, V: np.ndarray, l1: float, loss: str, means: np.ndarray, kappa: float) -> np.ndarray:
+    """The objective of each new row (m,) over its known cells, with its best code."""
+    return costed(X, V, l1, loss, means, kappa)[1]
 
 
-def costed(X: Any, V: np.ndarray, l1: float, loss: str) -> tuple[np.ndarray, np.ndarray]:
+def costed(
+    X: Any, V: np.ndarray, l1: float, loss: str, means: np.ndarray, kappa: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Codes and costs. A negative cell gives a code that is no number, so that it is refused by name."""
     X = X.astype(V.dtype, copy=False)
     values = X.data if sparse.issparse(X) else X
     holes = not sparse.issparse(X) and bool(np.isnan(X).any())
     if (values < 0).any() or not np.isfinite(np.nansum(values)) or (sparse.issparse(X) and np.isnan(values).any()):
         return np.full((X.shape[0], V.shape[1]), np.nan, V.dtype), np.full(X.shape[0], np.nan)
-    if loss == "kl":
-        return _kl(X, V, holes)
-    return _known_squared(X, V) if holes else _squared(X, V, l1)
+    if not holes:
+        return _squared(X, V, l1) if loss == "squared" else _kl(X, V)
+    share = shares((~np.isnan(X)).sum(axis=1), X.shape[1])
+    return (_known_squared if loss == "squared" else _known_kl)(X, V, share, means, kappa)
 
 
 def _squared(X: Any, V: np.ndarray, l1: float) -> tuple[np.ndarray, np.ndarray]:
@@ -46,22 +52,39 @@ def _squared(X: Any, V: np.ndarray, l1: float) -> tuple[np.ndarray, np.ndarray]:
     return U, np.maximum(misfit, 0) + l1 * u.sum(axis=1)
 
 
-def _known_squared(X: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    c, U, cost = known(X), np.zeros((X.shape[0], V.shape[1]), V.dtype), np.empty(X.shape[0])
-    ones = np.ones(c.nnz, V.dtype)
-    nnls_cells(c.indptr, c.indices, c.data, ones, V, nmf_squared.EXACT, nmf_squared.end_of(V.dtype), U, cost)
-    return U, cost
+def _known_squared(
+    X: np.ndarray, V: np.ndarray, share: np.ndarray, means: np.ndarray, kappa: float
+) -> tuple[np.ndarray, np.ndarray]:
+    c, U, (m, d) = known(X), np.zeros((X.shape[0], V.shape[1]), V.dtype), X.shape
+    out = Beyond(share.astype(V.dtype), np.ones(m, V.dtype), np.ones(d, V.dtype), means)
+    plan = Plan(nmf_squared.EXACT, kappa, nmf_squared.end_of(V.dtype))
+    U, cost = solve(c, np.ones(c.nnz, V.dtype), U, out.e, out.t, V, (out.f, out.s, *out.over_all(V)), plan)
+    return U, cost[:, 0]
 
 
-def _kl(X: Any, V: np.ndarray, holes: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Columns that no part has cannot be explained and are left out."""
-    c = nmf_kl.cells_of(X, None, holes)
-    named = V.max(axis=1) > 0
-    x = np.where(named[c.X.indices], c.X.data, 0)
-    c = c._replace(X=sparse.csr_array((x, c.X.indices, c.X.indptr), shape=X.shape))
-    mass = np.asarray(c.X.sum(axis=1)).ravel() / max(float(V.sum()), 1e-300)
-    U = np.repeat(mass.astype(V.dtype)[:, None], V.shape[1], axis=1)
-    _, cost = nmf_kl.newton(c, V, U, nmf_kl.Rule("newton", holes, nmf_kl.EXACT, nmf_kl.end_of(V.dtype)))
-    x = x.astype(np.float64)
-    logs = sparse.csr_array((xlogy(x, x) - x, c.X.indices, c.X.indptr), shape=X.shape)
-    return U, np.maximum(cost + np.asarray(logs.sum(axis=1)).ravel(), 0)
+def _named(X: Any, V: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Where codes under KL begin; columns that no part has cannot be explained and are left out."""
+    nobody = V.max(axis=1) <= 0
+    if nobody.any():
+        X = X @ sparse.diags_array((~nobody).astype(X.dtype)) if sparse.issparse(X) else np.where(nobody, 0, X)
+    mass = np.asarray(X.sum(axis=1) if sparse.issparse(X) else np.nansum(X, axis=1)).ravel() / max(
+        float(V.sum()), 1e-300
+    )
+    return X, np.repeat(mass.astype(V.dtype)[:, None], V.shape[1], axis=1)
+
+
+def _kl(X: Any, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    X, U = _named(X, V)
+    c = nmf_kl.Cells(sparse.csr_array(X))
+    _, cost = nmf_kl.newton(c, V, U, nmf_kl.to_the_end(V.dtype))
+    x = c.X.data.astype(np.float64)
+    return U, np.maximum(cost + np.asarray(c.like(xlogy(x, x) - x).sum(axis=1)).ravel(), 0)
+
+
+def _known_kl(
+    X: np.ndarray, V: np.ndarray, share: np.ndarray, means: np.ndarray, kappa: float
+) -> tuple[np.ndarray, np.ndarray]:
+    X, U = _named(X, V)
+    t = nmf_kl_masked.filled(X, None, share, np.where(V.max(axis=1) > 0, means, 0))
+    nmf_kl.newton(t.cells(kappa), V, U, nmf_kl.to_the_end(V.dtype))
+    return U, nmf_kl_masked.divergences(t, U, V)[:, 0]

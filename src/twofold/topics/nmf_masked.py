@@ -1,25 +1,26 @@
 """Non-negative factorization of the known cells alone, or of cells that count differently, under squared error.
 
-    minimise  ½ Σ_Ω w_ij (x_ij − ⟨u_i, z_j⟩)²   over  U ≥ 0, Z ≥ 0
+    minimise  D = ½ Σ_Ω w_ij (x_ij − ⟨u_i, z_j⟩)²   over  U ≥ 0, Z ≥ 0, and a little of what is outside Ω: nmf_holes
     X (n,d) known in the cells Ω, seen along its rows and along its columns   U (n,k)   V = Zᵀ (d,k)
 
 One sweep:  each row     u_i ← non-negative least squares over its known cells, given V
             each column  v_j ← the same, sides exchanged
+What all cells would add is one k×k matrix for all rows; a row takes back what its known cells have of it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.special import xlogy
 
 from twofold.core.blocks import Blocks, Rows, as_blocks
 from twofold.core.checks import InputError
 from twofold.core.engine import Engine
 from twofold.core.observed import Observed, Side, observed, sides
 from twofold.kernels.nnls import nnls_cells
+from twofold.topics.nmf_holes import Holes
 from twofold.topics.nmf_squared import DENSE_SWEEPS, ENOUGH, EXACT, end_of
 
 
@@ -51,39 +52,105 @@ def without_weightless(cells: Observed, stored: bool) -> Blocks:
     return as_blocks(X)
 
 
-def kl_constant(cells: Observed) -> float:
-    """Σ w (x log x − x) over the known cells."""
-    x, w = cells.X.data.astype(np.float64), cells.W.data.astype(np.float64)
-    return float(w @ (xlogy(x, x) - x))
+class Beyond(NamedTuple):
+    """What one side should be where it is not known: a missing cell counts κ e_i f_j and stands at t_i s_j."""
+
+    e: np.ndarray  # (rows of this side,)
+    t: np.ndarray
+    f: np.ndarray  # (rows of the other side,)
+    s: np.ndarray
+
+    def over_all(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Σ f v vᵀ, Σ f s v and Σ f s² over the other side."""
+        weighted = V * self.f[:, None]
+        return weighted.T @ V, weighted.T @ self.s, float(self.f @ self.s**2)
 
 
-def solve(X: sparse.csr_array, w: np.ndarray, U: np.ndarray, V: np.ndarray, end: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The half-step of one block, and the cost of each of its rows."""
-    U, cost = U.copy(), np.empty(X.shape[0])
-    sweeps, tol = (EXACT, end_of(V.dtype)) if end else (DENSE_SWEEPS, V.dtype.type(ENOUGH))
-    nnls_cells(X.indptr, X.indices, X.data, w, V, sweeps, tol, U, cost)
+def beyond(cells: Observed, holes: Holes) -> tuple[Beyond, Beyond]:
+    """Along the rows, and along the columns."""
+    (n, d), dtype = cells.shape, cells.dtype
+    share = holes.share.astype(dtype)
+    holed = (np.bincount(cells.X.indices, minlength=d) < n).astype(dtype)
+    return (
+        Beyond(share, np.ones(n, dtype), np.ones(d, dtype), holes.means),
+        Beyond(holed, holes.means, share, np.ones(n, dtype)),
+    )
+
+
+class Plan(NamedTuple):
+    """How far a half-step goes, and what the missing cells count in it."""
+
+    sweeps: int
+    kappa: float
+    tol: float = ENOUGH
+
+
+def solve(
+    X: sparse.csr_array,
+    w: np.ndarray,
+    U: np.ndarray,
+    e: np.ndarray,
+    t: np.ndarray,
+    V: np.ndarray,
+    rest: tuple,
+    plan: Plan,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The half-step of one block, and both costs of each of its rows."""
+    U, cost, number = U.copy(), np.empty((X.shape[0], 2)), V.dtype.type
+    f, s, G, g, total = rest
+    nnls_cells(
+        X.indptr,
+        X.indices,
+        X.data,
+        w,
+        V,
+        plan.sweeps,
+        number(plan.tol),
+        number(plan.kappa),
+        e,
+        t,
+        f,
+        s,
+        G,
+        g,
+        total,
+        U,
+        cost,
+    )
     return U, cost
 
 
-def half(side: Side, U: np.ndarray, V: np.ndarray, end: bool = False) -> tuple[np.ndarray, float]:
-    """All rows of one side given the other; the cost is summed row by row, so cuts do not show."""
+def half(side: Side, out: Beyond, U: np.ndarray, V: np.ndarray, plan: Plan) -> tuple[np.ndarray, float, float]:
+    """All rows of one side given the other; costs are summed row by row, so cuts do not show."""
     engine = Engine()
-    shared = (engine.broadcast(V), engine.broadcast(end))
-    found = engine.gather(engine.map(solve, side.blocks, side.weights, side.blocks.rows(U), *shared))
-    return np.concatenate([f[0] for f in found]), float(np.concatenate([f[1] for f in found]).sum())
+    rest = (out.f, out.s, *out.over_all(V))
+    rows = [side.blocks.rows(A) for A in (U, out.e, out.t)]
+    shared = [engine.broadcast(value) for value in (V, rest, plan)]
+    found = engine.gather(engine.map(solve, side.blocks, side.weights, *rows, *shared))
+    D, P = np.concatenate([cost for _, cost in found]).sum(axis=0)
+    return np.concatenate([U for U, _ in found]), float(D), float(P)
 
 
 class Masked:
     """The problem as the sweeps see it; all cells are in the memory of this machine, and so is U."""
 
-    def __init__(self, cells: Observed):
-        self.cells = cells
+    def __init__(self, cells: Observed, holes: Holes):
+        self.cells, self.holes = cells, holes
+        self.out = beyond(cells, holes)
+
+    def unexplained(self, U: np.ndarray, V: np.ndarray) -> float:
+        return self.holes.unexplained(half(self.cells.rows, self.out[0], U, V, Plan(0, 0.0))[1])
 
     def advance(self, kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
-        U, _ = half(self.cells.rows, kept[0][0], V)
-        V, cost = half(self.cells.cols, V, U)
-        return Rows([(U,)]), V, cost
+        ((U,),) = kept
+        plan = Plan(DENSE_SWEEPS, self.unexplained(U, V))
+        U, *_ = half(self.cells.rows, self.out[0], U, V, plan)
+        V, D, P = half(self.cells.cols, self.out[1], V, U, plan)
+        return Rows([(U,)]), V, self.holes.objective(D, P)
 
-    def settled(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float]:
-        U, cost = half(self.cells.rows, kept[0][0], V, end=True)
-        return Rows([(U,)]), cost
+    def settled(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float, float]:
+        """Codes to the end, given V; how far the known cells are; and the κ that was used."""
+        ((U,),) = kept
+        kappa = self.unexplained(U, V)
+        U, D, _ = half(self.cells.rows, self.out[0], U, V, Plan(EXACT, kappa, end_of(V.dtype)))
+        return Rows([(U,)]), D, kappa

@@ -18,6 +18,7 @@ import numpy as np
 from twofold.core.blocks import Blocks, Rows
 from twofold.core.engine import Engine, add, engine_for
 from twofold.kernels.nnls import nnls
+from twofold.topics.nmf_holes import Holes
 
 ENOUGH = 0.01  # a row stops when a sweep gains this share of what its first one gained
 DENSE_SWEEPS, SPARSE_SWEEPS = 8, 2  # while G stays; with sparse data a sweep costs as much as a product with X
@@ -93,9 +94,9 @@ def held(V: np.ndarray) -> np.ndarray:
 class Squared:
     """The problem as the sweeps see it."""
 
-    def __init__(self, blocks: Blocks, w: np.ndarray | None, square: float, rule: Rule):
+    def __init__(self, blocks: Blocks, w: np.ndarray | None, square: float, holes: Holes, rule: Rule):
         self.engine, self.blocks, self.rows = engine_for(blocks), blocks, blocks.rows(w)
-        self.square, self.rule = square, rule
+        self.square, self.holes, self.rule = square, holes, rule
 
     def advance(self, kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
         shared = (self.engine.broadcast(V), self.engine.broadcast(self.rule))
@@ -108,11 +109,12 @@ class Squared:
         V = V.astype(np.float64, copy=False)
         return misfit(self.square, V, s) + self.rule.l1 * s.codes
 
-    def settled(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float]:
-        """Codes to the end, given V; and the misfit ½ Σ w ‖x − uZ‖²."""
+    def settled(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float, float]:
+        """Codes to the end, given V; the misfit ½ Σ w ‖x − uZ‖²; and what share of the data that leaves unexplained."""
         shared = (self.engine.broadcast(V), self.engine.broadcast(self.rule.l1))
         kept, s = self.engine.reduce(add, self.engine.map(settle, self.blocks, self.rows, kept, *shared), keep=True)
-        return kept, misfit(self.square, V.astype(np.float64), s)
+        D = misfit(self.square, V.astype(np.float64), s)
+        return kept, D, self.holes.unexplained(D)
 
 
 def misfit(square: float, V: np.ndarray, s: Sums) -> float:

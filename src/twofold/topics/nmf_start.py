@@ -10,6 +10,7 @@ from twofold.core.blocks import Blocks, Rows
 from twofold.core.checks import InputError
 from twofold.core.engine import engine_for, stacked
 from twofold.core.observed import Observed
+from twofold.topics.nmf_holes import Holes
 from twofold.topics.nmf_masked import without_weightless
 from twofold.topics.nndsvd import Start, flat, nndsvd, random
 from twofold.topics.nonnegative import Look
@@ -25,6 +26,7 @@ class Data(NamedTuple):
     W: Any  # (n,d) cell weights, or None
     seen: Look
     cells: Observed | None  # the known cells, where some are missing or count differently
+    holes: Holes
 
     @property
     def mean(self) -> float:

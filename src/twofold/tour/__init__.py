@@ -8,4 +8,5 @@ STATIONS = {
     "Groups, hard and soft": "twofold.tour.clusters:station",
     "Tables with holes, and recommenders": "twofold.tour.completion:station",
     "Documents as mixtures of topics": "twofold.tour.topics:station",
+    "Words by the company they keep": "twofold.tour.words:station",
 }

@@ -1,0 +1,153 @@
+"""The figures of words.md: every public function returns one, drawn when the documentation is built."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from twofold import Cooccurrence, EarlyStopping, GloVe, KMeans, PMIEmbedding, SkipGram, WordVectors, datasets
+from twofold.cli.word_heldout import told_apart
+from twofold.plots import words as plots
+from twofold.topics.stopwords import english
+from twofold.words import align
+
+RNG = np.random.default_rng
+DOCUMENTS = 2000
+
+
+@functools.cache
+def _documents() -> tuple[list[str], list[str]]:
+    """Docstrings, and one in ten of them held out."""
+    text = datasets.docstrings(DOCUMENTS).documents
+    return [t for i, t in enumerate(text) if i % 10], text[::10]
+
+
+@functools.cache
+def _models() -> dict:
+    train, _ = _documents()
+    return {
+        "skip-gram": SkipGram(50, max_iter=20, deterministic=True, random_state=0).fit(train),
+        "GloVe": GloVe(50, random_state=0).fit(train),
+        "PMI": PMIEmbedding(50, random_state=0).fit(train),
+    }
+
+
+def _telling(vectors: WordVectors, most: int) -> list[str]:
+    """Frequent words that are not grammar."""
+    small = english()
+    return [w for w in vectors if len(w) > 2 and w.isalpha() and w not in small][:most]
+
+
+def _unit(X: np.ndarray) -> np.ndarray:
+    return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
+
+
+def words_objective() -> Figure:
+    """The objective of skip-gram over the epochs, on the text it learns from and on text held out."""
+    train, held = _documents()
+    watch = EarlyStopping(held, patience=100)
+    model = SkipGram(50, max_iter=20, deterministic=True, random_state=0).set_callbacks(watch).fit(train)
+    epochs = range(1, 21)
+    curves = {"learned from": (epochs, model.history_["objective"]), "held out": (epochs, [-s for s in watch.scores_])}
+    level = ("knowing nothing", float(np.log(6) + 5 * np.log(6 / 5)))
+    return plots.curves_figure(curves, "epoch", "loss a pair", "Skip-gram on docstrings", level)
+
+
+def _chain(words: int, length: int) -> list[list[str]]:
+    """Text of a made-up language, in which each word is followed by some words rather than others."""
+    rng = RNG(0)
+    taste = np.exp(rng.standard_normal((words, 4)) @ rng.standard_normal((4, words)) / 2)
+    steps = np.cumsum(taste / taste.sum(axis=1, keepdims=True), axis=1)
+    at, out = 0, []
+    for u in rng.random(length):
+        at = min(int(np.searchsorted(steps[at], u)), words - 1)
+        out.append(f"w{at}")
+    return [out[i : i + 1000] for i in range(0, length, 1000)]
+
+
+def words_pmi() -> Figure:
+    """Inner products of skip-gram against PMI less the logarithm of the number of negatives."""
+    text = _chain(40, 200_000)
+    table = Cooccurrence(window=1, weighting="flat", min_count=1).fit(text)
+    words = list(table.vocabulary_.words_)
+    N = table.counts_.toarray()
+    q = table.vocabulary_.counts_**0.75
+    seen = N > 20
+    panels = {}
+    for m in (1, 5):
+        own = SkipGram(
+            20, window=1, negatives=m, subsample=0, min_count=1, max_iter=20, deterministic=True, random_state=0
+        ).fit(text)
+        with np.errstate(divide="ignore"):
+            target = np.log(N / N.sum(axis=1, keepdims=True) / (q / q.sum())) - np.log(m)
+        product = own.vectors_[words].astype(float) @ own.contexts_[words].astype(float).T
+        panels[f"m = {m} negative{'s' if m > 1 else ''}"] = (target[seen], product[seen], N[seen])
+    return plots.products_figure(panels, "PMI − log m, counted", "⟨u, z⟩, learned")
+
+
+def words_methods() -> Figure:
+    """Neighbours that two methods have in common, and what each can tell on text held out."""
+    _, held = _documents()
+    models = _models()
+    asked = _telling(models["PMI"].vectors_, 300)
+    near = {name: [{w for w, _ in m.vectors_.nearest(word, 10)} for word in asked] for name, m in models.items()}
+    table = np.array(
+        [[np.mean([len(a & b) / 10 for a, b in zip(near[x], near[y], strict=True)]) for y in near] for x in near]
+    )
+    bars = {name: told_apart(m, held, 0)["right"] for name, m in models.items()}
+    return plots.agreement_figure(
+        table, list(models), bars, ("Ten nearest in common", "Held-out words told from others")
+    )
+
+
+def words_map() -> Figure:
+    """Frequent words of the docstrings in a plane, coloured by groups of directions."""
+    vectors = _models()["PMI"].vectors_
+    words = _telling(vectors, 220)
+    groups = KMeans(8, random_state=0).fit(_unit(vectors[words].astype(float))).labels_
+    weights = [float(vectors.counts_[vectors.place(word)]) for word in words]
+    return plots.map_figure(np.asarray(vectors.map_2d(words, method="tsne")), words, groups.tolist(), weights)
+
+
+def words_analogies() -> Figure:
+    """One and many, in the plane of the mean step and of what differs most otherwise."""
+    vectors = _models()["PMI"].vectors_
+    lists = {"One and many": [(w, w + "s") for w in _telling(vectors, 500) if w + "s" in vectors][:24]}
+    panels, places = {}, {}
+    for title, pairs in lists.items():
+        U = _unit(vectors[[w for pair in pairs for w in pair]].astype(float))
+        up = _unit((U[1::2] - U[::2]).mean(axis=0, keepdims=True))[0]
+        rest = U - np.outer(U @ up, up)
+        across = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)[2][0]
+        order = np.argsort(U[::2] @ across)
+        shown = [pairs[i] for i in order[np.linspace(0, len(order) - 1, 8).round().astype(int)]]
+        panels[title] = shown
+        words = [w for pair in pairs for w in pair]
+        places[title] = {w: (x @ across, x @ up) for w, x in zip(words, U, strict=True) if any(w in p for p in shown)}
+    return plots.arrows_figure(panels, places)
+
+
+def words_align() -> Figure:
+    """Words of one half of the docstrings that find themselves in the other, over the number of pairs given."""
+    text = datasets.docstrings(DOCUMENTS).documents
+    one, other = (PMIEmbedding(50, random_state=0).fit(text[i::2]).vectors_ for i in (0, 1))
+    both = [w for w in _telling(one, 1000) if w in other]
+    asked = both[200:600]
+    curves = {}
+    counts = (5, 10, 20, 50, 100, 200)
+    ways = {
+        "nearest": (0, "nearest"),
+        "CSLS": (0, "csls"),
+        "CSLS, refined": (5, "csls"),
+    }
+    for name, (refine, method) in ways.items():
+        shares = []
+        for n in counts:
+            joined = align(one, other, [(w, w) for w in both[:n]], refine=refine)
+            shares.append(np.mean([joined.translate(w, 1, method=method)[0][0] == w for w in asked]))
+        curves[name] = (counts, shares)
+    return plots.curves_figure(
+        curves, "pairs given", "found themselves", "400 words in two halves of a text", share=True, log=True
+    )

@@ -1,0 +1,164 @@
+"""What `twofold embed` does between reading and writing: choose settings, learn, hold out, ask questions."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from twofold.cli.corpus import HeldOut, Text
+from twofold.cli.output import waiting
+from twofold.cli.questions import agreed, solved
+from twofold.cli.tables import heard
+from twofold.cli.telling_words import examples
+from twofold.cli.word_heldout import told_apart
+from twofold.cli.word_progress import progress
+from twofold.core.checks import InputError
+from twofold.words.glove import GloVe
+from twofold.words.pmi import PMIEmbedding
+from twofold.words.skip_gram import SkipGram
+from twofold.words.vocabulary import Vocabulary
+from twofold.words.word_vectors import WordVectors
+
+SMALL = 12e6  # letters up to which words are counted first, to choose by
+LETTERS = 6.0  # a word and the space behind it, about
+TWICE = 1_000_000  # words up to which a second fit, for the figure alone, is no trouble
+FEWEST = 20  # texts of which some can be held out
+SHOWN, NEAR = 8, 5  # words with their neighbours, and how many of these
+
+
+class Settings(NamedTuple):
+    """Of a fit; None leaves the model's own default."""
+
+    k: int
+    min_count: int
+    epochs: int | None
+    window: int | None
+
+
+@dataclass
+class Embedding:
+    """Word vectors and what is worth telling about them."""
+
+    text: Text
+    kind: str
+    settings: Settings
+    model: Any
+    tested: dict[str, Any]
+    analogies: dict[str, Any] = field(default_factory=dict)
+    similarity: list[dict[str, Any]] = field(default_factory=list)
+    near: list[tuple[str, int, list[tuple[str, float]]]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def vectors(self) -> WordVectors:
+        return self.model.vectors_
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self.model.vocabulary_
+
+    @property
+    def notes(self) -> list[str]:
+        return self.text.notes
+
+
+def analyse(text: Text, kind: str, given: dict[str, int | None], seed: int, quiet: bool = True) -> Embedding:
+    """Word vectors of a text; settings that are not given are chosen by how much of it there is."""
+    start = time.perf_counter()
+    counted = None
+    if text.size <= SMALL:
+        with waiting("counting words", quiet):
+            counted = Vocabulary(min_count=1).fit(text.lines)
+    settings = choose(text, kind, given, counted)
+    few = counted is not None and counted.n_lines_ < FEWEST
+    again = counted is not None and counted.n_tokens_ <= TWICE
+    tested: dict[str, Any] = {}
+    every = 10 if again else 200
+    parts = HeldOut(text.lines, every, seed)
+    model = None
+    if few:
+        text.notes.append(f"too few texts ({counted.n_lines_}) to hold any out")  # type: ignore[union-attr]
+    else:
+        model = fit(parts, kind, settings, seed, quiet, text.notes if not again else [])
+        tested = told_apart(model, parts.held, seed)
+        if not again:
+            text.notes.append(
+                f"{len(parts.held):,} texts, 1 in {every}, are not learned from, so that the rest can be tested"
+            )
+    if model is None or again:
+        model = fit(text.lines, kind, settings, seed, quiet, text.notes)
+    found = Embedding(text, kind, settings, model, tested)
+    found.near = neighbours(found.vectors)
+    found.seconds = time.perf_counter() - start
+    return found
+
+
+def choose(text: Text, kind: str, given: dict[str, int | None], counted: Vocabulary | None) -> Settings:
+    """Fewer numbers a word, rarer words and more epochs where there is little text; said aloud."""
+    tokens = counted.n_tokens_ if counted is not None else int(text.size / LETTERS)
+    k, least, epochs = next((own[1:] for own in SIZES if tokens >= own[0]), SIZES[-1][1:])
+    own = {"k": k, "min_count": least, "epochs": epochs if kind == "skipgram" else None}
+    chosen = {name: given[name] if given.get(name) is not None else value for name, value in own.items()}
+    if counted is not None:
+        kept = int((counted.counts_ >= chosen["min_count"]).sum())
+        if kept < 10 and given.get("min_count") is None:
+            chosen["min_count"], kept = 1, len(counted)
+        check_words(text, chosen["min_count"], kept, given)
+        if chosen["k"] >= kept and given.get("k") is None:
+            chosen["k"] = max(1, kept // 4)
+    options = {"k": "-k", "min_count": "--min-count", "epochs": "--epochs"}
+    said = {"k": "{} numbers a word", "min_count": "words seen {} times or more", "epochs": "{} epochs"}
+    free = [name for name in own if given.get(name) is None and chosen[name] is not None]
+    if free:
+        about = (
+            f"for {tokens:,} words of text" if counted is not None else f"for about {tokens / 1e6:,.0f} million words"
+        )
+        parts = ", ".join(said[name].format(chosen[name]) for name in free)
+        text.notes.append(f"{parts}: chosen {about}; {', '.join(options[name] for name in free)} set others")
+    return Settings(chosen["k"], chosen["min_count"], chosen["epochs"], given.get("window"))  # type: ignore[arg-type]
+
+
+# words of text from which on: numbers a word, least count, epochs of skip-gram
+SIZES = ((5_000_000, 100, 5, 5), (1_000_000, 100, 5, 10), (200_000, 50, 5, 20), (30_000, 50, 3, 40), (0, 25, 2, 60))
+
+
+def check_words(text: Text, least: int, kept: int, given: dict[str, int | None]) -> None:
+    if kept < 3:
+        what = f"words seen {least} times or more" if least > 1 else "different words"
+        raise InputError(f"{text.source}: there are {kept} {what}, too few to compare. Give more text.")
+    k = given.get("k")
+    if k is not None and k > kept:
+        raise InputError(f"-k {k}: there are only {kept} words seen {least} times or more. Give at most {kept}.")
+
+
+def fit(lines: Any, kind: str, own: Settings, seed: int, quiet: bool, notes: list[str]) -> Any:
+    """A fitted model; what it warns of becomes a note."""
+    options: dict[str, Any] = {"min_count": own.min_count, "random_state": seed}
+    if own.window is not None:
+        options["window"] = own.window
+    if own.epochs is not None:
+        options["max_iter"] = own.epochs
+    models: dict[str, Any] = {"skipgram": SkipGram, "glove": GloVe, "pmi": PMIEmbedding}
+    model = models[kind](own.k, **options)
+    model.set_callbacks(*progress("pairs" if kind == "glove" else "words", quiet))
+    with heard(notes):
+        model.fit(lines)
+    return model.set_callbacks()
+
+
+def neighbours(vectors: WordVectors) -> list[tuple[str, int, list[tuple[str, float]]]]:
+    """Some frequent words, how often each occurs, and the words nearest to it."""
+    counts = vectors.counts_
+    return [
+        (word, 0 if counts is None else int(counts[vectors.place(word)]), vectors.nearest(word, NEAR))
+        for word in examples(vectors, SHOWN)
+    ]
+
+
+def ask(found: Embedding, analogies: Path | None, similarity: list[Path]) -> None:
+    """Put the questions of files to the vectors."""
+    if analogies is not None:
+        found.analogies = solved(found.vectors, analogies)
+    found.similarity = [agreed(found.vectors, path) for path in similarity]

@@ -1,0 +1,36 @@
+"""Factors: the language underneath. Say the loss, say what each factor may be, get the model."""
+
+from twofold.factors.constraints import (
+    L1,
+    Constraint,
+    Free,
+    KSparse,
+    NonNegative,
+    OneHot,
+    Orthonormal,
+    Ridge,
+    Simplex,
+    UnitNorm,
+)
+from twofold.factors.factorization import Factorization
+from twofold.factors.losses import Absolute, Huber, Logistic, Loss, Poisson, Squared
+
+__all__ = [
+    "L1",
+    "Absolute",
+    "Constraint",
+    "Factorization",
+    "Free",
+    "Huber",
+    "KSparse",
+    "Logistic",
+    "Loss",
+    "NonNegative",
+    "OneHot",
+    "Orthonormal",
+    "Poisson",
+    "Ridge",
+    "Simplex",
+    "Squared",
+    "UnitNorm",
+]

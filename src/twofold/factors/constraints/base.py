@@ -1,0 +1,41 @@
+"""What a constraint is: what the rows of a factor may be, or what they cost.
+
+    values(F) → (m,) the penalty of every row, 0 for a set       prox(F, step) → argmin_f ½‖f − F‖² + step · penalty(f)
+
+The left factor U (n,k) is constrained row by row: a row is the code of a sample. So is the right factor Z (k,d): a row
+is a component. For a set, prox is the nearest point in it, whatever the step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Base of the constraints."""
+
+    elementwise: ClassVar[bool] = False  # every number by itself, so that rows and columns are alike
+    discrete: ClassVar[bool] = False  # points far apart, between which there is nothing to run ahead along
+    joint: ClassVar[bool] = False  # rows depend on each other: only for the right factor
+
+    def values(self, F: np.ndarray) -> np.ndarray:
+        return np.zeros(len(F))
+
+    def prox(self, F: np.ndarray, step: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    def start(self, F: np.ndarray) -> np.ndarray:
+        """What F becomes where it is a first guess."""
+        return self.prox(F, 0.0)
+
+    def solve(self, H: np.ndarray, B: np.ndarray) -> np.ndarray | None:
+        """The rows that minimise ½ f H fᵀ − b fᵀ + penalty, H (k,k) or (m,k,k), B (m,k), if there is a short way."""
+        return None
+
+    def shares(self, A: np.ndarray, S: np.ndarray) -> np.ndarray:
+        """The rows that minimise Σ s f − a log f, for losses that need positive factors."""
+        raise NotImplementedError

@@ -1,0 +1,340 @@
+"""Factorization: say the loss, say what each factor may be, get the model.
+
+    minimise  Σ_ij w_ij ℓ(x_ij, (U Z + μ)_ij)  +  Σ_i left(u_i)  +  right(Z)
+    X (n,d) data in row blocks, with holes   U (n,k) codes   Z (k,d) components   μ (d,) on request
+
+One sweep:  each block  every row's loss becomes a parabola: proximal steps on U_b, and what it tells the columns
+            then once   every column's loss becomes a parabola: the same steps on Z; it runs ahead while that pays
+References: Udell, Horn, Zadeh & Boyd 2016 (the language); Xu & Yin 2013; Ang & Gillis 2019 (running ahead).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.core import loop
+from twofold.core.blocks import Blocks, Rows
+from twofold.core.checks import InputError
+from twofold.core.engine import add, engine_for, fingerprint
+from twofold.core.estimator import Model, fitting
+from twofold.core.extrapolation import State, begin, geometric, sweeper
+from twofold.core.moments import Columns, column_moments
+from twofold.core.seeds import generator, seed_of
+from twofold.factors import cells, constraints, losses
+from twofold.factors.cells import Problem
+from twofold.factors.half_step import Side
+from twofold.factors.shared import Data, advance
+from twofold.factors.start import drawn, given, weights_of, whole
+
+
+class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+    """Any loss, any constraint on either factor: ``X ≈ codes @ components_``, said in one line.
+
+    ============================  =========================================================================
+    the classical name            the line
+    ============================  =========================================================================
+    PCA (of centred X)            ``Factorization(k, right=Orthonormal())``
+    low rank with holes, ALS      ``Factorization(k, left=Ridge(a), right=Ridge(a))``
+    NMF                           ``Factorization(k, left=NonNegative(), right=NonNegative())``
+    k-means                       ``Factorization(k, left=OneHot())``
+    sparse PCA                    ``Factorization(k, right=L1(a), left=UnitNorm())``
+    dictionary learning           ``Factorization(k, left=KSparse(s), right=UnitNorm())``
+    logistic PCA                  ``Factorization(k, loss=Logistic(), intercept=True)``
+    pLSA                          ``Factorization(k, loss=Poisson(), left=NonNegative(), right=Simplex())``
+    ============================  =========================================================================
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        k; None means 10, or fewer if the table is smaller.
+    loss : Loss or None, default=None
+        `Squared` (which None means), `Huber`, `Absolute`, `Logistic`, `Poisson`, or your own.
+    left, right : Constraint or None, default=None
+        What a row of the codes, and a component, may be: `Free` (which None means), `Ridge`, `L1`, `NonNegative`,
+        `Simplex`, `OneHot`, `UnitNorm`, `KSparse`, for the right also `Orthonormal`; or your own.
+    intercept : bool, default=False
+        Whether every column has a level of its own, free of the constraints.
+    init : array of shape (k, d) or None, default=None
+        Components to begin with; None takes noise of the columns' size, or for sparse and one-hot codes rows of X.
+    n_init : int, default=1
+        Starts, of which the best is kept.
+    tol : float, default=1e-6
+        Stop when a sweep lowers the objective by less than this, relatively.
+    max_iter : int, default=500
+        Sweeps at most.
+    random_state : int, RandomState, Generator or None, default=None
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (k, d)
+        Z.
+    intercept_ : ndarray of shape (d,)
+        μ, or zeros.
+    history_, n_iter_, converged_
+        The objective never rises.
+
+    Notes
+    -----
+    NaN is a hole. An unstored cell of a sparse table is a zero; to mark it as a hole give it the weight 0. The penalty
+    of a row's code counts as often as the row.
+
+    References
+    ----------
+    Udell, Horn, Zadeh & Boyd (2016), *Foundations and Trends in Machine Learning* 9, 1-118. Xu & Yin (2013), *SIAM J.
+    Imaging Sciences* 6, 1758-1789.
+
+    Examples
+    --------
+    Robust directions: one cell in twenty is wild, and PCA chases it.
+
+    >>> from twofold import PCA, Factorization
+    >>> from twofold.factors import Absolute
+    >>> rng = np.random.default_rng(0)
+    >>> clean = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 30))
+    >>> X = np.where(rng.random(clean.shape) < 0.05, 100.0, clean)
+    >>> robust = Factorization(2, loss=Absolute(), random_state=0).fit(X)
+    >>> error = np.abs(robust.inverse_transform(robust.transform(X)) - clean).mean()
+    >>> pca = PCA(2).fit(X)
+    >>> bool(error < 0.01), bool(np.abs(pca.inverse_transform(pca.transform(X)) - clean).mean() > 5)
+    (True, True)
+    """
+
+    components_: np.ndarray
+    intercept_: np.ndarray
+    _allow_nan: ClassVar[bool] = True
+    _records: ClassVar[tuple] = (
+        *(getattr(losses, name) for name in losses.__all__ if name != "Loss"),
+        *(getattr(constraints, name) for name in constraints.__all__ if name != "Constraint"),
+    )
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [None, Interval(Integral, 1, None, closed="left")],
+        "loss": [None, losses.Loss],
+        "left": [None, constraints.Constraint],
+        "right": [None, constraints.Constraint],
+        "intercept": ["boolean"],
+        "init": [None, "array-like"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        loss: losses.Loss | None = None,
+        left: constraints.Constraint | None = None,
+        right: constraints.Constraint | None = None,
+        intercept: bool = False,
+        init: Any = None,
+        n_init: int = 1,
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.loss = loss
+        self.left = left
+        self.right = right
+        self.intercept = intercept
+        self.init = init
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    # ---- fitting -----------------------------------------------------------------------------------------------
+
+    @fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Factorization:
+        """Find both factors.
+
+        Parameters
+        ----------
+        X : array, sparse array, frame, path or dask array of shape (n, d)
+            NaN (dense) is a hole; an unstored cell (sparse) is a zero.
+        y : ignored
+        sample_weight : array of shape (n,) or (n, d), optional
+            How much each row, or each cell, counts; a cell of weight 0 is a hole.
+        """
+        blocks = self._blocks(X, reset=True)
+        seed, k = seed_of(self.random_state), self._rank(blocks.shape)
+        data, columns = self._data(blocks, sample_weight, k)
+        V = self._first(data, columns, seed, sample_weight)
+
+        def fitted(state: State) -> dict:
+            Z, mu = data.problem.split(state.V)
+            return {"components_": Z, "intercept_": mu + data.problem.shift}
+
+        loop.run(
+            self,
+            sweeper(advance(data), self._ahead(data.problem), self.tol),
+            begin(V, self._codes(data, V)),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            fitted=fitted,
+            X=X,
+            fingerprint=lambda: fingerprint(blocks, data.w) + data.sign(),
+            seed=seed,
+        )
+        return self
+
+    def _rank(self, shape: tuple[int, int]) -> int:
+        return min(10, *shape) if self.n_components is None else int(self.n_components)
+
+    def _choices(self) -> tuple[losses.Loss, constraints.Constraint, constraints.Constraint]:
+        """Loss, left and right, with None resolved."""
+        return self.loss or losses.Squared(), self.left or constraints.Free(), self.right or constraints.Free()
+
+    def _checked(self) -> tuple[losses.Loss, constraints.Constraint, constraints.Constraint]:
+        """The same, and a word where they do not go together."""
+        loss, left, right = self._choices()
+        if left.joint:
+            raise InputError(
+                f"left={left!r} ties all rows of X together, which only the right factor can be. Give X "
+                "transposed, and right=...."
+            )
+        for name, side in (("left", left), ("right", right)):
+            if loss.positive and type(side).shares is constraints.Constraint.shares:
+                raise InputError(
+                    f"{loss!r} needs values above 0, which {name}={side!r} does not keep. Use NonNegative() or "
+                    'Simplex() on both sides, or Poisson(link="log").'
+                )
+        if loss.positive and self.intercept:
+            raise InputError(f"{loss!r} needs values above 0, which an intercept does not keep. Set it to False.")
+        return loss, left, right
+
+    def _data(self, blocks: Blocks, sample_weight: Any, k: int) -> tuple[Data, Columns]:
+        """The problem, its weights and what is constant in its objective, with cells that cannot be used refused."""
+        loss, left, right = self._checked()
+        w, W = weights_of(sample_weight, blocks.shape)
+        engine = engine_for(blocks)
+        columns = column_moments(engine, blocks, w)
+        shift = np.zeros(blocks.shape[1], blocks.dtype)
+        if not np.isfinite(columns.scatter).all() or (columns.missing and blocks.is_sparse):
+            self._refuse(blocks, allow_nan=not blocks.is_sparse)
+        if engine.reduce(add, engine.map(_outside, blocks, engine.broadcast(loss))):
+            self._refuse_values(blocks)
+        if self.intercept and loss.shifts:
+            shift = columns.mean.astype(blocks.dtype)  # far from zero, sums of squares would lose their digits
+        plain = loss.quadratic and W is None and not columns.missing
+        problem = Problem(loss, left, right, k, plain, shift)
+        return Data.of(blocks, w, W, problem), columns
+
+    def _first(self, data: Data, columns: Columns, seed: int, sample_weight: Any) -> np.ndarray:
+        """V to begin with: (d,k), with the intercept as one more column."""
+        if self.n_init > 1 and self.init is None:
+            fits = []
+            for t in range(self.n_init):
+                one = clone(self).set_params(n_init=1, random_state=seed_of(generator(seed, t))).set_callbacks()
+                with loop.quietly():
+                    fits.append(one.fit(data.blocks, sample_weight=sample_weight))
+            best = min(fits, key=lambda m: m.history_["objective"][-1])
+            Z, mu = best.components_, best.intercept_ - data.problem.shift
+        else:
+            p, mu = data.problem, np.zeros(data.blocks.shape[1])
+            if self.intercept and not p.loss.shifts:
+                mu = p.loss.start(np.where(columns.weight > 0, columns.mean, 0))
+            Z = given(self.init, data) if self.init is not None else drawn(data, columns, seed) - mu
+        V = data.problem.right.start(np.asarray(Z, data.blocks.dtype)).T
+        return np.column_stack([V, mu]).astype(data.blocks.dtype) if self.intercept else np.ascontiguousarray(V)
+
+    def _codes(self, data: Data, V: np.ndarray) -> Rows:
+        Z, _ = data.problem.split(V)
+        parts = data.engine.map(_start, data.blocks, data.engine.broadcast(Z), data.engine.broadcast(data.problem))
+        return data.engine.reduce(add, parts, keep=True)[0]
+
+    def _ahead(self, p: Problem) -> Any:
+        """How the shared factor runs ahead, if there is anything between its points."""
+        if p.left.discrete or p.right.discrete:
+            return None
+        side, none = Side(p.right, True), np.zeros((1, 1))
+
+        def ahead(V: np.ndarray, old: np.ndarray, beta: float) -> np.ndarray:
+            if p.loss.positive:
+                return p.right.start(geometric(V, old, beta).T).T
+            new = V + V.dtype.type(beta) * (V - old)
+            new[:, : p.k] = side.prox(new[:, : p.k], none.astype(V.dtype))
+            return new
+
+        return ahead
+
+    def _refuse_values(self, blocks: Blocks) -> None:
+        loss, _, _ = self._choices()
+        for i, start in enumerate(blocks.bounds[:-1]):
+            if _outside(blocks[i], loss):
+                X = blocks[i].toarray() if sparse.issparse(blocks[i]) else blocks[i]
+                row, column = divmod(int(np.argmax(loss.outside(X))), X.shape[1])
+                raise InputError(
+                    f"X[{int(start) + row}, {column}] is {X[row, column]:g}; loss={loss!r} needs "
+                    f"{loss.needs}. Negative values in data, or too large ones, need another loss: Squared()."
+                )
+
+    # ---- using -------------------------------------------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def _folding(self) -> tuple[np.ndarray, Problem]:
+        check_is_fitted(self)
+        Z = self.components_
+        shift = np.zeros_like(self.intercept_)
+        loss, left, right = self._choices()
+        p = Problem(loss, left, right, len(Z), loss.quadratic, shift, steps=50)
+        return np.column_stack([Z.T, self.intercept_]), p
+
+    def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
+        super()._refuse(blocks, allow_nan=not blocks.is_sparse if allow_nan is None else allow_nan)
+        self._refuse_values(blocks)
+
+    def transform(self, X: Any) -> Any:
+        """The codes (n,k) of rows, given the components; holes are not looked at."""
+        return self._rowwise(_codes_of, X, *self._folding())
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Rows from codes: what the loss expects where the model says U Z + μ."""
+        return self._choices()[0].mean(self._check_codes(X) @ self.components_ + self.intercept_)
+
+    def complete(self, X: Any) -> np.ndarray:
+        """X with its holes (NaN) filled; every other cell as it is."""
+        blocks = self._blocks(X)
+        filled = np.concatenate([whole(blocks[i]) for i in range(len(blocks))])
+        return np.where(np.isnan(filled), self.inverse_transform(self.transform(X)), filled).astype(blocks.dtype)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the mean objective a row, over its known cells, with the row's best code."""
+        cost = self._rowwise(_costs_of, X, *self._folding())
+        return -float(np.average(np.asarray(cost), weights=sample_weight))
+
+
+def _outside(X: Any, loss: losses.Loss) -> int:
+    return int(np.count_nonzero(loss.outside(X.data if sparse.issparse(X) else X)))
+
+
+def _start(X: Any, Z: np.ndarray, p: Problem) -> tuple[tuple, float]:
+    return (cells.start_codes(X, Z, p),), 0.0
+
+
+def _codes_of(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:
+    return _folded(X, V, p)[0]
+
+
+def _costs_of(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:
+    return _folded(X, V, p)[1]
+
+
+def _folded(X: Any, V: np.ndarray, p: Problem) -> tuple[np.ndarray, np.ndarray]:
+    if _outside(X, p.loss):  # shows in the result, and is then refused with its place
+        return np.full((X.shape[0], p.k), np.nan), np.full(X.shape[0], np.nan)
+    V, shift = V.astype(X.dtype), p.shift.astype(X.dtype)
+    return cells.fold(X, None, V, replace(p, shift=shift))

@@ -1,0 +1,109 @@
+"""The half-step both factors share: proximal steps, with extrapolation, on one parabola a row.
+
+    minimise  Σ_i ½ f_i H f_iᵀ − b_i f_iᵀ  +  what the constraint costs      F (m,k), H (k,k) or one a row (m,k,k)
+
+    Y ← F + β (F − F before);   F ← prox(Y − (Y H − B) / L)       a row that would rise steps from F itself instead
+
+For the left factor rows are samples, and a row of F is what its constraint looks at. For the right one rows are the
+columns of X, and the constraint looks along them: F is Zᵀ.
+Reference: Beck & Teboulle 2009; O'Donoghue & Candès 2015 (starting anew); Xu & Yin 2013.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twofold.factors.constraints import Constraint
+from twofold.factors.constraints.k_sparse import times
+
+
+class Parabola(NamedTuple):
+    """½ f H fᵀ − b fᵀ for every row f."""
+
+    H: np.ndarray  # (k,k) or (m,k,k)
+    B: np.ndarray  # (m,k)
+
+    def values(self, F: np.ndarray, FH: np.ndarray) -> np.ndarray:
+        return np.einsum("ic,ic->i", F, 0.5 * FH - self.B, dtype=np.float64)
+
+
+class Side(NamedTuple):
+    """Which factor it is, and what it may be."""
+
+    constraint: Constraint
+    right: bool
+
+    def prox(self, F: np.ndarray, step: Any) -> np.ndarray:
+        found = self.constraint.prox(F.T, step.T).T if self.right else self.constraint.prox(F, step)
+        return np.asarray(found, dtype=F.dtype)
+
+    def costs(self, fit: np.ndarray, F: np.ndarray) -> np.ndarray:
+        """Fit (m,) and penalty: of every row, or (1,) of all where the constraint ties them together."""
+        if self.right:
+            return np.array([fit.sum() + self.constraint.values(F.T).sum()])
+        return fit + self.constraint.values(F)
+
+    def steepness(self, H: np.ndarray) -> np.ndarray:
+        """L, by which a step is divided: as large as the parabola needs, and as small as the constraint allows."""
+        diagonal = np.diagonal(H, axis1=-2, axis2=-1)
+        least = np.finfo(H.dtype).eps * diagonal.max() + np.finfo(H.dtype).tiny
+        if self.constraint.elementwise or (self.right and not self.constraint.joint):
+            scale = np.sqrt(np.maximum(diagonal, least))
+            L = scale**2 * _largest(H / scale[..., :, None] / scale[..., None, :])[..., None]
+            L = L.max(axis=0) if self.right and not self.constraint.elementwise and H.ndim == 3 else L
+        else:
+            L = _largest(H)[..., None]
+            L = L.max(axis=0) if self.right and H.ndim == 3 else L
+        return np.maximum(np.atleast_2d(L), least).astype(H.dtype)
+
+
+def _largest(H: np.ndarray) -> np.ndarray:
+    """At least the largest eigenvalue: itself for one matrix, the largest row sum for many."""
+    return np.linalg.eigvalsh(H)[-1:][0] if H.ndim == 2 else np.abs(H).sum(axis=-1).max(axis=-1)
+
+
+def improve(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float = 0.0) -> np.ndarray:
+    """A factor no worse than F, by the constraint's own short way or by so many proximal steps."""
+    if not side.right or side.constraint.elementwise:
+        found = side.constraint.solve(q.H, q.B)
+        if found is not None:
+            found = found.astype(F.dtype, copy=False)
+            before, after = (side.costs(q.values(A, times(A, q.H)), A) for A in (F, found))
+            return _where(after <= before, found, F)
+    return accelerated(q, F, side, steps, tol)
+
+
+def accelerated(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float) -> np.ndarray:
+    """Proximal steps that run ahead. A row rests when a step gains less than `tol` of its cost."""
+    L = side.steepness(q.H)
+    step = 1 / L
+    FH = times(F, q.H)
+    old, oldH, cost = F, FH, side.costs(q.values(F, FH), F)
+    t, moving = np.ones_like(cost), np.ones(cost.shape, dtype=bool)
+    for _ in range(steps):
+        after = (1 + np.sqrt(1 + 4 * t**2)) / 2
+        ahead = ((t - 1) / after)[:, None].astype(F.dtype)
+        new = side.prox(F + ahead * (F - old) - (FH + ahead * (FH - oldH) - q.B) * step, step)
+        newH = times(new, q.H)
+        found = side.costs(q.values(new, newH), new)
+        rises = ~(found <= cost) & moving
+        if rises.any():  # from F itself, which cannot rise but by rounding
+            new = _where(rises, side.prox(F - (FH - q.B) * step, step), new)
+            newH = times(new, q.H)
+            found, after = side.costs(q.values(new, newH), new), np.where(rises, 1.0, after)
+        moving &= found <= cost
+        gain = np.where(moving, cost - found, 0)
+        old, oldH = F, FH
+        F, FH = _where(moving, new, F), _where(moving, newH, FH)
+        t, cost = after, cost - gain
+        moving &= gain > tol * np.abs(cost)
+        if not moving.any():
+            break
+    return F
+
+
+def _where(chosen: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Rows of a where chosen, else of b; `chosen` is one word for each row, or one for all."""
+    return a if chosen.all() else np.where(chosen[:, None], a, b)

@@ -1,0 +1,10 @@
+"""Losses: one file each."""
+
+from twofold.factors.losses.absolute import Absolute
+from twofold.factors.losses.base import Loss
+from twofold.factors.losses.huber import Huber
+from twofold.factors.losses.logistic import Logistic
+from twofold.factors.losses.poisson import Poisson
+from twofold.factors.losses.squared import Squared
+
+__all__ = ["Absolute", "Huber", "Logistic", "Loss", "Poisson", "Squared"]

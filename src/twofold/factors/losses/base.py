@@ -1,0 +1,45 @@
+"""What a loss is: how badly the value m of the model explains a cell x, and how steep and how curved that is.
+
+    value(x, m)  slope(x, m) = ∂value/∂m   curvature(x, m) of a parabola that touches value at m and lies above it
+
+All three work cell by cell on arrays. A curvature that is too small now and then does no harm: a step that does not
+lower the objective is made again with a larger one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Base of the losses."""
+
+    quadratic: ClassVar[bool] = False  # the curvature is 1 everywhere
+    shifts: ClassVar[bool] = False  # only x − m counts
+    positive: ClassVar[bool] = False  # m must be positive
+    needs: ClassVar[str] = "a number"  # what a cell must be
+
+    def value(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def slope(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def curvature(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def mean(self, M: np.ndarray) -> np.ndarray:
+        """The cell to be expected where the model says m."""
+        return M
+
+    def start(self, X: np.ndarray) -> np.ndarray:
+        """An m that would suit the cell: where to begin."""
+        return X
+
+    def outside(self, X: np.ndarray) -> np.ndarray:
+        """True where a cell is none this loss knows; NaN, a hole, is not outside."""
+        return np.zeros(X.shape, dtype=bool)

@@ -1,0 +1,55 @@
+"""Poisson loss: cells that are counts.
+
+With the identity link it is the Kullback-Leibler divergence of KL-NMF and pLSA; with the log link the factors may have
+any sign. Its parabolas only lie above it nearby.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import xlogy
+
+from twofold.factors.losses.base import Loss
+
+MOST = 30.0  # the largest log of a rate that is looked at
+
+
+@dataclass(frozen=True)
+class Poisson(Loss):
+    """x log(x/λ) − x + λ with the rate λ = m (``link="identity"``) or λ = exp m (``link="log"``)."""
+
+    link: str = "identity"
+    needs: ClassVar[str] = "a count, 0 or more"
+
+    @property
+    def positive(self) -> bool:  # type: ignore[override]
+        return self.link == "identity"
+
+    def value(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
+        constant = xlogy(X, X) - X
+        if not self.positive:
+            return constant + np.exp(np.minimum(M, MOST)) - X * M
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(M < 0, np.inf, constant + M - xlogy(X, M))
+
+    def slope(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
+        return 1 - X / _above_zero(M) if self.positive else np.exp(np.minimum(M, MOST)) - X
+
+    def curvature(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
+        return X / _above_zero(M) ** 2 if self.positive else np.maximum(np.exp(np.minimum(M, MOST)), X)
+
+    def mean(self, M: np.ndarray) -> np.ndarray:
+        return M if self.positive else np.exp(np.minimum(M, MOST))
+
+    def start(self, X: np.ndarray) -> np.ndarray:
+        return X if self.positive else np.log(X + 0.5)
+
+    def outside(self, X: np.ndarray) -> np.ndarray:
+        return X < 0
+
+
+def _above_zero(M: np.ndarray) -> np.ndarray:
+    return np.maximum(M, np.finfo(M.dtype).tiny ** 0.25)

@@ -1,0 +1,101 @@
+"""The shared factor's half-step, and one sweep of both.
+
+V = [Zᵀ, μ] (d,K)     the parabolas of its rows, which are columns of X, come summed from the blocks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twofold.core.blocks import Blocks, Rows, as_blocks
+from twofold.core.engine import Engine, add, engine_for, fingerprint
+from twofold.factors import cells
+from twofold.factors.cells import FACTOR, TRIES, Problem, Sums
+from twofold.factors.constraints.k_sparse import times
+from twofold.factors.half_step import Parabola, Side, improve
+
+ROUNDING = 1e-13, 1e-6  # of Σ w x²: a misfit below is none, in double and single precision
+
+
+class Data(NamedTuple):
+    """The table, its weights, the problem, and what its objective has whatever the factors are."""
+
+    engine: Engine
+    blocks: Blocks
+    w: np.ndarray | None
+    W: Any
+    problem: Problem
+    square: float
+
+    @classmethod
+    def of(cls, blocks: Blocks, w: np.ndarray | None, W: Any, problem: Problem) -> Data:
+        engine, square = engine_for(blocks), 0.0
+        if problem.plain:
+            parts = engine.map(cells.square, blocks, blocks.rows(w), engine.broadcast(problem.shift))
+            square = engine.reduce(add, parts)
+        return cls(engine, blocks, w, W, problem, square)
+
+    def sign(self) -> str:
+        return "" if self.W is None else fingerprint(as_blocks(self.W))
+
+    def over_blocks(self, fn: Callable, kept: Rows, V: np.ndarray) -> Any:
+        per_row = self.blocks.rows(self.w), self.blocks.rows(self.W)
+        shared = self.engine.broadcast(V), self.engine.broadcast(self.problem)
+        return self.engine.map(fn, self.blocks, *per_row, kept, *shared)
+
+
+def advance(data: Data) -> Callable[[Rows, np.ndarray], tuple[Rows, np.ndarray, float]]:
+    """One sweep: the codes of all rows given V, then V given the codes."""
+
+    def sweep(kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
+        kept, s = data.engine.reduce(add, data.over_blocks(cells.codes, kept, V), keep=True)
+        if data.problem.plain:
+            V = columns(V, s, data.problem)
+            fit = 0.5 * (data.square - 2 * np.vdot(s.B, V) + np.vdot(s.H, V.astype(np.float64).T @ V))
+            fit = fit if fit > ROUNDING[V.dtype == np.float32] * data.square else 0.0
+            return kept, V, fit + s.penalty + right_penalty(V, data.problem)
+        return kept, *safely(V, s, data, kept)
+
+    return sweep
+
+
+def columns(V: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
+    """Better columns for their parabolas: Z given μ, then μ given Z."""
+    k, F = p.k, V[:, : p.k].astype(np.float64)
+    B = s.B[:, :k]
+    if V.shape[1] > k:
+        B = B - s.H[..., :k, k] * V[:, k:]
+    found = improve(Parabola(s.H[..., :k, :k], B), F, Side(p.right, True), p.steps)
+    used = np.diagonal(s.H, axis1=-2, axis2=-1)[..., :k]
+    F = np.where(used > 0, found, F)  # what no row uses stays as it is
+    if V.shape[1] == k:
+        return F.astype(V.dtype)
+    own = np.maximum(s.H[..., k, k], np.finfo(np.float64).tiny)
+    mu = (s.B[:, k] - np.einsum("...c,...c->...", F, s.H[..., k, :k])) / own
+    return np.column_stack([F, np.where(s.H[..., k, k] > 0, mu, V[:, k])]).astype(V.dtype)
+
+
+def right_penalty(V: np.ndarray, p: Problem) -> float:
+    return float(p.right.values(V[:, : p.k].T).sum())
+
+
+def safely(V: np.ndarray, s: Sums, data: Data, kept: Rows) -> tuple[np.ndarray, float]:
+    """The same where parabolas are only nearly right: with more curvature until the objective falls."""
+    p = data.problem
+    before = s.loss + s.penalty + right_penalty(V, p)
+    double = V.astype(np.float64)
+    if p.loss.positive:
+        new = p.right.shares(s.B.T, s.H.T).T.astype(V.dtype)
+        return new, data.engine.reduce(add, data.over_blocks(cells.losses, kept, new)) + s.penalty
+    slope = times(double, s.H) - s.B
+    for t in range(TRIES):
+        H = s.H * FACTOR**t
+        new = columns(V, s._replace(H=H, B=times(double, H) - slope), p)
+        loss = data.engine.reduce(add, data.over_blocks(cells.losses, kept, new))
+        after = loss + s.penalty + right_penalty(new, p)
+        if after <= before:
+            return new, after
+    return V, before

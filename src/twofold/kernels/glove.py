@@ -1,0 +1,88 @@
+"""AdaGrad steps of GloVe, and the dealing of counts into tiles.
+
+    gap  d = ⟨u, z⟩ + b + c − log n        cost ½ f d²        f = min(1, (n/x_max)^α)
+
+A line of U (n,2,p) is a word's vector and, beside it, the sums of its squared steps, since a cell needs both at once.
+Its p numbers are the k factors, the word's bias, a 1 that meets the bias of the other side, and zeros up to a multiple
+of eight; a line of Z has the 1 first and its bias after it. So both biases are part of the one product ⟨u, z⟩.
+
+A cell is a record (row, col, log): places in the tile's groups, and log n.
+"""
+
+import numpy as np
+from numba import njit
+
+FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
+CLIP = np.float32(100.0)  # the largest gradient a number may get
+CELL = np.dtype([("row", np.uint16), ("col", np.uint16), ("log", np.float32)])
+
+
+@njit(cache=True, nogil=True)
+def shuffled(cells, seed):
+    """The cells in an order drawn by `seed`: copied one by one, each to a random place among those before it."""
+    out = np.empty_like(cells)
+    state = np.uint64(seed)
+    for q in range(cells.size):
+        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        at = ((state >> np.uint64(32)) * np.uint64(q + 1)) >> np.uint64(32)
+        out[q] = out[at]
+        out[at] = cells[q]
+    return out
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def adagrad_cells(cells, k, rate, alpha, log_max, one, U, Z):
+    """A step for each cell in turn; U and Z change in place. Returns what the cells cost when their turn came.
+
+    Every number moves by g/√G with g = rate times its gradient and G the sum of its earlier g². `one` is 0 if there
+    are no biases, else 1.
+    """
+    p = U.shape[2]
+    top, zero = CLIP * rate, np.float32(0)
+    total = 0.0
+    for q in range(cells.size):
+        i, j, x = cells[q].row, cells[q].col, cells[q].log
+        u, of_u, z, of_z = U[i, 0], U[i, 1], Z[j, 0], Z[j, 1]
+        d = zero
+        for a in range(p):
+            d += u[a] * z[a]
+        d -= x
+        below = alpha * (x - log_max)
+        pull = d if below >= zero else np.float32(np.exp(below)) * d
+        total += np.float64(pull) * np.float64(d)
+        pull *= rate
+        for a in range(p):
+            ua, za = u[a], z[a]
+            gu, gz = min(max(pull * za, -top), top), min(max(pull * ua, -top), top)
+            u[a] = ua - gu / np.sqrt(of_u[a])
+            z[a] = za - gz / np.sqrt(of_z[a])
+            of_u[a] += gu * gu
+            of_z[a] += gz * gz
+        u[k + 1], z[k] = one, one  # not theirs to move
+    return 0.5 * total
+
+
+@njit(cache=True, nogil=True)
+def count_tiles(indptr, indices, data, row_group, col_group, groups, counts):
+    """counts (B·B,) += the cells of these rows in each tile; row_group is theirs, cells of no count are passed over."""
+    for i in range(indptr.size - 1):
+        base = row_group[i] * groups
+        for q in range(indptr[i], indptr[i + 1]):
+            if data[q] > 0:
+                counts[base + col_group[indices[q]]] += 1
+
+
+@njit(cache=True, nogil=True)
+def deal_cells(indptr, indices, data, row_group, col_group, row_place, col_place, groups, at, out):
+    """Write the cells of these rows to their tiles: out[at[tile]] and on; `at` moves with them."""
+    for i in range(indptr.size - 1):
+        base, place = row_group[i] * groups, row_place[i]
+        for q in range(indptr[i], indptr[i + 1]):
+            if data[q] > 0:
+                j = indices[q]
+                tile = base + col_group[j]
+                cell = out[at[tile]]
+                cell.row = place
+                cell.col = col_place[j]
+                cell.log = np.log(np.float64(data[q]))
+                at[tile] += 1

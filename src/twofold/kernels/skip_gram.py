@@ -1,0 +1,233 @@
+"""Skip-gram with negative sampling: a window of text is two small matrix products.
+
+    loss of a pair   log(1 + exp(−⟨x_c, y_w⟩)) + Σ_k log(1 + exp(⟨x_c, y_k⟩))     w the centre, c a word near it
+
+Around a centre are N words, rows of X (V,S); the centre and its negatives, which all N share, are M rows of Y (V,S).
+Both are copied into small blocks that stay in the first cache; all products of the two are taken at once, then each
+row moves along its gradient at the block's old values. So a word may occur twice in a window or among the
+negatives, and every row is read and written once a window, not once a pair.
+"""
+
+import numpy as np
+from numba import njit
+
+FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
+ONE, LIMIT, HIGH = np.float32(1), np.float32(16), np.uint64(32)
+STRIDE, MIX1, MIX2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def mixed(state):
+    """64 random bits for each state of a counter that goes in steps of STRIDE (SplitMix; Steele, Lea & Flood 2014)."""
+    z = (state ^ (state >> np.uint64(30))) * MIX1
+    z = (z ^ (z >> np.uint64(27))) * MIX2
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def below(bits, n):
+    """A whole number in 0..n-1 from the upper half of 64 bits."""
+    return np.int64(((bits >> HIGH) * np.uint64(n)) >> HIGH)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def thinned(tokens, start, stop, keep, state, kept):
+    """Token t of start..stop stays with chance keep[t] / 2^32; those that do are put into `kept`."""
+    n = 0
+    for q in range(start, stop):
+        state += STRIDE
+        kept[n] = tokens[q]
+        n += (mixed(state) >> HIGH) <= keep[tokens[q]]
+    return n, state
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def around(kept, n, c, reach, rows):
+    """The words at most `reach` places from c; returns how many."""
+    N = 0
+    for q in range(max(0, c - reach), min(n, c + reach + 1)):
+        rows[N] = kept[q]
+        N += q != c
+    return N
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sampled(cut, other, state, cols, M):
+    """Negatives cols[1:M] by the alias method: h with chance cut[h] / 2^32, else other[h]."""
+    for j in range(1, M):
+        state += STRIDE
+        bits = mixed(state)
+        h = below(bits, cut.size)
+        cols[j] = h if (bits & np.uint64(0xFFFFFFFF)) < cut[h] else other[h]
+    return state
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gathered(A, rows, n, block):
+    S = A.shape[1]
+    for i in range(n):
+        row, to = A[rows[i]], block[i * S : (i + 1) * S]
+        for a in range(S):
+            to[a] = row[a]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def dots6(x, y, S, out):
+    """out[j] = ⟨x, y_j⟩ for six rows of a block: one load of x serves all."""
+    s0 = s1 = s2 = s3 = s4 = s5 = np.float32(0)
+    for a in range(S):
+        v = x[a]
+        s0 += v * y[a]
+        s1 += v * y[S + a]
+        s2 += v * y[2 * S + a]
+        s3 += v * y[3 * S + a]
+        s4 += v * y[4 * S + a]
+        s5 += v * y[5 * S + a]
+    out[0], out[1], out[2], out[3], out[4], out[5] = s0, s1, s2, s3, s4, s5
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def dots2(x, y, S, out):
+    s0 = s1 = np.float32(0)
+    for a in range(S):
+        s0 += x[a] * y[a]
+        s1 += x[a] * y[S + a]
+    out[0], out[1] = s0, s1
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def add6(x, y, S, g):
+    """x += Σ_j g_j y_j for six rows of a block."""
+    g0, g1, g2, g3, g4, g5 = g[0], g[1], g[2], g[3], g[4], g[5]
+    for a in range(S):
+        near = g0 * y[a] + g1 * y[S + a] + g2 * y[2 * S + a]
+        x[a] += near + g3 * y[3 * S + a] + g4 * y[4 * S + a] + g5 * y[5 * S + a]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def add2(x, y, S, g):
+    g0, g1 = g[0], g[1]
+    for a in range(S):
+        x[a] += g0 * y[a] + g1 * y[S + a]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def products(xs, ys, N, M, S, G):
+    """G[i, j] = ⟨x_i, y_j⟩, six columns or two at a time; an odd last column is computed for nothing."""
+    for i in range(N):
+        x, j = xs[i * S : (i + 1) * S], 0
+        while j + 6 <= M:
+            dots6(x, ys[j * S : (j + 6) * S], S, G[i, j : j + 6])
+            j += 6
+        while j < M:
+            dots2(x, ys[j * S : (j + 2) * S], S, G[i, j : j + 2])
+            j += 2
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def moved(A, rows, n, block, m, G):
+    """A[rows[i]] += Σ_j G[i, j] block[j], one row after the other, so that a row met twice moves twice."""
+    S = A.shape[1]
+    for i in range(n):
+        x, j = A[rows[i]], 0
+        while j + 6 <= m:
+            add6(x, block[j * S : (j + 6) * S], S, G[i, j : j + 6])
+            j += 6
+        while j < m:
+            add2(x, block[j * S : (j + 2) * S], S, G[i, j : j + 2])
+            j += 2
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def steps(G, sign, odds, rate, n):
+    """Products z become steps −rate · dloss/dz; with s = z, or −z for the centre, the loss is log(1 + exp(s)).
+
+    odds = 1 + exp(s), from exp(s/32)^32 by its series to the seventh power (relative error below 1e-5). Beyond
+    |s| = 16 the slope no longer changes in single precision; what the loss lacks there is returned.
+    """
+    lacking = np.float32(0)
+    for q in range(n):
+        s = G[q] * sign[q]
+        t = min(max(s, -LIMIT), LIMIT)
+        lacking += max(s - t, np.float32(0))
+        t *= np.float32(1 / 32)
+        e = t * np.float32(1 / 7) + ONE
+        e = e * t * np.float32(1 / 6) + ONE
+        e = e * t * np.float32(1 / 5) + ONE
+        e = e * t * np.float32(1 / 4) + ONE
+        e = e * t * np.float32(1 / 3) + ONE
+        e = e * t * np.float32(1 / 2) + ONE
+        e = e * t + ONE
+        e *= e
+        e *= e
+        e *= e
+        e *= e
+        e *= e
+        odds[q] = ONE + e
+        G[q] = -rate * sign[q] * e / (ONE + e)
+    return lacking
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def settled(G, odds, N, M, GT, product):
+    """G transposed to GT, a column of zeros after an odd last one; and `product` times the odds of all pairs."""
+    total = 0.0
+    for i in range(N):
+        for j in range(M):
+            GT[j, i] = G[i, j]
+            product *= np.float64(odds[i, j])
+            if product > 1e280:  # a logarithm now and then serves for all
+                total += np.log(product)
+                product = 1.0
+    if N % 2:
+        for j in range(M):
+            GT[j, N] = 0
+    return total, product
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sgns(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negatives, begin, end, seed):
+    """One pass over some lines, in place: every token that stays is the centre of a window of random reach.
+
+    tokens (n,) with lines that end at ends (s,); centres are first..last only. The rate goes from `begin` to `end`;
+    at 0 nothing changes and the loss alone is of interest. Column `one` of X, unless −1, is held at 1, which makes
+    that of Y a bias. Returns the loss, and how many pairs it is the sum of.
+    """
+    S, M, most = X.shape[1], 1 + negatives, 2 * window
+    kept = np.empty(tokens.size, np.int32)
+    rows, cols = np.empty(most + 1, np.int64), np.empty(M, np.int64)
+    xs, ys = np.zeros(most * S, np.float32), np.zeros((M + 1) * S, np.float32)
+    wide = M + M % 2
+    G, GT = np.zeros((most, wide), np.float32), np.zeros((M, most), np.float32)
+    sign, odds = np.zeros((most, wide), np.float32), np.zeros((most, wide), np.float32)
+    sign[:, :M] = ONE
+    sign[:, 0] = -ONE
+    flat, flat_sign, flat_odds = G.reshape(-1), sign.reshape(-1), odds.reshape(-1)
+    loss, product, pairs, start, state = 0.0, 1.0, 0, 0, seed
+    for stop in ends:
+        left, state = thinned(tokens, start, max(start, min(stop, first)), keep, state, kept)
+        n, state = thinned(tokens, max(start, min(stop, first)), min(stop, last), keep, state, kept[left:])
+        right, state = thinned(tokens, max(start, min(stop, last)), stop, keep, state, kept[left + n :])
+        for c in range(left, left + n):
+            state += STRIDE
+            N = around(kept, left + n + right, c, 1 + below(mixed(state), window), rows)
+            if N == 0:
+                continue
+            cols[0] = kept[c]
+            state = sampled(cut, other, state, cols, M)
+            gathered(X, rows, N, xs)
+            gathered(Y, cols, M, ys)
+            products(xs, ys, N, M, S, G)
+            done = (start + (stop - start) * (c - left) / n - first) / (last - first)
+            rate = np.float32(begin + (end - begin) * min(max(done, 0.0), 1.0))
+            loss += np.float64(steps(flat, flat_sign, flat_odds, rate, N * wide))
+            more, product = settled(G, odds, N, M, GT, product)
+            loss += more
+            moved(X, rows, N, ys, M, G)
+            moved(Y, cols, M, xs, N, GT)
+            if one >= 0:
+                for i in range(N):
+                    X[rows[i], one] = ONE
+            pairs += N
+        start = stop
+    return loss + np.log(product), pairs

@@ -1,0 +1,271 @@
+"""Figures of word vectors: maps whose words hide nothing, arrows between pairs, inner products, curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from twofold.plots.style import COLORS, GREY, INK, new_figure, style
+
+LETTER, LINE = 0.0078, 0.0155  # inches of width a letter and of height a line, for each point of the font's size
+LONGEST = 22  # letters of a word that are written
+
+
+def map_figure(
+    at: np.ndarray,
+    words: Sequence[str],
+    groups: Sequence[int] | None = None,
+    weights: Sequence[float] | None = None,
+    title: str = "",
+) -> Figure:
+    """Words in the plane, near each other when they keep the same company.
+
+    Parameters
+    ----------
+    at : ndarray of shape (n, 2)
+    words : sequence of n str
+        Those that come first are written first; one that would hide another stays a dot.
+    groups : sequence of n int, optional
+        Colours.
+    weights : sequence of n float, optional
+        How frequent each is, which sets the size of its letters.
+    title : str
+    """
+    with style():
+        figure = new_figure(11, 7.2)
+        map_of(figure.subplots(), at, words, groups, weights, (10.6, 6.6 if title else 6.9))
+        if title:
+            figure.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold", color=INK)
+    return figure
+
+
+def map_of(
+    ax: Axes,
+    at: np.ndarray,
+    words: Sequence[str],
+    groups: Sequence[int] | None = None,
+    weights: Sequence[float] | None = None,
+    inches: tuple[float, float] = (10.6, 6.9),
+) -> None:
+    """Dots with their words beside them; `inches` is the room there is."""
+    n = len(at)
+    of = np.zeros(n, dtype=int) if groups is None else np.asarray(groups)
+    colors = [COLORS[g % len(COLORS)] for g in of]
+    size = _sizes(n, weights)
+    low, high = at.min(axis=0), at.max(axis=0)
+    pad = np.maximum(0.06 * (high - low), 1e-3)
+    place = (at - low + pad) / (high - low + 2 * pad) * inches
+    ax.scatter(at[:, 0], at[:, 1], s=9, c=colors, alpha=0.55, linewidths=0)
+    ax.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]), xticks=[], yticks=[])
+    halo = [withStroke(linewidth=2.2, foreground="white")]
+    taken = np.zeros((0, 4))  # left, right, bottom, top
+    for i, word in enumerate(words):
+        text = word if len(word) <= LONGEST else word[: LONGEST - 1] + "…"
+        for ha, va, shift, box in _sides(place[i], LETTER * size[i] * len(text), LINE * size[i]):
+            if _free(box, i, place, taken, inches):
+                taken = np.vstack([taken, box])
+                ax.annotate(
+                    text, (at[i, 0], at[i, 1]), xytext=shift, textcoords="offset points", ha=ha, va=va,
+                    fontsize=size[i], color=_darker(colors[i]), path_effects=halo,
+                )  # fmt: skip
+                break
+    ax.grid(visible=False)
+    ax.spines[:].set_visible(False)
+
+
+def _sizes(n: int, weights: Sequence[float] | None) -> np.ndarray:
+    """Points: between 7.5 and 12 by the logarithm of the weights."""
+    if weights is None:
+        return np.full(n, 9.0)
+    level = np.log(np.maximum(np.asarray(weights, dtype=np.float64), 1e-300))
+    return 7.5 + 4.5 * (level - level.min()) / max(float(np.ptp(level)), 1e-9)
+
+
+def _darker(color: str) -> tuple[float, ...]:
+    """Letters need more ink than dots."""
+    from matplotlib.colors import to_rgb
+
+    return tuple(0.72 * part for part in to_rgb(color))
+
+
+def _sides(at: np.ndarray, wide: float, tall: float) -> list[tuple[str, str, tuple[float, float], np.ndarray]]:
+    """Where a word may stand: alignment, shift in points, and its box in inches."""
+    x, y = at
+    gap = 0.045
+    half, up = wide / 2, tall / 2
+    return [
+        ("left", "center", (72 * gap, 0), np.array([x + gap, x + gap + wide, y - up, y + up])),
+        ("right", "center", (-72 * gap, 0), np.array([x - gap - wide, x - gap, y - up, y + up])),
+        ("center", "bottom", (0, 72 * gap), np.array([x - half, x + half, y + gap, y + gap + tall])),
+        ("center", "top", (0, -72 * gap), np.array([x - half, x + half, y - gap - tall, y - gap])),
+    ]
+
+
+def _free(box: np.ndarray, i: int, place: np.ndarray, taken: np.ndarray, inches: tuple[float, float]) -> bool:
+    """Whether a box lies in the picture and meets no other words; of the dots it may cover one."""
+    a, b, low, high = box
+    if a < 0 or b > inches[0] or low < 0 or high > inches[1]:
+        return False
+    meets = (a < taken[:, 1]) & (taken[:, 0] < b) & (low < taken[:, 3]) & (taken[:, 2] < high)
+    covers = (place[:, 0] > a) & (place[:, 0] < b) & (place[:, 1] > low) & (place[:, 1] < high)
+    covers[i] = False
+    return not meets.any() and int(covers.sum()) <= 1
+
+
+# --- pairs and products -------------------------------------------------------------------------------------
+
+
+def arrows_figure(panels: Mapping[str, Sequence[tuple[str, str]]], places: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """Pairs of words in the plane, joined by arrows.
+
+    Parameters
+    ----------
+    panels : mapping from title to sequence of (str, str)
+        An arrow leads from the first word of each pair to the second.
+    places : mapping from title to mapping from word to (x, y)
+        Where the words of each panel are.
+    """
+    with style():
+        figure = new_figure(11, 4.2)
+        for ax, (title, pairs) in zip(
+            figure.subplots(1, len(panels), squeeze=False).ravel(), panels.items(), strict=True
+        ):
+            for p, (start, end) in enumerate(pairs):
+                color = COLORS[p % len(COLORS)]
+                a, b = np.asarray(places[title][start]), np.asarray(places[title][end])
+                ax.annotate(
+                    "", b, a, arrowprops={"arrowstyle": "-|>", "color": color, "lw": 1.6, "shrinkA": 3, "shrinkB": 3}
+                )
+                for word, at, other in ((start, a, b), (end, b, a)):
+                    down = at[1] < other[1]
+                    ax.annotate(
+                        word, at, xytext=(0, -4 if down else 4), textcoords="offset points", ha="center",
+                        va="top" if down else "bottom", fontsize=9.5, color=_darker(color),
+                        path_effects=[withStroke(linewidth=2.2, foreground="white")],
+                    )  # fmt: skip
+            every = np.array([at for at in places[title].values()])
+            ax.scatter(*every.T, s=10, color=GREY, linewidths=0)
+            ax.margins(0.18)
+            ax.set(title=title, xticks=[], yticks=[])
+            ax.grid(visible=False)
+    return figure
+
+
+def products_figure(panels: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]], x: str, y: str) -> Figure:
+    """What inner products are against what they should be, one panel a fit.
+
+    Parameters
+    ----------
+    panels : mapping from title to (target (n,), product (n,), weight (n,))
+        Points are as large as their weight says.
+    x, y : str
+        What the axes show.
+    """
+    with style():
+        figure = new_figure(4.4 * max(len(panels), 2), 4.2)
+        for c, (ax, (title, (target, product, weight))) in enumerate(
+            zip(figure.subplots(1, len(panels), squeeze=False).ravel(), panels.items(), strict=True)
+        ):
+            size = 4 + 60 * np.sqrt(weight / max(float(np.max(weight)), 1e-300))
+            ends = [min(target.min(), product.min()), max(target.max(), product.max())]
+            ax.plot(ends, ends, color=INK, lw=1, ls=(0, (3, 2)), zorder=1)
+            ax.scatter(target, product, s=size, color=COLORS[c], alpha=0.4, linewidths=0, rasterized=True, zorder=2)
+            ax.set(title=title, xlabel=x, ylabel=y if c == 0 else "")
+    return figure
+
+
+# --- curves -------------------------------------------------------------------------------------------------
+
+
+def curves_figure(
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    x: str,
+    y: str,
+    title: str = "",
+    level: tuple[str, float] | None = None,
+    share: bool = False,
+    log: bool = False,
+) -> Figure:
+    """Some lines in one panel.
+
+    Parameters
+    ----------
+    curves : mapping from name to (xs, ys)
+    x, y, title : str
+    level : (str, float), optional
+        A named height to compare with.
+    share : bool, default=False
+        The heights are shares of one.
+    log : bool, default=False
+        The horizontal axis is logarithmic, with a tick at each place of the first curve.
+    """
+    with style():
+        figure = new_figure(7.2, 3.5)
+        ax = figure.subplots()
+        for color, (name, (xs, ys)) in zip(COLORS, curves.items(), strict=False):
+            ax.plot(xs, ys, color=color, lw=2, marker="o", ms=4, label=name)
+        if level is not None:
+            ax.axhline(level[1], color=GREY, lw=1.4, ls=(0, (4, 2)))
+            ax.annotate(level[0], (1, level[1]), xycoords=("axes fraction", "data"), xytext=(0, 3), ha="right",
+                        textcoords="offset points", fontsize=9)  # fmt: skip
+        ax.set(xlabel=x, ylabel=y, title=title)
+        if log:
+            ticks = list(next(iter(curves.values()))[0])
+            ax.set_xscale("log")
+            ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            ax.minorticks_off()
+        else:
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if share:
+            ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+            ax.set_ylim(0, 1.03)
+        if len(curves) > 1:
+            ax.legend()
+    return figure
+
+
+def agreement_figure(
+    table: np.ndarray, names: Sequence[str], bars: Mapping[str, float], what: tuple[str, str]
+) -> Figure:
+    """How far methods agree, as a table, and how well each does, as bars.
+
+    Parameters
+    ----------
+    table : ndarray of shape (m, m)
+        Shares from 0 to 1.
+    names : sequence of m str
+    bars : mapping from name to float
+        Shares from 0 to 1; half is chance.
+    what : (str, str)
+        Titles of both panels.
+    """
+    from twofold.plots.style import SEQUENTIAL
+
+    with style():
+        figure = new_figure(10.5, 3.4)
+        left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
+        left.imshow(table, cmap=SEQUENTIAL, vmin=0, vmax=1, interpolation="none")
+        left.set_xticks(range(len(names)), names)
+        left.set_yticks(range(len(names)), names)
+        left.grid(visible=False)
+        left.spines[:].set_visible(False)
+        for i, row in enumerate(table):
+            for j, share in enumerate(row):
+                left.text(j, i, f"{share:.0%}", ha="center", va="center", color="white" if share > 0.55 else INK)
+        left.set_title(what[0])
+        right.barh(list(bars)[::-1], list(bars.values())[::-1], color=[COLORS[0]], height=0.6)
+        for i, (_, share) in enumerate(list(bars.items())[::-1]):
+            right.annotate(
+                f"{share:.1%}", (share, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9
+            )
+        right.axvline(0.5, color=INK, lw=1, ls=(0, (3, 2)))
+        right.set(xlim=(0.4, 1.0), title=what[1])
+        right.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        right.grid(axis="y", visible=False)
+    return figure

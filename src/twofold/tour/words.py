@@ -1,0 +1,194 @@
+"""The words station: what words mean in the documentation of nine packages, by the company they keep."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twofold.clusters.kmeans import KMeans
+from twofold.core.seeds import generator
+from twofold.data import datasets
+from twofold.plots import words as plots
+from twofold.topics.stopwords import english
+from twofold.tour.station import Part, Station
+from twofold.words.align import align
+from twofold.words.cooccurrence import Cooccurrence
+from twofold.words.pmi import PMIEmbedding
+from twofold.words.skip_gram import SkipGram
+from twofold.words.word_vectors import WordVectors
+
+DOCUMENTS = 1200
+ON_MAP = 170
+GROUPS = 8
+PAIRS = 24  # of singular and plural
+ARROWS = 7
+SEEDS = 40  # words given to the alignment
+LOOKED_AT = 300  # words that have to find themselves
+NEGATIVES = 5
+
+
+class World(NamedTuple):
+    """Docstrings and the vectors of their words."""
+
+    documents: list[str]
+    vectors: WordVectors
+    telling: list[str]  # frequent words that are not grammar
+    tokens: int
+
+
+def station(seed: int = 0) -> Station:
+    """A map of words, what skip-gram converges to, directions that mean something, two halves brought together."""
+    world = learned(seed)
+    return Station(
+        "Words by the company they keep",
+        "To a computer, <i>row</i> and <i>column</i> are as different as <i>row</i> and <i>wavelet</i>. "
+        f"{world.tokens:,} words of docstrings say otherwise: what stands beside a word tells what it means. Every "
+        "word has two vectors, one for itself and one for when it is somebody's neighbour, and each is easy to find "
+        "when the other is known.",
+        [neighbours(world), products(seed), directions(world), halves(world, seed)],
+    )
+
+
+def learned(seed: int) -> World:
+    documents = datasets.docstrings(DOCUMENTS).documents
+    model = PMIEmbedding(50, min_count=5, random_state=seed).fit(documents)
+    small = english()
+    telling = [w for w in model.vectors_ if len(w) > 2 and w.isalpha() and w not in small]
+    return World(documents, model.vectors_, telling, model.vocabulary_.n_tokens_)
+
+
+def unit(X: np.ndarray) -> np.ndarray:
+    return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
+
+
+def neighbours(w: World) -> Part:
+    shown = w.telling[:ON_MAP]
+    groups = KMeans(GROUPS, random_state=0).fit(unit(w.vectors[shown].astype(np.float64))).labels_
+    counts: Any = w.vectors.counts_
+    weights = [float(counts[w.vectors.place(word)]) for word in shown]
+    asked = [word for word in ("matrix", "color", "column", "file") if word in w.vectors][:3]
+    near = {f"nearest to {word}": ", ".join(other for other, _ in w.vectors.nearest(word, 3)) for word in asked}
+    return Part(
+        "A map of words",
+        "Nobody told what any word means. They were counted in windows of five on either side, compared with how often "
+        "they would meet by chance, and the table of the logarithms was cut to fifty directions. Close on the map are "
+        "words that may stand in for each other, and words for the same things.",
+        "vectors = PMIEmbedding(50).fit(documents).vectors_\n" + f'vectors.nearest("{asked[0]}"), vectors.map_2d()',
+        plots.map_figure(np.asarray(w.vectors.map_2d(shown, method="tsne")), shown, groups.tolist(), weights),
+        "The most frequent words of the docstrings in a plane, those with similar vectors close together.",
+        {name: escape(text) for name, text in near.items()},
+    )
+
+
+def chain(seed: int, words: int = 40, length: int = 150_000) -> list[list[str]]:
+    """Text of a made-up language, in which each word is followed by some words rather than others."""
+    rng = generator(seed, 11)
+    taste = np.exp(1.2 * rng.standard_normal((words, 4)) @ rng.standard_normal((4, words)) / 2)
+    steps = np.cumsum(taste / taste.sum(axis=1, keepdims=True), axis=1)
+    at, out = 0, []
+    for u in rng.random(length):
+        at = min(int(np.searchsorted(steps[at], u)), words - 1)
+        out.append(f"w{at}")
+    return [out[i : i + 1000] for i in range(0, length, 1000)]
+
+
+def products(seed: int) -> Part:
+    text = chain(seed)
+    model = SkipGram(
+        20, window=1, negatives=NEGATIVES, subsample=0, min_count=1, max_iter=8, deterministic=True, random_state=seed
+    ).fit(text)
+    table = Cooccurrence(window=1, weighting="flat", min_count=1).fit(text)
+    N = table.counts_.toarray()
+    noise = table.vocabulary_.counts_**0.75
+    seen = N > 30
+    with np.errstate(divide="ignore"):
+        target = np.log(N / N.sum(axis=1, keepdims=True) / (noise / noise.sum())) - np.log(NEGATIVES)
+    words = list(table.vocabulary_.words_)
+    product = model.vectors_[words].astype(np.float64) @ model.contexts_[words].astype(np.float64).T
+    like = float(np.corrcoef(target[seen], product[seen])[0, 1])
+    return Part(
+        "What a guessing game converges to",
+        "Skip-gram plays a game: is this pair of neighbours from the text, or made up? It pulls true pairs together "
+        f"and pushes {NEGATIVES} made-up ones apart. Where the forces balance, the product of two vectors is the "
+        "logarithm of how much more often the words meet than by chance, less that of the number of made-up pairs. "
+        f"Here is a made-up language of {len(words)} words, small enough to check it: each dot is a pair.",
+        f"SkipGram(20, window=1, negatives={NEGATIVES}).fit(text)",
+        plots.products_figure(
+            {"Skip-gram finds PMI": (target[seen], product[seen], N[seen])},
+            f"PMI − log {NEGATIVES}, counted",
+            "product of the vectors, learned",
+        ),
+        "Inner products of skip-gram vectors against shifted pointwise mutual information; dots follow the diagonal.",
+        {"correlation": f"{like:.3f}", "pairs": f"{int(seen.sum()):,}"},
+    )
+
+
+def plurals(w: World) -> list[tuple[str, str]]:
+    """Frequent words and their plurals."""
+    return [(word, word + "s") for word in w.telling if word + "s" in w.vectors][:PAIRS]
+
+
+def directions(w: World) -> Part:
+    pairs = plurals(w)
+    right, asked = 0, 0
+    for a, b in pairs:
+        for c, d in pairs:
+            if a != c:
+                right, asked = right + (w.vectors.analogy(a, b, c)[0][0] == d), asked + 1
+    U = unit(w.vectors[[word for pair in pairs for word in pair]].astype(np.float64))
+    up = unit((U[1::2] - U[::2]).mean(axis=0, keepdims=True))[0]
+    rest = U - np.outer(U @ up, up)
+    across = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)[2][0]
+    order = np.argsort(U[::2] @ across)
+    chosen = order[np.linspace(0, len(order) - 1, min(ARROWS, len(order))).round().astype(int)]
+    shown = [pairs[i] for i in chosen]
+    at = {pairs[i][k]: (U[2 * i + k] @ across, U[2 * i + k] @ up) for i in chosen for k in (0, 1)}
+    a, b = shown[0]
+    return Part(
+        "Directions that mean something",
+        f"Go from <i>{escape(a)}</i> to <i>{escape(b)}</i>, and take the same step from another word: often you arrive "
+        "at its plural. Ratios of probabilities have become differences of vectors, and nobody asked for it. The plane "
+        "is turned so that the mean step points up.",
+        f'vectors.analogy("{a}", "{b}", "{shown[-1][0]}")     # {a} is to {b} as {shown[-1][0]} is to ...',
+        plots.arrows_figure({"One and many": shown}, {"One and many": at}),
+        "Words and their plurals, joined by arrows that point the same way.",
+        {"questions": f"{asked:,}", "first answer right": f"{right / max(asked, 1):.0%}"},
+    )
+
+
+def halves(w: World, seed: int) -> Part:
+    own = [PMIEmbedding(50, min_count=5, random_state=seed).fit(w.documents[i::2]).vectors_ for i in (0, 1)]
+    both = [word for word in w.telling if word in own[0] and word in own[1]]
+    given, others = both[:SEEDS], both[SEEDS : SEEDS + LOOKED_AT]
+    apart = found_themselves(own[0][others], own[1], others)
+    joined = align(own[0], own[1], [(word, word) for word in given])
+    hits = [joined.translate(word, 1)[0][0] == word for word in others]
+    return Part(
+        "Two languages, one rotation",
+        "Learn from every other docstring, then from the rest. The two sets of vectors have the same shape, but "
+        f"nothing tells that: each has axes of its own. Give {SEEDS} words that correspond, find the rotation that "
+        f"brings them together, and look up the next {len(others)} words: does each find itself on the other side? With two "
+        "languages in place of two halves, this makes a dictionary.",
+        "joined = align(one, other, pairs)\njoined.translate(word)",
+        plots.curves_figure(
+            {"after the rotation": running(hits), "before": running(apart)},
+            "words looked up, the most frequent first",
+            "found themselves",
+            "Two halves of the docstrings",
+            share=True,
+        ),
+        "Share of words that find themselves in the other half, before and after the rotation.",
+        {"before": f"{np.mean(apart):.0%}", "after": f"{np.mean(hits):.0%}"},
+    )
+
+
+def found_themselves(X: np.ndarray, other: WordVectors, words: list[str]) -> list[bool]:
+    return [other.nearest(x, 1)[0][0] == word for x, word in zip(X, words, strict=True)]
+
+
+def running(hits: list[bool]) -> tuple[Any, Any]:
+    """The share so far, at every tenth word."""
+    n = np.arange(10, len(hits) + 1, 10)
+    return n, np.cumsum(hits)[n - 1] / n

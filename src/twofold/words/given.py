@@ -1,0 +1,80 @@
+"""What callers give: words, vectors, counts and queries, checked; errors name the place of what is wrong."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from twofold.core.checks import InputError, first_bad
+
+
+def distinct(words: Any) -> np.ndarray:
+    """Words (V,), each once."""
+    found = np.empty(len(words), object)
+    found[:] = [str(word) if isinstance(word, str) else word for word in words]
+    first: dict[str, int] = {}
+    for at, word in enumerate(found):
+        if not isinstance(word, str) or not word:
+            raise InputError(f"words[{at}] is {word!r}, not a word. Give non-empty text.")
+        if first.setdefault(word, at) != at:
+            raise InputError(f"words[{at}] is {word!r}, and so is words[{first[word]}]. Give every word once.")
+    if not len(found):
+        raise InputError("words is empty; give one word at least.")
+    return found
+
+
+def numbers(vectors: Any, words: np.ndarray) -> np.ndarray:
+    """Their vectors (V,k), float64 if they are, else float32."""
+    W = np.asarray(vectors)
+    W = np.ascontiguousarray(W, dtype=np.float64 if W.dtype == np.float64 else np.float32)
+    if W.ndim != 2 or not W.shape[1] or len(W) != len(words):
+        raise InputError(f"vectors has shape {W.shape}; {len(words)} words need ({len(words)}, k), a row a word.")
+    bad = first_bad(W, allow_nan=False)
+    if bad is not None:
+        raise InputError(f"vectors[{bad[0]}, {bad[1]}], of {words[bad[0]]!r}, is {bad[2]}; numbers must be finite.")
+    return W
+
+
+def counts(counts: Any, V: int) -> np.ndarray:
+    """How often each of V words occurs."""
+    found = np.asarray(counts)
+    good = found.shape == (V,) and found.dtype.kind in "iuf" and (found >= 0).all() and 0 < found.sum() < np.inf
+    if not good:
+        raise InputError(f"counts has shape {found.shape}; {V} numbers >= 0 are needed, one a word, not all zero.")
+    return found
+
+
+def count(n: Any) -> int:
+    """How many are wanted."""
+    if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
+        raise InputError(f"n={n!r} must be a whole number of at least 1.")
+    return int(n)
+
+
+def words_of(query: Any) -> list[str] | None:
+    """A query's words, or None if it is made of something else."""
+    if isinstance(query, str):
+        return [query]
+    listed = isinstance(query, (list, tuple, set)) or (isinstance(query, np.ndarray) and query.dtype.kind in "UO")
+    return list(query) if listed and len(query) and any(isinstance(word, str) for word in query) else None
+
+
+def vector(query: Any, k: int) -> np.ndarray:
+    """A query that is not made of words (k,)."""
+    try:
+        found = np.asarray(query, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"the query {query!r} is neither a word, nor a list of words, nor a vector.") from None
+    if found.shape != (k,):
+        raise InputError(f"the query has shape {found.shape}; a vector here has {(k,)}.")
+    return found
+
+
+def direction(found: np.ndarray) -> np.ndarray:
+    """A vector (k,) at length 1."""
+    length = np.linalg.norm(found)
+    if not (np.isfinite(length) and length > 0):
+        raise InputError(f"the query's vector has length {length:g}: it points nowhere, so nothing is near it.")
+    return found / length

@@ -1,0 +1,26 @@
+"""How far a fit is within its epochs, told to the callbacks that want to know."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+PAUSE = 0.1  # seconds between two words with a callback
+
+
+class Telling:
+    """Calls `on_words(done, total)` of a model's callbacks, where they have it, a few times a second.
+
+    Both count words, or pairs of words, in all epochs together.
+    """
+
+    def __init__(self, model: Any, total: int):
+        self.listeners = [c for c in getattr(model, "_skl_callbacks", []) if hasattr(c, "on_words")]
+        self.total, self.last = total, 0.0
+
+    def tell(self, done: int) -> None:
+        now = time.monotonic()
+        if self.listeners and now - self.last >= PAUSE:
+            self.last = now
+            for callback in self.listeners:
+                callback.on_words(done, self.total)

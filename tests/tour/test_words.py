@@ -1,0 +1,83 @@
+"""The words station and its figures show what is there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from twofold.plots.words import arrows_figure, curves_figure, map_figure, map_of, products_figure
+from twofold.tour import words as station
+
+
+@pytest.fixture(scope="module")
+def world() -> station.World:
+    return station.learned(0)
+
+
+def test_neighbours_are_of_the_same_kind(world: station.World) -> None:
+    near = {word: {other for other, _ in world.vectors.nearest(word, 10)} for word in ("rows", "maximum", "color")}
+    assert "columns" in near["rows"] and "minimum" in near["maximum"]
+    assert near["color"] & {"colors", "colormap", "facecolor", "edgecolor", "rgb", "rgba", "style", "text", "image"}
+    part = station.neighbours(world)
+    assert part.numbers and isinstance(part.figure, Figure)
+
+
+def test_products_are_mutual_information() -> None:
+    part = station.products(0)
+    assert float(part.numbers["correlation"]) > 0.95
+    target, product = np.asarray(part.figure.axes[0].collections[0].get_offsets()).T  # type: ignore[union-attr]
+    assert abs(np.median(product - target)) < 0.25  # on the diagonal, and not beside it
+
+
+def test_plurals_are_one_step(world: station.World) -> None:
+    share = float(station.directions(world).numbers["first answer right"].rstrip("%"))
+    assert share > 20  # of some thousands of words
+
+
+def test_halves_meet_only_after_the_rotation(world: station.World) -> None:
+    before, after = (float(value.rstrip("%")) for value in station.halves(world, 0).numbers.values())
+    assert before < 10 < 30 < after
+
+
+# --- figures ------------------------------------------------------------------------------------------------
+
+
+def test_no_word_of_the_map_hides_another() -> None:
+    rng = np.random.default_rng(0)
+    figure = Figure(figsize=(10.6, 6.9))
+    ax = figure.add_axes((0, 0, 1, 1))
+    words = ["m" * n for n in rng.integers(3, 14, 150)]
+    map_of(ax, rng.standard_normal((150, 2)), words, rng.integers(0, 5, 150).tolist(), rng.random(150).tolist())
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert len(boxes) > 60
+    shared = [
+        max(0, min(a.x1, b.x1) - max(a.x0, b.x0)) * max(0, min(a.y1, b.y1) - max(a.y0, b.y0)) / (a.width * a.height)
+        for i, a in enumerate(boxes)
+        for b in boxes[:i]
+    ]
+    assert max(shared) < 0.25 and np.mean(np.array(shared) > 0.1) < 0.001
+
+
+def test_words_that_come_first_are_written_first() -> None:
+    at = np.array([[0.0, 0.0], [0.001, 0.0], [0.0, 0.001], [0.001, 0.001], [0.0, 0.0005], [0.0005, 0.0], [1.0, 1.0]])
+    figure = map_figure(at, ["first", "second", "third", "fourth", "fifth", "sixth", "away"])
+    shown = [text.get_text() for text in figure.axes[0].texts]
+    assert shown[0] == "first" and "away" in shown and len(shown) < 7
+
+
+def test_arrows_lead_from_the_first_to_the_second() -> None:
+    at = {"a": (0.0, 0.0), "b": (1.0, 2.0)}
+    ax = arrows_figure({"t": [("a", "b")]}, {"t": at}).axes[0]
+    arrow = next(text for text in ax.texts if getattr(text, "arrow_patch", None) is not None)
+    assert tuple(arrow.xy) == at["b"] and tuple(arrow.xyann) == at["a"]  # type: ignore[attr-defined]
+    assert {"a", "b"} <= {text.get_text() for text in ax.texts}
+
+
+def test_curves_and_products_are_drawn_as_given() -> None:
+    figure = curves_figure({"one": ([1, 10], [0.2, 0.4])}, "x", "y", level=("level", 0.3), share=True, log=True)
+    np.testing.assert_array_equal(figure.axes[0].lines[0].get_xydata(), [[1, 0.2], [10, 0.4]])
+    xs, ys = np.array([0.0, 1.0]), np.array([0.5, 2.0])
+    ax = products_figure({"t": (xs, ys, np.ones(2))}, "x", "y").axes[0]
+    np.testing.assert_array_equal(ax.collections[0].get_offsets(), np.column_stack([xs, ys]))
