@@ -34,7 +34,7 @@ def differences(a, b, at="model"):
 def essence(model, X):
     """What a model says about rows, however its codes are turned: densities, reconstructions, chances, values."""
     said = []
-    if hasattr(model, "complete"):
+    if hasattr(model, "complete") and hasattr(model, "predict"):
         said.append(model.predict(X))
     if hasattr(model, "score_samples"):
         said.append(model.score_samples(X))

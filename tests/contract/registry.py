@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 import twofold
+from twofold.factors import Huber, NonNegative, Orthonormal, Poisson, Ridge, Simplex
 
 MIDDLE = 15.0  # of the values in the table
 
@@ -85,6 +86,14 @@ def _topics(model, label="", **changes):
     return Case(model, params, label, **{"positive": True, "alone": True, "iterative": True, "too_many": {}, **traits})
 
 
+def _factors(label, **changes):
+    """A factorization in the general language: any number of components, one row is enough."""
+    traits = {k: changes.pop(k) for k in tuple(changes) if k in Case.__dataclass_fields__}
+    params = {**TWO, "tol": 1e-9, "max_iter": 5000, **changes}
+    traits = {"nan": True, "alone": True, "iterative": True, "too_many": {}, **traits}
+    return Case("Factorization", params, label, **traits)
+
+
 TOO_MANY_ROWS = {"n_components": 241}  # of the 240 rows of the table
 TWO = {"n_components": 2, "random_state": 0}
 NEAR = {"n_neighbors": 5, "iterative": False, "repeats": False, "too_many": {}, "none": {"n_neighbors": 0}}
@@ -158,6 +167,11 @@ MODELS = [
     _topics("LatentDirichletAllocation", "scvb0", falls=False),
     _topics("LatentDirichletAllocation", "online", solver="online", falls=False),
     _filling("ImplicitALS", repeats=False, reg=1.0, alpha=0.02, tol=1e-4, max_iter=200, **TWO),
+    _factors("free"),
+    _factors("nonnegative", left=NonNegative(), right=NonNegative()),
+    _factors("orthonormal", right=Orthonormal(), intercept=True, too_many={"n_components": 9}),
+    _factors("huber", loss=Huber(), left=Ridge(0.1), right=Ridge(0.1), intercept=True),
+    _factors("poisson", loss=Poisson(), left=NonNegative(), right=Simplex(), positive=True),
 ]
 
 

@@ -150,7 +150,7 @@ class TestHoles:
     def test_holes_are_filled_by_what_is_known(self, loss):
         X = table(300, noise=0.0)
         H = holes(X, 0.15)
-        model = NMF(4, loss=loss, tol=1e-9, max_iter=3000, random_state=0).fit(H)
+        model = NMF(4, loss=loss, tol=1e-7, max_iter=500, random_state=0).fit(H)
         error = (model.inverse_transform(model.transform(H)) - X)[np.isnan(H)]
         assert np.sqrt((error**2).mean()) < 0.2 * X.std()
 

@@ -121,7 +121,7 @@ def choose(text: Text, kind: str, given: dict[str, int | None], counted: Vocabul
 
 
 # words of text from which on: numbers a word, least count, epochs of skip-gram
-SIZES = ((5_000_000, 100, 5, 5), (1_000_000, 100, 5, 10), (200_000, 50, 5, 20), (30_000, 50, 3, 40), (0, 25, 2, 60))
+SIZES = ((5_000_000, 100, 5, 5), (1_000_000, 100, 5, 8), (200_000, 50, 5, 12), (30_000, 50, 3, 25), (0, 25, 2, 50))
 
 
 def check_words(text: Text, least: int, kept: int, given: dict[str, int | None]) -> None:

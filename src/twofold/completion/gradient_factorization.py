@@ -29,6 +29,7 @@ from twofold.core.engine import Engine
 from twofold.core.estimator import fitting
 from twofold.core.observed import Observed, Side
 from twofold.core.seeds import generator, seed_of
+from twofold.core.strata import groups
 from twofold.kernels import descent
 
 TILE = 4096  # cells a tile should have at least
@@ -70,9 +71,11 @@ def dealt(cells: Observed, rng: np.random.Generator) -> list[list[Tile]]:
     """B strata of B tiles; tile b of stratum s holds the cells of row group b and column group b + s."""
     (n, d), count = cells.shape, cells.X.nnz
     B = int(np.clip(np.sqrt(count / TILE), 1, 32))
-    of_row, of_col = ((rng.permutation(m) % B).astype(np.int16) for m in (n, d))
     row = np.repeat(np.arange(n, dtype=np.int32), np.diff(cells.X.indptr))
     col = cells.X.indices.astype(np.int32, copy=False)
+    of_row, of_col = (
+        groups(np.bincount(line, minlength=m), B, rng).astype(np.int16) for line, m in ((row, n), (col, d))
+    )
     b = of_row[row]
     shuffled = rng.permutation(count).astype(np.int32 if count < 2**31 else np.int64)
     tile = (((of_col[col] - b) % B) * B + b).astype(np.uint16)[shuffled]  # of few bits, which sort in one pass

@@ -242,6 +242,14 @@ class Tally:
             name = min(forms, key=lambda record: (-record[2], record[1]))[1] if len(forms) > 1 else forms[0][1]
             yield Term(stem, name, sum(record[3] for record in forms), sum(record[2] for record in forms))
 
+    def words(self, least: int) -> Iterator[tuple[str, int]]:
+        """Words (where none are stemmed) that occur `least` times or more, and how often, in no order."""
+        if self.runs:
+            return ((term.name, term.total) for term in self.result() if term.total >= least)
+        often = np.flatnonzero(self.total >= least)
+        forms = list(self.forms)
+        return ((forms[form], int(self.total[form])) for form in often)
+
 
 def _merged(runs: Iterable[Iterable[Record]]) -> Iterator[Record]:
     """The records of sorted runs in order, those of one form added up."""

@@ -25,13 +25,13 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
 from twofold.core.engine import Engine, add, engine_for, stacked
+from twofold.core.krylov import OVERSAMPLE, krylov
 from twofold.core.moments import Columns, Moments, column_moments, moments
 from twofold.core.power import deflate
 from twofold.core.seeds import generator
 from twofold.kernels.moments import csr_gram
 
 SOLVERS = ("auto", "covariance", "gram", "svd", "power", "randomized", "lanczos")
-OVERSAMPLE = 10
 
 
 class Spectrum(NamedTuple):
@@ -68,8 +68,8 @@ def choose(blocks: Blocks, k: int) -> str:
         return exact if small <= 1000 or k >= small // 4 else "lanczos"
     # Multiply-adds: the symmetric product and LAPACK's eigensolver against six passes of a thin block.
     direct = 0.5 * large * small**2 + 3 * small**3
-    krylov = 6 * 2 * n * d * (k + OVERSAMPLE)
-    return exact if small <= 500 or direct <= 2 * krylov else "randomized"
+    thin = 6 * 2 * n * d * (k + OVERSAMPLE)
+    return exact if small <= 500 or direct <= 2 * thin else "randomized"
 
 
 def spectrum(
@@ -266,26 +266,8 @@ def _by_randomized(p: Problem) -> Spectrum:
     times, mean, columns = scatter_operator(p.engine, p.blocks, p.w, p.center, p.holes)
     if not np.isfinite(columns.mean).all() or (columns.missing and not p.holes):
         return _unusable(p, columns)
-    d = len(mean)
-    width = min(p.k + OVERSAMPLE, d)
-    Q = np.linalg.qr(generator(p.seed).standard_normal((d, width)))[0]
-    K, SK = np.empty((d, 0)), np.empty((d, 0))
-    converged = False
-    for _ in range(p.max_iter):
-        B = times(Q)
-        K, SK = np.hstack([K, Q]), np.hstack([SK, B])
-        T = K.T @ SK
-        values, Y = np.linalg.eigh((T + T.T) / 2)
-        values, Y = values[::-1][: p.k], Y[:, ::-1][:, : p.k]
-        residual = np.linalg.norm(SK @ Y - (K @ Y) * values, axis=0)
-        converged = bool(K.shape[1] >= d or np.all(residual**2 <= p.tol * max(values[0], 0.0) ** 2))
-        if converged:
-            break
-        # The next block: what S made of the last, less what is known already (twice, for orthogonality).
-        B -= K @ (K.T @ B)
-        Q = np.linalg.qr(B)[0][:, : d - K.shape[1]]
-        Q = np.linalg.qr(Q - K @ (K.T @ Q))[0]
-    return Spectrum(np.maximum(values, 0.0), (K @ Y).T.copy(), mean, columns.rows, _total(p, columns), converged)
+    values, axes, converged = krylov(times, len(mean), p.k, rng=generator(p.seed), tol=p.tol, max_iter=p.max_iter)
+    return Spectrum(values, axes, mean, columns.rows, _total(p, columns), converged)
 
 
 def _by_lanczos(p: Problem) -> Spectrum:

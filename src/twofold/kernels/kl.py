@@ -6,9 +6,9 @@ Only cells with x > 0 are looked at one by one: all others together cost ⟨u, s
 
 One coordinate at a time by Newton's method. The function is self-concordant with the constant 1/√(least x), so the full
 step never makes it worse where it goes up or is short, and a damped one never does elsewhere. Where the least x is
-small, a look at the cells says more: a step by which none loses more than the share a of its ŷ meets 1/(1 − a) times the
-curvature at most, so the full step is safe up to a = ½, and one divided by 1 + a beyond. A step down also goes at least
-as far as the multiplicative rule, which never overshoots.
+small, a look at the cells says more: a step by which none loses more than the share a of its ŷ meets 1/(1 − a) times
+the curvature at most, so the full step is safe up to a = ½, and one divided by 1 + a beyond. A step down also goes at
+least as far as the multiplicative rule, which never overshoots.
 References: Hsieh & Dhillon 2011; Hien & Gillis 2021 (damping).
 """
 

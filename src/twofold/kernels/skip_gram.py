@@ -186,18 +186,28 @@ def settled(G, odds, N, M, GT, product):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def line(tokens, start, stop, first, last, keep, state, kept):
+    """A line, thinned into `kept`; of the n that stay, a..b lie in first..last. Returns n, a, b."""
+    begin, end = max(start, min(stop, first)), max(start, min(stop, last))
+    a, state = thinned(tokens, start, begin, keep, state, kept)
+    own, state = thinned(tokens, begin, end, keep, state, kept[a:])
+    more, state = thinned(tokens, end, stop, keep, state, kept[a + own :])
+    return a + own + more, a, a + own, state
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def sgns(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negatives, begin, end, seed):
     """One pass over some lines, in place: every token that stays is the centre of a window of random reach.
 
     tokens (n,) with lines that end at ends (s,); centres are first..last only. The rate goes from `begin` to `end`;
-    at 0 nothing changes and the loss alone is of interest. Column `one` of X, unless −1, is held at 1, which makes
+    at 0 nothing changes, and the loss alone is of interest. Column `one` of X, unless −1, is held at 1, which makes
     that of Y a bias. Returns the loss, and how many pairs it is the sum of.
     """
     S, M, most = X.shape[1], 1 + negatives, 2 * window
+    wide = M + M % 2
     kept = np.empty(tokens.size, np.int32)
     rows, cols = np.empty(most + 1, np.int64), np.empty(M, np.int64)
-    xs, ys = np.zeros(most * S, np.float32), np.zeros((M + 1) * S, np.float32)
-    wide = M + M % 2
+    xs, ys = np.zeros(most * S, np.float32), np.zeros(wide * S, np.float32)
     G, GT = np.zeros((most, wide), np.float32), np.zeros((M, most), np.float32)
     sign, odds = np.zeros((most, wide), np.float32), np.zeros((most, wide), np.float32)
     sign[:, :M] = ONE
@@ -205,12 +215,10 @@ def sgns(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negativ
     flat, flat_sign, flat_odds = G.reshape(-1), sign.reshape(-1), odds.reshape(-1)
     loss, product, pairs, start, state = 0.0, 1.0, 0, 0, seed
     for stop in ends:
-        left, state = thinned(tokens, start, max(start, min(stop, first)), keep, state, kept)
-        n, state = thinned(tokens, max(start, min(stop, first)), min(stop, last), keep, state, kept[left:])
-        right, state = thinned(tokens, max(start, min(stop, last)), stop, keep, state, kept[left + n :])
-        for c in range(left, left + n):
+        n, a, b, state = line(tokens, start, stop, first, last, keep, state, kept)
+        for c in range(a, b):
             state += STRIDE
-            N = around(kept, left + n + right, c, 1 + below(mixed(state), window), rows)
+            N = around(kept, n, c, 1 + below(mixed(state), window), rows)
             if N == 0:
                 continue
             cols[0] = kept[c]
@@ -218,16 +226,60 @@ def sgns(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negativ
             gathered(X, rows, N, xs)
             gathered(Y, cols, M, ys)
             products(xs, ys, N, M, S, G)
-            done = (start + (stop - start) * (c - left) / n - first) / (last - first)
+            done = (start - first + (stop - start) * c / n) / (last - first)
             rate = np.float32(begin + (end - begin) * min(max(done, 0.0), 1.0))
             loss += np.float64(steps(flat, flat_sign, flat_odds, rate, N * wide))
             more, product = settled(G, odds, N, M, GT, product)
             loss += more
             moved(X, rows, N, ys, M, G)
             moved(Y, cols, M, xs, N, GT)
-            if one >= 0:
-                for i in range(N):
-                    X[rows[i], one] = ONE
+            for i in range(N if one >= 0 else 0):
+                X[rows[i], one] = ONE
             pairs += N
         start = stop
     return loss + np.log(product), pairs
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def window_pairs(tokens, ends, first, last, keep, window, seed):
+    """The pairs (word near it, centre) of one such pass, for a loss that needs no negatives: (p,) int32 each."""
+    kept, rows = np.empty(tokens.size, np.int32), np.empty(2 * window + 1, np.int64)
+    near, centre = np.empty((last - first) * 2 * window, np.int32), np.empty((last - first) * 2 * window, np.int32)
+    pairs, start, state = 0, 0, seed
+    for stop in ends:
+        n, a, b, state = line(tokens, start, stop, first, last, keep, state, kept)
+        for c in range(a, b):
+            state += STRIDE
+            N = around(kept, n, c, 1 + below(mixed(state), window), rows)
+            for i in range(N):
+                near[pairs + i], centre[pairs + i] = rows[i], kept[c]
+            pairs += N
+        start = stop
+    return near[:pairs], centre[:pairs]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def alias_table(weight):
+    """cut (V,) uint32 and other (V,) int32, by which `sampled` draws h in proportion to weight[h] (Vose 1991)."""
+    V = weight.size
+    share = weight * (V / weight.sum())
+    cut, other = np.full(V, np.uint32(0xFFFFFFFF)), np.arange(V).astype(np.int32)
+    poor, rich = np.empty(V, np.int64), np.empty(V, np.int64)
+    n_poor, n_rich = 0, 0
+    for h in range(V):
+        if share[h] < 1:
+            poor[n_poor] = h
+            n_poor += 1
+        else:
+            rich[n_rich] = h
+            n_rich += 1
+    while n_poor and n_rich:
+        n_poor -= 1
+        low, high = poor[n_poor], rich[n_rich - 1]
+        cut[low], other[low] = np.uint32(min(share[low] * 4294967296.0, 4294967295.0)), high
+        share[high] -= 1 - share[low]
+        if share[high] < 1:
+            n_rich -= 1
+            poor[n_poor] = high
+            n_poor += 1
+    return cut, other

@@ -121,40 +121,70 @@ def _free(box: np.ndarray, i: int, place: np.ndarray, taken: np.ndarray, inches:
 # --- pairs and products -------------------------------------------------------------------------------------
 
 
-def arrows_figure(panels: Mapping[str, Sequence[tuple[str, str]]], places: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Pairs of words in the plane, joined by arrows.
+def common_step(U: np.ndarray) -> np.ndarray:
+    """(n,) the cosine of each pair's step with the mean step of the other pairs; about 0 if nothing is common.
 
     Parameters
     ----------
-    panels : mapping from title to sequence of (str, str)
-        An arrow leads from the first word of each pair to the second.
-    places : mapping from title to mapping from word to (x, y)
-        Where the words of each panel are.
+    U : ndarray of shape (n, 2, k)
+        The vectors of n pairs of words.
+    """
+    D = _unit(_unit(U[:, 1]) - _unit(U[:, 0]))
+    others = _unit(D.sum(axis=0) - D)
+    return np.einsum("ij,ij->i", D, others)
+
+
+def steps_figure(panels: Mapping[str, tuple[Sequence[tuple[str, str]], np.ndarray]], shown: int = 7) -> Figure:
+    """Steps from words to others, in a plane whose upright is the mean step of the pairs that are not shown.
+
+    Parameters
+    ----------
+    panels : mapping from title to (pairs, vectors)
+        n pairs of words, and their vectors (n, 2, k).
+    shown : int, default=7
+        Pairs a panel, at most half of them.
     """
     with style():
-        figure = new_figure(11, 4.2)
-        for ax, (title, pairs) in zip(
-            figure.subplots(1, len(panels), squeeze=False).ravel(), panels.items(), strict=True
-        ):
-            for p, (start, end) in enumerate(pairs):
-                color = COLORS[p % len(COLORS)]
-                a, b = np.asarray(places[title][start]), np.asarray(places[title][end])
-                ax.annotate(
-                    "", b, a, arrowprops={"arrowstyle": "-|>", "color": color, "lw": 1.6, "shrinkA": 3, "shrinkB": 3}
-                )
-                for word, at, other in ((start, a, b), (end, b, a)):
-                    down = at[1] < other[1]
-                    ax.annotate(
-                        word, at, xytext=(0, -4 if down else 4), textcoords="offset points", ha="center",
-                        va="top" if down else "bottom", fontsize=9.5, color=_darker(color),
-                        path_effects=[withStroke(linewidth=2.2, foreground="white")],
-                    )  # fmt: skip
-            every = np.array([at for at in places[title].values()])
-            ax.scatter(*every.T, s=10, color=GREY, linewidths=0)
-            ax.margins(0.18)
+        figure = new_figure(11, 4.4)
+        for ax, (title, (pairs, U)) in zip(_panels(figure, len(panels)), panels.items(), strict=True):
+            V = np.stack([_unit(U[:, 0]), _unit(U[:, 1])], axis=1)
+            step = max(2, -(-len(pairs) // shown))
+            own = np.arange(0, len(pairs), step)
+            rest = np.setdiff1d(np.arange(len(pairs)), own)
+            up = _unit((V[rest, 1] - V[rest, 0]).mean(axis=0)[None])[0]
+            flat = V[own].mean(axis=1) - np.outer(V[own].mean(axis=1) @ up, up)
+            across = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)[2][0]
+            places = np.stack([V[own] @ across, V[own] @ up], axis=2)  # (shown,2,2)
+            _arrows(ax, [pairs[i] for i in own], places)
             ax.set(title=title, xticks=[], yticks=[])
-            ax.grid(visible=False)
     return figure
+
+
+def _arrows(ax: Axes, pairs: Sequence[tuple[str, str]], places: np.ndarray) -> None:
+    halo = [withStroke(linewidth=2.2, foreground="white")]
+    for p, (words, ends) in enumerate(zip(pairs, places, strict=True)):
+        color = COLORS[p % len(COLORS)]
+        look = {"arrowstyle": "-|>", "color": color, "lw": 1.6, "shrinkA": 3, "shrinkB": 3}
+        ax.annotate("", ends[1], ends[0], arrowprops=look)
+        for word, at, other in zip(words, ends, ends[::-1], strict=True):
+            low = at[1] < other[1]
+            ax.annotate(
+                word, at, xytext=(0, -4 if low else 4), textcoords="offset points", ha="center",
+                va="top" if low else "bottom", fontsize=9.5, color=_darker(color), path_effects=halo,
+            )  # fmt: skip
+    ax.scatter(*places.reshape(-1, 2).T, s=10, color=GREY, linewidths=0)
+    ax.margins(0.18)
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.grid(visible=False)
+
+
+def _panels(figure: Figure, n: int) -> Any:
+    return figure.subplots(1, n, squeeze=False).ravel()
+
+
+def _unit(X: np.ndarray) -> np.ndarray:
+    X = np.asarray(X, dtype=np.float64)
+    return X / np.maximum(np.linalg.norm(X, axis=-1, keepdims=True), 1e-12)
 
 
 def products_figure(panels: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]], x: str, y: str) -> Figure:
@@ -170,7 +200,7 @@ def products_figure(panels: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarra
     with style():
         figure = new_figure(4.4 * max(len(panels), 2), 4.2)
         for c, (ax, (title, (target, product, weight))) in enumerate(
-            zip(figure.subplots(1, len(panels), squeeze=False).ravel(), panels.items(), strict=True)
+            zip(_panels(figure, len(panels)), panels.items(), strict=True)
         ):
             size = 4 + 60 * np.sqrt(weight / max(float(np.max(weight)), 1e-300))
             ends = [min(target.min(), product.min()), max(target.max(), product.max())]

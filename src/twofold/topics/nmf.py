@@ -173,7 +173,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         def fitted(state: State) -> dict:
             nonlocal last
             last = state
-            return {"components_": np.ascontiguousarray(state.V.T), "solver_": solver}
+            left = data.holes.unexplained(state.objective)
+            parts = {"components_": np.ascontiguousarray(state.V.T), "means_": data.holes.means}
+            return {**parts, "unexplained_": left, "solver_": solver}
 
         loop.run(
             self,
@@ -187,7 +189,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             seed=seed,
         )
         kept, misfit, self.unexplained_ = problem.settled(last.kept, last.V)
-        self.reconstruction_err_, self.means_ = float(np.sqrt(2 * misfit)), data.holes.means
+        self.reconstruction_err_ = float(np.sqrt(2 * misfit))
         return kept
 
     def _data(self, X: Any, sample_weight: Any) -> Data:

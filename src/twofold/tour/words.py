@@ -169,8 +169,8 @@ def halves(w: World, seed: int) -> Part:
         "Two languages, one rotation",
         "Learn from every other docstring, then from the rest. The two sets of vectors have the same shape, but "
         f"nothing tells that: each has axes of its own. Give {SEEDS} words that correspond, find the rotation that "
-        f"brings them together, and look up the next {len(others)} words: does each find itself on the other side? With two "
-        "languages in place of two halves, this makes a dictionary.",
+        f"brings them together, and look up the next {len(others)} words: does each find itself on the other side? "
+        "With two languages in place of two halves, this makes a dictionary.",
         "joined = align(one, other, pairs)\njoined.translate(word)",
         plots.curves_figure(
             {"after the rotation": running(hits), "before": running(apart)},

@@ -1,1 +1,20 @@
 """Words: meaning from company."""
+
+from twofold.words.align import Alignment, align
+from twofold.words.cooccurrence import Cooccurrence
+from twofold.words.glove import GloVe
+from twofold.words.pmi import PMIEmbedding
+from twofold.words.skip_gram import SkipGram
+from twofold.words.vocabulary import Vocabulary
+from twofold.words.word_vectors import WordVectors
+
+__all__ = [
+    "Alignment",
+    "Cooccurrence",
+    "GloVe",
+    "PMIEmbedding",
+    "SkipGram",
+    "Vocabulary",
+    "WordVectors",
+    "align",
+]

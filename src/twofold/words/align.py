@@ -238,8 +238,9 @@ def align(source: Any, target: Any, pairs: Any = None, *, refine: int = 5, **opt
 
 def _vectors(v: Any, what: str) -> WordVectors:
     v = v if isinstance(v, WordVectors) else getattr(v, "vectors_", v)
-    if not isinstance(v, WordVectors) or not hasattr(v, "vectors_"):
+    if not isinstance(v, WordVectors):
         raise InputError(f"{what} is a {type(v).__name__}; give WordVectors, or a fitted model that has them.")
+    len(v)  # says so if there are none in it
     return v
 
 

@@ -158,16 +158,15 @@ class Cooccurrence(Model):
 
 
 def _stacked(blocks: Iterable[sparse.csr_array], V: int) -> sparse.csr_array:
-    """Blocks of rows as one array. Each is let go as soon as it is copied, so that little is held twice."""
-    parts = list(blocks)
-    starts = np.concatenate([[0], *(np.diff(part.indptr) for part in parts)]).cumsum()
-    stored = int(starts[-1])
-    values, indices, at = np.empty(stored, np.float32), np.empty(stored, np.int32), 0
-    parts.reverse()
-    while parts:
-        part = parts.pop()
-        values[at : at + part.nnz], indices[at : at + part.nnz] = part.data, part.indices
-        at += part.nnz
-    counts = sparse.csr_array((values, indices, starts.astype(np.int32 if stored < 2**31 else np.int64)), (V, V))
+    """Blocks of rows as one array, which grows in its place, so that nothing is held twice."""
+    values, indices, lengths, stored = np.empty(0, np.float32), np.empty(0, np.int32), list[np.ndarray](), 0
+    for block in blocks:
+        for whole, more in ((values, block.data), (indices, block.indices)):
+            whole.resize(stored + block.nnz, refcheck=False)
+            whole[stored:] = more
+        stored += block.nnz
+        lengths.append(np.diff(block.indptr))
+    indptr = np.concatenate([[0], *lengths]).cumsum().astype(np.int32 if stored < 2**31 else np.int64)
+    counts = sparse.csr_array((values, indices, indptr), shape=(V, V))
     counts.has_canonical_format = True
     return counts

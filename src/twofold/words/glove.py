@@ -15,7 +15,7 @@ References: Pennington, Socher & Manning 2014; Duchi, Hazan & Singer 2011 (AdaGr
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -23,92 +23,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
-from twofold.core.blocks import Blocks, Rows
-from twofold.core.engine import Engine, fingerprint
+from twofold.core.engine import Engine, add, fingerprint
 from twofold.core.estimator import Model, fitting
-from twofold.core.seeds import generator, seed_of
-from twofold.core.strata import strata
-from twofold.kernels.glove import adagrad_cells, shuffled
+from twofold.core.seeds import seed_of
 from twofold.words.counted import Counted, counted
-from twofold.words.glove_exact import Factors, completed, factorized
-from twofold.words.progress import Telling
-from twofold.words.tiles import Dealt, deal, groups_for
+from twofold.words.glove_exact import Factors, Problem, completed, factorized
+from twofold.words.glove_score import Measure, mean_cost
+from twofold.words.glove_steps import descent
 from twofold.words.vocabulary import Vocabulary
 from twofold.words.word_vectors import WordVectors
-
-
-class State(NamedTuple):
-    """Lines of both sides in the order they are dealt: numbers (V,0,p), and the sums of their squared steps (V,1,p)."""
-
-    U: np.ndarray
-    Z: np.ndarray
-
-
-class Plan(NamedTuple):
-    """What stays the same over the epochs."""
-
-    dealt: Dealt
-    k: int
-    rate: np.float32
-    alpha: np.float32
-    log_max: np.float32
-    one: np.float32  # 0 without biases
-    seed: int
-
-
-class Step(NamedTuple):
-    """A tile to be visited: its groups, and what its order is drawn from."""
-
-    row: int
-    col: int
-    seed: np.uint64
-
-
-def width(k: int) -> int:
-    """Numbers a line: the factors, the bias, the 1 that meets the other side's, and zeros up to whole registers."""
-    return -(-(k + 2) // 8) * 8
-
-
-def begun(plan: Plan, words: int) -> State:
-    """Factors at random in ±1/2k, biases zero, sums of squares one: the first steps are of the rate itself."""
-    k, sides = plan.k, []
-    for side, one_at in ((0, k + 1), (1, k)):
-        lines = np.zeros((words, 2, width(k)), np.float32)
-        lines[:, 0, :k] = (generator(plan.seed, 0, side).random((words, k), np.float32) - 0.5) / k
-        lines[:, 0, one_at], lines[:, 1] = plan.one, 1.0
-        sides.append(lines)
-    return State(*sides)
-
-
-def epoch(state: State, plan: Plan, t: int, telling: Telling) -> tuple[State, float]:
-    """All pairs once, stratum after stratum, and what they cost when their turn came."""
-    U, Z, rng = state.U.copy(), state.Z.copy(), generator(plan.seed, 1, t)
-    engine, tiles, total, done = Engine(), plan.dealt.tiles, 0.0, t * len(plan.dealt.tiles)
-    shared = [engine.broadcast(value) for value in (plan, U, Z)]
-    B = len(plan.dealt.rows.bounds) - 1
-    for chosen in strata(B, rng):
-        seeds = rng.integers(2**64, size=B, dtype=np.uint64)
-        steps = Rows(Step(int(r), int(c), seed) for (r, c), seed in zip(chosen, seeds, strict=True))
-        total += sum(engine.gather(engine.map(step_tile, steps, *shared)))
-        done += sum(int(tiles.cuts[s.row * B + s.col + 1] - tiles.cuts[s.row * B + s.col]) for s in steps)
-        telling.tell(done)
-    return State(U, Z), total / len(tiles)
-
-
-def step_tile(step: Step, plan: Plan, U: np.ndarray, Z: np.ndarray) -> float:
-    """The steps of one tile, in place: no other tile of the stratum touches its words and contexts."""
-    rows, cols, tiles = plan.dealt
-    cells = shuffled(tiles.read(step.row * (len(rows.bounds) - 1) + step.col), step.seed)
-    mine = U[rows.bounds[step.row] : rows.bounds[step.row + 1]]
-    other = Z[cols.bounds[step.col] : cols.bounds[step.col + 1]]
-    return adagrad_cells(cells, plan.k, plan.rate, plan.alpha, plan.log_max, plan.one, mine, other)
-
-
-def factors_of(state: State, plan: Plan) -> Factors:
-    """Both sides in the order of the vocabulary."""
-    U, Z, k = np.empty_like(state.U[:, 0]), np.empty_like(state.Z[:, 0]), plan.k
-    U[plan.dealt.rows.order], Z[plan.dealt.cols.order] = state.U[:, 0], state.Z[:, 0]
-    return Factors(U[:, :k].copy(), Z[:, :k].copy(), U[:, k].copy(), Z[:, k + 1].copy())
 
 
 class GloVe(Model):
@@ -242,3 +165,106 @@ class GloVe(Model):
         self.max_size = max_size
         self.lowercase = lowercase
         self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    # ---- fitting -----------------------------------------------------------------------------------------------
+
+    @fitting
+    def fit(self, X: Any, y: Any = None) -> GloVe:
+        """Learn the vectors.
+
+        Parameters
+        ----------
+        X : path, list or generator of str or of lists of str, or fitted Cooccurrence
+            A corpus, whose pairs are counted; or pairs that are.
+        y : ignored
+        """
+        seed, last = seed_of(self.random_state), self.max_iter - 1
+        options = {name: getattr(self, name) for name in ("window", "min_count", "max_size", "lowercase")}
+        with counted(X, **options) as pairs:
+            problem, total = self._problem(pairs, seed), _total(pairs)
+
+            def sweep(state: Any, t: int) -> loop.Sweep:
+                made = problem.sweep(state, t)
+                return made if made.done or t < last else made._replace(done=True)  # what was asked for is done
+
+            try:
+                loop.run(
+                    self,
+                    sweep,
+                    problem.start,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    fitted=lambda state: self._attributes(problem.factors(state), pairs.vocabulary, total),
+                    X=X,
+                    fingerprint=lambda: fingerprint(pairs.blocks),
+                    seed=seed,
+                )
+            finally:
+                problem.close()
+        return self
+
+    def _problem(self, pairs: Counted, seed: int) -> Problem:
+        k, biases = int(self.n_components), bool(self.biases)
+        if self.weighting == "all":
+            return factorized(pairs.blocks, k, biases, seed)
+        if self.weighting == "observed":
+            return completed(pairs.blocks, k, biases, self.reg, seed)
+        return descent(
+            pairs.blocks,
+            k,
+            rate=self.learning_rate,
+            x_max=self.x_max,
+            alpha=self.alpha,
+            biases=biases,
+            epochs=self.max_iter,
+            seed=seed,
+            model=self,
+        )
+
+    def _attributes(self, found: Factors, vocabulary: Vocabulary, total: float) -> dict:
+        vectors = found.U + found.Z if self.weighting == "power" else found.U
+        return {
+            "vectors_": WordVectors.of(vocabulary.words_, vectors, vocabulary.counts_),
+            "row_factors_": found.U,
+            "components_": np.ascontiguousarray(found.Z.T),
+            "row_bias_": found.b,
+            "column_bias_": found.c,
+            "vocabulary_": vocabulary,
+            "total_": total,
+        }
+
+    # ---- using -------------------------------------------------------------------------------------------------
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the mean of ½ f(n) (gap)² over the pairs of another text: higher is better.
+
+        Its counts are scaled to the size of the text of the fit; words that were not in that are left out.
+        `EarlyStopping` calls this after every epoch: give it a fitted `Cooccurrence`, which is not counted again.
+
+        Parameters
+        ----------
+        X : corpus or fitted Cooccurrence, as for `fit`
+        y : ignored
+        """
+        check_is_fitted(self)
+        found = Factors(self.row_factors_, np.ascontiguousarray(self.components_.T), self.row_bias_, self.column_bias_)
+        with counted(X, window=self.window, vocabulary=self.vocabulary_) as pairs:
+            known = {word: at for at, word in enumerate(self.vocabulary_.words_.tolist())}
+            ids = np.array([known.get(word, -1) for word in pairs.vocabulary.words_.tolist()], np.int64)
+            how = Measure(self.weighting, self.x_max, self.alpha, self.total_ / _total(pairs))
+            return -mean_cost(pairs.blocks, ids, found, how)
+
+
+def _total(pairs: Counted) -> float:
+    engine = Engine()
+    return float(engine.reduce(add, engine.map(_sum, pairs.blocks)))
+
+
+def _sum(X: sparse.csr_array) -> float:
+    return float(X.data.sum(dtype=np.float64))

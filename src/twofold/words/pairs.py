@@ -26,8 +26,9 @@ from twofold.kernels.cooccurrence import lay_out, merge_rows, window_rows
 from twofold.words.corpus import Corpus, Run, Store, runs
 
 PANEL = 2**19  # stored pairs in a run of rows, at most (unless one row has more)
-ENTRY_BYTES = 40  # what a pair takes while its rows are made: a column, a sum, and their copies
+ENTRY_BYTES = 12  # of a stored pair: its column and its sum
 TOKEN_BYTES = 12  # what a token takes while its run is counted
+LEAST_RUN = 2**16  # tokens of the corpus that are counted at once, whatever the budget
 MOST_PARTS = 16  # on disk, before they are added up to one
 
 
@@ -40,11 +41,11 @@ class Weights(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Consecutive rows of sums."""
+    """Consecutive rows: of sums (int64), or of the counts they stand for (float32)."""
 
     indptr: np.ndarray
     indices: np.ndarray  # int32
-    sums: np.ndarray  # int64
+    values: np.ndarray
 
 
 def weights_of(window: int, harmonic: bool, both: bool, most: int) -> Weights:
@@ -65,7 +66,7 @@ def weights_of(window: int, harmonic: bool, both: bool, most: int) -> Weights:
 
 def pair_rows(corpus: Corpus, V: int, window: int, harmonic: bool, both: bool) -> Iterator[sparse.csr_array]:
     """The table n (V,V) float32 in blocks of rows, from the first to the last."""
-    tokens_per_run = min(max(2**16, config().memory // (3 * TOKEN_BYTES)), 2**29)
+    tokens_per_run = min(max(LEAST_RUN, config().memory // (3 * TOKEN_BYTES)), 2**29)
     parts = runs(corpus, tokens_per_run, margin=window)
     counts = np.zeros(V, np.int64)
     for part in parts:
@@ -73,8 +74,7 @@ def pair_rows(corpus: Corpus, V: int, window: int, harmonic: bool, both: bool) -
     weights = weights_of(window, harmonic, both, int(counts.max()))
     panels = _counted(parts[0], V, weights) if len(parts) == 1 else _spilled(parts, V, weights)
     for panel in panels:
-        values = (panel.sums / weights.unit).astype(np.float32)
-        rows = sparse.csr_array((values, panel.indices, panel.indptr), shape=(len(panel.indptr) - 1, V))
+        rows = sparse.csr_array((panel.values, panel.indices, panel.indptr), shape=(len(panel.indptr) - 1, V))
         rows.has_canonical_format = True  # columns ascend: no need to look
         yield rows
 
@@ -107,20 +107,19 @@ def _occurrences(tokens: np.ndarray, V: int) -> np.ndarray:
     return counts
 
 
-def _counted(run: Run, V: int, weights: Weights) -> Iterator[Panel]:
-    """The rows of one run of the corpus."""
+def _counted(run: Run, V: int, weights: Weights, sums: bool = False) -> Iterator[Panel]:
+    """The rows of one run of the corpus: counts, or the whole sums that several runs' counts are made of."""
     found = _places(run, V)
     seen = len(weights.table) * (2 if weights.both else 1)
     bounds = _cuts(np.minimum(seen * np.diff(found.starts), V))
-    return _mapped(_window_panel, bounds, found, weights, V)
+    return _mapped(_window_panel, bounds, found, weights, V, 0 if sums else weights.unit)
 
 
-def _window_panel(rows: tuple[int, int, int], found: Places, weights: Weights, V: int) -> Panel:
+def _window_panel(rows: tuple[int, int, int], found: Places, weights: Weights, V: int, unit: int) -> Panel:
     a, b, most = rows
-    out, spare = _panel(b - a, most), _spare(V)
-    starts = found.starts[a : b + 1]
-    window_rows(found.tokens, found.places, starts, weights.table, 1 + weights.both, *spare, *out)
-    return _trimmed(out)
+    out, starts = _panel(b - a, most), found.starts[a : b + 1]
+    window_rows(found.tokens, found.places, starts, weights.table, 1 + weights.both, *_spare(V), *out)
+    return _finished(out, unit)
 
 
 def _panel(rows: int, most: int) -> Panel:
@@ -133,9 +132,12 @@ def _spare(V: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.zeros(V, np.int64), blocks, np.zeros(len(blocks) // 64 + 1, np.uint64)
 
 
-def _trimmed(panel: Panel) -> Panel:
+def _finished(panel: Panel, unit: int) -> Panel:
+    """Only what is stored, and as counts if a unit is given."""
     stored = int(panel.indptr[-1])
-    return Panel(panel.indptr, panel.indices[:stored].copy(), panel.sums[:stored].copy())
+    values = panel.values[:stored]
+    values = (values / unit).astype(np.float32) if unit else values.copy()
+    return Panel(panel.indptr, panel.indices[:stored].copy(), values)
 
 
 def _cuts(most: np.ndarray) -> list[tuple[int, int, int]]:
@@ -152,7 +154,7 @@ def _mapped(make: Callable[..., Panel], bounds: list[tuple], *shared: Any) -> It
     """Panels in order, a few at a time, as the memory budget allows."""
     engine = Engine()
     largest = ENTRY_BYTES * max(most for _, _, most in bounds)
-    together = max(1, min(16 * config().threads, config().memory // (4 * largest)))
+    together = max(1, min(32 * config().threads, config().memory // (4 * largest)))
     for at in range(0, len(bounds), together):
         some = Rows(bounds[at : at + together])
         yield from engine.gather(engine.map(make, some, *(engine.broadcast(value) for value in shared)))
@@ -178,13 +180,13 @@ def _spilled(parts: list[Run], V: int, weights: Weights) -> Iterator[Panel]:
     written: list[Part] = []
     try:
         for run in parts:
-            written.append(_written(_counted(run, V, weights)))
+            written.append(_written(_counted(run, V, weights, sums=True)))
             if len(written) == MOST_PARTS:
                 former, written = written, []
-                written.append(_written(_merged(former, V)))
+                written.append(_written(_merged(former, V, 0)))
                 for part in former:
                     part.close()
-        yield from _merged(written, V)
+        yield from _merged(written, V, weights.unit)
     finally:
         for part in written:
             part.close()
@@ -196,21 +198,21 @@ def _written(panels: Iterable[Panel]) -> Part:
     for panel in panels:
         part.starts.append(panel.indptr[1:] + part.indices.length)
         part.indices.append(panel.indices)
-        part.sums.append(panel.sums)
+        part.sums.append(panel.values)
     for store in part:
         store.finish()
     return part
 
 
-def _merged(parts: list[Part], V: int) -> Iterator[Panel]:
+def _merged(parts: list[Part], V: int, unit: int) -> Iterator[Panel]:
     """Rows of several parts added up."""
     stored = np.zeros(V, np.int64)
     for part in parts:
         stored += np.diff(part.starts.read(0, V + 1))
-    return _mapped(_merged_panel, _cuts(stored), parts, V)
+    return _mapped(_merged_panel, _cuts(stored), parts, V, unit)
 
 
-def _merged_panel(rows: tuple[int, int, int], parts: list[Part], V: int) -> Panel:
+def _merged_panel(rows: tuple[int, int, int], parts: list[Part], V: int, unit: int) -> Panel:
     a, b, most = rows
     starts = np.array([part.starts.read(a, b + 1) for part in parts])  # (parts, rows + 1)
     indices = [part.indices.read(int(s[0]), int(s[-1])) for part, s in zip(parts, starts, strict=True)]
@@ -219,4 +221,4 @@ def _merged_panel(rows: tuple[int, int, int], parts: list[Part], V: int) -> Pane
     starts += (before - starts[:, 0])[:, None]
     out = _panel(b - a, most)
     merge_rows(starts, np.concatenate(indices), np.concatenate(sums), *_spare(V), *out)
-    return _trimmed(out)
+    return _finished(out, unit)

@@ -19,8 +19,10 @@ def plane(X: np.ndarray, method: str, random_state: Any) -> np.ndarray:
     if method == "tsne" and n > 3:
         from sklearn.manifold import TSNE  # a second to import, and hardly ever wanted
 
-        perplexity = min(30.0, (n - 1) / 3)
-        return TSNE(2, init="pca", perplexity=perplexity, random_state=seed_of(random_state)).fit_transform(X)
+        perplexity, method = min(30.0, (n - 1) / 3), "barnes_hut" if n > 500 else "exact"
+        return TSNE(
+            2, init="pca", perplexity=perplexity, method=method, random_state=seed_of(random_state)
+        ).fit_transform(X)
     places = np.zeros((n, 2))
     k = min(2, *X.shape)
     if k:

@@ -91,7 +91,7 @@ def top(
     """For each query Q (m,k) of length 1 the n words of the greatest cosine, less each word's handicap (V,)."""
     m, n, engine = len(Q), min(n, len(W)), Engine()
     left = Left(np.zeros(m + 1, np.int64), np.empty(0, np.int64)) if left is None else left
-    score = cosines if handicap is None else partial(_less, handicap=handicap)
+    score: Callable = cosines if handicap is None else partial(_less, handicap=handicap)
     if m > MANY:
         Q, W, score = *_scaled(Q, W, norms, handicap), _products
     step = rows_per_block(len(W), W.dtype)

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.core import strata
 from twofold.core.blocks import Blocks, Rows
 from twofold.core.config import config
 from twofold.core.engine import Engine, add
+from twofold.core.strata import groups
 from twofold.kernels.glove import CELL, count_tiles, deal_cells
 
 TILE = 4096  # pairs a tile should have at least
-CACHE = 2**20  # bytes that the vectors of a tile should take at most: a core's own cache
+CACHE = 2**21  # bytes that the vectors of a tile should take at most; those of frequent words stay close to the core
 FEW, MOST = 8, 128  # groups, wherever the two above allow
 BLOCK = 2**19  # pairs that are dealt at once
 PLACES = 2**16  # words a group can have
@@ -87,7 +87,7 @@ def groups_for(words: int, line_bytes: int, cells: int) -> int:
 
 def grouped(cells: np.ndarray, count: int, rng: np.random.Generator) -> Groups:
     """Words in groups of nearly as many pairs, given how many each word has."""
-    group = strata.dealt(cells, count, rng)
+    group = groups(cells, count, rng)
     order = np.argsort(group, kind="stable")  # frequent words first, so that they lie together
     bounds = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=count))])
     place = np.empty(len(cells), np.uint16)
@@ -110,14 +110,14 @@ def deal(blocks: Blocks, count: int, rng: np.random.Generator) -> Dealt:
     own = blocks.rows(rows.group)
     shared = [engine.broadcast(value) for value in (cols.group, count)]
     per_block = engine.gather(engine.map(_per_tile, blocks, own, *shared))
-    totals = np.sum(per_block, axis=0, dtype=np.int64)
-    tiles, before = Tiles(totals), np.zeros(count * count, np.int64)
+    tiles = Tiles(np.asarray(np.sum(per_block, axis=0, dtype=np.int64)))
+    before = np.zeros(count * count, np.int64)
     firsts = Rows()  # where each block's cells begin in each tile
     for found in per_block:
         firsts.append(tiles.cuts[:-1] + before)
         before = before + found
-    more = [engine.broadcast(value) for value in (cols.place, tiles)]
-    engine.gather(engine.map(_deal_block, blocks, own, blocks.rows(rows.place), firsts, Rows(per_block), *shared, *more))
+    each = (own, blocks.rows(rows.place), firsts, Rows(per_block))
+    engine.gather(engine.map(_deal_block, blocks, *each, *shared, *map(engine.broadcast, (cols.place, tiles))))
     return Dealt(rows, cols, tiles)
 
 

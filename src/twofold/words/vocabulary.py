@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core.checks import InputError
-from twofold.core.counting import Chunk, Codes, Tally, Term, coded, column_finder
+from twofold.core.counting import Chunk, Codes, Tally, coded, column_finder
 from twofold.core.documents import as_words
 from twofold.core.estimator import Model, fitting
 from twofold.core.tokens import Rules, Stems, normalised
@@ -137,20 +137,17 @@ class Vocabulary(Model):
                 if visit is not None:
                     visit(chunk, tally, texts)
             chosen = self._chosen(tally, n_tokens)
-        self.words_ = np.array([term.name for term in chosen], dtype=object)
-        self.counts_ = np.array([term.total for term in chosen], np.int64)
+        self.words_ = np.array([word for word, _ in chosen], dtype=object)
+        self.counts_ = np.array([times for _, times in chosen], np.int64)
         self.n_tokens_, self.n_lines_ = n_tokens, texts.n_lines
         return tally
 
-    def _chosen(self, tally: Tally, n_tokens: int) -> list[Term]:
-        """The words to keep, in order."""
+    def _chosen(self, tally: Tally, n_tokens: int) -> list[tuple[str, int]]:
+        """The words to keep and their counts, in order."""
         if not n_tokens:
             raise InputError("the corpus has no words in it; give at least one line of text.")
-        kept: Iterable[Term] = (term for term in tally.result() if term.total >= self.min_count)
-        if self.max_size is not None:
-            chosen = heapq.nsmallest(self.max_size, kept, key=_rank)
-        else:
-            chosen = sorted(kept, key=_rank)
+        often = tally.words(self.min_count)
+        chosen = sorted(often, key=_rank) if self.max_size is None else heapq.nsmallest(self.max_size, often, key=_rank)
         if not chosen:
             raise InputError(
                 f"none of the words occurs min_count={self.min_count} times in the {n_tokens} of the corpus. "
@@ -196,5 +193,5 @@ class Vocabulary(Model):
         return ids.get(word, ids.get(normalised(word, self.lowercase)))
 
 
-def _rank(term: Term) -> tuple[int, str]:
-    return -term.total, term.name
+def _rank(word: tuple[str, int]) -> tuple[int, str]:
+    return -word[1], word[0]

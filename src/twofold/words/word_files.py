@@ -191,19 +191,19 @@ def _is_binary(rest: bytes, width: int) -> bool:
 
 def _text(file: Any, name: str, header: Header, total: int) -> Iterator[tuple[list[bytes], np.ndarray]]:
     """Words and numbers, some thousand lines at a time."""
-    first, count = (1 if header.words is None else 2), 0
+    first, count, empty = (1 if header.words is None else 2), 0, 0
     while lines := list(itertools.islice(file, max(1, min(total - count, CHUNK // (8 * header.width))))):
-        while lines and not lines[-1].strip():
-            lines.pop()  # empty lines at the end
-        if count == total:
-            if header.words == total and lines:
-                raise InputError(
-                    f"{name}, line {first + count} goes on after the {total:,} words that line 1 announces."
-                )
-            return
-        if lines:
-            yield _parsed(lines, header.width, name, first + count)
-        count += len(lines)
+        at = first + count
+        kept = lines[: 1 + max((i for i, line in enumerate(lines) if line.strip()), default=-1)]
+        if kept and empty:
+            raise InputError(f"{name}, line {at} is empty, but not the last. Remove it.")
+        if kept and count == total:
+            if header.words != total:
+                return
+            raise InputError(f"{name}, line {at} goes on after the {total:,} words that line 1 announces.")
+        if kept:
+            yield _parsed(kept, header.width, name, at)
+        count, empty = count + len(kept), len(lines) - len(kept)
     if header.words == total and count < total:
         raise InputError(
             f"{name} ends after line {first + count - 1}, short of the {total:,} words that line 1 announces."
@@ -225,8 +225,8 @@ def _parsed(lines: list[bytes], width: int, name: str, first: int) -> tuple[list
 def _line(line: bytes, width: int, where: str) -> tuple[bytes, list[float]]:
     """One line with care: a word may have spaces in it, though no number after one."""
     fields = line.rsplit(None, width)
-    word = fields[0].strip()
-    if len(fields) != width + 1 or _width(word.split()) or not all(map(_is_number, fields[1:])):
+    word = fields[0].strip() if len(fields) == width + 1 else b""
+    if not word or _width(word.split()) or not all(map(_is_number, fields[1:])):
         shown = line[:40].decode("utf-8", "replace").strip()
         raise InputError(f"{where} is not a word and {width} numbers: {shown!r}. It is damaged, or line 1 is wrong.")
     return word, [float(field) for field in fields[1:]]
@@ -236,16 +236,18 @@ def _binary(file: Any, name: str, header: Header, total: int) -> Iterator[tuple[
     """Words and numbers, some megabytes at a time."""
     size, buffer, count = 4 * header.width, b"", 0
     while count < total:
-        more = file.read(max(CHUNK, size))
+        more = file.read(CHUNK)
         buffer += more
         words, rows, used = _unpack(buffer, size, total - count)
-        if b"" in words or not (words or more) or (not words and len(buffer) > size + LONGEST):
+        whole = words.index(b"") if b"" in words else len(words)
+        if whole < len(words) or not (words or more) or (not words and len(buffer) > size + LONGEST):
             raise InputError(
-                f"{name}: word {count + len(words) + 1} is not there in full. Line 1 announces {header.words:,} words "
+                f"{name}: word {count + whole + 1} is not there in full. Line 1 announces {header.words:,} words "
                 f"of {header.width} numbers; the file is cut short or damaged."
             )
         count, buffer = count + len(words), buffer[used:]
-        yield words, np.frombuffer(b"".join(rows), "<f4").reshape(-1, header.width)
+        if words:
+            yield words, np.frombuffer(b"".join(rows), "<f4").reshape(-1, header.width)
     if header.words == total and (buffer + file.read(1)).strip(b"\n"):
         raise InputError(f"{name} goes on after the {total:,} words that line 1 announces. It is damaged.")
 

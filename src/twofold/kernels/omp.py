@@ -1,0 +1,96 @@
+"""Batch orthogonal matching pursuit: the codes of many signals over one dictionary.
+
+    G = D Dᵀ (k,k)   B = X Dᵀ (m,k)      a step: the atom that correlates most joins, all coefficients are refitted
+
+Instead of solving for the coefficients in every step, the chosen atoms are orthogonalised as they come: P holds their
+correlations with all atoms, so that a step only subtracts one of its rows from the correlations of the residual. The
+triangle L, which the coefficients need in the end, is made on the way. References: Rubinstein, Zibulevsky & Elad 2008.
+"""
+
+import numpy as np
+from numba import njit
+
+FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", inline="always")
+def _next_row(P, s, g, w, scale):
+    """P[s] = (g − Σ_t w_t P[t]) scale, four rows at a time."""
+    k = len(g)
+    row = P[s]
+    row[:] = g
+    t = 0
+    while t + 4 <= s:
+        a, b, c, d = w[t], w[t + 1], w[t + 2], w[t + 3]
+        p, q, u, v = P[t], P[t + 1], P[t + 2], P[t + 3]
+        for j in range(k):
+            row[j] -= a * p[j] + b * q[j] + c * u[j] + d * v[j]
+        t += 4
+    while t < s:
+        a, p = w[t], P[t]
+        for j in range(k):
+            row[j] -= a * p[j]
+        t += 1
+    for j in range(k):
+        row[j] *= scale
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", inline="always")
+def _largest(R):
+    """Where |R| is largest; the search is by whole runs first, which the compiler turns into wide instructions."""
+    k, run = len(R), 64
+    best, start = R[0] * R[0], 0
+    for a in range(0, k, run):
+        top = R[a] * R[a]
+        for j in range(a, min(a + run, k)):
+            top = max(top, R[j] * R[j])
+        if top > best:
+            best, start = top, a
+    for j in range(start, min(start + run, k)):
+        if R[j] * R[j] >= best:
+            return j
+    return start
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def omp(G, B, squares, enough, least, index, value, count):
+    """Codes of the m signals whose correlations are the rows of B.
+
+    squares (m,) ‖x‖²; enough (m,) the squared error at which to stop; least: an atom whose share that is new is below
+    it adds nothing. Filled: index (m,s), value (m,s) and count (m,), with s the most atoms a code may have. Codes of
+    fewer atoms leave the rest as it was.
+    """
+    m, k = B.shape
+    most = index.shape[1]
+    P = np.empty((most, k), B.dtype)
+    L = np.empty((most, most), B.dtype)
+    R = np.empty(k, B.dtype)
+    c = np.empty(most, B.dtype)
+    for i in range(m):
+        R[:] = B[i]
+        left, s = squares[i], 0
+        while s < most and left > enough[i]:
+            j = _largest(R)
+            for t in range(s):
+                L[s, t] = P[t, j]
+            new = G[j, j]
+            for t in range(s):
+                new -= L[s, t] * L[s, t]
+            if new <= least * G[j, j] or R[j] == 0:
+                break
+            L[s, s] = np.sqrt(new)
+            _next_row(P, s, G[j], L[s], 1 / L[s, s])
+            c[s] = R[j] / L[s, s]
+            row, step = P[s], c[s]
+            for a in range(k):
+                R[a] -= step * row[a]
+            R[j] = 0
+            left -= step * step
+            index[i, s] = j
+            s += 1
+        count[i] = s
+        for t in range(s - 1, -1, -1):  # Lᵀ x = c
+            x = c[t]
+            for u in range(t + 1, s):
+                x -= L[u, t] * value[i, u]
+            value[i, t] = x / L[t, t]

@@ -1,0 +1,166 @@
+"""Skip-gram's windows against plain Python, draw by draw."""
+
+import numpy as np
+import pytest
+
+from twofold.kernels import skip_gram
+from twofold.kernels.skip_gram import alias_table, sgns, steps, window_pairs
+
+ALL = 2**32 - 1
+V, S = 11, 16
+
+
+class Draws:
+    """SplitMix64 in Python's integers."""
+
+    def __init__(self, seed):
+        self.state = seed
+
+    def bits(self):
+        self.state = (self.state + 0x9E3779B97F4A7C15) % 2**64
+        z = self.state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
+        return z ^ (z >> 31)
+
+    def below(self, n):
+        return ((self.bits() >> 32) * n) >> 32
+
+
+def text(seed=0, lines=12):
+    """Lines of 0 to 9 words, the first and the last run on: their outer parts are not centres."""
+    rng = np.random.default_rng(seed)
+    lengths = np.append(rng.integers(0, 10, lines), [1, 7])
+    lengths[0] = 8
+    tokens = rng.integers(0, V, lengths.sum()).astype(np.int32)
+    return tokens, np.cumsum(lengths), 3, len(tokens) - 2
+
+
+def tables(seed=0, all_stay=False):
+    rng = np.random.default_rng(seed)
+    keep = np.full(V, ALL, np.uint32) if all_stay else (rng.random(V) * ALL).astype(np.uint32)
+    return keep, *alias_table(rng.random(V) + 0.05)
+
+
+def windows(tokens, ends, first, last, keep, window, draws):
+    """(centre, words near it, how far the centre is) of every window, as the draws fall."""
+    start = 0
+    for stop in ends.tolist():
+        kept = [q for q in range(start, stop) if (draws.bits() >> 32) <= keep[tokens[q]]]
+        own = [c for c, q in enumerate(kept) if first <= q < last]
+        for c in own:
+            reach = 1 + draws.below(window)
+            near = [kept[i] for i in range(len(kept)) if 0 < abs(i - c) <= reach]
+            done = (start - first + (stop - start) * c / len(kept)) / (last - first)
+            yield tokens[kept[c]], tokens[near], min(max(done, 0.0), 1.0)
+        start = stop
+
+
+def sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+
+def twin(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negatives, begin, end, seed):
+    X, Y, draws = X.astype(float), Y.astype(float), Draws(seed)
+    loss, pairs = 0.0, 0
+    for centre, near, done in windows(tokens, ends, first, last, keep, window, draws):
+        if not len(near):
+            continue
+        cols = [centre]
+        for _ in range(negatives):
+            bits = draws.bits()
+            h = ((bits >> 32) * V) >> 32
+            cols.append(h if bits % 2**32 < cut[h] else other[h])
+        x, y = X[near], Y[cols]
+        met = np.eye(1 + negatives)[0]
+        z = x @ y.T
+        loss += np.logaddexp(0, np.where(met, -z, z)).sum()
+        g = (begin + (end - begin) * done) * (met - sigmoid(z))
+        np.add.at(X, near, g @ y)
+        np.add.at(Y, cols, g.T @ x)
+        if one >= 0:
+            X[:, one] = 1
+        pairs += len(near)
+    return loss, pairs, X, Y
+
+
+def factors(scale=1.0, seed=5, one=-1):
+    rng = np.random.default_rng(seed)
+    X, Y = (scale * rng.normal(size=(2, V, S)) / np.sqrt(S)).astype(np.float32)
+    if one >= 0:
+        X[:, one] = 1
+    return X, Y
+
+
+@pytest.mark.parametrize("window", [1, 2, 7])
+@pytest.mark.parametrize("negatives", [1, 4, 5, 13])
+@pytest.mark.parametrize("one", [-1, 9])
+def test_a_pass_is_that_of_plain_python(window, negatives, one):
+    given, settings = (*text(), *tables()), (one, window, negatives, 0.2, 0.05)
+    X, Y = factors(one=one)
+    loss, pairs, expected_X, expected_Y = twin(*given, X, Y, *settings, 77)
+    found = sgns(*given, X, Y, *settings, np.uint64(77))
+    assert found[1] == pairs > 0
+    np.testing.assert_allclose(found[0], loss, rtol=1e-5)
+    np.testing.assert_allclose(X, expected_X, atol=2e-5)
+    np.testing.assert_allclose(Y, expected_Y, atol=2e-5)
+
+
+def test_at_rate_zero_nothing_moves():
+    X, Y = factors()
+    sgns(*text(), *tables(), X, Y, -1, 3, 5, 0.0, 0.0, np.uint64(3))
+    assert all(np.array_equal(a, b) for a, b in zip((X, Y), factors(), strict=True))
+
+
+def test_the_loss_of_large_products_is_right():
+    """Products in the hundreds, beyond what exp holds in single precision."""
+    given, settings = (*text(), *tables()), (-1, 3, 5, 0.0, 0.0)
+    X, Y = factors(scale=20)
+    expected = twin(*given, X, Y, *settings, 3)[0]
+    np.testing.assert_allclose(sgns(*given, X, Y, *settings, np.uint64(3))[0], expected, rtol=1e-5)
+
+
+def test_steps_are_slopes_of_the_loss():
+    z = np.linspace(-30, 30, 2001).astype(np.float32)
+    for sign in (-1, 1):
+        G, odds = z.copy(), np.empty_like(z)
+        lacking = steps(G, np.full_like(z, sign), odds, np.float32(0.5), len(z))
+        np.testing.assert_allclose(G, -0.5 * sign * sigmoid(sign * z.astype(float)), rtol=2e-5, atol=1e-7)
+        np.testing.assert_allclose(
+            np.log(odds).sum() + lacking, np.logaddexp(0, sign * z.astype(float)).sum(), rtol=1e-6
+        )
+
+
+@pytest.mark.parametrize("window", [1, 4])
+def test_pairs_are_those_of_the_windows(window):
+    given = (*text(), tables()[0])
+    near, centre = window_pairs(*given, window, np.uint64(9))
+    found = list(windows(*given, window, Draws(9)))
+    np.testing.assert_array_equal(near, np.concatenate([n for _, n, _ in found]))
+    np.testing.assert_array_equal(centre, np.concatenate([np.full(len(n), c) for c, n, _ in found]))
+
+
+@pytest.mark.parametrize("weight", [[3.0], [1.0, 1e-6], [5.0, 1.0, 1.0, 0.5], np.arange(1.0, 200.0) ** -1.1])
+def test_the_alias_table_holds_the_distribution(weight):
+    weight = np.asarray(weight)
+    cut, other = alias_table(weight)
+    share = cut / 2**32
+    np.add.at(share, other, 1 - cut / 2**32)
+    np.testing.assert_allclose(share / len(weight), weight / weight.sum(), atol=1e-9)
+
+
+def test_draws_follow_the_table():
+    weight = np.array([8.0, 4.0, 2.0, 1.0, 1.0])
+    cols, cut_other = np.zeros(40_001, np.int64), alias_table(weight)
+    skip_gram.sampled(*cut_other, np.uint64(1), cols, len(cols))
+    share = np.bincount(cols[1:], minlength=5) / 40_000
+    np.testing.assert_allclose(share, weight / 16, atol=4 * np.sqrt(0.25 / 40_000))
+
+
+def test_words_stay_as_often_as_they_should():
+    keep = np.array([0.1, 0.5, 1.0])
+    tokens, kept = np.repeat(np.arange(3, dtype=np.int32), 20_000), np.empty(60_000, np.int32)
+    n, _ = skip_gram.thinned(tokens, 0, 60_000, (keep * ALL).astype(np.uint32), np.uint64(4), kept)
+    share = np.bincount(kept[:n], minlength=3) / 20_000
+    np.testing.assert_allclose(share, keep, atol=4 * np.sqrt(0.25 / 20_000))
+    assert share[2] == 1

@@ -1,0 +1,237 @@
+"""Pairs of words: the table is that of counting by hand, exactly, in whatever way it is made."""
+
+import gzip
+import subprocess
+import sys
+from collections import defaultdict
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import twofold
+from twofold import InputError
+from twofold.core.blocks import as_blocks
+from twofold.words import pairs as module
+from twofold.words.cooccurrence import Cooccurrence
+from twofold.words.vocabulary import Vocabulary
+
+corpora = st.lists(st.lists(st.sampled_from("abcdefgé"), max_size=14), min_size=1, max_size=6).filter(any)
+
+
+def by_hand(lines, v, window, harmonic=True, symmetric=True):
+    """{(i, j): Fraction} over all pairs of places."""
+    table = defaultdict(Fraction)
+    for line in lines:
+        ids = v.encode(line).tolist()
+        for p, i in enumerate(ids):
+            for q in range(max(p - window, 0), p):
+                weight = Fraction(1, p - q) if harmonic else Fraction(1)
+                table[i, ids[q]] += weight
+                if symmetric:
+                    table[ids[q], i] += weight
+    return table
+
+
+def as_table(counts):
+    X = counts.tocoo()
+    return {(i, j): x for i, j, x in zip(X.row.tolist(), X.col.tolist(), X.data.tolist(), strict=True)}
+
+
+def rounded(table):
+    return {cell: float(np.float32(float(x))) for cell, x in table.items()}
+
+
+def zipf_lines(n=120, length=200, words=400):
+    generator = np.random.default_rng(0)
+    return [" ".join(f"w{k}" for k in generator.zipf(1.2, size) % words) for size in generator.integers(0, length, n)]
+
+
+def same(a, b):
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ("data", "indices", "indptr"))
+
+
+# ---- what is counted -------------------------------------------------------------------------------------------
+
+
+@given(corpora, st.integers(1, 16), st.sampled_from(["harmonic", "flat"]), st.booleans(), st.integers(1, 2))
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_counts_are_those_by_hand(lines, window, weighting, symmetric, min_count):
+    model = Cooccurrence(window=window, weighting=weighting, symmetric=symmetric, min_count=min_count)
+    try:
+        model.fit(lines)
+    except InputError:
+        return
+    expected = by_hand(lines, model.vocabulary_, window, weighting == "harmonic", symmetric)
+    assert as_table(model.counts_) == rounded(expected)
+    assert model.counts_.has_sorted_indices and model.counts_.shape == (len(model.vocabulary_),) * 2
+
+
+@given(corpora, st.integers(1, 5), st.integers(2, 6))
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_counting_in_parts_gives_the_same(lines, window, size):
+    expected = Cooccurrence(window=window, min_count=1).fit(lines).counts_
+    with pytest.MonkeyPatch.context() as patch, twofold.config(memory="1MiB"):
+        patch.setattr(module, "LEAST_RUN", size)
+        patch.setattr(module, "TOKEN_BYTES", 10**9)
+        patch.setattr(module, "MOST_PARTS", 3)
+        patch.setattr(module, "PANEL", 5)
+        assert same(Cooccurrence(window=window, min_count=1).fit(lines).counts_, expected)
+
+
+def test_windows_never_cross_a_line():
+    apart = Cooccurrence(min_count=1).fit(["a b", "c d"]).counts_.toarray()
+    together = Cooccurrence(min_count=1).fit(["a b c d"]).counts_.toarray()
+    assert apart[0, 1] == together[0, 1] == 1
+    assert np.all(apart[:2, 2:] == 0) and np.all(together[:2, 2:] > 0)
+
+
+def test_a_symmetric_table_is_one_side_and_the_other():
+    lines = zipf_lines(20)
+    one, both = (Cooccurrence(symmetric=s, min_count=2, weighting="flat").fit(lines).counts_ for s in (False, True))
+    assert same((one + one.T).tocsr(), both)
+    assert np.array_equal(both.toarray(), both.toarray().T)
+    before = Cooccurrence(symmetric=False, min_count=1).fit([["left", "right"]])
+    assert before.counts_[before.vocabulary_["right"], before.vocabulary_["left"]] == 1
+    assert before.counts_.nnz == 1
+
+
+def test_the_total_is_known_beforehand():
+    """A line of n words has n − d pairs at distance d."""
+    lines, window = zipf_lines(), 7
+    model = Cooccurrence(window=window, min_count=1).fit(lines)
+    lengths = np.array([len(line.split()) for line in lines])
+    expected = 2 * sum(np.maximum(lengths - d, 0).sum() / d for d in range(1, window + 1))
+    assert np.isclose(model.counts_.sum(dtype=np.float64), expected, rtol=1e-6)
+
+
+def test_wide_windows_are_right_to_rounding():
+    """Beyond some 25 the least common multiple is too large for whole numbers."""
+    lines = zipf_lines(8, 100)
+    model = Cooccurrence(window=60, min_count=1).fit(lines)
+    expected = by_hand(lines, model.vocabulary_, 60)
+    found = as_table(model.counts_)
+    assert found.keys() == expected.keys()
+    np.testing.assert_allclose([found[c] for c in expected], [float(x) for x in expected.values()], rtol=1e-6)
+
+
+@pytest.mark.parametrize("window", [1, 10, 22, 23, 40, 1000])
+@pytest.mark.parametrize("most", [1, 10**6, 10**9])
+def test_no_sum_can_overflow(window, most):
+    weights = module.weights_of(window, True, True, most)
+    assert 0 < 2 * most * sum(weights.table.tolist()) < 2**63
+    errors = [abs(Fraction(w, weights.unit) - Fraction(1, d + 1)) for d, w in enumerate(weights.table.tolist())]
+    assert max(errors) == 0 if window <= 22 else max(errors) < 1e-6
+
+
+# ---- how it is made --------------------------------------------------------------------------------------------
+
+
+def test_threads_budget_and_source_do_not_change_a_bit(tmp_path, monkeypatch):
+    lines = zipf_lines(700, 400)
+    text = "\n".join(lines)
+    (tmp_path / "x.txt").write_text(text)
+    (tmp_path / "x.txt.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "x").mkdir()
+    for at, line in enumerate(lines):
+        (tmp_path / "x" / f"{at:04}.txt").write_text(line)
+    model = Cooccurrence(window=8, min_count=3)
+    expected = model.fit(lines).counts_
+    written = []
+    monkeypatch.setattr(module, "_written", lambda panels, write=module._written: written.append(1) or write(panels))
+    sources = [lines, [line.split() for line in lines], *(tmp_path / name for name in ("x.txt", "x.txt.gz", "x"))]
+    for at, corpus in enumerate(sources):
+        for threads, memory in ((1, "1GB"), (3, "1MiB")) if at in (0, 3) else ((2, "1MiB"),):
+            with twofold.config(threads=threads, memory=memory):
+                assert same(model.fit(corpus).counts_, expected)
+    assert len(written) >= 6  # parts were on disk
+
+
+def test_the_table_may_be_written_to_disk(tmp_path):
+    lines = zipf_lines()
+    model = Cooccurrence(min_count=2)
+    expected = model.fit(lines).counts_
+    assert model.fit(lines, to=tmp_path / "pairs.csr").counts_ == str(tmp_path / "pairs.csr")
+    blocks = as_blocks(model.counts_)
+    assert blocks.shape == expected.shape and blocks.dtype == np.float32
+    assert same(blocks[0], expected)
+    with pytest.raises(InputError, match=r'must end in "\.csr"'):
+        model.fit(lines, to=tmp_path / "pairs.npz")
+
+
+def test_a_given_vocabulary_is_kept():
+    lines = ["the cat sat on the mat", "the dog sat"]
+    model = Cooccurrence(window=1, vocabulary=["sat", "cat", "bird"]).fit(lines)
+    assert model.counts_.toarray().tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+    v = Vocabulary(min_count=2).fit(lines)
+    model = Cooccurrence(window=2, vocabulary=v).fit(lines)
+    assert model.vocabulary_ is v
+    assert same(model.counts_, Cooccurrence(window=2, min_count=2).fit(lines).counts_)
+    with pytest.raises(InputError, match="none of the 1 words"):
+        Cooccurrence(vocabulary=["bird"]).fit(lines)
+
+
+def test_a_saved_table_is_the_same(tmp_path):
+    model = Cooccurrence(min_count=1).fit(zipf_lines(5))
+    model.save(tmp_path / "x.twofold")
+    loaded = twofold.load(tmp_path / "x.twofold")
+    assert same(loaded.counts_, model.counts_)
+    assert loaded.vocabulary_.words_.tolist() == model.vocabulary_.words_.tolist()
+    with pytest.raises(NotFittedError):
+        clone(model).save(tmp_path / "y.twofold")
+
+
+def test_a_corpus_without_pairs_is_an_empty_table():
+    assert Cooccurrence(min_count=1).fit(["alone", "", "here"]).counts_.nnz == 0
+
+
+@pytest.mark.parametrize("corpus, message", [([], "no words"), (["", "..."], "no words"), (["a b c"], "min_count=5")])
+def test_a_corpus_without_words_is_refused(corpus, message):
+    with pytest.raises(InputError, match=message):
+        Cooccurrence().fit(corpus)
+
+
+def test_a_damaged_file_is_refused_and_nothing_is_left(tmp_path, monkeypatch):
+    raw = gzip.compress("\n".join(zipf_lines(400)).encode())
+    (tmp_path / "x.txt.gz").write_bytes(raw[: len(raw) // 2])
+    with pytest.raises(InputError, match=r"x\.txt\.gz cannot be read beyond line \d+"):
+        Cooccurrence().fit(tmp_path / "x.txt.gz", to=tmp_path / "pairs.csr")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.txt.gz"]
+
+
+# ---- memory ----------------------------------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+import twofold
+from twofold.words.cooccurrence import Cooccurrence
+
+def peak():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
+
+with twofold.config(threads=2, memory="30MB"):
+    Cooccurrence(min_count=1).fit(sys.argv[1] + "small.txt", to=sys.argv[1] + "small.csr")
+    before = peak()
+    Cooccurrence().fit(sys.argv[1] + "big.txt", to=sys.argv[1] + "big.csr")
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
+def test_counting_keeps_to_its_budget(tmp_path):
+    generator = np.random.default_rng(0)
+    words = np.array([f"w{k}" for k in range(4000)])
+    lines = "\n".join(" ".join(words[generator.integers(0, 4000, 500)]) for _ in range(1000))
+    (tmp_path / "small.txt").write_text(lines[: 2**20])
+    with open(tmp_path / "big.txt", "w") as file:
+        for _ in range(3):
+            file.write(lines + "\n")
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path) + "/"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) <= 30, done.stdout

@@ -1,0 +1,209 @@
+"""SkipGram: what it takes, what it refuses, what it keeps, and which bits its seed fixes."""
+
+import gzip
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import twofold
+from twofold import Checkpoint, EarlyStopping, SkipGram, config, load
+from twofold.core.callbacks import _Quiet
+from twofold.core.checks import InputError
+from twofold.words import skip_gram_steps
+
+WORDS = np.array([f"{a}{b}" for a in "abcdefg" for b in "xyz"])
+losses = pytest.mark.parametrize("loss", ["negative", "softmax"])
+
+
+def lines(n=300, seed=0):
+    """Lines of words of one group each, some lines empty or of one word."""
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(WORDS[3 * g : 3 * g + 6], rng.integers(0, 12))) for g in rng.integers(0, 6, n)]
+
+
+def model(k=5, **options):
+    return SkipGram(k, **{"min_count": 1, "max_iter": 3, "deterministic": True, "random_state": 3, **options})
+
+
+def bits(fitted):
+    own = [fitted.vectors_.vectors_, fitted.contexts_.vectors_]
+    own += [] if fitted.biases_ is None else [fitted.biases_]
+    return b"".join(a.tobytes() for a in own) + np.array(fitted.history_["objective"]).tobytes()
+
+
+def test_what_is_fitted():
+    fitted = model(biases=True).fit(lines())
+    assert set(fitted.vectors_.words) == set(fitted.contexts_.words) == set(WORDS)
+    assert fitted.vectors_.vectors_.shape == fitted.contexts_.vectors_.shape == (21, 5)
+    assert fitted.vectors_.vectors_.dtype == np.float32 and fitted.biases_.shape == (21,)
+    assert fitted.n_iter_ == 3 and fitted.converged_
+    assert set(fitted.history_) == {"objective", "seconds", "words_per_second", "learning_rate"}
+    assert fitted.history_["learning_rate"] == pytest.approx([0.05, 0.05 * 2 / 3, 0.05 / 3])
+    assert min(fitted.history_["words_per_second"]) > 0
+    assert model().fit(lines()).biases_ is None
+
+
+@losses
+def test_a_seed_fixes_every_bit(loss, tmp_path):
+    text = lines()
+    (tmp_path / "text.txt").write_text("\n".join(text) + "\n")
+    with gzip.open(tmp_path / "text.gz", "wt") as file:
+        file.write("\n".join(text))
+    expected = bits(model(loss=loss).fit(text))
+    with config(threads=2):
+        assert bits(model(loss=loss).fit(tmp_path / "text.txt")) == expected
+    with config(threads=1):
+        assert bits(model(loss=loss, deterministic=False).fit(str(tmp_path / "text.gz"))) == expected
+        assert bits(model(loss=loss).fit([line.split() for line in text])) == expected
+        assert bits(model(loss=loss).fit(line for line in text)) == expected
+    assert bits(model(loss=loss, random_state=4).fit(text)) != expected
+
+
+def test_a_text_on_disk_gives_the_same_bits():
+    text = lines(6000)
+    expected = bits(model(max_iter=1).fit(text))
+    with config(memory="1MiB"):
+        assert bits(model(max_iter=1).fit(text)) == expected
+
+
+class Killed(Exception):
+    pass
+
+
+class Kill(_Quiet):
+    """Ends a fit after some epochs."""
+
+    def __init__(self, after):
+        self.after = after
+
+    def on_fit_task_end(self, estimator, context):
+        self.after -= context.parent is not None
+        if self.after < 0:
+            raise Killed
+
+
+@losses
+def test_a_killed_fit_goes_on_where_it_was(loss, tmp_path):
+    expected = bits(model(loss=loss, biases=True).fit(lines()))
+    path = tmp_path / "fit.checkpoint"
+    with pytest.raises(Killed):
+        model(loss=loss, biases=True).set_callbacks(Checkpoint(path), Kill(1)).fit(lines())
+    assert path.exists()
+    with pytest.raises(InputError, match="another fit"):
+        model(loss=loss, biases=True).set_callbacks(Checkpoint(path)).fit(lines(seed=1))
+    again = model(loss=loss, biases=True).set_callbacks(Checkpoint(path)).fit(lines())
+    assert bits(again) == expected and not path.exists()
+
+
+@losses
+def test_a_saved_model_scores_alike(loss, tmp_path):
+    fitted = model(loss=loss, biases=True).fit(lines())
+    fitted.save(tmp_path / "words.twofold")
+    read = load(tmp_path / "words.twofold")
+    assert bits(read) == bits(fitted)
+    assert read.score(lines(seed=1)) == fitted.score(lines(seed=1)) < 0
+    assert read.vectors_.nearest("ax", 3) == fitted.vectors_.nearest("ax", 3)
+
+
+def test_scoring_changes_nothing():
+    fitted = model().fit(lines())
+    before = bits(fitted)
+    assert fitted.score(lines(seed=1)) == fitted.score(lines(seed=1))
+    assert bits(fitted) == before
+
+
+def test_early_stopping_keeps_the_best_epoch():
+    """A tiny text is soon learned by heart, chance neighbours and all."""
+    text, held_out = lines(12), lines(400, seed=9)
+    stop = EarlyStopping(held_out, patience=3)
+    few = {"k": 20, "max_iter": 60, "learning_rate": 0.5, "subsample": None}
+    fitted = model(**few).set_callbacks(stop).fit(text)
+    assert fitted.n_iter_ == stop.best_sweep_ + 4 < 60
+    assert fitted.score(held_out) == stop.best_score_ == max(stop.scores_)
+
+
+def test_callbacks_hear_how_far_it_is(monkeypatch):
+    class Listening(_Quiet):
+        def __init__(self):
+            self.heard = []
+
+        def on_words(self, done, total):
+            self.heard.append((done, total))
+
+        def on_fit_task_end(self, estimator, context): ...
+
+    monkeypatch.setattr("twofold.words.progress.PAUSE", 0.0)
+    monkeypatch.setattr(skip_gram_steps, "RUN", 512)
+    monkeypatch.setattr("twofold.words.skip_gram.RUN", 512)
+    monkeypatch.setattr(skip_gram_steps, "BATCH", 1)
+    listening, text = Listening(), lines()
+    model(max_iter=2).set_callbacks(listening).fit(text)
+    tokens = sum(len(line.split()) for line in text)
+    done = [d for d, _ in listening.heard]
+    assert {total for _, total in listening.heard} == {2 * tokens}
+    assert done == sorted(set(done)) and len(done) > 4 and done[-1] == 2 * tokens
+
+
+@losses
+@pytest.mark.parametrize(
+    "corpus",
+    [
+        ["a b"],
+        ["a", "b", "a b", "a"],
+        ["a a a a"],
+        ["", "a b a b", ""],
+        [["a", "b", "c"], []],
+    ],
+    ids=["two words", "lines of one", "one word only", "empty lines", "lists"],
+)
+@pytest.mark.parametrize("k", [1, 3])
+def test_small_texts(loss, corpus, k):
+    for subsample in (None, 1e-3):
+        fitted = model(k, loss=loss, window=20, negatives=7, subsample=subsample, biases=True).fit(corpus)
+        assert np.isfinite(fitted.vectors_.vectors_).all() and np.isfinite(fitted.score(corpus))
+        assert fitted.vectors_.vectors_.shape == (len(fitted.vocabulary_), k)
+
+
+def test_a_long_line_is_not_cut_short(monkeypatch):
+    """Words that meet only where a long line is divided into runs are met all the same."""
+    monkeypatch.setattr("twofold.words.skip_gram.RUN", 64)
+    text = np.full(6400, "gap", dtype=object)
+    text[63::64], text[64::64] = "left", "right"
+    fitted = model(window=1, subsample=None, max_iter=30).fit([text.tolist()])
+    Z = fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T
+    left, right, gap = (fitted.vocabulary_[word] for word in ("left", "right", "gap"))
+    assert fitted.vocabulary_.counts_.sum() == 6400
+    assert Z[left, right] > Z[left, gap] and Z[right, left] > Z[right, gap]
+
+
+@pytest.mark.parametrize("corpus", [[], [""], ["", " ! "]], ids=["no lines", "an empty line", "no words"])
+def test_an_empty_corpus_is_refused(corpus):
+    with pytest.raises(InputError, match="no words"):
+        model().fit(corpus)
+
+
+def test_refusals():
+    with pytest.raises(InputError, match="no line of the corpus has two of the 2 words"):
+        model().fit(["a", "b", "a"])
+    with pytest.raises(InputError, match="min_count=5"):
+        SkipGram().fit(["a b c"])
+    with pytest.raises(InputError, match="no such file"):
+        model().fit("nowhere.txt")
+    with pytest.raises(InputError, match="no line of the corpus has two"):
+        model().fit(lines()).score(["unheard of"])
+    with pytest.raises(ValueError, match="window"):
+        model(window=0).fit(lines())
+
+
+def test_too_many_words_for_the_softmax():
+    many = [f"w{i} w{i + 1}" for i in range(20_001)]
+    with pytest.raises(InputError, match="20,002 words"):
+        model(loss="softmax").fit(many)
+
+
+def test_it_can_be_cloned_and_fitted_again():
+    fitted = model(biases=True).fit(lines())
+    again = clone(fitted).set_params(biases=False).fit(lines(seed=1))
+    assert again.biases_ is None and again.vectors_.vectors_.shape == (21, 5)
+    assert "SkipGram" in twofold.__all__
