@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ class EarlyStopping(_Quiet):
 
     Parameters
     ----------
-    X : array-like
+    X : array-like, optional
         Held-out rows, never seen in fitting.
     y : array-like, optional
         Their targets, for supervised models.
@@ -70,6 +71,9 @@ class EarlyStopping(_Quiet):
         Sweeps without a better score before stopping.
     min_delta : float, default=0
         How much better counts as better.
+    score : callable, optional
+        ``score(model) -> float``, higher is better, in place of ``model.score(X, y)``: the accuracy of word vectors on
+        a file of analogies, say.
 
     Attributes
     ----------
@@ -88,11 +92,21 @@ class EarlyStopping(_Quiet):
     True
     """
 
-    def __init__(self, X: Any, y: Any = None, *, patience: int = 5, min_delta: float = 0.0):
-        self.X, self.y, self.patience, self.min_delta = X, y, patience, min_delta
+    def __init__(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        patience: int = 5,
+        min_delta: float = 0.0,
+        score: Callable[[Any], float] | None = None,
+    ):
+        self.X, self.y, self.patience, self.min_delta, self.score = X, y, patience, min_delta, score
 
     def setup(self, estimator: Any, context: Any) -> None:
-        if not hasattr(estimator, "score"):
+        if self.score is None and self.X is None:
+            raise InputError("EarlyStopping needs held-out rows, X, or a function, score=. Give it one of them.")
+        if self.score is None and not hasattr(estimator, "score"):
             raise InputError(f"EarlyStopping needs a model with a score; {type(estimator).__name__} has none.")
         self.scores_: list[float] = []
         self.best_score_, self.best_sweep_, self.best_state = -np.inf, -1, None
@@ -100,12 +114,17 @@ class EarlyStopping(_Quiet):
     def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any = None) -> bool:
         if context.parent is None or fitted_estimator is None:
             return False
-        score = float(fitted_estimator.score(self.X) if self.y is None else fitted_estimator.score(self.X, self.y))
+        score = self._judge(fitted_estimator)
         self.scores_.append(score)
         if score > self.best_score_ + self.min_delta:
             self.best_score_, self.best_sweep_ = score, len(self.scores_) - 1
             self.best_state = estimator._progress.state
         return len(self.scores_) - 1 - self.best_sweep_ >= self.patience
+
+    def _judge(self, model: Any) -> float:
+        if self.score is not None:
+            return float(self.score(model))
+        return float(model.score(self.X) if self.y is None else model.score(self.X, self.y))
 
 
 class Checkpoint(_Quiet):
