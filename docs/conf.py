@@ -78,6 +78,7 @@ html_sidebars = {
         "learn/completion",
         "learn/topics",
         "learn/words",
+        "learn/factors",
         "reference/index",
     )
 }

@@ -39,7 +39,10 @@ X /= np.linalg.norm(X, axis=1, keepdims=True)
 groups = KMeans(8, random_state=0).fit(X).labels_
 counts = [float(vectors.counts_[vectors.place(w)]) for w in frequent]
 the_map = plots.map_figure(
-    np.asarray(vectors.map_2d(frequent, method="tsne")), frequent, groups.tolist(), counts
+    np.asarray(vectors.map_2d(frequent, method="tsne")),
+    frequent,
+    groups.tolist(),
+    counts,
 )
 
 # %%

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -27,7 +28,9 @@ from twofold.factors import (
     Simplex,
     Squared,
     UnitNorm,
+    factorization,
 )
+from twofold.factors.shared import runs_ahead
 from twofold.plots.style import COLORS, GREY, INK, new_figure, style
 
 RNG = np.random.default_rng
@@ -144,18 +147,17 @@ def _arrows(ax: Axes, side: Constraint) -> None:
 
 
 def factors_lines() -> Figure:
-    """The same points, one in eight of them wrong, and the line of three losses."""
+    """The same points, one in ten of them wrong, and the line of three losses."""
     rng = RNG(1)
     t = rng.normal(size=160)
     X = np.column_stack([t, 0.5 * t]) * 2 + rng.normal(scale=0.25, size=(160, 2))
-    wrong = np.arange(160) % 8 == 0
-    X[wrong, 1] = rng.uniform(6, 11, wrong.sum())
-    X[wrong, 0] = rng.uniform(-4, -1, wrong.sum())
+    wrong = np.arange(160) % 10 == 0
+    X[wrong, 1] += rng.uniform(4, 9, wrong.sum())
     with style():
         figure = new_figure(7.4, 3.6)
         ax = figure.subplots()
         for color, loss in zip(COLORS, (Squared(), Huber(0.5), Absolute()), strict=False):
-            model = Factorization(1, loss=loss, intercept=True, random_state=0).fit(X)
+            model = Factorization(1, loss=loss, intercept=True, n_init=12, random_state=0).fit(X)
             middle = model.intercept_ + model.components_[0] * np.median(model.transform(X))
             slope = model.components_[0, 1] / model.components_[0, 0]
             at = np.array([-7.0, 7.0])
@@ -163,50 +165,37 @@ def factors_lines() -> Figure:
             ax.plot(at, middle[1] + slope * (at - middle[0]), color=color, lw=2.2, label=name)
         ax.plot(*X[~wrong].T, "o", color=INK, ms=3.5, alpha=0.6, mew=0)
         ax.plot(*X[wrong].T, "x", color=INK, ms=5, label="wrong")
-        ax.set(xlim=(-6, 6), ylim=(-5, 11.5), title="The line closest to most points, or to all")
-        ax.legend(loc="upper right")
+        ax.set(xlim=(-6, 6), ylim=(-4.5, 10.5), title="The line closest to most points, or to all")
+        ax.legend(loc="upper left")
     return figure
 
 
 def factors_held_out() -> Figure:
-    """Hidden cells of a table of yes and no, predicted by two losses."""
+    """Hidden cells of a table of yes and no, predicted by two losses, over the strength of the ridge."""
     X = (datasets.digits().data[:400] >= 8).astype(float)
     hidden = RNG(0).random(X.shape) < 0.15
     seen = np.where(hidden, np.nan, X)
-    ks = (1, 2, 4, 8, 16)
-    ways: dict[str, Any] = {
-        "logistic, Ridge(0.3)": {"loss": Logistic(), "left": Ridge(0.3), "right": Ridge(0.3)},
-        "logistic, no constraint": {"loss": Logistic()},
-        "squared": {},
-    }
+    alphas = (0.5, 1, 2, 4, 8, 16)
     with style():
         figure = new_figure(7.4, 3.4)
         ax = figure.subplots()
-        for color, (name, way) in zip(COLORS, ways.items(), strict=False):
-            losses = []
-            for k in ks:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # without a constraint there may be nothing to converge to
-                    model = Factorization(k, intercept=True, tol=1e-4, max_iter=60, random_state=0, **way).fit(seen)
-                p = np.clip(model.complete(seen)[hidden], 0.01, 0.99)
-                losses.append(-np.mean(np.where(X[hidden] > 0, np.log(p), np.log(1 - p))))
-            ax.plot(ks, losses, color=color, lw=2, marker="o", ms=4, label=name)
-        ax.set(xscale="log", xlabel="components", ylabel="minus log-probability of a cell")
-        ax.set_xticks(ks, [str(k) for k in ks])
+        for color, loss in zip(COLORS, (Squared(), Logistic()), strict=False):
+            found = []
+            for a in alphas:
+                line = {"loss": loss, "left": Ridge(a), "right": Ridge(a), "intercept": True}
+                p = Factorization(16, tol=1e-4, max_iter=200, random_state=0, **line).fit(seen).complete(seen)[hidden]
+                p = np.clip(p, 0.01, 0.99)
+                found.append(-np.mean(np.where(X[hidden] > 0, np.log(p), np.log(1 - p))))
+            ax.plot(alphas, found, color=color, lw=2, marker="o", ms=4, label=f"{type(loss).__name__}()")
+        ax.set(xscale="log", xlabel="ridge of both factors", ylabel="surprise at a hidden cell, nats")
+        ax.set_xticks(alphas, [f"{a:g}" for a in alphas])
         ax.minorticks_off()
-        ax.set_title("Hidden cells of digits in black and white")
+        ax.set_title("Digits in black and white, 16 components")
         ax.legend()
     return figure
 
 
 # ---- sweeps and starts -----------------------------------------------------------------------------------------
-
-
-class _Walking(Factorization):
-    """The same sweeps, which never run ahead."""
-
-    def _ahead(self, p: Any) -> None:
-        return None
 
 
 def factors_ahead() -> Figure:
@@ -221,11 +210,11 @@ def factors_ahead() -> Figure:
         figure = new_figure(11, 3.2)
         for ax, (name, (table, line)) in zip(figure.subplots(1, 3), problems.items(), strict=True):
             curves = {}
-            for kind, model in (("each step from where it stands", _Walking), ("running ahead", Factorization)):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # run for a fixed number of sweeps
-                    made = model(10, tol=0, max_iter=300, random_state=1, **line).fit(table)
-                curves[kind] = np.array(made.history_["objective"])
+            for kind, ahead in (("plain sweeps", lambda p: None), ("running ahead", runs_ahead)):
+                model = Factorization(10, tol=0, max_iter=300, random_state=1, **line)
+                with mock.patch.object(factorization, "runs_ahead", ahead):
+                    _end(model, table)
+                curves[kind] = np.array(model.history_["objective"])
             least = min(curve.min() for curve in curves.values())
             for color, (kind, curve) in zip((GREY, COLORS[0]), curves.items(), strict=True):
                 ax.plot(np.arange(1, len(curve) + 1), curve / least - 1, color=color, lw=2, label=kind)
@@ -234,13 +223,13 @@ def factors_ahead() -> Figure:
             ax.set_yticks([1e-4, 1e-2, 1], ["0.01%", "1%", "100%"])
             ax.minorticks_off()
         figure.axes[0].set_ylabel("objective above the least")
-        figure.axes[0].legend(loc="lower left")
+        figure.axes[2].legend(loc="lower left")
     return figure
 
 
 def factors_starts() -> Figure:
     """Where twelve starts of a line end, beside the model made for it."""
-    X = datasets.digits().data[:300]
+    X = datasets.digits().data[:200]
     C, k, seeds = X - X.mean(axis=0), 6, range(12)
     lines: dict[str, tuple[np.ndarray, dict, Any]] = {
         "PCA": (C, {"right": Orthonormal()}, 0.5 * (len(C) - 1) * PCA(k).fit(C).reconstruction_error()),
@@ -254,7 +243,7 @@ def factors_starts() -> Figure:
         figure = new_figure(8.6, 3.4)
         ax = figure.subplots()
         for row, (table, line, dedicated) in enumerate(lines.values()):
-            ends = [_end(Factorization(k, tol=1e-8, max_iter=2000, random_state=s, **line), table) for s in seeds]
+            ends = [_end(Factorization(k, tol=1e-6, max_iter=1000, random_state=s, **line), table) for s in seeds]
             least = min(ends) if dedicated is None else min(min(ends), dedicated)
             apart = np.linspace(-0.24, 0.24, len(ends))
             ax.plot(np.array(ends) / least - 1, row + apart, "o", color=COLORS[0], ms=5, alpha=0.7, mew=0)
@@ -273,7 +262,7 @@ def factors_starts() -> Figure:
 
 def _end(model: Any, X: np.ndarray) -> float:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # that it may not have ended
         return model.fit(X).history_["objective"][-1]
 
 
@@ -286,7 +275,7 @@ def _als(X: np.ndarray, k: int) -> tuple[np.ndarray, dict, float]:
 
 def _plsa(X: np.ndarray, k: int, seeds: range) -> float:
     """The divergence of the best pLSA, with every row given its own total."""
-    fits = [PLSA(k, tol=1e-9, max_iter=2000, random_state=s) for s in seeds]
+    fits = [PLSA(k, tol=1e-6, max_iter=1000, random_state=s) for s in seeds]
     best = min(fits, key=lambda model: _end(model, X))
     M = X.sum(axis=1, keepdims=True) * (best.transform(X) @ best.components_)
     return float(Poisson().value(X, M).sum())

@@ -15,6 +15,11 @@ from twofold.words import align
 
 RNG = np.random.default_rng
 DOCUMENTS = 2000
+OPPOSITES = [
+    ("minimum", "maximum"), ("min", "max"), ("left", "right"), ("lower", "upper"), ("first", "last"), ("start", "end"),
+    ("row", "column"), ("rows", "columns"), ("horizontal", "vertical"), ("width", "height"), ("smallest", "largest"),
+    ("top", "bottom"), ("before", "after"), ("real", "complex"), ("positive", "negative"), ("true", "false"),
+]  # fmt: skip
 
 
 @functools.cache
@@ -29,7 +34,7 @@ def _models() -> dict:
     train, _ = _documents()
     return {
         "skip-gram": SkipGram(50, max_iter=20, deterministic=True, random_state=0).fit(train),
-        "GloVe": GloVe(50, random_state=0).fit(train),
+        "GloVe": GloVe(50, x_max=10, random_state=0).fit(train),
         "PMI": PMIEmbedding(50, random_state=0).fit(train),
     }
 
@@ -112,21 +117,16 @@ def words_map() -> Figure:
 
 
 def words_analogies() -> Figure:
-    """One and many, in the plane of the mean step and of what differs most otherwise."""
+    """Steps to plurals, which have something in common, and to opposites, which do not."""
     vectors = _models()["PMI"].vectors_
-    lists = {"One and many": [(w, w + "s") for w in _telling(vectors, 500) if w + "s" in vectors][:24]}
-    panels, places = {}, {}
-    for title, pairs in lists.items():
-        U = _unit(vectors[[w for pair in pairs for w in pair]].astype(float))
-        up = _unit((U[1::2] - U[::2]).mean(axis=0, keepdims=True))[0]
-        rest = U - np.outer(U @ up, up)
-        across = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)[2][0]
-        order = np.argsort(U[::2] @ across)
-        shown = [pairs[i] for i in order[np.linspace(0, len(order) - 1, 8).round().astype(int)]]
-        panels[title] = shown
-        words = [w for pair in pairs for w in pair]
-        places[title] = {w: (x @ across, x @ up) for w, x in zip(words, U, strict=True) if any(w in p for p in shown)}
-    return plots.arrows_figure(panels, places)
+    seen = {w: vectors.counts_[vectors.place(w)] for w in vectors}
+    many = [(w, w + "s") for w in _telling(vectors, 2000) if seen.get(w + "s", 0) >= 12][:60]
+    panels = {}
+    for title, pairs in {"One and many": many, "Opposites": OPPOSITES}.items():
+        known = [pair for pair in pairs if pair[0] in seen and pair[1] in seen]
+        U = np.array([vectors[list(pair)] for pair in known])
+        panels[f"{title}: a step agrees with the others by {plots.common_step(U).mean():.2f}"] = (known, U)
+    return plots.steps_figure(panels)
 
 
 def words_align() -> Figure:
@@ -146,7 +146,7 @@ def words_align() -> Figure:
         shares = []
         for n in counts:
             joined = align(one, other, [(w, w) for w in both[:n]], refine=refine)
-            shares.append(np.mean([joined.translate(w, 1, method=method)[0][0] == w for w in asked]))
+            shares.append(joined.score([(w, w) for w in asked], method=method))
         curves[name] = (counts, shares)
     return plots.curves_figure(
         curves, "pairs given", "found themselves", "400 words in two halves of a text", share=True, log=True

@@ -47,8 +47,9 @@ _MODELS = {
     "GloVe": "twofold.words.glove",
     "PMIEmbedding": "twofold.words.pmi",
     "WordVectors": "twofold.words.word_vectors",
-    "Alignment": "twofold.words.align",
+    "Alignment": "twofold.words.alignment",
     "Factorization": "twofold.factors.factorization",
+    "PCABasis": "twofold.signals.pca_basis",
 }
 _OTHERS = {
     "load": "twofold.core.modelfile",

@@ -55,10 +55,7 @@ WAIVED = {
     ),
     "GradientFactorization": _filling("steps are made row by row from a start drawn for each; a weight is no row"),
     "SVDPlusPlus": _filling("which cells are known speaks, too, and a weight adds no cell"),
-    "NMF": {
-        "check_sample_weights_shape": _CELLS["check_sample_weights_shape"],
-        "check_sample_weight_equivalence_on_dense_data": "both stop within tol of one optimum; a tight one shows it",
-    },
+    "NMF": {"check_sample_weights_shape": _CELLS["check_sample_weights_shape"]},
     "ImplicitALS": _filling("weights multiply counts, while the cells that were not seen keep weight 1"),
 }
 FEW = {

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import nnls as active_set
 
-from twofold.kernels.nnls import nnls, nnls_cells
+from twofold.kernels.nnls import nnls, nnls_cells, nnls_end
 
 
 def twin(G, B, U, sweeps):
@@ -39,6 +39,33 @@ def test_the_end_is_the_minimum():
     expected = np.array([active_set(V, x)[0] for x in X])
     assert (expected == 0).any() and (expected > 0).any()
     np.testing.assert_allclose(U, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("before", [0, 1, 5])
+def test_active_sets_arrive_from_anywhere(before, dtype):
+    *_, U, G, B = problem(60, 7, dtype)
+    nnls(G, B, U, before, dtype(0))
+    done = np.zeros(60, bool)
+    nnls_end(G.astype(float), B, U, done)
+    for u, b in zip(U, B.astype(float), strict=True):
+        pull = b - G.astype(float) @ u
+        assert np.all(u >= 0) and pull.max() < 1e-5 * abs(b).max() and abs(pull @ u) <= 1e-5 * abs(b @ u)
+    assert done.all() and (U == 0).any()
+
+
+def test_active_sets_give_up_where_parts_are_alike():
+    *_, U, G, B = problem(20, 4)
+    G[3], B[:, 3] = G[2], B[:, 2]
+    G[:, 3] = G[:, 2]
+    before, done = U.copy(), np.ones(20, bool)
+    nnls_end(G, B, U, done)
+    for i in range(20):
+        if done[i]:
+            pull = B[i] - G @ U[i]
+            assert pull.max() < 1e-6 * abs(B[i]).max() and abs(pull @ U[i]) < 1e-6
+        else:
+            assert np.array_equal(U[i], before[i])
 
 
 def test_companions_do_not_show():

@@ -60,17 +60,20 @@ def sigmoid(z):
     return 1 / (1 + np.exp(-z))
 
 
+def drawn(cut, other, negatives, draws):
+    bits = [draws.bits() for _ in range(negatives)]
+    cells = [((b >> 32) * V) >> 32 for b in bits]
+    return [h if b % 2**32 < cut[h] else other[h] for h, b in zip(cells, bits, strict=True)]
+
+
 def twin(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negatives, begin, end, seed):
     X, Y, draws = X.astype(float), Y.astype(float), Draws(seed)
-    loss, pairs = 0.0, 0
+    loss, pairs, later = 0.0, 0, drawn(cut, other, negatives, draws)
     for centre, near, done in windows(tokens, ends, first, last, keep, window, draws):
         if not len(near):
             continue
-        cols = [centre]
-        for _ in range(negatives):
-            bits = draws.bits()
-            h = ((bits >> 32) * V) >> 32
-            cols.append(h if bits % 2**32 < cut[h] else other[h])
+        cols = [centre, *later]
+        later = drawn(cut, other, negatives, draws)  # a window ahead
         x, y = X[near], Y[cols]
         met = np.eye(1 + negatives)[0]
         z = x @ y.T

@@ -5,7 +5,7 @@ import pytest
 
 import twofold
 from twofold import WordVectors
-from twofold.words.align import align
+from twofold.words import align
 from twofold.words.matching import density, mutual, procrustes
 from twofold.words.retrieval import norms_of, unit
 

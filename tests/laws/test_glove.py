@@ -1,5 +1,7 @@
 """Laws of GloVe: its objective, its strata, and the two weightings that have other solutions."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -144,8 +146,10 @@ def test_it_does_not_matter_where_pairs_and_tiles_lie(tmp_path, monkeypatch, pai
     monkeypatch.setattr(tiles, "BLOCK", 200)  # many blocks, each with a share of every tile
     assert bits(GloVe(4, max_iter=2, random_state=0).fit(stored)) == wanted
     files, make = [], tiles.tempfile.TemporaryFile
-    monkeypatch.setattr(tiles.tempfile, "TemporaryFile", lambda **more: files.append(make(**more)) or files[-1])
-    monkeypatch.setattr(tiles, "config", lambda: type("Settings", (), {"memory": 100}))
+    monkeypatch.setattr(
+        tiles, "tempfile", SimpleNamespace(TemporaryFile=lambda **o: files.append(make(**o)) or files[-1])
+    )
+    monkeypatch.setattr(tiles, "config", lambda: SimpleNamespace(memory=100))
     assert bits(GloVe(4, max_iter=2, random_state=0).fit(stored)) == wanted
     assert len(files) == 1 and files[0].closed
 

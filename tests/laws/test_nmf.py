@@ -154,7 +154,6 @@ class TestHoles:
         error = (model.inverse_transform(model.transform(H)) - X)[np.isnan(H)]
         assert np.sqrt((error**2).mean()) < 0.2 * X.std()
 
-
     def test_weights_are_repeated_rows_with_holes(self, loss):
         X = holes(table(60))
         w = np.random.default_rng(0).integers(0, 4, len(X))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from twofold.plots.words import arrows_figure, curves_figure, map_figure, map_of, products_figure
+from twofold.plots.words import common_step, curves_figure, map_figure, map_of, products_figure, steps_figure
 from twofold.tour import words as station
 
 
@@ -30,9 +30,10 @@ def test_products_are_mutual_information() -> None:
     assert abs(np.median(product - target)) < 0.25  # on the diagonal, and not beside it
 
 
-def test_plurals_are_one_step(world: station.World) -> None:
-    share = float(station.directions(world).numbers["first answer right"].rstrip("%"))
-    assert share > 20  # of some thousands of words
+def test_plurals_have_a_common_step_and_opposites_none(world: station.World) -> None:
+    plural, opposite, right, beside = (float(value.rstrip("%")) for value in station.directions(world).numbers.values())
+    assert plural > 0.15 and abs(opposite) < 0.15 < 30 < beside
+    assert right > 2  # of some thousand words
 
 
 def test_halves_meet_only_after_the_rotation(world: station.World) -> None:
@@ -67,12 +68,25 @@ def test_words_that_come_first_are_written_first() -> None:
     assert shown[0] == "first" and "away" in shown and len(shown) < 7
 
 
+def test_steps_that_agree_are_told_from_those_that_do_not() -> None:
+    rng = np.random.default_rng(0)
+    words, step = rng.standard_normal((400, 30)), 3 * rng.standard_normal(30)
+    assert common_step(np.stack([words, words + step], axis=1)).mean() > 0.5
+    assert abs(common_step(np.stack([words, rng.standard_normal((400, 30))], axis=1)).mean()) < 0.1
+
+
 def test_arrows_lead_from_the_first_to_the_second() -> None:
-    at = {"a": (0.0, 0.0), "b": (1.0, 2.0)}
-    ax = arrows_figure({"t": [("a", "b")]}, {"t": at}).axes[0]
-    arrow = next(text for text in ax.texts if getattr(text, "arrow_patch", None) is not None)
-    assert tuple(arrow.xy) == at["b"] and tuple(arrow.xyann) == at["a"]  # type: ignore[attr-defined]
-    assert {"a", "b"} <= {text.get_text() for text in ax.texts}
+    rng = np.random.default_rng(0)
+    words = rng.standard_normal((8, 5))
+    U = np.stack([words, words + 10 * np.eye(5)[0]], axis=1)
+    pairs = [(f"one{i}", f"many{i}") for i in range(8)]
+    ax = steps_figure({"t": (pairs, U)}, shown=4).axes[0]
+    arrows: list = [text for text in ax.texts if getattr(text, "arrow_patch", None) is not None]
+    assert len(arrows) == 4 and all(arrow.xy[1] > arrow.xyann[1] for arrow in arrows)  # the common step is up
+    assert {text.get_text() for text in ax.texts} == {
+        "",
+        *(f"{kind}{i}" for kind in ("one", "many") for i in (0, 2, 4, 6)),
+    }
 
 
 def test_curves_and_products_are_drawn_as_given() -> None:

@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 import twofold
 from twofold import Alignment, Checkpoint, EarlyStopping, InputError, WordVectors
-from twofold.words.align import align
+from twofold.words import align
 
 
 def two(V=120, k=6, seed=0):
@@ -69,6 +69,11 @@ def test_only_the_first_words_teach_but_all_are_translated():
     assert made.pairs_.max() < 60
     assert made.translate("word100", 1)[0][0] == "Wort100"
     assert made.translate(english["word100"], 1) == made.translate("word100", 1)
+    for method in ("csls", "nearest"):
+        several = made.translate(["word100", "word3"], 4, method=method)
+        assert [[word for word, _ in one] for one in several] == [
+            [word for word, _ in made.translate(word, 4, method=method)] for word in ("word100", "word3")
+        ]
 
 
 def test_score_counts_words_not_pairs():
@@ -154,7 +159,7 @@ def test_zero_vectors_are_never_matched():
         ([("Word1", "Wort1")], "none of the 1 pairs .* the first is 'Word1', 'Wort1'"),
         ([], "none of the 0 pairs"),
         (5, "pairs is 5"),
-        (None, "no word in common among their first 20,000"),
+        (None, "no word in common among their first 10,000"),
     ],
 )
 def test_bad_pairs_are_refused(pairs, message):

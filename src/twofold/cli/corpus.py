@@ -24,7 +24,8 @@ from twofold.words.texts import Texts
 
 HEAD = 2**18  # bytes of a file by which it is told
 PACKED = 3.0  # bytes of text in one of gzip, about
-MOST_HELD = 2**21  # letters held out at most
+MOST_HELD = 2**19  # letters held out, about, at most
+LONGEST = 2**19  # letters of a text in one piece
 
 
 @dataclass
@@ -58,12 +59,22 @@ class HeldOut:
 
     def __iter__(self) -> Iterator[str]:
         self.held, size = [], 0
-        for i, text in enumerate(Texts(self.lines)):  # a very long line comes in pieces
+        for i, text in enumerate(pieces(self.lines)):
             if _mixed(i, self.seed) % self.every or size > MOST_HELD:
-                yield text  # type: ignore[misc]
+                yield text
             else:
-                self.held.append(text)  # type: ignore[arg-type]
+                self.held.append(text)
                 size += len(text)
+
+
+def pieces(lines: Any) -> Iterator[str]:
+    """The texts; of a very long one, pieces, so that a file of a single line can be parted, too."""
+    texts, part = Texts(lines), ""
+    for i, text in enumerate(texts):
+        part += str(text)
+        if i not in texts.continued or len(part) > LONGEST:
+            yield part
+            part = ""
 
 
 def _mixed(i: int, seed: int) -> int:

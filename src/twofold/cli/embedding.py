@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ SMALL = 12e6  # letters up to which words are counted first, to choose by
 LETTERS = 6.0  # a word and the space behind it, about
 TWICE = 1_000_000  # words up to which a second fit, for the figure alone, is no trouble
 FEWEST = 20  # texts of which some can be held out
+X_MAX = ((100_000_000, 100.0), (0, 10.0))  # words of text from which on: how often seen pairs weigh fully in GloVe
 SHOWN, NEAR = 8, 5  # words with their neighbours, and how many of these
 
 
@@ -35,6 +37,7 @@ class Settings(NamedTuple):
     min_count: int
     epochs: int | None
     window: int | None
+    x_max: float
 
 
 @dataclass
@@ -70,7 +73,7 @@ def analyse(text: Text, kind: str, given: dict[str, int | None], seed: int, quie
     counted = None
     if text.size <= SMALL:
         with waiting("counting words", quiet):
-            counted = Vocabulary(min_count=1).fit(text.lines)
+            counted = named(text, lambda: Vocabulary(min_count=1).fit(text.lines))
     settings = choose(text, kind, given, counted)
     few = counted is not None and counted.n_lines_ < FEWEST
     again = counted is not None and counted.n_tokens_ <= TWICE
@@ -81,14 +84,14 @@ def analyse(text: Text, kind: str, given: dict[str, int | None], seed: int, quie
     if few:
         text.notes.append(f"too few texts ({counted.n_lines_}) to hold any out")  # type: ignore[union-attr]
     else:
-        model = fit(parts, kind, settings, seed, quiet, text.notes if not again else [])
+        model = named(text, lambda: fit(parts, kind, settings, seed, quiet, [] if again else text.notes))
         tested = told_apart(model, parts.held, seed)
         if not again:
             text.notes.append(
                 f"{len(parts.held):,} texts, 1 in {every}, are not learned from, so that the rest can be tested"
             )
     if model is None or again:
-        model = fit(text.lines, kind, settings, seed, quiet, text.notes)
+        model = named(text, lambda: fit(text.lines, kind, settings, seed, quiet, text.notes))
     found = Embedding(text, kind, settings, model, tested)
     found.near = neighbours(found.vectors)
     found.seconds = time.perf_counter() - start
@@ -117,7 +120,8 @@ def choose(text: Text, kind: str, given: dict[str, int | None], counted: Vocabul
         )
         parts = ", ".join(said[name].format(chosen[name]) for name in free)
         text.notes.append(f"{parts}: chosen {about}; {', '.join(options[name] for name in free)} set others")
-    return Settings(chosen["k"], chosen["min_count"], chosen["epochs"], given.get("window"))  # type: ignore[arg-type]
+    x_max = next(weight for size, weight in X_MAX if tokens >= size)
+    return Settings(chosen["k"], chosen["min_count"], chosen["epochs"], given.get("window"), x_max)  # type: ignore[arg-type]
 
 
 # words of text from which on: numbers a word, least count, epochs of skip-gram
@@ -133,6 +137,14 @@ def check_words(text: Text, least: int, kept: int, given: dict[str, int | None])
         raise InputError(f"-k {k}: there are only {kept} words seen {least} times or more. Give at most {kept}.")
 
 
+def named(text: Text, work: Callable[[], Any]) -> Any:
+    """What `work` gives; if it refuses the text, with its name."""
+    try:
+        return work()
+    except InputError as error:
+        raise error if text.source in str(error) else InputError(f"{text.source}: {error}") from error
+
+
 def fit(lines: Any, kind: str, own: Settings, seed: int, quiet: bool, notes: list[str]) -> Any:
     """A fitted model; what it warns of becomes a note."""
     options: dict[str, Any] = {"min_count": own.min_count, "random_state": seed}
@@ -140,6 +152,8 @@ def fit(lines: Any, kind: str, own: Settings, seed: int, quiet: bool, notes: lis
         options["window"] = own.window
     if own.epochs is not None:
         options["max_iter"] = own.epochs
+    if kind == "glove":
+        options["x_max"] = own.x_max
     models: dict[str, Any] = {"skipgram": SkipGram, "glove": GloVe, "pmi": PMIEmbedding}
     model = models[kind](own.k, **options)
     model.set_callbacks(*progress("pairs" if kind == "glove" else "words", quiet))

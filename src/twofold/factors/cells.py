@@ -1,6 +1,6 @@
 """Cells of a block: dense slices of bounded size, what is known in them, and sums over them.
 
-    M = U Z + μ the model's values      W weights of the cells, 0 for a hole, None if all are 1
+M = U Z + μ the model's values      W weights of the cells, 0 for a hole, None if all are 1
 """
 
 from __future__ import annotations
@@ -29,17 +29,19 @@ def dense(X: Any) -> np.ndarray:
 
 
 def known(X: np.ndarray, W: np.ndarray | None, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """The cells less the shift, and their weights."""
+    """The cells less the shift, 0 in a hole, and their weights."""
     X, holes = X - shift, np.isnan(X)
+    if W is not None:
+        X, W = X * (W > 0), W.astype(X.dtype, copy=False)
     if holes.any():
-        W = (~holes).astype(X.dtype) if W is None else np.where(holes, 0, W)
         X[holes] = 0
-    return X, None if W is None else W.astype(X.dtype, copy=False)
+        W = (~holes).astype(X.dtype) if W is None else W * ~holes
+    return X, W
 
 
-def without_holes(X: np.ndarray, W: np.ndarray | None, M: np.ndarray) -> np.ndarray:
+def without_holes(loss: Loss, X: np.ndarray, W: np.ndarray | None, M: np.ndarray) -> np.ndarray:
     """X, with the model's own values in the holes: no loss has anything against these."""
-    return X if W is None else np.where(W > 0, X, M)
+    return X if W is None or loss.quadratic else X + (W == 0) * M  # a sum, since np.where is ten times slower
 
 
 def weighed(W: np.ndarray | None, values: np.ndarray) -> np.ndarray:
@@ -47,7 +49,7 @@ def weighed(W: np.ndarray | None, values: np.ndarray) -> np.ndarray:
 
 
 def row_losses(loss: Loss, X: np.ndarray, W: np.ndarray | None, M: np.ndarray) -> np.ndarray:
-    return weighed(W, loss.value(without_holes(X, W, M), M)).sum(axis=1, dtype=np.float64)
+    return weighed(W, loss.value(without_holes(loss, X, W, M), M)).sum(axis=1, dtype=np.float64)
 
 
 def grams(C: np.ndarray, Z: np.ndarray) -> np.ndarray:

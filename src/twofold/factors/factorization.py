@@ -15,24 +15,23 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
-from twofold.core.blocks import Blocks, Rows
-from twofold.core.checks import InputError
+from twofold.core.blocks import Blocks
+from twofold.core.checks import InputError, check_weights
 from twofold.core.engine import add, engine_for, fingerprint
 from twofold.core.estimator import Model, fitting
-from twofold.core.extrapolation import State, begin, geometric, sweeper
-from twofold.core.moments import Columns, column_moments
+from twofold.core.extrapolation import State, begin, sweeper
+from twofold.core.moments import Columns
 from twofold.core.seeds import generator, seed_of
-from twofold.factors import cells, constraints, losses
-from twofold.factors.cells import Problem
-from twofold.factors.half_step import Side
-from twofold.factors.shared import Data, advance
-from twofold.factors.start import drawn, given, weights_of, whole
+from twofold.factors import constraints, losses, rows
+from twofold.factors.cells import dense
+from twofold.factors.problem import Problem, check_choices, outside, refuse_values
+from twofold.factors.shared import Data, advance, runs_ahead
+from twofold.factors.start import codes_for, columns_of, drawn, given, weights_of
 
 
 class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
@@ -177,8 +176,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
         loop.run(
             self,
-            sweeper(advance(data), self._ahead(data.problem), self.tol),
-            begin(V, self._codes(data, V)),
+            sweeper(advance(data), runs_ahead(data.problem), self.tol),
+            begin(V, codes_for(V, data)),
             max_iter=self.max_iter,
             tol=self.tol,
             fitted=fitted,
@@ -195,40 +194,23 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         """Loss, left and right, with None resolved."""
         return self.loss or losses.Squared(), self.left or constraints.Free(), self.right or constraints.Free()
 
-    def _checked(self) -> tuple[losses.Loss, constraints.Constraint, constraints.Constraint]:
-        """The same, and a word where they do not go together."""
-        loss, left, right = self._choices()
-        if left.joint:
-            raise InputError(
-                f"left={left!r} ties all rows of X together, which only the right factor can be. Give X "
-                "transposed, and right=...."
-            )
-        for name, side in (("left", left), ("right", right)):
-            if loss.positive and type(side).shares is constraints.Constraint.shares:
-                raise InputError(
-                    f"{loss!r} needs values above 0, which {name}={side!r} does not keep. Use NonNegative() or "
-                    'Simplex() on both sides, or Poisson(link="log").'
-                )
-        if loss.positive and self.intercept:
-            raise InputError(f"{loss!r} needs values above 0, which an intercept does not keep. Set it to False.")
-        return loss, left, right
-
     def _data(self, blocks: Blocks, sample_weight: Any, k: int) -> tuple[Data, Columns]:
         """The problem, its weights and what is constant in its objective, with cells that cannot be used refused."""
-        loss, left, right = self._checked()
+        loss, left, right = self._choices()
+        check_choices(loss, left, right, self.intercept)
         w, W = weights_of(sample_weight, blocks.shape)
         engine = engine_for(blocks)
-        columns = column_moments(engine, blocks, w)
+        if engine.reduce(add, engine.map(outside, blocks, engine.broadcast(loss))):
+            self._refuse(blocks)
+        columns = columns_of(blocks, w, W)
+        if not np.isfinite(columns.scatter).all():
+            j = int(np.argmin(np.isfinite(columns.scatter)))
+            raise InputError(f"column {j} of X has values too large to be squared in {blocks.dtype}. Scale it.")
         shift = np.zeros(blocks.shape[1], blocks.dtype)
-        if not np.isfinite(columns.scatter).all() or (columns.missing and blocks.is_sparse):
-            self._refuse(blocks, allow_nan=not blocks.is_sparse)
-        if engine.reduce(add, engine.map(_outside, blocks, engine.broadcast(loss))):
-            self._refuse_values(blocks)
         if self.intercept and loss.shifts:
             shift = columns.mean.astype(blocks.dtype)  # far from zero, sums of squares would lose their digits
         plain = loss.quadratic and W is None and not columns.missing
-        problem = Problem(loss, left, right, k, plain, shift)
-        return Data.of(blocks, w, W, problem), columns
+        return Data.of(blocks, w, W, Problem(loss, left, right, k, plain, shift)), columns
 
     def _first(self, data: Data, columns: Columns, seed: int, sample_weight: Any) -> np.ndarray:
         """V to begin with: (d,k), with the intercept as one more column."""
@@ -248,37 +230,6 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         V = data.problem.right.start(np.asarray(Z, data.blocks.dtype)).T
         return np.column_stack([V, mu]).astype(data.blocks.dtype) if self.intercept else np.ascontiguousarray(V)
 
-    def _codes(self, data: Data, V: np.ndarray) -> Rows:
-        Z, _ = data.problem.split(V)
-        parts = data.engine.map(_start, data.blocks, data.engine.broadcast(Z), data.engine.broadcast(data.problem))
-        return data.engine.reduce(add, parts, keep=True)[0]
-
-    def _ahead(self, p: Problem) -> Any:
-        """How the shared factor runs ahead, if there is anything between its points."""
-        if p.left.discrete or p.right.discrete:
-            return None
-        side, none = Side(p.right, True), np.zeros((1, 1))
-
-        def ahead(V: np.ndarray, old: np.ndarray, beta: float) -> np.ndarray:
-            if p.loss.positive:
-                return p.right.start(geometric(V, old, beta).T).T
-            new = V + V.dtype.type(beta) * (V - old)
-            new[:, : p.k] = side.prox(new[:, : p.k], none.astype(V.dtype))
-            return new
-
-        return ahead
-
-    def _refuse_values(self, blocks: Blocks) -> None:
-        loss, _, _ = self._choices()
-        for i, start in enumerate(blocks.bounds[:-1]):
-            if _outside(blocks[i], loss):
-                X = blocks[i].toarray() if sparse.issparse(blocks[i]) else blocks[i]
-                row, column = divmod(int(np.argmax(loss.outside(X))), X.shape[1])
-                raise InputError(
-                    f"X[{int(start) + row}, {column}] is {X[row, column]:g}; loss={loss!r} needs "
-                    f"{loss.needs}. Negative values in data, or too large ones, need another loss: Squared()."
-                )
-
     # ---- using -------------------------------------------------------------------------------------------------
 
     @property
@@ -295,7 +246,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
         super()._refuse(blocks, allow_nan=not blocks.is_sparse if allow_nan is None else allow_nan)
-        self._refuse_values(blocks)
+        refuse_values(blocks, self._choices()[0])
 
     def transform(self, X: Any) -> Any:
         """The codes (n,k) of rows, given the components; holes are not looked at."""
@@ -308,33 +259,21 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     def complete(self, X: Any) -> np.ndarray:
         """X with its holes (NaN) filled; every other cell as it is."""
         blocks = self._blocks(X)
-        filled = np.concatenate([whole(blocks[i]) for i in range(len(blocks))])
+        filled = np.concatenate([dense(blocks[i]) for i in range(len(blocks))])
         return np.where(np.isnan(filled), self.inverse_transform(self.transform(X)), filled).astype(blocks.dtype)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the mean objective a row, over its known cells, with the row's best code."""
         cost = self._rowwise(_costs_of, X, *self._folding())
-        return -float(np.average(np.asarray(cost), weights=sample_weight))
-
-
-def _outside(X: Any, loss: losses.Loss) -> int:
-    return int(np.count_nonzero(loss.outside(X.data if sparse.issparse(X) else X)))
-
-
-def _start(X: Any, Z: np.ndarray, p: Problem) -> tuple[tuple, float]:
-    return (cells.start_codes(X, Z, p),), 0.0
+        return -float(np.average(np.asarray(cost), weights=check_weights(sample_weight, len(cost))))
 
 
 def _codes_of(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:
-    return _folded(X, V, p)[0]
+    if outside(X, p.loss):  # shows in the result, and is then refused with its place
+        return np.full((X.shape[0], p.k), np.nan)
+    return rows.fold(X, V.astype(X.dtype), replace(p, shift=p.shift.astype(X.dtype)))
 
 
 def _costs_of(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:
-    return _folded(X, V, p)[1]
-
-
-def _folded(X: Any, V: np.ndarray, p: Problem) -> tuple[np.ndarray, np.ndarray]:
-    if _outside(X, p.loss):  # shows in the result, and is then refused with its place
-        return np.full((X.shape[0], p.k), np.nan), np.full(X.shape[0], np.nan)
-    V, shift = V.astype(X.dtype), p.shift.astype(X.dtype)
-    return cells.fold(X, None, V, replace(p, shift=shift))
+    U = _codes_of(X, V, p)
+    return rows.costs(X, U, V.astype(X.dtype), replace(p, shift=p.shift.astype(X.dtype)))

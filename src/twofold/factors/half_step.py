@@ -66,7 +66,7 @@ def _largest(H: np.ndarray) -> np.ndarray:
 
 def improve(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float = 0.0) -> np.ndarray:
     """A factor no worse than F, by the constraint's own short way or by so many proximal steps."""
-    if not side.right or side.constraint.elementwise:
+    if not side.right or side.constraint.elementwise or side.constraint.joint:
         found = side.constraint.solve(q.H, q.B)
         if found is not None:
             found = found.astype(F.dtype, copy=False)

@@ -3,8 +3,8 @@
     slope and curvature of the loss at M turn every row into a parabola: G = (W ℓ') Zᵀ,  H_i = Σ_j W ℓ'' z_j z_jᵀ
 
 With squared error the parabola is the loss itself; if moreover every cell is known and alike, H = Z Zᵀ for all rows and
-M is never formed, so that sparse stays sparse. Otherwise a block is gone through in dense slices. A loss m − x log m has
-no parabola above it; there a sum of logarithms takes its place: Σ s f − a log f with a = f Σ_j W (x/m) z_j and
+M is never formed, so that sparse stays sparse. Otherwise a block is gone through in dense slices. A loss m − x log m
+has no parabola above it; there a sum of logarithms takes its place: Σ s f − a log f with a = f Σ_j W (x/m) z_j and
 s = Σ_j W z_j, as in EM.
 """
 
@@ -45,13 +45,13 @@ def codes(X: Any, w: Any, W: Any, kept: tuple, V: np.ndarray, p: Problem) -> tup
     U, parts = U.copy(), []
     for rows, x, cells in slices(p.k, X, W):
         x, cells = known(x, cells, p.shift)
-        fit = better(x, cells, begun(x, cells, U[rows], Z, mu, p), Z, mu, p)
+        fit = better(x, cells, U[rows], Z, mu, p)
         U[rows] = fit.U
         parts.append(curve(x, cells, None if w is None else w[rows], fit, V, p))
     return (U,), functools.reduce(add, parts)
 
 
-def begun(X: np.ndarray, W: Any, U: np.ndarray, Z: np.ndarray, mu: np.ndarray, p: Problem) -> Fit:
+def fit_of(X: np.ndarray, W: Any, U: np.ndarray, Z: np.ndarray, mu: np.ndarray, p: Problem) -> Fit:
     M = U @ Z + mu
     return Fit(U, M, row_losses(p.loss, X, W, M))
 
@@ -80,31 +80,33 @@ def squared_codes(
     return improve(Parabola(H, weighed(W, X - mu) @ Z.T), U, Side(p.left, False), steps, tol)
 
 
-def better(X: np.ndarray, W: Any, now: Fit, Z: np.ndarray, mu: np.ndarray, p: Problem) -> Fit:
+def better(X: np.ndarray, W: Any, U: np.ndarray, Z: np.ndarray, mu: np.ndarray, p: Problem) -> Fit:
     """A step for the rows of a dense slice."""
-    if p.loss.positive:
-        return begun(X, W, p.left.shares(*logs(ratios(p.loss, X, W, now.M), W, now.U, Z)), Z, mu, p)
-    if p.loss.quadratic:
-        return begun(X, W, squared_codes(X, W, now.U, Z, mu, p, p.steps, 0.0), Z, mu, p)
     options = p.left.options(p.k)
-    if options is not None:
-        return chosen(X, W, options.astype(Z.dtype), Z, mu, p)
-    return stepped(X, W, now, Z, mu, p)
+    if p.loss.positive:
+        U = p.left.shares(*logs(ratios(p.loss, X, W, U @ Z), W, U, Z))
+    elif p.loss.quadratic:
+        U = squared_codes(X, W, U, Z, mu, p, p.steps, 0.0)
+    elif options is not None:
+        U = chosen(X, W, options.astype(Z.dtype), Z, mu, p)
+    else:
+        return stepped(X, W, fit_of(X, W, U, Z, mu, p), Z, mu, p)
+    return fit_of(X, W, U, Z, mu, p)
 
 
 def stepped(X: np.ndarray, W: Any, now: Fit, Z: np.ndarray, mu: np.ndarray, p: Problem) -> Fit:
     """By parabolas that are only nearly right: a row moves only if its own cost falls."""
-    side, x = Side(p.left, False), without_holes(X, W, now.M)
+    side, x = Side(p.left, False), without_holes(p.loss, X, W, now.M)
     G, H = weighed(W, p.loss.slope(x, now.M)) @ Z.T, grams(weighed(W, p.loss.curvature(x, now.M)), Z)
     (U, M, loss), UH, cost = now, times(now.U, H), side.costs(now.loss, now.U)
     rest, enough, damp = np.arange(len(U)), ENOUGH[U.dtype == np.float32], U.dtype.type(1)
     for _ in range(TRIES):
         new = improve(Parabola(damp * H[rest], damp * UH[rest] - G[rest]), U[rest], side, p.steps)
-        found = begun(X[rest], None if W is None else W[rest], new, Z, mu, p)
+        found = fit_of(X[rest], None if W is None else W[rest], new, Z, mu, p)
         change = side.costs(found.loss, new) - cost[rest]
-        if len(rest) == len(U) and (change <= 0).all():
-            return found
         good = change <= 0
+        if len(good) == len(U) and good.all():
+            return found
         U, M, loss = (_put(old, rest[good], part[good]) for old, part in zip((U, M, loss), found, strict=True))
         rest, damp = rest[change > enough * np.abs(cost[rest])], damp * U.dtype.type(FACTOR)  # the others have arrived
         if not len(rest):
@@ -118,13 +120,11 @@ def _put(old: np.ndarray, at: np.ndarray, new: np.ndarray) -> np.ndarray:
     return old
 
 
-def chosen(X: np.ndarray, W: Any, options: np.ndarray, Z: np.ndarray, mu: np.ndarray, p: Problem) -> Fit:
-    """The best of the few rows there are, by looking at all."""
+def chosen(X: np.ndarray, W: Any, options: np.ndarray, Z: np.ndarray, mu: np.ndarray, p: Problem) -> np.ndarray:
+    """The best of the few codes there are, by looking at all."""
     M = options @ Z + mu
     costs = np.stack([row_losses(p.loss, X, W, np.broadcast_to(m, X.shape)) for m in M], axis=1)
-    costs += p.left.values(options)
-    best = costs.argmin(axis=1)
-    return begun(X, W, options[best], Z, mu, p)
+    return options[(costs + p.left.values(options)).argmin(axis=1)]
 
 
 def logs(R: np.ndarray, W: np.ndarray | None, U: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -154,16 +154,14 @@ def fold(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:
 def settled(X: np.ndarray, W: Any, U: np.ndarray, Z: np.ndarray, mu: np.ndarray, p: Problem, tol: float) -> np.ndarray:
     """Steps until no row gains; a row that stands still is left alone, so that its company does not matter."""
     side, U, moving = Side(p.left, False), U.copy(), np.arange(len(U))
-    now = begun(X, W, U, Z, mu, p)
+    cost = side.costs(row_losses(p.loss, X, W, U @ Z + mu), U)
     for _ in range(200):
-        new = better(X, W, now, Z, mu, p)
-        before, after = (side.costs(fit.loss, fit.U) for fit in (now, new))
-        U[moving] = new.U
-        gains = before - after > tol * np.abs(after)
+        new = better(X, W, U[moving], Z, mu, p)
+        U[moving], found = new.U, side.costs(new.loss, new.U)
+        gains = cost - found > tol * np.abs(found)
         if not gains.any():
             break
-        moving, X, W = moving[gains], X[gains], None if W is None else W[gains]
-        now = Fit(*(part[gains] for part in new))
+        moving, cost, X, W = moving[gains], found[gains], X[gains], None if W is None else W[gains]
     return U
 
 

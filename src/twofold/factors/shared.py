@@ -12,10 +12,13 @@ import numpy as np
 
 from twofold.core.blocks import Blocks, Rows, as_blocks
 from twofold.core.engine import Engine, add, engine_for, fingerprint
-from twofold.factors import cells
-from twofold.factors.cells import FACTOR, TRIES, Problem, Sums
+from twofold.core.extrapolation import geometric
+from twofold.factors import rows, sums
 from twofold.factors.constraints.k_sparse import times
 from twofold.factors.half_step import Parabola, Side, improve
+from twofold.factors.problem import Problem
+from twofold.factors.rows import ENOUGH, FACTOR, TRIES
+from twofold.factors.sums import Sums
 
 ROUNDING = 1e-13, 1e-6  # of Σ w x²: a misfit below is none, in double and single precision
 
@@ -34,7 +37,7 @@ class Data(NamedTuple):
     def of(cls, blocks: Blocks, w: np.ndarray | None, W: Any, problem: Problem) -> Data:
         engine, square = engine_for(blocks), 0.0
         if problem.plain:
-            parts = engine.map(cells.square, blocks, blocks.rows(w), engine.broadcast(problem.shift))
+            parts = engine.map(sums.square, blocks, blocks.rows(w), engine.broadcast(problem.shift))
             square = engine.reduce(add, parts)
         return cls(engine, blocks, w, W, problem, square)
 
@@ -51,7 +54,7 @@ def advance(data: Data) -> Callable[[Rows, np.ndarray], tuple[Rows, np.ndarray, 
     """One sweep: the codes of all rows given V, then V given the codes."""
 
     def sweep(kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
-        kept, s = data.engine.reduce(add, data.over_blocks(cells.codes, kept, V), keep=True)
+        kept, s = data.engine.reduce(add, data.over_blocks(rows.codes, kept, V), keep=True)
         if data.problem.plain:
             V = columns(V, s, data.problem)
             fit = 0.5 * (data.square - 2 * np.vdot(s.B, V) + np.vdot(s.H, V.astype(np.float64).T @ V))
@@ -68,14 +71,20 @@ def columns(V: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
     B = s.B[:, :k]
     if V.shape[1] > k:
         B = B - s.H[..., :k, k] * V[:, k:]
-    found = improve(Parabola(s.H[..., :k, :k], B), F, Side(p.right, True), p.steps)
-    used = np.diagonal(s.H, axis1=-2, axis2=-1)[..., :k]
-    F = np.where(used > 0, found, F)  # what no row uses stays as it is
+    F = _used(improve(Parabola(s.H[..., :k, :k], B), F, Side(p.right, True), p.steps), F, s, p)
     if V.shape[1] == k:
-        return F.astype(V.dtype)
+        return np.ascontiguousarray(F, dtype=V.dtype)
     own = np.maximum(s.H[..., k, k], np.finfo(np.float64).tiny)
     mu = (s.B[:, k] - np.einsum("...c,...c->...", F, s.H[..., k, :k])) / own
     return np.column_stack([F, np.where(s.H[..., k, k] > 0, mu, V[:, k])]).astype(V.dtype)
+
+
+def _used(found: np.ndarray, F: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
+    """What no row uses stays as it is, if that costs nothing: an empty cluster may be of use again."""
+    if not p.right.elementwise:
+        return found
+    still = np.where(np.diagonal(s.H, axis1=-2, axis2=-1)[..., : p.k] > 0, found, F)
+    return still if p.right.values(still.T).sum() <= p.right.values(found.T).sum() else found
 
 
 def right_penalty(V: np.ndarray, p: Problem) -> float:
@@ -84,18 +93,43 @@ def right_penalty(V: np.ndarray, p: Problem) -> float:
 
 def safely(V: np.ndarray, s: Sums, data: Data, kept: Rows) -> tuple[np.ndarray, float]:
     """The same where parabolas are only nearly right: with more curvature until the objective falls."""
-    p = data.problem
+    p, double = data.problem, V.astype(np.float64)
     before = s.loss + s.penalty + right_penalty(V, p)
-    double = V.astype(np.float64)
     if p.loss.positive:
-        new = p.right.shares(s.B.T, s.H.T).T.astype(V.dtype)
-        return new, data.engine.reduce(add, data.over_blocks(cells.losses, kept, new)) + s.penalty
+        new = np.ascontiguousarray(p.right.shares(s.B.T, s.H.T).T, dtype=V.dtype)
+        return new, _losses(data, kept, new) + s.penalty + right_penalty(new, p)
     slope = times(double, s.H) - s.B
     for t in range(TRIES):
         H = s.H * FACTOR**t
         new = columns(V, s._replace(H=H, B=times(double, H) - slope), p)
-        loss = data.engine.reduce(add, data.over_blocks(cells.losses, kept, new))
+        if p.loss.quadratic:
+            step = new.astype(np.float64) - double
+            loss = max(s.loss + float(np.vdot(step, slope + 0.5 * times(step, H))), 0.0)
+        else:
+            loss = _losses(data, kept, new)
         after = loss + s.penalty + right_penalty(new, p)
         if after <= before:
             return new, after
+        if after <= before + ENOUGH[V.dtype == np.float32] * abs(before):  # it has arrived
+            break
     return V, before
+
+
+def _losses(data: Data, kept: Rows, V: np.ndarray) -> float:
+    return data.engine.reduce(add, data.over_blocks(sums.losses, kept, V))
+
+
+def runs_ahead(p: Problem) -> Callable[[np.ndarray, np.ndarray, float], np.ndarray] | None:
+    """How the shared factor runs ahead along its last step, if there is anything between its points."""
+    if p.left.discrete or p.right.discrete:
+        return None
+    side, none = Side(p.right, True), np.zeros((1, 1))
+
+    def ahead(V: np.ndarray, old: np.ndarray, beta: float) -> np.ndarray:
+        if p.loss.positive:
+            return np.ascontiguousarray(p.right.start(geometric(V, old, beta).T).T)
+        new = V + V.dtype.type(beta) * (V - old)
+        new[:, : p.k] = side.prox(new[:, : p.k], none.astype(V.dtype))
+        return new
+
+    return ahead

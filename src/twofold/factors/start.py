@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from twofold.core.blocks import Rows
+from twofold.core.blocks import Blocks, Rows
 from twofold.core.checks import InputError, check_weights
-from twofold.core.engine import stacked
-from twofold.core.moments import Columns
+from twofold.core.engine import add, engine_for, stacked
+from twofold.core.moments import Columns, column_moments, merge
 from twofold.core.seeds import generator
+from twofold.factors.cells import dense, known
+from twofold.factors.problem import Problem
+from twofold.factors.rows import start_codes
 from twofold.factors.shared import Data
 
 
@@ -32,6 +35,21 @@ def weights_of(sample_weight: Any, shape: tuple[int, int]) -> tuple[np.ndarray |
     if not values.any():
         raise InputError("sample_weight is zero everywhere; at least one cell must count.")
     return None, W
+
+
+def columns_of(blocks: Blocks, w: np.ndarray | None, W: Any) -> Columns:
+    """Mean and spread of every column over what is known of it."""
+    engine = engine_for(blocks)
+    if W is None:
+        return column_moments(engine, blocks, w)
+    return engine.reduce(merge, engine.map(_weighed_columns, blocks, blocks.rows(W)))
+
+
+def _weighed_columns(X: Any, W: Any) -> Columns:
+    x, weights = known(dense(X).astype(np.float64), dense(W), np.zeros(X.shape[1]))
+    weight = np.asarray(weights).sum(axis=0)
+    mean = (weights * x).sum(axis=0) / np.maximum(weight, 1e-300)
+    return Columns(weight, mean, (weights * (x - mean) ** 2).sum(axis=0), 0, float(len(x)))
 
 
 def given(init: Any, data: Data) -> np.ndarray:
@@ -56,14 +74,22 @@ def drawn(data: Data, columns: Columns, seed: int) -> np.ndarray:
         np.unique(chosen[(chosen >= a) & (chosen < b)]) - a
         for a, b in zip(data.blocks.bounds[:-1], data.blocks.bounds[1:], strict=True)
     )
-    picked = stacked(data.engine.gather(data.engine.map(_pick, data.blocks, places)))
-    rows = picked[np.searchsorted(np.unique(chosen), chosen)].astype(np.float64)
+    parts = data.engine.map(_pick, data.blocks, data.blocks.rows(data.W), places)
+    rows = stacked(data.engine.gather(parts))[np.searchsorted(np.unique(chosen), chosen)].astype(np.float64)
     return p.loss.start(np.where(np.isnan(rows), mean, rows)) - p.shift + 0.01 * spread * noise
 
 
-def whole(X: Any) -> np.ndarray:
-    return X.toarray() if sparse.issparse(X) else X
+def _pick(X: Any, W: Any, places: np.ndarray) -> np.ndarray:
+    rows = dense(X[places])
+    return rows if W is None else np.where(dense(W[places]) > 0, rows, np.nan)
 
 
-def _pick(X: Any, places: np.ndarray) -> np.ndarray:
-    return whole(X[places])
+def codes_for(V: np.ndarray, data: Data) -> Rows:
+    """Codes to begin with, kept by the blocks."""
+    Z, _ = data.problem.split(V)
+    parts = data.engine.map(_codes, data.blocks, data.engine.broadcast(Z), data.engine.broadcast(data.problem))
+    return data.engine.reduce(add, parts, keep=True)[0]
+
+
+def _codes(X: Any, Z: np.ndarray, p: Problem) -> tuple[tuple, float]:
+    return (start_codes(X, Z, p),), 0.0

@@ -48,9 +48,9 @@ def curve(X: np.ndarray, W: Any, w: Any, fit: Any, V: np.ndarray, p: Problem) ->
     """The parabolas of the columns of a dense slice, at V; `fit` has the rows' codes, values and losses."""
     if p.loss.positive:
         return log_sums(X, W, w, fit, V, p)
-    (U, M, value), A, x = fit, with_ones(fit.U, V), without_holes(X, W, fit.M)
-    S, C = weighed(W, p.loss.slope(x, M)), p.loss.curvature(x, M)
-    C = weighed(W, C)
+    (U, M, value), A, x = fit, with_ones(fit.U, V), without_holes(p.loss, X, W, fit.M)
+    S = weighed(W, p.loss.slope(x, M))
+    C = W if p.loss.quadratic and W is not None else weighed(W, p.loss.curvature(x, M))
     if w is not None:
         S, C, value = S * w.astype(S.dtype)[:, None], C * w.astype(C.dtype)[:, None], value * w
     H = grams(C.T, A.T).astype(np.float64)

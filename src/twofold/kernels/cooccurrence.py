@@ -42,8 +42,9 @@ def lay_out(tokens, ends, first, last, starts, out, places):
 def window_rows(tokens, places, starts, weights, sides, sums, blocks, groups, indptr, indices, values):
     """Rows of summed weights: weights[d−1] for a word d places before one of the row's places.
 
-    With 2 `sides`, words after it count, too. Tokens are separated by −1, which windows do not cross; row r has places[starts[r]:starts[r+1]]. The CSR row
-    pointers, columns and values are written; sums, blocks and groups are zero before and after.
+    With 2 `sides`, words after it count, too. Tokens are separated by −1, which windows do not cross; row r has
+    places[starts[r]:starts[r+1]]. The CSR row pointers, columns and values are written; sums, blocks and groups are
+    zero before and after.
     """
     stored = 0
     for r in range(starts.size - 1):

@@ -6,14 +6,18 @@
 
 Rows are independent given G. They are worked on in tiles of 128, one row a lane, so that every operation is a whole
 vector; a row stops by its own rule, so its companions never show in its result.
-References: Cichocki & Phan 2009 (HALS); Gillis & Glineur 2012 (several sweeps while G stays).
+References: Cichocki & Phan 2009 (HALS); Gillis & Glineur 2012 (several sweeps while G stays); Lawson & Hanson 1974
+(active sets).
 """
 
 import numpy as np
 from numba import njit
 
+from twofold.kernels.cholesky import factor, solve
+
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 TILE = 128
+SURE = 1e-12  # relative to what it is compared with: what is no rounding in float64
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -81,6 +85,77 @@ def nnls(G, B, U, sweeps, tol):
         for lane in range(m):
             for c in range(k):
                 U[start + lane, c] = u[c, lane]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _freest(G, b, u):
+    """The zero coordinate that would gain most by rising, or −1: all but rounding of what b can pull counts."""
+    k, best, new = u.size, 0.0, -1
+    for c in range(k):
+        best = max(best, SURE * abs(b[c]))
+    for c in range(k):
+        if u[c] == 0 and G[c, c] > 0:
+            t = float(b[c])
+            for a in range(k):
+                t -= G[c, a] * u[a]
+            if t > best:
+                best, new = t, c
+    return new
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _solved(G, b, u, at, p, A, s):
+    """The first p coordinates in `at` go to their common minimum, or as far as none becomes negative; how many stay."""
+    for a in range(p):
+        s[a] = b[at[a]]
+        for c in range(a + 1):
+            A[a, c] = G[at[a], at[c]]
+    factor(A[:p, :p], SURE * A[0, 0])
+    solve(A[:p, :p], s[:p])
+    far, blocked = 1.0, -1
+    for a in range(p):
+        if s[a] <= 0 and u[at[a]] < far * (u[at[a]] - s[a]):
+            far, blocked = u[at[a]] / (u[at[a]] - s[a]), a
+    stay = 0
+    for a in range(p):
+        c = at[a]
+        u[c] = max(u[c] + far * (s[a] - u[c]), 0.0) if a != blocked else 0.0
+        if u[c] > 0:
+            at[stay] = c
+            stay += 1
+    return stay
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def nnls_end(G, B, U, done):
+    """Rows that are nearly there to the very end, in place, by active sets: G (k,k) in float64.
+
+    The coordinates above zero go to their common minimum; one that would become negative stops at zero, and one at zero
+    that would rise joins. done[i] says whether row i arrived: where parts are nearly alike it may not, and stays as it
+    was.
+    """
+    k = G.shape[0]
+    A, s, u, at = np.empty((k, k)), np.empty(k), np.empty(k), np.empty(k + 1, np.int64)
+    for i in range(U.shape[0]):
+        p, done[i] = 0, False
+        for c in range(k):
+            u[c] = U[i, c]
+            if u[c] > 0 and G[c, c] > 0:
+                at[p] = c
+                p += 1
+        for _ in range(3 * k):
+            stay = _solved(G, B[i], u, at, p, A, s) if p > 0 else 0
+            if stay == p:
+                new = _freest(G, B[i], u)
+                if new < 0:
+                    done[i] = True
+                    break
+                at[p] = new
+                stay = p + 1
+            p = stay
+        if done[i]:
+            for c in range(k):
+                U[i, c] = u[c]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

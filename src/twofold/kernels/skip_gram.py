@@ -4,12 +4,15 @@
 
 Around a centre are N words, rows of X (V,S); the centre and its negatives, which all N share, are M rows of Y (V,S).
 Both are copied into small blocks that stay in the first cache; all products of the two are taken at once, then each
-row moves along its gradient at the block's old values. So a word may occur twice in a window or among the
-negatives, and every row is read and written once a window, not once a pair.
+row moves along its gradient at the blocks' old values. So a word may occur twice in a window or among the
+negatives, and every row is read and written once a window, not once a pair. What the next window needs is fetched
+while this one is computed. Small matrices are lines of numbers here: G[i, j] is G[i * width + j].
 """
 
 import numpy as np
 from numba import njit
+
+from twofold.kernels.prefetch import fetch_rows
 
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 ONE, LIMIT, HIGH = np.float32(1), np.float32(16), np.uint64(32)
@@ -112,29 +115,29 @@ def add2(x, y, S, g):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def products(xs, ys, N, M, S, G):
-    """G[i, j] = ⟨x_i, y_j⟩, six columns or two at a time; an odd last column is computed for nothing."""
+def products(xs, ys, N, M, S, G, width):
+    """G[i, j] = ⟨x_i, y_j⟩, six columns or two at a time; beside an odd last column one is computed for nothing."""
     for i in range(N):
         x, j = xs[i * S : (i + 1) * S], 0
         while j + 6 <= M:
-            dots6(x, ys[j * S : (j + 6) * S], S, G[i, j : j + 6])
+            dots6(x, ys[j * S : (j + 6) * S], S, G[i * width + j : i * width + j + 6])
             j += 6
         while j < M:
-            dots2(x, ys[j * S : (j + 2) * S], S, G[i, j : j + 2])
+            dots2(x, ys[j * S : (j + 2) * S], S, G[i * width + j : i * width + j + 2])
             j += 2
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def moved(A, rows, n, block, m, G):
+def moved(A, rows, n, block, m, G, width):
     """A[rows[i]] += Σ_j G[i, j] block[j], one row after the other, so that a row met twice moves twice."""
     S = A.shape[1]
     for i in range(n):
         x, j = A[rows[i]], 0
         while j + 6 <= m:
-            add6(x, block[j * S : (j + 6) * S], S, G[i, j : j + 6])
+            add6(x, block[j * S : (j + 6) * S], S, G[i * width + j : i * width + j + 6])
             j += 6
         while j < m:
-            add2(x, block[j * S : (j + 2) * S], S, G[i, j : j + 2])
+            add2(x, block[j * S : (j + 2) * S], S, G[i * width + j : i * width + j + 2])
             j += 2
 
 
@@ -169,19 +172,19 @@ def steps(G, sign, odds, rate, n):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def settled(G, odds, N, M, GT, product):
-    """G transposed to GT, a column of zeros after an odd last one; and `product` times the odds of all pairs."""
+def settled(G, wide, odds, N, M, GT, most, product):
+    """G transposed to GT, with zeros beside an odd last column; and `product` times the odds of all pairs."""
     total = 0.0
     for i in range(N):
         for j in range(M):
-            GT[j, i] = G[i, j]
-            product *= np.float64(odds[i, j])
+            GT[j * most + i] = G[i * wide + j]
+            product *= np.float64(odds[i * wide + j])
             if product > 1e280:  # a logarithm now and then serves for all
                 total += np.log(product)
                 product = 1.0
     if N % 2:
         for j in range(M):
-            GT[j, N] = 0
+            GT[j * most + N] = 0
     return total, product
 
 
@@ -196,6 +199,18 @@ def line(tokens, start, stop, first, last, keep, state, kept):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def room(most, M, wide, S):
+    """What a window needs: rows, columns and the next columns; blocks; steps and their transpose; signs and odds."""
+    sign = np.zeros((most, wide), np.float32)
+    sign[:, :M] = ONE
+    sign[:, 0] = -ONE
+    rows, cols, later = np.empty(most + 1, np.int64), np.empty(M, np.int64), np.empty(M, np.int64)
+    xs, ys = np.zeros(most * S, np.float32), np.zeros(wide * S, np.float32)
+    G, GT, odds = np.zeros(most * wide, np.float32), np.zeros(M * most, np.float32), np.zeros(most * wide, np.float32)
+    return rows, cols, later, xs, ys, G, GT, sign.reshape(-1), odds
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def sgns(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negatives, begin, end, seed):
     """One pass over some lines, in place: every token that stays is the centre of a window of random reach.
 
@@ -203,39 +218,36 @@ def sgns(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negativ
     at 0 nothing changes, and the loss alone is of interest. Column `one` of X, unless −1, is held at 1, which makes
     that of Y a bias. Returns the loss, and how many pairs it is the sum of.
     """
-    S, M, most = X.shape[1], 1 + negatives, 2 * window
-    wide = M + M % 2
-    kept = np.empty(tokens.size, np.int32)
-    rows, cols = np.empty(most + 1, np.int64), np.empty(M, np.int64)
-    xs, ys = np.zeros(most * S, np.float32), np.zeros(wide * S, np.float32)
-    G, GT = np.zeros((most, wide), np.float32), np.zeros((M, most), np.float32)
-    sign, odds = np.zeros((most, wide), np.float32), np.zeros((most, wide), np.float32)
-    sign[:, :M] = ONE
-    sign[:, 0] = -ONE
-    flat, flat_sign, flat_odds = G.reshape(-1), sign.reshape(-1), odds.reshape(-1)
-    loss, product, pairs, start, state = 0.0, 1.0, 0, 0, seed
+    S, M, most, wide = X.shape[1], 1 + negatives, 2 * window, negatives + 1 + (negatives + 1) % 2
+    kept, flat_X, flat_Y = np.empty(tokens.size, np.int32), X.reshape(-1), Y.reshape(-1)
+    rows, cols, later, xs, ys, G, GT, sign, odds = room(most, M, wide, S)
+    state = sampled(cut, other, seed, later, M)
+    loss, product, pairs, start = 0.0, 1.0, 0, 0
     for stop in ends:
         n, a, b, state = line(tokens, start, stop, first, last, keep, state, kept)
         for c in range(a, b):
+            fetch_rows(flat_X, S, kept[c + window + 1 : n], min(1, n - c - window - 1))
             state += STRIDE
             N = around(kept, n, c, 1 + below(mixed(state), window), rows)
             if N == 0:
                 continue
+            cols, later = later, cols
             cols[0] = kept[c]
-            state = sampled(cut, other, state, cols, M)
+            state = sampled(cut, other, state, later, M)
+            later[0] = kept[min(c + 1, n - 1)]
+            fetch_rows(flat_Y, S, later, M)
             gathered(X, rows, N, xs)
             gathered(Y, cols, M, ys)
-            products(xs, ys, N, M, S, G)
+            products(xs, ys, N, M, S, G, wide)
             done = (start - first + (stop - start) * c / n) / (last - first)
             rate = np.float32(begin + (end - begin) * min(max(done, 0.0), 1.0))
-            loss += np.float64(steps(flat, flat_sign, flat_odds, rate, N * wide))
-            more, product = settled(G, odds, N, M, GT, product)
-            loss += more
-            moved(X, rows, N, ys, M, G)
-            moved(Y, cols, M, xs, N, GT)
+            loss += np.float64(steps(G, sign, odds, rate, N * wide))
+            more, product = settled(G, wide, odds, N, M, GT, most, product)
+            loss, pairs = loss + more, pairs + N
+            moved(X, rows, N, ys, M, G, wide)
+            moved(Y, cols, M, xs, N, GT, most)
             for i in range(N if one >= 0 else 0):
                 X[rows[i], one] = ONE
-            pairs += N
         start = stop
     return loss + np.log(product), pairs
 

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from twofold.plots.style import COLORS, GREY, INK, new_figure, style
 
-LETTER, LINE = 0.0078, 0.0155  # inches of width a letter and of height a line, for each point of the font's size
+LETTER, LINE = 0.0084, 0.0155  # inches of width a letter and of height a line, for each point of the font's size
 LONGEST = 22  # letters of a word that are written
 
 
@@ -146,18 +146,26 @@ def steps_figure(panels: Mapping[str, tuple[Sequence[tuple[str, str]], np.ndarra
     """
     with style():
         figure = new_figure(11, 4.4)
-        for ax, (title, (pairs, U)) in zip(_panels(figure, len(panels)), panels.items(), strict=True):
+        axes = figure.subplots(1, len(panels), squeeze=False, sharey=True).ravel()
+        for ax, (title, (pairs, U)) in zip(axes, panels.items(), strict=True):
             V = np.stack([_unit(U[:, 0]), _unit(U[:, 1])], axis=1)
-            step = max(2, -(-len(pairs) // shown))
-            own = np.arange(0, len(pairs), step)
-            rest = np.setdiff1d(np.arange(len(pairs)), own)
-            up = _unit((V[rest, 1] - V[rest, 0]).mean(axis=0)[None])[0]
-            flat = V[own].mean(axis=1) - np.outer(V[own].mean(axis=1) @ up, up)
-            across = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)[2][0]
-            places = np.stack([V[own] @ across, V[own] @ up], axis=2)  # (shown,2,2)
-            _arrows(ax, [pairs[i] for i in own], places)
+            up = _unit((V[1::2, 1] - V[1::2, 0]).mean(axis=0)[None])[0]
+            V, pairs = V[::2], pairs[::2]  # those that did not make the upright
+            middle = V.mean(axis=1) - np.outer(V.mean(axis=1) @ up, up)
+            across = np.linalg.svd(middle - middle.mean(axis=0), full_matrices=False)[2][0]
+            own = _spread(middle @ across, shown)
+            _arrows(ax, [pairs[i] for i in own], np.stack([V[own] @ across, V[own] @ up], axis=2))
             ax.set(title=title, xticks=[], yticks=[])
     return figure
+
+
+def _spread(x: np.ndarray, most: int) -> list[int]:
+    """Places of values that lie far from each other."""
+    own = [int(np.argmin(x)), int(np.argmax(x))][: min(most, len(x))]
+    while len(own) < min(most, len(x)):
+        gap = np.abs(x[:, None] - x[own]).min(axis=1)
+        own.append(int(np.argmax(gap)))
+    return own
 
 
 def _arrows(ax: Axes, pairs: Sequence[tuple[str, str]], places: np.ndarray) -> None:
@@ -173,8 +181,7 @@ def _arrows(ax: Axes, pairs: Sequence[tuple[str, str]], places: np.ndarray) -> N
                 va="top" if low else "bottom", fontsize=9.5, color=_darker(color), path_effects=halo,
             )  # fmt: skip
     ax.scatter(*places.reshape(-1, 2).T, s=10, color=GREY, linewidths=0)
-    ax.margins(0.18)
-    ax.set_aspect("equal", adjustable="datalim")
+    ax.margins(0.14)
     ax.grid(visible=False)
 
 
@@ -289,13 +296,14 @@ def agreement_figure(
             for j, share in enumerate(row):
                 left.text(j, i, f"{share:.0%}", ha="center", va="center", color="white" if share > 0.55 else INK)
         left.set_title(what[0])
-        right.barh(list(bars)[::-1], list(bars.values())[::-1], color=[COLORS[0]], height=0.6)
+        right.barh(
+            list(bars)[::-1], [share - 0.5 for share in bars.values()][::-1], left=0.5, color=COLORS[0], height=0.6
+        )
         for i, (_, share) in enumerate(list(bars.items())[::-1]):
             right.annotate(
                 f"{share:.1%}", (share, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9
             )
-        right.axvline(0.5, color=INK, lw=1, ls=(0, (3, 2)))
-        right.set(xlim=(0.4, 1.0), title=what[1])
+        right.set(xlim=(0.5, 1.0), title=what[1], xlabel="chance is 50%")
         right.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         right.grid(axis="y", visible=False)
     return figure

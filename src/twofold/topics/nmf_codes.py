@@ -13,7 +13,6 @@ from scipy import sparse
 from scipy.special import xlogy
 
 from twofold.core.observed import known
-from twofold.kernels.nnls import nnls
 from twofold.topics import nmf_kl, nmf_kl_masked, nmf_squared
 from twofold.topics.nmf_holes import shares
 from twofold.topics.nmf_masked import Beyond, Plan, solve
@@ -46,7 +45,7 @@ def costed(
 
 def _squared(X: Any, V: np.ndarray, l1: float) -> tuple[np.ndarray, np.ndarray]:
     U, G, B = np.zeros((X.shape[0], V.shape[1]), V.dtype), V.T @ V, np.asarray(X @ V)
-    nnls(G, nmf_squared.less(B, l1), U, nmf_squared.EXACT, nmf_squared.end_of(V.dtype))
+    nmf_squared.to_the_end(G, nmf_squared.less(B, l1), U)
     u, square = U.astype(np.float64), X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
     misfit = 0.5 * (square - 2 * (u * B).sum(axis=1) + np.einsum("ic,cb,ib->i", u, G.astype(np.float64), u))
     return U, np.maximum(misfit, 0) + l1 * u.sum(axis=1)

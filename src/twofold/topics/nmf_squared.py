@@ -17,13 +17,13 @@ import numpy as np
 
 from twofold.core.blocks import Blocks, Rows
 from twofold.core.engine import Engine, add, engine_for
-from twofold.kernels.nnls import nnls
+from twofold.kernels.nnls import nnls, nnls_end
 from twofold.topics.nmf_holes import Holes
 
 ENOUGH = 0.01  # a row stops when a sweep gains this share of what its first one gained
-DENSE_SWEEPS, SPARSE_SWEEPS = 8, 2  # while G stays; with sparse data a sweep costs as much as a product with X
+DENSE_SWEEPS, SPARSE_SWEEPS = 4, 2  # while G stays; with sparse data a sweep costs as much as a product with X
 CHUNK = 4096  # columns of X a task, in the shared half-step
-EXACT = 2000  # sweeps at most, where codes are wanted to the end
+NEAR, EXACT = 20, 2000  # sweeps before active sets take over, where codes are wanted to the end; and without them
 
 
 class Rule(NamedTuple):
@@ -106,24 +106,37 @@ class Squared:
         return kept, V, self.objective(V, s)
 
     def objective(self, V: np.ndarray, s: Sums) -> float:
-        V = V.astype(np.float64, copy=False)
         return misfit(self.square, V, s) + self.rule.l1 * s.codes
 
     def settled(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float, float]:
         """Codes to the end, given V; the misfit ½ Σ w ‖x − uZ‖²; and what share of the data that leaves unexplained."""
         shared = (self.engine.broadcast(V), self.engine.broadcast(self.rule.l1))
         kept, s = self.engine.reduce(add, self.engine.map(settle, self.blocks, self.rows, kept, *shared), keep=True)
-        D = misfit(self.square, V.astype(np.float64), s)
+        D = misfit(self.square, V, s)
         return kept, D, self.holes.unexplained(D)
 
 
 def misfit(square: float, V: np.ndarray, s: Sums) -> float:
-    return max(0.5 * (square - 2 * np.vdot(s.UX, V) + np.vdot(s.UU, V.T @ V)), 0.0)
+    """½ Σ w ‖x − uZ‖², a difference of large sums: what may be their rounding counts as nothing."""
+    rounding, V = 1e-13 if V.dtype == np.float64 else 1e-7, V.astype(np.float64, copy=False)
+    left = 0.5 * (square - 2 * np.vdot(s.UX, V) + np.vdot(s.UU, V.T @ V))
+    return left if left > rounding * square else 0.0
+
+
+def to_the_end(G: np.ndarray, B: np.ndarray, U: np.ndarray) -> None:
+    """U (m,k) ← the minimum, in place, from where it stands."""
+    done = np.empty(len(U), bool)
+    nnls(G, B, U, NEAR, end_of(U.dtype))
+    nnls_end(G.astype(np.float64), B, U, done)
+    if not done.all():
+        rest = U[~done]
+        nnls(G, B[~done], rest, EXACT, end_of(U.dtype))
+        U[~done] = rest
 
 
 def settle(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, l1: float) -> tuple[tuple, Sums]:
-    B, U = X @ V, kept[0].copy()
-    nnls(V.T @ V, less(B, l1), U, EXACT, end_of(U.dtype))
+    U = kept[0].copy()
+    to_the_end(V.T @ V, less(X @ V, l1), U)
     weighted = U if w is None else U * w.astype(U.dtype)[:, None]
     UB = np.asarray(X.T @ weighted, dtype=np.float64)
     return (U,), Sums((weighted.T @ U).astype(np.float64), UB, 0.0)

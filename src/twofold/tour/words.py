@@ -13,7 +13,7 @@ from twofold.data import datasets
 from twofold.plots import words as plots
 from twofold.topics.stopwords import english
 from twofold.tour.station import Part, Station
-from twofold.words.align import align
+from twofold.words import align
 from twofold.words.cooccurrence import Cooccurrence
 from twofold.words.pmi import PMIEmbedding
 from twofold.words.skip_gram import SkipGram
@@ -22,11 +22,18 @@ from twofold.words.word_vectors import WordVectors
 DOCUMENTS = 1200
 ON_MAP = 170
 GROUPS = 8
-PAIRS = 24  # of singular and plural
-ARROWS = 7
+PAIRS = 40  # of one and many
+OFTEN = 12  # times a plural is seen, so that it is known
 SEEDS = 40  # words given to the alignment
 LOOKED_AT = 300  # words that have to find themselves
 NEGATIVES = 5
+
+
+OPPOSITES = [
+    ("minimum", "maximum"), ("min", "max"), ("left", "right"), ("lower", "upper"), ("first", "last"), ("start", "end"),
+    ("row", "column"), ("rows", "columns"), ("horizontal", "vertical"), ("width", "height"), ("smallest", "largest"),
+    ("top", "bottom"), ("before", "after"), ("real", "complex"), ("positive", "negative"), ("true", "false"),
+]  # fmt: skip
 
 
 class World(NamedTuple):
@@ -125,36 +132,36 @@ def products(seed: int) -> Part:
     )
 
 
-def plurals(w: World) -> list[tuple[str, str]]:
-    """Frequent words and their plurals."""
-    return [(word, word + "s") for word in w.telling if word + "s" in w.vectors][:PAIRS]
+def steps(w: World) -> dict[str, list[tuple[str, str]]]:
+    """Frequent words with their plurals, and words with their opposites."""
+    counts: Any = w.vectors.counts_
+    many = [(word, word + "s") for word in w.telling if word + "s" in w.vectors]
+    often = [pair for pair in many if counts[w.vectors.place(pair[1])] >= OFTEN][:PAIRS]
+    known = [pair for pair in OPPOSITES if all(word in w.vectors for word in pair)]
+    return {"One and many: a common step": often, "Opposites: none": known}
 
 
 def directions(w: World) -> Part:
-    pairs = plurals(w)
-    right, asked = 0, 0
-    for a, b in pairs:
-        for c, d in pairs:
-            if a != c:
-                right, asked = right + (w.vectors.analogy(a, b, c)[0][0] == d), asked + 1
-    U = unit(w.vectors[[word for pair in pairs for word in pair]].astype(np.float64))
-    up = unit((U[1::2] - U[::2]).mean(axis=0, keepdims=True))[0]
-    rest = U - np.outer(U @ up, up)
-    across = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)[2][0]
-    order = np.argsort(U[::2] @ across)
-    chosen = order[np.linspace(0, len(order) - 1, min(ARROWS, len(order))).round().astype(int)]
-    shown = [pairs[i] for i in chosen]
-    at = {pairs[i][k]: (U[2 * i + k] @ across, U[2 * i + k] @ up) for i in chosen for k in (0, 1)}
-    a, b = shown[0]
+    found = {title: (pairs, np.array([w.vectors[list(pair)] for pair in pairs])) for title, pairs in steps(w).items()}
+    agree = [float(plots.common_step(U).mean()) for _, U in found.values()]
+    pairs, opposites = (own for own, _ in found.values())
+    asked = [w.vectors.analogy(a, b, c)[0][0] == d for a, b in pairs for c, d in pairs if a != c]
+    beside = [b in [word for word, _ in w.vectors.nearest(a, 3)] for a, b in opposites]
     return Part(
         "Directions that mean something",
-        f"Go from <i>{escape(a)}</i> to <i>{escape(b)}</i>, and take the same step from another word: often you arrive "
-        "at its plural. Ratios of probabilities have become differences of vectors, and nobody asked for it. The plane "
-        "is turned so that the mean step points up.",
-        f'vectors.analogy("{a}", "{b}", "{shown[-1][0]}")     # {a} is to {b} as {shown[-1][0]} is to ...',
-        plots.arrows_figure({"One and many": shown}, {"One and many": at}),
-        "Words and their plurals, joined by arrows that point the same way.",
-        {"questions": f"{asked:,}", "first answer right": f"{right / max(asked, 1):.0%}"},
+        "Upright is the mean step from a word to its plural; the pairs shown took no part in it. Their steps point the "
+        "same way, so the plural of another word can be asked for by taking the same step from it. Ratios of "
+        "probabilities have become differences of vectors, and nobody asked for it. Opposites are another matter: they "
+        "keep the same company, so each is simply beside the other, and no direction is common to them.",
+        f'vectors.analogy("{pairs[0][0]}", "{pairs[0][1]}", "{pairs[1][0]}")    # one is to many as ... is to ?',
+        plots.steps_figure(found),
+        "Words and their plurals joined by arrows that point the same way, and opposites by arrows that do not.",
+        {
+            "cosine of a plural's step with the others": f"{agree[0]:.2f}",
+            "of an opposite's": f"{agree[1]:.2f}",
+            f"right of {len(asked):,} questions for plurals": f"{np.mean(asked):.0%}",
+            "opposites among the three nearest": f"{np.mean(beside):.0%}",
+        },
     )
 
 

@@ -1,6 +1,6 @@
 """Words: meaning from company."""
 
-from twofold.words.align import Alignment, align
+from twofold.words.alignment import Alignment, align
 from twofold.words.cooccurrence import Cooccurrence
 from twofold.words.glove import GloVe
 from twofold.words.pmi import PMIEmbedding

@@ -57,9 +57,11 @@ class Tiles:
         a, b = int(self.cuts[tile]), int(self.cuts[tile + 1])
         if self.file is None:
             return self.cells[a:b]
+        cells = np.empty(b - a, CELL)
         with self.lock:
             self.file.seek(a * CELL.itemsize)
-            return np.frombuffer(self.file.read((b - a) * CELL.itemsize), CELL)
+            self.file.readinto(cells.view(np.uint8))
+        return cells
 
     def write(self, at: int, cells: np.ndarray) -> None:
         with self.lock:

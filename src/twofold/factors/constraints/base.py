@@ -9,9 +9,12 @@ is a component. For a set, prox is the nearest point in it, whatever the step.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+
+from twofold.core.checks import InputError
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,18 @@ class Constraint:
         """The rows that minimise ½ f H fᵀ − b fᵀ + penalty, H (k,k) or (m,k,k), B (m,k), if there is a short way."""
         return None
 
+    def options(self, k: int) -> np.ndarray | None:
+        """All the rows (c,k) there are, if they are few: the best is then found by looking at each."""
+        return None
+
     def shares(self, A: np.ndarray, S: np.ndarray) -> np.ndarray:
         """The rows that minimise Σ s f − a log f, for losses that need positive factors."""
         raise NotImplementedError
+
+
+def check_number(thing: Any, name: str, least: float, whole: bool = False) -> None:
+    """Refuse a parameter of a loss or constraint that is no number from `least` on."""
+    value, kind = getattr(thing, name), Integral if whole else Real
+    if not isinstance(value, kind) or not least <= value < np.inf:  # type: ignore[operator]
+        what = "a whole number" if whole else "a number"
+        raise InputError(f"{type(thing).__name__}({name}={value!r}): {name} must be {what} from {least} on.")

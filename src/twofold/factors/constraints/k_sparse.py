@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from twofold.factors.constraints.base import Constraint
+from twofold.factors.constraints.base import Constraint, check_number
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,9 @@ class KSparse(Constraint):
 
     n_nonzero: int = 1
     discrete: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_number(self, "n_nonzero", 1, whole=True)
 
     def prox(self, F: np.ndarray, step: Any) -> np.ndarray:
         if self.n_nonzero >= F.shape[1]:
@@ -47,4 +50,4 @@ class KSparse(Constraint):
 
 def times(F: np.ndarray, H: np.ndarray) -> np.ndarray:
     """f H for every row, H (k,k) or (m,k,k)."""
-    return F @ H if H.ndim == 2 else np.einsum("ic,icb->ib", F, H)
+    return F @ H if H.ndim == 2 else (F[:, None, :] @ H)[:, 0, :]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from twofold.factors.constraints.base import Constraint
+from twofold.factors.constraints.base import Constraint, check_number
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,9 @@ class L1(Constraint):
 
     alpha: float = 1.0
     elementwise: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_number(self, "alpha", 0)
 
     def values(self, F: np.ndarray) -> np.ndarray:
         return self.alpha * np.abs(F).sum(axis=1, dtype=np.float64)

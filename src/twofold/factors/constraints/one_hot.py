@@ -22,6 +22,9 @@ class OneHot(Constraint):
     def solve(self, H: np.ndarray, B: np.ndarray) -> np.ndarray:
         return _ones_at((0.5 * np.diagonal(H, axis1=-2, axis2=-1) - B).argmin(axis=1), B)
 
+    def options(self, k: int) -> np.ndarray:
+        return np.eye(k)
+
 
 def _ones_at(chosen: np.ndarray, like: np.ndarray) -> np.ndarray:
     F = np.zeros_like(like)

@@ -25,3 +25,7 @@ class Orthonormal(Constraint):
             )
         left, _, right = np.linalg.svd(F, full_matrices=False)
         return left @ right
+
+    def solve(self, H: np.ndarray, B: np.ndarray) -> np.ndarray | None:
+        """Given as (d,k) like the factor's transpose: where H is one for all, it drops out."""
+        return self.prox(B.T, 0.0).T if H.ndim == 2 else None

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
-from twofold.factors.constraints.base import Constraint
+from twofold.factors.constraints.base import Constraint, check_number
 
-LEAST = 1e-12  # of the curvature: what a direction that no data speaks of gets
+LEAST = 1e-12, 1e-6  # of the curvature, in double and single precision: for a direction that no data speaks of
 
 
 @dataclass(frozen=True)
@@ -19,6 +18,9 @@ class Ridge(Constraint):
 
     alpha: float = 1.0
     elementwise: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_number(self, "alpha", 0)
 
     def values(self, F: np.ndarray) -> np.ndarray:
         return 0.5 * self.alpha * np.einsum("ij,ij->i", F, F, dtype=np.float64)
@@ -30,10 +32,12 @@ class Ridge(Constraint):
         return solve_rows(H, B, self.alpha)
 
 
-def solve_rows(H: np.ndarray, B: np.ndarray, ridge: Any) -> np.ndarray:
+def solve_rows(H: np.ndarray, B: np.ndarray, ridge: float) -> np.ndarray:
     """(H + ridge I) f = b for every row; H (k,k) is the same for all, or (m,k,k) one each."""
-    least = LEAST * np.trace(H, axis1=-2, axis2=-1) + np.finfo(H.dtype).tiny ** 0.5
-    A = H + np.multiply.outer(ridge + least, np.eye(H.shape[-1], dtype=H.dtype))
-    if H.ndim == 2:
-        return cho_solve(cho_factor(A), B.T).T
-    return np.linalg.solve(A, B[:, :, None])[:, :, 0]
+    least = LEAST[H.dtype == np.float32] * np.trace(H, axis1=-2, axis2=-1) + np.finfo(H.dtype).tiny ** 0.5
+    if H.ndim == 3:
+        A = H + np.multiply.outer(H.dtype.type(ridge) + least, np.eye(H.shape[-1], dtype=H.dtype))
+        return np.linalg.solve(A, B[:, :, None])[:, :, 0]
+    values, vectors = np.linalg.eigh(H.astype(np.float64))
+    inverse = (vectors / (np.maximum(values, 0) + (ridge + float(least)))) @ vectors.T
+    return B @ inverse.astype(B.dtype)

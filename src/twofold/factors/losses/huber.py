@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from twofold.core.checks import InputError
 from twofold.factors.losses.base import Loss
 
 
@@ -16,6 +17,10 @@ class Huber(Loss):
 
     delta: float = 1.0
     shifts: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.delta < np.inf:
+            raise InputError(f"Huber(delta={self.delta!r}): delta must be a number above 0.")
 
     def value(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
         r = np.abs(X - M)

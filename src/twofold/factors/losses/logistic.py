@@ -18,14 +18,14 @@ class Logistic(Loss):
     needs: ClassVar[str] = "a number from 0 to 1"
 
     def value(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
-        return np.logaddexp(0, M) - X * M
+        return np.log(1 + np.exp(-np.abs(M))) + np.maximum(M, 0) - X * M
 
     def slope(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
         return expit(M) - X
 
     def curvature(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
-        small = np.abs(M) < 1e-2  # where the ratio below would be 0/0
-        return np.where(small, 0.25 - M**2 / 48, np.tanh(M / 2) / np.where(small, 1, 2 * M))
+        half = np.maximum(np.abs(M), 1e-3) / 2  # below, it is flat
+        return np.tanh(half) / (4 * half)
 
     def mean(self, M: np.ndarray) -> np.ndarray:
         return expit(M)

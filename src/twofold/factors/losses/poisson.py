@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import xlogy
 
+from twofold.core.checks import InputError
 from twofold.factors.losses.base import Loss
 
 MOST = 30.0  # the largest log of a rate that is looked at
@@ -24,16 +25,18 @@ class Poisson(Loss):
     link: str = "identity"
     needs: ClassVar[str] = "a count, 0 or more"
 
+    def __post_init__(self) -> None:
+        if self.link not in ("identity", "log"):
+            raise InputError(f'Poisson(link={self.link!r}): link must be "identity" or "log".')
+
     @property
     def positive(self) -> bool:  # type: ignore[override]
         return self.link == "identity"
 
     def value(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
-        constant = xlogy(X, X) - X
-        if not self.positive:
-            return constant + np.exp(np.minimum(M, MOST)) - X * M
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(M < 0, np.inf, constant + M - xlogy(X, M))
+        if self.positive:
+            return xlogy(X, X / _above_zero(M)) - X + M
+        return xlogy(X, X) - X + np.exp(np.minimum(M, MOST)) - X * M
 
     def slope(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
         return 1 - X / _above_zero(M) if self.positive else np.exp(np.minimum(M, MOST)) - X

@@ -48,7 +48,7 @@ class Alignment(Model):
     ----------
     refine : int, default=5
         Rounds of learning from what has been learned: words that choose each other become the pairs of the next round.
-    vocabulary : int, default=20000
+    vocabulary : int, default=10000
         The first so many words of each side take part in that; all can be translated.
     center : bool, default=True
         Whether the mean of each side is taken off the vectors, which have length 1 before and after.
@@ -81,7 +81,7 @@ class Alignment(Model):
         "neighbors": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(self, *, refine: int = 5, vocabulary: int = 20_000, center: bool = True, neighbors: int = 10):
+    def __init__(self, *, refine: int = 5, vocabulary: int = 10_000, center: bool = True, neighbors: int = 10):
         self.refine = refine
         self.vocabulary = vocabulary
         self.center = center
@@ -126,28 +126,33 @@ class Alignment(Model):
             raise InputError(f"the vectors have shape {X.shape}; this alignment takes (n, {len(self.matrix_)}).")
         return (prepared(X, self._sides[0].mean) @ self.matrix_).astype(X.dtype)
 
-    def translate(self, word: Any, n: int = 5, *, method: str = "csls") -> list[tuple[str, float]]:
+    def translate(self, word: Any, n: int = 5, *, method: str = "csls") -> list:
         """The words of the target that match a word of the source best.
 
         Parameters
         ----------
-        word : str, or array of shape (k,)
-            A word of the source, or a vector among the source's.
+        word : str, list of str, or array of shape (k,)
+            A word of the source, several of them, or a vector among the source's.
         n : int, default=5
         method : {"csls", "nearest"}, default="csls"
             By cosines less the densities on both sides, or by cosines alone.
 
         Returns
         -------
-        list of (word, score), best first
+        list of (word, score), best first; for several words, a list of such lists
         """
         check_is_fitted(self)
-        n = given.count(n)
-        vector = self.source_[word] if isinstance(word, str) else given.vector(word, len(self.matrix_))
-        given.direction(vector)
-        found = self._best(self.transform(vector), n, method)
-        both = zip(found.words[0].tolist(), found.scores[0].tolist(), strict=True)
-        return [(str(self.target_.words[at]), score) for at, score in both if at >= 0]
+        n, words = given.count(n), given.words_of(word)
+        X = self.source_[words] if words else given.vector(word, len(self.matrix_))[None]
+        for x in X:
+            given.direction(x)  # one of length 0 matches nothing
+        found = self._best(self.transform(X), n, method)
+        names = self.target_.words
+        lists = [
+            [(str(names[at]), score) for at, score in zip(*both, strict=True) if at >= 0]
+            for both in zip(found.words.tolist(), found.scores.tolist(), strict=True)
+        ]
+        return lists if words and not isinstance(word, str) else lists[0]
 
     def score(self, pairs: Any, y: Any = None, *, n: int = 1, method: str = "csls") -> float:
         """The share of words whose translation is among the n best; pairs as in `align`.
@@ -207,7 +212,7 @@ def align(source: Any, target: Any, pairs: Any = None, *, refine: int = 5, **opt
     refine : int, default=5
         Rounds of learning from what has been learned.
     **options
-        ``vocabulary=20000``, ``center=True``, ``neighbors=10``, as in `Alignment`.
+        ``vocabulary=10000``, ``center=True``, ``neighbors=10``, as in `Alignment`.
 
     Returns
     -------
@@ -229,7 +234,7 @@ def align(source: Any, target: Any, pairs: Any = None, *, refine: int = 5, **opt
     >>> known = [(f"word{i}", f"Wort{i}") for i in range(20)]
     >>> found = align(english, german, known)
     >>> found.translate("word150", n=1)
-    [('Wort150', 0.7...)]
+    [('Wort150', 0.68...)]
     >>> found.score([(f"word{i}", f"Wort{i}") for i in range(20, 200)])
     1.0
     """

@@ -1,0 +1,37 @@
+"""Asks for memory before it is needed: the one thing that NumPy's language cannot say.
+
+Rows that are looked up at random are not in any cache; fetched while the work before them is done, they are.
+"""
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+LINE = 64  # bytes of a cache line
+
+
+@intrinsic
+def fetched(_, array, at):
+    """A hint to the processor that array[at] will be written soon; nothing else happens."""
+
+    def code(context, builder, signature, values):
+        kind = signature.args[0]
+        there = context.make_array(kind)(context, builder, values[0])
+        place = cgutils.get_item_pointer(context, builder, kind, there, [values[1]], wraparound=False)
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        shape = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        hint = builder.module.declare_intrinsic("llvm.prefetch", [pointer], shape)
+        builder.call(hint, [builder.bitcast(place, pointer), number(1), number(3), number(1)])  # write, keep, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), code
+
+
+@njit(cache=True, nogil=True)
+def fetch_rows(flat, S, rows, n):
+    """Rows rows[:n] of a matrix with S columns, given as one line of numbers."""
+    step = LINE // flat.itemsize
+    for i in range(n):
+        for a in range(rows[i] * S, (rows[i] + 1) * S, step):
+            fetched(flat, a)
