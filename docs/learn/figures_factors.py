@@ -15,7 +15,6 @@ from twofold.factors import (
     L1,
     Absolute,
     Constraint,
-    Free,
     Huber,
     KSparse,
     Logistic,
@@ -103,22 +102,22 @@ def _logarithms(ax: Axes) -> None:
 
 def factors_prox() -> Figure:
     """What the proximal step makes of a number, and of points of the plane."""
+    sets: dict[str, Constraint] = {
+        "Simplex": Simplex(), "OneHot": OneHot(), "UnitNorm": UnitNorm(), "KSparse(1)": KSparse(1),
+    }  # fmt: skip
     with style():
-        figure = new_figure(11, 2.9)
-        axes = figure.subplots(1, 5, width_ratios=[1.25, 1, 1, 1, 1])
-        f = np.linspace(-2, 2, 401)[:, None]
-        alike: list[tuple[str, Constraint, Any]] = [
-            ("Free", Free(), "-"), ("Ridge", Ridge(1.0), (0, (5, 2))), ("L1", L1(1.0), "-"),
-            ("NonNegative", NonNegative(), (0, (1, 1.2))),
-        ]  # fmt: skip
-        for color, (name, side, line) in zip((GREY, *COLORS), alike, strict=False):
-            axes[0].plot(f, side.prox(f, 0.6), color=color, lw=2, ls=line, label=name)
-        axes[0].set(title="A number by itself", xlabel="before", ylabel="after", aspect="equal", xlim=(-2, 2))
-        axes[0].legend(fontsize=7.5, loc="upper left", borderpad=0.2, handlelength=1.6)
-        sets: dict[str, Constraint] = {
-            "Simplex": Simplex(), "OneHot": OneHot(), "UnitNorm": UnitNorm(), "KSparse(1)": KSparse(1),
-        }  # fmt: skip
-        for ax, (name, side) in zip(axes[1:], sets.items(), strict=True):
+        figure = new_figure(9, 6)
+        axes = figure.subplots(2, 3).ravel()
+        for ax, sides in zip(axes, ((Ridge(1.0), L1(1.0)), (NonNegative(),)), strict=False):
+            f = np.linspace(-1.6, 1.6, 321)[:, None]
+            ax.plot(f, f, color=GREY, lw=1, ls=(0, (2, 2)))
+            for color, side in zip(COLORS, sides, strict=False):
+                ax.plot(f, side.prox(f, 0.6), color=color, lw=2, label=type(side).__name__)
+            ax.set(aspect="equal", xlim=(-1.6, 1.6), ylim=(-1.6, 1.6), xlabel="before", xticks=[0, 1], yticks=[0, 1])
+            ax.set_title(", ".join(type(side).__name__ for side in sides))
+        axes[0].legend(loc="upper left")
+        axes[0].set_ylabel("after")
+        for ax, (name, side) in zip(axes[2:], sets.items(), strict=True):
             _arrows(ax, side)
             ax.set_title(name)
     return figure

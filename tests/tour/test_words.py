@@ -16,9 +16,9 @@ def world() -> station.World:
 
 
 def test_neighbours_are_of_the_same_kind(world: station.World) -> None:
-    near = {word: {other for other, _ in world.vectors.nearest(word, 10)} for word in ("rows", "maximum", "color")}
-    assert "columns" in near["rows"] and "minimum" in near["maximum"]
-    assert near["color"] & {"colors", "colormap", "facecolor", "edgecolor", "rgb", "rgba", "style", "text", "image"}
+    pairs = [("rows", "columns"), ("true", "false"), ("right", "left"), ("lower", "upper"), ("string", "str")]
+    close = [other in [word for word, _ in world.vectors.nearest(own, 10)] for own, other in pairs]
+    assert sum(close) >= 4  # ten of some thousand words would have one in a hundred by chance
     part = station.neighbours(world)
     assert part.numbers and isinstance(part.figure, Figure)
 
@@ -48,7 +48,7 @@ def test_no_word_of_the_map_hides_another() -> None:
     rng = np.random.default_rng(0)
     figure = Figure(figsize=(10.6, 6.9))
     ax = figure.add_axes((0, 0, 1, 1))
-    words = ["m" * n for n in rng.integers(3, 14, 150)]
+    words = [("mill" * 4)[:n] for n in rng.integers(3, 14, 150)]
     map_of(ax, rng.standard_normal((150, 2)), words, rng.integers(0, 5, 150).tolist(), rng.random(150).tolist())
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in ax.texts]
@@ -58,7 +58,7 @@ def test_no_word_of_the_map_hides_another() -> None:
         for i, a in enumerate(boxes)
         for b in boxes[:i]
     ]
-    assert max(shared) < 0.25 and np.mean(np.array(shared) > 0.1) < 0.001
+    assert max(shared) < 0.12
 
 
 def test_words_that_come_first_are_written_first() -> None:

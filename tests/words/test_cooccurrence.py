@@ -215,9 +215,9 @@ def peak():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
 
 with twofold.config(threads=2, memory="30MB"):
-    Cooccurrence(min_count=1).fit(sys.argv[1] + "small.txt", to=sys.argv[1] + "small.csr")
+    Cooccurrence(window=4, min_count=1).fit(sys.argv[1] + "small.txt", to=sys.argv[1] + "small.csr")
     before = peak()
-    Cooccurrence().fit(sys.argv[1] + "big.txt", to=sys.argv[1] + "big.csr")
+    Cooccurrence(window=4).fit(sys.argv[1] + "big.txt", to=sys.argv[1] + "big.csr")
 print(peak() - before)
 """
 

@@ -26,6 +26,11 @@ SMALL = 12e6  # letters up to which words are counted first, to choose by
 LETTERS = 6.0  # a word and the space behind it, about
 TWICE = 1_000_000  # words up to which a second fit, for the figure alone, is no trouble
 FEWEST = 20  # texts of which some can be held out
+FEW_WORDS = 10  # below which rare ones are taken, too
+# words of text from which on: numbers a word, least count, epochs of skip-gram
+SIZES = ((5_000_000, 100, 5, 5), (1_000_000, 100, 5, 8), (200_000, 50, 5, 12), (30_000, 50, 3, 25), (0, 25, 2, 50))
+OPTIONS = {"k": "-k", "min_count": "--min-count", "epochs": "--epochs"}
+SAID = {"k": "{} numbers a word", "min_count": "words seen {} times or more", "epochs": "{} epochs"}
 X_MAX = ((100_000_000, 100.0), (0, 10.0))  # words of text from which on: how often seen pairs weigh fully in GloVe
 SHOWN, NEAR = 8, 5  # words with their neighbours, and how many of these
 
@@ -99,33 +104,28 @@ def analyse(text: Text, kind: str, given: dict[str, int | None], seed: int, quie
 
 
 def choose(text: Text, kind: str, given: dict[str, int | None], counted: Vocabulary | None) -> Settings:
-    """Fewer numbers a word, rarer words and more epochs where there is little text; said aloud."""
+    """Fewer numbers a word, rarer words and more epochs where there is little text."""
     tokens = counted.n_tokens_ if counted is not None else int(text.size / LETTERS)
-    k, least, epochs = next((own[1:] for own in SIZES if tokens >= own[0]), SIZES[-1][1:])
-    own = {"k": k, "min_count": least, "epochs": epochs if kind == "skipgram" else None}
-    chosen = {name: given[name] if given.get(name) is not None else value for name, value in own.items()}
+    usual = dict(zip(("k", "min_count", "epochs"), next(own[1:] for own in SIZES if tokens >= own[0]), strict=True))
+    if kind != "skipgram":
+        del usual["epochs"]  # the model's own
+    chosen = usual | {name: value for name, value in given.items() if value is not None}
     if counted is not None:
         kept = int((counted.counts_ >= chosen["min_count"]).sum())
-        if kept < 10 and given.get("min_count") is None:
+        if kept < FEW_WORDS and given.get("min_count") is None:
             chosen["min_count"], kept = 1, len(counted)
         check_words(text, chosen["min_count"], kept, given)
         if chosen["k"] >= kept and given.get("k") is None:
             chosen["k"] = max(1, kept // 4)
-    options = {"k": "-k", "min_count": "--min-count", "epochs": "--epochs"}
-    said = {"k": "{} numbers a word", "min_count": "words seen {} times or more", "epochs": "{} epochs"}
-    free = [name for name in own if given.get(name) is None and chosen[name] is not None]
-    if free:
-        about = (
-            f"for {tokens:,} words of text" if counted is not None else f"for about {tokens / 1e6:,.0f} million words"
-        )
-        parts = ", ".join(said[name].format(chosen[name]) for name in free)
-        text.notes.append(f"{parts}: chosen {about}; {', '.join(options[name] for name in free)} set others")
+    own = [name for name in usual if given.get(name) is None]
+    if own:
+        about = f"{tokens:,} words of text" if counted is not None else f"about {tokens / 1e6:,.0f} million words"
+        parts = ", ".join(SAID[name].format(chosen[name]) for name in own)
+        text.notes.append(f"{parts}: chosen for {about}; {', '.join(OPTIONS[name] for name in own)} set others")
+    if kind == "skipgram" and tokens < TWICE:
+        text.notes.append("this is little text for skip-gram: compare it with --method pmi")
     x_max = next(weight for size, weight in X_MAX if tokens >= size)
-    return Settings(chosen["k"], chosen["min_count"], chosen["epochs"], given.get("window"), x_max)  # type: ignore[arg-type]
-
-
-# words of text from which on: numbers a word, least count, epochs of skip-gram
-SIZES = ((5_000_000, 100, 5, 5), (1_000_000, 100, 5, 8), (200_000, 50, 5, 12), (30_000, 50, 3, 25), (0, 25, 2, 50))
+    return Settings(chosen["k"], chosen["min_count"], chosen.get("epochs"), chosen.get("window"), x_max)
 
 
 def check_words(text: Text, least: int, kept: int, given: dict[str, int | None]) -> None:

@@ -53,8 +53,12 @@ def writer(path: Path, vectors: WordVectors, title: str = "") -> Writer:
         return vectors.save
     if ending == ".png":
         picture = map_picture(vectors, title)
-        return lambda to: to.write_bytes(picture) and None
+        return lambda to: _put(to, picture)
     return table_writer(ending, frame(vectors))
+
+
+def _put(to: Path, picture: bytes) -> None:
+    to.write_bytes(picture)
 
 
 def frame(vectors: WordVectors) -> pl.DataFrame:

@@ -80,29 +80,29 @@ def _from_path(path: str) -> Iterator[str]:
     return (_whole(name) for name in files)
 
 
-def _open(path: str) -> Any:
+def open_text(path: str) -> Any:
     return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
 
 
 def _lines(path: str) -> Iterator[str]:
     number = 0
     try:
-        with _open(path) as file:
+        with open_text(path) as file:
             for number, line in enumerate(file, 1):
-                yield _decoded(line.rstrip(b"\r\n"), f"{path}, line {number}", first=number == 1)
+                yield decoded(line.rstrip(b"\r\n"), f"{path}, line {number}", first=number == 1)
     except (OSError, EOFError, zlib.error) as why:
         raise InputError(f"{path} cannot be read beyond line {number} ({why}).") from None
 
 
 def _whole(path: str) -> str:
     try:
-        with _open(path) as file:
-            return _decoded(file.read(), path, first=True)
+        with open_text(path) as file:
+            return decoded(file.read(), path, first=True)
     except (OSError, EOFError, zlib.error) as why:
         raise InputError(f"{path} cannot be read ({why}).") from None
 
 
-def _decoded(raw: bytes, where: str, first: bool) -> str:
+def decoded(raw: bytes, where: str, first: bool) -> str:
     if b"\0" in raw:
         raise InputError(
             f"{where} is not plain text: it has NUL bytes in it. Save it as UTF-8 text, or leave it out by a pattern "

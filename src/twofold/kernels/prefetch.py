@@ -3,7 +3,8 @@
 Rows that are looked up at random are not in any cache; fetched while the work before them is done, they are.
 """
 
-from llvmlite import ir
+from typing import Any
+
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -11,12 +12,11 @@ from numba.extending import intrinsic
 LINE = 64  # bytes of a cache line
 
 
-@intrinsic
-def fetched(_, array, at):
+def _fetched(_, array, at):
     """A hint to the processor that array[at] will be written soon; nothing else happens."""
 
     def code(context, builder, signature, values):
-        kind = signature.args[0]
+        kind, ir = signature.args[0], cgutils.ir
         there = context.make_array(kind)(context, builder, values[0])
         place = cgutils.get_item_pointer(context, builder, kind, there, [values[1]], wraparound=False)
         pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -26,6 +26,9 @@ def fetched(_, array, at):
         return context.get_dummy_value()
 
     return types.void(array, types.int64), code
+
+
+fetched: Any = intrinsic(_fetched)
 
 
 @njit(cache=True, nogil=True)

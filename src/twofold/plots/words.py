@@ -9,11 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
+from matplotlib.textpath import TextPath
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from twofold.plots.style import COLORS, GREY, INK, new_figure, style
 
-LETTER, LINE = 0.0084, 0.0155  # inches of width a letter and of height a line, for each point of the font's size
+LINE = 0.0155  # inches of height a line, for each point of the font's size
 LONGEST = 22  # letters of a word that are written
 
 
@@ -67,7 +68,7 @@ def map_of(
     taken = np.zeros((0, 4))  # left, right, bottom, top
     for i, word in enumerate(words):
         text = word if len(word) <= LONGEST else word[: LONGEST - 1] + "…"
-        for ha, va, shift, box in _sides(place[i], LETTER * size[i] * len(text), LINE * size[i]):
+        for ha, va, shift, box in _sides(place[i], _wide(text, size[i]), LINE * size[i]):
             if _free(box, i, place, taken, inches):
                 taken = np.vstack([taken, box])
                 ax.annotate(
@@ -77,6 +78,11 @@ def map_of(
                 break
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
+
+
+def _wide(text: str, size: float) -> float:
+    """Inches that a text takes, and a little room behind it."""
+    return TextPath((0, 0), text, size=size).get_extents().width / 72 + 0.03
 
 
 def _sizes(n: int, weights: Sequence[float] | None) -> np.ndarray:
@@ -153,18 +159,20 @@ def steps_figure(panels: Mapping[str, tuple[Sequence[tuple[str, str]], np.ndarra
             V, pairs = V[::2], pairs[::2]  # those that did not make the upright
             middle = V.mean(axis=1) - np.outer(V.mean(axis=1) @ up, up)
             across = np.linalg.svd(middle - middle.mean(axis=0), full_matrices=False)[2][0]
-            own = _spread(middle @ across, shown)
-            _arrows(ax, [pairs[i] for i in own], np.stack([V[own] @ across, V[own] @ up], axis=2))
+            places = np.stack([V @ across, V @ up], axis=2)  # (n,2,2)
+            own = _spread(places, shown)
+            _arrows(ax, [pairs[i] for i in own], places[own])
             ax.set(title=title, xticks=[], yticks=[])
     return figure
 
 
-def _spread(x: np.ndarray, most: int) -> list[int]:
-    """Places of values that lie far from each other."""
-    own = [int(np.argmin(x)), int(np.argmax(x))][: min(most, len(x))]
-    while len(own) < min(most, len(x)):
-        gap = np.abs(x[:, None] - x[own]).min(axis=1)
-        own.append(int(np.argmax(gap)))
+def _spread(ends: np.ndarray, most: int) -> list[int]:
+    """Which of the arrows (n,2,2) to show so that no two have ends close together."""
+    at = ends / np.maximum(np.ptp(ends, axis=(0, 1)), 1e-12)
+    apart = np.linalg.norm(at[:, None, :, None] - at[None, :, None, :], axis=4).min(axis=(2, 3))  # (n,n)
+    own = [int(np.argmin(at[:, 0, 0]))]
+    while len(own) < min(most, len(at)):
+        own.append(int(np.argmax(apart[own].min(axis=0))))
     return own
 
 
@@ -180,7 +188,7 @@ def _arrows(ax: Axes, pairs: Sequence[tuple[str, str]], places: np.ndarray) -> N
                 word, at, xytext=(0, -4 if low else 4), textcoords="offset points", ha="center",
                 va="top" if low else "bottom", fontsize=9.5, color=_darker(color), path_effects=halo,
             )  # fmt: skip
-    ax.scatter(*places.reshape(-1, 2).T, s=10, color=GREY, linewidths=0)
+    ax.scatter(places[..., 0].ravel(), places[..., 1].ravel(), s=10, color=GREY, linewidths=0)
     ax.margins(0.14)
     ax.grid(visible=False)
 

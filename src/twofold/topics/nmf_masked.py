@@ -21,9 +21,7 @@ from twofold.core.engine import Engine
 from twofold.core.observed import Observed, Side, observed, sides
 from twofold.kernels.nnls import nnls_cells
 from twofold.topics.nmf_holes import Holes
-from twofold.topics.nmf_squared import ENOUGH, EXACT, end_of
-
-SWEEPS = 8  # of coordinate descent a row, which cost little beside its normal equations
+from twofold.topics.nmf_squared import DENSE_SWEEPS, ENOUGH, EXACT, end_of
 
 
 def known_cells(blocks: Blocks, weights: Any, name: str) -> Observed:
@@ -145,7 +143,7 @@ class Masked:
 
     def advance(self, kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
         ((U,),) = kept
-        plan = Plan(SWEEPS, self.unexplained(U, V))
+        plan = Plan(DENSE_SWEEPS, self.unexplained(U, V))
         U, *_ = half(self.cells.rows, self.out[0], U, V, plan)
         V, D, P = half(self.cells.cols, self.out[1], V, U, plan)
         return Rows([(U,)]), V, self.holes.objective(D, P)

@@ -19,8 +19,8 @@ from twofold.words.pmi import PMIEmbedding
 from twofold.words.skip_gram import SkipGram
 from twofold.words.word_vectors import WordVectors
 
-DOCUMENTS = 1200
-ON_MAP = 170
+DOCUMENTS = 1000
+ON_MAP = 150
 GROUPS = 8
 PAIRS = 40  # of one and many
 OFTEN = 12  # times a plural is seen, so that it is known
@@ -89,7 +89,7 @@ def neighbours(w: World) -> Part:
     )
 
 
-def chain(seed: int, words: int = 40, length: int = 150_000) -> list[list[str]]:
+def chain(seed: int, words: int = 40, length: int = 100_000) -> list[list[str]]:
     """Text of a made-up language, in which each word is followed by some words rather than others."""
     rng = generator(seed, 11)
     taste = np.exp(1.2 * rng.standard_normal((words, 4)) @ rng.standard_normal((4, words)) / 2)
@@ -150,9 +150,10 @@ def directions(w: World) -> Part:
     return Part(
         "Directions that mean something",
         "Upright is the mean step from a word to its plural; the pairs shown took no part in it. Their steps point the "
-        "same way, so the plural of another word can be asked for by taking the same step from it. Ratios of "
-        "probabilities have become differences of vectors, and nobody asked for it. Opposites are another matter: they "
-        "keep the same company, so each is simply beside the other, and no direction is common to them.",
+        "same way: ratios of probabilities have become differences of vectors, and nobody asked for it. So the plural "
+        "of a word can be asked for, by the step of another. From a text as small as this it is seldom the very first "
+        f"of {len(w.vectors):,} words; from billions of words, most of the time. Opposites are another matter. They "
+        "keep the same company, so that each is simply beside the other, and no direction is common to them.",
         f'vectors.analogy("{pairs[0][0]}", "{pairs[0][1]}", "{pairs[1][0]}")    # one is to many as ... is to ?',
         plots.steps_figure(found),
         "Words and their plurals joined by arrows that point the same way, and opposites by arrows that do not.",

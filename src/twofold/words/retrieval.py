@@ -76,8 +76,8 @@ def cosines(Q: np.ndarray, W: np.ndarray, norms: np.ndarray, out: np.ndarray | N
 
 
 def _inverse(norms: np.ndarray, dtype: Any) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        return np.where(norms > 0, 1 / norms, np.nan).astype(dtype)
+    there = norms > np.finfo(dtype).tiny  # below it, one over it is infinite
+    return np.where(there, 1 / np.where(there, norms, 1.0), np.nan).astype(dtype)
 
 
 def top(

@@ -9,7 +9,7 @@ from typing import Any
 
 from twofold.core.blocks import is_path
 from twofold.core.checks import InputError
-from twofold.core.documents import _decoded, _open, documents
+from twofold.core.documents import decoded, documents, open_text
 
 PIECE = 2**20  # bytes of a line that are read at once
 
@@ -47,16 +47,16 @@ def _pieces(path: str) -> Iterator[tuple[str, bool]]:
     """(text, whether its line goes on) of a file; lines are cut where there is white space."""
     number, rest, first = 1, b"", True
     try:
-        with _open(path) as file:
+        with open_text(path) as file:
             while line := file.readline(PIECE + len(rest)):  # doubled until there is a place to cut
                 line, whole = rest + line, line.endswith(b"\n")
                 at = len(line) if whole else max(line.rfind(b" "), line.rfind(b"\t"))
                 rest = line[max(at, 0) :]
                 if at > 0:
-                    yield _decoded(line[:at].rstrip(b"\r\n"), f"{path}, line {number}", first=first), not whole
+                    yield decoded(line[:at].rstrip(b"\r\n"), f"{path}, line {number}", first=first), not whole
                     first = False
                 number += whole
             if rest:
-                yield _decoded(rest, f"{path}, line {number}", first=first), False
+                yield decoded(rest, f"{path}, line {number}", first=first), False
     except (OSError, EOFError, zlib.error) as why:
         raise InputError(f"{path} cannot be read beyond line {number - 1} ({why}).") from None
