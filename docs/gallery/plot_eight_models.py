@@ -13,7 +13,6 @@ from twofold import PCA, Factorization, datasets
 from twofold.factors import (
     L1,
     Absolute,
-    Free,
     KSparse,
     Logistic,
     NonNegative,
@@ -22,7 +21,6 @@ from twofold.factors import (
     Poisson,
     Ridge,
     Simplex,
-    Squared,
     UnitNorm,
 )
 from twofold.plots import linear
@@ -36,16 +34,14 @@ wild = np.where(broken, rng.choice([-50.0, 50.0], X.shape), X)
 
 # %%
 # A line each. Two of them are given another table than the rest: the logistic loss asks for yes or no, and absolute
-# error shows its worth where something is broken.
+# error shows its worth where something is broken. Each kind of PCA has a level for every pixel, the intercept.
 
 k = 12
 models = {
-    "PCA": Factorization(k, right=Orthonormal(), intercept=True),
-    "sparse PCA": Factorization(k, left=UnitNorm(), right=L1(50), intercept=True),
-    "logistic PCA": Factorization(
-        k, loss=Logistic(), left=Ridge(), right=Ridge(), intercept=True
-    ),
-    "robust PCA": Factorization(k, loss=Absolute(), intercept=True),
+    "PCA": Factorization(k, right=Orthonormal()),
+    "sparse PCA": Factorization(k, left=UnitNorm(), right=L1(50)),
+    "logistic PCA": Factorization(k, loss=Logistic(), left=Ridge(), right=Ridge()),
+    "robust PCA": Factorization(k, loss=Absolute()),
     "k-means": Factorization(k, left=OneHot()),
     "dictionary learning": Factorization(k, left=KSparse(3), right=UnitNorm()),
     "NMF": Factorization(k, left=NonNegative(), right=NonNegative()),
@@ -53,7 +49,8 @@ models = {
 }
 tables = {"logistic PCA": ink, "robust PCA": wild}
 for name, model in models.items():
-    model.set_params(tol=1e-3, random_state=0).fit(tables.get(name, X))
+    model.set_params(intercept="PCA" in name, tol=1e-3, random_state=0)
+    model.fit(tables.get(name, X))
 
 # %%
 # The twelve components of each, blue for plus and red for minus. Where only the product of the factors counts, any
@@ -70,10 +67,11 @@ def components(name):
 
 
 def says(model):
-    left, right = (
-        type(side or Free()).__name__ for side in (model.left, model.right)
+    loss = type(model.loss).__name__ if model.loss else "Squared"
+    sides = [model.left, model.right]
+    return f"{loss}: " + " × ".join(
+        type(s).__name__ if s else "Free" for s in sides
     )
-    return f"{type(model.loss or Squared()).__name__}: {left} × {right}"
 
 
 with style():
@@ -88,9 +86,14 @@ with style():
         )
         ax.set_title(name, pad=20)
         ax.annotate(
-            says(model), (0, 1), (0, 5), "axes fraction", textcoords="offset points",
-            color=GREY, fontsize=9,
-        )  # fmt: skip
+            says(model),
+            (0, 1),
+            (0, 5),
+            "axes fraction",
+            "offset points",
+            color=GREY,
+            fontsize=9,
+        )
         ax.axis("off")
 
 # %%

@@ -48,7 +48,7 @@ for m in (1, 5, 20):
         negatives=m,
         subsample=0,
         min_count=1,
-        max_iter=20,
+        max_iter=12,
         deterministic=True,
         random_state=0,
     ).fit(text)
@@ -61,8 +61,8 @@ for m in (1, 5, 20):
 diagonal = plots.products_figure(panels, "PMI − log m, counted", "product, learned")
 
 # %%
-# With fewer directions than the table has, not all pairs can be right. Those that are frequent, and would be so by chance,
-# are fitted first.
+# With fewer directions than the table has, not all pairs can be right. One direction is spent on the level that is common
+# to all; with more, pairs that are frequent come first.
 
 narrow = {}
 for k in (1, 2, 4):
@@ -71,7 +71,7 @@ for k in (1, 2, 4):
         window=1,
         subsample=0,
         min_count=1,
-        max_iter=20,
+        max_iter=12,
         deterministic=True,
         random_state=0,
     ).fit(text)

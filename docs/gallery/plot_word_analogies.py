@@ -46,50 +46,61 @@ the_map = plots.map_figure(
 )
 
 # %%
-# The step from *row* to *rows*, taken from another word. The three words of the question are never the answer.
+# A step taken from another word: *minimum* is to *maximum* as *min* is to what? The three words of the question are never
+# the answer.
 
 for a, b, c in [
-    ("row", "rows", "matrix"),
-    ("row", "rows", "value"),
     ("minimum", "maximum", "min"),
     ("rows", "columns", "row"),
     ("left", "right", "lower"),
-    ("x", "y", "horizontal"),
+    ("before", "after", "start"),
+    ("row", "rows", "matrix"),
+    ("array", "arrays", "column"),
 ]:
     answers = ", ".join(word for word, _ in vectors.analogy(a, b, c, 3))
     print(f"{a} is to {b} as {c} is to: {answers}")
 
 # %%
-# How often is the first answer right? Every pair of a word and its plural is asked about by every other.
+# Is there a step, or would the nearest word to the third have done? Ask every pair of a word and its plural about every
+# other, and opposites likewise.
 
-pairs = [(w, w + "s") for w in frequent if w + "s" in vectors][:30]
-right = [
-    {
-        way: vectors.analogy(a, b, c, method=way)[0][0] == d
-        for way in ("additive", "multiplicative")
-    }
-    for a, b in pairs
-    for c, d in pairs
-    if a != c
+seen = {w: vectors.counts_[vectors.place(w)] for w in vectors}
+plurals = [(w, w + "s") for w in seen if w not in small and len(w) > 2]
+opposites = [
+    ("minimum", "maximum"),
+    ("min", "max"),
+    ("left", "right"),
+    ("lower", "upper"),
+    ("first", "last"),
+    ("start", "end"),
+    ("row", "column"),
+    ("rows", "columns"),
+    ("horizontal", "vertical"),
+    ("width", "height"),
+    ("smallest", "largest"),
+    ("top", "bottom"),
+    ("before", "after"),
+    ("positive", "negative"),
 ]
-for way in ("additive", "multiplicative"):
-    share = np.mean([answer[way] for answer in right])
-    print(f"{way:14} {share:.0%} of {len(right)} questions")
+panels = {}
+for name, pairs in {"one and many": plurals, "opposites": opposites}.items():
+    pairs = [(a, b) for a, b in pairs if seen.get(a) and seen.get(b, 0) >= 12][:40]
+    U = np.array([vectors[[a, b]] for a, b in pairs])
+    panels[name] = (pairs, U)
+    asked = [
+        vectors.analogy(a, b, c)[0][0] == d
+        for a, b in pairs
+        for c, d in pairs
+        if a != c
+    ]
+    alone = [vectors.nearest(c, 1)[0][0] == d for c, d in pairs]
+    print(
+        f"{name:12} right {np.mean(asked):4.0%}, by the nearest word alone "
+        f"{np.mean(alone):4.0%}, common step {plots.common_step(U).mean():5.2f}"
+    )
 
 # %%
-# The steps of eight of the pairs, in the plane of the mean step, upright, and of what differs most otherwise.
+# Plurals have a step in common: upright is its mean, over pairs that are not shown. Opposites have none. They are simply
+# beside each other, for they keep the same company; an analogy between them is solved by standing still.
 
-U = vectors[[w for pair in pairs for w in pair]].astype(float)
-U /= np.linalg.norm(U, axis=1, keepdims=True)
-up = (U[1::2] - U[::2]).mean(axis=0)
-up /= np.linalg.norm(up)
-rest = U - np.outer(U @ up, up)
-across = np.linalg.svd(rest - rest.mean(axis=0))[2][0]
-spread = np.argsort(U[::2] @ across)[np.linspace(0, len(pairs) - 1, 8).astype(int)]
-shown = [pairs[i] for i in spread]
-at = {
-    w: (U[2 * i + k] @ across, U[2 * i + k] @ up)
-    for i in spread
-    for k, w in enumerate(pairs[i])
-}
-arrows = plots.arrows_figure({"One and many": shown}, {"One and many": at})
+arrows = plots.steps_figure(panels)

@@ -160,7 +160,7 @@ def test_little_text_is_enough(twofold, folder):
     Path("few.txt").write_text("the cat sat\nthe dog sat\na cat and a dog\nthe bird and the cat\n")
     result = twofold("embed", "few.txt")
     assert result.exit_code == 0, result.stderr
-    assert "too few texts" in result.stderr and "held out: nothing" in result.stdout
+    assert "too little text" in result.stderr and "held out: nothing" in result.stdout
 
 
 def test_settings_given_are_used(twofold, lines):

@@ -50,7 +50,7 @@ def test_pca(right, weighted):
     model = Factorization(5, right=right, intercept=True, **TIGHT).fit(X, sample_weight=w)
     pca = PCA(5).fit(X, sample_weight=w)
     rest = X - pca.inverse_transform(pca.transform(X))
-    assert end(model) == pytest.approx(0.5 * np.average((rest**2).sum(axis=1), weights=w) * np.sum(w or len(X) if w is None else w), rel=1e-8)
+    assert end(model) == pytest.approx(0.5 * (np.ones(len(X)) if w is None else w) @ (rest**2).sum(axis=1), rel=1e-8)
     both = np.linalg.qr(model.components_.T)[0].T @ pca.components_.T
     assert np.linalg.svd(both, compute_uv=False).min() > 1 - 1e-6
     np.testing.assert_allclose(model.inverse_transform(model.transform(X)), X - rest, atol=1e-3)
@@ -99,15 +99,15 @@ def test_plsa(left):
     X = rng.poisson(60 * rng.dirichlet([0.3] * 3, size=80) @ rng.dirichlet([0.3] * 15, size=3)).astype(float)
     X, init = X[X.sum(axis=1) > 0], rng.random((3, 15)) + 0.1
     length = X.sum(axis=1)
-    model = Factorization(3, loss=Poisson(), left=left, right=Simplex(), init=init, tol=1e-10, max_iter=3000)
+    model = Factorization(3, loss=Poisson(), left=left, right=Simplex(), init=init, tol=1e-8, max_iter=1000)
     if isinstance(left, Simplex):  # shares of each row's words, every row as heavy as it has words
         U = model.fit(X / length[:, None], sample_weight=length).transform(X / length[:, None])
         np.testing.assert_allclose(U.sum(axis=1), 1)
     else:
         U = model.fit_transform(X)
-        np.testing.assert_allclose(U.sum(axis=1), length, rtol=1e-6)  # as at any optimum of KL
+        np.testing.assert_allclose(U.sum(axis=1), length, rtol=1e-4)  # as at any optimum of KL
     np.testing.assert_allclose(model.components_.sum(axis=1), 1)
-    theirs = PLSA(3, init=init, tol=1e-10, max_iter=3000).fit(X)
+    theirs = PLSA(3, init=init, tol=1e-9, max_iter=1000).fit(X)
     assert log_likelihood(X, U, model.components_) == pytest.approx(theirs.score(X), rel=1e-4)
 
 
@@ -150,13 +150,16 @@ def test_k_medians():
 # ---- holes and weights -----------------------------------------------------------------------------------------
 
 
+def ridge_rows(X, W, Z, ridge):
+    """u_i = argmin ½ Σ_j w_ij (x_ij − u_i z_j)² + ½ ridge ‖u_i‖², every row by itself."""
+    H = np.einsum("ij,aj,bj->iab", W, Z, Z) + ridge * np.eye(len(Z))
+    return np.linalg.solve(H, ((W * X) @ Z.T)[:, :, None])[:, :, 0]
+
+
 def alternating_ridge(X, W, Z, left, right, sweeps=400):
-    """½ Σ w (x − u z)² + ½ left ‖U‖² + ½ right ‖Z‖², row by row and column by column."""
-    k = len(Z)
     for _ in range(sweeps):
-        U = np.array([np.linalg.solve((Z * w) @ Z.T + left * np.eye(k), (Z * w) @ x) for x, w in zip(X, W, strict=True)])
-        columns = zip(X.T, W.T, strict=True)
-        Z = np.array([np.linalg.solve((U.T * w) @ U + right * np.eye(k), (U.T * w) @ x) for x, w in columns]).T
+        U = ridge_rows(X, W, Z, left)
+        Z = ridge_rows(X.T, W.T, U.T, right).T
     penalty = 0.5 * left * (U**2).sum() + 0.5 * right * (Z**2).sum()
     return 0.5 * (W * (X - U @ Z) ** 2).sum() + penalty, U @ Z
 
@@ -219,13 +222,13 @@ def k_svd(X, D, s, sweeps):
 
 
 def test_dictionary_learning_is_as_good_as_k_svd():
-    X = images(150) - images().mean(axis=0)
+    X = images(100) - images().mean(axis=0)
     ours, theirs = [], []
     for seed in range(3):
-        start = X[np.random.default_rng(seed).choice(len(X), 10, replace=False)]
+        start = X[np.random.default_rng(seed).choice(len(X), 8, replace=False)]
         start /= np.linalg.norm(start, axis=1, keepdims=True)
-        theirs.append(k_svd(X, start, 2, 15))
-        model = Factorization(10, left=KSparse(2), right=UnitNorm(), init=start, tol=1e-5).fit(X)
+        theirs.append(k_svd(X, start, 2, 10))
+        model = Factorization(8, left=KSparse(2), right=UnitNorm(), init=start, tol=1e-5).fit(X)
         ours.append(end(model))
         codes = model.transform(X)
         assert np.count_nonzero(codes, axis=1).max() <= 2

@@ -19,8 +19,6 @@ def test_neighbours_are_of_the_same_kind(world: station.World) -> None:
     pairs = [("rows", "columns"), ("true", "false"), ("right", "left"), ("lower", "upper"), ("string", "str")]
     close = [other in [word for word, _ in world.vectors.nearest(own, 10)] for own, other in pairs]
     assert sum(close) >= 4  # ten of some thousand words would have one in a hundred by chance
-    part = station.neighbours(world)
-    assert part.numbers and isinstance(part.figure, Figure)
 
 
 def test_products_are_mutual_information() -> None:

@@ -26,6 +26,7 @@ SMALL = 12e6  # letters up to which words are counted first, to choose by
 LETTERS = 6.0  # a word and the space behind it, about
 TWICE = 1_000_000  # words up to which a second fit, for the figure alone, is no trouble
 FEWEST = 20  # texts of which some can be held out
+ONE_IN = (10, 200)  # texts are held out, of little text and of much
 FEW_WORDS = 10  # below which rare ones are taken, too
 # words of text from which on: numbers a word, least count, epochs of skip-gram
 SIZES = ((5_000_000, 100, 5, 5), (1_000_000, 100, 5, 8), (200_000, 50, 5, 12), (30_000, 50, 3, 25), (0, 25, 2, 50))
@@ -80,27 +81,34 @@ def analyse(text: Text, kind: str, given: dict[str, int | None], seed: int, quie
         with waiting("counting words", quiet):
             counted = named(text, lambda: Vocabulary(min_count=1).fit(text.lines))
     settings = choose(text, kind, given, counted)
-    few = counted is not None and counted.n_lines_ < FEWEST
-    again = counted is not None and counted.n_tokens_ <= TWICE
     tested: dict[str, Any] = {}
-    every = 10 if again else 200
-    parts = HeldOut(text.lines, every, seed)
-    model = None
-    if few:
-        text.notes.append(f"too few texts ({counted.n_lines_}) to hold any out")  # type: ignore[union-attr]
-    else:
-        model = named(text, lambda: fit(parts, kind, settings, seed, quiet, [] if again else text.notes))
-        tested = told_apart(model, parts.held, seed)
-        if not again:
-            text.notes.append(
-                f"{len(parts.held):,} texts, 1 in {every}, are not learned from, so that the rest can be tested"
-            )
-    if model is None or again:
-        model = named(text, lambda: fit(text.lines, kind, settings, seed, quiet, text.notes))
+    lines: Any = HeldOut(text.lines, ONE_IN[1], seed)
+    if counted is not None and counted.n_tokens_ <= TWICE:
+        tested = tested_apart(text, counted, kind, settings, seed, quiet)
+        lines = text.lines
+    model = named(text, lambda: fit(lines, kind, settings, seed, quiet, text.notes))
+    if isinstance(lines, HeldOut):
+        tested = told_apart(model, lines.held, seed)
+        texts = f"{len(lines.held):,} texts, 1 in {ONE_IN[1]}, are"
+        text.notes.append(f"{texts} not learned from, so that the rest can be tested" if tested else "nothing held out")
     found = Embedding(text, kind, settings, model, tested)
     found.near = neighbours(found.vectors)
     found.seconds = time.perf_counter() - start
     return found
+
+
+def tested_apart(
+    text: Text, counted: Vocabulary, kind: str, settings: Settings, seed: int, quiet: bool
+) -> dict[str, Any]:
+    """The held-out figure of a small text, by a fit for it alone: the vectors that are kept learn from all of it."""
+    parts = HeldOut(text.lines, ONE_IN[0], seed)
+    if counted.n_lines_ >= FEWEST:
+        try:
+            return told_apart(fit(parts, kind, settings, seed, quiet, []), parts.held, seed)
+        except InputError:  # what is left is too little, which need not be so of the whole
+            pass
+    text.notes.append(f"too little text ({counted.n_lines_:,} lines) to hold any out")
+    return {}
 
 
 def choose(text: Text, kind: str, given: dict[str, int | None], counted: Vocabulary | None) -> Settings:

@@ -48,8 +48,18 @@ def weighed(W: np.ndarray | None, values: np.ndarray) -> np.ndarray:
     return values if W is None else W * values
 
 
-def row_losses(loss: Loss, X: np.ndarray, W: np.ndarray | None, M: np.ndarray) -> np.ndarray:
-    return weighed(W, loss.value(without_holes(loss, X, W, M), M)).sum(axis=1, dtype=np.float64)
+def cell_losses(loss: Loss, X: np.ndarray, W: np.ndarray | None, M: np.ndarray) -> np.ndarray:
+    return weighed(W, loss.value(without_holes(loss, X, W, M), M))
+
+
+def down(A: np.ndarray, w: np.ndarray | None) -> np.ndarray:
+    """Sums of the columns, each row as often as it counts."""
+    return A.sum(axis=0, dtype=np.float64) if w is None else w @ A
+
+
+def across(A: np.ndarray) -> np.ndarray:
+    """Sums of the rows."""
+    return A.sum(axis=1, dtype=np.float64)
 
 
 def grams(C: np.ndarray, Z: np.ndarray) -> np.ndarray:

@@ -71,7 +71,7 @@ def improve(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float = 0.0
         if found is not None:
             found = found.astype(F.dtype, copy=False)
             before, after = (side.costs(q.values(A, times(A, q.H)), A) for A in (F, found))
-            return _where(after <= before, found, F)
+            return where(after <= before, found, F)
     return accelerated(q, F, side, steps, tol)
 
 
@@ -90,13 +90,13 @@ def accelerated(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float) 
         found = side.costs(q.values(new, newH), new)
         rises = ~(found <= cost) & moving
         if rises.any():  # from F itself, which cannot rise but by rounding
-            new = _where(rises, side.prox(F - (FH - q.B) * step, step), new)
+            new = where(rises, side.prox(F - (FH - q.B) * step, step), new)
             newH = times(new, q.H)
             found, after = side.costs(q.values(new, newH), new), np.where(rises, 1.0, after)
         moving &= found <= cost
         gain = np.where(moving, cost - found, 0)
         old, oldH = F, FH
-        F, FH = _where(moving, new, F), _where(moving, newH, FH)
+        F, FH = where(moving, new, F), where(moving, newH, FH)
         t, cost = after, cost - gain
         moving &= gain > tol * np.abs(cost)
         if not moving.any():
@@ -104,6 +104,6 @@ def accelerated(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float) 
     return F
 
 
-def _where(chosen: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def where(chosen: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Rows of a where chosen, else of b; `chosen` is one word for each row, or one for all."""
     return a if chosen.all() else np.where(chosen[:, None], a, b)

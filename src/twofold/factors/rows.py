@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from twofold.core.engine import add
-from twofold.factors.cells import grams, known, row_losses, slices, weighed, without_holes
+from twofold.factors.cells import across, cell_losses, grams, known, slices, weighed, without_holes
 from twofold.factors.constraints.k_sparse import times
 from twofold.factors.half_step import Parabola, Side, improve
 from twofold.factors.problem import Problem
@@ -28,7 +28,7 @@ ENOUGH = 1e-10, 1e-6  # of a row's cost: a gain that is none, in double and sing
 
 
 class Fit(NamedTuple):
-    """Rows as they stand: codes (m,k), the model's values (m,d), and what each row costs without its penalty."""
+    """Rows as they stand: codes (m,k), and for every cell (m,d) the model's value and its loss."""
 
     U: np.ndarray
     M: np.ndarray
@@ -53,7 +53,7 @@ def codes(X: Any, w: Any, W: Any, kept: tuple, V: np.ndarray, p: Problem) -> tup
 
 def fit_of(X: np.ndarray, W: Any, U: np.ndarray, Z: np.ndarray, mu: np.ndarray, p: Problem) -> Fit:
     M = U @ Z + mu
-    return Fit(U, M, row_losses(p.loss, X, W, M))
+    return Fit(U, M, cell_losses(p.loss, X, W, M))
 
 
 def start_codes(X: Any, Z: np.ndarray, p: Problem) -> np.ndarray:
@@ -98,12 +98,12 @@ def stepped(X: np.ndarray, W: Any, now: Fit, Z: np.ndarray, mu: np.ndarray, p: P
     """By parabolas that are only nearly right: a row moves only if its own cost falls."""
     side, x = Side(p.left, False), without_holes(p.loss, X, W, now.M)
     G, H = weighed(W, p.loss.slope(x, now.M)) @ Z.T, grams(weighed(W, p.loss.curvature(x, now.M)), Z)
-    (U, M, loss), UH, cost = now, times(now.U, H), side.costs(now.loss, now.U)
+    (U, M, loss), UH, cost = now, times(now.U, H), side.costs(across(now.loss), now.U)
     rest, enough, damp = np.arange(len(U)), ENOUGH[U.dtype == np.float32], U.dtype.type(1)
     for _ in range(TRIES):
         new = improve(Parabola(damp * H[rest], damp * UH[rest] - G[rest]), U[rest], side, p.steps)
         found = fit_of(X[rest], None if W is None else W[rest], new, Z, mu, p)
-        change = side.costs(found.loss, new) - cost[rest]
+        change = side.costs(across(found.loss), new) - cost[rest]
         good = change <= 0
         if len(good) == len(U) and good.all():
             return found
@@ -123,7 +123,7 @@ def _put(old: np.ndarray, at: np.ndarray, new: np.ndarray) -> np.ndarray:
 def chosen(X: np.ndarray, W: Any, options: np.ndarray, Z: np.ndarray, mu: np.ndarray, p: Problem) -> np.ndarray:
     """The best of the few codes there are, by looking at all."""
     M = options @ Z + mu
-    costs = np.stack([row_losses(p.loss, X, W, np.broadcast_to(m, X.shape)) for m in M], axis=1)
+    costs = np.stack([across(cell_losses(p.loss, X, W, np.broadcast_to(m, X.shape))) for m in M], axis=1)
     return options[(costs + p.left.values(options)).argmin(axis=1)]
 
 
@@ -154,10 +154,10 @@ def fold(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:
 def settled(X: np.ndarray, W: Any, U: np.ndarray, Z: np.ndarray, mu: np.ndarray, p: Problem, tol: float) -> np.ndarray:
     """Steps until no row gains; a row that stands still is left alone, so that its company does not matter."""
     side, U, moving = Side(p.left, False), U.copy(), np.arange(len(U))
-    cost = side.costs(row_losses(p.loss, X, W, U @ Z + mu), U)
+    cost = side.costs(across(cell_losses(p.loss, X, W, U @ Z + mu)), U)
     for _ in range(200):
         new = better(X, W, U[moving], Z, mu, p)
-        U[moving], found = new.U, side.costs(new.loss, new.U)
+        U[moving], found = new.U, side.costs(across(new.loss), new.U)
         gains = cost - found > tol * np.abs(found)
         if not gains.any():
             break
@@ -170,5 +170,6 @@ def costs(X: Any, U: np.ndarray, V: np.ndarray, p: Problem) -> np.ndarray:
     (Z, mu), found = p.split(V), np.empty(X.shape[0])
     for rows, x, _ in slices(p.k, X, None):
         x, cells = known(x, None, p.shift)
-        found[rows] = Side(p.left, False).costs(row_losses(p.loss, x, cells, U[rows] @ Z + mu), U[rows])
+        fit = fit_of(x, cells, U[rows], Z, mu, p)
+        found[rows] = Side(p.left, False).costs(across(fit.loss), fit.U)
     return found

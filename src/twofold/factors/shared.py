@@ -15,7 +15,7 @@ from twofold.core.engine import Engine, add, engine_for, fingerprint
 from twofold.core.extrapolation import geometric
 from twofold.factors import rows, sums
 from twofold.factors.constraints.k_sparse import times
-from twofold.factors.half_step import Parabola, Side, improve
+from twofold.factors.half_step import Parabola, Side, improve, where
 from twofold.factors.problem import Problem
 from twofold.factors.rows import ENOUGH, FACTOR, TRIES
 from twofold.factors.sums import Sums
@@ -91,31 +91,41 @@ def right_penalty(V: np.ndarray, p: Problem) -> float:
     return float(p.right.values(V[:, : p.k].T).sum())
 
 
+def costs(loss: np.ndarray | float, V: np.ndarray, p: Problem) -> np.ndarray:
+    """Loss and penalty: of every column (d,) where these do not know each other, else (1,) of all."""
+    if p.right.elementwise:
+        return loss + p.right.values(V[:, : p.k])
+    return np.array([np.sum(loss) + right_penalty(V, p)])
+
+
 def safely(V: np.ndarray, s: Sums, data: Data, kept: Rows) -> tuple[np.ndarray, float]:
-    """The same where parabolas are only nearly right: with more curvature until the objective falls."""
-    p, double = data.problem, V.astype(np.float64)
-    before = s.loss + s.penalty + right_penalty(V, p)
+    """The same where no sum over the rows says what V costs: the losses are looked at again."""
+    p = data.problem
     if p.loss.positive:
-        new = np.ascontiguousarray(p.right.shares(s.B.T, s.H.T).T, dtype=V.dtype)
-        return new, _losses(data, kept, new) + s.penalty + right_penalty(new, p)
+        V = np.ascontiguousarray(p.right.shares(s.B.T, s.H.T).T, dtype=V.dtype)
+        return V, float(_losses(data, kept, V).sum()) + s.penalty + right_penalty(V, p)
+    cost, double = costs(s.loss, V, p), V.astype(np.float64)
     slope = times(double, s.H) - s.B
+    if p.loss.quadratic:  # the parabolas are the losses
+        new = columns(V, s, p)
+        step = new.astype(np.float64) - double
+        found = costs(s.loss + np.einsum("jc,jc->j", step, slope + 0.5 * times(step, s.H)), new, p)
+        V, cost = (new, found) if found.sum() <= cost.sum() else (V, cost)
+        return V, float(cost.sum()) + s.penalty
+    best, rest, gain = V, np.ones(cost.shape, dtype=bool), ENOUGH[V.dtype == np.float32] * abs(float(cost.sum()))
     for t in range(TRIES):
         H = s.H * FACTOR**t
         new = columns(V, s._replace(H=H, B=times(double, H) - slope), p)
-        if p.loss.quadratic:
-            step = new.astype(np.float64) - double
-            loss = max(s.loss + float(np.vdot(step, slope + 0.5 * times(step, H))), 0.0)
-        else:
-            loss = _losses(data, kept, new)
-        after = loss + s.penalty + right_penalty(new, p)
-        if after <= before:
-            return new, after
-        if after <= before + ENOUGH[V.dtype == np.float32] * abs(before):  # it has arrived
-            break
-    return V, before
+        change = np.where(rest, costs(_losses(data, kept, new), new, p) - cost, 0)
+        good = rest & (change <= 0)
+        best, cost, rest = where(good, new, best), np.where(good, cost + change, cost), rest & ~good
+        gain -= float(change[good].sum())
+        if float(change[rest].sum()) <= gain:
+            break  # what is left waits for the next sweep
+    return best, float(cost.sum()) + s.penalty
 
 
-def _losses(data: Data, kept: Rows, V: np.ndarray) -> float:
+def _losses(data: Data, kept: Rows, V: np.ndarray) -> np.ndarray:
     return data.engine.reduce(add, data.over_blocks(sums.losses, kept, V))
 
 

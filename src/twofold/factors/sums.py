@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.factors.cells import grams, known, row_losses, slices, weighed, without_holes
+from twofold.factors.cells import cell_losses, down, grams, known, slices, weighed, without_holes
 from twofold.factors.constraints.k_sparse import times
 from twofold.factors.losses import Loss
 from twofold.factors.problem import Problem
@@ -21,7 +21,7 @@ class Sums(NamedTuple):
 
     H: np.ndarray  # ΣAᵀA (K,K); or a column each (d,K,K)
     B: np.ndarray  # (d,K)
-    loss: float  # Σ w ℓ; in the plain case only what does not depend on V
+    loss: np.ndarray | float  # Σ w ℓ of every column (d,); nothing in the plain case, where it follows from H and B
     penalty: float  # Σ w of the codes
 
 
@@ -48,14 +48,14 @@ def curve(X: np.ndarray, W: Any, w: Any, fit: Any, V: np.ndarray, p: Problem) ->
     """The parabolas of the columns of a dense slice, at V; `fit` has the rows' codes, values and losses."""
     if p.loss.positive:
         return log_sums(X, W, w, fit, V, p)
-    (U, M, value), A, x = fit, with_ones(fit.U, V), without_holes(p.loss, X, W, fit.M)
-    S = weighed(W, p.loss.slope(x, M))
-    C = W if p.loss.quadratic and W is not None else weighed(W, p.loss.curvature(x, M))
+    (U, M, loss), A, x = fit, with_ones(fit.U, V), without_holes(p.loss, X, W, fit.M)
+    S = weighed(W, p.loss.slope(x.T, M.T).T)  # a column at a time, for a loss that looks along its last axis
+    C = W if p.loss.quadratic and W is not None else weighed(W, p.loss.curvature(x.T, M.T).T)
     if w is not None:
-        S, C, value = S * w.astype(S.dtype)[:, None], C * w.astype(C.dtype)[:, None], value * w
+        S, C = (F * w.astype(F.dtype)[:, None] for F in (S, C))
     H = grams(C.T, A.T).astype(np.float64)
     G = (S.T @ A).astype(np.float64)
-    return Sums(H, times(V.astype(np.float64), H) - G, float(value.sum()), penalty(U, w, p))
+    return Sums(H, times(V.astype(np.float64), H) - G, down(loss, w), penalty(U, w, p))
 
 
 def ratios(loss: Loss, X: np.ndarray, W: np.ndarray | None, M: np.ndarray) -> np.ndarray:
@@ -65,21 +65,19 @@ def ratios(loss: Loss, X: np.ndarray, W: np.ndarray | None, M: np.ndarray) -> np
 
 def log_sums(X: np.ndarray, W: Any, w: Any, fit: Any, V: np.ndarray, p: Problem) -> Sums:
     """The same where logarithms stand for parabolas: a in B, and s in H (d,k)."""
-    U, M, value = fit
-    weights = np.ones(len(U)) if w is None else w
-    weighted = U * weights.astype(U.dtype)[:, None]
+    U, M, loss = fit
+    weighted = U if w is None else U * w.astype(U.dtype)[:, None]
     a = V * (ratios(p.loss, X, W, M).T @ weighted)
     s = np.broadcast_to(weighted.sum(axis=0), a.shape) if W is None else W.T @ weighted
-    return Sums(s.astype(np.float64), a.astype(np.float64), float(weights @ value), penalty(U, w, p))
+    return Sums(s.astype(np.float64), a.astype(np.float64), down(loss, w), penalty(U, w, p))
 
 
-def losses(X: Any, w: Any, W: Any, kept: tuple, V: np.ndarray, p: Problem) -> float:
-    """Σ w ℓ of one block."""
-    (Z, mu), total = p.split(V), 0.0
+def losses(X: Any, w: Any, W: Any, kept: tuple, V: np.ndarray, p: Problem) -> np.ndarray:
+    """Σ w ℓ of every column of one block."""
+    (Z, mu), total = p.split(V), np.zeros(X.shape[1])
     for rows, x, cells in slices(p.k, X, W):
         x, cells = known(x, cells, p.shift)
-        value = row_losses(p.loss, x, cells, kept[0][rows] @ Z + mu)
-        total += float(value.sum() if w is None else w[rows] @ value)
+        total += down(cell_losses(p.loss, x, cells, kept[0][rows] @ Z + mu), None if w is None else w[rows])
     return total
 
 

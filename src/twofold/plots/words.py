@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from twofold.plots.style import COLORS, GREY, INK, new_figure, style
 
 LINE = 0.0155  # inches of height a line, for each point of the font's size
+CLOSE = 0.08  # of a panel: words nearer than this would hide each other
 LONGEST = 22  # letters of a word that are written
 
 
@@ -167,12 +168,15 @@ def steps_figure(panels: Mapping[str, tuple[Sequence[tuple[str, str]], np.ndarra
 
 
 def _spread(ends: np.ndarray, most: int) -> list[int]:
-    """Which of the arrows (n,2,2) to show so that no two have ends close together."""
+    """Which of the arrows (n,2,2) to show: as many as have no ends close together."""
     at = ends / np.maximum(np.ptp(ends, axis=(0, 1)), 1e-12)
     apart = np.linalg.norm(at[:, None, :, None] - at[None, :, None, :], axis=4).min(axis=(2, 3))  # (n,n)
     own = [int(np.argmin(at[:, 0, 0]))]
-    while len(own) < min(most, len(at)):
-        own.append(int(np.argmax(apart[own].min(axis=0))))
+    while len(own) < most:
+        gap = apart[own].min(axis=0)
+        if gap.max() < CLOSE:
+            break
+        own.append(int(np.argmax(gap)))
     return own
 
 

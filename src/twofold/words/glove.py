@@ -47,8 +47,8 @@ class GloVe(Model):
         Numbers a vector.
     window : int, default=10
         How many words to each side are company; a word at distance d counts 1/d.
-    x_max : float, default=100
-        The count from which on pairs weigh the same; about 10 suits corpora of some ten million words.
+    x_max : float, default=10
+        The count from which on pairs weigh the same: 10 suits corpora of some ten million words, 100 those of billions.
     alpha : float, default=0.75
         How the weight grows up to there.
     weighting : {"power", "all", "observed"}, default="power"
@@ -102,11 +102,11 @@ class GloVe(Model):
     Examples
     --------
     >>> from twofold import GloVe
-    >>> lines = ["the cat purrs", "the kitten purrs", "the cat sleeps", "the kitten sleeps"]
-    >>> lines += ["one boat sails", "one ship sails", "one boat sinks", "one ship sinks"]
-    >>> model = GloVe(4, min_count=1, window=2, x_max=10, random_state=0).fit(20 * lines)
-    >>> model.vectors_.nearest("cat", n=1)[0][0], model.vectors_.nearest("ship", n=1)[0][0]
-    ('kitten', 'boat')
+    >>> lines = ["the cat purrs and the cat sleeps", "the kitten purrs and the kitten sleeps"]
+    >>> lines += ["the boat sails and the boat sinks", "the ship sails and the ship sinks"]
+    >>> v = GloVe(4, min_count=1, window=3, max_iter=60, random_state=0).fit(10 * lines).vectors_
+    >>> v.similarity("cat", "kitten") > 0.9 > v.similarity("cat", "ship")
+    True
     """
 
     vectors_: WordVectors
@@ -138,7 +138,7 @@ class GloVe(Model):
         n_components: int = 100,
         *,
         window: int = 10,
-        x_max: float = 100.0,
+        x_max: float = 10.0,
         alpha: float = 0.75,
         weighting: str = "power",
         biases: bool = True,

@@ -28,7 +28,7 @@ from twofold.core.spectrum import scatter_operator
 from twofold.linalg import centered_dot, fix_signs, truncated_svd
 from twofold.words.mapped import mapped, with_cells
 
-TOL = 1e-9  # relative accuracy of the squared singular values
+TOL = 1e-8  # relative accuracy of the squared singular values
 MAX_ITER = 100  # products of the table with a thin matrix
 
 

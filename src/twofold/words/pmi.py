@@ -125,7 +125,7 @@ class PMIEmbedding(Model):
     Notes
     -----
     M is kept if it fits into half of the memory budget, else it is made from the counts whenever it is needed. The
-    decomposition itself holds some 10·k numbers a word.
+    decomposition itself holds some 20·k numbers of 8 bytes a word.
 
     References
     ----------

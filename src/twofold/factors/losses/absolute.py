@@ -1,6 +1,7 @@
 """Absolute error, |x − m|: medians instead of means.
 
-The parabola through ±r has curvature 1/|r|, which has no bound; it is bounded by a thousandth of the row's mean error.
+The parabola through ±r has curvature 1/|r|, which has no bound; it is bounded by a thousandth of the mean error along
+the last axis: of a row for its code, of a column for the components.
 Reference: Hunter & Lange 2000.
 """
 
