@@ -143,6 +143,7 @@ MODELS = [
         too_many={"n_codes": 241},
         none={"n_codes": 0},
     ),
+    Case("PCABasis", {"n_components": 3}),
     *(_gaussians(kind) for kind in ("full", "tied", "diag", "spherical", "fixed")),
     *(_mixture(component) for component in ("gaussian", "gaussian-diag", "ppca-1")),
     _filling("MeanImpute", iterative=False, too_many={}, none={"strategy": "none"}, good=("row", "column")),

@@ -74,17 +74,13 @@ def test_steps_that_agree_are_told_from_those_that_do_not() -> None:
 
 
 def test_arrows_lead_from_the_first_to_the_second() -> None:
-    rng = np.random.default_rng(0)
-    words = rng.standard_normal((8, 5))
-    U = np.stack([words, words + 10 * np.eye(5)[0]], axis=1)
-    pairs = [(f"one{i}", f"many{i}") for i in range(8)]
-    ax = steps_figure({"t": (pairs, U)}, shown=4).axes[0]
+    words = np.random.default_rng(0).standard_normal((12, 5)) * [0, 1, 1, 1, 1]
+    pairs = [(f"one{i}", f"many{i}") for i in range(12)]
+    ax = steps_figure({"t": (pairs, np.stack([words, words + np.eye(5)[0]], axis=1))}, shown=4).axes[0]
     arrows: list = [text for text in ax.texts if getattr(text, "arrow_patch", None) is not None]
     assert len(arrows) == 4 and all(arrow.xy[1] > arrow.xyann[1] for arrow in arrows)  # the common step is up
-    assert {text.get_text() for text in ax.texts} == {
-        "",
-        *(f"{kind}{i}" for kind in ("one", "many") for i in (0, 2, 4, 6)),
-    }
+    shown = {text.get_text() for text in ax.texts} - {""}
+    assert len(shown) == 8 and shown <= {word for pair in pairs[::2] for word in pair}
 
 
 def test_curves_and_products_are_drawn_as_given() -> None:

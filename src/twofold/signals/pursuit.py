@@ -126,7 +126,8 @@ def orthogonal_matching_pursuit(
     else:
         blocks = as_blocks(X.astype(dtype, copy=False))
         refuse("orthogonal_matching_pursuit", blocks)
-        engine, unit = engine_for(blocks), np.maximum(np.linalg.norm(D, axis=1), np.finfo(np.float64).tiny)
+        engine, length = engine_for(blocks), np.linalg.norm(D, axis=1)
+        unit = np.where(length > 0, length, 1)
         shared = engine.broadcast(coding(D / unit[:, None], dtype, n_nonzero, tol))
         codes = stacked(engine.gather(engine.map(codes_of, blocks, shared)))
         codes = sparse.csr_array(codes.multiply((1 / unit).astype(dtype)[None, :]))

@@ -1,0 +1,221 @@
+"""Pursuits: what they promise, and where they fail."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.linear_model import orthogonal_mp
+
+import twofold
+from twofold import InputError
+from twofold.signals import (
+    DCT,
+    babel,
+    coherence,
+    matching_pursuit,
+    null_space_constant,
+    orthogonal_matching_pursuit,
+    recovery_bound,
+    rip_estimate,
+)
+
+
+def dictionary(k=60, d=30, seed=0):
+    D = np.random.default_rng(seed).normal(size=(k, d))
+    return D / np.linalg.norm(D, axis=1, keepdims=True)
+
+
+def plainly(D, x, most, tol=0.0):
+    """Orthogonal matching pursuit as it is defined."""
+    chosen, residual, c = [], x, np.zeros(0)
+    while len(chosen) < most and np.linalg.norm(residual) > tol:
+        chosen.append(int(np.argmax(np.abs(D @ residual))))
+        c = np.linalg.lstsq(D[chosen].T, x, rcond=None)[0]
+        residual = x - c @ D[chosen]
+    codes = np.zeros(len(D))
+    codes[chosen] = c
+    return codes
+
+
+@pytest.mark.parametrize("most", [1, 4, 12])
+def test_many_signals_at_once_are_coded_as_one_by_one(most):
+    D, X = dictionary(), np.random.default_rng(1).normal(size=(40, 30))
+    found = orthogonal_matching_pursuit(D, X, n_nonzero=most)
+    np.testing.assert_allclose(found.toarray(), [plainly(D, x, most) for x in X], atol=1e-9)
+    np.testing.assert_allclose(found.toarray(), orthogonal_mp(D.T, X.T, n_nonzero_coefs=most).T, atol=1e-8)
+
+
+def test_it_stops_at_the_error_asked_for():
+    D, X = dictionary(), np.random.default_rng(1).normal(size=(40, 30))
+    found = orthogonal_matching_pursuit(D, X, tol=1.5)
+    np.testing.assert_allclose(found.toarray(), [plainly(D, x, 30, 1.5) for x in X], atol=1e-9)
+    assert (np.linalg.norm(X - found @ D, axis=1) <= 1.5).all()
+
+
+def test_the_residual_is_at_right_angles_to_what_was_chosen():
+    D, x = dictionary(), np.random.default_rng(1).normal(size=30)
+    codes = orthogonal_matching_pursuit(D, x, n_nonzero=8)
+    chosen = np.flatnonzero(codes)
+    assert len(chosen) == 8
+    np.testing.assert_allclose(D[chosen] @ (x - codes @ D), 0, atol=1e-10)
+
+
+def test_atoms_of_any_length():
+    D, X = dictionary(), np.random.default_rng(1).normal(size=(5, 30))
+    lengths = np.random.default_rng(2).uniform(0.01, 100, size=(60, 1))
+    ours, theirs = (orthogonal_matching_pursuit(A, X, n_nonzero=5) @ A for A in (D * lengths, D))
+    np.testing.assert_allclose(ours, theirs, atol=1e-9)
+
+
+def test_in_a_basis_it_keeps_the_largest():
+    x = np.random.default_rng(0).normal(size=32)
+    D = DCT().matrix(32)
+    kept = twofold.signals.keep_largest(DCT().analyze(x), 9)[0]
+    np.testing.assert_allclose(orthogonal_matching_pursuit(D, x, n_nonzero=9), kept, atol=1e-12)
+
+
+def test_few_enough_atoms_are_always_recovered():
+    D = np.vstack([np.eye(64), DCT().matrix(64)])
+    K = int(np.ceil(recovery_bound(D))) - 1
+    assert K == 3
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        c = np.zeros(128)
+        c[rng.choice(128, K, replace=False)] = rng.normal(size=K) + np.sign(rng.normal(size=K))
+        np.testing.assert_allclose(orthogonal_matching_pursuit(D, c @ D, n_nonzero=K), c, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_odd_signals(dtype):
+    D = dictionary().astype(dtype)
+    X = np.zeros((3, 30), dtype)
+    X[1] = D[7]
+    found = orthogonal_matching_pursuit(D, X, n_nonzero=3)
+    assert sparse.issparse(found) and found.dtype == dtype
+    assert found[[0]].nnz == 0  # nothing to code
+    np.testing.assert_allclose(found.toarray()[1], np.eye(60)[7], atol=1e-5)
+    twins = np.vstack([D, D, np.zeros((2, 30), dtype)])
+    again = orthogonal_matching_pursuit(twins, X[1] + D[9], n_nonzero=10)
+    assert np.isfinite(again).all()
+    np.testing.assert_allclose(again @ twins, X[1] + D[9], atol=1e-5)
+
+
+def test_threads_do_not_matter():
+    D, X = dictionary(), np.random.default_rng(1).normal(size=(30_000, 30))
+    found = []
+    for threads in (1, 2):
+        with twofold.config(threads=threads):
+            found.append(orthogonal_matching_pursuit(D, X, n_nonzero=4))
+    assert (found[0] != found[1]).nnz == 0
+
+
+def test_missing_numbers_are_not_looked_at():
+    rng = np.random.default_rng(0)
+    D, codes = dictionary(), sparse.random_array((30, 60), density=0.03, rng=rng).toarray()
+    X = codes @ D
+    mask = rng.random(X.shape) < 0.3
+    mask[:10] = mask[0]
+    spoiled = np.where(mask, 1e6, X)
+    found = orthogonal_matching_pursuit(D, spoiled, tol=1e-8, mask=mask).toarray()
+    for x, hidden, c in zip(X, mask, found, strict=True):
+        seen = ~hidden
+        part = D[:, seen]
+        lengths = np.linalg.norm(part, axis=1)
+        expected = plainly(part / lengths[:, None], x[seen], 30, 1e-8) / lengths
+        np.testing.assert_allclose(c, expected, atol=1e-6)
+    all_gone = orthogonal_matching_pursuit(D, X[:2], mask=np.ones((2, 30), dtype=bool))
+    assert all_gone.nnz == 0
+
+
+# ---- matching pursuit ------------------------------------------------------------------------------------------
+
+
+def test_its_error_falls_by_the_correlation_it_takes():
+    D, x = dictionary(), np.random.default_rng(3).normal(size=30)
+    found = matching_pursuit(D, x, n_steps=50)
+    assert (np.diff(found.errors) <= 0).all()
+    np.testing.assert_allclose(found.residual, x - found.codes @ D, atol=1e-12)
+    residual = x
+    for before, after in zip(found.errors[:-1], found.errors[1:], strict=True):
+        best = np.abs(D @ residual).max()
+        np.testing.assert_allclose(before**2 - after**2, best**2, atol=1e-9)
+        at = np.argmax(np.abs(D @ residual))
+        residual = residual - (D[at] @ residual) * D[at]
+
+
+def test_it_can_miss_the_sparsest_code():
+    """Two atoms make the signal, yet a third is nearer to it than either and is taken first."""
+    D = np.array([[1.0, 0, 0], [0, 1, 0], [0.7, 0.7, np.sqrt(0.02)]])
+    x = D[0] + D[1]
+    greedy = matching_pursuit(D, x, n_steps=1)
+    assert greedy.codes[2] != 0 and np.count_nonzero(greedy.codes) == 1
+    assert np.count_nonzero(matching_pursuit(D, x, n_steps=200).codes) == 3
+    assert np.count_nonzero(orthogonal_matching_pursuit(D, x, tol=1e-9)) == 3  # the pursuits share the first step
+
+
+def test_it_can_go_on_for_ever_where_the_orthogonal_one_is_done_in_two_steps():
+    D = np.array([[1.0, 0.0], [np.cos(1.0), np.sin(1.0)]])
+    x = np.array([0.0, 1.0])
+    errors = matching_pursuit(D, x, n_steps=200).errors
+    assert (errors[:150] > 0).all()
+    np.testing.assert_allclose(errors[1:20] / errors[:19], errors[1] / errors[0])  # a constant share, never the rest
+    codes = orthogonal_matching_pursuit(D, x, n_nonzero=2)
+    np.testing.assert_allclose(codes @ D, x, atol=1e-12)
+
+
+# ---- how far they can be trusted ---------------------------------------------------------------------------------
+
+
+def test_coherence_and_babel_by_definition():
+    D = dictionary(20, 7)
+    G = np.abs(D @ D.T) - np.eye(20)
+    np.testing.assert_allclose(coherence(3 * D), G.max())
+    for K in (1, 4, 19):
+        np.testing.assert_allclose(babel(D, K), np.sort(G, axis=1)[:, -K:].sum(axis=1).max())
+        assert babel(D, K) <= K * coherence(D) + 1e-12
+    assert coherence(np.eye(4)) == 0 and recovery_bound(np.eye(4)) == np.inf
+    welch = np.sqrt((20 - 7) / (7 * (20 - 1)))
+    assert coherence(D) >= welch  # no dictionary of this size can do better
+
+
+def test_isometry_is_bounded_from_below():
+    import itertools
+
+    A = np.random.default_rng(0).normal(size=(6, 10)) / np.sqrt(6)
+    true = max(
+        np.abs(np.linalg.svd(A[:, list(c)], compute_uv=False) ** 2 - 1).max()
+        for c in itertools.combinations(range(10), 2)
+    )
+    found = [rip_estimate(A, 2, n_trials=n, random_state=0) for n in (1, 10, 1000)]
+    assert found[0] <= found[1] <= found[2] <= true + 1e-12
+    np.testing.assert_allclose(found[2], true)  # all 45 pairs have been seen by then
+
+
+def test_null_space_constant_of_a_line():
+    h = np.array([4.0, -3.0, 2.0, 1.0])
+    A = np.linalg.svd(h[None, :])[2][1:]  # its null space is spanned by h alone
+    np.testing.assert_allclose(null_space_constant(A), 0.4)
+    np.testing.assert_allclose(null_space_constant(A, 2), 0.7)
+
+
+@pytest.mark.parametrize(
+    "call, word",
+    [
+        (lambda: orthogonal_matching_pursuit(np.ones(3), np.ones(3)), "rows"),
+        (lambda: orthogonal_matching_pursuit(dictionary(), np.ones(4)), "30"),
+        (lambda: orthogonal_matching_pursuit(dictionary(), np.full(30, np.nan)), "NaN"),
+        (lambda: orthogonal_matching_pursuit(np.full((2, 2), np.inf), np.ones(2)), r"dictionary\[0, 0\]"),
+        (lambda: orthogonal_matching_pursuit(dictionary(), np.ones(30), n_nonzero=0), "n_nonzero=0"),
+        (lambda: orthogonal_matching_pursuit(dictionary(), np.ones(30), tol=-1), "tol=-1"),
+        (lambda: orthogonal_matching_pursuit(dictionary(), np.ones((1, 30)), mask=np.ones((2, 30))), "mask"),
+        (lambda: matching_pursuit(dictionary(), np.ones(4)), "30"),
+        (lambda: coherence(np.zeros((2, 2))), "atom 0 is zero"),
+        (lambda: coherence(np.ones((1, 2))), "two atoms"),
+        (lambda: babel(np.eye(3), 3), "K=3"),
+        (lambda: rip_estimate(np.eye(3), 4), "K=4"),
+        (lambda: null_space_constant(np.eye(3), 0), "K=0"),
+        (lambda: null_space_constant(np.ones((2, 100)), 5), "linear programs"),
+    ],
+)
+def test_bad_input_is_named(call, word):
+    with pytest.raises(InputError, match=word):
+        call()
