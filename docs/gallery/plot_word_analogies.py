@@ -10,6 +10,7 @@ import numpy as np
 
 from twofold import KMeans, PMIEmbedding, datasets
 from twofold.plots import words as plots
+from twofold.plots.word_map import map_figure
 from twofold.topics.stopwords import english
 
 text = datasets.docstrings(2000).documents
@@ -38,7 +39,7 @@ X = vectors[frequent].astype(float)
 X /= np.linalg.norm(X, axis=1, keepdims=True)
 groups = KMeans(8, random_state=0).fit(X).labels_
 counts = [float(vectors.counts_[vectors.place(w)]) for w in frequent]
-the_map = plots.map_figure(
+the_map = map_figure(
     np.asarray(vectors.map_2d(frequent, method="tsne")),
     frequent,
     groups.tolist(),

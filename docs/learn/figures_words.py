@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from twofold import Cooccurrence, EarlyStopping, GloVe, KMeans, PMIEmbedding, SkipGram, WordVectors, datasets
 from twofold.cli.word_heldout import told_apart
 from twofold.plots import words as plots
+from twofold.plots.word_map import map_figure
 from twofold.topics.stopwords import english
 from twofold.words import align
 
@@ -113,7 +114,7 @@ def words_map() -> Figure:
     words = _telling(vectors, 220)
     groups = KMeans(8, random_state=0).fit(_unit(vectors[words].astype(float))).labels_
     weights = [float(vectors.counts_[vectors.place(word)]) for word in words]
-    return plots.map_figure(np.asarray(vectors.map_2d(words, method="tsne")), words, groups.tolist(), weights)
+    return map_figure(np.asarray(vectors.map_2d(words, method="tsne")), words, groups.tolist(), weights)
 
 
 def words_analogies() -> Figure:

@@ -37,6 +37,7 @@ def _filling(why="", *more):
 WAIVED = {
     "PCA": _WEIGHTS,
     "PPCA": _WEIGHTS,
+    "PCABasis": _WEIGHTS,
     "FactorAnalysis": _WEIGHTS,
     "MixtureOfPPCA": {"check_estimator_sparse_array": _DENSITY, "check_estimator_sparse_matrix": _DENSITY},
     "KMeans": _STARTS,

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from twofold.plots.words import common_step, curves_figure, map_figure, map_of, products_figure, steps_figure
+from twofold.plots.word_map import map_figure, map_of
+from twofold.plots.words import common_step, curves_figure, products_figure, steps_figure
 from twofold.tour import words as station
 
 

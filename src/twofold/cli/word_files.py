@@ -74,7 +74,7 @@ def map_picture(vectors: WordVectors, title: str = "") -> bytes:
     """The most frequent words that are not merely grammar, on a map, in colours of groups."""
     from twofold.cli.telling_words import telling
     from twofold.plots.style import as_png
-    from twofold.plots.words import map_figure
+    from twofold.plots.word_map import map_figure
 
     words = telling(vectors, ON_MAP)
     if len(words) < 3:

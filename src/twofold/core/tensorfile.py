@@ -82,7 +82,7 @@ def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: dic
     if len(json.dumps(text)) + sum(len(json.dumps(name)) + 300 for name in flat) > MAX_TABLE:
         raise InputError(f"The header of {path} is over {MAX_TABLE} bytes; keep large values in arrays.")
     digest = _digest(text, ((n, _NAMES[a.dtype], a.shape, [_bytes(a)]) for n, a in sorted(flat.items())))
-    with _appearing(path) as temporary:
+    with appearing(path) as temporary:
         save_file(flat, temporary, metadata={"twofold": text, "digest": digest})
 
 
@@ -141,7 +141,7 @@ def _compare(path: str | os.PathLike[str], table: Table, digest: str) -> None:
 
 
 @contextmanager
-def _appearing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def appearing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary name that becomes `path` if the block succeeds, and disappears if not."""
     final = Path(os.path.realpath(path))  # through a link, so that the link stays one
     if not final.parent.is_dir():

@@ -11,6 +11,7 @@ from twofold.clusters.kmeans import KMeans
 from twofold.core.seeds import generator
 from twofold.data import datasets
 from twofold.plots import words as plots
+from twofold.plots.word_map import map_figure
 from twofold.topics.stopwords import english
 from twofold.tour.station import Part, Station
 from twofold.words import align
@@ -83,7 +84,7 @@ def neighbours(w: World) -> Part:
         "they would meet by chance, and the table of the logarithms was cut to fifty directions. Close on the map are "
         "words that may stand in for each other, and words for the same things.",
         "vectors = PMIEmbedding(50).fit(documents).vectors_\n" + f'vectors.nearest("{asked[0]}"), vectors.map_2d()',
-        plots.map_figure(np.asarray(w.vectors.map_2d(shown, method="tsne")), shown, groups.tolist(), weights),
+        map_figure(np.asarray(w.vectors.map_2d(shown, method="tsne")), shown, groups.tolist(), weights),
         "The most frequent words of the docstrings in a plane, those with similar vectors close together.",
         {name: escape(text) for name, text in near.items()},
     )

@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from twofold.core.checks import InputError, first_bad
-from twofold.core.tensorfile import _appearing as appearing
+from twofold.core.tensorfile import appearing
 
 CHUNK = 4 * 2**20  # bytes of a file looked at together
 SPACES = b" \t\n\r\x0b\x0c"
