@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 import twofold
-from twofold.factors import Huber, NonNegative, Orthonormal, Poisson, Ridge, Simplex
+from twofold.factors import Huber, NonNegative, Poisson, Ridge, Simplex
 
 MIDDLE = 15.0  # of the values in the table
 
@@ -170,9 +170,8 @@ MODELS = [
     _filling("ImplicitALS", repeats=False, reg=1.0, alpha=0.02, tol=1e-4, max_iter=200, **TWO),
     _factors("free"),
     _factors("nonnegative", left=NonNegative(), right=NonNegative()),
-    _factors("orthonormal", right=Orthonormal(), intercept=True, too_many={"n_components": 9}),
-    _factors("huber", loss=Huber(), left=Ridge(0.1), right=Ridge(0.1), intercept=True),
-    _factors("poisson", loss=Poisson(), left=NonNegative(), right=Simplex(), positive=True),
+    _factors("huber", loss=Huber(), left=Ridge(1.0), right=Ridge(1.0), intercept=True, tol=1e-7),
+    _factors("poisson", loss=Poisson(), left=NonNegative(), right=Simplex(), positive=True, tol=1e-7),
 ]
 
 

@@ -16,8 +16,9 @@ from .helpers import differences
 from .registry import MODELS, swept, table, thinned, with_holes
 
 iterative = pytest.mark.parametrize("case", [c for c in MODELS if c.iterative], ids=str)
-# A process a case takes seconds: of completion's settings, which share one loop, one a model.
-KILLABLE = [c for c in MODELS if c.iterative and c.label not in ("cg", "nonnegative", "unbiased", "gradient")]
+# A process a case takes seconds: of completion's and factorization's settings, which share one loop, one a model.
+SETTINGS = ("cg", "nonnegative", "unbiased", "gradient", "huber", "poisson")
+KILLABLE = [c for c in MODELS if c.iterative and c.label not in SETTINGS]
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 KILLED = """

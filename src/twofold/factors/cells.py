@@ -28,20 +28,14 @@ def dense(X: Any) -> np.ndarray:
     return X.toarray() if sparse.issparse(X) else X
 
 
-def known(X: np.ndarray, W: np.ndarray | None, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """The cells less the shift, 0 in a hole, and their weights."""
-    X, holes = X - shift, np.isnan(X)
-    if W is not None:
-        X, W = X * (W > 0), W.astype(X.dtype, copy=False)
+def known(X: np.ndarray, W: np.ndarray | None, shift: np.ndarray, loss: Loss) -> tuple[np.ndarray, np.ndarray | None]:
+    """The cells less the shift, and their weights; a hole has some cell the loss knows, and counts nothing."""
+    X = X - shift
+    holes = np.isnan(X) if W is None else np.isnan(X) | (W == 0)
     if holes.any():
-        X[holes] = 0
+        X[holes] = loss.hole
         W = (~holes).astype(X.dtype) if W is None else W * ~holes
-    return X, W
-
-
-def without_holes(loss: Loss, X: np.ndarray, W: np.ndarray | None, M: np.ndarray) -> np.ndarray:
-    """X, with the model's own values in the holes: no loss has anything against these."""
-    return X if W is None or loss.quadratic else X + (W == 0) * M  # a sum, since np.where is ten times slower
+    return X, None if W is None else W.astype(X.dtype, copy=False)
 
 
 def weighed(W: np.ndarray | None, values: np.ndarray) -> np.ndarray:
@@ -49,7 +43,7 @@ def weighed(W: np.ndarray | None, values: np.ndarray) -> np.ndarray:
 
 
 def cell_losses(loss: Loss, X: np.ndarray, W: np.ndarray | None, M: np.ndarray) -> np.ndarray:
-    return weighed(W, loss.value(without_holes(loss, X, W, M), M))
+    return weighed(W, loss.value(X, M))
 
 
 def down(A: np.ndarray, w: np.ndarray | None) -> np.ndarray:

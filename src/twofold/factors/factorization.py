@@ -203,8 +203,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         if engine.reduce(add, engine.map(outside, blocks, engine.broadcast(loss))):
             self._refuse(blocks)
         columns = columns_of(blocks, w, W)
-        if not np.isfinite(columns.scatter).all():
-            j = int(np.argmin(np.isfinite(columns.scatter)))
+        squares = columns.scatter + columns.weight * columns.mean**2
+        if not np.isfinite(squares).all():
+            j = int(np.argmin(np.isfinite(squares)))
             raise InputError(f"column {j} of X has values too large to be squared in {blocks.dtype}. Scale it.")
         shift = np.zeros(blocks.shape[1], blocks.dtype)
         if self.intercept and loss.shifts:
@@ -241,7 +242,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         Z = self.components_
         shift = np.zeros_like(self.intercept_)
         loss, left, right = self._choices()
-        p = Problem(loss, left, right, len(Z), loss.quadratic, shift, steps=50)
+        p = Problem(loss, left, right, len(Z), loss.quadratic, shift)
         return np.column_stack([Z.T, self.intercept_]), p
 
     def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from twofold.core.engine import add
-from twofold.factors.cells import across, cell_losses, grams, known, slices, weighed, without_holes
+from twofold.factors.cells import across, cell_losses, grams, known, slices, weighed
 from twofold.factors.constraints.k_sparse import times
 from twofold.factors.half_step import Parabola, Side, improve
 from twofold.factors.problem import Problem
@@ -44,7 +44,7 @@ def codes(X: Any, w: Any, W: Any, kept: tuple, V: np.ndarray, p: Problem) -> tup
         return (U,), plain_sums(X, w, U, V, p)
     U, parts = U.copy(), []
     for rows, x, cells in slices(p.k, X, W):
-        x, cells = known(x, cells, p.shift)
+        x, cells = known(x, cells, p.shift, p.loss)
         fit = better(x, cells, U[rows], Z, mu, p)
         U[rows] = fit.U
         parts.append(curve(x, cells, None if w is None else w[rows], fit, V, p))
@@ -56,12 +56,15 @@ def fit_of(X: np.ndarray, W: Any, U: np.ndarray, Z: np.ndarray, mu: np.ndarray, 
     return Fit(U, M, cell_losses(p.loss, X, W, M))
 
 
-def start_codes(X: Any, Z: np.ndarray, p: Problem) -> np.ndarray:
+def start_codes(X: Any, W: Any, Z: np.ndarray, p: Problem) -> np.ndarray:
     """Codes to begin with: none, or equal ones whose values have the size of the row where they must be positive."""
     U = np.zeros((X.shape[0], p.k), Z.dtype)
     if p.loss.positive:
-        size = np.asarray(X.sum(axis=1)).ravel() if sparse.issparse(X) else np.nansum(X, axis=1)
-        U += ((size + 1e-3) / max(float(Z.sum()), 1e-12))[:, None].astype(Z.dtype)
+        parts = Z.sum(axis=0)
+        for rows, x, cells in slices(p.k, X, W):
+            x, cells = known(x, cells, p.shift, p.loss)
+            size, whole = across(weighed(cells, x)), parts.sum() if cells is None else cells @ parts
+            U[rows] = ((size + 1e-3) / np.maximum(whole, 1e-12))[:, None]
     return p.left.start(U).astype(Z.dtype, copy=False)
 
 
@@ -96,9 +99,9 @@ def better(X: np.ndarray, W: Any, U: np.ndarray, Z: np.ndarray, mu: np.ndarray, 
 
 def stepped(X: np.ndarray, W: Any, now: Fit, Z: np.ndarray, mu: np.ndarray, p: Problem) -> Fit:
     """By parabolas that are only nearly right: a row moves only if its own cost falls."""
-    side, x = Side(p.left, False), without_holes(p.loss, X, W, now.M)
-    G, H = weighed(W, p.loss.slope(x, now.M)) @ Z.T, grams(weighed(W, p.loss.curvature(x, now.M)), Z)
-    (U, M, loss), UH, cost = now, times(now.U, H), side.costs(across(now.loss), now.U)
+    (U, M, loss), side = now, Side(p.left, False)
+    G, H = weighed(W, p.loss.slope(X, M)) @ Z.T, grams(weighed(W, p.loss.curvature(X, M)), Z)
+    UH, cost = times(U, H), side.costs(across(loss), U)
     rest, enough, damp = np.arange(len(U)), ENOUGH[U.dtype == np.float32], U.dtype.type(1)
     for _ in range(TRIES):
         new = improve(Parabola(damp * H[rest], damp * UH[rest] - G[rest]), U[rest], side, p.steps)
@@ -139,11 +142,11 @@ def fold(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:
     """The codes of new rows."""
     Z, mu = p.split(V)
     tol = ENOUGH[Z.dtype == np.float32]
-    U = start_codes(X, Z, p)
+    U = start_codes(X, None, Z, p)
     if p.plain and sparse.issparse(X):
         return plain_codes(X, U, Z, mu, p, 1000, tol)
     for rows, x, _ in slices(p.k, X, None):
-        x, cells = known(x, None, p.shift)
+        x, cells = known(x, None, p.shift, p.loss)
         if p.loss.quadratic:
             U[rows] = squared_codes(x, cells, U[rows], Z, mu, p, 1000, tol)
         else:
@@ -169,7 +172,7 @@ def costs(X: Any, U: np.ndarray, V: np.ndarray, p: Problem) -> np.ndarray:
     """What each row costs with these codes."""
     (Z, mu), found = p.split(V), np.empty(X.shape[0])
     for rows, x, _ in slices(p.k, X, None):
-        x, cells = known(x, None, p.shift)
+        x, cells = known(x, None, p.shift, p.loss)
         fit = fit_of(x, cells, U[rows], Z, mu, p)
         found[rows] = Side(p.left, False).costs(across(fit.loss), fit.U)
     return found

@@ -13,6 +13,7 @@ from twofold.core.engine import add, engine_for, stacked
 from twofold.core.moments import Columns, column_moments, merge
 from twofold.core.seeds import generator
 from twofold.factors.cells import dense, known
+from twofold.factors.losses import Loss
 from twofold.factors.problem import Problem
 from twofold.factors.rows import start_codes
 from twofold.factors.shared import Data
@@ -46,7 +47,7 @@ def columns_of(blocks: Blocks, w: np.ndarray | None, W: Any) -> Columns:
 
 
 def _weighed_columns(X: Any, W: Any) -> Columns:
-    x, weights = known(dense(X).astype(np.float64), dense(W), np.zeros(X.shape[1]))
+    x, weights = known(dense(X).astype(np.float64), dense(W), np.zeros(X.shape[1]), Loss())
     weight = np.asarray(weights).sum(axis=0)
     mean = (weights * x).sum(axis=0) / np.maximum(weight, 1e-300)
     return Columns(weight, mean, (weights * (x - mean) ** 2).sum(axis=0), 0, float(len(x)))
@@ -87,9 +88,10 @@ def _pick(X: Any, W: Any, places: np.ndarray) -> np.ndarray:
 def codes_for(V: np.ndarray, data: Data) -> Rows:
     """Codes to begin with, kept by the blocks."""
     Z, _ = data.problem.split(V)
-    parts = data.engine.map(_codes, data.blocks, data.engine.broadcast(Z), data.engine.broadcast(data.problem))
+    shared = data.engine.broadcast(Z), data.engine.broadcast(data.problem)
+    parts = data.engine.map(_codes, data.blocks, data.blocks.rows(data.W), *shared)
     return data.engine.reduce(add, parts, keep=True)[0]
 
 
-def _codes(X: Any, Z: np.ndarray, p: Problem) -> tuple[tuple, float]:
-    return (start_codes(X, Z, p),), 0.0
+def _codes(X: Any, W: Any, Z: np.ndarray, p: Problem) -> tuple[tuple, float]:
+    return (start_codes(X, W, Z, p),), 0.0

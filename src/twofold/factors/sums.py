@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.factors.cells import cell_losses, down, grams, known, slices, weighed, without_holes
+from twofold.factors.cells import cell_losses, down, grams, known, slices, weighed
 from twofold.factors.constraints.k_sparse import times
 from twofold.factors.losses import Loss
 from twofold.factors.problem import Problem
@@ -48,9 +48,9 @@ def curve(X: np.ndarray, W: Any, w: Any, fit: Any, V: np.ndarray, p: Problem) ->
     """The parabolas of the columns of a dense slice, at V; `fit` has the rows' codes, values and losses."""
     if p.loss.positive:
         return log_sums(X, W, w, fit, V, p)
-    (U, M, loss), A, x = fit, with_ones(fit.U, V), without_holes(p.loss, X, W, fit.M)
-    S = weighed(W, p.loss.slope(x.T, M.T).T)  # a column at a time, for a loss that looks along its last axis
-    C = W if p.loss.quadratic and W is not None else weighed(W, p.loss.curvature(x.T, M.T).T)
+    (U, M, loss), A = fit, with_ones(fit.U, V)
+    S = weighed(W, p.loss.slope(X.T, M.T).T)  # a column at a time, for a loss that looks along its last axis
+    C = W if p.loss.quadratic and W is not None else weighed(W, p.loss.curvature(X.T, M.T).T)
     if w is not None:
         S, C = (F * w.astype(F.dtype)[:, None] for F in (S, C))
     H = grams(C.T, A.T).astype(np.float64)
@@ -76,7 +76,7 @@ def losses(X: Any, w: Any, W: Any, kept: tuple, V: np.ndarray, p: Problem) -> np
     """Σ w ℓ of every column of one block."""
     (Z, mu), total = p.split(V), np.zeros(X.shape[1])
     for rows, x, cells in slices(p.k, X, W):
-        x, cells = known(x, cells, p.shift)
+        x, cells = known(x, cells, p.shift, p.loss)
         total += down(cell_losses(p.loss, x, cells, kept[0][rows] @ Z + mu), None if w is None else w[rows])
     return total
 

@@ -23,9 +23,9 @@ from twofold.core.blocks import Blocks, Rows
 from twofold.core.checks import InputError
 from twofold.core.engine import add, engine_for, fingerprint, stacked
 from twofold.core.estimator import Model, fitting
+from twofold.core.extrapolation import State, begin, geometric, sweeper
 from twofold.core.seeds import generator, seed_of
 from twofold.kernels.plsa import em_counts
-from twofold.core.extrapolation import State, begin, geometric, sweeper
 from twofold.topics.nonnegative import look, refuse_negative
 from twofold.topics.plsa_folding import counts_of, fold, log_likelihoods, tokens_by_topic, topic_tokens
 

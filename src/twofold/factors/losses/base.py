@@ -22,6 +22,7 @@ class Loss:
     shifts: ClassVar[bool] = False  # only x − m counts
     positive: ClassVar[bool] = False  # m must be positive
     needs: ClassVar[str] = "a number"  # what a cell must be
+    hole: ClassVar[float] = 0.0  # a cell this loss knows, to stand where nothing is known
 
     def value(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
         raise NotImplementedError
