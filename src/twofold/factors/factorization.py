@@ -37,18 +37,18 @@ from twofold.factors.start import codes_for, columns_of, drawn, given, weights_o
 class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """Any loss, any constraint on either factor: ``X ≈ codes @ components_``, said in one line.
 
-    ============================  =========================================================================
+    ============================  ===================================================================================
     the classical name            the line
-    ============================  =========================================================================
+    ============================  ===================================================================================
     PCA (of centred X)            ``Factorization(k, right=Orthonormal())``
     low rank with holes, ALS      ``Factorization(k, left=Ridge(a), right=Ridge(a))``
     NMF                           ``Factorization(k, left=NonNegative(), right=NonNegative())``
     k-means                       ``Factorization(k, left=OneHot())``
     sparse PCA                    ``Factorization(k, right=L1(a), left=UnitNorm())``
     dictionary learning           ``Factorization(k, left=KSparse(s), right=UnitNorm())``
-    logistic PCA                  ``Factorization(k, loss=Logistic(), intercept=True)``
+    logistic PCA                  ``Factorization(k, loss=Logistic(), left=Ridge(), right=Ridge(), intercept=True)``
     pLSA                          ``Factorization(k, loss=Poisson(), left=NonNegative(), right=Simplex())``
-    ============================  =========================================================================
+    ============================  ===================================================================================
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ def drawn(data: Data, columns: Columns, seed: int) -> np.ndarray:
     mean, spread = np.where(columns.weight > 0, columns.mean, 0), np.sqrt(columns.variance)
     noise = rng.standard_normal((p.k, len(mean)))
     if p.loss.positive:
-        return (mean + 1e-6 * max(float(mean.mean()), 1e-6)) * (1 + 0.5 * np.abs(noise))
+        return (mean + 1e-6 * max(float(mean.mean()), 1e-6)) * noise**2
     if not p.left.discrete:
         return p.loss.start(mean) - p.shift + spread * noise
     mass = np.cumsum(np.ones(data.blocks.shape[0]) if data.w is None else data.w)
