@@ -50,6 +50,7 @@ _MODELS = {
     "Alignment": "twofold.words.alignment",
     "Factorization": "twofold.factors.factorization",
     "PCABasis": "twofold.signals.pca_basis",
+    "SparseCoder": "twofold.signals.sparse_coder",
 }
 _OTHERS = {
     "load": "twofold.core.modelfile",

@@ -170,8 +170,8 @@ MODELS = [
     _filling("ImplicitALS", repeats=False, reg=1.0, alpha=0.02, tol=1e-4, max_iter=200, **TWO),
     _factors("free"),
     _factors("nonnegative", left=NonNegative(), right=NonNegative()),
-    _factors("huber", loss=Huber(), left=Ridge(1.0), right=Ridge(1.0), intercept=True, tol=1e-7),
-    _factors("poisson", loss=Poisson(), left=NonNegative(), right=Simplex(), positive=True, tol=1e-7),
+    _factors("huber", loss=Huber(5.0), left=Ridge(10.0), right=Ridge(10.0), intercept=True, tol=1e-8),
+    _factors("poisson", loss=Poisson(), left=NonNegative(), right=Simplex(), positive=True, tol=1e-8),
 ]
 
 

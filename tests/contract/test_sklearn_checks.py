@@ -57,6 +57,13 @@ WAIVED = {
     "GradientFactorization": _filling("steps are made row by row from a start drawn for each; a weight is no row"),
     "SVDPlusPlus": _filling("which cells are known speaks, too, and a weight adds no cell"),
     "NMF": {"check_sample_weights_shape": _CELLS["check_sample_weights_shape"]},
+    "Factorization": {
+        "check_sample_weights_shape": _CELLS["check_sample_weights_shape"],
+        **dict.fromkeys(
+            ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
+            "n_components=None takes as many as there are columns: the fit is exact, in whichever of many ways",
+        ),
+    },
     "ImplicitALS": _filling("weights multiply counts, while the cells that were not seen keep weight 1"),
 }
 FEW = {

@@ -218,7 +218,7 @@ def test_rows_without_anything_known_are_answered():
     H = holes(table(Squared()))
     H[3], H[:, 5] = np.nan, np.nan
     for loss in LOSSES[:3]:
-        model = Factorization(2, loss=loss, left=Ridge(0.1), intercept=True, random_state=0).fit(H)
+        model = Factorization(2, loss=loss, left=Ridge(0.1), intercept=True, max_iter=30, random_state=0).fit(H)
         assert np.isfinite(model.complete(H)).all()
         np.testing.assert_allclose(model.transform(H)[3], 0, atol=1e-12)
         np.testing.assert_allclose(model.components_[:, 5], 0, atol=1e-12)
@@ -328,8 +328,8 @@ def test_enough_components_meet_every_known_cell():
 
 @every
 def test_single_precision_stays(loss, left, right):
-    X = table(loss).astype(np.float32)
-    model = Factorization(3, loss=loss, left=left, right=right, intercept=not loss.positive, max_iter=8, random_state=0)
+    X = table(loss, n=10).astype(np.float32)
+    model = Factorization(3, loss=loss, left=left, right=right, intercept=not loss.positive, max_iter=3, random_state=0)
     for data in (X, holes(X).astype(np.float32)):
         codes = model.fit(data).transform(data)
         found = (model.components_, model.intercept_, codes, model.inverse_transform(codes), model.complete(data))

@@ -5,7 +5,6 @@ import pytest
 from scipy import sparse
 from scipy.special import psi
 
-from twofold.kernels.gibbs import alias_tables, sample_topics
 from twofold.kernels.lda import (
     digamma,
     dirichlet_sums,
@@ -116,50 +115,3 @@ def test_variational(dtype):
     variational_counts(*cells, topics, k, gamma, w, out)
     r = chances(X, topics, means(expected))
     np.testing.assert_allclose(out, np.einsum("i,ij,ijc->jc", w, X, r), rtol=10 * RTOL[dtype], atol=1e-6)
-
-
-@both
-def test_alias_tables_hold_the_distribution(dtype):
-    mass = np.random.default_rng(0).dirichlet(np.full(7, 0.3), size=20).astype(dtype) * dtype(5)
-    mass[3] = 1
-    keep, other = np.empty_like(mass), np.empty(mass.shape, np.int32)
-    alias_tables(mass, keep, other)
-    for row, k, o in zip(mass, keep, other, strict=True):
-        back = k / 7.0 + np.bincount(o, weights=(1 - k) / 7.0, minlength=7)
-        np.testing.assert_allclose(back, row / row.sum(), atol=1e-6)
-
-
-def test_gibbs_samples_the_posterior():
-    """Two documents, four tokens, two topics: the sweeps visit assignments as often as their exact chance."""
-    words, starts, k, d = np.array([0, 0, 1, 2], np.int32), np.array([0, 2, 4]), 2, 3
-    alpha, beta = np.array([0.5, 0.8]), 0.3
-    every = np.array(np.meshgrid(*[[0, 1]] * 4, indexing="ij")).reshape(4, -1).T  # 16 assignments
-
-    def joint(z):
-        """p(z, words) up to a constant, token after token."""
-        own, of, total, p = np.zeros((2, k)), np.zeros((d, k)), np.zeros(k), 1.0
-        for t, c in enumerate(z):
-            i = int(t >= 2)
-            p *= (
-                (own[i, c] + alpha[c]) / (own[i].sum() + alpha.sum()) * (of[words[t], c] + beta) / (total[c] + d * beta)
-            )
-            own[i, c], of[words[t], c], total[c] = own[i, c] + 1, of[words[t], c] + 1, total[c] + 1
-        return p
-
-    exact = np.array([joint(z) for z in every])
-    exact /= exact.sum()
-    rng, z = np.random.default_rng(0), np.zeros(4, np.int32)
-    mass = rng.random((d, k)).astype(np.float32) + np.float32(0.1)  # stale on purpose: the test must make up for it
-    keep, other = np.empty_like(mass), np.empty(mass.shape, np.int32)
-    alias_tables(mass, keep, other)
-    seen = np.zeros(16)
-    for _ in range(40_000):
-        counts = np.zeros((d, k), np.float32)
-        np.add.at(counts, (words, z), 1)
-        totals, own = counts.sum(axis=0, dtype=float), np.zeros((2, k))
-        sample_topics(words, starts, z, counts, totals, alpha, beta, mass, keep, other, rng.random((4, 2)), own)
-        assert (
-            counts.sum() == 4 and np.array_equal(totals, counts.sum(axis=0)) and np.array_equal(own.sum(axis=1), [2, 2])
-        )
-        seen[z @ [8, 4, 2, 1]] += 1
-    np.testing.assert_allclose(seen / seen.sum(), exact, atol=0.012)

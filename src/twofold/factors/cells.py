@@ -62,4 +62,4 @@ def grams(C: np.ndarray, Z: np.ndarray) -> np.ndarray:
     above = np.triu_indices(k)
     place = np.empty((k, k), dtype=np.int64)
     place[above] = place[above[::-1]] = np.arange(len(above[0]))
-    return (C @ (Z[above[0]] * Z[above[1]]).T)[:, place]
+    return np.take(C @ (Z[above[0]] * Z[above[1]]).T, place.ravel(), axis=1).reshape(-1, k, k)

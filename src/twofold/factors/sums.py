@@ -69,7 +69,7 @@ def log_sums(X: np.ndarray, W: Any, w: Any, fit: Any, V: np.ndarray, p: Problem)
     weighted = U if w is None else U * w.astype(U.dtype)[:, None]
     a = V * (ratios(p.loss, X, W, M).T @ weighted)
     s = np.broadcast_to(weighted.sum(axis=0), a.shape) if W is None else W.T @ weighted
-    return Sums(s.astype(np.float64), a.astype(np.float64), down(loss, w), penalty(U, w, p))
+    return Sums(s.astype(np.float64, order="C"), a.astype(np.float64), down(loss, w), penalty(U, w, p))
 
 
 def losses(X: Any, w: Any, W: Any, kept: tuple, V: np.ndarray, p: Problem) -> np.ndarray:

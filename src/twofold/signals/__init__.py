@@ -5,9 +5,11 @@ from twofold.signals.diagnostics import babel, coherence, null_space_constant, r
 from twofold.signals.fourier import Fourier
 from twofold.signals.gabor import Gabor
 from twofold.signals.haar import Haar
+from twofold.signals.least_l1 import basis_pursuit, basis_pursuit_denoise
 from twofold.signals.pca_basis import PCABasis
 from twofold.signals.pursuit import matching_pursuit, orthogonal_matching_pursuit
-from twofold.signals.threshold import keep_largest, threshold
+from twofold.signals.sparse_coder import SparseCoder
+from twofold.signals.thresholds import keep_largest, threshold
 from twofold.signals.union import Union
 from twofold.signals.wavelet import Wavelet
 
@@ -17,9 +19,12 @@ __all__ = [
     "Gabor",
     "Haar",
     "PCABasis",
+    "SparseCoder",
     "Union",
     "Wavelet",
     "babel",
+    "basis_pursuit",
+    "basis_pursuit_denoise",
     "coherence",
     "keep_largest",
     "matching_pursuit",

@@ -5,10 +5,8 @@
 
 One sweep:  each block   draws all its tokens' topics anew, seeing n_jc as it was before the sweep and its own changes
             then once    n_jc ← n_jc + every block's changes; α by the documents' counts
-A token costs as many operations as its document has topics: the rest of the chance is proposed by alias tables.
-The objective is minus the mean log-likelihood of a token under the topics before the sweep and the new
-mixtures (plug-in), which is noisy.
-References: Griffiths & Steyvers 2004; Newman et al. 2009 (blocks side by side); Li et al. 2014 (alias tables).
+The objective is minus the mean log-likelihood of a token given all others, as the sweep meets them; it is noisy.
+References: Griffiths & Steyvers 2004; Newman et al. 2009 (blocks side by side).
 """
 
 from __future__ import annotations
@@ -23,13 +21,12 @@ from twofold.core.blocks import Rows
 from twofold.core.checks import InputError
 from twofold.core.engine import add
 from twofold.core.seeds import generator
-from twofold.kernels.gibbs import alias_tables, sample_topics
-from twofold.kernels.lda import log_likelihood
+from twofold.kernels.gibbs import LANES, sample_topics
 from twofold.topics import dirichlet
-from twofold.topics.corpus import Corpus, as_counts, padded
-from twofold.topics.scvb0 import topics_of
+from twofold.topics.corpus import Corpus, as_counts, finer
 
 BURN_IN = 0.5  # of the sweeps, whose samples are not averaged
+CELLS = 8  # times the words: a block's work is then well above that of adding up its topic counts
 
 
 class State(NamedTuple):
@@ -43,37 +40,30 @@ class State(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What the blocks are shown: the counts before the sweep, and the alias tables made from them."""
+    """What the blocks are shown: the counts before the sweep."""
 
-    counts: np.ndarray  # (d,k)
+    counts: np.ndarray  # (d,K) float32
+    totals: np.ndarray  # (K,)
     alpha: np.ndarray  # (k,)
     beta: float
-    topics: np.ndarray  # (d,K) as they were
-    mass: np.ndarray  # (d,k)
-    keep: np.ndarray  # (d,k)
-    other: np.ndarray  # (d,k)
+    learn: bool
     seed: int
     sweep: int
 
 
 class Sums(NamedTuple):
-    """What a block adds."""
+    """What a block adds. Whole numbers: float32 has them exactly."""
 
-    change: np.ndarray  # (d,k)
+    change: np.ndarray  # (d,K)
     logp: float
-    tokens: float
+    tokens: int
     prior: dirichlet.Counts
-
-
-def tokens_of(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """A block's tokens as words, document after document, and where each document starts."""
-    data, indices, indptr = as_counts(X, np.dtype(np.int64))
-    return np.repeat(indices, data), np.concatenate([[0], np.cumsum(data)])[indptr]
 
 
 def deal(X: Any, at: int, k: int, seed: int, init: np.ndarray | None) -> tuple[tuple, np.ndarray]:
     """The first topics of a block's tokens, at random or by the starting topics, and their counts (d,k)."""
-    words, _ = tokens_of(X)
+    data, indices, _ = as_counts(X, np.dtype(np.int64))
+    words = np.repeat(indices, data)
     u = generator(seed, 0, at).random(len(words))
     if init is None:
         z = (u * k).astype(np.int32)
@@ -86,44 +76,40 @@ def deal(X: Any, at: int, k: int, seed: int, init: np.ndarray | None) -> tuple[t
 
 def resample(X: Any, at: int, kept: tuple, s: Shared) -> tuple[tuple, Sums]:
     """The rows' half-step: new topics for a block's tokens, and what that changes."""
-    words, starts = tokens_of(X)
-    (z,), k = kept, len(s.alpha)
-    own, counts = np.zeros((X.shape[0], k)), s.counts.copy()
-    uniform = generator(s.seed, s.sweep + 1, at).random((len(words), 2))
-    totals = counts.sum(axis=0, dtype=np.float64)
-    sample_topics(words, starts, z, counts, totals, s.alpha, s.beta, s.mass, s.keep, s.other, uniform, own)
-    shares = (own + s.alpha) / (own.sum(axis=1, keepdims=True) + s.alpha.sum())
-    logp, tokens = np.empty(len(own)), np.empty(len(own))
-    log_likelihood(*as_counts(X, s.topics.dtype), s.topics, padded(shares, s.topics.dtype), logp, tokens)
-    prior = dirichlet.counts_of(own, s.alpha, np.ones(len(own)))
-    return (z,), Sums((counts - s.counts).astype(np.float64), float(logp.sum()), float(tokens.sum()), prior)
+    k, K = len(s.alpha), s.counts.shape[1]
+    z, own, counts = kept[0].copy(), np.zeros((X.shape[0], K), s.counts.dtype), s.counts.copy()
+    uniform = generator(s.seed, s.sweep + 1, at).random(len(z), dtype=np.float32)
+    priors = filled_up(s.alpha), np.float32(s.beta), k
+    logp = sample_topics(*as_counts(X, np.dtype(np.int64)), z, counts, s.totals.copy(), *priors, uniform, own)
+    counts -= s.counts
+    documents = own[:, :k] if s.learn else own[:0, :k]
+    prior = dirichlet.counts_of(documents, s.alpha, np.ones(len(documents)))
+    return (z,), Sums(counts, float(logp), len(z), prior)
 
 
-def tables(topics: np.ndarray, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The part of the chances that does not depend on the document, α_c (n_jc + β)/(n_c + dβ), and its alias tables."""
-    mass = (topics * alpha).astype(np.float32)
-    keep, other = np.empty_like(mass), np.empty(mass.shape, np.int32)
-    alias_tables(mass, keep, other)
-    return mass, keep, other
+def filled_up(A: np.ndarray) -> np.ndarray:
+    """Topics filled up with zeros as the kernel wants them: (…,k) → (…,K) in float32, exact for counts below 2^24."""
+    k = A.shape[-1]
+    out = np.zeros((*A.shape[:-1], -(-k // LANES) * LANES), np.float32)
+    out[..., :k] = A
+    return out
 
 
 def solver(c: Corpus, max_iter: int) -> tuple[State, Callable[[State, int], loop.Sweep]]:
     """Where the loop starts, and its sweep."""
     check_whole(c)
-    at, d = Rows(range(len(c.blocks))), c.blocks.shape[1]
-    begin = c.engine.map(deal, c.blocks, at, *(c.engine.broadcast(v) for v in (c.k, c.seed, c.init)))
+    d = c.blocks.shape[1]
+    blocks = finer(c.blocks, max(2**15, CELLS * d))
+    at = Rows(range(len(blocks)))
+    begin = c.engine.map(deal, blocks, at, *(c.engine.broadcast(v) for v in (c.k, c.seed, c.init)))
     kept, counts = c.engine.reduce(add, begin, keep=True)
 
     def sweep(s: State, t: int) -> loop.Sweep:
-        topics = topics_of(s.counts, c.beta)
-        single = np.dtype(np.float32)  # counts below 2^24 are exact in it
-        shown = Shared(
-            s.counts.astype(single), s.alpha, c.beta, padded(topics, single), *tables(topics, s.alpha), c.seed, t
-        )
-        kept, sums = c.engine.reduce(
-            add, c.engine.map(resample, c.blocks, at, s.kept, c.engine.broadcast(shown)), keep=True
-        )
-        counts = s.counts + sums.change
+        shown = filled_up(s.counts)
+        totals = shown.sum(axis=0, dtype=np.float64)
+        shared = c.engine.broadcast(Shared(shown, totals, s.alpha, c.beta, c.learn, c.seed, t))
+        kept, sums = c.engine.reduce(add, c.engine.map(resample, blocks, at, s.kept, shared), keep=True)
+        counts = s.counts + sums.change[:, : c.k]
         alpha = dirichlet.step(s.alpha, sums.prior) if c.learn else s.alpha
         late = t >= int(BURN_IN * max_iter)
         new = State(counts, alpha, s.total + counts if late else s.total, s.samples + late, kept)

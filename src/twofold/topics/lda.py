@@ -68,7 +68,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Tokens of each topic, by expectation.
     history_, n_iter_, converged_
         The objective is minus the mean log-likelihood of a token under the current estimates of topics and mixtures
-        (plug-in); ``alpha`` the sum of the prior.
+        (plug-in), or, with "gibbs", given the topics of all other tokens; ``alpha`` the sum of the prior.
 
     References
     ----------
