@@ -50,6 +50,7 @@ _MODELS = {
     "Alignment": "twofold.words.alignment",
     "Factorization": "twofold.factors.factorization",
     "PCABasis": "twofold.signals.pca_basis",
+    "KSVD": "twofold.signals.ksvd",
     "SparseCoder": "twofold.signals.sparse_coder",
 }
 _OTHERS = {

@@ -9,11 +9,11 @@ from twofold.kernels.gibbs import LANES, sample_topics
 
 def twin(X, z, counts, alpha, beta, k, uniform):
     """Token by token; topics are ordered by their place in a row of 16, as the kernel lays them out."""
-    z, counts, own, logp, t = z.copy(), counts.astype(float), np.zeros((X.shape[0], counts.shape[1])), 0.0, 0
+    z, counts, own, logp = z.copy(), counts.astype(float), np.zeros((X.shape[0], counts.shape[1])), 0.0
     order = [c for lane in range(LANES) for c in range(lane, k, LANES)]
     documents = np.repeat(np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.data)
     np.add.at(own, (documents, z), 1)
-    for i, j in zip(documents, np.repeat(X.indices, X.data), strict=True):
+    for t, (i, j) in enumerate(zip(documents, np.repeat(X.indices, X.data), strict=True)):
         for n in (own[i], counts[j]):
             n[z[t]] -= 1
         share = (own[i] + alpha) / (own[i].sum() + alpha.sum())
@@ -22,7 +22,6 @@ def twin(X, z, counts, alpha, beta, k, uniform):
         logp += np.log(p.sum())
         for n in (own[i], counts[j]):
             n[z[t]] += 1
-        t += 1
     return z, counts, own, logp
 
 

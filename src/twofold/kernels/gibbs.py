@@ -1,8 +1,8 @@
 """Inner loop of collapsed Gibbs sampling: all topics of a token at once, and a draw without a branch.
 
-Chances are laid out as rows of 16 topics and summed downwards, row by row, which is one vector operation a row. The sums
-of the last row say in which of the 16 columns the draw falls, those above it in which row: a handful of comparisons,
-where a search from topic to topic would guess wrong at every token.
+Chances are laid out as rows of 16 topics and summed downwards, row by row, which is one vector operation a row. The
+sums of the last row say in which of the 16 columns the draw falls, those above it in which row: a handful of
+comparisons, where a search from topic to topic would guess wrong at every token.
 """
 
 import numpy as np
@@ -52,8 +52,8 @@ def sample_topics(data, indices, indptr, z, counts, totals, alpha, beta, k, unif
     """One sweep over the tokens of a block: topics z (tokens,) are drawn anew, counts (d,K) and totals (K,) follow.
 
     The chance of topic c is (n_ic + α_c)(n_jc + β)/(n_c + dβ), the token itself not counted. K is k filled up to a
-    multiple of 16, alpha (K,) with zeros; own (m,K) receives the documents' counts. Returns Σ log of the chance that each
-    token's word had, given all other tokens.
+    multiple of 16, alpha (K,) with zeros; own (m,K) receives the documents' counts. Returns Σ log of the chance that
+    each token's word had, given all other tokens.
     """
     (d, K), one, logp, part, t = counts.shape, counts.dtype.type(1), 0.0, 1.0, 0
     weight, sums, before = np.zeros(K, counts.dtype), np.zeros(K, counts.dtype), np.zeros(8, counts.dtype)

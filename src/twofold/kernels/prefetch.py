@@ -32,9 +32,7 @@ fetched: Any = intrinsic(_fetched)
 
 
 @njit(cache=True, nogil=True)
-def fetch_rows(flat, S, rows, n):
-    """Rows rows[:n] of a matrix with S columns, given as one line of numbers."""
-    step = LINE // flat.itemsize
-    for i in range(n):
-        for a in range(rows[i] * S, (rows[i] + 1) * S, step):
-            fetched(flat, a)
+def fetch_row(flat, S, row):
+    """One row of a matrix with S columns, given as one line of numbers."""
+    for a in range(row * S, (row + 1) * S, LINE // flat.itemsize):
+        fetched(flat, a)

@@ -5,6 +5,7 @@ from twofold.signals.diagnostics import babel, coherence, null_space_constant, r
 from twofold.signals.fourier import Fourier
 from twofold.signals.gabor import Gabor
 from twofold.signals.haar import Haar
+from twofold.signals.ksvd import KSVD
 from twofold.signals.least_l1 import basis_pursuit, basis_pursuit_denoise
 from twofold.signals.pca_basis import PCABasis
 from twofold.signals.pursuit import matching_pursuit, orthogonal_matching_pursuit
@@ -15,6 +16,7 @@ from twofold.signals.wavelet import Wavelet
 
 __all__ = [
     "DCT",
+    "KSVD",
     "Fourier",
     "Gabor",
     "Haar",
