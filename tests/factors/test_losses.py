@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from twofold.factors import Absolute, Huber, Logistic, Poisson, Squared
 
 LOSSES = [Squared(), Huber(), Huber(0.3), Absolute(), Logistic(), Poisson(), Poisson("log")]
-BOUNDED = [Squared(), Huber(), Huber(0.3), Absolute(), Logistic()]  # whose parabolas lie above them everywhere
+BOUNDED = [Squared(), Huber(), Huber(0.3), Absolute()]  # whose parabolas lie above them everywhere
 every = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=25, deadline=None, derandomize=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from twofold.kernels.omp import omp
+from twofold.kernels.omp import omp, omp_seen
 
 
 def plainly(G, b, square, most, enough):
@@ -28,3 +28,18 @@ def test_omp(most, enough):
         chosen, c = plainly(G, B[i], squares[i], most, enough)
         assert index[i, : count[i]].tolist() == chosen
         np.testing.assert_allclose(value[i, : count[i]], c, atol=1e-9)
+
+
+@pytest.mark.parametrize("most, enough", [(1, 0.0), (5, 0.0), (8, 3.0)])
+def test_omp_seen(most, enough):
+    rng = np.random.default_rng(1)
+    D, X, seen = rng.normal(size=(70, 20)), rng.normal(size=(30, 20)), rng.random((30, 20)) < 0.7
+    index, value, count = np.zeros((30, most), np.int32), np.zeros((30, most)), np.zeros(30, np.int32)
+    omp_seen(D, X, seen, np.full(30, enough), 1e-10, index, value, count)
+    for i in range(30):
+        part, x = D[:, seen[i]], X[i, seen[i]]
+        lengths = np.linalg.norm(part, axis=1)
+        unit = part / lengths[:, None]
+        chosen, c = plainly(unit @ unit.T, unit @ x, x @ x, most, enough)
+        assert index[i, : count[i]].tolist() == chosen
+        np.testing.assert_allclose(value[i, : count[i]], c / lengths[chosen], atol=1e-9)

@@ -94,3 +94,68 @@ def omp(G, B, squares, enough, least, index, value, count):
             for u in range(t + 1, s):
                 x -= L[u, t] * value[i, u]
             value[i, t] = x / L[t, t]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def omp_seen(D, X, seen, enough, least, index, value, count):
+    """The same where only some numbers of a signal are seen: X (m,d), seen (m,d).
+
+    Every signal has atoms of its own then, cut to what is seen and compared by their length there, and no Gram matrix
+    is worth its while. Coefficients are those of D's atoms (k,d).
+    """
+    m, d = X.shape
+    k, most = len(D), index.shape[1]
+    Q = np.empty((most, d), X.dtype)
+    L = np.empty((most, most), X.dtype)
+    r, c, square = np.empty(d, X.dtype), np.empty(most, X.dtype), np.empty(k, X.dtype)
+    for i in range(m):
+        left = X[0, 0] * 0
+        for a in range(d):
+            r[a] = X[i, a] if seen[i, a] else left * 0
+            left += r[a] * r[a]
+        for j in range(k):
+            square[j] = 0
+            for a in range(d):
+                square[j] += D[j, a] * D[j, a] * seen[i, a]
+        longest, s = square.max(), 0
+        while s < most and left > enough[i]:
+            j, best = 0, left * 0
+            for b in range(k):
+                atom, dot = D[b], left * 0
+                for a in range(d):
+                    dot += atom[a] * r[a]
+                gain = dot * dot / square[b] if square[b] > least * longest else left * 0
+                if gain > best:
+                    j, best = b, gain
+            if best <= 0:
+                break
+            q = Q[s]
+            for a in range(d):
+                q[a] = D[j, a] * seen[i, a]
+            for t in range(s):
+                L[s, t] = 0
+                for a in range(d):
+                    L[s, t] += Q[t, a] * q[a]
+                for a in range(d):
+                    q[a] -= L[s, t] * Q[t, a]
+            new = left * 0
+            for a in range(d):
+                new += q[a] * q[a]
+            if new <= least * square[j]:
+                break
+            L[s, s] = np.sqrt(new)
+            c[s] = 0
+            for a in range(d):
+                q[a] /= L[s, s]
+                c[s] += q[a] * r[a]
+            for a in range(d):
+                r[a] -= c[s] * q[a]
+            left -= c[s] * c[s]
+            index[i, s] = j
+            s += 1
+        count[i] = s
+        for t in range(s - 1, -1, -1):
+            x = c[t]
+            for u in range(t + 1, s):
+                x -= L[u, t] * value[i, u]
+            value[i, t] = x / L[t, t]

@@ -30,6 +30,7 @@ from twofold.signals.dct import DCT
 from twofold.signals.pursuit import codes_of, coding, masked_codes
 
 TWINS = 0.99  # cosine from which two atoms are one
+ROUNDING = 1e-26, 1e-12  # of ‖X‖²: an error below is none, in double and single precision
 
 
 class State(NamedTuple):
@@ -39,6 +40,7 @@ class State(NamedTuple):
     data: np.ndarray
     indices: np.ndarray
     indptr: np.ndarray
+    error: float  # ½‖X − U D‖²
 
     def codes(self) -> sparse.csr_array:
         return sparse.csr_array((self.data, self.indices, self.indptr), shape=(len(self.indptr) - 1, len(self.D)))
@@ -52,6 +54,11 @@ class Signals(NamedTuple):
     seen: np.ndarray | None  # (n,d), None if all is seen
     n_nonzero: int | None
     error: float | None
+    square: float  # ‖X‖²
+
+    def error_of(self, R: np.ndarray) -> float:
+        error = 0.5 * float(np.einsum("ij,ij->", R, R, dtype=np.float64))
+        return error if error > ROUNDING[R.dtype == np.float32] * self.square else 0.0
 
 
 def encode(s: Signals, D: np.ndarray) -> sparse.csr_array:
@@ -95,11 +102,25 @@ def exact_atoms(R: np.ndarray, D: np.ndarray, start: np.ndarray, rows: np.ndarra
         D[j] = atom
 
 
-def refresh(D: np.ndarray, R: np.ndarray, X: np.ndarray, used: np.ndarray) -> np.ndarray:
-    """Atoms that nobody uses, or that are twins of another, become the signals that are coded worst."""
-    G = np.abs(D @ D.T)
-    twin = (np.triu(G, 1) > TWINS).any(axis=0)
-    lost = np.flatnonzero((used == 0) | twin)
+def merged(codes: sparse.csr_array, D: np.ndarray) -> sparse.csr_array | None:
+    """Codes in which the first of two twins takes over from the second; None if there are no twins."""
+    G = D @ D.T
+    first, second = np.nonzero(np.triu(np.abs(G), 1) > TWINS)
+    if not len(first):
+        return None
+    second, at = np.unique(second, return_index=True)
+    first = first[at]
+    moves = np.eye(len(D), dtype=D.dtype)
+    moves[second, second] = 0
+    moves[second, first] = G[second, first]
+    found = sparse.csr_array(codes @ moves)
+    found.eliminate_zeros()
+    return found
+
+
+def refresh(D: np.ndarray, R: np.ndarray, X: np.ndarray, codes: sparse.csr_array) -> np.ndarray:
+    """Atoms that nobody uses become the signals that are coded worst."""
+    lost = np.flatnonzero(np.bincount(codes.indices, minlength=len(D)) == 0)
     D = D.copy()
     for j, i in zip(lost, np.argsort(-np.einsum("ij,ij->i", R, R), kind="stable"), strict=False):
         length = np.linalg.norm(X[i])
@@ -204,11 +225,11 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         k = min(2 * blocks.shape[1], blocks.shape[0]) if self.n_components is None else int(self.n_components)
         seed = seed_of(self.random_state)
         D = first_atoms(self.init, k, signals.X, seed)
-        start = State(D, np.zeros(0, D.dtype), np.zeros(0, np.int32), np.zeros(blocks.shape[0] + 1, np.int64))
+        none = np.zeros(0, D.dtype), np.zeros(0, np.int32), np.zeros(blocks.shape[0] + 1, np.int64)
         loop.run(
             self,
             lambda state, t: self._sweep(signals, state),
-            start,
+            State(D, *none, np.inf),
             max_iter=self.max_iter,
             tol=self.tol,
             fitted=lambda state: {"components_": state.D},
@@ -223,9 +244,9 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         holes = np.isnan(X)
         if not np.isfinite(np.where(holes, 0, X)).all():
             self._refuse(blocks)
-        if not holes.any():
-            return Signals(as_blocks(X), X, None, self.n_nonzero, self.error)
-        return Signals(as_blocks(X), np.where(holes, 0, X), ~holes, self.n_nonzero, self.error)
+        X, seen = (np.where(holes, 0, X), ~holes) if holes.any() else (X, None)
+        square = float(np.einsum("ij,ij->", X, X, dtype=np.float64))
+        return Signals(as_blocks(X), X, seen, self.n_nonzero, self.error, square)
 
     def _sweep(self, s: Signals, state: State) -> loop.Sweep:
         codes, R = better(s, state, encode(s, state.D))
@@ -238,11 +259,21 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             exact_atoms(R, D, *uses)
         else:
             update_atoms(R, D, *uses)
-        error = 0.5 * float(np.einsum("ij,ij->", R, R, dtype=np.float64))
-        codes = sparse.csr_array(by_atom)
+        codes, R = self._parted(s, sparse.csr_array(by_atom), R, D, state.error)
+        error = s.error_of(R)
         objective = error if s.error is None else codes.nnz / len(R)
-        D = refresh(D, R, s.X, np.diff(by_atom.indptr)) if not used_by_all(D, by_atom) else D
-        return loop.Sweep(State(D, codes.data, codes.indices, codes.indptr), objective, {"error": error})
+        D = refresh(D, R, s.X, codes)
+        return loop.Sweep(State(D, codes.data, codes.indices, codes.indptr, error), objective, {"error": error})
+
+    def _parted(
+        self, s: Signals, codes: sparse.csr_array, R: np.ndarray, D: np.ndarray, before: float
+    ) -> tuple[sparse.csr_array, np.ndarray]:
+        """One of two twins gives up its uses, so that it can be replaced, unless the error would rise by it."""
+        fewer = merged(codes, D)
+        if fewer is None:
+            return codes, R
+        rest = residuals(s, fewer, D)
+        return (fewer, rest) if s.error_of(rest) <= before else (codes, R)
 
     @property
     def _n_features_out(self) -> int:
@@ -263,11 +294,6 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         X = np.concatenate([blocks[i] for i in range(len(blocks))])
         R = np.nan_to_num(X - self.inverse_transform(self.transform(X)))
         return -0.5 * float(np.einsum("ij,ij->i", R, R, dtype=np.float64).mean())
-
-
-def used_by_all(D: np.ndarray, by_atom: sparse.csc_array) -> bool:
-    """Whether every atom has a use of its own."""
-    return bool(np.diff(by_atom.indptr).all()) and not (np.triu(np.abs(D @ D.T), 1) > TWINS).any()
 
 
 def first_atoms(init: Any, k: int, X: np.ndarray, seed: int) -> np.ndarray:

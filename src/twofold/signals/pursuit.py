@@ -17,7 +17,7 @@ from scipy import sparse
 from twofold.core.blocks import as_blocks
 from twofold.core.checks import InputError, refuse
 from twofold.core.engine import engine_for, stacked
-from twofold.kernels.omp import omp
+from twofold.kernels.omp import omp, omp_seen
 
 NOTHING = 1e-10, 1e-5  # of an atom's square: what is new in an atom that adds nothing, in double and single precision
 
@@ -137,27 +137,24 @@ def orthogonal_matching_pursuit(
 def masked_codes(
     D: np.ndarray, X: np.ndarray, mask: np.ndarray, n_nonzero: int | None, tol: float | None
 ) -> sparse.csr_array:
-    """Signals with the same numbers missing share a dictionary: the atoms without these numbers, made long again."""
+    """Codes of signals of which only some numbers are seen."""
     if mask.shape != X.shape:
         raise InputError(f"mask has shape {mask.shape}, X {X.shape}; they must be alike. True marks what is missing.")
     dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-    patterns, which = np.unique(np.packbits(mask, axis=1), axis=0, return_inverse=True)
-    order, codes = np.argsort(which, kind="stable"), []
-    for rows in np.split(order, np.cumsum(np.bincount(which.ravel(), minlength=len(patterns)))[:-1]):
-        seen = ~mask[rows[0]]
-        if not seen.any():
-            codes.append(sparse.csr_array((len(rows), len(D)), dtype=dtype))
-            continue
-        part = D[:, seen]
-        length = np.linalg.norm(part, axis=1)
-        able = length > 1e-10 * max(float(length.max()), 1e-300)
-        unit = np.where(able, length, np.inf)
-        c = coding(part / unit[:, None], dtype, n_nonzero, tol)
-        found = codes_of(X[rows][:, seen].astype(dtype), c._replace(gram=c.gram + np.diag((~able).astype(dtype))))
-        codes.append(sparse.csr_array(found.multiply((1 / unit).astype(dtype)[None, :])))
-    back = np.empty_like(order)
-    back[order] = np.arange(len(order))
-    return sparse.vstack(codes, format="csr")[back]
+    blocks = as_blocks(np.where(mask, 0, X).astype(dtype))
+    refuse("orthogonal_matching_pursuit", blocks)
+    engine = engine_for(blocks)
+    shared = engine.broadcast(coding(D, dtype, n_nonzero, tol))
+    return stacked(engine.gather(engine.map(seen_codes, blocks, blocks.rows(~mask), shared)))
+
+
+def seen_codes(X: np.ndarray, seen: np.ndarray, c: Coding) -> sparse.csr_array:
+    m, dtype = len(X), X.dtype
+    index, value, count = np.zeros((m, c.most), np.int32), np.zeros((m, c.most), dtype), np.zeros(m, np.int32)
+    squares = np.einsum("ij,ij->i", X, X)
+    enough = np.maximum(squares * np.finfo(dtype).eps ** 2, dtype.type(c.tol) ** 2)
+    omp_seen(c.atoms, X, seen, enough, dtype.type(NOTHING[dtype == np.float32]), index, value, count)
+    return as_csr(index, value, count, len(c.atoms))
 
 
 class Pursuit(NamedTuple):

@@ -1,0 +1,84 @@
+"""K-SVD finds the atoms that signals were made of, and never gets worse."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from sklearn.decomposition import DictionaryLearning
+
+from twofold import KSVD, InputError, datasets
+
+pytestmark = pytest.mark.filterwarnings("ignore:KSVD did not converge")
+
+
+def planted(n=1500, k=30, d=20, s=3, seed=0):
+    rng = np.random.default_rng(seed)
+    D = rng.normal(size=(k, d))
+    D /= np.linalg.norm(D, axis=1, keepdims=True)
+    U = np.zeros((n, k))
+    for row in U:
+        row[rng.choice(k, s, replace=False)] = rng.normal(size=s)
+    return U @ D, D
+
+
+def found(model, D):
+    """The share of planted atoms that were found."""
+    likeness = np.abs(model.components_ @ D.T)
+    rows, columns = linear_sum_assignment(-likeness)
+    return (likeness[rows, columns] > 0.97).mean()
+
+
+@pytest.mark.parametrize("solver", ["approximate", "exact"])
+def test_planted_atoms_are_found(solver):
+    X, D = planted()
+    model = KSVD(30, n_nonzero=3, solver=solver, max_iter=80, tol=0, random_state=0).fit(X)
+    assert found(model, D) > 0.8
+    np.testing.assert_allclose(np.linalg.norm(model.components_, axis=1), 1)
+    assert ((model.transform(X) != 0).sum(axis=1) <= 3).all()
+
+
+@pytest.mark.parametrize("solver", ["approximate", "exact"])
+@pytest.mark.parametrize("init", ["samples", "noise", "dct"])
+def test_the_error_never_rises(solver, init):
+    X = np.random.default_rng(0).normal(size=(200, 16))
+    history = KSVD(24, n_nonzero=3, solver=solver, init=init, tol=0, max_iter=15, random_state=0).fit(X).history_
+    assert (np.diff(history["objective"]) <= 1e-9).all()
+
+
+def test_holes_do_not_hide_the_atoms():
+    X, D = planted(n=2500)
+    holes = np.random.default_rng(1).random(X.shape) < 0.2
+    model = KSVD(30, n_nonzero=3, max_iter=60, tol=0, random_state=0).fit(np.where(holes, np.nan, X))
+    assert found(model, D) > 0.7
+    filled = model.inverse_transform(model.transform(np.where(holes, np.nan, X)))
+    assert np.abs(filled - X)[holes].mean() < 0.5 * np.abs(X)[holes].mean()
+
+
+def test_an_error_is_met_with_few_atoms():
+    X, _ = planted()
+    model = KSVD(30, error=0.1, random_state=0).fit(X)
+    assert (np.linalg.norm(X - model.inverse_transform(model.transform(X)), axis=1) <= 0.1 + 1e-9).all()
+    assert (np.diff(model.history_["objective"])[:3] < 0).all()  # ever fewer atoms
+
+
+def test_it_codes_about_as_well_as_the_peer_at_equal_sparsity():
+    X = datasets.digits().data[:400] / 16
+    X = X - X.mean(axis=1, keepdims=True)
+    ours = KSVD(32, n_nonzero=3, max_iter=20, random_state=0).fit(X)
+    peer = DictionaryLearning(
+        32, alpha=0.5, max_iter=5, transform_algorithm="omp", transform_n_nonzero_coefs=3, random_state=0
+    ).fit(X)
+    theirs = X - peer.transform(X) @ peer.components_
+    assert ours.history_["objective"][-1] <= 1.05 * 0.5 * (theirs**2).sum()
+
+
+def test_edges():
+    X = np.random.default_rng(0).normal(size=(10, 6))
+    more_atoms_than_signals = KSVD(15, n_nonzero=2, random_state=0).fit(X)
+    assert more_atoms_than_signals.components_.shape == (15, 6)
+    nothing = KSVD(3, n_nonzero=2, random_state=0).fit(np.zeros((5, 4)))
+    assert np.isfinite(nothing.components_).all() and not nothing.transform(np.zeros((5, 4))).any()
+    twice = KSVD(4, n_nonzero=1, init=np.repeat(X[:2], 2, axis=0), random_state=0).fit(X)
+    likeness = np.abs(twice.components_ @ twice.components_.T) - np.eye(4)
+    assert likeness.max() < 0.999  # twins were parted
+    with pytest.raises(InputError, match="init must be"):
+        KSVD(4, init=np.ones((3, 3))).fit(X)
