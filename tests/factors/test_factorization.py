@@ -37,8 +37,8 @@ PAIRS = [
     (Ridge(0.3), Orthonormal()),
     (UnitNorm(), L1(0.3)),
     (L1(0.1), UnitNorm()),
-    (NonNegative(), Ridge(0.3)),
-    (Simplex(), NonNegative()),
+    (NonNegative(), NonNegative()),
+    (Simplex(), Ridge(0.3)),
     (OneHot(), Free()),
     (KSparse(2), UnitNorm()),
 ]

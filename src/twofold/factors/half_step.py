@@ -1,7 +1,9 @@
-"""The half-step both factors share: proximal steps, with extrapolation, on one parabola a row.
+"""The half-step both factors share: one parabola a row, and what the constraint costs.
 
     minimise  Σ_i ½ f_i H f_iᵀ − b_i f_iᵀ  +  what the constraint costs      F (m,k), H (k,k) or one a row (m,k,k)
 
+A constraint may know the minimum. If it looks at every number by itself, and H is one for all, it is found number by
+number; else by proximal steps that run ahead:
     Y ← F + β (F − F before);   F ← prox(Y − (Y H − B) / L)       a row that would rise steps from F itself instead
 
 For the left factor rows are samples, and a row of F is what its constraint looks at. For the right one rows are the
@@ -17,6 +19,8 @@ import numpy as np
 
 from twofold.factors.constraints import Constraint
 from twofold.factors.constraints.k_sparse import times
+
+TURN = 3  # proximal steps that a turn over the coordinates stands for
 
 
 class Parabola(NamedTuple):
@@ -65,14 +69,42 @@ def _largest(H: np.ndarray) -> np.ndarray:
 
 
 def improve(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float = 0.0) -> np.ndarray:
-    """A factor no worse than F, by the constraint's own short way or by so many proximal steps."""
+    """A factor no worse than F, by the constraint's own short way, or by so many proximal steps."""
     if not side.right or side.constraint.elementwise or side.constraint.joint:
         found = side.constraint.solve(q.H, q.B)
         if found is not None:
             found = found.astype(F.dtype, copy=False)
             before, after = (side.costs(q.values(A, times(A, q.H)), A) for A in (F, found))
             return where(after <= before, found, F)
+    if side.constraint.elementwise and q.H.ndim == 2:
+        return coordinates(q, F, side, steps, tol)
     return accelerated(q, F, side, steps, tol)
+
+
+def coordinates(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float) -> np.ndarray:
+    """Number by number, each exactly. A row rests when a turn gains less than `tol` of its cost."""
+    F, moving = F.copy(), np.arange(len(F))
+    for _ in range(max(1, steps // TURN)):
+        new, gain = _turn(q, F[moving], side.constraint)
+        F[moving] = new
+        if tol:
+            goes = gain > tol * np.abs(q.values(new, times(new, q.H)))
+            moving, q = moving[goes], q._replace(B=q.B[goes])
+            if not len(moving):
+                break
+    return F
+
+
+def _turn(q: Parabola, F: np.ndarray, constraint: Constraint) -> tuple[np.ndarray, np.ndarray]:
+    """All coordinates once, and half of what every row gains by it, at least."""
+    F, gain = np.array(F.T, order="C"), np.zeros(len(F))  # (k,m), so that a coordinate of all rows lies together
+    diagonal = np.diagonal(q.H)
+    bend = np.maximum(diagonal, np.finfo(F.dtype).eps * diagonal.max() + np.finfo(F.dtype).tiny)
+    for c, h in enumerate(bend):
+        new = constraint.prox((F[c] - (q.H[c] @ F - q.B[:, c]) / h)[:, None], 1 / h)[:, 0]
+        gain += h * (new - F[c]) ** 2
+        F[c] = new
+    return np.ascontiguousarray(F.T), gain
 
 
 def accelerated(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float) -> np.ndarray:

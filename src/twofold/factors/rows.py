@@ -158,7 +158,7 @@ def settled(X: np.ndarray, W: Any, U: np.ndarray, Z: np.ndarray, mu: np.ndarray,
     """Steps until no row gains; a row that stands still is left alone, so that its company does not matter."""
     side, U, moving = Side(p.left, False), U.copy(), np.arange(len(U))
     cost = side.costs(across(cell_losses(p.loss, X, W, U @ Z + mu)), U)
-    for _ in range(200):
+    for _ in range(500):
         new = better(X, W, U[moving], Z, mu, p)
         U[moving], found = new.U, side.costs(across(new.loss), new.U)
         gains = cost - found > tol * np.abs(found)
