@@ -91,12 +91,12 @@ def als(name: str, X: np.ndarray) -> Event:
 
 
 def plsa(name: str, X: np.ndarray) -> Event:
-    X = np.random.default_rng(2).poisson(20 * X / X.mean()).astype(float) if name == "table" else X
+    X = np.random.default_rng(2).poisson(2 * X / X.mean()).astype(float) if name == "table" else X
     X = X[X.sum(axis=1) > 0]
     Z = np.random.default_rng(1).random((10, X.shape[1])) + 0.5
-    theirs, tokens = PLSA(10, init=Z), float(X.sum())
+    theirs, tokens = PLSA(10, init=Z, tol=1e-4), float(X.sum())
     constant = float(xlogy(X, X / X.sum(axis=1, keepdims=True)).sum())  # its objective is the likelihood of a token
-    model = Factorization(10, loss=Poisson(), left=NonNegative(), right=Simplex(), init=Z, tol=1e-5)
+    model = Factorization(10, loss=Poisson(), left=NonNegative(), right=Simplex(), init=Z, tol=1e-4)
     goal = (1 + TIE) * max(constant + tokens * fitted(theirs, X), fitted(model, X))
 
     def dedicated() -> float:

@@ -170,6 +170,21 @@ def test_a_weight_of_two_is_a_second_row(solver):
     np.testing.assert_allclose(weighted.alpha_, repeated.alpha_, rtol=1e-6)
 
 
+def test_a_weight_of_two_is_a_second_row_to_a_sampler():
+    """In distribution only: rows of their own draw numbers of their own."""
+    X, topics = planted(200)
+    w = np.random.default_rng(0).integers(0, 3, 200)
+    weighted = model("gibbs", init=topics).fit(X, sample_weight=w)
+    repeated = model("gibbs", init=topics).fit(X[np.repeat(np.arange(200), w)])
+    assert weighted.topic_weight_.sum() == pytest.approx(w @ X.sum(axis=1)) == repeated.topic_weight_.sum()
+    np.testing.assert_allclose(weighted.components_, repeated.components_, atol=0.01)
+    unweighted = model("gibbs", init=topics).fit(X)
+    assert (
+        np.abs(weighted.components_ - repeated.components_).max()
+        < np.abs(weighted.components_ - unweighted.components_).max()
+    )
+
+
 @pytest.mark.parametrize("solver", [scvb0, online])
 def test_mini_batches_find_the_same_topics(solver, monkeypatch):
     monkeypatch.setattr(solver, "BATCH", 2)
@@ -271,7 +286,11 @@ def test_refusals(options, change, match):
 
 def test_what_gibbs_cannot_do():
     X, _ = planted(20)
-    with pytest.raises(InputError, match="sample_weight"):
-        model("gibbs").fit(X, sample_weight=np.ones(20))
+    with pytest.raises(InputError, match=r"sample_weight\[3\] is 0.5.*whole weights"):
+        model("gibbs").fit(X, sample_weight=np.where(np.arange(20) == 3, 0.5, 1.0))
+    many = X.toarray()
+    many[2, 5] = 70_000
+    with pytest.raises(InputError, match=r"X\[2, 5\] is 70000.*whole counts"):
+        model("gibbs").fit(many)
     with pytest.raises(InputError, match="cannot go on"):
         model("gibbs").partial_fit(X)

@@ -207,3 +207,13 @@ def test_it_can_be_cloned_and_fitted_again():
     again = clone(fitted).set_params(biases=False).fit(lines(seed=1))
     assert again.biases_ is None and again.vectors_.vectors_.shape == (21, 5)
     assert "SkipGram" in twofold.__all__
+
+
+def test_any_score_may_stop_it_early(tmp_path):
+    pairs = tmp_path / "pairs.txt"
+    pairs.write_text("cat kitten 9\nboat ship 9\ncat boat 1\nkitten ship 1\n")
+    lines = 20 * ["the cat purrs", "the kitten purrs", "one boat sails", "one ship sails"]
+    stop = EarlyStopping(score=lambda model: model.vectors_.evaluate_similarity(pairs).spearman, patience=2)
+    model = SkipGram(8, subsample=None, max_iter=30, deterministic=True, random_state=0).set_callbacks(stop).fit(lines)
+    assert len(stop.scores_) == model.n_iter_ < 30
+    assert stop.best_score_ == max(stop.scores_)

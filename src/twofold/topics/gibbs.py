@@ -26,6 +26,8 @@ from twofold.topics import dirichlet
 from twofold.topics.corpus import Corpus, as_counts, finer
 
 BURN_IN = 0.5  # of the sweeps, whose samples are not averaged
+STILL = 0.01  # a sampler whose objective falls by more than this from one quarter of the sweeps to the next is moving
+MOST, EXACT = 2**16, 2**24  # a word in a document; in all of them, so that float32 counts exactly
 CELLS = 8  # times the words: a block's work is then well above that of adding up its topic counts
 
 
@@ -36,6 +38,8 @@ class State(NamedTuple):
     alpha: np.ndarray  # (k,)
     total: np.ndarray  # (d,k)
     samples: int
+    third: float  # the objective, summed over the third quarter of the sweeps
+    fourth: float
     kept: Rows  # of (z (tokens,),)
 
 
@@ -60,9 +64,14 @@ class Sums(NamedTuple):
     prior: dirichlet.Counts
 
 
-def deal(X: Any, at: int, k: int, seed: int, init: np.ndarray | None) -> tuple[tuple, np.ndarray]:
+def repeated(X: Any, w: np.ndarray | None) -> Any:
+    """A document of weight 2 is two documents."""
+    return X if w is None else X[np.repeat(np.arange(X.shape[0]), w.astype(np.int64))]
+
+
+def deal(X: Any, w: np.ndarray | None, at: int, k: int, seed: int, init: np.ndarray | None) -> tuple[tuple, np.ndarray]:
     """The first topics of a block's tokens, at random or by the starting topics, and their counts (d,k)."""
-    data, indices, _ = as_counts(X, np.dtype(np.int64))
+    data, indices, _ = as_counts(repeated(X, w), np.dtype(np.int64))
     words = np.repeat(indices, data)
     u = generator(seed, 0, at).random(len(words))
     if init is None:
@@ -74,9 +83,9 @@ def deal(X: Any, at: int, k: int, seed: int, init: np.ndarray | None) -> tuple[t
     return (z,), counts.reshape(X.shape[1], k).astype(np.float64)
 
 
-def resample(X: Any, at: int, kept: tuple, s: Shared) -> tuple[tuple, Sums]:
+def resample(X: Any, w: np.ndarray | None, at: int, kept: tuple, s: Shared) -> tuple[tuple, Sums]:
     """The rows' half-step: new topics for a block's tokens, and what that changes."""
-    k, K = len(s.alpha), s.counts.shape[1]
+    X, k, K = repeated(X, w), len(s.alpha), s.counts.shape[1]
     z, own, counts = kept[0].copy(), np.zeros((X.shape[0], K), s.counts.dtype), s.counts.copy()
     uniform = generator(s.seed, s.sweep + 1, at).random(len(z), dtype=np.float32)
     priors = filled_up(s.alpha), np.float32(s.beta), k
@@ -100,43 +109,55 @@ def solver(c: Corpus, max_iter: int) -> tuple[State, Callable[[State, int], loop
     check_whole(c)
     d = c.blocks.shape[1]
     blocks = finer(c.blocks, max(2**15, CELLS * d))
-    at = Rows(range(len(blocks)))
-    begin = c.engine.map(deal, blocks, at, *(c.engine.broadcast(v) for v in (c.k, c.seed, c.init)))
+    w, at = blocks.rows(c.w), Rows(range(len(blocks)))
+    begin = c.engine.map(deal, blocks, w, at, *(c.engine.broadcast(v) for v in (c.k, c.seed, c.init)))
     kept, counts = c.engine.reduce(add, begin, keep=True)
 
     def sweep(s: State, t: int) -> loop.Sweep:
         shown = filled_up(s.counts)
         totals = shown.sum(axis=0, dtype=np.float64)
         shared = c.engine.broadcast(Shared(shown, totals, s.alpha, c.beta, c.learn, c.seed, t))
-        kept, sums = c.engine.reduce(add, c.engine.map(resample, blocks, at, s.kept, shared), keep=True)
+        kept, sums = c.engine.reduce(add, c.engine.map(resample, blocks, w, at, s.kept, shared), keep=True)
         counts = s.counts + sums.change[:, : c.k]
         alpha = dirichlet.step(s.alpha, sums.prior) if c.learn else s.alpha
-        late = t >= int(BURN_IN * max_iter)
-        new = State(counts, alpha, s.total + counts if late else s.total, s.samples + late, kept)
-        objective = -sums.logp / max(sums.tokens, 1)
-        return loop.Sweep(new, objective, {"alpha": float(alpha.sum())}, done=t == max_iter - 1)
+        late, objective = t >= int(BURN_IN * max_iter), -sums.logp / max(sums.tokens, 1)
+        third, fourth = (old + objective * (4 * t // max_iter == q) for q, old in ((2, s.third), (3, s.fourth)))
+        new = State(counts, alpha, s.total + counts if late else s.total, s.samples + late, third, fourth, kept)
+        extra = {"alpha": float(alpha.sum())}
+        return loop.Sweep(new, objective, extra, done=t == max_iter - 1, converged=settled(third, fourth, max_iter))
 
-    return State(counts, c.alpha, np.zeros((d, c.k)), 0, kept), sweep
+    return State(counts, c.alpha, np.zeros((d, c.k)), 0, 0.0, 0.0, kept), sweep
+
+
+def settled(third: float, fourth: float, sweeps: int) -> bool:
+    """Whether the mean objective of the last quarter is hardly lower than that of the quarter before."""
+    if sweeps < 4:
+        return False
+    sizes = np.bincount(4 * np.arange(sweeps) // sweeps)
+    return third / sizes[2] - fourth / sizes[3] <= STILL * abs(fourth / sizes[3])
 
 
 def check_whole(c: Corpus) -> None:
-    """Tokens can be drawn one by one only where counts are whole and count alike."""
-    if c.w is not None:
-        raise InputError(
-            'solver="gibbs" draws tokens one by one and takes no sample_weight. Repeat rows, or use "scvb0".'
-        )
+    """Tokens can be drawn one by one only where counts are whole, and not too many."""
+    remedy = 'solver="gibbs" draws tokens one by one'
+    if c.w is not None and (c.w != np.floor(c.w)).any():
+        i = int(np.argmax(c.w != np.floor(c.w)))
+        raise InputError(f'sample_weight[{i}] is {c.w[i]:g}; {remedy} and needs whole weights. Use "scvb0".')
     places = c.engine.gather(c.engine.map(_first_part, c.blocks))
     for start, place in zip(c.blocks.bounds, places, strict=False):
         if place is not None:
             raise InputError(
-                f'X[{int(start) + place[0]}, {place[1]}] is {place[2]:g}; solver="gibbs" needs whole counts up to '
-                '2^24. Round them, or use solver="scvb0".'
+                f"X[{int(start) + place[0]}, {place[1]}] is {place[2]:g}; {remedy} and needs whole counts to {MOST}. "
+                'Round or scale them, or use solver="scvb0".'
             )
+    if c.words.max() >= EXACT:
+        j = int(np.argmax(c.words))
+        raise InputError(f'word {j} occurs {c.words[j]:g} times; {remedy} and counts to 2^24. Use solver="scvb0".')
 
 
 def _first_part(X: Any) -> tuple[int, int, float] | None:
     data, indices, indptr = as_counts(X, X.dtype)
-    bad = (data != np.floor(data)) | (data > 2**24)
+    bad = (data != np.floor(data)) | (data > MOST)
     if not bad.any():
         return None
     at = int(np.argmax(bad))

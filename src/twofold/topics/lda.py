@@ -45,7 +45,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Topics; None means 10, or the rows or columns if fewer.
     solver : {"scvb0", "gibbs", "online"}, default="scvb0"
         Collapsed variational inference of order zero, with mini-batches once the corpus is large; collapsed Gibbs
-        sampling, for whole counts without weights; online variational Bayes.
+        sampling, for whole counts; online variational Bayes.
     doc_topic_prior : "learned", float or array of shape (k,), default="learned"
         α, the prior of a document's topics. Learned, every topic gets its own.
     topic_word_prior : float, default=0.01
@@ -53,7 +53,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     init : array of shape (k, d) or None, default=None
         Topics to begin with (non-negative, a row each, of any scale); None begins at random.
     tol : float, default=1e-4
-        Stop when the objective moves by less than this, relatively. Sampling does not settle: "gibbs" does not look.
+        Stop when the objective moves by less than this, relatively. Sampling does not settle: "gibbs" does not look,
+        and calls it converged if the objective fell by less than a hundredth over the last quarter of the sweeps.
     max_iter : int, default=200
         Sweeps at most; for "gibbs", exactly. The second half of its samples is averaged.
     random_state : int, RandomState, Generator or None, default=None
@@ -138,7 +139,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             Counts: how often each word occurs in each document.
         y : ignored
         sample_weight : array of shape (n,), optional
-            A document of weight 2 counts as two equal ones. Not for "gibbs".
+            A document of weight 2 counts as two equal ones. Whole numbers for "gibbs".
         """
         blocks = self._blocks(X, reset=True, min_rows=2)
         w = self._weights(blocks, sample_weight)
@@ -159,6 +160,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             X=X,
             fingerprint=lambda: fingerprint(blocks, w),
             seed=corpus.seed,
+            advice="Raise max_iter" if self.solver == "gibbs" else "Raise max_iter, or loosen tol",
         )
         return self
 
