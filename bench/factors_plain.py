@@ -112,7 +112,7 @@ def event(name: str, what: str, X: np.ndarray, loss: Loss, kind: Constraint, k: 
             ),
         ],
         quality=lambda objective: {"objective": objective},
-        as_good=lambda a, b: a["objective"] <= (1 + TIE) * b["objective"],
+        as_good=lambda a, b: a["objective"] <= max(goal, b["objective"]),
         bar=Bar("as fast as plain alternation", ratio=1.0),
         notes=[f"Until 0.1 % above the higher of where both end, which is {ends[0]:.6g} and {ends[1]:.6g}."],
         budget=8.0,

@@ -32,6 +32,7 @@ def event(name: str, X: np.ndarray, line: str, general: Run, dedicated: Run) -> 
         [Contestant("Factorization", general, ours=True), Contestant(name.split()[0], dedicated, note="our own")],
         quality=lambda objective: {"objective": objective},
         as_good=lambda a, b: a["objective"] <= (1 + 2 * TIE) * b["objective"],
+        notes=["The ratio is the price: at 0.2 the dedicated model needs a fifth of the time."],
         budget=6.0,
     )
 

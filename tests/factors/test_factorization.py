@@ -9,6 +9,7 @@ from scipy import sparse
 
 import twofold
 from twofold import Factorization
+from twofold.core.blocks import Rows, as_blocks
 from twofold.core.checks import InputError
 from twofold.factors import (
     L1,
@@ -28,6 +29,9 @@ from twofold.factors import (
     Squared,
     UnitNorm,
 )
+from twofold.factors.constraints.k_sparse import times
+from twofold.factors.half_step import Parabola, Side, improve
+from twofold.factors.shared import advance
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 LOSSES = [Squared(), Huber(0.5), Absolute(), Logistic(), Poisson("log")]
@@ -101,6 +105,45 @@ def test_the_objective_never_rises_and_is_what_it_says(loss, left, right, missin
         assert objective(model, X, codes) <= path[-1] * (1 + 1e-9)
 
 
+@every
+@pytest.mark.parametrize("missing", [False, True])
+def test_half_steps_need_no_net(loss, left, right, missing):
+    """From a wild start, without the loop that would turn back: a sweep costs what it says, and never more."""
+    X = holes(table(loss)) if missing else table(loss)
+    model = Factorization(3, loss=loss, left=left, right=right, intercept=not loss.positive)
+    data, _ = model._data(as_blocks(X), None, 3)
+    V = np.array(right.start(10.0 ** np.linspace(-2, 2, 8) * start(loss)).T, order="C")
+    V = V if loss.positive else np.column_stack([V, np.zeros(8)])
+    sizes = 10.0 ** np.linspace(-2, 2, 40)[:, None]
+    codes = left.start(sizes * np.abs(np.random.default_rng(7).normal(size=(40, 3))))
+    kept, last, sweep = Rows([(codes,)]), np.inf, advance(data)
+    for _ in range(5):
+        kept, V, cost = sweep(kept, V)
+        model.components_, model.intercept_ = data.problem.split(V)
+        model.intercept_ = model.intercept_ + data.problem.shift
+        assert cost == pytest.approx(objective(model, X, kept[0][0]), rel=1e-8)
+        assert cost <= last * (1 + 1e-12)
+        last = cost
+
+
+@pytest.mark.parametrize(
+    "constraint", [Free(), Ridge(), L1(), NonNegative(), Simplex(), UnitNorm(), KSparse(2), OneHot()]
+)
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_step_on_a_parabola_never_ends_higher(constraint, right, own, seed):
+    rng, side = np.random.default_rng(seed), Side(constraint, right)
+    A = rng.normal(size=(6, 5, 4)) * 10.0 ** rng.uniform(-2, 2, size=4)
+    H, B = np.swapaxes(A, 1, 2) @ A, 10 * rng.normal(size=(6, 4))
+    q = Parabola(H if own else H[0], B)
+    F = side.prox(10 * rng.normal(size=(6, 4)), np.zeros((1, 1)))
+    costs = lambda F: side.costs(q.values(F, times(F, q.H)), F)  # noqa: E731
+    new = improve(q, F, side, 10)
+    assert np.all(costs(new) <= costs(F) + 1e-12 * np.abs(costs(F))) and costs(new).sum() < costs(F).sum()
+    np.testing.assert_allclose(side.prox(new, np.zeros((1, 1))), new, atol=1e-12)
+
+
 @ways
 @pytest.mark.parametrize("missing", [False, True])
 def test_training_rows_folded_in_again_reproduce_the_objective(loss, left, right, missing):
@@ -120,6 +163,15 @@ def test_an_intercept_is_the_level_of_every_column():
     far = Factorization(2, loss=Huber(), intercept=True, random_state=0).fit(X)
     near = Factorization(2, loss=Huber(), intercept=True, random_state=0).fit(X - np.linspace(0, 1e4, 8))
     assert far.history_["objective"][-1] == pytest.approx(near.history_["objective"][-1], rel=1e-3)
+
+
+def test_what_no_row_uses_stays_unless_it_costs():
+    X = table(Squared())
+    start = np.vstack([X[:2], np.full(8, 99.0)])
+    kept = Factorization(3, left=OneHot(), init=start, random_state=0).fit(X)
+    np.testing.assert_array_equal(kept.components_[2], start[2])
+    gone = Factorization(3, left=OneHot(), right=Ridge(0.1), init=start, random_state=0).fit(X)
+    assert np.abs(gone.components_[2]).max() < 2
 
 
 def test_several_starts_end_no_higher_than_each():
