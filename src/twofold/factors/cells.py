@@ -6,7 +6,7 @@ M = U Z + μ the model's values      W weights of the cells, 0 for a hole, None 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -14,6 +14,14 @@ from scipy import sparse
 from twofold.factors.losses import Loss
 
 SLICE = 2**20  # numbers that are dense at once, in every array
+
+
+class Fit(NamedTuple):
+    """Rows as they stand: codes (m,k), and for every cell (m,d) the model's value and its loss."""
+
+    U: np.ndarray
+    M: np.ndarray
+    loss: np.ndarray
 
 
 def slices(k: int, X: Any, W: Any) -> Iterator[tuple]:

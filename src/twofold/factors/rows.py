@@ -11,13 +11,13 @@ s = Σ_j W z_j, as in EM.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from twofold.core.engine import add
-from twofold.factors.cells import across, cell_losses, grams, known, slices, weighed
+from twofold.factors.cells import Fit, across, cell_losses, grams, known, slices, weighed
 from twofold.factors.constraints.k_sparse import times
 from twofold.factors.half_step import Parabola, Side, improve
 from twofold.factors.problem import Problem
@@ -25,14 +25,6 @@ from twofold.factors.sums import Sums, curve, plain_sums, ratios
 
 TRIES, FACTOR = 8, 4.0  # a step that does not help is made again with so many times the curvature
 ENOUGH = 1e-10, 1e-6  # of a row's cost: a gain that is none, in double and single precision
-
-
-class Fit(NamedTuple):
-    """Rows as they stand: codes (m,k), and for every cell (m,d) the model's value and its loss."""
-
-    U: np.ndarray
-    M: np.ndarray
-    loss: np.ndarray
 
 
 def codes(X: Any, w: Any, W: Any, kept: tuple, V: np.ndarray, p: Problem) -> tuple[tuple, Sums]:

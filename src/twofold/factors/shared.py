@@ -20,7 +20,7 @@ from twofold.factors.problem import Problem
 from twofold.factors.rows import ENOUGH, FACTOR, TRIES
 from twofold.factors.sums import Sums
 
-ROUNDING = 1e-13, 1e-6  # of Σ w x²: a misfit below is none, in double and single precision
+ROUNDING = 1e-13, 1e-12  # of Σ w x²: a misfit below is none, in double and single precision
 
 
 class Data(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.factors.cells import cell_losses, down, grams, known, slices, weighed
+from twofold.factors.cells import Fit, cell_losses, down, grams, known, slices, weighed
 from twofold.factors.constraints.k_sparse import times
 from twofold.factors.losses import Loss
 from twofold.factors.problem import Problem
@@ -34,17 +34,20 @@ def penalty(U: np.ndarray, w: Any, p: Problem) -> float:
 
 
 def plain_sums(X: Any, w: Any, U: np.ndarray, V: np.ndarray, p: Problem) -> Sums:
-    """Squared error, every cell known and alike: one matrix for all columns."""
-    A = with_ones(U, V)
-    weighted = A if w is None else A * w.astype(A.dtype)[:, None]
+    """Squared error, every cell known and alike: one matrix for all columns.
+
+    In double precision whatever X has: the objective is a small difference of these sums.
+    """
+    A = with_ones(U, V).astype(np.float64)
+    weighted = A if w is None else A * w[:, None]
     if sparse.issparse(X):
-        B = np.asarray(X.T @ weighted, np.float64) - np.outer(p.shift, weighted.sum(axis=0, dtype=np.float64))
+        B = np.asarray(X.T @ weighted) - np.outer(p.shift, weighted.sum(axis=0))
     else:
-        B = ((X - p.shift).T @ weighted).astype(np.float64)
-    return Sums((weighted.T @ A).astype(np.float64), B, 0.0, penalty(U, w, p))
+        B = (X - p.shift).T @ weighted
+    return Sums(weighted.T @ A, B, 0.0, penalty(U, w, p))
 
 
-def curve(X: np.ndarray, W: Any, w: Any, fit: Any, V: np.ndarray, p: Problem) -> Sums:
+def curve(X: np.ndarray, W: Any, w: Any, fit: Fit, V: np.ndarray, p: Problem) -> Sums:
     """The parabolas of the columns of a dense slice, at V; `fit` has the rows' codes, values and losses."""
     if p.loss.positive:
         return log_sums(X, W, w, fit, V, p)
@@ -63,7 +66,7 @@ def ratios(loss: Loss, X: np.ndarray, W: np.ndarray | None, M: np.ndarray) -> np
     return weighed(W, 1 - loss.slope(X, M))
 
 
-def log_sums(X: np.ndarray, W: Any, w: Any, fit: Any, V: np.ndarray, p: Problem) -> Sums:
+def log_sums(X: np.ndarray, W: Any, w: Any, fit: Fit, V: np.ndarray, p: Problem) -> Sums:
     """The same where logarithms stand for parabolas: a in B, and s in H (d,k)."""
     U, M, loss = fit
     weighted = U if w is None else U * w.astype(U.dtype)[:, None]
