@@ -6,6 +6,7 @@ D (k,d) atoms as rows; for sensing A (m,d) the atoms are its columns
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,7 @@ def null_space_constant(A: Any, K: int = 1) -> float:
         raise InputError(f"A has shape {A.shape} and K={K!r}; K numbers of a vector (d,) are to be chosen.")
     m, d = A.shape
     choices = itertools.combinations(range(d), K)
-    count = int(np.prod([(d - i) / (i + 1) for i in range(K)])) * 2 ** (K - 1)
+    count = math.comb(d, K) * 2 ** (K - 1)
     if count > MOST:
         raise InputError(
             f"K={K} of d={d} means {count:,} linear programs; {MOST:,} are the most. Use a smaller K or A."

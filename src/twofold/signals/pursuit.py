@@ -55,14 +55,21 @@ def atoms_of(dictionary: Any) -> np.ndarray:
     return D
 
 
-def encode(X: np.ndarray, c: Coding) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Codes of a block of signals (m,d): atoms (m,s), coefficients (m,s), and how many each signal has (m,)."""
+def encode(X: np.ndarray, c: Coding, seen: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Codes of a block of signals (m,d): atoms (m,s), coefficients (m,s), and how many each signal has (m,).
+
+    `seen` (m,d) says which numbers count, and X is 0 elsewhere; None means all.
+    """
     X = np.ascontiguousarray(X, dtype=c.atoms.dtype)
     m, dtype = len(X), X.dtype
     index, value, count = np.zeros((m, c.most), np.int32), np.zeros((m, c.most), dtype), np.zeros(m, np.int32)
     squares = np.einsum("ij,ij->i", X, X)
     enough = np.maximum(squares * np.finfo(dtype).eps ** 2, dtype.type(c.tol) ** 2)
-    omp(c.gram, X @ c.atoms.T, squares, enough, dtype.type(NOTHING[dtype == np.float32]), index, value, count)
+    least = dtype.type(NOTHING[dtype == np.float32])
+    if seen is None:
+        omp(c.gram, X @ c.atoms.T, squares, enough, least, index, value, count)
+    else:
+        omp_seen(c.atoms, X, seen, enough, least, index, value, count)
     return index, value, count
 
 
@@ -149,12 +156,7 @@ def masked_codes(
 
 
 def seen_codes(X: np.ndarray, seen: np.ndarray, c: Coding) -> sparse.csr_array:
-    m, dtype = len(X), X.dtype
-    index, value, count = np.zeros((m, c.most), np.int32), np.zeros((m, c.most), dtype), np.zeros(m, np.int32)
-    squares = np.einsum("ij,ij->i", X, X)
-    enough = np.maximum(squares * np.finfo(dtype).eps ** 2, dtype.type(c.tol) ** 2)
-    omp_seen(c.atoms, X, seen, enough, dtype.type(NOTHING[dtype == np.float32]), index, value, count)
-    return as_csr(index, value, count, len(c.atoms))
+    return as_csr(*encode(X, c, seen), len(c.atoms))
 
 
 class Pursuit(NamedTuple):
