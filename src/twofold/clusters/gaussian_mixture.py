@@ -170,7 +170,7 @@ class GaussianMixture(MixtureDensity):
             centres = self._sampled_centres(data, seed)
         else:
             with loop.quietly():
-                model = KMeans(self.n_components, n_init=1, max_iter=50, random_state=seed)
+                model = KMeans(self.n_components, max_iter=50, random_state=seed)
                 centres = model.fit(data.blocks, sample_weight=data.w).cluster_centers_.astype(np.float64)
         c, d = centres.shape
         spread = np.maximum(data.columns.variance, floor)
@@ -192,7 +192,7 @@ class GaussianMixture(MixtureDensity):
         sample = np.where(np.isnan(sample), data.columns.mean, sample)
         w = None if data.w is None else data.w[rows]
         with loop.quietly():
-            model = KMeans(self.n_components, n_init=1, max_iter=50, random_state=seed).fit(sample, sample_weight=w)
+            model = KMeans(self.n_components, max_iter=50, random_state=seed).fit(sample, sample_weight=w)
         return model.cluster_centers_
 
     def _given(self, d: int) -> np.ndarray:
