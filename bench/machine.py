@@ -29,6 +29,9 @@ PACKAGES = (
     "libmf",
     "tomotopy",
     "gensim",
+    "spams-bin",
+    "dictlearn",
+    "ksvd",
 )
 
 

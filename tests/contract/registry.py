@@ -94,6 +94,13 @@ def _factors(label, **changes):
     return Case("Factorization", params, label, **traits)
 
 
+def _atoms(model, **traits):
+    """A learned dictionary: more atoms than rows or columns are welcome, one row is enough, and the start is drawn from
+    the rows, so that a repeated row draws another; its laws have weights from a given start."""
+    params = {"n_components": 3, "n_nonzero": 1, "random_state": 0}
+    return Case(model, params, sparse=False, alone=True, iterative=True, repeats=False, too_many={}, **traits)
+
+
 TOO_MANY_ROWS = {"n_components": 241}  # of the 240 rows of the table
 TWO = {"n_components": 2, "random_state": 0}
 NEAR = {"n_neighbors": 5, "iterative": False, "repeats": False, "too_many": {}, "none": {"n_neighbors": 0}}
@@ -144,6 +151,8 @@ MODELS = [
         none={"n_codes": 0},
     ),
     Case("PCABasis", {"n_components": 3}),
+    _atoms("KSVD", nan=True),
+    _atoms("OnlineDictionary", falls=False),
     *(_gaussians(kind) for kind in ("full", "tied", "diag", "spherical", "fixed")),
     *(_mixture(component) for component in ("gaussian", "gaussian-diag", "ppca-1")),
     _filling("MeanImpute", iterative=False, too_many={}, none={"strategy": "none"}, good=("row", "column")),

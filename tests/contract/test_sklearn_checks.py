@@ -43,6 +43,8 @@ WAIVED = {
     "KMeans": _STARTS,
     "VectorQuantizer": {**_STARTS, "check_clustering": _CODES, "check_clustering(readonly_memmap=True)": _CODES},
     "Mixture": {"check_sample_weight_equivalence_on_dense_data": _DRAWN},
+    "KSVD": {"check_sample_weight_equivalence_on_dense_data": _DRAWN},
+    "OnlineDictionary": {"check_sample_weight_equivalence_on_dense_data": _DRAWN},
     "MeanImpute": _filling(),
     "ALS": _filling(),
     "Biases": _filling("a row has one bias and one pseudo-count, whatever its weight; two rows have two"),

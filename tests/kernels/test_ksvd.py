@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from twofold.kernels.ksvd import update_atoms, update_atoms_seen
+from twofold.kernels.ksvd import descend, update_atoms, update_atoms_seen
 
 
 def plainly(X, seen, D, U):
@@ -45,3 +45,15 @@ def test_atoms(holes):
     np.testing.assert_allclose(codes.toarray(), expected[1], atol=1e-10)
     np.testing.assert_allclose(R, np.where(seen, X - expected[1] @ expected[0], 0), atol=1e-10)
     assert (R**2).sum() < (np.where(seen, X - U @ D, 0) ** 2).sum()
+
+
+def test_descend():
+    rng = np.random.default_rng(0)
+    D, U, X = rng.normal(size=(9, 12)), rng.normal(size=(80, 9)), rng.normal(size=(80, 12))
+    U[:, 4] = 0  # an atom nobody uses
+    UU, UX, atoms = U.T @ U, U.T @ X, D.copy()
+    descend(atoms, UU, UX, 1e-9)
+    for j in range(9):
+        if j != 4:  # least squares of what the others leave
+            D[j] = np.linalg.lstsq(U[:, [j]], X - U @ D + np.outer(U[:, j], D[j]), rcond=None)[0]
+    np.testing.assert_allclose(atoms, D, atol=1e-10)

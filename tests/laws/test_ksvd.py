@@ -6,6 +6,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import DictionaryLearning
 
 from twofold import KSVD, InputError, datasets
+from twofold.signals import ksvd
 
 pytestmark = pytest.mark.filterwarnings("ignore:KSVD did not converge")
 
@@ -44,6 +45,41 @@ def test_the_error_never_rises(solver, init):
     assert (np.diff(history["objective"]) <= 1e-9).all()
 
 
+def test_the_sweep_is_made_again_when_fresh_codes_would_raise_the_error(monkeypatch):
+    again, fallback = [], ksvd.better
+    monkeypatch.setattr(ksvd, "better", lambda *given: again.append(1) or fallback(*given))
+    X = np.random.default_rng(0).normal(size=(60, 16))
+    objective = np.array(KSVD(24, n_nonzero=5, tol=0, max_iter=30, random_state=0).fit(X).history_["objective"])
+    assert again and (np.diff(objective) <= 1e-9).all()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_weights_are_repeated_rows(share):
+    X, _ = planted(n=200)
+    X = np.where(np.random.default_rng(2).random(X.shape) < share, np.nan, X)
+    w, start = np.random.default_rng(1).integers(0, 4, len(X)), np.random.default_rng(0).normal(size=(30, 20))
+    model = KSVD(30, n_nonzero=3, init=start, max_iter=3, tol=0)
+    heavy = model.fit(X, sample_weight=w).components_
+    np.testing.assert_allclose(heavy, model.fit(np.repeat(X, w, axis=0)).components_, atol=1e-8)
+
+
+def test_atoms_that_nobody_uses_become_badly_coded_signals():
+    X, D = planted(n=400, k=12, d=12, s=1)
+    start = np.vstack([D[:11], -D[:1]])  # the twelfth is missing, and the first is there twice
+    model = KSVD(12, n_nonzero=1, init=start, tol=0, max_iter=5).fit(X)
+    assert found(model, D) == 1.0 and model.history_["objective"][-1] < 1e-12
+
+
+def test_of_two_twins_one_is_freed_for_what_nobody_codes():
+    rng = np.random.default_rng(0)
+    X = np.zeros((220, 3))
+    X[:200, 0], X[:200, 1] = rng.uniform(1, 2, 200), rng.uniform(-0.05, 0.05, 200)  # two near atoms could share these
+    X[200:, 2] = 0.5
+    start = np.array([[1.0, 0.03, 0.0], [1.0, -0.03, 0.0]])
+    atoms = KSVD(2, n_nonzero=1, init=start, tol=0, max_iter=5).fit(X).components_
+    assert np.abs(atoms[:, 2]).max() > 0.999 and np.abs(atoms[:, 0]).max() > 0.999
+
+
 def test_holes_do_not_hide_the_atoms():
     X, D = planted(n=2500)
     holes = np.random.default_rng(1).random(X.shape) < 0.2
@@ -61,11 +97,11 @@ def test_an_error_is_met_with_few_atoms():
 
 
 def test_it_codes_about_as_well_as_the_peer_at_equal_sparsity():
-    X = datasets.digits().data[:400] / 16
+    X = datasets.digits().data[:200] / 16
     X = X - X.mean(axis=1, keepdims=True)
-    ours = KSVD(32, n_nonzero=3, max_iter=20, random_state=0).fit(X)
+    ours = KSVD(24, n_nonzero=3, max_iter=20, random_state=0).fit(X)
     peer = DictionaryLearning(
-        32, alpha=0.5, max_iter=5, transform_algorithm="omp", transform_n_nonzero_coefs=3, random_state=0
+        24, alpha=0.5, max_iter=5, transform_algorithm="omp", transform_n_nonzero_coefs=3, random_state=0
     ).fit(X)
     theirs = X - peer.transform(X) @ peer.components_
     assert ours.history_["objective"][-1] <= 1.05 * 0.5 * (theirs**2).sum()

@@ -92,3 +92,30 @@ def update_atoms_seen(R, seen, D, start, rows, values):
                     R[i, a] += v * atom[a] - u * new[a]
             values[t] = u
         atom[:] = new
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def descend(D, UU, UX, least):
+    """Atoms D (k,d) in place, each in turn the best for ΣUᵀU (k,k) and ΣUᵀX (k,d) while the others stay:
+
+    d_j ← d_j + (UX_j − UU_j D) / UU_jj
+
+    An atom whose UU_jj is below `least`, or that would vanish, stays as it is.
+    """
+    k, d = D.shape
+    g = np.empty(d, D.dtype)
+    for j in range(k):
+        if UU[j, j] <= least:
+            continue
+        g[:] = UX[j]
+        for i in range(k):
+            a, atom = UU[j, i], D[i]
+            if i != j:
+                for b in range(d):
+                    g[b] -= a * atom[b]
+        length = g[0] * 0
+        for b in range(d):
+            g[b] /= UU[j, j]
+            length += g[b] * g[b]
+        if length > 0:
+            D[j] = g

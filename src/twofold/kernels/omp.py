@@ -2,9 +2,10 @@
 
     G = D Dᵀ (k,k)   B = X Dᵀ (m,k)      a step: the atom that correlates most joins, all coefficients are refitted
 
-Instead of solving for the coefficients in every step, the chosen atoms are orthogonalised as they come: P holds their
-correlations with all atoms, so that a step only subtracts one of its rows from the correlations of the residual. The
-triangle L, which the coefficients need in the end, is made on the way. References: Rubinstein, Zibulevsky & Elad 2008.
+Instead of solving for the coefficients in every step, the chosen atoms are orthogonalised as they come (not scaled): P
+holds their correlations with all atoms, so that a step only subtracts a multiple of one of its rows from the
+correlations of the residual. The triangle L, which the coefficients need in the end, is made on the way: the chosen
+atoms' part of G is L diag(rest) Lᵀ, with ones on L's diagonal. References: Rubinstein, Zibulevsky & Elad 2008.
 """
 
 import numpy as np
@@ -14,25 +15,22 @@ FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", inline="always")
-def _next_row(P, s, g, w, scale):
-    """P[s] = (g − Σ_t w_t P[t]) scale, four rows at a time."""
+def _next_row(P, s, g, w):
+    """P[s] = g − Σ_{t<s} w_t P[t], four rows at a time; w is 0 from s on, so that the last four may be fewer."""
     k = len(g)
     row = P[s]
-    row[:] = g
-    t = 0
-    while t + 4 <= s:
+    if s == 0:
+        row[:] = g
+        return
+    a, b, c, d = w[0], w[1], w[2], w[3]
+    p, q, u, v = P[0], P[min(1, s - 1)], P[min(2, s - 1)], P[min(3, s - 1)]
+    for j in range(k):
+        row[j] = g[j] - (a * p[j] + b * q[j] + c * u[j] + d * v[j])
+    for t in range(4, s, 4):
         a, b, c, d = w[t], w[t + 1], w[t + 2], w[t + 3]
-        p, q, u, v = P[t], P[t + 1], P[t + 2], P[t + 3]
+        p, q, u, v = P[t], P[min(t + 1, s - 1)], P[min(t + 2, s - 1)], P[min(t + 3, s - 1)]
         for j in range(k):
             row[j] -= a * p[j] + b * q[j] + c * u[j] + d * v[j]
-        t += 4
-    while t < s:
-        a, p = w[t], P[t]
-        for j in range(k):
-            row[j] -= a * p[j]
-        t += 1
-    for j in range(k):
-        row[j] *= scale
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", inline="always")
@@ -63,29 +61,27 @@ def omp(G, B, squares, enough, least, index, value, count):
     m, k = B.shape
     most = index.shape[1]
     P = np.empty((most, k), B.dtype)
-    L = np.empty((most, most), B.dtype)
+    L = np.zeros((most, most + 3), B.dtype)
     R = np.empty(k, B.dtype)
-    c = np.empty(most, B.dtype)
+    c, rest = np.empty(most, B.dtype), np.empty(most, B.dtype)
     for i in range(m):
         R[:] = B[i]
         left, s = squares[i], 0
         while s < most and left > enough[i]:
             j = _largest(R)
-            for t in range(s):
-                L[s, t] = P[t, j]
             new = G[j, j]
             for t in range(s):
-                new -= L[s, t] * L[s, t]
+                L[s, t] = P[t, j] / rest[t]
+                new -= L[s, t] * P[t, j]
             if new <= least * G[j, j] or R[j] == 0:
                 break
-            L[s, s] = np.sqrt(new)
-            _next_row(P, s, G[j], L[s], 1 / L[s, s])
-            c[s] = R[j] / L[s, s]
+            _next_row(P, s, G[j], L[s])
+            rest[s], c[s] = new, R[j] / new
+            left -= c[s] * R[j]
             row, step = P[s], c[s]
             for a in range(k):
                 R[a] -= step * row[a]
             R[j] = 0
-            left -= step * step
             index[i, s] = j
             s += 1
         count[i] = s
@@ -93,7 +89,7 @@ def omp(G, B, squares, enough, least, index, value, count):
             x = c[t]
             for u in range(t + 1, s):
                 x -= L[u, t] * value[i, u]
-            value[i, t] = x / L[t, t]
+            value[i, t] = x
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")

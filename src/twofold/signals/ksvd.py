@@ -3,34 +3,31 @@
     minimise  ½‖X − U D‖²  with at most s numbers in a row of U that are not zero, and atoms of length 1
     X (n,d) signals, NaN where a number is missing   U (n,k) codes   D (k,d) atoms
 
-One sweep:  each block  codes by orthogonal matching pursuit, if they are better than the ones before
+One sweep:  each block  codes by orthogonal matching pursuit
             then once   every atom, with the coefficients that use it, towards the best rank-one fit of what it explains
+Should the error rise, the sweep is made again from the codes that are better than those before.
 References: Aharon, Elad & Bruckstein 2006; Rubinstein, Zibulevsky & Elad 2008 (one power step).
 """
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils._param_validation import StrOptions
 
 from twofold.core import loop
-from twofold.core.blocks import Blocks, as_blocks
-from twofold.core.checks import InputError
-from twofold.core.engine import engine_for, fingerprint, stacked
-from twofold.core.estimator import Model, fitting
-from twofold.core.seeds import generator, seed_of
+from twofold.core.blocks import Blocks
+from twofold.core.engine import fingerprint
+from twofold.core.estimator import fitting
+from twofold.core.seeds import seed_of
+from twofold.core.sources import DenseSource
 from twofold.kernels.ksvd import update_atoms, update_atoms_seen
-from twofold.signals.dct import DCT
-from twofold.signals.pursuit import codes_of, coding, masked_codes
+from twofold.signals.dictionary import LEARNED, Dictionary, first_atoms, or_none, size_of
+from twofold.signals.pursuit import all_codes, coding, in_pieces
 
 TWINS = 0.99  # cosine from which two atoms are one
-ROUNDING = 1e-26, 1e-12  # of ‖X‖²: an error below is none, in double and single precision
 
 
 class State(NamedTuple):
@@ -52,42 +49,44 @@ class Signals(NamedTuple):
     blocks: Blocks
     X: np.ndarray  # (n,d), 0 where missing
     seen: np.ndarray | None  # (n,d), None if all is seen
+    root: np.ndarray | None  # (n,) √w, None if all weigh the same
     n_nonzero: int | None
     error: float | None
-    square: float  # ‖X‖²
+    square: float  # Σ w ‖x‖²
 
     def error_of(self, R: np.ndarray) -> float:
-        error = 0.5 * float(np.einsum("ij,ij->", R, R, dtype=np.float64))
-        return error if error > ROUNDING[R.dtype == np.float32] * self.square else 0.0
+        return or_none(0.5 * float(np.einsum("ij,ij->", R, R, dtype=np.float64)), self.square, R.dtype)
+
+    def weighed(self, rows: Any, power: int = 1) -> Any:
+        """Rows of an array or a sparse array times √w, or divided by it."""
+        if self.root is None:
+            return rows
+        root = self.root.astype(rows.dtype) ** power
+        return sparse.csr_array(sparse.diags_array(root) @ rows) if sparse.issparse(rows) else root[:, None] * rows
+
+    def atoms_a_signal(self, indptr: np.ndarray) -> float:
+        return float(np.average(np.diff(indptr), weights=None if self.root is None else self.root**2))
 
 
 def encode(s: Signals, D: np.ndarray) -> sparse.csr_array:
-    """Codes of all signals."""
-    if s.seen is not None:
-        return masked_codes(D, s.X, ~s.seen, s.n_nonzero, s.error)
-    engine = engine_for(s.blocks)
-    shared = engine.broadcast(coding(D, s.X.dtype, s.n_nonzero, s.error))
-    return stacked(engine.gather(engine.map(codes_of, s.blocks, shared)))
+    """Codes of all signals; weights do not matter to them."""
+    return all_codes(s.blocks, coding(D, s.X.dtype, s.n_nonzero, s.error), s.seen)
 
 
 def residuals(s: Signals, codes: sparse.csr_array, D: np.ndarray) -> np.ndarray:
-    R = s.X - codes @ D
+    """√w (x − u D) (n,d), 0 where nothing is seen."""
+    R = s.weighed(s.X - codes @ D)
     return R if s.seen is None else np.where(s.seen, R, 0)
 
 
-def better(s: Signals, old: State, new: sparse.csr_array) -> tuple[sparse.csr_array, np.ndarray]:
-    """For every signal the code with the smaller error, and the residuals: a pursuit is greedy, and may do worse."""
-    before, now = old.codes(), residuals(s, new, old.D)
-    if s.error is not None or before.nnz == 0:
-        return new, now
-    then = residuals(s, before, old.D)
-    worse = np.einsum("ij,ij->i", now, now) > np.einsum("ij,ij->i", then, then)
-    if not worse.any():
-        return new, now
-    keep, take = (sparse.diags_array(mask.astype(new.dtype), format="csr") for mask in (worse, ~worse))
+def better(s: Signals, old: State, new: sparse.csr_array) -> sparse.csr_array:
+    """For every signal the code with the smaller error: a pursuit is greedy, and may do worse than the one before."""
+    before = old.codes()
+    then, now = (np.einsum("ij,ij->i", R, R) for R in (residuals(s, codes, old.D) for codes in (before, new)))
+    keep, take = (sparse.diags_array(mask.astype(new.dtype), format="csr") for mask in (now > then, now <= then))
     mixed = sparse.csr_array(take @ new + keep @ before)
     mixed.eliminate_zeros()
-    return mixed, np.where(worse[:, None], then, now)
+    return mixed
 
 
 def exact_atoms(R: np.ndarray, D: np.ndarray, start: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
@@ -129,7 +128,7 @@ def refresh(D: np.ndarray, R: np.ndarray, X: np.ndarray, codes: sparse.csr_array
     return D
 
 
-class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+class KSVD(Dictionary):
     """A dictionary that makes given signals sparse: ``X ≈ codes @ components_`` with few numbers a code.
 
     Parameters
@@ -141,7 +140,8 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     error : float or None, default=None
         Code each signal with as few atoms as bring ‖x − code · atoms‖ to this or below.
     solver : {"approximate", "exact"}, default="approximate"
-        One power step for each atom, or its singular vector.
+        One power step for each atom, or its singular vector. With holes there is none: atom and coefficients are fitted
+        in turn, once each.
     init : {"samples", "noise", "dct"} or array of shape (k, d), default="samples"
         Atoms to begin with: signals, noise, cosines (overcomplete if k > d), or given ones.
     tol : float, default=1e-4
@@ -182,19 +182,9 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     True
     """
 
-    components_: np.ndarray
     _allow_nan: ClassVar[bool] = True
     _allow_sparse: ClassVar[bool] = False
-    _parameter_constraints: ClassVar[dict] = {
-        "n_components": [None, Interval(Integral, 1, None, closed="left")],
-        "n_nonzero": [None, Interval(Integral, 1, None, closed="left")],
-        "error": [None, Interval(Real, 0, None, closed="left")],
-        "solver": [StrOptions({"approximate", "exact"})],
-        "init": [StrOptions({"samples", "noise", "dct"}), "array-like"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
-    }
+    _parameter_constraints: ClassVar[dict] = {**LEARNED, "solver": [StrOptions({"approximate", "exact"})]}
 
     def __init__(
         self,
@@ -218,14 +208,15 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None) -> KSVD:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KSVD:
         """Learn the atoms of signals X (n,d): array, frame, path or dask array; NaN is missing."""
         blocks = self._blocks(X, reset=True)
-        signals = self._signals(blocks)
-        k = min(2 * blocks.shape[1], blocks.shape[0]) if self.n_components is None else int(self.n_components)
+        w = self._weights(blocks, sample_weight)
+        signals = self._signals(blocks, w)
+        k = size_of(self.n_components, blocks.shape)
         seed = seed_of(self.random_state)
         D = first_atoms(self.init, k, signals.X, seed)
-        none = np.zeros(0, D.dtype), np.zeros(0, np.int32), np.zeros(blocks.shape[0] + 1, np.int64)
+        none = np.zeros(0, D.dtype), np.zeros(0, np.int32), np.zeros(len(signals.X) + 1, np.int64)
         loop.run(
             self,
             lambda state, t: self._sweep(signals, state),
@@ -234,36 +225,43 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             tol=self.tol,
             fitted=lambda state: {"components_": state.D},
             X=X,
-            fingerprint=lambda: fingerprint(blocks),
+            fingerprint=lambda: fingerprint(blocks, w),
             seed=seed,
         )
         return self
 
-    def _signals(self, blocks: Blocks) -> Signals:
+    def _signals(self, blocks: Blocks, w: np.ndarray | None) -> Signals:
         X = np.concatenate([blocks[i] for i in range(len(blocks))])
-        holes = np.isnan(X)
-        if not np.isfinite(np.where(holes, 0, X)).all():
+        if np.isinf(X).any():
             self._refuse(blocks)
+        X, w = (X, w) if w is None else (X[w > 0], w[w > 0])
+        holes = np.isnan(X)
         X, seen = (np.where(holes, 0, X), ~holes) if holes.any() else (X, None)
-        square = float(np.einsum("ij,ij->", X, X, dtype=np.float64))
-        return Signals(as_blocks(X), X, seen, self.n_nonzero, self.error, square)
+        square = float((np.einsum("ij,ij->i", X, X, dtype=np.float64) * (1 if w is None else w)).sum())
+        root = None if w is None else np.sqrt(w)
+        return Signals(in_pieces(DenseSource(X)), X, seen, root, self.n_nonzero, self.error, square)
 
     def _sweep(self, s: Signals, state: State) -> loop.Sweep:
-        codes, R = better(s, state, encode(s, state.D))
-        by_atom = sparse.csc_array(codes)
-        D, values = state.D.copy(), by_atom.data
-        uses = by_atom.indptr, by_atom.indices, values
+        codes = encode(s, state.D)
+        new = self._learned(s, codes, state)
+        if s.error is None and new.error > state.error:
+            new = self._learned(s, better(s, state, codes), state)
+        objective = new.error if s.error is None else s.atoms_a_signal(new.indptr)
+        return loop.Sweep(new, objective, {"error": new.error})
+
+    def _learned(self, s: Signals, codes: sparse.csr_array, state: State) -> State:
+        """Every atom in turn, with its coefficients; then those that are twins or lost."""
+        by_atom = sparse.csc_array(s.weighed(codes))
+        R, D = residuals(s, codes, state.D), state.D.copy()
+        uses = by_atom.indptr, by_atom.indices, by_atom.data
         if s.seen is not None:
             update_atoms_seen(R, s.seen, D, *uses)
         elif self.solver == "exact":
             exact_atoms(R, D, *uses)
         else:
             update_atoms(R, D, *uses)
-        codes, R = self._parted(s, sparse.csr_array(by_atom), R, D, state.error)
-        error = s.error_of(R)
-        objective = error if s.error is None else codes.nnz / len(R)
-        D = refresh(D, R, s.X, codes)
-        return loop.Sweep(State(D, codes.data, codes.indices, codes.indptr, error), objective, {"error": error})
+        codes, R = self._parted(s, s.weighed(sparse.csr_array(by_atom), -1), R, D, state.error)
+        return State(refresh(D, R, s.X, codes), codes.data, codes.indices, codes.indptr, s.error_of(R))
 
     def _parted(
         self, s: Signals, codes: sparse.csr_array, R: np.ndarray, D: np.ndarray, before: float
@@ -275,51 +273,5 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         rest = residuals(s, fewer, D)
         return (fewer, rest) if s.error_of(rest) <= before else (codes, R)
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Codes (n,k), as an array."""
-        check_is_fitted(self)
-        return self._rowwise(_fold, X, self.components_, self.n_nonzero, self.error)
-
-    def inverse_transform(self, X: Any) -> np.ndarray:
-        """Signals from codes."""
-        return self._check_codes(X) @ self.components_
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Minus the mean of ½‖x − code · atoms‖² over what is seen."""
-        blocks = self._blocks(X)
-        X = np.concatenate([blocks[i] for i in range(len(blocks))])
-        R = np.nan_to_num(X - self.inverse_transform(self.transform(X)))
-        return -0.5 * float(np.einsum("ij,ij->i", R, R, dtype=np.float64).mean())
-
-
-def first_atoms(init: Any, k: int, X: np.ndarray, seed: int) -> np.ndarray:
-    """Atoms to begin with, of length 1."""
-    rng, d = generator(seed), X.shape[1]
-    if not isinstance(init, str):
-        D = np.asarray(init, dtype=np.float64)
-        if D.shape != (k, d) or not np.isfinite(D).all():
-            raise InputError(f"init must be {(k, d)} finite numbers; it has shape {D.shape}. Check it.")
-    elif init == "dct":
-        D = DCT().matrix(k)[:, :d] if k > d else DCT().matrix(d)[:k]
-    elif init == "samples":
-        able = np.flatnonzero(X.any(axis=1))
-        picked = rng.permutation(able)[:k] if len(able) else np.zeros(0, np.int64)
-        D = np.vstack([X[picked], rng.standard_normal((k - len(picked), d))])
-    else:
-        D = rng.standard_normal((k, d))
-    length = np.linalg.norm(D, axis=1, keepdims=True)
-    return np.ascontiguousarray(D / np.where(length > 0, length, 1), dtype=X.dtype)
-
-
-def _fold(X: np.ndarray, D: np.ndarray, n_nonzero: int | None, error: float | None) -> np.ndarray:
-    holes = np.isnan(X)
-    if np.isinf(X).any():
-        return np.full((len(X), len(D)), np.nan)  # refused with its place
-    D = D.astype(X.dtype)
-    if holes.any():
-        return masked_codes(D, np.where(holes, 0, X), holes, n_nonzero, error).toarray()
-    return codes_of(X, coding(D, X.dtype, n_nonzero, error)).toarray()
+    def _limits(self) -> tuple[int | None, float | None]:
+        return self.n_nonzero, self.error

@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.core.blocks import as_blocks
+from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError, refuse
-from twofold.core.engine import engine_for, stacked
+from twofold.core.engine import Engine, stacked
+from twofold.core.sources import DenseSource
 from twofold.kernels.omp import omp, omp_seen
 
 NOTHING = 1e-10, 1e-5  # of an atom's square: what is new in an atom that adds nothing, in double and single precision
+PIECE = 256  # signals for one thread at a time: a pursuit is dear, so that few of them are work enough
 
 
 class Coding(NamedTuple):
@@ -82,6 +84,19 @@ def as_csr(index: np.ndarray, value: np.ndarray, count: np.ndarray, k: int) -> s
     return codes
 
 
+def in_pieces(source: Any) -> Blocks:
+    """A source's signals, cut finer than other rows are."""
+    source.bounds = np.append(np.arange(0, max(source.shape[0], 1), PIECE), source.shape[0])
+    return Blocks(source)
+
+
+def all_codes(signals: Blocks, c: Coding, seen: np.ndarray | None = None) -> sparse.csr_array:
+    """Codes (n,k) of signals in memory, piece by piece."""
+    engine = Engine()
+    parts = engine.map(seen_codes, signals, signals.rows(seen), engine.broadcast(c))
+    return stacked(engine.gather(parts))
+
+
 def codes_of(X: np.ndarray, c: Coding) -> sparse.csr_array:
     return as_csr(*encode(X, c), len(c.atoms))
 
@@ -131,12 +146,11 @@ def orthogonal_matching_pursuit(
     if mask is not None:
         codes = masked_codes(D, X, np.atleast_2d(np.asarray(mask, dtype=bool)), n_nonzero, tol)
     else:
-        blocks = as_blocks(X.astype(dtype, copy=False))
-        refuse("orthogonal_matching_pursuit", blocks)
-        engine, length = engine_for(blocks), np.linalg.norm(D, axis=1)
+        signals = in_pieces(DenseSource(X.astype(dtype, copy=False)))
+        refuse("orthogonal_matching_pursuit", signals)
+        length = np.linalg.norm(D, axis=1)
         unit = np.where(length > 0, length, 1)
-        shared = engine.broadcast(coding(D / unit[:, None], dtype, n_nonzero, tol))
-        codes = stacked(engine.gather(engine.map(codes_of, blocks, shared)))
+        codes = all_codes(signals, coding(D / unit[:, None], dtype, n_nonzero, tol))
         codes = sparse.csr_array(codes.multiply((1 / unit).astype(dtype)[None, :]))
     return codes.toarray()[0] if single else codes
 
@@ -148,14 +162,12 @@ def masked_codes(
     if mask.shape != X.shape:
         raise InputError(f"mask has shape {mask.shape}, X {X.shape}; they must be alike. True marks what is missing.")
     dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-    blocks = as_blocks(np.where(mask, 0, X).astype(dtype))
-    refuse("orthogonal_matching_pursuit", blocks)
-    engine = engine_for(blocks)
-    shared = engine.broadcast(coding(D, dtype, n_nonzero, tol))
-    return stacked(engine.gather(engine.map(seen_codes, blocks, blocks.rows(~mask), shared)))
+    signals = in_pieces(DenseSource(np.where(mask, 0, X).astype(dtype)))
+    refuse("orthogonal_matching_pursuit", signals)
+    return all_codes(signals, coding(D, dtype, n_nonzero, tol), ~mask)
 
 
-def seen_codes(X: np.ndarray, seen: np.ndarray, c: Coding) -> sparse.csr_array:
+def seen_codes(X: np.ndarray, seen: np.ndarray | None, c: Coding) -> sparse.csr_array:
     return as_csr(*encode(X, c, seen), len(c.atoms))
 
 

@@ -9,16 +9,15 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
 from twofold.core.checks import InputError
-from twofold.core.estimator import Model, fitting
-from twofold.signals.pursuit import Coding, atoms_of, codes_of, coding
+from twofold.core.estimator import fitting
+from twofold.signals.dictionary import Dictionary, unit
+from twofold.signals.pursuit import atoms_of
 
 
-class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+class SparseCoder(Dictionary):
     """Sparse codes over a dictionary that is known: orthogonal matching pursuit, many signals at once.
 
     Parameters
@@ -51,7 +50,6 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     array([1, 1])
     """
 
-    components_: np.ndarray
     _parameter_constraints: ClassVar[dict] = {
         "dictionary": ["array-like"],
         "n_nonzero": [None, Interval(Integral, 1, None, closed="left")],
@@ -67,38 +65,15 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     def fit(self, X: Any = None, y: Any = None) -> SparseCoder:
         """Nothing is learned; the atoms are scaled, and X, if given, is checked."""
         D = atoms_of(self.dictionary)
-        length = np.linalg.norm(D, axis=1, keepdims=True)
         dtype = D.dtype if D.dtype in (np.float32, np.float64) else np.dtype(np.float64)
         if X is not None:
             blocks = self._blocks(X, reset=True)
             if blocks.shape[1] != D.shape[1]:
                 raise InputError(f"X has {blocks.shape[1]} features; the atoms have {D.shape[1]} numbers.")
         self.n_features_in_ = D.shape[1]
-        self.components_ = (D / np.where(length > 0, length, 1)).astype(dtype)
+        self.components_ = unit(D).astype(dtype)
         self.history_: dict = {"objective": [], "seconds": []}
         return self
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
-
-    def _coding(self, dtype: Any) -> Coding:
-        check_is_fitted(self)
-        return coding(self.components_, dtype, self.n_nonzero, self.tol)
-
-    def transform(self, X: Any) -> Any:
-        """Codes (n,k), as an array."""
-        return self._rowwise(_dense_codes, X, self._coding(np.float64))
-
-    def inverse_transform(self, X: Any) -> np.ndarray:
-        """Signals from codes."""
-        return self._check_codes(X) @ self.components_
-
-
-def _dense_codes(X: Any, c: Coding) -> np.ndarray:
-    X = X.toarray() if hasattr(X, "toarray") else X
-    if not np.isfinite(X).all():
-        return np.full((len(X), len(c.atoms)), np.nan)  # refused with its place
-    if X.dtype != c.atoms.dtype:
-        c = c._replace(atoms=c.atoms.astype(X.dtype), gram=c.gram.astype(X.dtype))
-    return codes_of(X, c).toarray()
+    def _limits(self) -> tuple[int | None, float | None]:
+        return self.n_nonzero, self.tol
