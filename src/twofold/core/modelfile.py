@@ -165,7 +165,7 @@ def _encode(value: Any, place: Place) -> Any:
     if _class(type(value).__name__) is type(value):
         return {"$model": _encode_model(value, place)}
     if is_dataclass(value) and place.records.get(type(value).__name__) is type(value):
-        values = [getattr(value, field.name) for field in fields(value)]
+        values = [getattr(value, field.name) for field in fields(value) if field.init]
         return {"$record": type(value).__name__, "values": _each(values, place)}
     raise _refusal(value, place)
 

@@ -103,13 +103,21 @@ def _projector(A: Any, y: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def _by_projections(A: Any, y: np.ndarray, tol: float, max_iter: int) -> np.ndarray:
-    project = _projector(A, y)
-    x = project(np.zeros(A.shape[1]))
+    x, arrived = least_sum(_projector(A, y), np.zeros(A.shape[1]), tol, max_iter)
+    if not arrived:
+        _late("basis_pursuit", max_iter)
+    return x
+
+
+def least_sum(
+    project: Callable[[np.ndarray], np.ndarray], start: np.ndarray, tol: float, max_iter: int
+) -> tuple[np.ndarray, bool]:
+    """The point of a convex set with the least Σ|x|, given v ↦ the nearest point of it; and whether it was reached."""
+    x = project(start)
     z, u = x, np.zeros_like(x)
-    size = float(np.abs(x).max())
-    if size == 0:
-        return x
-    level = 0.1 * size  # what is shrunk in a step; it follows the balance of the two residuals
+    level = float(np.abs(x).mean())  # what is shrunk in a step; it follows the balance of the two residuals
+    if level == 0:
+        return x, True
     for _ in range(max_iter):
         x = project(z - u)
         ahead = OVER * x + (1 - OVER) * z
@@ -117,12 +125,11 @@ def _by_projections(A: Any, y: np.ndarray, tol: float, max_iter: int) -> np.ndar
         u = u + ahead - z
         primal, dual = np.linalg.norm(x - z), np.linalg.norm(z - before)
         if max(primal, dual) <= tol * _size(x):
-            return x
-        if primal > 10 * dual or dual > 10 * primal:
-            factor = 0.5 if primal > 10 * dual else 2.0
+            return x, True
+        if primal > 5 * dual or dual > 5 * primal:
+            factor = 0.5 if primal > 5 * dual else 2.0
             level, u = level * factor, u * factor
-    _late("basis_pursuit", max_iter)
-    return x
+    return x, False
 
 
 def shrink(v: np.ndarray, level: float) -> np.ndarray:
