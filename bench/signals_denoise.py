@@ -1,0 +1,62 @@
+"""Denoising of house, peppers and barbara: PSNR beside the published table of K-SVD, and beside fixed cosines."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from bench.harness import Bar, Contestant, Event, Missing, Row
+from twofold.data.images import read_image
+from twofold.signals import denoise_image
+from twofold.signals.trial import psnr
+
+PUBLISHED = {  # Elad & Aharon 2006, patches of 8 x 8, 256 atoms
+    "house": {10: 35.98, 20: 33.20, 50: 27.95},
+    "peppers": {10: 34.28, 20: 30.82, 50: 26.13},
+    "barbara": {10: 34.42, 20: 30.83, 50: 25.47},
+}
+NEAR, SECONDS = 0.15, 60.0
+
+
+def denoising(name: str, sigma: int, quick: bool) -> Event | Missing:
+    title = f"signals_denoise {name} {sigma}"
+    path = Path(os.environ.get("TWOFOLD_DATA", "")) / "images" / f"{name}.png"
+    if not path.is_file():
+        return Missing(title, f"TWOFOLD_DATA is not a folder with images/{name}.png")
+    clean = read_image(path).pixels.astype(np.float32)
+    clean = clean[:96, :96] if quick else clean
+    noisy = clean + np.random.default_rng(0).normal(scale=sigma, size=clean.shape).astype(np.float32)
+
+    def entry(who: str, sweeps: int, **more: bool | str) -> Contestant:
+        def job(image: np.ndarray) -> np.ndarray:
+            return denoise_image(image, sigma, max_iter=sweeps, random_state=0)
+
+        return Contestant(who, partial(job, noisy), ours=True, warm=partial(job, noisy[:64, :64]), **more)
+
+    def quality(found: np.ndarray) -> dict[str, float]:
+        reached = psnr(clean, found, 255.0)
+        return {"PSNR": reached, "published": PUBLISHED[name][sigma], "difference": reached - PUBLISHED[name][sigma]}
+
+    def met(rows: list[Row]) -> bool:
+        return rows[0].quality["difference"] >= -NEAR and rows[0].median <= SECONDS
+
+    return Event(
+        title,
+        f"{name}, {clean.shape[0]} x {clean.shape[1]}, noise {sigma} ({psnr(clean, noisy, 255.0):.2f} dB, not clipped)",
+        [
+            entry("twofold", 10),
+            entry("twofold, fixed cosines", 0, counts=False, note="the same without learning"),
+        ],
+        quality=quality,
+        as_good=lambda a, b: a["PSNR"] >= b["PSNR"] - NEAR,
+        bar=Bar(f"within {NEAR} dB of the published table, in {SECONDS:g} s", test=met),
+        repeats=1,
+    )
+
+
+EVENTS = tuple(
+    partial(denoising, name, sigma) for name, row in PUBLISHED.items() for sigma in row
+)  # called with `quick`

@@ -1,0 +1,194 @@
+"""Denoising takes the noise and leaves the picture, whatever the picture is made of."""
+
+import numpy as np
+import pytest
+from scipy.ndimage import uniform_filter
+
+import twofold
+from twofold import InputError
+from twofold.signals import denoise_image, patches
+from twofold.signals.denoising import estimate_sigma
+from twofold.signals.pictures import OPPONENT
+
+
+def scene(h=80, w=88):
+    """Smooth shades, sharp edges and a fine pattern, in 0..255."""
+    y, x = np.mgrid[:h, :w] / 80
+    picture = 60 + 80 * y + 40 * np.sin(3 * x)
+    picture[(x - 0.5) ** 2 + (y - 0.4) ** 2 < 0.06] += 60
+    picture[h // 2 :, : w // 3] += 25 * np.sign(np.sin(120 * (x + 0.5 * y)))[h // 2 :, : w // 3]
+    return picture.clip(0, 255)
+
+
+def noise(sigma, shape, seed=0):
+    return np.random.default_rng(seed).normal(scale=sigma, size=shape)
+
+
+def psnr(image, clean):
+    return 10 * np.log10(255**2 / np.mean((np.asarray(image, dtype=float) - clean) ** 2))
+
+
+@pytest.mark.parametrize(("sigma", "rise"), [(10, 4), (30, 6)])
+def test_it_beats_averaging_and_fixed_cosines(sigma, rise):
+    clean = scene()
+    noisy = clean + noise(sigma, clean.shape)
+    learned = psnr(denoise_image(noisy, sigma, random_state=0), clean)
+    fixed = psnr(denoise_image(noisy, sigma, max_iter=0, random_state=0), clean)
+    assert learned > psnr(noisy, clean) + rise
+    assert learned > max(psnr(uniform_filter(noisy, size), clean) for size in (3, 5)) + 1
+    assert learned > fixed
+
+
+def test_it_is_the_weighted_average_of_the_coded_patches():
+    # over a dictionary that never gets to code, because all patches are noise, a patch becomes its mean
+    flat = noise(1, (24, 30))
+    means = np.zeros((24, 30))
+    for i in range(24 - 7):
+        for j in range(30 - 7):
+            means[i : i + 8, j : j + 8] += flat[i : i + 8, j : j + 8].mean()
+    trust = 30 / 255 * np.subtract(*np.percentile(flat, [99, 1])) / 2
+    expected = (means + trust * flat) / (patches.coverage((24, 30), 8) + trust)
+    np.testing.assert_allclose(denoise_image(flat, 2.0), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("sigma", [2.0, 10.0, 40.0])
+def test_noise_is_estimated_within_five_percent(sigma):
+    y, x = np.mgrid[:200, :201]
+    smooth = 100 + 50 * np.sin(x / 30) * np.cos(y / 40)
+    assert estimate_sigma(smooth + noise(sigma, smooth.shape)) == pytest.approx(sigma, rel=0.05)
+    colours = np.stack([smooth, 0.5 * smooth, 255 - smooth], axis=2)
+    assert estimate_sigma(colours + noise(sigma, colours.shape)) == pytest.approx(sigma, rel=0.05)
+
+
+def test_estimated_noise_serves_as_well_as_known():
+    y, x = np.mgrid[:64, :64]
+    clean = 100 + 50 * np.sin(x / 9) * np.cos(y / 8)
+    noisy = clean + noise(15, clean.shape)
+    assert psnr(denoise_image(noisy, random_state=0), clean) > psnr(denoise_image(noisy, 15, random_state=0), clean) - 1
+
+
+@pytest.mark.parametrize("sigma", [None, 0, 20])
+@pytest.mark.parametrize("shape", [(20, 30), (20, 30, 3), (1, 1), (3, 2), (1, 40), (5, 5, 4)])
+def test_constant_pictures_stay(shape, sigma):
+    image = np.full(shape, 77, np.uint8)
+    np.testing.assert_array_equal(denoise_image(image, sigma), image)
+    np.testing.assert_allclose(denoise_image(image / 3.0, sigma), image / 3.0, rtol=1e-6)
+
+
+def test_no_noise_means_no_change():
+    image = scene().astype(np.uint8)
+    np.testing.assert_array_equal(denoise_image(image, 0), image)
+
+
+def test_pictures_smaller_than_a_patch_are_denoised_too():
+    image = np.full((4, 60), 100.0) + noise(10, (4, 60))
+    assert denoise_image(image, 10).std() < 0.5 * image.std()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32, np.float64])
+@pytest.mark.parametrize("channels", [None, 1, 2, 3, 4])
+def test_shape_dtype_and_alpha_are_kept(dtype, channels):
+    scale = {np.uint16: 257, np.float32: 1 / 255}.get(dtype, 1)
+    clean = scene(40, 44) if channels is None else np.stack([scene(40, 44)] * channels, axis=2)
+    noisy = (clean + noise(15, clean.shape)).clip(0, 255)
+    image = (noisy * scale).astype(dtype)
+    before = image.copy()
+    result = denoise_image(image, 15 * scale, max_iter=1, random_state=0)
+    assert result.shape == image.shape
+    assert result.dtype == image.dtype
+    np.testing.assert_array_equal(image, before)
+    assert psnr(result / scale, clean) > psnr(noisy, clean) + 2
+    if channels in (2, 4):
+        np.testing.assert_array_equal(result[..., -1], image[..., -1])
+
+
+def test_units_do_not_matter():
+    image = scene(40, 40) + noise(20, (40, 40))
+    expected = denoise_image(image, 20, max_iter=2, random_state=0)
+    for scale in (2.0**-40, 2.0**70):
+        np.testing.assert_allclose(
+            denoise_image(image * scale, 20 * scale, max_iter=2, random_state=0) / scale, expected
+        )
+
+
+def test_faint_noise_in_a_deep_picture_is_found():
+    clean = 200 * scene(40, 40)
+    image = (clean + noise(5, clean.shape)).astype(np.uint16)  # one part in ten thousand
+    result = denoise_image(image, 5, max_iter=1, random_state=0).astype(float)
+    assert np.abs(result - image).max() < 6 * 5  # nothing goes that is larger than noise
+    smooth = np.s_[2:12, -12:-2]
+    assert np.std((result - clean)[smooth]) < 0.8 * np.std((image - clean)[smooth])
+
+
+def test_what_is_not_sparse_stays():
+    texture = noise(100, (40, 40))
+    np.testing.assert_allclose(denoise_image(texture, 1.0, max_iter=2, random_state=0), texture, atol=0.5)
+
+
+def test_colours_are_turned_without_changing_the_noise():
+    np.testing.assert_allclose(OPPONENT @ OPPONENT.T, np.eye(3), atol=1e-15)
+    grey = np.repeat(scene()[..., None], 3, axis=2) @ OPPONENT.T
+    assert np.abs(grey[..., 1:]).max() < 1e-10
+
+
+def test_the_bits_depend_on_nothing_but_the_seed(monkeypatch):
+    monkeypatch.setattr(patches, "STRIP", 1000)
+    image = np.stack([scene(), scene()[::-1], 0.5 * scene()], axis=2) + noise(20, (80, 88, 3))
+    results = []
+    for threads, memory in ((1, "1GB"), (2, "1GB"), (2, "2MB")):
+        with twofold.config(threads=threads, memory=memory):
+            results.append(denoise_image(image, 20, max_iter=2, random_state=0).tobytes())
+    assert len(set(results)) == 1
+
+
+def test_strips_make_the_same_picture(monkeypatch):
+    image = scene() + noise(20, (80, 88))
+    whole = denoise_image(image, 20, max_iter=2, random_state=0)
+    monkeypatch.setattr(patches, "STRIP", 500)
+    assert len(patches.strips(image.shape, 8)) > 10
+    np.testing.assert_allclose(denoise_image(image, 20, max_iter=2, random_state=0), whole, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("shape", "size"), [((20, 31), 8), ((8, 8), 8), ((9, 30), 8), ((5, 7), 1), ((7, 12), 5)])
+def test_patches_laid_back_make_the_picture(shape, size, monkeypatch):
+    monkeypatch.setattr(patches, "STRIP", 50)
+    image = noise(1, shape)
+    total = np.zeros(shape)
+    for rows in patches.strips(shape, size):
+        some = patches.patches_of(image, size, rows)
+        first = rows.start * (shape[1] - size + 1)
+        np.testing.assert_array_equal(some, patches.patches_at(image, size, first + np.arange(len(some))))
+        total[rows.start : rows.stop + size - 1] += patches.laid(some, size, shape[1])
+    np.testing.assert_allclose(total, image * patches.coverage(shape, size))
+
+
+@pytest.mark.parametrize("shape", [(40, 40), (40, 40, 3)])
+def test_progress_rises_to_one(shape):
+    told = []
+    denoise_image(np.full(shape, 50.0) + noise(10, shape), 5, max_iter=3, random_state=0, progress=told.append)
+    assert told == sorted(told)
+    assert told[0] < 0.5
+    assert told[-1] == 1.0
+    assert len(told) >= 4
+
+
+@pytest.mark.parametrize(
+    ("image", "options", "message"),
+    [
+        (np.where(np.eye(9), np.nan, 1.0), {}, r"image\[0, 0\] is nan.*inpaint_image"),
+        (np.full((9, 9, 3), np.inf), {}, r"image\[0, 0, 0\] is inf"),
+        (np.ones((2, 9, 9, 3)), {}, r"shape \(2, 9, 9, 3\).*one at a time"),
+        (np.ones((9, 9, 5)), {}, "1 to 4 channels"),
+        (np.ones((0, 9)), {}, "shape"),
+        (np.ones((9, 9), dtype=bool), {}, "holds bool"),
+        (np.ones((9, 9)), {"sigma": -1}, "sigma=-1"),
+        (np.ones((9, 9)), {"sigma": np.nan}, "sigma=nan"),
+        (np.ones((9, 9)), {"sigma": "much"}, "sigma='much'"),
+        (np.ones((9, 9)), {"patch": 0}, "patch=0"),
+        (np.ones((9, 9)), {"n_atoms": 2.5}, "n_atoms=2.5"),
+        (np.ones((9, 9)), {"max_iter": -1}, "max_iter=-1"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(image, options, message):
+    with pytest.raises(InputError, match=message):
+        denoise_image(image, **options)
