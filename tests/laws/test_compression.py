@@ -1,0 +1,214 @@
+"""Compressed pictures: what was asked is reached, what comes back is what went in, damage is seen."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_sample_image
+
+from twofold.core.checks import InputError
+from twofold.core.config import config
+from twofold.signals import CompressedImage, compress_image, open_image, rate_distortion
+from twofold.signals.codec import CHECK, HEAD, METHODS, Head, sealed
+from twofold.signals.planes import Pyramid, cosines, learned, principal
+
+PHOTO = load_sample_image("flower.jpg")[120:184, 260:340]  # (64, 80, 3)
+
+
+def decibels(a, b, peak):
+    error = np.mean((a.astype(np.float64) - b.astype(np.float64)) ** 2)
+    return 10 * np.log10(peak**2 / error) if error else np.inf
+
+
+def peak_of(image):
+    return {"uint8": 255, "uint16": 65535, "int16": 65535}.get(image.dtype.name) or np.ptp(image)
+
+
+def made(dtype, shape):
+    """A piece of the photograph, of this kind."""
+    piece = np.concatenate([PHOTO, 255 - PHOTO[..., :1]], axis=2)[: shape[0], : shape[1]]
+    piece = piece[..., 0] if len(shape) == 2 else piece[..., [0, 3] if shape[2] == 2 else slice(shape[2])]
+    if np.dtype(dtype).kind == "f":
+        return (piece / 255).astype(dtype)
+    return piece.astype(dtype) * (257 if dtype == "uint16" else 1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("goal", [28, 36.1, 50])
+def test_the_quality_is_reached_and_hardly_exceeded(method, goal):
+    made = compress_image(PHOTO, psnr=goal, method=method)
+    found = decibels(made.decode(), PHOTO, 255)
+    assert goal <= found < goal + 0.1
+    assert made.psnr == pytest.approx(found, abs=1e-9)
+    assert made.method == method
+    assert made.bits_per_pixel == 8 * len(made.data) / (64 * 80)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_size_is_kept_and_used(method):
+    for size in (2000, 6000):
+        made = compress_image(PHOTO, size=size, method=method)
+        assert 0.97 * size < made.size == len(made.data) <= size
+    assert decibels(made.decode(), PHOTO, 255) > 30
+
+
+def test_auto_is_the_best_of_all():
+    each = [compress_image(PHOTO, psnr=34, method=method) for method in METHODS]
+    assert compress_image(PHOTO, psnr=34).size == min(one.size for one in each)
+    each = [compress_image(PHOTO, size=3000, method=method) for method in METHODS]
+    assert compress_image(PHOTO, size=3000).psnr == max(one.psnr for one in each)
+    assert compress_image(PHOTO).psnr >= 36
+
+
+KINDS = [
+    ("uint8", (1, 1)),
+    ("float64", (1, 9)),
+    ("uint16", (13, 21)),
+    ("int16", (13, 21, 1)),
+    ("float32", (9, 17, 2)),
+    ("uint8", (10, 10, 3)),
+    ("uint16", (17, 8, 4)),
+    ("float64", (9, 7, 4)),
+]
+
+
+@pytest.mark.parametrize("dtype, shape", KINDS)
+def test_shape_dtype_and_alpha_are_kept(dtype, shape):
+    image = made(dtype, shape)
+    for method in METHODS:
+        out = compress_image(image, psnr=40, method=method).decode()
+        assert out.shape == image.shape and out.dtype == image.dtype
+        if len(shape) == 3 and shape[2] in (2, 4):
+            np.testing.assert_array_equal(out[..., -1], image[..., -1])
+            assert decibels(out[..., :-1], image[..., :-1], peak_of(image[..., :-1])) >= 40
+        else:
+            assert decibels(out, image, peak_of(image)) >= 40
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_integers_can_be_exact(method):
+    for image in (made("uint8", (20, 30)), made("uint16", (20, 30, 3))):
+        exact = compress_image(image, psnr=np.inf, method=method)
+        np.testing.assert_array_equal(exact.decode(), image)
+        assert compress_image(image, size=10**6, method=method).size == exact.size
+
+
+def test_a_constant_picture_takes_next_to_nothing():
+    for image in (np.full((300, 200), 77, np.uint8), np.zeros((40, 40)), np.full((30, 40, 3), 0.25, np.float32)):
+        made = compress_image(image)
+        assert made.size < 70
+        np.testing.assert_allclose(made.decode(), image, atol=0.02 * abs(image).max())
+
+
+def test_scale_does_not_matter():
+    image = made("float64", (24, 24))
+    sizes = {compress_image(image * scale, psnr=40, method="dct").size for scale in (1.0, 2.0**-600, 2.0**600)}
+    assert len(sizes) == 1
+
+
+def test_saved_opened_and_decoded(tmp_path):
+    made = compress_image(np.dstack([PHOTO, PHOTO[..., 0]]), psnr=33)
+    made.save(tmp_path / "photo.tfi")
+    assert (tmp_path / "photo.tfi").read_bytes() == made.data
+    again = open_image(tmp_path / "photo.tfi")
+    np.testing.assert_array_equal(again.decode(), made.decode())
+    assert (again.psnr, again.method, again.shape, again.dtype) == (made.psnr, made.method, (64, 80, 4), np.uint8)
+    assert [path.name for path in tmp_path.iterdir()] == ["photo.tfi"]
+
+
+def test_no_damage_goes_unseen():
+    data = compress_image(made("uint8", (9, 11, 2)), psnr=30).data
+    rng = np.random.default_rng(0)
+    for place in range(len(data)):
+        broken = bytearray(data)
+        broken[place] ^= int(rng.integers(1, 256))
+        with pytest.raises(InputError):
+            CompressedImage(bytes(broken)).decode()
+        with pytest.raises(InputError):
+            CompressedImage(data[:place])
+    with pytest.raises(InputError):
+        CompressedImage(data + b"\0")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_forged_file_is_refused_or_decoded_but_never_breaks(method):
+    """Right checksum, wrong contents: numbers of the head and of the body at random."""
+    data = compress_image(made("uint8", (12, 12, 4)), psnr=30, method=method).data
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        broken = bytearray(data[: -CHECK.size])
+        for place in rng.integers(3, len(broken), size=3):
+            broken[place] = rng.integers(256)
+        try:
+            forged = CompressedImage(sealed(Head(*HEAD.unpack(broken[: HEAD.size])), bytes(broken[HEAD.size :]), b""))
+            assert forged.decode().shape == forged.shape
+        except InputError:
+            pass
+
+
+def test_files_that_are_not_there_or_not_ours(tmp_path):
+    (tmp_path / "text.tfi").write_text("not a picture, whatever its name says; it is long enough, though, for one")
+    for path, words in [("none.tfi", "not a file"), ("", "not a file"), ("text.tfi", "is not a picture")]:
+        with pytest.raises(InputError, match=words):
+            open_image(tmp_path / path)
+    newer = bytearray(compress_image(PHOTO[:8, :8]).data)
+    newer[3] = 9
+    (tmp_path / "newer.tfi").write_bytes(newer)
+    with pytest.raises(InputError, match="version 9"):
+        open_image(tmp_path / "newer.tfi")
+
+
+def test_what_cannot_be_is_said():
+    with pytest.raises(InputError, match="smallest file of this picture has") as refused:
+        compress_image(PHOTO, size=20)
+    least = int(str(refused.value).split("has ")[1].split()[0])
+    assert compress_image(PHOTO, size=least).size == least
+    with pytest.raises(InputError, match=r"best that can be had for this picture is 1\d\d"):
+        compress_image(PHOTO / 255, psnr=400)
+    for wrong in ({"psnr": 36, "size": 9}, {"psnr": -1}, {"psnr": np.nan}, {"size": 0}, {"method": "jpeg"}):
+        with pytest.raises(InputError):
+            compress_image(PHOTO, **wrong)
+    for image in (np.full((4, 4), np.nan), np.zeros((2, 3, 4, 5)), np.zeros((0, 3)), np.ones((3, 3), bool)):
+        with pytest.raises(InputError):
+            compress_image(image)
+
+
+def test_threads_do_not_matter():
+    data = []
+    for threads in (1, 2):
+        with config(threads=threads):
+            data.append(compress_image(PHOTO, psnr=34, method="pca").data)
+    assert data[0] == data[1]
+
+
+def test_curves_rise():
+    curves = rate_distortion(PHOTO[..., 1])
+    assert list(curves) == list(METHODS)
+    for curve in curves.values():
+        assert (np.diff(curve["bits_per_pixel"]) > 0).all() and (np.diff(curve["psnr"]) > 0).all()
+
+
+def test_a_texture_of_its_own_is_what_pca_is_for():
+    """Blocks that are mixtures of three patterns nobody knows: their directions are learned, cosines are not."""
+    rng = np.random.default_rng(0)
+    patterns, weights = rng.normal(size=(3, 8, 8)), rng.normal(size=(40, 40, 3))
+    image = np.einsum("abk,kij->aibj", weights, patterns).reshape(320, 320)
+    sizes = {method: compress_image(image, psnr=40, method=method).size for method in METHODS}
+    assert sizes["pca"] < 0.5 * min(sizes["dct"], sizes["wavelet"])
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (16, 16), (33, 50), (1, 40), (57, 16)])
+def test_transforms_are_inverted(shape):
+    channel = np.random.default_rng(0).normal(size=shape)
+    for way in (cosines(), learned(principal([channel])), Pyramid()):
+        planes = way.planes(channel)
+        assert [plane.shape for plane in planes] == way.shapes(shape)
+        np.testing.assert_allclose(way.channel(planes, shape), channel, atol=1e-8)
+
+
+def test_bases_of_blocks_are_orthonormal_and_wavelets_nearly():
+    image = np.random.default_rng(0).normal(size=(64, 96))
+    for way in (cosines(), learned(principal([image]))):
+        np.testing.assert_allclose(way.atoms @ way.atoms.T, np.eye(64), atol=1e-12)
+    energy = sum(float((plane**2).sum()) for plane in Pyramid().planes(image))
+    assert energy == pytest.approx(float((image**2).sum()), rel=0.1)
+    flat = Pyramid().planes(np.full((64, 96), 3.0))
+    assert max(float(np.abs(plane).max(initial=0)) for plane in flat[1:]) < 1e-9

@@ -1,0 +1,144 @@
+"""Filled pictures: known pixels stay, the rest follows from them, and no hole is left."""
+
+import numpy as np
+import pytest
+from scipy.interpolate import griddata
+
+from twofold.core.checks import InputError
+from twofold.core.config import config
+from twofold.signals import inpaint_image
+from twofold.signals.surface import surface
+
+QUICK = {"n_atoms": 64, "max_iter": 2, "random_state": 0}
+
+
+def stripes(h=48, w=40):
+    """Waves that bend: periodic nearly everywhere."""
+    rows, columns = np.mgrid[:h, :w]
+    return 100 + 60 * np.sin(rows / 2.0 + columns / 5) + 40 * np.cos((columns - rows / 3) / 1.7)
+
+
+def hidden(shape, share, seed=0):
+    return np.random.default_rng(seed).random(shape) < share
+
+
+def error(out, image, missing):
+    return float(np.sqrt(np.mean((out.astype(float) - image)[missing] ** 2)))
+
+
+def test_waves_are_recovered():
+    image, missing = stripes(), hidden((48, 40), 0.5)
+    out = inpaint_image(image, missing, **QUICK)
+    known = np.argwhere(~missing)
+    linear = griddata(known, image[~missing], np.argwhere(missing), "linear")
+    nearest = griddata(known, image[~missing], np.argwhere(missing), "nearest")
+    between = image.copy()
+    between[missing] = np.where(np.isnan(linear), nearest, linear)
+    assert error(out, image, missing) < 0.1 * np.std(image[missing])
+    assert error(out, image, missing) < 0.5 * error(between, image, missing)
+
+
+def test_learning_beats_cosines_where_cosines_do_not_fit():
+    """Every patch is made of pieces of one pattern that is nothing like a wave."""
+    rng = np.random.default_rng(0)
+    tile = rng.normal(size=(6, 6))
+    image = np.tile(tile, (8, 8))
+    missing = hidden(image.shape, 0.4)
+    plain, learned = (inpaint_image(image, missing, n_atoms=64, max_iter=n, random_state=0) for n in (0, 5))
+    assert error(learned, image, missing) < 0.5 * error(plain, image, missing)
+
+
+@pytest.mark.parametrize(
+    "dtype, depth", [("uint8", None), ("uint16", 1), ("float32", 2), ("uint8", 3), ("int16", 4), ("float64", 4)]
+)
+def test_known_pixels_shape_dtype_and_alpha_stay(dtype, depth):
+    image = stripes(20, 17)
+    if depth is not None:
+        image = np.stack([np.roll(image, 3 * c, axis=0) for c in range(depth)], axis=2)
+    image = (image / (1 if dtype.startswith(("u", "i")) else 200)).astype(dtype)
+    missing = hidden((20, 17), 0.3)
+    spoilt = image.copy()
+    colours = spoilt[..., :-1] if depth in (2, 4) else spoilt
+    colours[missing] = np.nan if dtype.startswith("f") else 99  # what lies under the mask does not matter
+    out = inpaint_image(spoilt, missing, n_atoms=36, max_iter=1, random_state=0)
+    assert out.dtype == image.dtype and out.shape == image.shape
+    np.testing.assert_array_equal(out[~missing], image[~missing])
+    if depth in (2, 4):
+        np.testing.assert_array_equal(out[..., -1], image[..., -1])
+    mean = np.abs(image - image[~missing].mean(axis=0))[missing].mean()
+    assert np.abs(out.astype(float) - image)[missing].mean() < 0.5 * mean
+
+
+def test_nothing_missing_changes_nothing():
+    for image in (stripes(), stripes().astype(np.uint8)):
+        out = inpaint_image(image, np.zeros(image.shape, bool))
+        np.testing.assert_array_equal(out, image)
+        assert out is not image
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 12), (3, 4), (8, 8), (9, 30)])
+def test_every_hole_is_filled(shape):
+    """Also where a patch is missing wholly, and with one pixel known."""
+    image = np.linspace(0, 1, shape[0] * shape[1]).reshape(shape)
+    missing = np.ones(shape, bool)
+    missing.flat[0] = False
+    out = inpaint_image(image, missing, **QUICK)
+    np.testing.assert_array_equal(out, np.zeros(shape))
+    missing[...] = False
+    missing[:, shape[1] // 3 :] = missing.size > 1
+    missing.flat[0] = False
+    out = inpaint_image(np.where(missing, np.nan, image), missing, **QUICK)
+    assert np.isfinite(out).all() and out.min() >= -0.5 and out.max() <= 1.5
+
+
+def test_a_large_hole_in_a_slope_is_closed():
+    image = np.add.outer(np.arange(50.0), 2 * np.arange(60.0))
+    missing = np.zeros(image.shape, bool)
+    missing[10:38, 15:45] = True
+    out = inpaint_image(image, missing, **QUICK)
+    assert error(out, image, missing) < 0.1 * np.std(image[missing])
+
+
+def test_units_do_not_matter():
+    image, missing = stripes(30, 30), hidden((30, 30), 0.4)
+    out, scaled = (inpaint_image(scale * image, missing, **QUICK) for scale in (1.0, 2.0**20))
+    np.testing.assert_allclose(scaled / 2.0**20, out, rtol=1e-6)
+
+
+def test_same_seed_same_bits_for_any_number_of_threads():
+    image, missing = stripes(60, 50), hidden((60, 50), 0.5)
+    found = []
+    for threads in (1, 2):
+        with config(threads=threads):
+            found.append(inpaint_image(image, missing, **QUICK))
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_progress_rises_to_one():
+    told = []
+    image = np.dstack([stripes(20, 20)] * 3)
+    inpaint_image(image, hidden((20, 20), 0.3), n_atoms=16, max_iter=2, random_state=0, progress=told.append)
+    assert told == sorted(told) and told[-1] == 1.0 and len(told) > 6
+
+
+def test_what_cannot_be_is_said():
+    image = stripes(12, 12)
+    with pytest.raises(InputError, match="nothing is left"):
+        inpaint_image(image, np.ones(image.shape, bool))
+    with pytest.raises(InputError, match="shape"):
+        inpaint_image(image, np.zeros((12, 11), bool))
+    with pytest.raises(InputError, match="mask holds"):
+        inpaint_image(image, np.zeros(image.shape))
+    with pytest.raises(InputError, match=r"image\[3, 4\] is nan"):
+        inpaint_image(np.where(np.arange(144).reshape(12, 12) == 40, np.nan, image), hidden((12, 12), 0.0))
+    for wrong in ({"patch": 0}, {"n_atoms": 0}, {"max_iter": -1}):
+        with pytest.raises(InputError):
+            inpaint_image(image, hidden((12, 12), 0.5), **wrong)
+
+
+def test_a_surface_keeps_what_is_flat_or_tilted():
+    """A slope only where it lies between known pixels: at the border a surface levels out."""
+    missing, inside = hidden((40, 33), 0.7), (slice(4, -4), slice(4, -4))
+    flat, tilted = np.full((40, 33), 3.0), np.add.outer(np.arange(40.0), 0.5 * np.arange(33.0))
+    np.testing.assert_allclose(surface(np.where(missing, 0, flat), missing), flat, rtol=1e-12)
+    np.testing.assert_allclose(surface(np.where(missing, 0, tilted), missing)[inside], tilted[inside], atol=0.2)
