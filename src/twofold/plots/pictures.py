@@ -1,0 +1,171 @@
+"""Pictures beside each other, signals over each other, and what a picture costs at which quality."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
+from scipy.ndimage import uniform_filter
+
+from twofold.plots.style import COLORS, GREY, INK, PALE, new_figure, style
+
+SMALL = 56  # pixels on the shorter side of the enlarged detail
+LARGE = 1400  # pixels on the longer side that a figure shows
+EDGE = [withStroke(linewidth=3, foreground=INK)]
+HOLE = (181, 73, 91)  # the colour of what is missing, seldom met in photographs
+
+Panel = tuple[str, np.ndarray]
+
+
+def comparison_figure(panels: Sequence[Panel], title: str = "") -> Figure:
+    """Pictures of one size beside each other, and below each the detail where they differ most, enlarged.
+
+    Parameters
+    ----------
+    panels : sequence of (str, ndarray of shape (h, w) or (h, w, 3))
+        What each is called, and its pixels: uint8 or uint16.
+    title : str
+    """
+    with style():
+        h, w = panels[0][1].shape[:2]
+        detail = differing(panels[0][1], panels[-1][1]) if min(h, w) > 2 * SMALL else None
+        each = 11 / len(panels)  # inches
+        tall = min(each * h / w, 8.0)
+        rows = 2 if detail else 1
+        figure = new_figure(11, rows * (tall + 0.15) + 0.8)
+        grid = figure.add_gridspec(rows, len(panels))
+        for i, (name, pixels) in enumerate(panels):
+            ax = figure.add_subplot(grid[0, i])
+            show(ax, pixels, name)
+            if detail:
+                row, column, height, width = detail
+                at = column - 0.5, row - 0.5
+                ax.add_patch(Rectangle(at, width, height, fill=False, ec="white", lw=1.4, path_effects=EDGE))
+                part = pixels[row : row + height, column : column + width]
+                show(figure.add_subplot(grid[1, i]), part, "", "nearest")
+        heading(figure, title)
+    return figure
+
+
+def heading(figure: Figure, title: str) -> None:
+    if title:
+        figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=INK)
+
+
+def show(ax: Axes, pixels: np.ndarray, name: str, interpolation: str = "antialiased") -> None:
+    """A picture as it is: black is 0, white the largest number its type has."""
+    h, w = pixels.shape[:2]
+    values = shrunk(pixels) / np.float32(np.iinfo(pixels.dtype).max)
+    ax.imshow(values, "gray", vmin=0, vmax=1, interpolation=interpolation, extent=(-0.5, w - 0.5, h - 0.5, -0.5))
+    ax.set_title(name)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.grid(visible=False)
+    ax.spines[:].set_visible(False)
+
+
+def shrunk(pixels: np.ndarray) -> np.ndarray:
+    """Large pictures by means of square blocks: a figure shows no more, and drawing every pixel takes much memory.
+
+    >>> shrunk(np.arange(4200 * 4).reshape(4, 4200)).shape
+    (1, 1050)
+    """
+    s = -(-max(pixels.shape[:2]) // LARGE)
+    h, w = (max(side // s, 1) for side in pixels.shape[:2])
+    if s == 1 or min(pixels.shape[:2]) < s:
+        return pixels
+    return pixels[: h * s, : w * s].reshape(h, s, w, s, -1).mean(axis=(1, 3)).reshape(h, w, *pixels.shape[2:])
+
+
+def differing(before: np.ndarray, after: np.ndarray) -> tuple[int, int, int, int]:
+    """The detail, of the picture's shape, where two pictures differ much and the second shows much.
+
+    Returns its row, column, height and width.
+    """
+    light = [np.asarray(p if p.ndim == 2 else p.mean(axis=2), dtype=np.float32) for p in (before, after)]
+    h, w = light[0].shape
+    shrink = SMALL / min(h, w)
+    height, width = round(h * shrink), round(w * shrink)
+
+    def spread(values: np.ndarray) -> np.ndarray:
+        return uniform_filter(values, (height, width), mode="nearest")
+
+    contrast = np.sqrt(np.maximum(spread(light[1] ** 2) - spread(light[1]) ** 2, 0))
+    score = spread(spread(np.abs(light[0] - light[1]))) * contrast  # twice: highest in the middle of what differs
+    inside = score[height // 2 : h - height // 2, width // 2 : w - width // 2]
+    row, column = np.unravel_index(int(np.argmax(inside)), inside.shape)
+    return min(int(row), h - height), min(int(column), w - width), height, width
+
+
+def with_holes(pixels: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """The picture in colour, what is missing painted over.
+
+    >>> with_holes(np.zeros((1, 2), np.uint8), np.array([[True, False]])).tolist()
+    [[[181, 73, 91], [0, 0, 0]]]
+    """
+    out = np.array(pixels) if pixels.ndim == 3 else np.dstack([pixels] * 3)
+    out[mask] = np.array(HOLE) * (np.iinfo(out.dtype).max // 255)
+    return out
+
+
+def rate_distortion_figure(
+    curves: Mapping[str, Mapping[str, np.ndarray]],
+    chosen: Mapping[str, tuple[float, float]],
+    panels: Sequence[Panel] = (),
+    title: str = "",
+) -> Figure:
+    """Quality against size for each method, and the pictures themselves.
+
+    Parameters
+    ----------
+    curves : mapping of method to its arrays ``bits_per_pixel`` and ``psnr``
+    chosen : mapping of method to (bits a pixel, PSNR)
+        Points to mark; the first is the one taken.
+    panels : sequence of (str, ndarray)
+        Pictures shown beside, before and after.
+    title : str
+    """
+    with style():
+        figure = new_figure(11, 6.4 if panels else 4.8)
+        grid = figure.add_gridspec(max(len(panels), 1), 2 if panels else 1, width_ratios=[1.5, 1] if panels else [1])
+        ax = figure.add_subplot(grid[:, 0])
+        for i, (method, curve) in enumerate(curves.items()):
+            ax.plot(curve["bits_per_pixel"], curve["psnr"], color=COLORS[i], lw=2, marker="o", ms=3.5, label=method)
+            if method in chosen:
+                first = method == next(iter(chosen))
+                x, y = chosen[method]
+                label = "this file" if first else None
+                size = (11, 2.4) if first else (7, 1.6)
+                ax.plot([x], [y], "o", ms=size[0], mfc="white", mec=COLORS[i], mew=size[1], label=label)
+        ax.set(title="Quality against size (up and left is better)", xlabel="bits a pixel", ylabel="PSNR, dB")
+        ax.legend(loc="lower right")
+        for i, (name, pixels) in enumerate(panels):
+            show(figure.add_subplot(grid[i, 1]), pixels, name)
+        heading(figure, title)
+    return figure
+
+
+def signals_figure(signals: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str = "") -> Figure:
+    """Each signal, and over it what was recovered.
+
+    Parameters
+    ----------
+    signals : mapping of name to (signal, recovered), both of shape (d,)
+    title : str
+    """
+    with style():
+        figure = new_figure(11, 1.0 + 2.4 * len(signals))
+        axes = figure.subplots(len(signals), 1, squeeze=False, sharex=True)[:, 0]
+        for ax, (name, (signal, recovered)) in zip(axes, signals.items(), strict=True):
+            ax.axhline(0, color=PALE, lw=1)
+            ax.plot(signal, color=GREY, lw=2.6, alpha=0.6, label="signal")
+            ax.plot(recovered, color=COLORS[1], lw=1.2, label="recovered")
+            ax.set_title(name)
+            ax.margins(x=0.01)
+        axes[0].legend(loc="upper right", ncols=2)
+        heading(figure, title)
+    return figure
