@@ -36,18 +36,18 @@ tour: .venv/.ready-core
 test: lint
 	@$(BIN)/python -m pytest -q -n $(JOBS) $(TESTS)
 
-lint: .venv/.ready-dev-dask
+lint: .venv/.ready-dev-dask-deep
 	@$(BIN)/ruff check -q --output-format concise
 	@$(BIN)/ruff format -q --check
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .venv/imports.log || { cat .venv/imports.log; exit 1; }
 	@echo "lint, types and import contracts hold"
 
-docs: .venv/.ready-docs-dask
+docs: .venv/.ready-docs-dask-deep
 	@$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-bench: .venv/.ready-bench-dask
+bench: .venv/.ready-bench-dask-deep
 	@$(BIN)/python -m bench
 
 lab: .venv/.ready-lab

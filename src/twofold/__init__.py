@@ -51,7 +51,18 @@ _MODELS = {
     "Factorization": "twofold.factors.factorization",
     "PCABasis": "twofold.signals.pca_basis",
     "KSVD": "twofold.signals.ksvd",
+    "OnlineDictionary": "twofold.signals.online_dictionary",
     "SparseCoder": "twofold.signals.sparse_coder",
+    "CompressiveSensing": "twofold.signals.sensing",
+    "Autoencoder": "twofold.deep.autoencoder",
+    "MLPClassifier": "twofold.deep.mlp",
+    "MLPRegressor": "twofold.deep.mlp",
+    "CNNClassifier": "twofold.deep.cnn",
+    "PixelCNN": "twofold.deep.pixelcnn",
+    "VAE": "twofold.deep.vae",
+    "DLGM": "twofold.deep.dlgm",
+    "GAN": "twofold.deep.gan",
+    "VAEGAN": "twofold.deep.vaegan",
 }
 _OTHERS = {
     "load": "twofold.core.modelfile",

@@ -1,0 +1,162 @@
+"""What an epoch costs: against a bare torch loop of the same network, and against scikit-learn's network."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier as Theirs
+from torch import Tensor
+
+from bench.harness import Bar, Contestant, Event, Missing, Row, Timed
+from twofold import datasets
+from twofold.core.checks import InputError
+from twofold.deep import VAE, CNNClassifier, MLPClassifier
+from twofold.deep.variational import step_loss
+
+EPOCHS, BATCH = 3, 128
+OPTIONS = {"batch_size": BATCH, "max_iter": EPOCHS, "weight_decay": 0.0, "random_state": 0}
+OVERHEAD = 1.05  # times the bare loop's seconds, which the bar allows
+
+
+def mnist() -> Any:
+    try:
+        return datasets.fetch("mnist")
+    except InputError as error:
+        return Missing("deep", str(error))
+
+
+def digits(n: int) -> tuple[np.ndarray, np.ndarray] | Missing:
+    data = mnist()
+    return data if isinstance(data, Missing) else (data.train.images[:n], data.train.target[:n].astype(np.int64))
+
+
+def pixels_of(images: np.ndarray) -> np.ndarray:
+    return images[:, None].astype(np.float32) / np.float32(255)
+
+
+def bare(model: Any, X: np.ndarray, y: np.ndarray | None, loss: Any) -> Timed:
+    """The loop that everybody writes: batches by index, a fused optimiser, nothing else."""
+    torch.manual_seed(0)
+    module = model._build()
+    rows = [torch.from_numpy(X)] + ([] if y is None else [torch.from_numpy(y)])
+    optimiser = torch.optim.AdamW(module.parameters(), lr=model.learning_rate, weight_decay=0.0, fused=True)
+    module.train()
+    began = time.perf_counter()
+    for _ in range(EPOCHS):
+        for index in torch.randperm(len(X)).split(BATCH):
+            value = loss(module, *(part[index] for part in rows))
+            optimiser.zero_grad(set_to_none=True)
+            value.backward()
+            optimiser.step()
+    return Timed(time.perf_counter() - began, float(value.detach()))
+
+
+def ours(model: Any, *data: Any) -> Timed:
+    model.fit(*data)
+    return Timed(model.history_["seconds"][-1], model.history_["objective"][-1])
+
+
+def no_dearer(rows: list[Row]) -> bool:
+    mine = next(row.median for row in rows if row.ours)
+    return all(mine <= OVERHEAD * row.median for row in rows if row.counts and not row.ours)
+
+
+def shaped(model: Any, *data: np.ndarray) -> Any:
+    """A model that knows its shapes, from a fit to a few rows."""
+    return model.set_params(max_iter=1).fit(*(part[:200] for part in data)).set_params(max_iter=EPOCHS)
+
+
+def against_bare(name: str, what: str, model: Any, mine: tuple, raw: tuple, loss: Any) -> Event:
+    """Our fit to `mine` beside the bare loop over `raw`, the same pictures as the module takes them."""
+    return Event(
+        name,
+        f"{what}, {EPOCHS} epochs of batches of {BATCH}",
+        [
+            Contestant("twofold", lambda: ours(model, *mine), ours=True, warm=lambda: shaped(model, *mine)),
+            Contestant("bare torch loop", lambda: bare(model, *raw, loss), warm=lambda: None),
+        ],
+        quality=lambda value: {"last loss": float(value)},
+        as_good=lambda a, b: True,
+        bar=Bar(f"at most {OVERHEAD} x the bare loop's time", test=no_dearer),
+        budget=120.0,
+        notes=["The bare loop starts from the same kind of weights; losses are of the last epoch and the last batch."],
+    )
+
+
+def classify(module: Any, x: Tensor, target: Tensor) -> Tensor:
+    return F.cross_entropy(module(x), target)
+
+
+def mlp(quick: bool) -> Event | Missing:
+    data = digits(6_000 if quick else 60_000)
+    if isinstance(data, Missing):
+        return data
+    images, y = data
+    flat = images.reshape(len(images), -1).astype(np.float32)
+    what = f"MLP 784-512-256-10, {len(images):,} digits"
+    return against_bare("deep_mlp_epoch", what, MLPClassifier((512, 256), **OPTIONS), (flat, y), (flat, y), classify)
+
+
+def cnn(quick: bool) -> Event | Missing:
+    data = digits(3_000 if quick else 12_000)
+    if isinstance(data, Missing):
+        return data
+    images, y = data
+    model, what = CNNClassifier(**OPTIONS), f"CNN, {len(images):,} digits"
+    return against_bare("deep_cnn_epoch", what, model, (images, y), (pixels_of(images), y), classify)
+
+
+def vae(quick: bool) -> Event | Missing:
+    data = digits(6_000 if quick else 60_000)
+    if isinstance(data, Missing):
+        return data
+
+    def elbo(module: Any, x: Tensor) -> Tensor:
+        return step_loss(module, x, torch.randn(len(x), module.n_codes), 1.0)[0]
+
+    what = f"VAE 784-500-500-32, {len(data[0]):,} digits"
+    model = VAE(warm_up=0.0, **OPTIONS)
+    return against_bare("deep_vae_epoch", what, model, (data[0],), (pixels_of(data[0]), None), elbo)
+
+
+def against_sklearn(quick: bool) -> Event | Missing:
+    data = mnist()
+    if isinstance(data, Missing):
+        return data
+    n = 6_000 if quick else 60_000
+    X = (data.train.images[:n].reshape(n, -1) / 255).astype(np.float32)
+    y = data.train.target[:n]
+    test, goal = (data.test.images.reshape(10_000, -1) / 255).astype(np.float32), data.test.target
+
+    def fit(model: Any, rows: int) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return model.fit(X[:rows], y[:rows])
+
+    def made() -> Any:
+        return MLPClassifier((128,), learning_rate=1e-3, batch_size=200, max_iter=EPOCHS, random_state=0)
+
+    def theirs() -> Any:
+        return Theirs((128,), batch_size=200, max_iter=EPOCHS, random_state=0)
+
+    return Event(
+        "deep_sklearn",
+        f"MLP 784-128-10 of {n:,} digits, {EPOCHS} epochs of batches of 200, Adam at 0.001, single precision",
+        [
+            Contestant("twofold", lambda: fit(made(), n), ours=True, warm=lambda: fit(made(), 1000)),
+            Contestant("scikit-learn", lambda: fit(theirs(), n), warm=lambda: fit(theirs(), 1000)),
+        ],
+        quality=lambda model: {"test accuracy %": 100 * model.score(test, goal)},
+        as_good=lambda a, b: a["test accuracy %"] >= b["test accuracy %"] - 0.5,
+        bar=Bar("at least 1.5 x as fast as scikit-learn", ratio=1.5),
+        budget=60.0,
+    )
+
+
+EVENTS = (mlp, cnn, vae, against_sklearn)

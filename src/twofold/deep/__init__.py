@@ -1,0 +1,30 @@
+"""Deep: networks and generators, on torch."""
+
+try:
+    import torch  # noqa: F401
+except ImportError as error:
+    raise ImportError("twofold.deep needs torch, which is not installed: pip install 'twofold[deep]'.") from error
+
+from twofold.deep.autoencoder import Autoencoder
+from twofold.deep.cnn import CNNClassifier
+from twofold.deep.dlgm import DLGM
+from twofold.deep.gan import GAN
+from twofold.deep.mlp import MLPClassifier, MLPRegressor
+from twofold.deep.pixelcnn import PixelCNN
+from twofold.deep.samples import frechet_distance, sample_score
+from twofold.deep.vae import VAE
+from twofold.deep.vaegan import VAEGAN
+
+__all__ = [
+    "DLGM",
+    "GAN",
+    "VAE",
+    "VAEGAN",
+    "Autoencoder",
+    "CNNClassifier",
+    "MLPClassifier",
+    "MLPRegressor",
+    "PixelCNN",
+    "frechet_distance",
+    "sample_score",
+]

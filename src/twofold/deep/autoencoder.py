@@ -1,0 +1,190 @@
+"""The deep autoencoder: a network that must say a row in a few numbers.
+
+    minimise  mean ‖x − decode(encode(x))‖²        encode: d → hidden → k,  decode: k → hidden reversed → d
+
+One epoch:  every batch  a step along the gradient; a denoising one sees rows with noise and must give them without
+References: Hinton & Salakhutdinov 2006; Vincent et al. 2008 (denoising).
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Tensor, nn
+
+from twofold.core.estimator import fitting
+from twofold.deep.network import ACTIVATIONS, TRAINING, dense, layer_sizes
+from twofold.deep.pictures import PictureNetwork, pixel_range
+from twofold.deep.train import Player
+
+
+class Coder(nn.Module):
+    """Rows, centred and scaled by one number, to codes and back."""
+
+    centre: Tensor
+    scale: Tensor
+    range: Tensor
+
+    def __init__(self, d: int, model: Autoencoder):
+        super().__init__()
+        sizes = [d, *layer_sizes("hidden", model.hidden), model.n_components]
+        self.encoder = dense(sizes, model.activation)  # (n,d) -> (n,k)
+        self.decoder = dense(sizes[::-1], model.activation)  # (n,k) -> (n,d)
+        self.squash = model.output == "sigmoid"
+        self.register_buffer("centre", torch.zeros(d))
+        self.register_buffer("scale", torch.ones(()))
+        self.register_buffer("range", torch.tensor([0.0, 1.0]))
+
+    def learn(self, rows: np.ndarray) -> None:
+        """One scale for all columns, so that errors count as they do in the rows' own units."""
+        mean = rows.mean(axis=0, dtype=np.float64)
+        spread = float(np.sqrt(np.mean((rows - mean) ** 2)))
+        self.centre.copy_(torch.from_numpy(mean))
+        self.scale.fill_(spread if spread > 0 else 1.0)
+        self.range.copy_(torch.tensor(pixel_range(rows, False)))
+
+    def encode(self, x: Tensor) -> Tensor:
+        return self.encoder((x - self.centre) / self.scale)
+
+    def decode(self, z: Tensor) -> Tensor:
+        out = self.decoder(z)
+        if self.squash:
+            return self.range[0] + (self.range[1] - self.range[0]) * torch.sigmoid(out)
+        return out * self.scale + self.centre
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.decode(self.encode(x))
+
+
+class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PictureNetwork):
+    """A deep autoencoder: codes of `n_components` numbers from which rows, or pictures, are drawn again.
+
+    With ``activation="linear"`` it finds PCA's subspace; with hidden layers that bend it says more in as many numbers.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Numbers a code.
+    hidden : tuple of int, default=(512, 256)
+        Units of the encoder's hidden layers; the decoder has them in reverse.
+    activation : {"relu", "sigmoid", "tanh", "linear"}, default="relu"
+    output : {"linear", "sigmoid"}, default="linear"
+        Whether what comes out is free, or kept between the least and the largest number of the fit.
+    noise : float, default=0.0
+        Standard deviation of the noise that is added to a row before it is coded, in units of the data's: a denoising
+        autoencoder.
+    optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
+        As in :class:`MLPClassifier`.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray
+    module_ : torch.nn.Module
+        With ``encode`` and ``decode``.
+    history_, n_iter_, converged_
+        The objective is the mean squared error of a row, summed over its numbers, while it was being trained.
+
+    References
+    ----------
+    Hinton & Salakhutdinov (2006), *Science* 313, 504-507. Vincent et al. (2008), *ICML*.
+
+    Examples
+    --------
+    >>> from twofold import Autoencoder, PCA, datasets
+    >>> X = datasets.digits().data
+    >>> model = Autoencoder(4, hidden=(128,), learning_rate=3e-3, max_iter=15, random_state=0).fit(X)
+    >>> linear = PCA(4).fit(X)
+    >>> lost = np.sum((X - linear.inverse_transform(linear.transform(X))) ** 2) / len(X)
+    >>> bool(-model.score(X) < 0.9 * lost)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "hidden": ["array-like"],
+        "activation": [StrOptions(set(ACTIVATIONS))],
+        "output": [StrOptions({"linear", "sigmoid"})],
+        "noise": [Interval(Real, 0, None, closed="left")],
+        **TRAINING,
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        hidden: tuple[int, ...] = (512, 256),
+        activation: str = "relu",
+        output: str = "linear",
+        noise: float = 0.0,
+        optimizer: str = "adam",
+        learning_rate: float = 1e-3,
+        schedule: str = "cosine",
+        weight_decay: float = 0.0,
+        batch_size: int = 64,
+        max_iter: int = 100,
+        device: str = "auto",
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.hidden = hidden
+        self.activation = activation
+        self.output = output
+        self.noise = noise
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.device = device
+        self.random_state = random_state
+
+    def _build(self) -> Coder:
+        return Coder(self.n_features_in_, self)
+
+    @fitting
+    def fit(self, X: Any, y: Any = None) -> Autoencoder:
+        """Learn to code rows (n,d) or pictures (n,h,w), (n,h,w,c)."""
+        blocks, rows, _ = self._rows(self._flattened(X, True), reset=True)
+        seed = self._seed()
+        module = self._fresh(seed)
+        module.learn(rows)
+        square = module.scale.item() ** 2  # trained in units in which learning rates mean the same for all data
+
+        def loss(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
+            seen = x + self.noise * module.scale * torch.randn_like(x) if self.noise else x
+            error = (module(seen) - x).square().sum(dim=1).mean()
+            return error / (square * x.shape[1]), {"objective": error}
+
+        self._train(module, [Player(list(module.parameters()), loss)], (rows,), blocks, seed, X=X)
+        return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Codes (n,k)."""
+        blocks, rows, _ = self._rows(self._flattened(X, False))
+        return self._through(lambda module, x: module.encode(x), rows).astype(blocks.dtype)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Rows or pictures from codes (n,k)."""
+        codes = self._check_codes(X)
+        rows = self._through(lambda module, z: module.decode(z), codes.astype(np.float32)).astype(codes.dtype)
+        return rows if self.flat_ else rows.reshape(len(rows), *self.image_shape_)
+
+    def reconstruct(self, X: Any) -> np.ndarray:
+        """Rows or pictures after a pass through their codes."""
+        return self.inverse_transform(self.transform(X))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the mean squared error of a row, summed over its numbers."""
+        _, rows, _ = self._rows(self._flattened(X, False))
+        error = self._through(lambda module, x: (module(x) - x).square().sum(dim=1), rows)
+        return -float(error.mean(dtype=np.float64))

@@ -1,0 +1,159 @@
+"""A network of convolutions, for classes of pictures.
+
+    a⁰ = x standardised,  aˡ = pool(relu(Wˡ ∗ aˡ⁻¹ + bˡ)),  then dense layers, the last one linear
+    minimise the mean softmax cross-entropy (logistic for two classes) + ½λ Σ‖W‖²
+
+One epoch:  every batch  a step along the gradient, which automatic differentiation gives
+References: LeCun et al. 1998; Srivastava et al. 2014 (dropout).
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils._param_validation import Interval
+from torch import Tensor, nn
+
+from twofold.core.blocks import Blocks
+from twofold.core.checks import InputError
+from twofold.deep.mlp import Classifier
+from twofold.deep.network import TRAINING, Standard, dense, layer_sizes, start
+from twofold.deep.pictures import PICTURES, PictureNetwork
+
+
+class Convolutions(nn.Module):
+    """Pictures of which each channel is standardised, convolutions with pooling, dense layers."""
+
+    def __init__(self, shape: tuple[int, int, int], outputs: int, model: CNNClassifier):
+        super().__init__()
+        if model.kernel_size % 2 == 0:
+            raise InputError(f"kernel_size={model.kernel_size} has no middle. Give an odd number.")
+        c, h, w = shape
+        self.inputs = Standard(c)
+        layers: list[nn.Module] = []
+        for width in layer_sizes("channels", model.channels):
+            layers += [
+                nn.Conv2d(c, width, model.kernel_size, padding=model.kernel_size // 2),
+                nn.ReLU(),
+            ]  # (n,c,h,w) -> (n,width,h,w)
+            c, pool = width, (min(model.pooling, h), min(model.pooling, w))  # only as far as it fits
+            if max(pool) > 1:
+                layers.append(nn.MaxPool2d(pool))
+                h, w = h // pool[0], w // pool[1]
+        self.layers = nn.Sequential(*layers)
+        start(self.layers, "relu")
+        sizes = [c * h * w, *layer_sizes("hidden", model.hidden), outputs]
+        self.silence = nn.Dropout(model.dropout)
+        self.dense = dense(sizes, "relu", model.dropout)  # (n,c·h·w) -> (n,outputs)
+        self.layers.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def learn(self, pixels: np.ndarray, w: np.ndarray | None) -> None:
+        """Means and scales of the channels, over the pixels of pictures (n,c,h,w) with weights w."""
+        n, c = pixels.shape[:2]
+        rows = np.moveaxis(pixels, 1, -1).reshape(-1, c)
+        self.inputs.learn(rows, None if w is None else np.repeat(w, len(rows) // n))
+
+    def raw(self, x: Tensor) -> Tensor:  # (n,c,h,w) -> (n,outputs)
+        x = self.inputs(x.movedim(1, -1)).movedim(-1, 1)
+        return self.dense(self.silence(self.layers(x.contiguous(memory_format=torch.channels_last)).flatten(1)))
+
+    forward = raw
+
+
+class CNNClassifier(Classifier, PictureNetwork):
+    """A network of convolutions that tells pictures apart.
+
+    Parameters
+    ----------
+    channels : tuple of int, default=(32, 64)
+        Channels of each convolution, which is followed by a ReLU and a pooling.
+    hidden : int or tuple of int, default=128
+        Units of the dense layers behind them; () is none.
+    kernel_size : int, default=3
+        Height and width of what a convolution sees, an odd number; the border is padded with the channel's mean.
+    pooling : int, default=2
+        Height and width of the squares of which only the largest number remains; 1 is none. A picture that has become
+        smaller than that is pooled as far as it goes, so that any size of picture works.
+    dropout : float, default=0.25
+        Share of the pooled numbers and of the hidden units that are silent in a training step.
+    image_shape : tuple, optional
+        (h, w) or (h, w, c) of pictures that come as rows; squares are recognised, other rows are one line of pixels.
+    optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
+        As in :class:`MLPClassifier`.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+    image_shape_ : tuple of int
+    weights_ : dict of str to ndarray
+        Weights, biases and the channels' means and scales, by the names they have in `module_`.
+    module_ : torch.nn.Module
+        The network: pixels (n,c,h,w) from 0 to 1 in, log-odds out, one for two classes.
+    history_, n_iter_, converged_
+        The objective is the mean cross-entropy of an epoch's batches.
+
+    References
+    ----------
+    LeCun, Bottou, Bengio & Haffner (1998), *Proc. IEEE* 86, 2278-2324.
+
+    Examples
+    --------
+    >>> from twofold import CNNClassifier, datasets
+    >>> digits = datasets.digits()
+    >>> X, y = digits.data.reshape(-1, 8, 8), digits.target
+    >>> model = CNNClassifier((16, 32), learning_rate=5e-3, batch_size=32, max_iter=5, random_state=0)
+    >>> model.fit(X[:1500], y[:1500]).score(X[1500:], y[1500:]) > 0.9
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "channels": ["array-like", Integral],
+        "hidden": ["array-like", Integral],
+        "kernel_size": [Interval(Integral, 1, None, closed="left")],
+        "pooling": [Interval(Integral, 1, None, closed="left")],
+        "dropout": [Interval(Real, 0, 1, closed="left")],
+        **PICTURES,
+        **TRAINING,
+    }
+
+    def __init__(
+        self,
+        channels: tuple[int, ...] = (32, 64),
+        *,
+        hidden: int | tuple[int, ...] = 128,
+        kernel_size: int = 3,
+        pooling: int = 2,
+        dropout: float = 0.25,
+        image_shape: tuple[int, ...] | None = None,
+        optimizer: str = "adam",
+        learning_rate: float = 1e-3,
+        schedule: str = "cosine",
+        weight_decay: float = 1e-4,
+        batch_size: int = 64,
+        max_iter: int = 20,
+        device: str = "auto",
+        random_state: Any = None,
+    ):
+        self.channels = channels
+        self.hidden = hidden
+        self.kernel_size = kernel_size
+        self.pooling = pooling
+        self.dropout = dropout
+        self.image_shape = image_shape
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.device = device
+        self.random_state = random_state
+
+    def _inputs(self, X: Any, **options: Any) -> tuple[Blocks, np.ndarray, Any]:
+        return self._pictures(X, **options)
+
+    def _build(self) -> Convolutions:
+        return Convolutions((self._channels, self.image_shape_[0], self.image_shape_[1]), self._outputs(), self)

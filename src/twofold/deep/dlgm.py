@@ -1,0 +1,186 @@
+"""Deep latent Gaussian models: noise is injected at every layer of the generator.
+
+    h_L = G_L z_L,   h_l = T_l(h_l+1) + G_l z_l,   x ~ p(x | T_0(h_1))        z_l ~ N(0, I), layers L … 1 from the top
+    q(z|x) = Π N(z_l; m_l(x), C_l(x)),  from layer to layer of the recognising network, upwards
+    minimise  mean over rows of  −E_q log p(x|z) + β Σ_l KL(q(z_l|x) ‖ N(0, I))
+
+One epoch:  every batch  one draw of all z_l a row, and a step of both networks along the gradient
+Reference: Rezende, Mohamed & Wierstra 2014.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Tensor, nn
+
+from twofold.core.checks import InputError
+from twofold.deep.gaussians import Bernoulli, Diagonal, Gaussian, Posterior, RankOne, Stacked
+from twofold.deep.network import dense, layer_sizes, start
+from twofold.deep.variational import CODES, Coder, Variational
+
+
+class Layers(Coder):
+    """A generator with noise at every layer, and the recogniser that climbs the other way. Lists run from the top."""
+
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        output: Bernoulli | Gaussian,
+        codes: list[int],
+        hidden: list[int],
+        activation: str,
+        rank_one: bool,
+    ):
+        super().__init__(shape, output)
+        self.codes, self.n_codes, self.rank_one = codes, sum(codes), rank_one
+        d, numbers = math.prod(shape), 3 if rank_one else 2
+        below = [d, *hidden[::-1]]  # units from the picture upwards
+        self.climbs = nn.ModuleList([dense([a, b, b], activation, last=True) for a, b in pairwise(below)])
+        self.heads = nn.ModuleList([nn.Linear(b, numbers * k) for b, k in zip(hidden[::-1], codes[::-1], strict=True)])
+        self.injects = nn.ModuleList([nn.Linear(k, b, bias=False) for k, b in zip(codes, hidden, strict=True)])
+        self.falls = nn.ModuleList([dense([a, b, b], activation) for a, b in pairwise(hidden)])
+        self.last = dense([hidden[-1], hidden[-1], d], activation)
+        for m in (self.heads, self.injects, self.last[-1]):
+            start(m, "linear")
+
+    def recognise(self, x: Tensor) -> Posterior:  # (n,c,h,w) -> means and spreads (n,K) of all layers
+        up, found = x.flatten(1), []
+        for climb, head in zip(self.climbs, self.heads, strict=True):
+            up = climb(up)  # (n,hidden_l)
+            found.append(head(up).chunk(3 if self.rank_one else 2, dim=1))
+        found.reverse()
+        if self.rank_one:
+            return Stacked(tuple(RankOne(*parts) for parts in found))
+        return Diagonal(*(torch.cat(parts, dim=1) for parts in zip(*found, strict=True)))
+
+    def generate(self, z: Tensor) -> Tensor:  # (n,K) -> (n,c,h,w)
+        parts = z.split(self.codes, dim=1)
+        h = self.injects[0](parts[0])  # (n,hidden_L)
+        for fall, inject, part in zip(self.falls, self.injects[1:], parts[1:], strict=True):
+            h = fall(h) + inject(part)  # (n,hidden_l)
+        return self.last(h).reshape(-1, *self.shape)
+
+
+class DLGM(Variational):
+    """Deep latent Gaussian model: a variational autoencoder with Gaussian noise at every layer of the generator.
+
+        h_L = G_L z_L,   h_l = T_l(h_l+1) + G_l z_l,   x ~ p(x | T_0(h_1)),      z_l ~ N(0, I)
+
+    The T_l are networks of one hidden layer, the G_l matrices. The code of a picture is all of z, the numbers of the
+    top layer first. Likelihoods and outputs are as in :class:`VAE`.
+
+    Parameters
+    ----------
+    n_components : tuple of int, default=(16, 32)
+        Latent numbers of each layer, from the top; a whole number is one layer.
+    hidden : int or tuple of int, default=400
+        Units of the layers h_l, from the top; one number for all.
+    covariance : {"diagonal", "rank-one"}, default="diagonal"
+        Of q in every layer. "rank-one" has the precision D + uuᵀ, which lets one direction correlate.
+    activation : {"relu", "sigmoid", "tanh", "linear"}, default="relu"
+    output : {"bernoulli", "gaussian"}, default="bernoulli"
+    noise : {"shared", "pixel"} or float, default="shared"
+        Of Gaussian output: one variance, learned, for all pixels, or one for each; or a given standard deviation.
+    beta : float, default=1.0
+        Weight of the KL terms.
+    warm_up : float, default=0.2
+        Share of the training over which that weight grows from 0. Without it the layers far from the picture tend to
+        fall silent before they have learned anything.
+    image_shape, optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
+        As in :class:`VAE`.
+
+    Attributes
+    ----------
+    latent_kl_ : ndarray of shape (K,)
+        What each latent number says of a picture, in nats, averaged over the training data.
+    active_ : ndarray of bool, shape (K,)
+        Whether that is at least 0.01. If some are not, `fit` says so with a CollapseWarning, layer by layer.
+    layer_ : ndarray of int, shape (K,)
+        The layer of each number, L at the top to 1 next to the picture.
+    weights_, module_, image_shape_, range_, history_, n_iter_, converged_
+        As in :class:`VAE`.
+
+    References
+    ----------
+    Rezende, Mohamed & Wierstra (2014), *ICML*. Sønderby et al. (2016), *NeurIPS* (warm-up).
+
+    Examples
+    --------
+    >>> from twofold import DLGM, datasets
+    >>> X = datasets.digits().images
+    >>> model = DLGM((4, 8), hidden=64, learning_rate=3e-3, max_iter=12, random_state=0).fit(X)
+    >>> model.transform(X).shape, model.sample(3, random_state=0).shape
+    ((1797, 12), (3, 8, 8))
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": ["array-like", Interval(Integral, 1, None, closed="left")],
+        "hidden": ["array-like", Interval(Integral, 1, None, closed="left")],
+        "covariance": [StrOptions({"diagonal", "rank-one"})],
+        **CODES,
+    }
+
+    def __init__(
+        self,
+        n_components: int | tuple[int, ...] = (16, 32),
+        *,
+        hidden: int | tuple[int, ...] = 400,
+        covariance: str = "diagonal",
+        activation: str = "relu",
+        output: str = "bernoulli",
+        noise: str | float = "shared",
+        beta: float = 1.0,
+        warm_up: float = 0.2,
+        image_shape: tuple[int, ...] | None = None,
+        optimizer: str = "adam",
+        learning_rate: float = 1e-3,
+        schedule: str = "cosine",
+        weight_decay: float = 0.0,
+        batch_size: int = 100,
+        max_iter: int = 50,
+        device: str = "auto",
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.hidden = hidden
+        self.covariance = covariance
+        self.activation = activation
+        self.output = output
+        self.noise = noise
+        self.beta = beta
+        self.warm_up = warm_up
+        self.image_shape = image_shape
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.device = device
+        self.random_state = random_state
+
+    def _build(self) -> Layers:
+        codes, hidden = layer_sizes("n_components", self.n_components), layer_sizes("hidden", self.hidden)
+        if isinstance(self.hidden, Integral):
+            hidden = hidden * len(codes)
+        if not codes or len(codes) != len(hidden):
+            raise InputError(
+                f"n_components={self.n_components!r} are {len(codes)} layers, hidden={self.hidden!r} are "
+                f"{len(hidden)}. Give as many of both, at least one, or one number for hidden."
+            )
+        return Layers(*self._output(), codes, hidden, self.activation, self.covariance == "rank-one")
+
+    @property
+    def layer_(self) -> np.ndarray:
+        codes = layer_sizes("n_components", self.n_components)
+        return np.repeat(np.arange(len(codes), 0, -1), codes)
+
+    def _code_name(self, j: int) -> str:
+        return f"{j} in layer {self.layer_[j]}"

@@ -1,0 +1,241 @@
+"""Training: the epoch loop of every network. It knows nothing of the models.
+
+    θ ← θ − step of the optimiser along ∇θ mean loss(batch)        batches in an order drawn anew for every epoch
+
+A model brings a module and its players: who owns which parameters, and the loss that each lowers in its turn. A network
+that classifies has one player; a generator and its critic are two. An epoch is a sweep of the loop that all models
+share: history, callbacks, early stopping and checkpoints are the same. Randomness belongs to (seed, epoch), and weights
+and the optimiser's memory are the state, so an epoch that is run again after a restart has the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from twofold.core import loop
+from twofold.core.checks import InputError
+from twofold.core.config import config
+from twofold.core.seeds import generator
+
+SCHEDULES: dict[str, Callable[[float], float]] = {  # the learning rate's factor when this share of the steps is done
+    "constant": lambda done: 1.0,
+    "linear": lambda done: 1.0 - done,
+    "cosine": lambda done: 0.5 * (1.0 + math.cos(math.pi * done)),
+}
+OPTIMIZERS = {  # and what each remembers of a parameter
+    "sgd": (),
+    "momentum": ("momentum_buffer",),
+    "nesterov": ("momentum_buffer",),
+    "adagrad": ("step", "sum"),
+    "adam": ("step", "exp_avg", "exp_avg_sq"),
+}
+
+ENOUGH = 30_000_000  # weights times rows, from which a batch is worth a second thread
+
+
+class Player(NamedTuple):
+    """Who moves which parameters, and to lower what: ``loss(*batch, done)`` gives a mean and the parts to be noted.
+
+    `done` is the share of the training that lies behind, for what is to grow slowly.
+    """
+
+    parameters: list[nn.Parameter]
+    loss: Callable[..., tuple[Tensor, dict[str, Tensor]]]
+    betas: tuple[float, float] = (0.9, 0.999)
+
+
+class State(NamedTuple):
+    """What an epoch changes."""
+
+    weights: np.ndarray  # all parameters and buffers, one after the other
+    memory: np.ndarray  # what the optimisers remember; empty before the first step
+
+
+def train(
+    model: Any,
+    module: nn.Module,
+    players: list[Player],
+    data: tuple[Tensor, ...],
+    *,
+    seed: int,
+    fingerprint: Callable[[], str],
+    X: Any = None,
+    y: Any = None,
+    note: Callable[[dict[str, float]], dict[str, float]] | None = None,
+) -> None:
+    """Train for ``model.max_iter`` epochs on tensors of equally many rows, and set ``weights_`` and the history.
+
+    `note` may look at what an epoch brought, warn, and return more columns of the history.
+    """
+    where = device_of(model.device)
+    module.to(where)
+    data = tuple(D.to(where) for D in data)
+    optimisers = [optimiser_of(model, player) for player in players]
+
+    def sweep(state: State, t: int) -> loop.Sweep:
+        put(state, module, optimisers)
+        parts = epoch(model, module, players, optimisers, data, seed, t)
+        if not all(map(math.isfinite, parts.values())):
+            rate = f"learning_rate={model.learning_rate:g}"
+            raise InputError(f"{type(model).__name__} diverged in epoch {t + 1} with {rate}. Give a smaller one.")
+        extra = {k: v for k, v in parts.items() if k != "objective"}
+        extra.update(note(parts) if note else {})
+        return loop.Sweep(taken(module, optimisers), parts["objective"], extra, done=t == model.max_iter - 1)
+
+    with threads(model.batch_size * len(flat(list(module.parameters())))):
+        loop.run(
+            model,
+            sweep,
+            taken(module, optimisers),
+            max_iter=model.max_iter,
+            tol=-math.inf,  # the epochs that were asked for are made: a noisy objective says little about the end
+            fitted=lambda state: {"weights_": named(state.weights, module)},
+            X=X,
+            y=y,
+            fingerprint=fingerprint,
+            seed=seed,
+        )
+
+
+def epoch(
+    model: Any,
+    module: nn.Module,
+    players: list[Player],
+    optimisers: list[torch.optim.Optimizer],
+    data: tuple[Tensor, ...],
+    seed: int,
+    t: int,
+) -> dict[str, float]:
+    """Every row once; the mean of each part, of which "objective" is the first player's loss."""
+    n, size = len(data[0]), int(model.batch_size)
+    steps = -(-n // size)
+    rate = SCHEDULES[model.schedule]
+    sums: dict[str, Tensor] = {}
+    module.train()
+    with drawing(seed, t):
+        order = torch.randperm(n).to(data[0].device)
+        for i, rows in enumerate(order.split(size)):
+            done = (t + i / steps) / model.max_iter
+            batch = [D[rows] for D in data]
+            for j, (player, optimiser) in enumerate(zip(players, optimisers, strict=True)):
+                for group in optimiser.param_groups:
+                    group["lr"] = model.learning_rate * rate(done)
+                loss, parts = player.loss(*batch, done)
+                optimiser.zero_grad(set_to_none=True)
+                loss.backward()
+                optimiser.step()
+                for name, value in (parts if j else {"objective": loss, **parts}).items():
+                    sums[name] = sums.get(name, 0) + value.detach() * len(rows)
+    module.eval()
+    names, values = list(sums), torch.stack(list(sums.values())).double() / n
+    return dict(zip(names, values.tolist(), strict=True))
+
+
+def optimiser_of(model: Any, player: Player) -> torch.optim.Optimizer:
+    """The optimiser of one player; weight decay pulls at matrices, not at biases."""
+    matrices = [p for p in player.parameters if p.ndim > 1]
+    others = [p for p in player.parameters if p.ndim <= 1]
+    groups = [{"params": matrices, "weight_decay": model.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    groups = [group for group in groups if group["params"]]
+    rate = model.learning_rate
+    if model.optimizer == "adam":
+        return torch.optim.AdamW(groups, lr=rate, betas=player.betas, fused=True)
+    if model.optimizer == "adagrad":
+        return torch.optim.Adagrad(groups, lr=rate, fused=player.parameters[0].device.type == "cpu")
+    momentum = 0.0 if model.optimizer == "sgd" else 0.9
+    return torch.optim.SGD(groups, lr=rate, momentum=momentum, nesterov=model.optimizer == "nesterov", fused=True)
+
+
+# ---- state ---------------------------------------------------------------------------------------------------------
+
+
+def taken(module: nn.Module, optimisers: list[torch.optim.Optimizer]) -> State:
+    """A copy of all weights, and of what the optimisers remember."""
+    memory = [value for optimiser in optimisers for _, value in remembered(optimiser)]
+    return State(flat(list(module.state_dict().values())), flat(memory))
+
+
+def put(state: State, module: nn.Module, optimisers: list[torch.optim.Optimizer]) -> None:
+    """The opposite of `taken`."""
+    fill(list(module.state_dict().values()), state.weights)
+    if len(state.memory):
+        for optimiser in optimisers:
+            for p in (p for group in optimiser.param_groups for p in group["params"]):
+                for name in names_of(optimiser):
+                    like = torch.zeros((), dtype=torch.float32) if name == "step" else torch.zeros_like(p)
+                    optimiser.state[p].setdefault(name, like)
+        fill([value for optimiser in optimisers for _, value in remembered(optimiser)], state.memory)
+
+
+def names_of(optimiser: torch.optim.Optimizer) -> tuple[str, ...]:
+    if isinstance(optimiser, torch.optim.AdamW):
+        return OPTIMIZERS["adam"]
+    if isinstance(optimiser, torch.optim.Adagrad):
+        return OPTIMIZERS["adagrad"]
+    return OPTIMIZERS["momentum" if optimiser.param_groups[0]["momentum"] else "sgd"]
+
+
+def remembered(optimiser: torch.optim.Optimizer) -> Iterator[tuple[str, Tensor]]:
+    """What an optimiser keeps of each parameter, in a fixed order."""
+    for p in (p for group in optimiser.param_groups for p in group["params"]):
+        for name in names_of(optimiser):
+            if name in optimiser.state[p]:
+                yield name, optimiser.state[p][name]
+
+
+def flat(tensors: list[Tensor]) -> np.ndarray:
+    parts = [t.detach().to("cpu", torch.float32).reshape(-1) for t in tensors]
+    return torch.cat(parts).numpy().copy() if parts else np.zeros(0, np.float32)
+
+
+def fill(tensors: list[Tensor], values: np.ndarray) -> None:
+    start = 0
+    with torch.no_grad():
+        for t in tensors:
+            t.copy_(torch.from_numpy(values[start : start + t.numel()]).reshape(t.shape))
+            start += t.numel()
+
+
+def named(values: np.ndarray, module: nn.Module) -> dict[str, np.ndarray]:
+    """A flat array as the arrays of a module's state, by their names."""
+    out, start = {}, 0
+    for name, t in module.state_dict().items():
+        out[name] = values[start : start + t.numel()].reshape(tuple(t.shape)).copy()
+        start += t.numel()
+    return out
+
+
+# ---- machine -------------------------------------------------------------------------------------------------------
+
+
+def device_of(wish: str) -> torch.device:
+    """ "auto" is the graphics card if there is one."""
+    if wish == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(wish)
+
+
+@contextmanager
+def threads(work: int) -> Iterator[None]:
+    """As many threads in torch as the configuration says, or one if the work of a batch is too little to be shared."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(config().threads if work > ENOUGH else 1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def drawing(seed: int, *path: int) -> Iterator[None]:
+    """Torch's random numbers are those of a place, within; the stream outside is not touched."""
+    with torch.random.fork_rng():
+        torch.manual_seed(int(generator(seed, *path).integers(2**62)))
+        yield

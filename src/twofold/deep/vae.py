@@ -1,0 +1,146 @@
+"""The variational autoencoder.
+
+    minimise  mean over rows of  −E_q log p(x|z) + β KL(q(z|x) ‖ N(0, I))
+    q(z|x) = N(m(x), diag v(x)) from the encoder,  p(x|z) Bernoulli or Gaussian around the decoder's picture
+    x (c,h,w) a picture   z (k,) its code
+
+One epoch:  every batch  one draw of z a row, and a step of both networks along the gradient
+References: Kingma & Welling 2014; Higgins et al. 2017 (β); Williams 1992 (REINFORCE).
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from twofold.deep.coders import ConvolutionalCoder, DenseCoder
+from twofold.deep.network import layer_sizes
+from twofold.deep.variational import CODES, Coder, Variational
+
+HIDDEN = {"dense": (500, 500), "convolutional": (32, 64)}
+
+
+class VAE(Variational):
+    """Variational autoencoder: pictures as draws from a network whose input is Gaussian noise.
+
+    An encoder guesses which codes z a picture x may have come from, q(z|x) = N(m, diag v); a decoder makes pictures
+    of codes, p(x|z). Both are learned together by the evidence lower bound
+
+        log p(x) ≥ E_q log p(x|z) − KL(q(z|x) ‖ N(0, I)),      KL = ½ Σ m² + v − 1 − log v.
+
+    Likelihoods are in nats a picture. With ``output="bernoulli"`` a grey value counts as that share of a white
+    pixel (cross-entropy); for a likelihood of binary pictures binarise them first, once for all (static) or anew for
+    every use (dynamic), and say which; values beyond the range of the fit are cut off at it. With
+    ``output="gaussian"`` densities are those of the data's own scale.
+
+    Parameters
+    ----------
+    n_components : int, default=32
+        Numbers in a code.
+    hidden : tuple of int or None, default=None
+        Units of the encoder's hidden layers, which the decoder has in reverse: (500, 500) if None. For convolutions,
+        channels of each, (32, 64) if None; each halves the picture. () with Gaussian output is probabilistic PCA.
+    architecture : {"dense", "convolutional"}, default="dense"
+    activation : {"relu", "sigmoid", "tanh", "linear"}, default="relu"
+    output : {"bernoulli", "gaussian"}, default="bernoulli"
+    noise : {"shared", "pixel"} or float, default="shared"
+        Of Gaussian output: one variance, learned, for all pixels, or one for each; or a given standard deviation.
+    beta : float, default=1.0
+        Weight of the KL term. Above 1 the code says less, number by number.
+    warm_up : float, default=0.1
+        Share of the training over which that weight grows from 0.
+    gradient : {"reparameterized", "reinforce"}, default="reparameterized"
+        How the encoder learns: through the code, or by REINFORCE with a running baseline, which is far noisier.
+    image_shape : tuple or None, default=None
+        (h, w) or (h, w, c) of pictures that come as rows; None takes a square if there is one.
+    optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
+        As in :class:`MLPClassifier`.
+
+    Attributes
+    ----------
+    latent_kl_ : ndarray of shape (k,)
+        What each number of the code says of a picture: its KL term, in nats, averaged over the training data.
+    active_ : ndarray of bool, shape (k,)
+        Whether that is at least 0.01. If some are not, `fit` says so with a CollapseWarning.
+    weights_, module_
+        Weights by name, and the torch module, which maps pixels from 0 to 1 to their reconstruction.
+    image_shape_, range_
+        Shape of a picture; black and white.
+    history_, n_iter_, converged_
+        Columns "reconstruction", −E_q log p(x|z), and "kl", means over an epoch, whose sum is the negative ELBO. The
+        objective is what is minimised, reconstruction + w β kl: the negative ELBO if β = 1, once w has grown to 1.
+
+    References
+    ----------
+    Kingma & Welling (2014), *ICLR*. Higgins et al. (2017), *ICLR*. Burda, Grosse & Salakhutdinov (2016), *ICLR*.
+
+    Examples
+    --------
+    >>> from twofold import VAE, datasets
+    >>> X = datasets.digits().images
+    >>> model = VAE(8, hidden=(128,), learning_rate=3e-3, max_iter=12, random_state=0).fit(X)
+    >>> model.transform(X).shape, model.sample(3, random_state=0).shape
+    ((1797, 8), (3, 8, 8))
+    >>> bool(model.log_likelihood(X[:100]).mean() > model.elbo(X[:100]).mean())
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "hidden": ["array-like", None],
+        "architecture": [StrOptions(set(HIDDEN))],
+        "gradient": [StrOptions({"reparameterized", "reinforce"})],
+        **CODES,
+    }
+
+    def __init__(
+        self,
+        n_components: int = 32,
+        *,
+        hidden: tuple[int, ...] | None = None,
+        architecture: str = "dense",
+        activation: str = "relu",
+        output: str = "bernoulli",
+        noise: str | float = "shared",
+        beta: float = 1.0,
+        warm_up: float = 0.1,
+        gradient: str = "reparameterized",
+        image_shape: tuple[int, ...] | None = None,
+        optimizer: str = "adam",
+        learning_rate: float = 1e-3,
+        schedule: str = "cosine",
+        weight_decay: float = 0.0,
+        batch_size: int = 100,
+        max_iter: int = 50,
+        device: str = "auto",
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.hidden = hidden
+        self.architecture = architecture
+        self.activation = activation
+        self.output = output
+        self.noise = noise
+        self.beta = beta
+        self.warm_up = warm_up
+        self.gradient = gradient
+        self.image_shape = image_shape
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.device = device
+        self.random_state = random_state
+
+    @property
+    def _reinforce(self) -> bool:
+        return self.gradient == "reinforce"
+
+    def _build(self) -> Coder:
+        sizes = layer_sizes("hidden", HIDDEN[self.architecture] if self.hidden is None else self.hidden)
+        make = DenseCoder if self.architecture == "dense" else ConvolutionalCoder
+        return make(*self._output(), int(self.n_components), sizes, self.activation)

@@ -1,0 +1,205 @@
+"""A variational autoencoder whose pictures are judged by a critic instead of pixel by pixel.
+
+    encoder  lowers  KL(q(z|x) ‖ N(0, I)) + ½‖f(x) − f(x̃)‖²          f: what the critic's last layer sees
+    decoder  lowers  ½‖f(x) − f(x̃)‖² + share · (−log D of x̃ and of pictures from the prior)
+    critic   raises  V = E log D(x) + E log(1 − D(x̃ or from the prior))         x̃ the picture of a draw from q(z|x)
+
+One epoch:  every batch  a step of the critic, of the encoder, of the decoder
+Reference: Larsen et al. 2016.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Tensor
+
+from twofold.core.estimator import fitting
+from twofold.deep.adversaries import Critic, critic_loss, divergence, generator_loss
+from twofold.deep.coders import ConvolutionalCoder, DenseCoder
+from twofold.deep.gan import BETAS, WATCHED, warn_if_alike
+from twofold.deep.network import layer_sizes
+from twofold.deep.train import Player, drawing
+from twofold.deep.vae import HIDDEN
+from twofold.deep.variational import CODES, Coder, Variational
+
+
+class VAEGAN(Variational):
+    """Variational autoencoder with a critic: reconstructions are compared by what the critic sees in them.
+
+    Squared errors of pixels blur; errors of a critic's features do not. The critic is trained beside the two networks.
+
+    Parameters
+    ----------
+    n_components : int, default=32
+        Numbers in a code.
+    hidden : tuple of int or None, default=None
+        Units of the hidden layers of encoder and critic, which the decoder has in reverse, (500, 500) if None; for
+        convolutions, channels of each, (32, 64) if None.
+    architecture : {"dense", "convolutional"}, default="dense"
+    activation : {"relu", "sigmoid", "tanh", "linear"}, default="relu"
+    beta : float, default=1.0
+        Weight of the KL term.
+    warm_up : float, default=0.1
+        Share of the training over which that weight grows from 0.
+    share : float, default=0.1
+        Weight of the critic's word in what the decoder lowers.
+    penalty_weight : float, default=1.0
+        Of R1, which keeps the critic smooth.
+    image_shape : tuple or None, default=None
+        (h, w) or (h, w, c) of pictures that come as rows; None takes a square if there is one.
+    optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
+        As in :class:`MLPClassifier`.
+
+    Attributes
+    ----------
+    latent_kl_, active_
+        As in :class:`VAE`.
+    weights_, module_
+        Weights by name; the torch module, with ``recognise``, ``generate`` and ``critic``.
+    image_shape_, range_
+        Shape of a picture; black and white.
+    history_, n_iter_, converged_
+        The objective is what the encoder lowers, with its parts "features" and "kl"; "divergence" and "diversity" as
+        in :class:`GAN`; "pixels" the squared error a picture, pixels from 0 to 1.
+
+    Notes
+    -----
+    Likelihoods are those of the decoder as the Bernoulli output of a :class:`VAE`, which it was not trained for.
+
+    References
+    ----------
+    Larsen, Sønderby, Larochelle & Winther (2016), *ICML* 48, 1558-1566.
+
+    Examples
+    --------
+    >>> from twofold import VAEGAN, datasets
+    >>> X = datasets.digits().images
+    >>> model = VAEGAN(8, hidden=(64,), max_iter=5, random_state=0).fit(X)
+    >>> model.transform(X).shape, model.sample(3, random_state=0).shape
+    ((1797, 8), (3, 8, 8))
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **CODES,
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "hidden": ["array-like", None],
+        "architecture": [StrOptions(set(HIDDEN))],
+        "share": [Interval(Real, 0, None, closed="left")],
+        "penalty_weight": [Interval(Real, 0, None, closed="left")],
+    }
+    output: str = "bernoulli"
+    noise: str | float = "shared"
+
+    def __init__(
+        self,
+        n_components: int = 32,
+        *,
+        hidden: tuple[int, ...] | None = None,
+        architecture: str = "dense",
+        activation: str = "relu",
+        beta: float = 1.0,
+        warm_up: float = 0.1,
+        share: float = 0.1,
+        penalty_weight: float = 1.0,
+        image_shape: tuple[int, ...] | None = None,
+        optimizer: str = "adam",
+        learning_rate: float = 1e-3,
+        schedule: str = "cosine",
+        weight_decay: float = 0.0,
+        batch_size: int = 64,
+        max_iter: int = 50,
+        device: str = "auto",
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.hidden = hidden
+        self.architecture = architecture
+        self.activation = activation
+        self.beta = beta
+        self.warm_up = warm_up
+        self.share = share
+        self.penalty_weight = penalty_weight
+        self.image_shape = image_shape
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.device = device
+        self.random_state = random_state
+
+    def _build(self) -> Coder:
+        hidden = layer_sizes("hidden", HIDDEN[self.architecture] if self.hidden is None else self.hidden)
+        shape, output = self._output()
+        make = DenseCoder if self.architecture == "dense" else ConvolutionalCoder
+        module = make(shape, output, self.n_components, hidden, self.activation)
+        module.critic = Critic(shape, hidden, self.architecture, spectral=False)
+        return module
+
+    @fitting
+    def fit(self, X: Any, y: Any = None) -> VAEGAN:
+        """Learn the three networks from pictures X, (n,h,w), (n,h,w,c) or rows (n,d)."""
+        blocks, pixels, _ = self._pictures(X, reset=True)
+        seed = self._seed()
+        module = self._fresh(seed)
+        module.learn(pixels)
+        spread = float(pixels.var(axis=0, dtype=np.float64).sum())
+
+        def note(parts: dict[str, float]) -> dict[str, float]:
+            with torch.no_grad(), drawing(seed):
+                drawn = from_prior(module, WATCHED, next(module.parameters()).device)
+            return {"diversity": float(drawn.var(dim=0).sum()) / spread if spread else 1.0}
+
+        self._train(module, self._players(module), (pixels,), blocks, seed, X=X, note=note)
+        self._look(pixels)
+        warn_if_alike(self)
+        return self
+
+    def _players(self, module: Any) -> list[Player]:
+        """Encoder, decoder and critic; the first one's loss is the objective."""
+
+        def through(x: Tensor) -> tuple[Any, Tensor]:
+            q = module.posterior(x)
+            z = q.draw(torch.randn(len(x), self.n_components, device=x.device))
+            return q, module.output.mean(module.generate(z))
+
+        def apart(x: Tensor, other: Tensor) -> Tensor:
+            return 0.5 * (module.critic.features(x).detach() - module.critic.features(other)).square().sum(dim=1).mean()
+
+        def encoder(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
+            q, again = through(x)
+            kl, features = q.kl().mean(), apart(x, again)
+            weight = self.beta * min(1.0, done / self.warm_up if self.warm_up else 1.0)
+            pixels = (x - again).square().flatten(1).sum(dim=1).mean()
+            return features + weight * kl, {"features": features, "kl": kl, "pixels": pixels}
+
+        def decoder(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
+            with torch.no_grad():
+                z = module.posterior(x).draw(torch.randn(len(x), self.n_components, device=x.device))
+            again = module.output.mean(module.generate(z))
+            logits = module.critic(torch.cat([again, from_prior(module, len(x), x.device)]))
+            word = generator_loss(logits, "non-saturating")
+            return apart(x, again) + self.share * word, {"generator": word}
+
+        def critic(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
+            with torch.no_grad():
+                fakes = [through(x)[1], from_prior(module, len(x), x.device)]
+            loss, v = critic_loss(module.critic, x, fakes, self.penalty_weight)
+            return loss, {"divergence": divergence(v)}
+
+        halves = module.encoder, module.decoder, module.critic
+        return [
+            Player(list(half.parameters()), loss, BETAS)
+            for half, loss in zip(halves, (encoder, decoder, critic), strict=True)
+        ]
+
+
+def from_prior(module: Any, n: int, device: torch.device) -> Tensor:
+    """n pictures of codes drawn from N(0, I)."""
+    return module.output.mean(module.generate(torch.randn(n, module.n_codes, device=device)))

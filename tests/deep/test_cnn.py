@@ -1,0 +1,197 @@
+"""Laws of the network of convolutions: what it computes, what it learns, which pictures it takes."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import twofold
+from twofold import Checkpoint, CNNClassifier, InputError
+
+QUICK = {"learning_rate": 5e-3, "batch_size": 32, "max_iter": 5, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """In their own order: the last ones are by other writers."""
+    X, y = load_digits(return_X_y=True)
+    return X.reshape(-1, 8, 8), y
+
+
+@pytest.fixture(scope="module")
+def fitted(digits):
+    X, y = digits
+    return CNNClassifier((16, 32), **{**QUICK, "max_iter": 8}).fit(X[:1200], y[:1200])
+
+
+@pytest.fixture(scope="module")
+def bars():
+    """Pictures of a bar that lies or stands, somewhere: no single pixel tells which."""
+    rng = np.random.default_rng(1)
+    X, y = np.zeros((300, 6, 6)), rng.integers(2, size=300)
+    for picture, stands, i in zip(X, y, rng.integers(6, size=300), strict=True):
+        picture[(slice(None), i) if stands else i] = 1
+    return X + 0.1 * rng.random(X.shape), y
+
+
+def tiny(**changes):
+    return CNNClassifier(**{"channels": (4,), "hidden": 8, "max_iter": 3, "random_state": 0, **changes})
+
+
+def by_hand(weights, x, pooling=2):
+    """The network's formula with loops over the kernel's places, in double precision."""
+    w = {name: a.astype(np.float64) for name, a in weights.items()}
+    a = (x - w["inputs.mean"][:, None, None]) / w["inputs.scale"][:, None, None]
+    kernel, bias = w["layers.0.weight"], w["layers.0.bias"]
+    h, wide = a.shape[2:]
+    padded = np.pad(a, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    z = bias[:, None, None] + sum(
+        np.einsum("nchw,oc->nohw", padded[:, :, i : i + h, j : j + wide], kernel[:, :, i, j])
+        for i in range(3)
+        for j in range(3)
+    )
+    h, wide = h // pooling, wide // pooling
+    z = np.maximum(z, 0)[:, :, : h * pooling, : wide * pooling].reshape(*z.shape[:2], h, pooling, wide, pooling)
+    z = z.max(axis=(3, 5)).reshape(len(x), -1)
+    z = np.maximum(z @ w["dense.0.weight"].T + w["dense.0.bias"], 0)
+    last = max(name for name in w if name.startswith("dense"))[:-7]
+    return z @ w[f"{last}.weight"].T + w[f"{last}.bias"]
+
+
+def test_the_network_is_its_formula():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((30, 5, 7, 2)), np.arange(30) % 3
+    model = tiny(dropout=0.0).fit(X, y)
+    expected = by_hand(model.weights_, X.transpose(0, 3, 1, 2))
+    np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-5)
+
+
+def test_it_reads_digits_better_than_logistic_regression(digits, fitted):
+    X, y = digits
+    line = LogisticRegression(max_iter=100).fit(X[:1200].reshape(1200, -1) / 16, y[:1200])
+    assert fitted.score(X[1200:], y[1200:]) > line.score(X[1200:].reshape(-1, 64) / 16, y[1200:]) + 0.01
+    assert fitted.history_["objective"][-1] < 0.3 * fitted.history_["objective"][0]
+
+
+def test_two_classes_that_no_single_pixel_tells_apart(bars):
+    X, y = bars
+    names = np.array(["lies", "stands"])[y]
+    model = CNNClassifier((8,), hidden=16, **QUICK).fit(X[:200], names[:200])
+    assert model.score(X[200:], names[200:]) > 0.95
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    np.testing.assert_array_equal(model.predict(X) == "stands", model.decision_function(X) > 0)
+    np.testing.assert_allclose(np.log(p[:, 1] / p[:, 0]), model.decision_function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 10), (2, 2), (3, 2), (5, 1), (2, 2, 3)])
+@pytest.mark.parametrize("channels", [(4,), (4, 4, 4)])
+def test_pictures_of_any_size(shape, channels):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((40, *shape)), np.arange(40) % 2
+    X[y == 1] += 1
+    model = tiny(channels=channels, learning_rate=0.02, batch_size=8, max_iter=15, dropout=0.0).fit(X, y)
+    assert model.image_shape_ == shape and model.score(X, y) > 0.9
+
+
+def test_pooling_one_is_none_and_large_kernels_keep_the_size(bars):
+    X, y = bars
+    whole = tiny(pooling=1, kernel_size=9).fit(X, y)
+    assert whole.weights_["dense.0.weight"].shape == (8, 4 * 36)
+    assert tiny(pooling=9).fit(X, y).weights_["dense.0.weight"].shape == (8, 4)
+
+
+def test_rows_and_pictures_are_the_same(digits, fitted):
+    X, y = digits
+    rows = CNNClassifier((16, 32), **{**QUICK, "max_iter": 1}).fit(X[:100].reshape(100, -1), y[:100])
+    pictures = CNNClassifier((16, 32), **{**QUICK, "max_iter": 1}).fit(X[:100], y[:100])
+    np.testing.assert_array_equal(rows.predict_proba(X[:9].reshape(9, -1)), pictures.predict_proba(X[:9]))
+
+
+def test_a_shape_says_how_rows_are_folded(bars):
+    X, y = bars
+    folded = tiny(image_shape=(4, 9)).fit(X.reshape(-1, 36), y)
+    assert folded.image_shape_ == (4, 9)
+    with pytest.raises(InputError, match="image_shape"):
+        tiny(image_shape=(5, 9)).fit(X.reshape(-1, 36), y)
+
+
+def test_dropout_is_silent_only_in_training(bars):
+    X, y = bars
+    model = tiny(dropout=0.5).fit(X, y)
+    assert np.array_equal(model.decision_function(X), model.decision_function(X))
+    pixels = torch.from_numpy(model._pictures(X)[1])
+    model.module_.train()
+    with torch.no_grad():
+        assert not torch.equal(model.module_(pixels), model.module_(pixels))
+    model.module_.eval()
+
+
+def test_a_weight_of_zero_is_no_picture(bars):
+    X, y = bars
+    weights = np.where(np.arange(300) < 150, 0.0, 1.0)
+    wrong = np.where(weights == 0, 1 - y, y)
+    model = CNNClassifier((8,), hidden=16, **{**QUICK, "max_iter": 10}).fit(X, wrong, sample_weight=weights)
+    assert model.score(X[:150], y[:150]) > 0.9
+
+
+def test_the_objective_is_the_cross_entropy(bars):
+    X, y = bars
+    model = tiny(dropout=0.0, learning_rate=1e-12, max_iter=1).fit(X, y)
+    out = torch.from_numpy(model.decision_function(X))
+    expected = F.binary_cross_entropy_with_logits(out, torch.from_numpy(y).double()).item()
+    assert model.history_["objective"][0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_seeds_files_and_checkpoints_give_the_same_bits(bars, tmp_path):
+    X, y = bars
+    first = tiny().fit(X, y)
+    assert np.array_equal(first.decision_function(X), tiny().fit(X, y).decision_function(X))
+    assert not np.array_equal(first.decision_function(X), tiny(random_state=1).fit(X, y).decision_function(X))
+    first.save(tmp_path / "cnn.twofold")
+    again = twofold.load(tmp_path / "cnn.twofold")
+    assert np.array_equal(first.decision_function(X), again.decision_function(X))
+
+    class Killer:
+        def setup(self, estimator, context): ...
+        def teardown(self, estimator, context): ...
+        def on_fit_task_begin(self, estimator, context): ...
+        def on_fit_task_end(self, estimator, context):
+            if context.task_name == "sweep" and (tmp_path / "half").exists():
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tiny().set_callbacks(Checkpoint(tmp_path / "half"), Killer()).fit(X, y)
+    resumed = tiny().set_callbacks(Checkpoint(tmp_path / "half")).fit(X, y)
+    assert all(np.array_equal(w, resumed.weights_[name]) for name, w in first.weights_.items())
+
+
+def test_wrong_parameters_are_named(bars):
+    X, y = bars
+    with pytest.raises(InputError, match="channels"):
+        tiny(channels=(0,)).fit(X, y)
+    with pytest.raises(InputError, match="kernel_size=4"):
+        tiny(kernel_size=4).fit(X, y)
+    with pytest.raises(ValueError, match="pooling"):
+        tiny(pooling=0).fit(X, y)
+    with pytest.raises(InputError, match="fitted to"):
+        tiny().fit(X, y).predict(X[:, :5])
+
+
+_SINGLE = "networks compute in single precision, and a matrix product of one row rounds otherwise than one of many"
+_ORDER = "rows are dealt to batches by their place, and steps are noisy: a weight of two is two rows only on average"
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@parametrize_with_checks(
+    [CNNClassifier((8,), hidden=16, learning_rate=5e-3, batch_size=32, max_iter=20)],
+    expected_failed_checks=lambda model: {
+        "check_methods_subset_invariance": _SINGLE,
+        "check_sample_weight_equivalence_on_dense_data": _ORDER,
+    },
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)

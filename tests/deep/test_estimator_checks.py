@@ -1,0 +1,26 @@
+"""scikit-learn's own checks over the networks, quick enough for a test and slow enough to learn the checks' tables."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import twofold
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+_ORDER = "rows are dealt to batches by their place, and steps are noisy: a weight of two is two rows only on average"
+_SINGLE = "networks compute in single precision, and a matrix product of one row rounds otherwise than one of many"
+_NETWORK = {"check_methods_subset_invariance": _SINGLE}
+_WEIGHED = {**_NETWORK, "check_sample_weight_equivalence_on_dense_data": _ORDER}
+WAIVED = {"Autoencoder": _NETWORK, "MLPClassifier": _WEIGHED, "MLPRegressor": _WEIGHED}
+
+
+@parametrize_with_checks(
+    [
+        twofold.MLPClassifier((16,), max_iter=60),
+        twofold.MLPRegressor((16,), max_iter=60),
+        twofold.Autoencoder(hidden=(16,), max_iter=10),
+    ],
+    expected_failed_checks=lambda model: WAIVED.get(type(model).__name__, {}),
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)

@@ -1,0 +1,154 @@
+"""Laws of the adversarial models: what the best critic is, what the game lowers, and when it fails."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from scipy.integrate import quad
+from scipy.spatial.distance import jensenshannon
+from scipy.stats import norm
+from sklearn.datasets import load_digits
+
+import twofold
+from twofold import GAN, VAEGAN, Checkpoint, InputError
+from twofold.deep.adversaries import Critic, critic_loss, divergence, generator_loss, value
+from twofold.deep.train import Player, epoch, optimiser_of
+from twofold.deep.variational import CollapseWarning
+
+
+class Options:
+    optimizer, learning_rate, weight_decay, schedule, batch_size, max_iter = "adam", 5e-3, 0.0, "cosine", 1000, 60
+
+
+def test_the_best_critic_is_the_share_of_the_real_density():
+    rng = np.random.default_rng(0)
+    real, fake = rng.normal(0.3, 0.1, size=(8000, 1)), rng.normal(0.6, 0.15, size=(8000, 1))
+    data = tuple(torch.from_numpy(D.reshape(-1, 1, 1, 1).astype(np.float32)) for D in (real, fake))
+    torch.manual_seed(0)
+    critic = Critic((1, 1, 1), [32, 32], "dense", spectral=False)
+    player = Player(list(critic.parameters()), lambda x, y, done: (critic_loss(critic, x, [y], 0.0)[0], {}))
+    optimiser = optimiser_of(Options, player)
+    for t in range(8):
+        found = epoch(Options, critic, [player], [optimiser], data, 0, t)
+    p, q = norm(0.3, 0.1).pdf, norm(0.6, 0.15).pdf
+    x = np.linspace(0.1, 0.9, 81)
+    with torch.no_grad():
+        guess = torch.sigmoid(critic(torch.from_numpy(x.reshape(-1, 1, 1, 1).astype(np.float32)))).numpy()
+    assert np.abs(guess - p(x) / (p(x) + q(x))).max() < 0.08
+    js = quad(lambda x: 0.5 * p(x) * np.log(2 * p(x) / (p(x) + q(x))), -1, 2)[0]
+    js += quad(lambda x: 0.5 * q(x) * np.log(2 * q(x) / (p(x) + q(x))), -1, 2)[0]
+    assert float(divergence(torch.tensor(-found["objective"]))) == pytest.approx(js, abs=0.02)
+
+
+def test_the_value_is_the_formula():
+    real, fake = torch.randn(50, dtype=torch.float64), torch.randn(40, dtype=torch.float64)
+    D = torch.sigmoid
+    expected = D(real).log().mean() + (1 - D(fake)).log().mean()
+    assert value(real, fake).item() == pytest.approx(expected.item())
+    assert generator_loss(fake, "minimax").item() == pytest.approx((1 - D(fake)).log().mean().item())
+    assert generator_loss(fake, "non-saturating").item() == pytest.approx(-D(fake).log().mean().item())
+
+
+def test_a_sure_critic_leaves_the_minimax_generator_without_a_slope():
+    slopes = {}
+    for kind in ("minimax", "non-saturating"):
+        sure = torch.tensor([-15.0], requires_grad=True)
+        generator_loss(sure, kind).backward()
+        slopes[kind] = sure.grad.abs().item()
+    assert slopes["minimax"] < 1e-5
+    assert slopes["non-saturating"] > 0.9
+
+
+def test_r1_is_the_squared_slope_of_the_log_odds():
+    torch.manual_seed(0)
+    critic = Critic((1, 2, 2), [8], "dense", spectral=False)
+    x, fake = torch.rand(5, 1, 2, 2), torch.rand(5, 1, 2, 2)
+    with_it, without = (critic_loss(critic, x, [fake], w)[0].item() for w in (3.0, 0.0))
+    slopes = [torch.autograd.functional.jacobian(lambda one: critic(one[None])[0], one) for one in x]
+    expected = 1.5 * torch.stack([s.square().sum() for s in slopes]).mean().item()
+    assert with_it - without == pytest.approx(expected, rel=1e-4)
+
+
+def histogram_divergence(a, b):
+    bins = np.linspace(-4, 4, 41)
+    P, Q = (np.histogram(x, bins)[0] + 1e-9 for x in (a, b))
+    return jensenshannon(P, Q) ** 2
+
+
+@pytest.mark.parametrize("loss", ["non-saturating", "minimax"])
+def test_the_divergence_falls_on_a_line(loss):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random(2000) < 0.5, rng.normal(-2, 0.4, 2000), rng.normal(2, 0.4, 2000))[:, None]
+
+    def apart(epochs):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CollapseWarning)
+            model = GAN(2, hidden=(32, 32), loss=loss, learning_rate=2e-3, max_iter=epochs, random_state=0).fit(X)
+        return histogram_divergence(X[:, 0], model.sample(4000, random_state=1)[:, 0])
+
+    end = apart(25)
+    assert end < 0.4 * apart(1)
+    assert end < 0.2
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits().images
+
+
+def nearest(samples, X):
+    """Mean squared distance of each sample to the nearest real picture."""
+    A, B = samples.reshape(len(samples), -1), X.reshape(len(X), -1)
+    return (((A[:, None] - B[None]) ** 2).sum(axis=2)).min(axis=1).mean()
+
+
+@pytest.mark.parametrize("options", [{}, {"penalty": "spectral"}, {"architecture": "convolutional", "hidden": (8, 16)}])
+def test_samples_are_nearer_to_digits_than_noise_is(digits, options):
+    model = GAN(8, max_iter=8, random_state=0, **{"hidden": (64,), **options}).fit(digits)
+    drawn = model.sample(100, random_state=0)
+    noise = np.random.default_rng(0).permuted(digits[:100].reshape(100, -1), axis=1).reshape(-1, 8, 8)
+    assert drawn.shape == (100, 8, 8)
+    assert drawn.min() >= 0
+    assert drawn.max() <= 16
+    assert nearest(drawn, digits) < 0.8 * nearest(noise, digits)
+    assert np.isfinite(model.history_["diversity"]).all()
+    judged = model.judge(digits)
+    assert ((judged >= 0) & (judged <= 1)).all()
+
+
+def test_a_collapse_is_said():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    with pytest.warns(CollapseWarning, match="nearly alike"):
+        GAN(1, hidden=(4,), optimizer="sgd", learning_rate=0.1, weight_decay=5.0, max_iter=2, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("kind", [GAN, VAEGAN])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_seeds_files_and_checkpoints_keep_the_bits(digits, kind, tmp_path):
+    X, options = digits[:300], {"hidden": (16,), "max_iter": 3}
+    one, same, other = (kind(4, random_state=s, **options).fit(X) for s in (0, 0, 1))
+    drawn = one.sample(5, random_state=0)
+    assert np.array_equal(drawn, same.sample(5, random_state=0))
+    assert not np.array_equal(drawn, other.sample(5, random_state=0))
+    one.save(tmp_path / "model.twofold")
+    assert np.array_equal(twofold.load(tmp_path / "model.twofold").sample(5, random_state=0), drawn)
+    saved = kind(4, random_state=0, **options).set_callbacks(Checkpoint(tmp_path / "checkpoint")).fit(X)
+    assert np.array_equal(saved.sample(5, random_state=0), drawn)
+
+
+def test_no_samples_are_refused(digits):
+    model = GAN(2, hidden=(8,), max_iter=1, random_state=0).fit(digits[:100])
+    with pytest.raises(InputError, match="n_samples=0"):
+        model.sample(0)
+
+
+def test_a_vaegan_codes_and_draws(digits):
+    train, test = digits[::2], digits[1::2]
+    model = VAEGAN(12, hidden=(128,), learning_rate=2e-3, max_iter=15, beta=0.2, random_state=0).fit(train)
+    lost = ((model.reconstruct(test) - test) ** 2).sum(axis=(1, 2)).mean()
+    assert lost < 0.5 * ((test - train.mean(axis=0)) ** 2).sum(axis=(1, 2)).mean()
+    drawn = model.sample(100, random_state=0)
+    noise = np.random.default_rng(0).permuted(digits[:100].reshape(100, -1), axis=1)
+    assert nearest(drawn, digits) < 0.8 * nearest(noise, digits)
+    assert {"features", "kl", "pixels", "divergence", "diversity"} <= set(model.history_)

@@ -1,0 +1,128 @@
+"""Laws of the dense networks: gradients, what is learned, what stays the same."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+import twofold
+from twofold import InputError, MLPClassifier, MLPRegressor
+from twofold.deep.network import dense
+
+SLOPE = {
+    "relu": lambda a: (a > 0).astype(float),
+    "sigmoid": lambda a: np.exp(-a) / (1 + np.exp(-a)) ** 2,
+    "tanh": lambda a: 1 - np.tanh(a) ** 2,
+    "linear": np.ones_like,
+}
+BEND = {
+    "relu": lambda a: np.maximum(a, 0),
+    "sigmoid": lambda a: 1 / (1 + np.exp(-a)),
+    "tanh": np.tanh,
+    "linear": lambda a: a,
+}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits(return_X_y=True)
+
+
+@pytest.mark.parametrize("activation", SLOPE)
+def test_the_gradient_is_the_chain_of_jacobians(activation):
+    torch.manual_seed(0)
+    net = dense([4, 5, 3, 2], activation).double()
+    x = torch.linspace(-1, 1, 4, dtype=torch.float64, requires_grad=True)
+    W = [m.weight.detach().numpy() for m in net if isinstance(m, torch.nn.Linear)]
+    b = [m.bias.detach().numpy() for m in net if isinstance(m, torch.nn.Linear)]
+    a, chain = x.detach().numpy(), np.eye(4)
+    for i in range(3):
+        z = W[i] @ a + b[i]
+        slope = SLOPE[activation](z) if i < 2 else np.ones(2)
+        chain, a = slope[:, None] * W[i] @ chain, BEND[activation](z) if i < 2 else z
+    np.testing.assert_allclose(net(x).detach().numpy(), a, rtol=1e-12)
+    found = torch.autograd.functional.jacobian(net, x).numpy()
+    np.testing.assert_allclose(found, chain, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("activation", ["sigmoid", "tanh"])
+def test_the_gradient_of_the_weights_is_the_finite_difference(activation):
+    torch.manual_seed(1)
+    net = dense([3, 4, 2], activation).double()
+    x = torch.randn(6, 3, dtype=torch.float64)
+    assert torch.autograd.gradcheck(
+        lambda *w: torch.func.functional_call(net, dict(zip(dict(net.named_parameters()), w, strict=True)), x),
+        tuple(p.detach().requires_grad_() for p in net.parameters()),
+    )
+
+
+def test_no_hidden_layer_is_logistic_regression(digits):
+    X, y = digits
+    X, y = X[y < 2], y[y < 2]
+    Z = (X - X.mean(0)) / np.where(X.std(0) > 0, X.std(0), 1)
+    reg = 0.1
+    model = MLPClassifier((), optimizer="sgd", weight_decay=reg, learning_rate=0.5, batch_size=len(X), max_iter=400)
+    ours = model.fit(X, y)
+    theirs = LogisticRegression(C=1 / (reg * len(X)), tol=1e-8, max_iter=1000).fit(Z, y)
+    np.testing.assert_allclose(ours.weights_["layers.0.weight"], theirs.coef_, atol=2e-4)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(Z), atol=1e-3)
+
+
+def test_linear_layers_are_linear_regression():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    Y = X @ rng.normal(size=(4, 2)) * 50 + 1000 + rng.normal(size=(300, 2))
+    model = MLPRegressor((6,), activation="linear", weight_decay=0, learning_rate=0.01, max_iter=60, random_state=0)
+    theirs = LinearRegression().fit(X, Y).predict(X)
+    assert np.abs(model.fit(X, Y).predict(X) - theirs).max() < 0.02 * Y.std()
+
+
+def test_a_hidden_layer_learns_what_no_plane_can_part():
+    X = np.random.default_rng(0).normal(size=(600, 2))
+    y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    model = MLPClassifier((32,), learning_rate=0.01, random_state=0).fit(X[:400], y[:400])
+    assert model.score(X[400:], y[400:]) > 0.95
+    assert LogisticRegression().fit(X[:400], y[:400]).score(X[400:], y[400:]) < 0.7
+
+
+def test_dropout_is_for_training_alone(digits):
+    X, y = digits
+    model = MLPClassifier((32,), dropout=0.5, max_iter=2, random_state=0).fit(X, y)
+    assert np.array_equal(model.predict_proba(X), model.predict_proba(X))
+    assert model.module_.training is False
+    x = torch.from_numpy(X[:50].astype(np.float32))
+    model.module_.train()
+    assert not torch.equal(model.module_(x), model.module_(x))
+
+
+def test_a_weight_of_zero_is_no_row(digits):
+    X, y = digits
+    wrong = y.copy()
+    wrong[900:] = 0
+    w = np.where(np.arange(len(X)) < 900, 1.0, 0.0)
+    model = MLPClassifier((32,), max_iter=15, random_state=0).fit(X, wrong, sample_weight=w)
+    assert model.score(X[900:], y[900:]) > 0.8
+
+
+def test_same_seed_same_bits_and_files_keep_them(digits, tmp_path):
+    X, y = digits
+    models = [MLPClassifier((16,), max_iter=2, random_state=s).fit(X, y) for s in (0, 0, 1)]
+    outs = [m.decision_function(X) for m in models]
+    assert np.array_equal(outs[0], outs[1])
+    assert not np.array_equal(outs[0], outs[2])
+    models[0].save(tmp_path / "net.twofold")
+    found = twofold.load(tmp_path / "net.twofold")
+    assert np.array_equal(found.decision_function(X), outs[0])
+
+
+def test_targets_keep_their_shape():
+    X = np.linspace(0, 1, 20)[:, None]
+    for y in (X[:, 0], X, np.hstack([X, -X])):
+        assert MLPRegressor((4,), max_iter=1, random_state=0).fit(X, y).predict(X).shape == y.shape
+
+
+@pytest.mark.parametrize("hidden", [(0,), (3.5,), ("a",)])
+def test_layers_without_units_are_refused(hidden):
+    with pytest.raises(InputError, match="units of each layer"):
+        MLPClassifier(hidden).fit([[0.0], [1.0]], [0, 1])

@@ -1,0 +1,205 @@
+"""Laws of the training: optimisers follow their formulas, epochs visit every row once, a restart changes no bit."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import twofold
+from twofold import Checkpoint, EarlyStopping, InputError, MLPClassifier, MLPRegressor
+from twofold.deep.train import SCHEDULES, Player, epoch, optimiser_of, put, taken
+
+CURVE = np.array([1.0, 10.0])  # minimise ½ Σ c θ², whose gradient is c θ
+RATE, STEPS = 0.05, 6
+
+
+class Quadratic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.theta = nn.Parameter(torch.tensor([1.0, -2.0], dtype=torch.float64))
+
+
+class Options:
+    learning_rate, weight_decay, schedule, batch_size, max_iter = RATE, 0.0, "constant", 1, STEPS
+
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+
+
+def by_torch(optimizer):
+    module = Quadratic()
+    curve = torch.from_numpy(CURVE)
+    player = Player([module.theta], lambda x, done: ((0.5 * curve * module.theta**2).sum(), {}))
+    options = Options(optimizer)
+    optimisers, path = [optimiser_of(options, player)], []
+    for t in range(STEPS):
+        epoch(options, module, [player], optimisers, (torch.zeros(1, 1),), 0, t)
+        path.append(module.theta.detach().numpy().copy())
+    return np.array(path)
+
+
+def by_formula(optimizer):
+    theta, v, s, path = np.array([1.0, -2.0]), np.zeros(2), np.zeros(2), []
+    for t in range(1, STEPS + 1):
+        g = CURVE * theta
+        if optimizer == "sgd":
+            theta = theta - RATE * g
+        elif optimizer == "momentum":  # the heavy ball
+            v = 0.9 * v + g
+            theta = theta - RATE * v
+        elif optimizer == "nesterov":  # looks ahead along the velocity
+            v = 0.9 * v + g
+            theta = theta - RATE * (g + 0.9 * v)
+        elif optimizer == "adagrad":
+            s = s + g * g
+            theta = theta - RATE * g / (np.sqrt(s) + 1e-10)
+        else:
+            v, s = 0.9 * v + 0.1 * g, 0.999 * s + 0.001 * g * g
+            theta = theta - RATE * (v / (1 - 0.9**t)) / (np.sqrt(s / (1 - 0.999**t)) + 1e-8)
+        path.append(theta)
+    return np.array(path)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "nesterov", "adagrad", "adam"])
+def test_an_optimiser_follows_its_formula(optimizer):
+    np.testing.assert_allclose(by_torch(optimizer), by_formula(optimizer), rtol=1e-6)
+
+
+def test_the_momentum_is_the_heavy_balls_difference_equation():
+    theta = np.vstack([[1.0, -2.0], by_torch("momentum")])
+    ball = theta[1:-1] - RATE * CURVE * theta[1:-1] + 0.9 * (theta[1:-1] - theta[:-2])
+    np.testing.assert_allclose(theta[2:], ball, rtol=1e-6)
+
+
+def test_weight_decay_shrinks_matrices_and_leaves_biases():
+    layer = nn.Linear(3, 2)
+    options = Options("sgd")
+    options.weight_decay = 0.5
+    before = layer.weight.detach().clone(), layer.bias.detach().clone()
+    player = Player(list(layer.parameters()), lambda x, done: (0 * layer(x).sum(), {}))
+    epoch(options, layer, [player], [optimiser_of(options, player)], (torch.zeros(1, 3),), 0, 0)
+    torch.testing.assert_close(layer.weight.detach(), before[0] * (1 - RATE * 0.5))
+    torch.testing.assert_close(layer.bias.detach(), before[1])
+
+
+def test_an_epoch_visits_every_row_once_in_an_order_of_its_own():
+    seen = []
+    module = Quadratic()
+    player = Player([module.theta], lambda x, done: (seen.append(x[:, 0].tolist()) or module.theta.sum() * 0, {}))
+    options = Options("sgd")
+    options.batch_size = 4
+    data = (torch.arange(10.0)[:, None],)
+    for t in (0, 1):
+        epoch(options, module, [player], [optimiser_of(options, player)], data, 0, t)
+    orders = [[row for batch in part for row in batch] for part in (seen[:3], seen[3:])]
+    assert [len(batch) for batch in seen] == [4, 4, 2] * 2
+    assert orders[0] != orders[1]
+    assert all(sorted(order) == list(range(10)) for order in orders)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_schedule_starts_at_one_and_never_rises(schedule):
+    factors = [SCHEDULES[schedule](t) for t in np.linspace(0, 1, 50)]
+    assert factors[0] == 1
+    assert np.diff(factors).max() <= 0
+    assert schedule == "constant" or math.isclose(factors[-1], 0, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "nesterov", "adagrad", "adam"])
+def test_what_is_taken_and_put_back_goes_on_alike(optimizer):
+    x = torch.linspace(-1, 1, 12).reshape(4, 3)
+
+    def steps(net, opt, count):
+        for _ in range(count):
+            opt.zero_grad()
+            net(x).square().sum().backward()
+            opt.step()
+
+    torch.manual_seed(0)
+    net = nn.Linear(3, 2)
+    opt = optimiser_of(Options(optimizer), Player(list(net.parameters()), None))
+    steps(net, opt, 3)
+    state = taken(net, [opt])
+    steps(net, opt, 2)
+    other = nn.Linear(3, 2)
+    fresh = optimiser_of(Options(optimizer), Player(list(other.parameters()), None))
+    put(state, other, [fresh])
+    steps(other, fresh, 2)
+    assert torch.equal(net.weight, other.weight)
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5))
+    return X, (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+class Killed(Exception):
+    pass
+
+
+class Killer:
+    """Stops a fit the hard way after some epochs."""
+
+    def __init__(self, after):
+        self.left = after
+
+    def setup(self, estimator, context): ...
+
+    def teardown(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context):
+        if context.parent is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise Killed
+
+    def on_fit_task_end(self, estimator, context): ...
+
+
+@pytest.mark.parametrize("optimizer", ["momentum", "adam"])
+def test_a_checkpoint_resumes_to_the_same_bits(table, tmp_path, optimizer):
+    def make():
+        return MLPClassifier((16,), optimizer=optimizer, dropout=0.2, max_iter=6, random_state=3)
+
+    whole = make().fit(*table)
+    path = tmp_path / "net.checkpoint"
+    with pytest.raises(Killed):
+        make().set_callbacks(Checkpoint(path), Killer(3)).fit(*table)
+    assert path.exists()
+    again = make().set_callbacks(Checkpoint(path)).fit(*table)
+    assert again.n_iter_ == 6
+    for name, w in whole.weights_.items():
+        assert np.array_equal(w, again.weights_[name]), name
+
+
+def test_early_stopping_keeps_the_best_epoch(table):
+    X, y = table
+    stop = EarlyStopping(X[150:], y[150:], patience=3)
+    model = MLPClassifier((64,), learning_rate=0.03, schedule="constant", max_iter=60, random_state=0)
+    model.set_callbacks(stop).fit(X[:150], y[:150])
+    assert model.n_iter_ == len(stop.scores_) <= 60
+    assert model.score(X[150:], y[150:]) == max(stop.scores_)
+
+
+def test_the_stream_of_torch_is_not_touched(table):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    MLPClassifier((4,), max_iter=2, random_state=0).fit(*table)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_threads_are_given_back(table):
+    before = torch.get_num_threads()
+    with twofold.config(threads=1):
+        MLPClassifier((4,), max_iter=2, random_state=0).fit(*table)
+    assert torch.get_num_threads() == before
+
+
+def test_divergence_is_said(table):
+    with pytest.raises(InputError, match=r"diverged in epoch \d+ with learning_rate=1e\+20"):
+        MLPRegressor((8, 8), optimizer="sgd", learning_rate=1e20, max_iter=5, random_state=0).fit(*table)
