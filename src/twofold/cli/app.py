@@ -45,6 +45,30 @@ VERBS = {
         "twofold.cli.words",
         "Ask word vectors: nearest words, analogies, similarity; or export them.",
     ),
+    "compress": (
+        "twofold.cli.compress",
+        "Put a picture in fewer bytes, by the sparsest of three bases; and back.",
+    ),
+    "denoise": (
+        "twofold.cli.denoise",
+        "Take the noise out of a picture, by patches learned from itself.",
+    ),
+    "inpaint": (
+        "twofold.cli.inpaint",
+        "Fill the holes of a picture: painted over, transparent, or under a mask.",
+    ),
+    "sense": (
+        "twofold.cli.sense",
+        "Measure a picture or signal a few times at random, and recover it all.",
+    ),
+    "train": (
+        "twofold.cli.train",
+        "Train a network or a generator on pictures: vae, gan, pixelcnn, cnn, ...",
+    ),
+    "generate": (
+        "twofold.cli.generate",
+        "Draw new pictures from a model that was trained to make them.",
+    ),
     "inspect": ("twofold.cli.inspect", "Say what a model file holds: class, parameters, shapes, history."),
     "tour": ("twofold.cli.tour", "See every family at work on bundled data, as one HTML page."),
 }

@@ -23,6 +23,7 @@ from scipy import sparse
 from sklearn.utils import Bunch
 
 from twofold.core.checks import InputError
+from twofold.data.picture_sets import idx_array
 
 _MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 _MNIST_FILES = [f"{part}-{what}-ubyte.gz" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")]
@@ -152,13 +153,6 @@ def _documents(folder: Path, stem: str) -> Bunch:
     return Bunch(**parts, target_names=names)
 
 
-def _idx(path: Path) -> np.ndarray:
-    """The format of MNIST: two zeros, type, number of axes, their lengths, bytes."""
-    data = _open(path)
-    shape = tuple(int(n) for n in np.frombuffer(data, ">i4", count=data[3], offset=4))
-    return np.frombuffer(data, np.uint8, offset=4 + 4 * len(shape)).reshape(shape).copy()
-
-
 # --- reading one set ----------------------------------------------------------------------------------------
 
 
@@ -228,7 +222,7 @@ def _reuters(folder: Path) -> Bunch:
 
 def _mnist(folder: Path) -> Bunch:
     def part(name: str) -> Bunch:
-        images, labels = (_idx(folder / f"{name}-{what}-ubyte") for what in ("images-idx3", "labels-idx1"))
+        images, labels = (idx_array(_open(folder / f"{name}-{what}-ubyte")) for what in ("images-idx3", "labels-idx1"))
         return Bunch(images=images, target=labels)
 
     return Bunch(train=part("train"), test=part("t10k"))
