@@ -164,13 +164,16 @@ def sensed(given: Given, fraction: float, kind: str | None, seed: int, quiet: bo
         )
         notes.append(f"measured by {how}: --kind {kind}")
     sparse = sparsest(given)
+    pictured = given.picture is not None and kind in FAST
+    basis = None if pictured else sparse.basis  # pictures have a better way back than any one basis
+    notes.append(f"recovered as few {'wavelets at every shift' if pictured else sparse.atoms}")
     few = given.X.size <= (MOST_TRIED if kind in FAST else MOST_TRIED // 100)
     fractions = sorted({fraction, *(FRACTIONS if few else ())})
     trials = []
     with fraction_bar("measuring and recovering", quiet) as progress, warnings.catch_warnings(record=True) as said:
         done = count(progress, len(fractions) * len(given.X))
         for share in fractions:
-            trials.append(tried(given, share, kind, sparse.basis, seed, done))
+            trials.append(tried(given, share, kind, basis, seed, done))
     if said:
         notes.append(
             "some recoveries stopped before they had settled: figures may be a little low (hadamard settles fast)"
@@ -208,7 +211,7 @@ def sparsest(given: Given) -> Sparse:
         found.append(Sparse(basis, atoms, int((np.argmax(share >= HELD * share[:, -1:], axis=1) + 1).max())))
     best, other = sorted(found, key=lambda one: one.held)
     given.notes.append(
-        f"recovered as few {best.atoms}: {best.held:,} hold {HELD:.0%} of the variance, {other.held:,} {other.atoms} do"
+        f"{best.held:,} {best.atoms} hold {HELD:.0%} of the variance; it takes {other.held:,} {other.atoms}"
     )
     return best
 
