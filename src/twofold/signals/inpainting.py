@@ -79,8 +79,8 @@ def inpaint_image(
     Notes
     -----
     Only patches of which a third is seen, and a quarter of each quarter, teach atoms; where there are too few of them,
-    as with 80 % of the pixels missing at random, the atoms stay cosines. Holes larger than a patch are filled by a
-    smooth surface, and texture grows into them by a few pixels only.
+    as with 80 % of the pixels missing at random, the atoms stay cosines, and linear interpolation may do better. Holes
+    larger than a patch are filled by a smooth surface, and texture grows into them by a few pixels only.
 
     References
     ----------
