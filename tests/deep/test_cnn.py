@@ -93,7 +93,7 @@ def test_pictures_of_any_size(shape, channels):
     rng = np.random.default_rng(0)
     X, y = rng.random((40, *shape)), np.arange(40) % 2
     X[y == 1] += 1
-    model = tiny(channels=channels, learning_rate=0.02, batch_size=8, max_iter=15, dropout=0.0).fit(X, y)
+    model = tiny(channels=channels, learning_rate=0.03, batch_size=8, max_iter=8, dropout=0.0).fit(X, y)
     assert model.image_shape_ == shape and model.score(X, y) > 0.9
 
 
@@ -187,7 +187,7 @@ _ORDER = "rows are dealt to batches by their place, and steps are noisy: a weigh
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @parametrize_with_checks(
-    [CNNClassifier((8,), hidden=16, learning_rate=5e-3, batch_size=32, max_iter=20)],
+    [CNNClassifier((8,), hidden=16, learning_rate=0.01, batch_size=32, max_iter=10)],
     expected_failed_checks=lambda model: {
         "check_methods_subset_invariance": _SINGLE,
         "check_sample_weight_equivalence_on_dense_data": _ORDER,

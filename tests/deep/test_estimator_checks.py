@@ -19,6 +19,10 @@ WAIVED = {"Autoencoder": _NETWORK, "MLPClassifier": _WEIGHED, "MLPRegressor": _W
         twofold.MLPClassifier((16,), max_iter=60),
         twofold.MLPRegressor((16,), max_iter=60),
         twofold.Autoencoder(hidden=(16,), max_iter=10),
+        twofold.VAE(2, hidden=(8,), max_iter=2),
+        twofold.DLGM((2, 2), hidden=8, max_iter=2),
+        twofold.GAN(2, hidden=(8,), max_iter=2),
+        twofold.VAEGAN(2, hidden=(8,), max_iter=2),
     ],
     expected_failed_checks=lambda model: WAIVED.get(type(model).__name__, {}),
 )

@@ -224,6 +224,8 @@ def test_wrong_requests_are_named(twins):
         model.complete(twins, np.ones((3, 3)))
     with pytest.raises(InputError, match="fitted to"):
         model.complete(twins[:, :3], "lower")
+    with pytest.raises(InputError, match="n_samples=0"):
+        model.sample(0)
     with pytest.raises(ValueError, match="levels"):
         tiny(levels=257).fit(twins)
 

@@ -275,6 +275,9 @@ def test_early_stopping_keeps_the_best_epoch(digits):
     stop = EarlyStopping(digits[1], patience=1)
     model = VAE(**{**TINY, "max_iter": 6}).set_callbacks(stop).fit(digits[0])
     assert model.score(digits[1]) == pytest.approx(max(stop.scores_))
+    drawing = EarlyStopping(score=lambda model: model.sample(2, random_state=0).mean())  # in the middle of a fit, too
+    VAE(**TINY).set_callbacks(drawing).fit(digits[0])
+    assert len(drawing.scores_) > 1
 
 
 def test_what_cannot_be_used_is_said(drawn, binary):

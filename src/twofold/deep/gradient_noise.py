@@ -65,7 +65,7 @@ def gradient_variance(
     """
     if n_draws < 2:
         raise InputError(f"n_draws={n_draws}: a variance needs at least 2.")
-    module: Coder = model.module_  # type: ignore[assignment]
+    module: Any = model.module_
     _, pixels, _ = model._pictures(X)
     x = torch.from_numpy(pixels).to(module.mean.device)
     weights = recognising(module, x)

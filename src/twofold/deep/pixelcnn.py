@@ -170,7 +170,9 @@ class PixelCNN(DensityMixin, PictureNetwork):
     ) -> np.ndarray:
         """Pictures drawn from the model, like those of the fit; `progress` is told the share that is done."""
         check_is_fitted(self)
-        k = np.zeros((n_samples, *self._size), dtype=np.uint8)
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise InputError(f"n_samples={n_samples!r}: give a whole number of at least 1.")
+        k = np.zeros((int(n_samples), *self._size), dtype=np.uint8)
         return self._back(self._draw(k, np.ones(k.shape, dtype=bool), random_state, progress))
 
     def complete(

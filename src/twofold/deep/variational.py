@@ -140,7 +140,8 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PictureNetw
 
     @property
     def _n_features_out(self) -> int:
-        return len(self.active_)
+        module: Any = self.module_
+        return module.n_codes  # also in the middle of a fit, for callbacks that draw
 
     def _output(self) -> tuple[tuple[int, int, int], Bernoulli | Gaussian]:
         """The shape (c,h,w) of the pictures inside, and the distribution of their pixels."""
@@ -256,10 +257,10 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PictureNetw
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`: nats a picture, higher is better."""
-        return float(self.score_samples(X).mean())
+        return float(self.score_samples(X).mean(dtype=np.float64))
 
     def _estimate(self, X: Any, n_draws: int, random_state: Any, reduce: Any) -> np.ndarray:
-        """What `reduce` makes of the log-weights (n, n_draws) of some rows."""
+        """What `reduce` makes of the log-weights (n, n_draws) of some rows, as precise as networks are: singly."""
         check_is_fitted(self)
         if not isinstance(n_draws, Integral) or n_draws < 1:
             raise InputError(f"n_draws={n_draws!r}: give a whole number of at least 1.")
@@ -268,7 +269,7 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PictureNetw
         keys = np.array([zlib.crc32(row.tobytes(), seed) for row in pixels], dtype=np.int64)
 
         def rows(module: Coder, x: Tensor, keys: Tensor) -> Tensor:
-            return reduce(torch.cat(list(log_weights(module, x, keys.tolist(), s)), dim=1), s)
+            return reduce(torch.cat(list(log_weights(module, x, keys.tolist(), s)), dim=1), s).float()
 
         return self._through(rows, pixels, keys)
 
