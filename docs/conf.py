@@ -78,6 +78,9 @@ html_sidebars = {
         "learn/completion",
         "learn/topics",
         "learn/words",
+        "learn/signals",
+        "learn/networks",
+        "learn/generators",
         "learn/factors",
         "reference/index",
     )

@@ -21,6 +21,8 @@ def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     if "from distributed" in page.read_text(encoding="utf-8"):
         pytest.importorskip("distributed")
+    if page.stem == "networks":
+        pytest.importorskip("torch")
     blocks = re.findall(r"```python\n(>>>.*?)```", page.read_text(encoding="utf-8"), re.S)
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     example = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)

@@ -49,6 +49,7 @@ def train(
         data = read(kind, source, target, size)
     model, outcome, figure = analyse(kind, data, components, epochs, seed, quiet, drawn=bool(out))
     if save is None:
-        outcome.notes.append("the model is not kept; add --save model.twofold, then: twofold generate model.twofold")
+        then = ", then: twofold generate model.twofold" if kind in ("vae", "gan", "pixelcnn") else ""
+        outcome.notes.append(f"the model is not kept; add --save model.twofold{then}")
     writers: dict[Path, Any] = {path: figure_writer(path, figure, outcome) for path in out}
     deliver(outcome, writers | ({save: model.save} if save else {}), as_json, quiet)

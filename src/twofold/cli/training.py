@@ -78,7 +78,8 @@ def from_table(source: str, target: str | None) -> Data:
         raise InputError(f"{source} has no column {target!r}. It has {', '.join(numbers + others)}.")
     X = table.numbers[:, keep]
     whole = y.dtype.kind not in "f" or bool(np.all(y == np.round(y)))
-    return Data(X, y, table.source, table.notes, y.dtype.kind not in "fiu" or (whole and len(np.unique(y)) <= FEW))
+    notes = [note for note in table.notes if not note.startswith(f'"{target}" set aside')]
+    return Data(X, y, table.source, notes, y.dtype.kind not in "fiu" or (whole and len(np.unique(y)) <= FEW))
 
 
 def analyse(

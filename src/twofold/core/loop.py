@@ -95,7 +95,7 @@ def run(
         )
         most = getattr(model, "max_iter", max_iter)
         message = f"{type(model).__name__} did not converge in max_iter={most} sweeps{still}. {advice}."
-        warnings.warn(message, ConvergenceWarning, stacklevel=_outside())
+        warnings.warn(message, ConvergenceWarning, stacklevel=outside())
     attributes = _attributes(fitted(state), history, bool(reached))
     for name, value in attributes.items():
         setattr(model, name, value)
@@ -112,7 +112,7 @@ def quietly() -> Iterator[None]:
         yield
 
 
-def _outside() -> int:
+def outside() -> int:
     """How many frames up the caller is who is neither twofold nor scikit-learn."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("twofold", "sklearn"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -43,6 +43,8 @@ class PictureNetwork(Network):
             self.flat_, self.image_shape_ = False, X.shape[1:]
         return X.reshape(len(X), -1)
 
+    _clip: ClassVar[bool] = True  # whether pixels beyond black and white are cut off there
+
     def _pictures(self, X: Any, *, reset: bool = False, **options: Any) -> tuple[Blocks, np.ndarray, Any]:
         """X as pixels (n,c,h,w) from 0 to 1, with the blocks they came from, and y if it was given."""
         if not reset:
@@ -53,7 +55,8 @@ class PictureNetwork(Network):
             self.range_ = pixel_range(rows, eight_bit)
             self.image_shape_ = row_shape(rows.shape[1], self.image_shape) if self.flat_ else self.image_shape_
         low, high = self.range_
-        pixels = np.clip((rows - np.float32(low)) / np.float32(high - low), 0, 1)
+        pixels = (rows - np.float32(low)) / np.float32(high - low)
+        pixels = np.clip(pixels, 0, 1) if self._clip else pixels
         h, w = self.image_shape_[:2]
         return blocks, np.ascontiguousarray(pixels.reshape(-1, h, w, self._channels).transpose(0, 3, 1, 2)), y
 

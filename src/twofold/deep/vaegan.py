@@ -42,8 +42,8 @@ class VAEGAN(Variational):
         convolutions, channels of each, (32, 64) if None.
     architecture : {"dense", "convolutional"}, default="dense"
     activation : {"relu", "sigmoid", "tanh", "linear"}, default="relu"
-    beta : float, default=1.0
-        Weight of the KL term.
+    beta : float, default=0.2
+        Weight of the KL term. Errors of features are small numbers: with 1 the code may fall silent.
     warm_up : float, default=0.1
         Share of the training over which that weight grows from 0.
     share : float, default=0.1
@@ -102,7 +102,7 @@ class VAEGAN(Variational):
         hidden: tuple[int, ...] | None = None,
         architecture: str = "dense",
         activation: str = "relu",
-        beta: float = 1.0,
+        beta: float = 0.2,
         warm_up: float = 0.1,
         share: float = 0.1,
         penalty_weight: float = 1.0,

@@ -25,7 +25,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from twofold.core import loop
-from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
 from twofold.core.seeds import generator, seed_of
@@ -150,16 +149,10 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PictureNetw
         unit = self.range_[1] - self.range_[0]
         return shape, Bernoulli(shape) if self.output == "bernoulli" else Gaussian(shape, self.noise, unit)
 
-    def _pictures(self, X: Any, *, reset: bool = False, **options: Any) -> tuple[Blocks, np.ndarray, Any]:
-        """As for all pictures; but a Gaussian reaches beyond black and white, so that nothing is cut off there."""
-        blocks, pixels, y = super()._pictures(X, reset=reset, **options)
-        if self.output == "gaussian":
-            low, high = self.range_
-            h, w = self.image_shape_[:2]
-            rows = np.concatenate([np.asarray(blocks[i], dtype=np.float32) for i in range(len(blocks))])
-            rows = ((rows - np.float32(low)) / np.float32(high - low)).reshape(-1, h, w, self._channels)
-            pixels = np.ascontiguousarray(rows.transpose(0, 3, 1, 2))
-        return blocks, pixels, y
+    @property
+    def _clip(self) -> bool:  # type: ignore[override]
+        """A Gaussian reaches beyond black and white: nothing is cut off there."""
+        return self.output != "gaussian"
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Any:
@@ -194,7 +187,7 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PictureNetw
                 f"less than {UNUSED} nats of a picture (posterior collapse). Ask for fewer, lower beta, or raise "
                 "warm_up.",
                 CollapseWarning,
-                stacklevel=loop._outside(),
+                stacklevel=loop.outside(),
             )
 
     def _code_name(self, j: int) -> str:

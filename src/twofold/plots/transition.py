@@ -30,7 +30,8 @@ def transition_figure(diagrams: Mapping[str, PhaseDiagram]) -> Figure:
             for i, (rho, share) in enumerate(
                 zip(found.rho, found.success, strict=True)
             ):  # the K/m differ, m being whole
-                image = ax.pcolormesh(sides[i : i + 2], _edges(rho), share[:, None], cmap=SEQUENTIAL, vmin=0, vmax=1)
+                cells = sides[i : i + 2], _edges(rho), share[:, None]
+                image = ax.pcolormesh(*cells, cmap=SEQUENTIAL, vmin=0, vmax=1, rasterized=True)  # no hairlines
             ax.plot(fine, curve, color=INK, lw=1.6, ls=(0, (4, 2)), label="Donoho–Tanner, n → ∞")
             ax.plot(found.delta, found.curve50, color=COLORS[1], lw=2.2, label="half recovered")
             ax.set(
