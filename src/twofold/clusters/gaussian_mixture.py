@@ -32,6 +32,8 @@ from twofold.core.patterns import Observed, centred, find_patterns, observe
 from twofold.core.seeds import generator, seed_of
 from twofold.kernels.normal import masked_expectation
 
+CHEAP = 2e7  # multiply-adds a sweep of k-means below which several starts cost little
+
 
 class GaussianMixture(MixtureDensity):
     """A mixture of Gaussians by EM, with weights, missing cells, streams and batches.
@@ -170,7 +172,7 @@ class GaussianMixture(MixtureDensity):
             centres = self._sampled_centres(data, seed)
         else:
             with loop.quietly():
-                model = KMeans(self.n_components, max_iter=50, random_state=seed)
+                model = self._nearest(data.blocks.shape, seed)
                 centres = model.fit(data.blocks, sample_weight=data.w).cluster_centers_.astype(np.float64)
         c, d = centres.shape
         spread = np.maximum(data.columns.variance, floor)
@@ -182,6 +184,11 @@ class GaussianMixture(MixtureDensity):
         parts = engine.map(hard_step, data.blocks, data.blocks.rows(data.w), data.patterns, *fixed)
         return estimate(engine.reduce(add, parts), s, self.covariance_type, floor)
 
+    def _nearest(self, shape: tuple[int, int], seed: int) -> KMeans:
+        """The k-means to start from: the best of several while that costs little beside a sweep of EM."""
+        starts = int(np.clip(CHEAP / (shape[0] * shape[1] * self.n_components), 1, 10))
+        return KMeans(self.n_components, n_init=starts, max_iter=50, random_state=seed)
+
     def _sampled_centres(self, data: Observed, seed: int) -> np.ndarray:
         """k-means centres of some rows with column means in the holes."""
         n = data.blocks.shape[0]
@@ -192,7 +199,7 @@ class GaussianMixture(MixtureDensity):
         sample = np.where(np.isnan(sample), data.columns.mean, sample)
         w = None if data.w is None else data.w[rows]
         with loop.quietly():
-            model = KMeans(self.n_components, max_iter=50, random_state=seed).fit(sample, sample_weight=w)
+            model = self._nearest(sample.shape, seed).fit(sample, sample_weight=w)
         return model.cluster_centers_
 
     def _given(self, d: int) -> np.ndarray:
