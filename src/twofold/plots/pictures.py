@@ -72,7 +72,7 @@ def shrunk(pixels: np.ndarray) -> np.ndarray:
     """Large pictures by means of square blocks: a figure shows no more, and drawing every pixel takes much memory.
 
     >>> shrunk(np.arange(4200 * 4).reshape(4, 4200)).shape
-    (1, 1050)
+    (1, 1400)
     """
     s = -(-max(pixels.shape[:2]) // LARGE)
     h, w = (max(side // s, 1) for side in pixels.shape[:2])
