@@ -172,8 +172,10 @@ class GaussianMixture(MixtureDensity):
             centres = self._sampled_centres(data, seed)
         else:
             with loop.quietly():
-                model = self._nearest(data.blocks.shape, seed)
-                centres = model.fit(data.blocks, sample_weight=data.w).cluster_centers_.astype(np.float64)
+                model, blocks = self._nearest(data.blocks.shape, seed), data.blocks
+                # What is small enough for several starts is brought here: a cluster would spend its time on messages.
+                X = blocks if model.n_init == 1 else np.concatenate([blocks[i] for i in range(len(blocks))])
+                centres = model.fit(X, sample_weight=data.w).cluster_centers_.astype(np.float64)
         c, d = centres.shape
         spread = np.maximum(data.columns.variance, floor)
         S = self._given(d) if self.covariance_type == "fixed" else np.repeat(np.diag(spread)[None], c, axis=0)

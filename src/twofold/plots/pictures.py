@@ -36,7 +36,7 @@ def comparison_figure(panels: Sequence[Panel], title: str = "") -> Figure:
         each = 11 / len(panels)  # inches
         tall = min(each * h / w, 8.0)
         rows = 2 if detail else 1
-        figure = new_figure(11, rows * (tall + 0.15) + 0.8)
+        figure = new_figure(11, rows * (tall + 0.15) + (0.8 if title else 0.35))
         grid = figure.add_gridspec(rows, len(panels))
         for i, (name, pixels) in enumerate(panels):
             ax = figure.add_subplot(grid[0, i])
