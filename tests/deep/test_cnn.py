@@ -188,6 +188,7 @@ _ORDER = "rows are dealt to batches by their place, and steps are noisy: a weigh
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @parametrize_with_checks(
     [CNNClassifier((8,), hidden=16, learning_rate=0.01, batch_size=32, max_iter=10)],
+    xfail_strict=False,  # how a product rounds depends on the machine
     expected_failed_checks=lambda model: {
         "check_methods_subset_invariance": _SINGLE,
         "check_sample_weight_equivalence_on_dense_data": _ORDER,

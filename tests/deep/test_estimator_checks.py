@@ -25,6 +25,7 @@ WAIVED = {"Autoencoder": _NETWORK, "MLPClassifier": _WEIGHED, "MLPRegressor": _W
         twofold.VAEGAN(2, hidden=(8,), max_iter=2),
     ],
     expected_failed_checks=lambda model: WAIVED.get(type(model).__name__, {}),
+    xfail_strict=False,  # how a product rounds depends on the machine
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -13,10 +13,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from twofold.core.blocks import Blocks
+from twofold.core.blocks import Blocks, as_blocks
 from twofold.core.checks import InputError
-from twofold.core.engine import fingerprint
+from twofold.core.engine import engine_for, fingerprint
 from twofold.core.estimator import Model
+from twofold.core.moments import column_moments
 from twofold.core.seeds import seed_of
 from twofold.deep.train import OPTIMIZERS, SCHEDULES, Player, device_of, drawing, threads, train
 
@@ -165,8 +166,9 @@ class Standard(nn.Module):
         self.register_buffer("scale", torch.ones(d))
 
     def learn(self, rows: np.ndarray, weights: np.ndarray | None = None) -> None:
-        mean = np.average(rows, axis=0, weights=weights)
-        spread = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=weights))
+        blocks = as_blocks(np.ascontiguousarray(rows))
+        columns = column_moments(engine_for(blocks), blocks, weights)
+        mean, spread = columns.mean, np.sqrt(columns.variance)
         self.mean.copy_(torch.from_numpy(mean))
         self.scale.copy_(torch.from_numpy(np.where(spread > 1e-6 * np.abs(mean), spread, 1.0)))
 

@@ -37,7 +37,7 @@ OPTIMIZERS = {  # and what each remembers of a parameter
     "adam": ("step", "exp_avg", "exp_avg_sq"),
 }
 
-ENOUGH = 30_000_000  # weights times rows, from which a batch is worth a second thread
+ENOUGH = 10_000_000  # weights times rows, from which a batch is worth a second thread
 
 
 class Player(NamedTuple):
