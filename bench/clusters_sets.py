@@ -60,26 +60,22 @@ def sets(quick: bool) -> Event | Missing:
         f"adjusted Rand index of k-means in the plane, mean of {seeds} seeds",
         [
             Contestant(
-                "twofold, 10 shared starts", lambda: shared(KMeans), ours=True, warm=lambda: KMeans(15).fit(small)
+                "twofold", lambda: defaults(KMeans), ours=True, note="defaults", warm=lambda: KMeans(15).fit(small)
             ),
-            Contestant("scikit-learn, 10 shared starts", lambda: shared(SklearnKMeans), warm=lambda: None),
-            Contestant("twofold", lambda: defaults(KMeans), counts=False, note="defaults", warm=lambda: None),
+            Contestant("scikit-learn, best of 10", lambda: defaults(SklearnKMeans, n_init=10), warm=lambda: None),
+            Contestant("twofold, shared starts", lambda: shared(KMeans), counts=False, note="10", warm=lambda: None),
             Contestant(
-                "scikit-learn, best of 10",
-                lambda: defaults(SklearnKMeans, n_init=10),
-                counts=False,
-                note="its own starts and tolerance",
-                warm=lambda: None,
+                "scikit-learn, shared starts", lambda: shared(SklearnKMeans), counts=False, note="10", warm=lambda: None
             ),
         ],
         quality=quality,
         as_good=as_good,
-        bar=Bar("no worse on any set than scikit-learn's best of 10 starts, from the same starts", test=no_worse),
+        bar=Bar("no worse on any set than scikit-learn's best of 10 starts", test=no_worse),
         repeats=1,
         notes=[
             "Seconds are for all sets and seeds together; the bar looks at the indices alone.",
-            "With starts of their own the indices of both differ from seed to seed by more than they differ from each "
-            "other: one row of 5,000 is worth 0.0004.",
+            "From shared starts, until no row moves, both end alike. With starts of their own the indices of both "
+            "differ from seed to seed by more than they differ from each other: one row of 5,000 is worth 0.0004.",
         ],
     )
 

@@ -9,6 +9,7 @@ References: Goodfellow et al. 2014; Mescheder, Geiger & Nowozin 2018 (R1); Miyat
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -167,13 +168,7 @@ class GAN(PictureNetwork):
             Player(list(module.critic.parameters()), critic, BETAS),
             Player(list(module.generator.parameters()), maker, BETAS),
         ]
-        spread = float(pixels.var(axis=0, dtype=np.float64).sum())
-
-        def note(parts: dict[str, float]) -> dict[str, float]:
-            with torch.no_grad(), drawing(seed):
-                drawn = made(torch.zeros(WATCHED, device=next(module.parameters()).device))
-            return {"diversity": float(drawn.var(dim=0).sum()) / spread if spread else 1.0}
-
+        note = diversity(pixels, lambda: made(torch.zeros(WATCHED, device=next(module.parameters()).device)), seed)
         self._train(module, players, (pixels,), blocks, seed, X=X, note=note)
         warn_if_alike(self)
         return self
@@ -190,6 +185,18 @@ class GAN(PictureNetwork):
         """The critic's probability (n,) that a picture is real rather than generated."""
         _, pixels, _ = self._pictures(X)
         return self._through(lambda module, x: torch.sigmoid(module.critic(x)), pixels)
+
+
+def diversity(pixels: np.ndarray, draw: Callable[[], Tensor], seed: int) -> Callable[[dict], dict[str, float]]:
+    """What to note after an epoch: the variance of drawn pictures as a share of the data's."""
+    spread = float(pixels.var(axis=0, dtype=np.float64).sum())
+
+    def note(parts: dict) -> dict[str, float]:
+        with torch.no_grad(), drawing(seed):
+            found = float(draw().var(dim=0).sum())
+        return {"diversity": found / spread if spread else 1.0}
+
+    return note
 
 
 def warn_if_alike(model: Any) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
@@ -21,9 +20,9 @@ from torch import Tensor
 from twofold.core.estimator import fitting
 from twofold.deep.adversaries import Critic, critic_loss, divergence, generator_loss
 from twofold.deep.coders import ConvolutionalCoder, DenseCoder
-from twofold.deep.gan import BETAS, WATCHED, warn_if_alike
+from twofold.deep.gan import BETAS, WATCHED, diversity, warn_if_alike
 from twofold.deep.network import layer_sizes
-from twofold.deep.train import Player, drawing
+from twofold.deep.train import Player
 from twofold.deep.vae import HIDDEN
 from twofold.deep.variational import CODES, Coder, Variational
 
@@ -149,13 +148,7 @@ class VAEGAN(Variational):
         seed = self._seed()
         module = self._fresh(seed)
         module.learn(pixels)
-        spread = float(pixels.var(axis=0, dtype=np.float64).sum())
-
-        def note(parts: dict[str, float]) -> dict[str, float]:
-            with torch.no_grad(), drawing(seed):
-                drawn = from_prior(module, WATCHED, next(module.parameters()).device)
-            return {"diversity": float(drawn.var(dim=0).sum()) / spread if spread else 1.0}
-
+        note = diversity(pixels, lambda: from_prior(module, WATCHED, next(module.parameters()).device), seed)
         self._train(module, self._players(module), (pixels,), blocks, seed, X=X, note=note)
         self._look(pixels)
         warn_if_alike(self)
@@ -175,9 +168,8 @@ class VAEGAN(Variational):
         def encoder(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
             q, again = through(x)
             kl, features = q.kl().mean(), apart(x, again)
-            weight = self.beta * min(1.0, done / self.warm_up if self.warm_up else 1.0)
             pixels = (x - again).square().flatten(1).sum(dim=1).mean()
-            return features + weight * kl, {"features": features, "kl": kl, "pixels": pixels}
+            return features + self._kl_weight(done) * kl, {"features": features, "kl": kl, "pixels": pixels}
 
         def decoder(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
             with torch.no_grad():

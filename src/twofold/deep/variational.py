@@ -154,6 +154,10 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PictureNetw
         """A Gaussian reaches beyond black and white: nothing is cut off there."""
         return self.output != "gaussian"
 
+    def _kl_weight(self, done: float) -> float:
+        """β, grown into over the first `warm_up` of the training."""
+        return self.beta * min(1.0, done / self.warm_up if self.warm_up else 1.0)
+
     @fitting
     def fit(self, X: Any, y: Any = None) -> Any:
         """Learn both networks from pictures X, (n,h,w), (n,h,w,c) or rows (n,d)."""
@@ -164,8 +168,7 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PictureNetw
 
         def loss(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
             noise = torch.randn(len(x), module.n_codes, device=x.device)
-            weight = self.beta * min(1.0, done / self.warm_up if self.warm_up else 1.0)
-            found, parts = step_loss(module, x, noise, weight, self._reinforce)
+            found, parts = step_loss(module, x, noise, self._kl_weight(done), self._reinforce)
             if self._reinforce:
                 module.baseline.lerp_(parts["reconstruction"].detach(), 0.1)
             return found, parts
