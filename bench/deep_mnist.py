@@ -132,8 +132,7 @@ def judged_by_a_classifier(model: GAN, data: Digits) -> dict[str, float]:
     eye = CNNClassifier(max_iter=2, random_state=0).fit(data.train[:20_000], data.y[:20_000])
 
     def hidden(module: Any, x: Any) -> Any:
-        x = module.inputs(x.movedim(1, -1)).movedim(-1, 1)
-        return module.dense[:-1](module.layers(x).flatten(1))
+        return module.dense[:-1](module.layers(module.prepared(x)).flatten(1))
 
     def features(X: np.ndarray) -> np.ndarray:
         return eye._through(hidden, eye._pictures(np.asarray(X, dtype=np.float32))[1])
@@ -146,7 +145,16 @@ EVENTS = (
     event(
         "autoencoder",
         "30 numbers a digit, grey from 0 to 1; published: 2.65 (2.7 M weights, not pretrained)",
-        lambda **o: Autoencoder(30, hidden=(1000, 500, 250), output="sigmoid", random_state=0, **o),
+        lambda **o: Autoencoder(
+            30,
+            hidden=(1000, 500, 250),
+            output="sigmoid",
+            noise=0.3,
+            weight_decay=0.05,
+            batch_size=128,
+            random_state=0,
+            **o,
+        ),
         lambda d: (d.train / np.float32(255), None),
         coded,
         ("squared error a digit at most 2.65", lambda q: q["squared error"] <= 2.65),
@@ -154,7 +162,7 @@ EVENTS = (
     event(
         "vae",
         "static binarisation; published: 89.8 to 89.9 nats",
-        lambda **o: VAE(32, random_state=0, **o),
+        lambda **o: VAE(50, hidden=(200, 200), activation="tanh", random_state=0, **o),
         lambda d: (d.binary, None),
         bounded,
         ("at most 89.8 nats", lambda q: next(v for k, v in q.items() if k.startswith("nats")) <= 89.8),
@@ -162,7 +170,7 @@ EVENTS = (
     event(
         "dlgm",
         "static binarisation; published: about 86.6 nats",
-        lambda **o: DLGM(random_state=0, **o),
+        lambda **o: DLGM((32, 64), hidden=200, activation="tanh", random_state=0, **o),
         lambda d: (d.binary, None),
         bounded,
         ("no bar: reported", lambda q: True),
@@ -178,7 +186,7 @@ EVENTS = (
     event(
         "cnn",
         "ten classes",
-        lambda **o: CNNClassifier(random_state=0, **o),
+        lambda **o: CNNClassifier(kernel_size=5, dropout=0.4, random_state=0, **o),
         lambda d: (d.train, d.y),
         lambda model, d: {"test accuracy %": 100 * model.score(d.test, d.goal)},
         ("at least 99.2 % right", lambda q: q["test accuracy %"] >= 99.2),

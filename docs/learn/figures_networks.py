@@ -145,7 +145,7 @@ def networks_maps() -> Figure:
     module: Any = model.module_
     with torch.no_grad():
         pixels = torch.from_numpy(np.asarray(digits, dtype=np.float32) / 16)[:, None]
-        seen = torch.relu(module.layers[0](module.inputs(pixels.movedim(1, -1)).movedim(-1, 1))).numpy()
+        seen = torch.relu(module.layers[0](module.prepared(pixels))).numpy()
     kernels = module.layers[0].weight.detach().numpy()[:, 0]  # (8,3,3)
     with style():
         figure = new_figure(11, 4.1)

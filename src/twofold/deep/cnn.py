@@ -56,11 +56,14 @@ class Convolutions(nn.Module):
         rows = np.moveaxis(pixels, 1, -1).reshape(-1, c)
         self.inputs.learn(rows, None if w is None else np.repeat(w, len(rows) // n))
 
-    def raw(self, x: Tensor) -> Tensor:  # (n,c,h,w) -> (n,outputs)
-        x = self.inputs(x.movedim(1, -1)).movedim(-1, 1)
+    def prepared(self, x: Tensor) -> Tensor:  # (n,c,h,w) -> (n,c,h,w), standardised
+        return self.inputs(x.movedim(1, -1)).movedim(-1, 1)
+
+    def raw(self, x: Tensor) -> Tensor:  # (n,c,h,w), standardised -> (n,outputs)
         return self.dense(self.silence(self.layers(x.contiguous(memory_format=torch.channels_last)).flatten(1)))
 
-    forward = raw
+    def forward(self, x: Tensor) -> Tensor:
+        return self.raw(self.prepared(x))
 
 
 class CNNClassifier(Classifier, PictureNetwork):

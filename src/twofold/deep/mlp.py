@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError, check_weights
 from twofold.core.estimator import fitting
-from twofold.deep.network import ACTIVATIONS, TRAINING, Network, Standard, dense, layer_sizes
+from twofold.deep.network import ACTIVATIONS, ROWS, TRAINING, Network, Standard, dense, layer_sizes
 from twofold.deep.train import Player
 
 
@@ -45,14 +45,17 @@ class Supervised(Network):
         seed, w = self._seed(), check_weights(sample_weight, len(rows))
         module = self._fresh(seed)
         module.learn(rows, w)
+        with torch.no_grad():
+            for part in torch.from_numpy(rows).split(ROWS):  # once, not in every epoch anew; rows are a copy of X
+                part.copy_(module.prepared(part))
         goals = self._goals(module, targets, w)
-        weights = np.ones(len(rows)) if w is None else w / w.mean()
+        weights = [] if w is None else [(w / w.mean()).astype(np.float32)]
 
-        def loss(x: Tensor, goal: Tensor, weight: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
-            return (weight * self._losses(module.raw(x), goal)).mean(), {}
+        def loss(x: Tensor, goal: Tensor, *rest: Any) -> tuple[Tensor, dict[str, Tensor]]:
+            losses = self._losses(module.raw(x), goal)
+            return (losses if w is None else rest[0] * losses).mean(), {}
 
-        players = [Player(list(module.parameters()), loss)]
-        self._train(module, players, (rows, goals, weights.astype(np.float32)), blocks, seed, X=X, y=y)
+        self._train(module, [Player(list(module.parameters()), loss)], (rows, goals, *weights), blocks, seed, X=X, y=y)
 
     def _goals(self, module: Any, targets: np.ndarray, w: np.ndarray | None) -> np.ndarray:
         """The targets as the layers should give them."""
@@ -158,11 +161,14 @@ class Dense(nn.Module):
     def learn(self, rows: np.ndarray, w: np.ndarray | None) -> None:
         self.inputs.learn(rows, w)
 
-    def raw(self, x: Tensor) -> Tensor:  # (n,d) -> (n,outputs), standardised
-        return self.layers(self.inputs(x))
+    def prepared(self, x: Tensor) -> Tensor:  # (n,d) -> (n,d), standardised
+        return self.inputs(x)
+
+    def raw(self, x: Tensor) -> Tensor:  # (n,d) -> (n,outputs), both standardised
+        return self.layers(x)
 
     def forward(self, x: Tensor) -> Tensor:  # (n,d) -> (n,outputs)
-        return self.outputs.back(self.raw(x))
+        return self.outputs.back(self.raw(self.prepared(x)))
 
 
 class MLPClassifier(Classifier, MLP):

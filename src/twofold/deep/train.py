@@ -117,13 +117,13 @@ def epoch(
     n, size = len(data[0]), int(model.batch_size)
     steps = -(-n // size)
     rate = SCHEDULES[model.schedule]
-    sums: dict[str, Tensor] = {}
+    seen: dict[str, list[Tensor]] = {}
     module.train()
     with drawing(seed, t):
-        order = torch.randperm(n).to(data[0].device)
-        for i, rows in enumerate(order.split(size)):
+        batches = torch.randperm(n).to(data[0].device).split(size)
+        for i, rows in enumerate(batches):
             done = (t + i / steps) / model.max_iter
-            batch = [D[rows] for D in data]
+            batch = [D.index_select(0, rows) for D in data]
             for j, (player, optimiser) in enumerate(zip(players, optimisers, strict=True)):
                 for group in optimiser.param_groups:
                     group["lr"] = model.learning_rate * rate(done)
@@ -132,10 +132,10 @@ def epoch(
                 loss.backward()
                 optimiser.step()
                 for name, value in (parts if j else {"objective": loss, **parts}).items():
-                    sums[name] = sums.get(name, 0) + value.detach() * len(rows)
+                    seen.setdefault(name, []).append(value.detach())
     module.eval()
-    names, values = list(sums), torch.stack(list(sums.values())).double() / n
-    return dict(zip(names, values.tolist(), strict=True))
+    shares = torch.tensor([len(rows) / n for rows in batches], dtype=torch.float64)
+    return {name: float(torch.stack(values).cpu().double() @ shares) for name, values in seen.items()}
 
 
 def optimiser_of(model: Any, player: Player) -> torch.optim.Optimizer:
