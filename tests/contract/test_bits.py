@@ -45,7 +45,7 @@ def test_small_blocks_are_in_force(tmp_path):
     pl.DataFrame(X).write_parquet(tmp_path / "x.parquet")
     for source in (X, tmp_path / "x.npy", tmp_path / "x.parquet", da.from_array(X, chunks=(97, 3))):
         blocks = as_blocks(source)
-        assert len(blocks) == 11 and np.array_equal(blocks.bounds, as_blocks(X).bounds)
+        assert len(blocks) == 12 and np.array_equal(blocks.bounds, as_blocks(X).bounds)
 
 
 @pytest.mark.parametrize("case", MODELS, ids=str)

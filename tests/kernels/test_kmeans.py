@@ -5,13 +5,28 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from twofold.kernels.kmeans import group_minima, move, nearest, reassign
+from twofold.kernels.kmeans import closest, group_minima, move, nearest, reassign
 
 both = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 def distances(X, Z):
     return np.sqrt(((X[:, None].astype(np.float64) - Z[None]) ** 2).sum(axis=2))
+
+
+@both
+@pytest.mark.parametrize("n, d, k", [(1, 1, 1), (127, 2, 5), (129, 4, 8), (300, 7, 33), (256, 64, 10)])
+def test_closest(n, d, k, dtype):
+    rng = np.random.default_rng(n)
+    X, mean = (rng.normal(size=(n, d)) + 1000).astype(dtype), np.full(d, 1000, dtype)
+    Z = rng.normal(size=(k, d)).astype(dtype)
+    Z[-1] = Z[0]  # the first of two that are equally near
+    label, best = np.empty(n, np.int32), np.empty(n, dtype)
+    closest(X, mean, Z, label, best)
+    D = distances(X - mean, Z)
+    np.testing.assert_allclose(best, D.min(axis=1) ** 2, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(D[np.arange(n), label], D.min(axis=1), rtol=1e-4, atol=1e-3)
+    assert k == 1 or (label < k - 1).all()
 
 
 @both

@@ -18,6 +18,7 @@ from scipy import sparse
 from twofold.kernels import kmeans as kernels
 
 CHUNK = 1024  # rows a product: its values stay in cache
+NARROW = 64  # columns up to which one pass over rows and centres is faster than a product
 
 
 class Centres(NamedTuple):
@@ -81,11 +82,14 @@ def squares(X: Any, shift: np.ndarray) -> np.ndarray:
 
 
 def look(X: Any, c: Centres) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Label of each row, its squared distance, and the lower bounds by group (n,g), all by products."""
-    n = X.shape[0]
+    """Label of each row, its squared distance, and the lower bounds by group (n,g), in one pass or by products."""
+    n, d = X.shape
     starts = np.zeros(1, np.int64) if c.group is None or sparse.issparse(X) else _starts(c.group)
     label, best = np.empty(n, np.int32), np.empty(n, X.dtype)
     lower = np.empty((n, len(starts) - 1), X.dtype)
+    if d <= NARROW and not lower.shape[1] and not sparse.issparse(X):
+        kernels.closest(X, c.mean.astype(X.dtype), c.Z.astype(X.dtype), label, best)
+        return label, best, lower
     for a, b, part, shift, minus, base in chunks(X, c):
         V = part @ minus  # (m,k)
         kernels.nearest(V, base, label[a:b], best[a:b])

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters import seeding
 from twofold.clusters.assign import (
+    NARROW,
     Centres,
     all_distances,
     assign,
@@ -43,6 +44,7 @@ from twofold.core.seeds import generator, seed_of
 INITS = {"auto", "k-means++", "k-means||", "random"}
 KEPT = 256 * 10**6  # bytes that bounds may take; depends on the data's shape alone, so that a file gives the same bits
 WORK = 2e8  # multiply-adds a sweep below which several starts are cheap
+PLAIN = 2048  # multiply-adds a row below which looking at all centres costs no more than keeping bounds
 
 
 class State(NamedTuple):
@@ -292,6 +294,8 @@ def groups_for(k: int, blocks: Blocks) -> int:
     """How many groups of centres get a bound: one for about five centres, but no more than four or a quarter
     row's memory, and none where the bounds of all rows together would be too large to keep beside a stream."""
     n, d = blocks.shape
+    if d <= NARROW and k * d <= PLAIN and not blocks.is_sparse:
+        return 0
     room = (KEPT // max(n, 1) - 4 - blocks.dtype.itemsize) // blocks.dtype.itemsize
     return int(min(max(1, min(k // 5, max(d // 4, 4))), max(room, 0)))
 

@@ -30,7 +30,7 @@ from twofold.core.sources import (
     ScaledSource,
     Source,
     SparseSource,
-    rows_per_block,
+    even_rows,
 )
 
 
@@ -50,7 +50,7 @@ class Blocks(Sequence):
         self.shape, self.dtype = source.shape, source.dtype
         self.is_sparse: bool = getattr(source, "is_sparse", False)
         own = getattr(source, "bounds", None)
-        step = rows_per_block(self.shape[1], self.dtype)
+        step = even_rows(self.shape, self.dtype)
         self.bounds: np.ndarray = (
             np.append(np.arange(0, max(self.shape[0], 1), step), self.shape[0]) if own is None else own
         )
@@ -104,7 +104,7 @@ def as_blocks(X: Any) -> Blocks:
 
     >>> blocks = as_blocks(np.ones((100_000, 50)))
     >>> len(blocks), blocks[0].shape
-    (10, (10485, 50))
+    (10, (10000, 50))
     """
     if isinstance(X, Blocks):
         return X

@@ -23,6 +23,7 @@ from twofold.core.csrfile import open_csr
 
 BLOCK_BYTES = 4 * 2**20
 BLOCK_ROWS = 2**16
+SHARES = 4  # blocks into which data of one block's size is cut: threads want work
 GROUP_ROWS = 2**18  # the usual most of a Parquet row group
 CHUNK_BLOCKS = 16  # Parquet is decoded this many blocks at a time, or fewer if the budget is small
 
@@ -44,8 +45,19 @@ def float_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def rows_per_block(d: int, dtype: np.dtype) -> int:
-    """A few megabytes, but not so many rows that narrow data would be one block for one thread."""
+    """As many rows as a few megabytes hold, but not too many of narrow data."""
     return max(1, min(BLOCK_BYTES // max(1, d * dtype.itemsize), BLOCK_ROWS))
+
+
+def even_rows(shape: tuple[int, int], dtype: np.dtype) -> int:
+    """Rows of a block if all are to be alike, of a few megabytes, or of one where there is no more data than that.
+
+    It depends on shape and dtype alone: bits know neither how many threads there are nor where the data lives.
+    """
+    n, d = shape
+    shares = min(SHARES, n * d * dtype.itemsize * SHARES // BLOCK_BYTES)
+    count = max(-(-n // rows_per_block(d, dtype)), shares, 1)
+    return max(1, -(-n // (count + count % 2 if count > 1 else 1)))
 
 
 def cuts_by_stored(indptr: np.ndarray, dtype: np.dtype, cells: int | None = None) -> np.ndarray:
@@ -212,7 +224,7 @@ class ParquetSource:
         # Two decoded pieces are kept while a third is made: an eighth of the budget each, and another for what is
         # decoded at once, since a column is decoded by whole row groups however few of their rows are wanted.
         blocks = min(CHUNK_BLOCKS, max(1, config().memory // (8 * BLOCK_BYTES)))
-        self.chunk = blocks * rows_per_block(self.shape[1], self.dtype)
+        self.chunk = blocks * even_rows(self.shape, self.dtype)
         self.at_once = max(1, config().memory // (8 * self.dtype.itemsize * max(1, min(n, GROUP_ROWS))))
         self._kept: OrderedDict[int, np.ndarray] = OrderedDict()
         self._lock = threading.Lock()

@@ -4,6 +4,56 @@ import numpy as np
 from numba import njit
 
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
+STRIP = 128  # rows side by side: their columns and what is found of them stay in the nearest cache
+
+
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
+def closest(X, mean, Z, label, best):
+    """The nearest of the centres mean + Z of each row, and its squared distance: one pass, for few columns.
+
+    Rows are worked on side by side, a column after the other, so that every step is the same for neighbours in memory;
+    columns come in fours, the last filled up with zeros.
+    """
+    (n, d), k, kind = X.shape, Z.shape[0], X.dtype.type
+    wide, even = -(-d // 4) * 4, k + k % 2
+    T, W, base = np.zeros((wide, STRIP), X.dtype), np.zeros((even, wide), X.dtype), np.full(even, kind(np.inf))
+    for c in range(k):
+        W[c, :d] = kind(-2) * Z[c]
+        base[c] = np.sum(Z[c] * Z[c])
+    own, least, at = np.empty(STRIP, X.dtype), np.empty(STRIP, X.dtype), np.empty(STRIP, np.int32)
+    one, two = np.empty(STRIP, X.dtype), np.empty(STRIP, X.dtype)
+    for start in range(0, n, STRIP):
+        m = min(STRIP, n - start)
+        for r in range(m):
+            for j in range(d):
+                T[j, r] = X[start + r, j] - mean[j]
+        own[:] = kind(0)
+        least[:] = kind(np.inf)
+        at[:] = 0
+        for j in range(d):
+            t = T[j]
+            for r in range(STRIP):
+                own[r] += t[r] * t[r]
+        for c in range(0, k, 2):
+            this, that, v, w = np.int32(c), np.int32(c + 1), W[c], W[c + 1]
+            one[:] = base[c]
+            two[:] = base[c + 1]
+            for j in range(0, wide, 4):
+                t0, t1, t2, t3 = T[j], T[j + 1], T[j + 2], T[j + 3]
+                v0, v1, v2, v3 = v[j], v[j + 1], v[j + 2], v[j + 3]
+                w0, w1, w2, w3 = w[j], w[j + 1], w[j + 2], w[j + 3]
+                for r in range(STRIP):
+                    one[r] += (t0[r] * v0 + t1[r] * v1) + (t2[r] * v2 + t3[r] * v3)
+                    two[r] += (t0[r] * w0 + t1[r] * w1) + (t2[r] * w2 + t3[r] * w3)
+            for r in range(STRIP):
+                at[r] = this if one[r] < least[r] else at[r]
+                least[r] = min(one[r], least[r])
+            for r in range(STRIP):
+                at[r] = that if two[r] < least[r] else at[r]
+                least[r] = min(two[r], least[r])
+        for r in range(m):
+            label[start + r] = at[r]
+            best[start + r] = max(least[r] + own[r], kind(0))
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
