@@ -159,7 +159,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mo
         rows = blocks.rows(w)
 
         def sweep(s: State, t: int) -> loop.Sweep:
-            centres = engine.broadcast(Centres(s.Z, mean, far, s.drift, s.group, half_gaps(s.Z)))
+            gaps = np.zeros(len(s.Z)) if s.group is None else half_gaps(s.Z)
+            centres = engine.broadcast(Centres(s.Z, mean, far, s.drift, s.group, gaps))
             kept, found = engine.reduce(merge, engine.map(assign, blocks, rows, s.kept, centres), keep=True)
             new = update(s, found, kept)
             cost = max(total - float((new.sums**2).sum(axis=1) @ (1 / np.maximum(new.counts, 1e-300))), 0.0)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ class Blocks(Sequence):
     def __getitem__(self, i: Any) -> Any:
         return self.source.read(int(self.bounds[i]), int(self.bounds[i + 1]))
 
-    @property
+    @cached_property
     def block_bytes(self) -> int:
         """Bytes of the largest block once loaded, as if dense unless its stored values are known."""
         indptr = getattr(self.source, "indptr", None)
