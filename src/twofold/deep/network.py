@@ -96,8 +96,11 @@ class Network(Model):
             check_is_fitted(self)
         found = self._blocks(X, reset=reset, **options)
         blocks, y = found if isinstance(found, tuple) else (found, None)
-        rows = np.concatenate([np.asarray(blocks[i], dtype=np.float32) for i in range(len(blocks))])
-        if not np.isfinite(rows).all():
+        rows, finite = np.empty(blocks.shape, np.float32), True
+        for i, (a, b) in enumerate(pairwise(blocks.bounds)):
+            rows[a:b] = blocks[i]
+            finite = finite and bool(np.isfinite(rows[a:b]).all())
+        if not finite:
             self._refuse(blocks)
             raise InputError(
                 f"X has numbers beyond {np.finfo(np.float32).max:.0e}; networks compute in single precision."
