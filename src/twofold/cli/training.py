@@ -29,6 +29,15 @@ MODELS = {
     "mlp": deep.MLPClassifier,
     "cnn": deep.CNNClassifier,
 }
+OBJECTIVES = {
+    "VAE": "what is minimised, nats a picture",
+    "GAN": "value of the game",
+    "PixelCNN": "−log p, nats a picture",
+    "Autoencoder": "squared error a row",
+    "MLPClassifier": "cross-entropy",
+    "MLPRegressor": "half the squared error, of standardised numbers",
+    "CNNClassifier": "cross-entropy",
+}
 LEAST = 20  # rows, below which nothing can be set aside
 MOST_HELD = 10_000
 FEW = 20  # values, up to which a column of whole numbers is a column of classes
@@ -189,4 +198,7 @@ def figure(kind: str, model: Any, data: Data, held: np.ndarray, outcome: Outcome
         rows.append(("drawn by the model", model.sample(32, random_state=0)))
     if kind in ("vae", "autoencoder") and pictured:
         rows += [("held out", data.X[held[:16]]), ("said again", model.reconstruct(data.X[held[:16]]))]
-    return training_figure(model.history_, rows, title=outcome.title)
+    if kind == "cnn" and data.y is not None:
+        wrong = held[model.predict(data.X[held]) != data.y[held]]
+        rows += [(f"mistaken, {len(wrong):,} of {len(held):,} held out", data.X[wrong[:16]])] if len(wrong) else []
+    return training_figure(model.history_, rows, outcome.title, OBJECTIVES[type(model).__name__])

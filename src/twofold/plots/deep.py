@@ -51,7 +51,10 @@ def grid_png(pictures: np.ndarray, limits: tuple[float, float] | None = None) ->
 
 
 def training_figure(
-    history: Mapping[str, Sequence[float]], rows: Sequence[tuple[str, np.ndarray]] = (), title: str = ""
+    history: Mapping[str, Sequence[float]],
+    rows: Sequence[tuple[str, np.ndarray]] = (),
+    title: str = "",
+    objective: str = "objective",
 ) -> Figure:
     """Every column of a history over the epochs, and below it rows of pictures.
 
@@ -61,6 +64,8 @@ def training_figure(
     rows : sequence of (str, ndarray of shape (n, h, w) or (n, h, w, c))
         What each row of pictures is, and the pictures.
     title : str
+    objective : str
+        What the objective is called.
     """
     curves = {name: values for name, values in history.items() if name != "seconds"}
     with style():
@@ -71,7 +76,10 @@ def training_figure(
         for i, (name, values) in enumerate(curves.items()):
             ax = figure.add_subplot(grid[0, i])
             ax.plot(np.arange(1, len(values) + 1), values, color=COLORS[i % len(COLORS)], lw=1.8)
-            ax.set_title(name)
+            if len(values) == 1:  # no line
+                ax.plot(1, values[0], "o", color=COLORS[i % len(COLORS)])
+                ax.set_xlim(0.5, 1.5)
+            ax.set_title(objective if name == "objective" else name)
             ax.set_xlabel("epoch")
             ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         for i, (name, sheet) in enumerate(sheets, start=1):
@@ -81,4 +89,5 @@ def training_figure(
             ax.set_title(name)
         if title:
             figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=INK)
+        figure.draw_without_rendering()  # once more than usual: ticks that come with the final size need room too
     return figure
