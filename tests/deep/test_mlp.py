@@ -62,8 +62,8 @@ def test_no_hidden_layer_is_logistic_regression(digits):
     X, y = X[y < 2], y[y < 2]
     Z = (X - X.mean(0)) / np.where(X.std(0) > 0, X.std(0), 1)
     reg = 0.1
-    model = MLPClassifier((), optimizer="sgd", weight_decay=reg, learning_rate=0.5, batch_size=len(X), max_iter=400)
-    ours = model.fit(X, y)
+    steps = {"optimizer": "sgd", "learning_rate": 0.5, "batch_size": len(X), "max_iter": 800}
+    ours = MLPClassifier((), weight_decay=reg, random_state=0, **steps).fit(X, y)
     theirs = LogisticRegression(C=1 / (reg * len(X)), tol=1e-8, max_iter=1000).fit(Z, y)
     np.testing.assert_allclose(ours.weights_["layers.0.weight"], theirs.coef_, atol=2e-4)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(Z), atol=1e-3)
