@@ -77,6 +77,13 @@ def test_blocks_are_a_few_megabytes():
     assert all(blocks[i].nbytes <= sources.BLOCK_BYTES for i in range(len(blocks)))
 
 
+@pytest.mark.parametrize("n, d, count", [(200_000, 2, 4), (50_000, 20, 4), (30_000, 20, 2), (5_000, 20, 1)])
+def test_blocks_are_even_and_small_data_gives_threads_some(n, d, count):
+    blocks = as_blocks(np.zeros((n, d), np.float32))
+    assert len(blocks) == count
+    assert len(set(np.diff(blocks.bounds))) == 1
+
+
 def test_a_row_wider_than_a_block_is_one_block(small_blocks):
     blocks = as_blocks(np.zeros((3, 2000)))
     assert np.array_equal(blocks.bounds, [0, 1, 2, 3])
