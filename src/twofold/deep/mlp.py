@@ -52,8 +52,9 @@ class Supervised(Network):
         weights = [] if w is None else [(w / w.mean()).astype(np.float32)]
 
         def loss(x: Tensor, goal: Tensor, *rest: Any) -> tuple[Tensor, dict[str, Tensor]]:
-            losses = self._losses(module.raw(x), goal)
-            return (losses if w is None else rest[0] * losses).mean(), {}
+            if w is None:
+                return self._loss(module.raw(x), goal, "mean"), {}
+            return (rest[0] * self._loss(module.raw(x), goal, "none")).mean(), {}
 
         self._train(module, [Player(list(module.parameters()), loss)], (rows, goals, *weights), blocks, seed, X=X, y=y)
 
@@ -61,8 +62,8 @@ class Supervised(Network):
         """The targets as the layers should give them."""
         raise NotImplementedError
 
-    def _losses(self, out: Tensor, goal: Tensor) -> Tensor:
-        """The loss of each row."""
+    def _loss(self, out: Tensor, goal: Tensor, reduction: str) -> Tensor:
+        """The loss of each row ("none"), or their mean ("mean")."""
         raise NotImplementedError
 
 
@@ -86,10 +87,10 @@ class Classifier(ClassifierMixin, Supervised):
     def _goals(self, module: Any, targets: np.ndarray, w: np.ndarray | None) -> np.ndarray:
         return targets.astype(np.float32 if len(self.classes_) == 2 else np.int64)
 
-    def _losses(self, out: Tensor, goal: Tensor) -> Tensor:
+    def _loss(self, out: Tensor, goal: Tensor, reduction: str) -> Tensor:
         if len(self.classes_) == 2:
-            return F.binary_cross_entropy_with_logits(out[:, 0], goal, reduction="none")
-        return F.cross_entropy(out, goal, reduction="none")
+            return F.binary_cross_entropy_with_logits(out[:, 0], goal, reduction=reduction)
+        return F.cross_entropy(out, goal, reduction=reduction)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of the second of two classes (n,), or scores of all classes (n,K)."""
@@ -268,8 +269,8 @@ class MLPRegressor(RegressorMixin, MLP):
         module.outputs.learn(targets, w)
         return module.outputs(torch.from_numpy(targets)).numpy()
 
-    def _losses(self, out: Tensor, goal: Tensor) -> Tensor:
-        return 0.5 * (out - goal).square().mean(dim=1)
+    def _loss(self, out: Tensor, goal: Tensor, reduction: str) -> Tensor:
+        return 0.5 * (F.mse_loss(out, goal) if reduction == "mean" else (out - goal).square().mean(dim=1))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions (n,), or (n,t) where several targets were learned."""
