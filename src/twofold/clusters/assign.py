@@ -5,7 +5,8 @@
 The first sweep is one matrix product: rows stay as they are and the centres are shifted; where the mean dwarfs the
 spread rows are shifted too, because the product would cancel. From then on each row keeps an upper bound on the
 distance to its centre and lower bounds on those to groups of other centres (Ding et al. 2015, Yinyang; with one
-group Hamerly 2010), and only distances that the bounds leave in doubt are computed.
+group Hamerly 2010), and only distances that the bounds leave in doubt are computed. Few centres in few columns need
+no bounds: one vectorised pass over rows less the mean compares every row with all of them.
 """
 
 from __future__ import annotations

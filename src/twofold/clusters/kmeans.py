@@ -293,7 +293,8 @@ def update(s: State, found: Any, kept: Rows) -> State:
 
 def groups_for(k: int, blocks: Blocks) -> int:
     """How many groups of centres get a bound: one for about five centres, but no more than four or a quarter
-    row's memory, and none where the bounds of all rows together would be too large to keep beside a stream."""
+    row's memory, and none where looking at every centre is as cheap, or where the bounds of all rows together would
+    be too large to keep beside a stream."""
     n, d = blocks.shape
     if d <= NARROW and k * d <= PLAIN and not blocks.is_sparse:
         return 0
