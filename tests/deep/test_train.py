@@ -9,7 +9,8 @@ from torch import nn
 
 import twofold
 from twofold import Checkpoint, EarlyStopping, InputError, MLPClassifier, MLPRegressor
-from twofold.deep.train import SCHEDULES, Player, epoch, optimiser_of, put, taken
+from twofold.deep.optimisers import Optimiser
+from twofold.deep.train import SCHEDULES, Player, epoch, put, taken
 
 CURVE = np.array([1.0, 10.0])  # minimise ½ Σ c θ², whose gradient is c θ
 RATE, STEPS = 0.05, 6
@@ -22,18 +23,15 @@ class Quadratic(nn.Module):
 
 
 class Options:
-    learning_rate, weight_decay, schedule, batch_size, max_iter = RATE, 0.0, "constant", 1, STEPS
-
-    def __init__(self, optimizer):
-        self.optimizer = optimizer
+    learning_rate, schedule, batch_size, max_iter = RATE, "constant", 1, STEPS
 
 
 def by_torch(optimizer):
     module = Quadratic()
     curve = torch.from_numpy(CURVE)
     player = Player([module.theta], lambda x, done: ((0.5 * curve * module.theta**2).sum(), {}))
-    options = Options(optimizer)
-    optimisers, path = [optimiser_of(options, player)], []
+    options = Options()
+    optimisers, path = [Optimiser(optimizer, player.parameters)], []
     for t in range(STEPS):
         epoch(options, module, [player], optimisers, (torch.zeros(1, 1),), 0, t)
         path.append(module.theta.detach().numpy().copy())
@@ -75,11 +73,10 @@ def test_the_momentum_is_the_heavy_balls_difference_equation():
 
 def test_weight_decay_shrinks_matrices_and_leaves_biases():
     layer = nn.Linear(3, 2)
-    options = Options("sgd")
-    options.weight_decay = 0.5
+    options = Options()
     before = layer.weight.detach().clone(), layer.bias.detach().clone()
     player = Player(list(layer.parameters()), lambda x, done: (0 * layer(x).sum(), {}))
-    epoch(options, layer, [player], [optimiser_of(options, player)], (torch.zeros(1, 3),), 0, 0)
+    epoch(options, layer, [player], [Optimiser("sgd", player.parameters, 0.5)], (torch.zeros(1, 3),), 0, 0)
     torch.testing.assert_close(layer.weight.detach(), before[0] * (1 - RATE * 0.5))
     torch.testing.assert_close(layer.bias.detach(), before[1])
 
@@ -88,11 +85,11 @@ def test_an_epoch_visits_every_row_once_in_an_order_of_its_own():
     seen = []
     module = Quadratic()
     player = Player([module.theta], lambda x, done: (seen.append(x[:, 0].tolist()) or module.theta.sum() * 0, {}))
-    options = Options("sgd")
+    options = Options()
     options.batch_size = 4
     data = (torch.arange(10.0)[:, None],)
     for t in (0, 1):
-        epoch(options, module, [player], [optimiser_of(options, player)], data, 0, t)
+        epoch(options, module, [player], [Optimiser("sgd", player.parameters)], data, 0, t)
     orders = [[row for batch in part for row in batch] for part in (seen[:3], seen[3:])]
     assert [len(batch) for batch in seen] == [4, 4, 2] * 2
     assert orders[0] != orders[1]
@@ -113,18 +110,16 @@ def test_what_is_taken_and_put_back_goes_on_alike(optimizer):
 
     def steps(net, opt, count):
         for _ in range(count):
-            opt.zero_grad()
-            net(x).square().sum().backward()
-            opt.step()
+            opt.step(net(x).square().sum(), RATE)
 
     torch.manual_seed(0)
     net = nn.Linear(3, 2)
-    opt = optimiser_of(Options(optimizer), Player(list(net.parameters()), None))
+    opt = Optimiser(optimizer, list(net.parameters()))
     steps(net, opt, 3)
     state = taken(net, [opt])
     steps(net, opt, 2)
     other = nn.Linear(3, 2)
-    fresh = optimiser_of(Options(optimizer), Player(list(other.parameters()), None))
+    fresh = Optimiser(optimizer, list(other.parameters()))
     put(state, other, [fresh])
     steps(other, fresh, 2)
     assert torch.equal(net.weight, other.weight)

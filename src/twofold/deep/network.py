@@ -19,7 +19,8 @@ from twofold.core.engine import engine_for, fingerprint
 from twofold.core.estimator import Model
 from twofold.core.moments import column_moments
 from twofold.core.seeds import seed_of
-from twofold.deep.train import OPTIMIZERS, SCHEDULES, Player, device_of, drawing, threads, train
+from twofold.deep.optimisers import OPTIMIZERS
+from twofold.deep.train import SCHEDULES, Player, device_of, drawing, threads, train
 
 TRAINING: dict = {  # the constraints of the parameters that every network has
     "optimizer": [StrOptions(set(OPTIMIZERS))],

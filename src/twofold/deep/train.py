@@ -23,20 +23,13 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.core.seeds import generator
+from twofold.deep.optimisers import Optimiser
 
 SCHEDULES: dict[str, Callable[[float], float]] = {  # the learning rate's factor when this share of the steps is done
     "constant": lambda done: 1.0,
     "linear": lambda done: 1.0 - done,
     "cosine": lambda done: 0.5 * (1.0 + math.cos(math.pi * done)),
 }
-OPTIMIZERS = {  # and what each remembers of a parameter
-    "sgd": (),
-    "momentum": ("momentum_buffer",),
-    "nesterov": ("momentum_buffer",),
-    "adagrad": ("step", "sum"),
-    "adam": ("step", "exp_avg", "exp_avg_sq"),
-}
-
 ENOUGH = 10_000_000  # weights times rows, from which a batch is worth a second thread
 
 
@@ -55,7 +48,7 @@ class State(NamedTuple):
     """What an epoch changes."""
 
     weights: np.ndarray  # all parameters and buffers, one after the other
-    memory: np.ndarray  # what the optimisers remember; empty before the first step
+    memory: np.ndarray  # what the optimisers remember
 
 
 def train(
@@ -77,7 +70,7 @@ def train(
     where = device_of(model.device)
     module.to(where)
     data = tuple(D.to(where) for D in data)
-    optimisers = [optimiser_of(model, player) for player in players]
+    optimisers = [Optimiser(model.optimizer, p.parameters, model.weight_decay, p.betas) for p in players]
 
     def sweep(state: State, t: int) -> loop.Sweep:
         put(state, module, optimisers)
@@ -108,7 +101,7 @@ def epoch(
     model: Any,
     module: nn.Module,
     players: list[Player],
-    optimisers: list[torch.optim.Optimizer],
+    optimisers: list[Optimiser],
     data: tuple[Tensor, ...],
     seed: int,
     t: int,
@@ -125,12 +118,8 @@ def epoch(
             done = (t + i / steps) / model.max_iter
             batch = [D.index_select(0, rows) for D in data]
             for j, (player, optimiser) in enumerate(zip(players, optimisers, strict=True)):
-                for group in optimiser.param_groups:
-                    group["lr"] = model.learning_rate * rate(done)
                 loss, parts = player.loss(*batch, done)
-                optimiser.zero_grad(set_to_none=True)
-                loss.backward()
-                optimiser.step()
+                optimiser.step(loss, model.learning_rate * rate(done))
                 for name, value in (parts if j else {"objective": loss, **parts}).items():
                     seen.setdefault(name, []).append(value.detach())
     module.eval()
@@ -138,56 +127,22 @@ def epoch(
     return {name: float(torch.stack(values).cpu().double() @ shares) for name, values in seen.items()}
 
 
-def optimiser_of(model: Any, player: Player) -> torch.optim.Optimizer:
-    """The optimiser of one player; weight decay pulls at matrices, not at biases."""
-    matrices = [p for p in player.parameters if p.ndim > 1]
-    others = [p for p in player.parameters if p.ndim <= 1]
-    groups = [{"params": matrices, "weight_decay": model.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    groups = [group for group in groups if group["params"]]
-    rate = model.learning_rate
-    if model.optimizer == "adam":
-        return torch.optim.AdamW(groups, lr=rate, betas=player.betas, fused=True)
-    if model.optimizer == "adagrad":
-        return torch.optim.Adagrad(groups, lr=rate, fused=player.parameters[0].device.type == "cpu")
-    momentum = 0.0 if model.optimizer == "sgd" else 0.9
-    return torch.optim.SGD(groups, lr=rate, momentum=momentum, nesterov=model.optimizer == "nesterov", fused=True)
-
-
 # ---- state ---------------------------------------------------------------------------------------------------------
 
 
-def taken(module: nn.Module, optimisers: list[torch.optim.Optimizer]) -> State:
+def taken(module: nn.Module, optimisers: list[Optimiser]) -> State:
     """A copy of all weights, and of what the optimisers remember."""
-    memory = [value for optimiser in optimisers for _, value in remembered(optimiser)]
-    return State(flat(list(module.state_dict().values())), flat(memory))
+    return State(flat(list(module.state_dict().values())), flat(memory_of(optimisers)))
 
 
-def put(state: State, module: nn.Module, optimisers: list[torch.optim.Optimizer]) -> None:
+def put(state: State, module: nn.Module, optimisers: list[Optimiser]) -> None:
     """The opposite of `taken`."""
     fill(list(module.state_dict().values()), state.weights)
-    if len(state.memory):
-        for optimiser in optimisers:
-            for p in (p for group in optimiser.param_groups for p in group["params"]):
-                for name in names_of(optimiser):
-                    like = torch.zeros((), dtype=torch.float32) if name == "step" else torch.zeros_like(p)
-                    optimiser.state[p].setdefault(name, like)
-        fill([value for optimiser in optimisers for _, value in remembered(optimiser)], state.memory)
+    fill(memory_of(optimisers), state.memory)
 
 
-def names_of(optimiser: torch.optim.Optimizer) -> tuple[str, ...]:
-    if isinstance(optimiser, torch.optim.AdamW):
-        return OPTIMIZERS["adam"]
-    if isinstance(optimiser, torch.optim.Adagrad):
-        return OPTIMIZERS["adagrad"]
-    return OPTIMIZERS["momentum" if optimiser.param_groups[0]["momentum"] else "sgd"]
-
-
-def remembered(optimiser: torch.optim.Optimizer) -> Iterator[tuple[str, Tensor]]:
-    """What an optimiser keeps of each parameter, in a fixed order."""
-    for p in (p for group in optimiser.param_groups for p in group["params"]):
-        for name in names_of(optimiser):
-            if name in optimiser.state[p]:
-                yield name, optimiser.state[p][name]
+def memory_of(optimisers: list[Optimiser]) -> list[Tensor]:
+    return [t for optimiser in optimisers for t in optimiser.memory]
 
 
 def flat(tensors: list[Tensor]) -> np.ndarray:
