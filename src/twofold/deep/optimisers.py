@@ -44,8 +44,8 @@ class Optimiser:
         betas: tuple[float, float] = (0.9, 0.999),
     ):
         self.name, self.betas = name, betas
-        matrices = [p for p in parameters if decay and p.ndim > 1]
-        others = [p for p in parameters if not decay or p.ndim <= 1]
+        matrices: list[Tensor] = [p for p in parameters if decay and p.ndim > 1]
+        others: list[Tensor] = [p for p in parameters if not decay or p.ndim <= 1]
         self.groups = [
             Group(part, weight, [[torch.zeros_like(p) for p in part] for _ in range(OPTIMIZERS[name])])
             for part, weight in ((matrices, decay), (others, 0.0))
