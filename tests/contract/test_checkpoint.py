@@ -1,10 +1,7 @@
 """Stop and go on: a fit killed with -9 ends with the bits of one that never stopped."""
 
 import signal
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,28 +13,7 @@ from .helpers import differences
 from .registry import MODELS, swept, table, thinned, with_holes
 
 iterative = pytest.mark.parametrize("case", [c for c in MODELS if c.iterative], ids=str)
-# A process a case takes seconds: of completion's and factorization's settings, which share one loop, one a model.
-SETTINGS = ("cg", "nonnegative", "unbiased", "gradient", "huber", "poisson")
-KILLABLE = [c for c in MODELS if c.iterative and c.label not in SETTINGS]
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-KILLED = """
-import os, signal, sys
-import numpy as np
-import twofold
-
-class Kill:
-    def setup(self, estimator, context): pass
-    def teardown(self, estimator, context): pass
-    def on_fit_task_begin(self, estimator, context): pass
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-        if fitted_estimator is not None and fitted_estimator.n_iter_ == 3:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-folder, name, params = sys.argv[1], sys.argv[2], eval(sys.argv[3])
-model = getattr(twofold, name)(**params)
-model.set_callbacks(twofold.Checkpoint(folder + "/fit.checkpoint"), Kill()).fit(np.load(folder + "/x.npy"))
-"""
 
 
 class Crash(Exception):
@@ -72,20 +48,16 @@ def crashed(case, path, X, every=1, after=3, **options):
     assert path.exists()
 
 
-@pytest.mark.parametrize("case", KILLABLE, ids=str)
-def test_a_killed_fit_resumes_to_the_same_bits(case, tmp_path):
-    X, _ = table()
+@iterative
+def test_a_killed_fit_resumes_to_the_same_bits(case, killed, tmp_path):
+    X, path = table()[0], tmp_path / "fit.checkpoint"
     X = swept(case, with_holes(X) if case.nan else X)
-    np.save(tmp_path / "x.npy", X)
-    params = repr(few(case).get_params())
-    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), case.model, params], capture_output=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
-    path = tmp_path / "fit.checkpoint"
+    assert killed(few(case), X, path) == -signal.SIGKILL
     assert path.exists()
     resumed = few(case).set_callbacks(Checkpoint(path)).fit(X)
     assert resumed.n_iter_ == 7 and np.all(np.diff(resumed.history_["seconds"]) > 0)
     assert not differences(few(case).fit(X), resumed)
-    assert not path.exists() and [p.name for p in Path(tmp_path).iterdir()] == ["x.npy"]
+    assert not list(tmp_path.iterdir())
 
 
 @iterative

@@ -4,8 +4,6 @@ import gzip
 import inspect
 import pickle
 import signal
-import subprocess
-import sys
 import warnings
 from dataclasses import dataclass, field
 
@@ -343,29 +341,10 @@ def test_a_checkpoint_of_another_fit_is_refused(case, tmp_path):
         case().set_callbacks(Checkpoint(path)).fit(LINES)
 
 
-KILLED = """
-import os, pickle, signal, sys
-import twofold
-
-class Kill:
-    def setup(self, estimator, context): pass
-    def teardown(self, estimator, context): pass
-    def on_fit_task_begin(self, estimator, context): pass
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-        if fitted_estimator is not None and fitted_estimator.n_iter_ == 3:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-model, lines = pickle.load(open(sys.argv[1], "rb"))
-model.set_callbacks(twofold.Checkpoint(sys.argv[2]), Kill()).fit(lines)
-"""
-
-
-def test_a_killed_fit_resumes_to_the_same_bits(tmp_path):
+def test_a_killed_fit_resumes_to_the_same_bits(killed, tmp_path):
     case = _skip_gram()
     path = tmp_path / "fit.checkpoint"
-    (tmp_path / "job").write_bytes(pickle.dumps((case(), LINES)))
-    done = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "job", path], capture_output=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    assert killed(case(), LINES, path) == -signal.SIGKILL
     assert path.exists()
     assert not parted(case().fit(LINES), case().set_callbacks(Checkpoint(path)).fit(LINES))
 
