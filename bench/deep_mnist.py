@@ -153,7 +153,7 @@ EVENTS = (
             hidden=(1000, 500, 250),
             output="sigmoid",
             noise=0.2,
-            weight_decay=0.5,
+            weight_decay=0.15,
             batch_size=128,
             random_state=0,
             **o,
