@@ -86,7 +86,6 @@ def against_bare(name: str, what: str, model: Any, mine: tuple, raw: tuple, loss
         as_good=lambda a, b: True,
         bar=Bar(f"at most {OVERHEAD} x the bare loop's time", test=no_dearer),
         budget=120.0,
-        repeats=9,  # short rounds in turns: a busy machine changes its pace within a long one
         notes=["The bare loop starts from the same kind of weights; losses are of the last epoch and the last batch."],
     )
 
@@ -96,7 +95,7 @@ def classify(module: Any, x: Tensor, target: Tensor) -> Tensor:
 
 
 def mlp(quick: bool) -> Event | Missing:
-    data = digits(6_000 if quick else 20_000)
+    data = digits(6_000 if quick else 60_000)
     if isinstance(data, Missing):
         return data
     images, y = data
@@ -106,7 +105,7 @@ def mlp(quick: bool) -> Event | Missing:
 
 
 def cnn(quick: bool) -> Event | Missing:
-    data = digits(2_000 if quick else 4_000)
+    data = digits(3_000 if quick else 12_000)
     if isinstance(data, Missing):
         return data
     images, y = data
@@ -115,7 +114,7 @@ def cnn(quick: bool) -> Event | Missing:
 
 
 def vae(quick: bool) -> Event | Missing:
-    data = digits(6_000 if quick else 20_000)
+    data = digits(6_000 if quick else 60_000)
     if isinstance(data, Missing):
         return data
 

@@ -8,7 +8,7 @@
                θ ← θ − η m̂ / (√ŝ + ε) − ηλθ                             decay apart: Loshchilov & Hutter 2019
 
 All but adam add the decay λθ to g. Torch's fused kernels make the step. Around them its optimiser classes do so much
-for every parameter that a small network would spend a fifth of its time there.
+for every parameter that a small network would spend a tenth of its time there, or more.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ class Optimiser:
             options: dict[str, Any] = {"beta1": a, "beta2": b, "eps": 1e-8, "amsgrad": False}
             torch._fused_adamw_(group.parameters, gradients, m, s, [], steps, **options, **common)
         elif self.name == "adagrad":
+            # it counts in the copies of the steps; without lr_decay they play no part
             options = {"lr_decay": 0.0, "eps": 1e-10, "fused": self.steps.device.type == "cpu"}
             adagrad(group.parameters, gradients, group.memory[0], [t.clone() for t in steps], **options, **common)
         else:
