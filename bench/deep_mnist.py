@@ -64,8 +64,8 @@ def trained(name: str, make: Callable[..., Any], X: np.ndarray, y: np.ndarray | 
         return time.process_time() - began
 
     cost(TRIED)  # warm
-    few = cost(TRIED)
-    epoch = max(cost(3 * TRIED) - few, 0.1 * few) / (2 * TRIED) * len(X)
+    more = float(np.median([cost(3 * TRIED) - cost(TRIED) for _ in range(5)]))
+    epoch = max(more, 0.01) / (2 * TRIED) * len(X)
     epochs = max(1, int(60 * budget / epoch))
     began, clock = time.process_time(), time.perf_counter()
     model = make(max_iter=epochs).fit(*data)

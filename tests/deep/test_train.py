@@ -65,6 +65,27 @@ def test_an_optimiser_follows_its_formula(optimizer):
     np.testing.assert_allclose(by_torch(optimizer), by_formula(optimizer), rtol=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["as it is", "transposed", "broadcast"])
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "nesterov", "adagrad", "adam"])
+def test_the_layout_of_a_gradient_in_memory_plays_no_part(optimizer, loss):
+    """Differentiation gives some gradients transposed or broadcast in memory, which fused kernels do not ask about."""
+    theta, slope = torch.zeros(3, 4, requires_grad=True), torch.arange(12.0).reshape(3, 4) - 5
+    if loss == "broadcast":
+        slope = torch.full((3, 4), 2.0)
+    given = {
+        "as it is": lambda: (theta * slope).sum(),
+        "transposed": lambda: (theta.t() * slope.t().contiguous()).sum(),
+        "broadcast": lambda: 2 * theta.sum(),
+    }[loss]
+    mover = Optimiser(optimizer, [theta])
+    reference = torch.zeros(12, requires_grad=True)
+    other = Optimiser(optimizer, [reference])
+    for _ in range(3):
+        mover.step(given(), RATE)
+        other.step((reference * slope.reshape(-1)).sum(), RATE)
+    torch.testing.assert_close(theta.detach().reshape(-1), reference.detach())
+
+
 def test_the_momentum_is_the_heavy_balls_difference_equation():
     theta = np.vstack([[1.0, -2.0], by_torch("momentum")])
     ball = theta[1:-1] - RATE * CURVE * theta[1:-1] + 0.9 * (theta[1:-1] - theta[:-2])

@@ -61,8 +61,9 @@ class Optimiser:
 
     def step(self, loss: Tensor, rate: float) -> None:
         """Move the parameters along the gradient of the loss."""
-        gradients = iter(torch.autograd.grad(loss, self.parameters))
+        found = torch.autograd.grad(loss, self.parameters)
         with torch.no_grad():
+            gradients = map(like, self.parameters, found)
             self.steps += 1
             for group in self.groups:
                 self.move(group, list(islice(gradients, len(group.parameters))), rate)
@@ -83,3 +84,10 @@ class Optimiser:
             momentum = MOMENTUM if group.memory else 0.0
             options = {"momentum": momentum, "dampening": 0.0, "nesterov": self.name == "nesterov", "fused": True}
             sgd(group.parameters, gradients, velocity, **options, **common)
+
+
+def like(parameter: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient with its numbers in the order in memory that the parameter's have, as fused kernels assume."""
+    if gradient.stride() == parameter.stride():
+        return gradient
+    return torch.empty_like(parameter).copy_(gradient)
