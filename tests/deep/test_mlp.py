@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import twofold
 from twofold import InputError, MLPClassifier, MLPRegressor
-from twofold.deep.network import dense
+from twofold.deep.network import Dropout, dense
 
 SLOPE = {
     "relu": lambda a: (a > 0).astype(float),
@@ -84,6 +84,27 @@ def test_a_hidden_layer_learns_what_no_plane_can_part():
     model = MLPClassifier((32,), learning_rate=0.01, random_state=0).fit(X[:400], y[:400])
     assert model.score(X[400:], y[400:]) > 0.95
     assert LogisticRegression().fit(X[:400], y[:400]).score(X[400:], y[400:]) < 0.7
+
+
+@pytest.mark.parametrize("share", [0.25, 0.4, 0.9])
+def test_dropout_silences_its_share_and_keeps_the_mean(share):
+    torch.manual_seed(0)
+    n = 400_001  # no multiple of four, which come from one random word
+    out = Dropout(share)(torch.ones(n))
+    kept = (out > 0).double()
+    assert abs(1 - float(kept.mean()) - share) < 5 * np.sqrt(share * (1 - share) / n)
+    torch.testing.assert_close(out[out > 0], torch.full((int(kept.sum()),), 1 / (1 - share)), rtol=2e-4, atol=0)
+    centred = kept - kept.mean()
+    for lag in (1, 2, 3, 4):  # a unit is silent whatever its neighbours are
+        assert abs(float((centred[lag:] * centred[:-lag]).mean() / centred.square().mean())) < 5 / np.sqrt(n)
+
+
+def test_dropout_passes_gradients_where_it_passes_numbers():
+    torch.manual_seed(0)
+    x = torch.full((50, 7), 2.0, requires_grad=True)
+    out = Dropout(0.5)(x)
+    out.sum().backward()
+    torch.testing.assert_close(2 * x.grad, out.detach())
 
 
 def test_dropout_is_for_training_alone(digits):

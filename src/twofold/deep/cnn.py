@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
 from twofold.deep.mlp import Classifier
-from twofold.deep.network import TRAINING, Standard, dense, layer_sizes, start
+from twofold.deep.network import TRAINING, Dropout, Standard, dense, layer_sizes, start
 from twofold.deep.pictures import PICTURES, PictureNetwork
 
 
@@ -35,18 +35,16 @@ class Convolutions(nn.Module):
         self.inputs = Standard(c)
         layers: list[nn.Module] = []
         for width in layer_sizes("channels", model.channels):
-            layers += [
-                nn.Conv2d(c, width, model.kernel_size, padding=model.kernel_size // 2),
-                nn.ReLU(),
-            ]  # (n,c,h,w) -> (n,width,h,w)
+            layers.append(nn.Conv2d(c, width, model.kernel_size, padding=model.kernel_size // 2))
             c, pool = width, (min(model.pooling, h), min(model.pooling, w))  # only as far as it fits
             if max(pool) > 1:
                 layers.append(nn.MaxPool2d(pool))
                 h, w = h // pool[0], w // pool[1]
+            layers.append(nn.ReLU())  # (n,c,h,w) so far; before the pooling it would give the same, of more numbers
         self.layers = nn.Sequential(*layers)
         start(self.layers, "relu")
         sizes = [c * h * w, *layer_sizes("hidden", model.hidden), outputs]
-        self.silence = nn.Dropout(model.dropout)
+        self.silence = Dropout(model.dropout)
         self.dense = dense(sizes, "relu", model.dropout)  # (n,c·h·w) -> (n,outputs)
         self.layers.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 

@@ -131,7 +131,7 @@ def dense(sizes: list[int], activation: str, dropout: float = 0.0, last: bool = 
         if last or i < len(sizes) - 2:
             layers.append(ACTIVATIONS[activation]())
             if dropout:
-                layers.append(nn.Dropout(dropout))
+                layers.append(Dropout(dropout))
     network = nn.Sequential(*layers)
     start(network, activation)
     return network
@@ -156,6 +156,26 @@ def start(module: nn.Module, activation: str) -> None:
                 nn.init.kaiming_normal_(m.weight, nonlinearity="relu")
             else:
                 nn.init.xavier_normal_(m.weight)
+
+
+class Dropout(nn.Module):
+    """In training a share of the numbers is silent, and the others are raised so that the mean stays.
+
+    Four draws come from one random word, in steps of 2⁻¹⁶: torch's own dropout takes a word for each, and most of its
+    time for that.
+    """
+
+    def __init__(self, share: float):
+        super().__init__()
+        self.silent = min(round(2**16 * share), 2**16 - 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or not self.silent:
+            return x
+        n = x.numel()
+        words = torch.empty(-(-n // 4), dtype=torch.int64, device=x.device).random_(-(2**63), None)
+        kept = words.view(torch.int16)[:n].reshape(x.shape) >= self.silent - 2**15
+        return x * kept.to(x.dtype).mul_(2**16 / (2**16 - self.silent))
 
 
 class Standard(nn.Module):
