@@ -26,7 +26,7 @@ MOMENTUM = 0.9
 
 
 class Group(NamedTuple):
-    """Parameters that decay alike, and what is remembered of them."""
+    """Parameters that decay alike, and what is remembered of them, each as one line of numbers."""
 
     parameters: list[Tensor]
     decay: float
@@ -44,14 +44,14 @@ class Optimiser:
         betas: tuple[float, float] = (0.9, 0.999),
     ):
         self.name, self.betas = name, betas
-        matrices: list[Tensor] = [p for p in parameters if decay and p.ndim > 1]
-        others: list[Tensor] = [p for p in parameters if not decay or p.ndim <= 1]
-        self.groups = [
-            Group(part, weight, [[torch.zeros_like(p) for p in part] for _ in range(OPTIMIZERS[name])])
-            for part, weight in ((matrices, decay), (others, 0.0))
-            if part
-        ]
-        self.parameters = [p for group in self.groups for p in group.parameters]
+        matrices = [p for p in parameters if decay and p.ndim > 1]
+        others = [p for p in parameters if not decay or p.ndim <= 1]
+        self.parameters, self.groups = matrices + others, []
+        for part, weight in ((matrices, decay), (others, 0.0)):
+            lines = [line(p.detach()) for p in part]
+            memory = [[torch.zeros_like(p) for p in lines] for _ in range(OPTIMIZERS[name])]
+            if part:
+                self.groups.append(Group(lines, weight, memory))
         self.steps = torch.zeros((), device=parameters[0].device)  # made so far
 
     @property
@@ -63,7 +63,7 @@ class Optimiser:
         """Move the parameters along the gradient of the loss."""
         found = torch.autograd.grad(loss, self.parameters)
         with torch.no_grad():
-            gradients = map(like, self.parameters, found)
+            gradients = map(alike, found, self.parameters)
             self.steps += 1
             for group in self.groups:
                 self.move(group, list(islice(gradients, len(group.parameters))), rate)
@@ -86,8 +86,13 @@ class Optimiser:
             sgd(group.parameters, gradients, velocity, **options, **common)
 
 
-def like(parameter: Tensor, gradient: Tensor) -> Tensor:
-    """The gradient with its numbers in the order in memory that the parameter's have, as fused kernels assume."""
-    if gradient.stride() == parameter.stride():
-        return gradient
-    return torch.empty_like(parameter).copy_(gradient)
+def line(t: Tensor) -> Tensor:
+    """The numbers of a tensor in the order that they have in memory, of which fused kernels are fastest."""
+    return t.as_strided((t.numel(),), (1,))
+
+
+def alike(gradient: Tensor, parameter: Tensor) -> Tensor:
+    """The line of a gradient in the order of its parameter's: differentiation may have left it in another."""
+    if gradient.stride() != parameter.stride():
+        gradient = torch.empty_like(parameter).copy_(gradient)
+    return line(gradient)

@@ -30,6 +30,7 @@ SCHEDULES: dict[str, Callable[[float], float]] = {  # the learning rate's factor
     "linear": lambda done: 1.0 - done,
     "cosine": lambda done: 0.5 * (1.0 + math.cos(math.pi * done)),
 }
+FETCHED = 1_000_000  # numbers at once
 ENOUGH = 10_000_000  # weights times rows, from which a batch is worth a second thread
 
 
@@ -113,18 +114,24 @@ def epoch(
     seen: dict[str, list[Tensor]] = {}
     module.train()
     with drawing(seed, t):
-        batches = torch.randperm(n).to(data[0].device).split(size)
-        for i, rows in enumerate(batches):
+        order = torch.randperm(n).to(data[0].device)
+        for i, batch in enumerate(batches(data, order, size)):
             done = (t + i / steps) / model.max_iter
-            batch = [D.index_select(0, rows) for D in data]
             for j, (player, optimiser) in enumerate(zip(players, optimisers, strict=True)):
                 loss, parts = player.loss(*batch, done)
                 optimiser.step(loss, model.learning_rate * rate(done))
                 for name, value in (parts if j else {"objective": loss, **parts}).items():
                     seen.setdefault(name, []).append(value.detach())
     module.eval()
-    shares = torch.tensor([len(rows) / n for rows in batches], dtype=torch.float64)
+    shares = torch.tensor([len(rows) / n for rows in order.split(size)], dtype=torch.float64)
     return {name: float(torch.stack(values).cpu().double() @ shares) for name, values in seen.items()}
+
+
+def batches(data: tuple[Tensor, ...], order: Tensor, size: int) -> Iterator[tuple[Tensor, ...]]:
+    """The rows in that order, so many at a time. Fetching has a cost of its own: small batches are fetched together."""
+    together = max(1, FETCHED // (size * data[0][0].numel()))
+    for rows in order.split(together * size):
+        yield from zip(*(D.index_select(0, rows).split(size) for D in data), strict=True)
 
 
 # ---- state ---------------------------------------------------------------------------------------------------------
