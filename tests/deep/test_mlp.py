@@ -107,6 +107,16 @@ def test_dropout_passes_gradients_where_it_passes_numbers():
     torch.testing.assert_close(2 * x.grad, out.detach())
 
 
+def test_a_column_that_never_varied_has_no_say(digits):
+    X, y = digits
+    still = np.flatnonzero(np.ptp(X, axis=0) == 0)
+    assert len(still)
+    model = MLPClassifier((16,), max_iter=2, random_state=0).fit(X, y)
+    other = X.copy()
+    other[:, still] = 100.0
+    np.testing.assert_array_equal(model.decision_function(other), model.decision_function(X))
+
+
 def test_dropout_is_for_training_alone(digits):
     X, y = digits
     model = MLPClassifier((32,), dropout=0.5, max_iter=2, random_state=0).fit(X, y)

@@ -160,7 +160,11 @@ class Dense(nn.Module):
         self.outputs = Standard(outputs)
 
     def learn(self, rows: np.ndarray, w: np.ndarray | None) -> None:
-        self.inputs.learn(rows, w)
+        """Means and scales of the columns. One that never varies teaches nothing, so it has no say later either."""
+        varies = self.inputs.learn(rows, w)
+        first: Any = self.layers[0]
+        with torch.no_grad():
+            first.weight *= torch.from_numpy(varies)
 
     def prepared(self, x: Tensor) -> Tensor:  # (n,d) -> (n,d), standardised
         return self.inputs(x)
