@@ -105,7 +105,7 @@ class CNNClassifier(Classifier, PictureNetwork):
     >>> from twofold import CNNClassifier, datasets
     >>> digits = datasets.digits()
     >>> X, y = digits.data.reshape(-1, 8, 8), digits.target
-    >>> model = CNNClassifier((16, 32), learning_rate=5e-3, batch_size=32, max_iter=5, random_state=0)
+    >>> model = CNNClassifier((16, 32), learning_rate=5e-3, batch_size=32, max_iter=8, random_state=0)
     >>> model.fit(X[:1500], y[:1500]).score(X[1500:], y[1500:]) > 0.9
     True
     """
