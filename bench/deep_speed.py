@@ -73,18 +73,19 @@ def shaped(model: Any, *data: np.ndarray) -> Any:
     return model.set_params(max_iter=1).fit(*(part[:200] for part in data)).set_params(max_iter=EPOCHS)
 
 
-def against_bare(name: str, what: str, model: Any, mine: tuple, raw: tuple, loss: Any, build: Any = None) -> Event:
+def against_bare(name: str, what: str, model: Any, mine: tuple, raw: tuple, loss: Any, plain: Any = None) -> Event:
     """Our fit to `mine` beside the bare loop over `raw`, the same pictures as the module takes them.
 
-    The bare loop trains what `build` gives; without it, the model's own module.
+    The bare loop trains the model's own module and, where the module has parts that torch has not, the network that
+    `plain` builds of torch's own.
     """
-    build = build or model._build
+    loops = {"bare torch loop": model._build} | ({"bare loop, torch's layers": plain} if plain else {})
     return Event(
         name,
         f"{what}, {EPOCHS} epochs of batches of {BATCH}",
         [
             Contestant("twofold", lambda: ours(model, *mine), ours=True, warm=lambda: shaped(model, *mine)),
-            Contestant("bare torch loop", lambda: bare(model, build, *raw, loss), warm=lambda: None),
+            *(Contestant(k, partial(bare, model, build, *raw, loss), warm=lambda: None) for k, build in loops.items()),
         ],
         quality=lambda value: {"last loss": float(value)},
         as_good=lambda a, b: True,
@@ -109,7 +110,7 @@ def mlp(quick: bool) -> Event | Missing:
 
 
 def torch_cnn() -> nn.Module:
-    """The network of CNNClassifier as it is written in torch's own layers, in the layout that is fastest for them."""
+    """The network of CNNClassifier as it is written in torch's own layers, in the same layout."""
     layers = [nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
     layers += [nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
     layers += [nn.Flatten(), nn.Dropout(0.25), nn.Linear(64 * 7 * 7, 128), nn.ReLU(), nn.Dropout(0.25)]
