@@ -18,11 +18,14 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.variable import Variable
 from torch.optim.adagrad import adagrad
 from torch.optim.sgd import sgd
 
 OPTIMIZERS = {"sgd": 0, "momentum": 1, "nesterov": 1, "adagrad": 1, "adam": 2}  # tensors like θ that each remembers
 MOMENTUM = 0.9
+# what torch.autograd.grad calls when it has looked at its arguments, which takes it as long as a small layer
+differentiate = Variable._execution_engine.run_backward
 
 
 class Group(NamedTuple):
@@ -46,13 +49,14 @@ class Optimiser:
         self.name, self.betas = name, betas
         matrices = [p for p in parameters if decay and p.ndim > 1]
         others = [p for p in parameters if not decay or p.ndim <= 1]
-        self.parameters, self.groups = matrices + others, []
+        self.parameters, self.groups = (*matrices, *others), []
         for part, weight in ((matrices, decay), (others, 0.0)):
             lines = [line(p.detach()) for p in part]
             memory = [[torch.zeros_like(p) for p in lines] for _ in range(OPTIMIZERS[name])]
             if part:
                 self.groups.append(Group(lines, weight, memory))
-        self.steps = torch.zeros((), device=parameters[0].device)  # made so far
+        self.one = torch.ones((), device=parameters[0].device)
+        self.steps = torch.zeros_like(self.one)  # made so far
 
     @property
     def memory(self) -> list[Tensor]:
@@ -61,12 +65,11 @@ class Optimiser:
 
     def step(self, loss: Tensor, rate: float) -> None:
         """Move the parameters along the gradient of the loss."""
-        found = torch.autograd.grad(loss, self.parameters)
-        with torch.no_grad():
-            gradients = map(alike, found, self.parameters)
-            self.steps += 1
-            for group in self.groups:
-                self.move(group, list(islice(gradients, len(group.parameters))), rate)
+        found = differentiate((loss,), (self.one,), False, False, self.parameters, False, accumulate_grad=False)
+        gradients = map(alike, found, self.parameters)
+        self.steps.add_(self.one)
+        for group in self.groups:
+            self.move(group, list(islice(gradients, len(group.parameters))), rate)
 
     def move(self, group: Group, gradients: list[Tensor], rate: float) -> None:
         common: dict[str, Any] = {"lr": rate, "weight_decay": group.decay, "maximize": False}
