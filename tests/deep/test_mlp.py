@@ -65,7 +65,7 @@ def test_no_hidden_layer_is_logistic_regression(digits):
     steps = {"optimizer": "sgd", "learning_rate": 0.5, "batch_size": len(X), "max_iter": 800}
     ours = MLPClassifier((), weight_decay=reg, random_state=0, **steps).fit(X, y)
     theirs = LogisticRegression(C=1 / (reg * len(X)), tol=1e-8, max_iter=1000).fit(Z, y)
-    np.testing.assert_allclose(ours.weights_["layers.0.weight"], theirs.coef_, atol=2e-4)
+    np.testing.assert_allclose(ours.weights_["layers.0.weight"], theirs.coef_[:, ours.columns_], atol=2e-4)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(Z), atol=1e-3)
 
 
@@ -115,6 +115,16 @@ def test_a_column_that_never_varied_has_no_say(digits):
     other = X.copy()
     other[:, still] = 100.0
     np.testing.assert_array_equal(model.decision_function(other), model.decision_function(X))
+    np.testing.assert_array_equal(model.columns_, np.setdiff1d(np.arange(X.shape[1]), still))
+    bare = model.module_.layers(model.module_.inputs(torch.from_numpy(X[:, model.columns_].astype(np.float32))))
+    np.testing.assert_allclose(bare.detach().numpy(), model.decision_function(X), rtol=1e-4, atol=1e-5)
+
+
+def test_without_a_column_that_varies_the_classes_have_their_shares():
+    X, y = np.full((40, 3), 7.0), np.repeat([0, 1], [10, 30])
+    model = MLPClassifier((8,), learning_rate=0.05, max_iter=200, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X + [0, 0, 1])[:, 1], 0.75, atol=0.02)
+    np.testing.assert_array_equal(model.predict_proba(-X), model.predict_proba(X))
 
 
 def test_dropout_is_for_training_alone(digits):

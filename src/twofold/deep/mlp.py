@@ -110,7 +110,9 @@ class Classifier(ClassifierMixin, Supervised):
 
 
 class MLP(Supervised):
-    """What the classifier and the regressor of dense layers share."""
+    """What the classifier and the regressor of dense layers share: a column that never varies is not looked at."""
+
+    columns_: np.ndarray
 
     _parameter_constraints: ClassVar[dict] = {
         "hidden": ["array-like"],
@@ -146,34 +148,41 @@ class MLP(Supervised):
         self.device = device
         self.random_state = random_state
 
+    def _fit(self, X: Any, y: Any, sample_weight: Any, blocks: Blocks, rows: np.ndarray, targets: np.ndarray) -> None:
+        varies = rows.max(axis=0) > rows.min(axis=0)
+        self.columns_ = np.flatnonzero(varies) if varies.any() else np.zeros(1, np.int64)
+        seen = rows if varies.all() else np.take(rows, self.columns_, axis=1)
+        super()._fit(X, y, sample_weight, blocks, seen, targets)
+
     def _build(self) -> Dense:
-        return Dense(self.n_features_in_, self._outputs(), self)
+        return Dense(self.columns_, self._outputs(), self)
 
 
 class Dense(nn.Module):
-    """Standardised inputs, layers, and outputs on the scale of the targets."""
+    """The columns that vary, standardised, layers, and outputs on the scale of the targets."""
 
-    def __init__(self, d: int, outputs: int, options: MLP):
+    columns: Tensor
+
+    def __init__(self, columns: np.ndarray, outputs: int, options: MLP):
         super().__init__()
-        self.inputs = Standard(d)
-        self.layers = dense([d, *layer_sizes("hidden", options.hidden), outputs], options.activation, options.dropout)
+        sizes = [len(columns), *layer_sizes("hidden", options.hidden), outputs]
+        self.register_buffer("columns", torch.from_numpy(columns), persistent=False)
+        self.inputs = Standard(len(columns))
+        self.layers = dense(sizes, options.activation, options.dropout)
         self.outputs = Standard(outputs)
 
     def learn(self, rows: np.ndarray, w: np.ndarray | None) -> None:
-        """Means and scales of the columns. One that never varies teaches nothing, so it has no say later either."""
-        varies = self.inputs.learn(rows, w)
-        first: Any = self.layers[0]
-        with torch.no_grad():
-            first.weight *= torch.from_numpy(varies)
+        """Means and scales of the columns that vary."""
+        self.inputs.learn(rows, w)
 
-    def prepared(self, x: Tensor) -> Tensor:  # (n,d) -> (n,d), standardised
+    def prepared(self, x: Tensor) -> Tensor:  # (n,c) -> (n,c), standardised
         return self.inputs(x)
 
-    def raw(self, x: Tensor) -> Tensor:  # (n,d) -> (n,outputs), both standardised
+    def raw(self, x: Tensor) -> Tensor:  # (n,c) -> (n,outputs), both standardised
         return self.layers(x)
 
     def forward(self, x: Tensor) -> Tensor:  # (n,d) -> (n,outputs)
-        return self.outputs.back(self.raw(self.prepared(x)))
+        return self.outputs.back(self.raw(self.prepared(x.index_select(1, self.columns))))
 
 
 class MLPClassifier(Classifier, MLP):
@@ -202,8 +211,10 @@ class MLPClassifier(Classifier, MLP):
     Attributes
     ----------
     classes_ : ndarray
+    columns_ : ndarray
+        The columns that the network looks at: those that varied in the fit.
     weights_ : dict of str to ndarray
-        Weights, biases and the columns' means and scales, by the names they have in `module_`.
+        Weights, biases and these columns' means and scales, by the names they have in `module_`.
     module_ : torch.nn.Module
         The network; its outputs are log-odds, one for two classes.
     history_, n_iter_, converged_
@@ -232,7 +243,7 @@ class MLPRegressor(RegressorMixin, MLP):
 
     Attributes
     ----------
-    weights_, module_, history_, n_iter_, converged_
+    columns_, weights_, module_, history_, n_iter_, converged_
         As in :class:`MLPClassifier`; the module's outputs are predictions.
 
     Examples
@@ -270,7 +281,7 @@ class MLPRegressor(RegressorMixin, MLP):
         return math.prod(self.target_shape_)
 
     def _goals(self, module: Any, targets: np.ndarray, w: np.ndarray | None) -> np.ndarray:
-        module.outputs.learn(targets, w)
+        module.outputs.learn(targets, w, still=1.0)
         return module.outputs(torch.from_numpy(targets)).numpy()
 
     def _loss(self, out: Tensor, goal: Tensor, reduction: str) -> Tensor:

@@ -179,7 +179,7 @@ class Dropout(nn.Module):
 
 
 class Standard(nn.Module):
-    """Columns with mean 0 and variance 1; a constant column becomes 0."""
+    """Columns with mean 0 and variance 1; one that was constant is 0 for ever."""
 
     mean: Tensor
     scale: Tensor
@@ -189,15 +189,13 @@ class Standard(nn.Module):
         self.register_buffer("mean", torch.zeros(d))
         self.register_buffer("scale", torch.ones(d))
 
-    def learn(self, rows: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        """Take means and scales from rows (n,d); say which columns vary."""
+    def learn(self, rows: np.ndarray, weights: np.ndarray | None = None, still: float = np.inf) -> None:
+        """Take means and scales from rows (n,d); `still` is the scale of a constant column, finite to be undone."""
         blocks = as_blocks(np.ascontiguousarray(rows))
         columns = column_moments(engine_for(blocks), blocks, weights)
         mean, spread = columns.mean, np.sqrt(columns.variance)
-        varies = spread > 1e-6 * np.abs(mean)
         self.mean.copy_(torch.from_numpy(mean))
-        self.scale.copy_(torch.from_numpy(np.where(varies, spread, 1.0)))
-        return varies
+        self.scale.copy_(torch.from_numpy(np.where(spread > 1e-6 * np.abs(mean), spread, still)))
 
     def forward(self, x: Tensor) -> Tensor:  # (n,d) -> (n,d)
         return (x - self.mean) / self.scale
