@@ -44,11 +44,13 @@ for name, model in {"PCA": pca, "linear": plain, "two layers": bent}.items():
 
 # %%
 # The plane of the linear autoencoder is PCA's, though its axes are not: nothing asks them to be orthogonal. The cosines
-# of the angles between both planes are nearly 1.
+# of the angles between both planes are nearly 1. (Pixels that are always white have no weights, and no part in PCA's.)
 
 decoder = plain.module_.decoder[0].weight.detach().numpy()
 basis = np.linalg.qr(decoder)[0]
-cosines = np.linalg.svd(basis.T @ pca.components_.T, compute_uv=False)
+cosines = np.linalg.svd(
+    basis.T @ pca.components_[:, plain.columns_].T, compute_uv=False
+)
 print("cosines of the angles:", cosines.round(4))
 
 # %%

@@ -1,5 +1,7 @@
 """Laws of the deep autoencoder: PCA where it is linear, better than PCA where it bends."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
@@ -31,6 +33,19 @@ def test_linear_layers_find_the_subspace_of_pca():
     angle = subspace_angles(weights.astype(float), PCA(3).fit(X).components_.T).max()
     assert np.degrees(angle) < 2
     assert squared_error(X, model.reconstruct(X)) < 1.02 * by_pca(X, X, 3)
+
+
+@pytest.mark.parametrize("output", ["linear", "sigmoid"])
+def test_a_column_that_never_varied_is_neither_coded_nor_forgotten(digits, output):
+    X = digits.copy()
+    X[:, 20] = 3.0
+    still = np.ptp(X, axis=0) == 0
+    model = Autoencoder(6, hidden=(32,), output=output, max_iter=2, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.columns_, np.flatnonzero(~still))
+    stray = X + 100 * still
+    np.testing.assert_array_equal(model.transform(stray), model.transform(X))
+    np.testing.assert_array_equal(model.reconstruct(stray)[:, still], X[:, still])
+    assert math.isclose(model.score(X), -squared_error(X, model.reconstruct(X)), rel_tol=1e-4)
 
 
 def test_layers_that_bend_beat_pca_on_held_out_digits(digits):

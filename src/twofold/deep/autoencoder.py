@@ -18,24 +18,26 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
 from twofold.core.estimator import fitting
-from twofold.deep.network import ACTIVATIONS, TRAINING, dense, layer_sizes
+from twofold.deep.network import ACTIVATIONS, ROWS, TRAINING, dense, layer_sizes, varying
 from twofold.deep.pictures import PictureNetwork, pixel_range
 from twofold.deep.train import Player
 
 
 class Coder(nn.Module):
-    """Rows, centred and scaled by one number, to codes and back."""
+    """Rows, centred and scaled by one number, to codes and back; a column that never varied stays what it was."""
 
+    columns: Tensor
     centre: Tensor
     scale: Tensor
     range: Tensor
 
-    def __init__(self, d: int, model: Autoencoder):
+    def __init__(self, d: int, columns: np.ndarray, model: Autoencoder):
         super().__init__()
-        sizes = [d, *layer_sizes("hidden", model.hidden), model.n_components]
-        self.encoder = dense(sizes, model.activation)  # (n,d) -> (n,k)
-        self.decoder = dense(sizes[::-1], model.activation)  # (n,k) -> (n,d)
+        sizes = [len(columns), *layer_sizes("hidden", model.hidden), model.n_components]
+        self.encoder = dense(sizes, model.activation)  # (n,c) -> (n,k)
+        self.decoder = dense(sizes[::-1], model.activation)  # (n,k) -> (n,c)
         self.squash = model.output == "sigmoid"
+        self.register_buffer("columns", torch.from_numpy(columns), persistent=False)
         self.register_buffer("centre", torch.zeros(d))
         self.register_buffer("scale", torch.ones(()))
         self.register_buffer("range", torch.tensor([0.0, 1.0]))
@@ -48,14 +50,24 @@ class Coder(nn.Module):
         self.scale.fill_(spread if spread > 0 else 1.0)
         self.range.copy_(torch.tensor(pixel_range(rows, False)))
 
-    def encode(self, x: Tensor) -> Tensor:
-        return self.encoder((x - self.centre) / self.scale)
+    def prepared(self, x: Tensor) -> Tensor:  # (n,d) -> (n,c), centred and scaled
+        return ((x - self.centre) / self.scale).index_select(1, self.columns)
 
-    def decode(self, z: Tensor) -> Tensor:
+    def raw(self, z: Tensor) -> Tensor:  # (n,k) -> (n,c), centred and scaled
         out = self.decoder(z)
+        if not self.squash:
+            return out
+        low, high = ((end - self.centre[self.columns]) / self.scale for end in self.range)
+        return low + (high - low) * torch.sigmoid(out)
+
+    def encode(self, x: Tensor) -> Tensor:  # (n,d) -> (n,k)
+        return self.encoder(self.prepared(x))
+
+    def decode(self, z: Tensor) -> Tensor:  # (n,k) -> (n,d)
+        seen = self.raw(z) * self.scale + self.centre[self.columns]
         if self.squash:
-            return self.range[0] + (self.range[1] - self.range[0]) * torch.sigmoid(out)
-        return out * self.scale + self.centre
+            seen = seen.clamp(*self.range)  # within it but for rounding
+        return self.centre.repeat(len(z), 1).index_copy(1, self.columns, seen)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.decode(self.encode(x))
@@ -83,6 +95,8 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PictureNetw
 
     Attributes
     ----------
+    columns_ : ndarray
+        The columns that are coded: those that varied in the fit. Others are given back as they were.
     weights_ : dict of str to ndarray
     module_ : torch.nn.Module
         With ``encode`` and ``decode``.
@@ -112,6 +126,8 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PictureNetw
         "noise": [Interval(Real, 0, None, closed="left")],
         **TRAINING,
     }
+
+    columns_: np.ndarray
 
     def __init__(
         self,
@@ -145,23 +161,25 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PictureNetw
         self.random_state = random_state
 
     def _build(self) -> Coder:
-        return Coder(self.n_features_in_, self)
+        return Coder(self.n_features_in_, self.columns_, self)
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Autoencoder:
         """Learn to code rows (n,d) or pictures (n,h,w), (n,h,w,c)."""
         blocks, rows, _ = self._rows(self._flattened(X, True), reset=True)
-        seed = self._seed()
+        seed, self.columns_ = self._seed(), varying(rows)
         module = self._fresh(seed)
         module.learn(rows)
+        with torch.no_grad():
+            ready = torch.cat([module.prepared(part) for part in torch.from_numpy(rows).split(ROWS)]).numpy()
         square = module.scale.item() ** 2  # trained in units in which learning rates mean the same for all data
 
         def loss(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
-            seen = x + self.noise * module.scale * torch.randn_like(x) if self.noise else x
-            error = (module(seen) - x).square().sum(dim=1).mean()
-            return error / (square * x.shape[1]), {"objective": error}
+            seen = x + self.noise * torch.randn_like(x) if self.noise else x
+            error = (module.raw(module.encoder(seen)) - x).square().sum(dim=1).mean()
+            return error / rows.shape[1], {"objective": error.detach() * square}
 
-        self._train(module, [Player(list(module.parameters()), loss)], (rows,), blocks, seed, X=X)
+        self._train(module, [Player(list(module.parameters()), loss)], (ready,), blocks, seed, X=X)
         return self
 
     @property

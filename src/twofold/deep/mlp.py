@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError, check_weights
 from twofold.core.estimator import fitting
-from twofold.deep.network import ACTIVATIONS, ROWS, TRAINING, Network, Standard, dense, layer_sizes
+from twofold.deep.network import ACTIVATIONS, ROWS, TRAINING, Network, Standard, dense, layer_sizes, varying
 from twofold.deep.train import Player
 
 
@@ -149,9 +149,8 @@ class MLP(Supervised):
         self.random_state = random_state
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, blocks: Blocks, rows: np.ndarray, targets: np.ndarray) -> None:
-        varies = rows.max(axis=0) > rows.min(axis=0)
-        self.columns_ = np.flatnonzero(varies) if varies.any() else np.zeros(1, np.int64)
-        seen = rows if varies.all() else np.take(rows, self.columns_, axis=1)
+        self.columns_ = varying(rows)
+        seen = rows if len(self.columns_) == rows.shape[1] else np.take(rows, self.columns_, axis=1)
         super()._fit(X, y, sample_weight, blocks, seen, targets)
 
     def _build(self) -> Dense:

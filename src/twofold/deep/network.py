@@ -123,6 +123,12 @@ class Network(Model):
         return np.concatenate(out)
 
 
+def varying(rows: np.ndarray) -> np.ndarray:
+    """The columns (c,) of rows (n,d) that are not constant; the first if all are, as a network needs one."""
+    columns = np.flatnonzero(rows.max(axis=0) > rows.min(axis=0))
+    return columns if len(columns) else np.zeros(1, np.int64)
+
+
 def dense(sizes: list[int], activation: str, dropout: float = 0.0, last: bool = False) -> nn.Sequential:
     """Affine maps from size to size with an activation after each, the last one only on request."""
     layers: list[nn.Module] = []
