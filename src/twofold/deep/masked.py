@@ -57,8 +57,8 @@ class Causal(nn.Module):
         super().__init__()
         p = channels
         self.levels, self.reach, self.size = levels, reach, size
-        self.above = nn.Conv2d(1, p, (reach, 2 * reach + 1), padding=reach)  # mask A: rows i − reach … i − 1
-        self.left = nn.Conv2d(1, p, (1, reach), padding=(0, reach))  # mask A: columns j − reach … j − 1
+        self.above = nn.Conv2d(reach, p, (1, 2 * reach + 1), padding=(0, reach))  # mask A: rows i − reach … i − 1
+        self.left = nn.Linear(reach, p)  # mask A: columns j − reach … j − 1
         self.place = nn.Parameter(torch.zeros(2, p, *size))  # what a stack should know of where it is
         self.layers = nn.ModuleList([Layer(p) for _ in range(layers)])
         self.head = nn.Sequential(
@@ -72,9 +72,11 @@ class Causal(nn.Module):
                 layer.out.weight /= (1 + layers) ** 0.5
 
     def forward(self, x: Tensor) -> Tensor:
-        rows, columns = self.size
-        v = self.above(x)[:, :, :rows] + self.place[0]
-        h = self.left(x)[..., :columns] + self.place[1]
+        before = F.pad(x[:, 0], (self.reach, 0, self.reach, 0))  # (n, reach + h, reach + w)
+        rows = before[:, :-1, self.reach :].unfold(1, self.reach, 1)  # (n,h,w,reach): as channels they are quicker
+        columns = before[:, self.reach :, :-1].unfold(2, self.reach, 1)  # (n,h,w,reach)
+        v = self.above(rows.contiguous().movedim(-1, 1)) + self.place[0]
+        h = self.left(columns).movedim(-1, 1) + self.place[1]
         for layer in self.layers:
             v, h = layer(v, h)
         return self.head(h)
@@ -117,7 +119,7 @@ class Causal(nn.Module):
 
     def _row(self, x: Tensor, i: int, memory: list[Tensor]) -> list[Tensor]:
         """What the vertical stack says to each layer about row i, from the rows x (n,1,reach,w) above it."""
-        v = F.conv2d(x, self.above.weight, self.above.bias, padding=(0, self.reach)) + self.place[0, :, i : i + 1]
+        v = self.above(x.movedim(2, 1)) + self.place[0, :, i : i + 1]
         out = []
         layer: Any
         for j, layer in enumerate(self.layers):
@@ -130,7 +132,7 @@ class Causal(nn.Module):
         memory = [line.new_zeros(len(line), self.place.shape[1]) for _ in self.layers]
         layer: Any
         for j in range(end):
-            h = linear(self.left, line[:, j : j + self.reach]) + self.place[1, :, i, j]
+            h = self.left(line[:, j : j + self.reach]) + self.place[1, :, i, j]
             for m, layer in enumerate(self.layers):
                 memory[m], h = h, layer.pixel(memory[m], h, above[m][:, :, j])
             if missing[:, j].any():
