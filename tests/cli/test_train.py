@@ -36,7 +36,6 @@ def run_json(twofold, *args):
         ("cnn", "accuracy_held_out"),
     ],
 )
-@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_every_kind_says_how_it_does_on_what_it_never_saw(twofold, digits, kind, figure):
     found = run_json(twofold, "train", kind, digits, *QUICK, "--save", "model.twofold")
     assert np.isfinite(found[figure])
@@ -44,7 +43,6 @@ def test_every_kind_says_how_it_does_on_what_it_never_saw(twofold, digits, kind,
     assert type(library.load("model.twofold")).__name__ == found["model"]
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_saved_generator_draws_the_same_again(twofold, digits):
     run_json(twofold, "train", "gan", digits, *QUICK, "--save", "gan.twofold")
     for name in ("a.npy", "b.npy", "grid.png"):
@@ -55,6 +53,13 @@ def test_a_saved_generator_draws_the_same_again(twofold, digits):
     sheet = np.asarray(Image.open("grid.png"))
     assert sheet.ndim == 2
     assert min(sheet.shape) > 100
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_code_that_is_not_in_use_is_a_note(twofold, folder):
+    np.save("two.npy", np.random.default_rng(0).integers(0, 2, size=(1000, 1, 1)).repeat(4, axis=1).repeat(4, axis=2))
+    found = run_json(twofold, "train", "vae", "two.npy", "--epochs", "20", "--json")
+    assert any("not in use" in note for note in found["notes"])
 
 
 def test_a_table_is_learned_by_its_target(twofold, folder):
@@ -70,7 +75,6 @@ def test_a_table_is_learned_by_its_target(twofold, folder):
     assert numbers["r2_held_out"] > 0.9
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_look_is_drawn(twofold, digits):
     run_json(twofold, "train", "autoencoder", digits, *QUICK, "-o", "look.png", "-o", "look.html")
     assert Image.open("look.png").width > 500

@@ -11,6 +11,7 @@ import numpy as np
 
 from twofold.cli.output import progress
 from twofold.cli.pictures import Outcome
+from twofold.cli.tables import heard
 from twofold.core.checks import InputError
 from twofold.core.seeds import generator
 from twofold.data.picture_sets import read_pictures
@@ -105,7 +106,8 @@ def analyse(
     options |= {"n_components": components} if components else {}
     cls = deep.MLPRegressor if kind == "mlp" and not data.classes else MODELS[kind]
     model = cls(**options).set_callbacks(*progress(quiet))
-    model.fit(*((data.X[kept],) if data.y is None or kind not in ("mlp", "cnn") else (data.X[kept], data.y[kept])))
+    with heard(notes):
+        model.fit(*((data.X[kept],) if data.y is None or kind not in ("mlp", "cnn") else (data.X[kept], data.y[kept])))
     head, rows, lines, facts = JUDGES[kind](model, data, kept, held)
     shape = " × ".join(map(str, data.X.shape[1:]))
     title = f"{data.source}: {n:,} of {shape} → {type(model).__name__}, {model.n_iter_} epochs"

@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
 from twofold.core.seeds import generator, seed_of
@@ -207,5 +208,5 @@ def warn_if_alike(model: Any) -> None:
             f"the pictures of {type(model).__name__} are nearly alike: their variance is {share:.1%} of the data's "
             "(collapse). Lower learning_rate, or give penalty='r1' with a larger penalty_weight.",
             CollapseWarning,
-            stacklevel=3,
+            stacklevel=loop.outside(),
         )
