@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import warnings
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -60,7 +61,9 @@ def trained(name: str, make: Callable[..., Any], X: np.ndarray, y: np.ndarray | 
 
     def cost(rows: int) -> float:
         began = time.process_time()
-        make(max_iter=1).fit(*(part[:rows] for part in data))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # an epoch of a few pictures is no training
+            make(max_iter=1).fit(*(part[:rows] for part in data))
         return time.process_time() - began
 
     cost(TRIED)  # warm
