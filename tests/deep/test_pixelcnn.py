@@ -52,6 +52,14 @@ def test_a_pixel_sees_what_lies_before_it_in_its_field_and_nothing_else(reach, l
         np.testing.assert_array_equal(seen, expected, err_msg=f"pixel {i}, {j}")
 
 
+def test_a_reach_beyond_the_picture_is_all_of_it():
+    X = np.random.default_rng(0).integers(0, 2, size=(20, 4, 6))
+    far, whole = (tiny(reach=reach).fit(X) for reach in (50, 5))
+    assert far.history_["objective"] == whole.history_["objective"]
+    np.testing.assert_array_equal(far.score_samples(X), whole.score_samples(X))
+    assert np.isfinite(tiny(reach=50).fit(X[:, :1, :1]).score(X[:, :1, :1]))
+
+
 @pytest.mark.parametrize(
     ("shape", "levels"), [((2, 2), 2), ((3, 3), 2), ((1, 5), 3), ((2, 2), 4), ((4, 1), 4), ((2, 1, 3), 2)]
 )

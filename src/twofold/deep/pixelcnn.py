@@ -45,11 +45,11 @@ class PixelCNN(DensityMixin, PictureNetwork):
     ----------
     channels : int, default=32
         Channels of both stacks.
-    n_layers : int, default=6
+    n_layers : int, default=4
         Layers behind the first; each sees one row and one column further.
-    reach : int, default=3
-        Rows above, and columns to each side, that the first layer sees. A far one is cheap, as pixels are not channels
-        yet: for pictures of 28 by 28, try 12 with fewer layers.
+    reach : int, default=12
+        Rows above, and columns to each side, that the first layer sees, as far as the picture goes. A far one is cheap,
+        as pixels are not channels yet.
     levels : int, optional
         Values a pixel can have, evenly from black to white, at most 256. None is the smallest number of levels on
         which all values of the fit lie, and 256 if there is none: 2 for binary pictures, 17 for values 0, 1, … 16.
@@ -99,12 +99,12 @@ class PixelCNN(DensityMixin, PictureNetwork):
         self,
         channels: int = 32,
         *,
-        n_layers: int = 6,
-        reach: int = 3,
+        n_layers: int = 4,
+        reach: int = 12,
         levels: int | None = None,
         image_shape: tuple[int, ...] | None = None,
         optimizer: str = "adam",
-        learning_rate: float = 2e-3,
+        learning_rate: float = 3e-3,
         schedule: str = "cosine",
         weight_decay: float = 0.0,
         batch_size: int = 16,
@@ -132,7 +132,8 @@ class PixelCNN(DensityMixin, PictureNetwork):
         return self.image_shape_[0], self.image_shape_[1] * self._channels
 
     def _build(self) -> Causal:
-        return Causal(self._size, self.levels_, self.channels, self.n_layers, self.reach)
+        reach = min(self.reach, max(*self._size, 2) - 1)  # beyond, there is nothing to see
+        return Causal(self._size, self.levels_, self.channels, self.n_layers, reach)
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> PixelCNN:
