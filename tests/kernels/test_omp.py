@@ -23,7 +23,7 @@ def test_omp(most, enough):
     D /= np.linalg.norm(D, axis=1, keepdims=True)
     G, B, squares = D @ D.T, X @ D.T, (X**2).sum(axis=1)
     index, value, count = np.zeros((30, most), np.int32), np.zeros((30, most)), np.zeros(30, np.int32)
-    omp(G, B, squares, np.full(30, enough), 1e-10, index, value, count)
+    omp(G, B, squares, np.full(30, enough), np.zeros(30), 1e-10, index, value, count)
     for i in range(30):
         chosen, c = plainly(G, B[i], squares[i], most, enough)
         assert index[i, : count[i]].tolist() == chosen
@@ -35,7 +35,7 @@ def test_omp_seen(most, enough):
     rng = np.random.default_rng(1)
     D, X, seen = rng.normal(size=(70, 20)), rng.normal(size=(30, 20)), rng.random((30, 20)) < 0.7
     index, value, count = np.zeros((30, most), np.int32), np.zeros((30, most)), np.zeros(30, np.int32)
-    omp_seen(D, X, seen, np.full(30, enough), 1e-10, index, value, count)
+    omp_seen(D, X, seen, np.full(30, enough), np.zeros(30), 1e-10, index, value, count)
     for i in range(30):
         part, x = D[:, seen[i]], X[i, seen[i]]
         lengths = np.linalg.norm(part, axis=1)

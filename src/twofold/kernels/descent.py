@@ -38,6 +38,8 @@ def sgd_cells(rows, cols, x, w, k, mean, unit, lam, rate, U, Z, GU, GZ):
             gu, gz = pull * z[a] - hold * u[a], pull * u[a] - hold * z[a]
             sum_u += gu * gu
             sum_z += gz * gz
+        for a in range(k):
+            gu, gz = pull * z[a] - hold * u[a], pull * u[a] - hold * z[a]
             u[a] += su * gu
             z[a] += sz * gz
         if p > k:
@@ -76,5 +78,6 @@ def row_gradients(indptr, indices, x, w, Z, offset, lam, U, G, cost):
         bound = max(bound + lam * mass, U.dtype.type(1e-30))
         for a in range(p):
             total += np.float64(lam) * np.float64(mass) * np.float64(U[i, a]) * np.float64(U[i, a])
+        for a in range(p):
             G[i, a] = (G[i, a] + lam * mass * U[i, a]) / bound
         cost[i] = total

@@ -33,6 +33,7 @@ def update_atoms(R, D, start, rows, values):
         length = square * 0
         for a in range(d):
             g[a] += square * atom[a]
+        for a in range(d):
             length += g[a] * g[a]
         if length <= 0:
             continue
@@ -40,6 +41,7 @@ def update_atoms(R, D, start, rows, values):
         turned = length * 0
         for a in range(d):
             g[a] *= scale
+        for a in range(d):
             turned += g[a] * atom[a]
         for t in range(first, last):
             v, r = values[t], R[rows[t]]
@@ -73,6 +75,7 @@ def update_atoms_seen(R, seen, D, start, rows, values):
         length = g[0] * 0
         for a in range(d):  # what no signal shows stays
             new[a] = atom[a] + (g[a] / weight[a] if weight[a] > 0 else g[a] * 0)
+        for a in range(d):
             length += new[a] * new[a]
         if length <= 0:
             continue
@@ -116,6 +119,7 @@ def descend(D, UU, UX, least):
         length = g[0] * 0
         for b in range(d):
             g[b] /= UU[j, j]
+        for b in range(d):
             length += g[b] * g[b]
         if length > 0:
             D[j] = g

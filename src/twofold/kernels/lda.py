@@ -17,7 +17,7 @@ def fold_in(data, indices, indptr, topics, alpha, counts, passes, tol):
     A document whose counts move by no more than tol of its length (in sum) is done earlier.
     """
     k, zero = topics.shape[1], topics.dtype.type(0)
-    theta, new, joint = np.empty(k, topics.dtype), np.empty(k, topics.dtype), np.empty(k, topics.dtype)
+    theta, new = np.empty(k, topics.dtype), np.empty(k, topics.dtype)
     for i in range(counts.shape[0]):
         for c in range(k):
             theta[c] = counts[i, c] + alpha[c]
@@ -28,17 +28,16 @@ def fold_in(data, indices, indptr, topics, alpha, counts, passes, tol):
             for t in range(indptr[i], indptr[i + 1]):
                 row, s = topics[indices[t]], zero
                 for c in range(k):
-                    v = row[c] * theta[c]
-                    joint[c] = v
-                    s += v
+                    s += row[c] * theta[c]
                 if s > zero:
                     f = data[t] / s
                     length += data[t]
                     for c in range(k):
-                        new[c] += f * joint[c]
+                        new[c] += f * (row[c] * theta[c])
             moved = zero
             for c in range(k):
                 moved += abs(new[c] - theta[c])
+            for c in range(k):
                 theta[c] = new[c]
             if moved <= tol * length:
                 break
@@ -53,27 +52,27 @@ def expected_counts(data, indices, indptr, topics, alpha, counts, weight, out):
     The log-likelihood is that of the shares the documents came with, (counts + α) / sum.
     """
     k, zero, logp, tokens = topics.shape[1], topics.dtype.type(0), 0.0, 0.0
-    theta, new, joint = np.empty(k, topics.dtype), np.empty(k, topics.dtype), np.empty(k, topics.dtype)
+    theta, new = np.empty(k, topics.dtype), np.empty(k, topics.dtype)
     for i in range(counts.shape[0]):
         w, total = weight[i], zero
         for c in range(k):
             theta[c] = counts[i, c] + alpha[c]
-            total += theta[c]
             new[c] = zero
+        for c in range(k):
+            total += theta[c]
         for t in range(indptr[i], indptr[i + 1]):
             row, into, s = topics[indices[t]], out[indices[t]], zero
             for c in range(k):
-                v = row[c] * theta[c]
-                joint[c] = v
-                s += v
+                s += row[c] * theta[c]
             if s > zero:
                 f = data[t] / s
                 g = w * f
                 logp += w * data[t] * np.log(s / total)
                 tokens += w * data[t]
                 for c in range(k):
-                    new[c] += f * joint[c]
-                    into[c] += g * joint[c]
+                    v = row[c] * theta[c]
+                    new[c] += f * v
+                    into[c] += g * v
         for c in range(k):
             counts[i, c] = new[c]
     return logp, tokens
@@ -143,7 +142,7 @@ def variational(data, indices, indptr, topics, alpha, k, gamma, passes, tol):
     topics are exp E log p(word | topic), padded from k to K columns with zeros.
     """
     K, zero = topics.shape[1], topics.dtype.type(0)
-    theta, new, joint = np.zeros(K, topics.dtype), np.empty(K, topics.dtype), np.empty(K, topics.dtype)
+    theta, new = np.zeros(K, topics.dtype), np.empty(K, topics.dtype)
     for i in range(gamma.shape[0]):
         for _ in range(passes):
             _chances(gamma[i], k, theta)
@@ -152,16 +151,15 @@ def variational(data, indices, indptr, topics, alpha, k, gamma, passes, tol):
             for t in range(indptr[i], indptr[i + 1]):
                 row, s = topics[indices[t]], zero
                 for c in range(K):
-                    v = row[c] * theta[c]
-                    joint[c] = v
-                    s += v
+                    s += row[c] * theta[c]
                 if s > zero:
                     f = data[t] / s
                     for c in range(K):
-                        new[c] += f * joint[c]
+                        new[c] += f * (row[c] * theta[c])
             moved = zero
             for c in range(k):
                 moved += abs(new[c] - gamma[i, c])
+            for c in range(k):
                 gamma[i, c] = new[c]
             if moved <= tol * k:
                 break
@@ -171,16 +169,14 @@ def variational(data, indices, indptr, topics, alpha, k, gamma, passes, tol):
 def variational_counts(data, indices, indptr, topics, k, gamma, weight, out):
     """What documents with these Dirichlets add to out (d,K): Σ_i w_i x_ij γ_ijc."""
     K, zero = topics.shape[1], topics.dtype.type(0)
-    theta, joint = np.zeros(K, topics.dtype), np.empty(K, topics.dtype)
+    theta = np.zeros(K, topics.dtype)
     for i in range(gamma.shape[0]):
         _chances(gamma[i], k, theta)
         for t in range(indptr[i], indptr[i + 1]):
             row, into, s = topics[indices[t]], out[indices[t]], zero
             for c in range(K):
-                v = row[c] * theta[c]
-                joint[c] = v
-                s += v
+                s += row[c] * theta[c]
             if s > zero:
                 f = weight[i] * data[t] / s
                 for c in range(K):
-                    into[c] += f * joint[c]
+                    into[c] += f * (row[c] * theta[c])

@@ -177,9 +177,10 @@ def _cell_descent(A, b, least, u, r, sweeps, tol):
     """u improved in place by coordinate descent, as in `nnls`; a curvature below `least` is rounding."""
     k, zero = u.size, u.dtype.type(0)
     for a in range(k):
-        r[a] = b[a]
+        left = b[a]
         for c in range(k):
-            r[a] -= A[a, c] * u[c]
+            left -= A[a, c] * u[c]
+        r[a] = left
     first = zero
     for sweep in range(sweeps):
         moved = zero

@@ -51,12 +51,13 @@ def _largest(R):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def omp(G, B, squares, enough, least, index, value, count):
+def omp(G, B, squares, enough, rounding, least, index, value, count):
     """Codes of the m signals whose correlations are the rows of B.
 
-    squares (m,) ‖x‖²; enough (m,) the squared error at which to stop; least: an atom whose share that is new is below
-    it adds nothing. Filled: index (m,s), value (m,s) and count (m,), with s the most atoms a code may have. Codes of
-    fewer atoms leave the rest as it was.
+    squares (m,) ‖x‖²; enough (m,) the squared error at which to stop; rounding (m,) the square of a correlation with
+    an atom of length 1 that is none; least: an atom whose share that is new is below it adds nothing. Filled: index
+    (m,s), value (m,s) and count (m,), with s the most atoms a code may have. Codes of fewer atoms leave the rest as it
+    was.
     """
     m, k = B.shape
     most = index.shape[1]
@@ -72,8 +73,9 @@ def omp(G, B, squares, enough, least, index, value, count):
             new = G[j, j]
             for t in range(s):
                 L[s, t] = P[t, j] / rest[t]
+            for t in range(s):
                 new -= L[s, t] * P[t, j]
-            if new <= least * G[j, j] or R[j] == 0:
+            if new <= least * G[j, j] or R[j] * R[j] <= rounding[i] * G[j, j]:
                 break
             _next_row(P, s, G[j], L[s])
             rest[s], c[s] = new, R[j] / new
@@ -93,7 +95,7 @@ def omp(G, B, squares, enough, least, index, value, count):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def omp_seen(D, X, seen, enough, least, index, value, count):
+def omp_seen(D, X, seen, enough, rounding, least, index, value, count):
     """The same where only some numbers of a signal are seen: X (m,d), seen (m,d).
 
     Every signal has atoms of its own then, cut to what is seen and compared by their length there, and no Gram matrix
@@ -107,12 +109,14 @@ def omp_seen(D, X, seen, enough, least, index, value, count):
     for i in range(m):
         left = X[0, 0] * 0
         for a in range(d):
-            r[a] = X[i, a] if seen[i, a] else left * 0
+            r[a] = X[i, a] if seen[i, a] else X[0, 0] * 0
+        for a in range(d):
             left += r[a] * r[a]
         for j in range(k):
-            square[j] = 0
+            length = left * 0
             for a in range(d):
-                square[j] += D[j, a] * D[j, a] * seen[i, a]
+                length += D[j, a] * D[j, a] * seen[i, a]
+            square[j] = length
         longest, s = square.max(), 0
         while s < most and left > enough[i]:
             j, best = 0, left * 0
@@ -123,30 +127,33 @@ def omp_seen(D, X, seen, enough, least, index, value, count):
                 gain = dot * dot / square[b] if square[b] > least * longest else left * 0
                 if gain > best:
                     j, best = b, gain
-            if best <= 0:
+            if best <= rounding[i]:
                 break
             q = Q[s]
             for a in range(d):
                 q[a] = D[j, a] * seen[i, a]
             for t in range(s):
-                L[s, t] = 0
+                share = left * 0
                 for a in range(d):
-                    L[s, t] += Q[t, a] * q[a]
+                    share += Q[t, a] * q[a]
                 for a in range(d):
-                    q[a] -= L[s, t] * Q[t, a]
+                    q[a] -= share * Q[t, a]
+                L[s, t] = share
             new = left * 0
             for a in range(d):
                 new += q[a] * q[a]
             if new <= least * square[j]:
                 break
             L[s, s] = np.sqrt(new)
-            c[s] = 0
+            share = left * 0
             for a in range(d):
                 q[a] /= L[s, s]
-                c[s] += q[a] * r[a]
             for a in range(d):
-                r[a] -= c[s] * q[a]
-            left -= c[s] * c[s]
+                share += q[a] * r[a]
+            for a in range(d):
+                r[a] -= share * q[a]
+            c[s] = share
+            left -= share * share
             index[i, s] = j
             s += 1
         count[i] = s

@@ -41,9 +41,9 @@ def _mixed(p, pull, u):
         size += p[c] * pull[c]
     if size > 0:
         for c in range(u.size):
-            new = p[c] * pull[c] / size
-            moved += abs(new - u[c])
-            u[c] = new
+            moved += abs(p[c] * pull[c] / size - u[c])
+        for c in range(u.size):
+            u[c] = p[c] * pull[c] / size
     return moved
 
 

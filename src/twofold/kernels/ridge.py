@@ -110,6 +110,7 @@ def ridge_cg(indptr, indices, x, w, Z, offset, base, shared, lam, steps, U, cost
         rr, bb = Z.dtype.type(0), Z.dtype.type(0)
         for a in range(k):
             p[a] = r[a]
+        for a in range(k):
             rr += r[a] * r[a]
             bb += b[a] * b[a]
         for _ in range(steps):
@@ -124,6 +125,7 @@ def ridge_cg(indptr, indices, x, w, Z, offset, base, shared, lam, steps, U, cost
             for a in range(k):
                 u[a] += step * p[a]
                 r[a] -= step * Ap[a]
+            for a in range(k):
                 new += r[a] * r[a]
             turn = new / rr
             for a in range(k):

@@ -75,10 +75,9 @@ def steps(G, sign, odds, rate, n):
     """
     lacking = np.float32(0)
     for q in range(n):
-        s = G[q] * sign[q]
-        t = min(max(s, -LIMIT), LIMIT)
-        lacking += max(s - t, np.float32(0))
-        t *= np.float32(1 / 32)
+        lacking += max(G[q] * sign[q] - LIMIT, np.float32(0))
+    for q in range(n):
+        t = min(max(G[q] * sign[q], -LIMIT), LIMIT) * np.float32(1 / 32)
         e = t * np.float32(1 / 7) + ONE
         e = e * t * np.float32(1 / 6) + ONE
         e = e * t * np.float32(1 / 5) + ONE

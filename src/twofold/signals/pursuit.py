@@ -66,12 +66,13 @@ def encode(X: np.ndarray, c: Coding, seen: np.ndarray | None = None) -> tuple[np
     m, dtype = len(X), X.dtype
     index, value, count = np.zeros((m, c.most), np.int32), np.zeros((m, c.most), dtype), np.zeros(m, np.int32)
     squares = np.einsum("ij,ij->i", X, X)
-    enough = np.maximum(squares * np.finfo(dtype).eps ** 2, dtype.type(c.tol) ** 2)
+    rounding = squares * (4 * X.shape[1] * np.finfo(dtype).eps ** 2)
+    enough = np.maximum(rounding, dtype.type(c.tol) ** 2)
     least = dtype.type(NOTHING[dtype == np.float32])
     if seen is None:
-        omp(c.gram, X @ c.atoms.T, squares, enough, least, index, value, count)
+        omp(c.gram, X @ c.atoms.T, squares, enough, rounding, least, index, value, count)
     else:
-        omp_seen(c.atoms, X, seen, enough, least, index, value, count)
+        omp_seen(c.atoms, X, seen, enough, rounding, least, index, value, count)
     return index, value, count
 
 

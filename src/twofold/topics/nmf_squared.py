@@ -23,6 +23,8 @@ from twofold.topics.nmf_holes import Holes
 ENOUGH = 0.01  # a row stops when a sweep gains this share of what its first one gained
 DENSE_SWEEPS, SPARSE_SWEEPS = 4, 2  # while G stays; with sparse data a sweep costs as much as a product with X
 CHUNK = 4096  # columns of X a task, in the shared half-step
+SMALL = 2**18  # cells of a block up to which sums in single precision are made in double: over few rows, their rounding
+# does not average out and would pass for the end
 NEAR, EXACT = 20, 2000  # sweeps before active sets take over, where codes are wanted to the end; and without them
 
 
@@ -60,9 +62,15 @@ def half(G: np.ndarray, B: np.ndarray, U: np.ndarray, rule: Rule) -> np.ndarray:
 def codes(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, rule: Rule) -> tuple[tuple, Sums]:
     """The rows' half-step of one block, and what it adds."""
     U = half(V.T @ V, X @ V, kept[0], rule)
+    return (U,), sums(X, w, U)
+
+
+def sums(X: Any, w: np.ndarray | None, U: np.ndarray) -> Sums:
     weighted = U if w is None else U * w.astype(U.dtype)[:, None]
+    if X.shape[0] * X.shape[1] <= SMALL:
+        weighted = weighted.astype(np.float64)
     UX = np.asarray(X.T @ weighted, dtype=np.float64)
-    return (U,), Sums((weighted.T @ U).astype(np.float64), UX, float(weighted.sum(dtype=np.float64)))
+    return Sums((weighted.T @ U).astype(np.float64), UX, float(weighted.sum(dtype=np.float64)))
 
 
 def parts(V: np.ndarray, s: Sums, rule: Rule) -> np.ndarray:
@@ -137,9 +145,7 @@ def to_the_end(G: np.ndarray, B: np.ndarray, U: np.ndarray) -> None:
 def settle(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, l1: float) -> tuple[tuple, Sums]:
     U = kept[0].copy()
     to_the_end(V.T @ V, less(X @ V, l1), U)
-    weighted = U if w is None else U * w.astype(U.dtype)[:, None]
-    UB = np.asarray(X.T @ weighted, dtype=np.float64)
-    return (U,), Sums((weighted.T @ U).astype(np.float64), UB, 0.0)
+    return (U,), sums(X, w, U)
 
 
 def less(B: np.ndarray, l1: float) -> np.ndarray:
