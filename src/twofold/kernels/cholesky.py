@@ -6,7 +6,7 @@ from numba import njit
 SUMS = {"nsz", "reassoc", "contract"}
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=SUMS, error_model="numpy", forceinline=True)
 def factor(A, floor):
     """In place: A (k,k) symmetric positive definite → its lower factor L, pivots held above `floor`; returns log|A|.
 
@@ -29,7 +29,7 @@ def factor(A, floor):
     return logdet
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=SUMS, error_model="numpy", forceinline=True)
 def invert(L):
     """In place: a lower factor L → L⁻¹, by forward substitution, column by column."""
     k = L.shape[0]
@@ -43,7 +43,7 @@ def invert(L):
             L[i, j] = -t / L[i, i]
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=SUMS, error_model="numpy", forceinline=True)
 def solve(L, b):
     """In place: b → x with L Lᵀ x = b."""
     k = b.size

@@ -12,7 +12,7 @@ FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 LANES = 16
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
 def _stacked(weight, row, beta, sums):
     """weight (row + β), summed down the columns of 16: sums (K,) = chances of c, c − 16, c − 32, … together."""
     for c in range(sums.size):

@@ -21,7 +21,7 @@ SHORT = 0.683802  # Newton decrement up to which the full step of a self-concord
 HALF = 0.5  # share of ŷ that a cell may lose by a full step
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
 def _predicted(u, Z, m, y):
     """ŷ = Zᵀu over the m gathered cells, never quite zero."""
     for q in range(m):
@@ -33,7 +33,7 @@ def _predicted(u, Z, m, y):
                 y[q] += t * Z[c, q]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
 def _pulls(x, y, z, m):
     """Σ x z/ŷ and Σ x z²/ŷ² over the gathered cells."""
     first, second = x.dtype.type(0), x.dtype.type(0)
@@ -45,7 +45,7 @@ def _pulls(x, y, z, m):
     return first, second
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
 def _most(y, z, m):
     """The largest z/ŷ of a cell."""
     most = y.dtype.type(0)
@@ -54,7 +54,7 @@ def _most(y, z, m):
     return most
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
 def _stepped(old, s, pull, curve, steep, y, z, m):
     """Where Newton takes one coordinate at `old`, whose gradient is s − pull; `steep` is the function's constant."""
     gradient = s - pull
@@ -71,7 +71,7 @@ def _stepped(old, s, pull, curve, steep, y, z, m):
     return max(min(old - step, old * pull / s), old * 0)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
 def _descended(u, s, x, Z, m, y, passes, tol):
     """u improved in place by a few passes over its coordinates; y keeps up. Stops when nothing moves any more."""
     least = x[0]
@@ -96,7 +96,7 @@ def _descended(u, s, x, Z, m, y, passes, tol):
         _predicted(u, Z, m, y)  # exact again, so that rounding does not add up
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
 def _row(start, stop, indices, x, V, s, passes, tol, u, Z, xs, y, ratio):
     """One row: its cells with x > 0 gathered, its code improved, x/ŷ written; returns Σ x log ŷ."""
     k, m = u.size, 0

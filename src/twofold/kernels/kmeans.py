@@ -85,7 +85,7 @@ def group_minima(V, starts, label, lower):
             lower[i, g] = least
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _one(X, i, Z, c):
     """‖x_i − z_c‖²."""
     s = X.dtype.type(0)
@@ -95,7 +95,7 @@ def _one(X, i, Z, c):
     return s
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _four(X, i, Z, c):
     """The same for c … c+3 at once, which loads the row once and hides the latency of the sums."""
     s0 = X.dtype.type(0)

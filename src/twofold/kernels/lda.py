@@ -93,7 +93,7 @@ def log_likelihood(data, indices, indptr, topics, shares, logp, tokens):
         logp[i], tokens[i] = total, length
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def digamma(x):
     """ψ(x) for x > 0: upwards until the asymptotic series is exact to double precision."""
     shift = 0.0
@@ -124,7 +124,7 @@ def dirichlet_sums(counts, alpha, weight, above):
     return below
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _chances(gamma, k, theta):
     """theta ← exp E log θ under a Dirichlet with these numbers; columns from k on are padding."""
     total = 0.0

@@ -20,7 +20,7 @@ TILE = 128
 SURE = 1e-12  # relative to what it is compared with: what is no rounding in float64
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
 def _loaded(G, B, U, start, m, u, r):
     """Rows start … start+m−1 as lanes: u holds them, r the negative gradient b − uG."""
     k, zero = G.shape[0], G.dtype.type(0)
@@ -39,7 +39,7 @@ def _loaded(G, B, U, start, m, u, r):
                 r[a, lane] -= g * u[c, lane]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
 def _swept(G, inverse, live, u, r, step, moved):
     """Every coordinate once to its best value, in the lanes that are live; moved collects what each lane gained."""
     k, zero = G.shape[0], G.dtype.type(0)
@@ -158,7 +158,7 @@ def nnls_end(G, B, U, done):
                 U[i, c] = u[c]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _cell_normal(start, stop, indices, x, w, V, e, t, f, s, A, b, scaled, plain):
     """A += Σ (w − e f_j) v_j v_jᵀ and b += Σ (w x − e f_j t s_j) v_j over one row's known cells."""
     k = V.shape[1]
@@ -172,7 +172,7 @@ def _cell_normal(start, stop, indices, x, w, V, e, t, f, s, A, b, scaled, plain)
     A += np.dot(scaled[: stop - start].T, plain[: stop - start])
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
 def _cell_descent(A, b, least, u, r, sweeps, tol):
     """u improved in place by coordinate descent, as in `nnls`; a curvature below `least` is rounding."""
     k, zero = u.size, u.dtype.type(0)
@@ -198,7 +198,7 @@ def _cell_descent(A, b, least, u, r, sweeps, tol):
             break
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _cell_cost(start, stop, indices, x, w, V, u, e, t, f, s, G, g, total, cost):
     """½ Σ w (x − ŷ)² over the known cells, ½ e Σ f (ŷ − t s)² over the others: those over all less those known."""
     k, misfit, doubt = u.size, 0.0, 0.0

@@ -14,7 +14,7 @@ from numba import njit
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
 def _looked(start, stop, indices, x, V, p, pull, ratio):
     """pull_c = Σ_j x v_jc / ŷ_j with ŷ_j = ⟨p, v_j⟩; ratio = x/ŷ. Words of no topic are left out. Returns Σ x log ŷ."""
     total = 0.0
@@ -33,7 +33,7 @@ def _looked(start, stop, indices, x, V, p, pull, ratio):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
 def _mixed(p, pull, u):
     """u ∝ p · pull, summing to 1; what has no word that any topic knows stays. Returns how far u moved."""
     size, moved = u.dtype.type(0), u.dtype.type(0)

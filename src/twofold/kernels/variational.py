@@ -26,7 +26,7 @@ def pattern_sums(indptr, indices, Y, out):
                 row[a] += y[a]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def row_sums(start, stop, indices, x, w, Q, F, G, h, A, b):
     """A += w E[φφᵀ] (packed) and b += w (x E[φ] − E[cφ]) over a row's cells; returns Σ w E[(x − c)²]."""
     total = 0.0
@@ -76,7 +76,7 @@ def posterior_rows(indptr, indices, x, w, Q, F, G, h, prior, lam, tau, U, V, lef
         left[i] = total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _from_factor(L, r, u, v):
     """u = LᵀL r and v = LᵀL packed, for a lower L."""
     p = r.size

@@ -68,7 +68,7 @@ def codes(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, rule: Rule) 
 def sums(X: Any, w: np.ndarray | None, U: np.ndarray) -> Sums:
     weighted = U if w is None else U * w.astype(U.dtype)[:, None]
     if X.shape[0] * X.shape[1] <= SMALL:
-        weighted = weighted.astype(np.float64)
+        weighted = weighted.astype(np.float64, copy=False)
     UX = np.asarray(X.T @ weighted, dtype=np.float64)
     return Sums((weighted.T @ U).astype(np.float64), UX, float(weighted.sum(dtype=np.float64)))
 
