@@ -13,7 +13,6 @@ for every parameter that a small network would spend a tenth of its time there, 
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
@@ -66,10 +65,11 @@ class Optimiser:
     def step(self, loss: Tensor, rate: float) -> None:
         """Move the parameters along the gradient of the loss."""
         found = differentiate((loss,), (self.one,), False, False, self.parameters, False, accumulate_grad=False)
-        gradients = map(alike, found, self.parameters)
+        gradients = [alike(g, p) for g, p in zip(found, self.parameters, strict=True)]
         self.steps.add_(self.one)
         for group in self.groups:
-            self.move(group, list(islice(gradients, len(group.parameters))), rate)
+            self.move(group, gradients[: len(group.parameters)], rate)
+            gradients = gradients[len(group.parameters) :]
 
     def move(self, group: Group, gradients: list[Tensor], rate: float) -> None:
         common: dict[str, Any] = {"lr": rate, "weight_decay": group.decay, "maximize": False}
