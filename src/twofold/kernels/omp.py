@@ -74,7 +74,7 @@ def omp(G, B, squares, enough, rounding, least, index, value, count):
             for t in range(s):
                 L[s, t] = P[t, j] / rest[t]
             for t in range(s):
-                new -= L[s, t] * P[t, j]
+                new -= L[s, t] * L[s, t] * rest[t]
             if new <= least * G[j, j] or R[j] * R[j] <= rounding[i] * G[j, j]:
                 break
             _next_row(P, s, G[j], L[s])

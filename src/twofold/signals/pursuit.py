@@ -16,7 +16,7 @@ from scipy import sparse
 
 from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError, refuse
-from twofold.core.engine import Engine, stacked
+from twofold.core.engine import Engine, single_blas, stacked
 from twofold.core.sources import DenseSource
 from twofold.kernels.omp import omp, omp_seen
 
@@ -44,7 +44,9 @@ def coding(dictionary: Any, dtype: Any, n_nonzero: int | None, tol: float | None
     if n_nonzero is None and tol is None:
         n_nonzero = max(1, d // 10)
     most = min(k, d, d if n_nonzero is None else n_nonzero)
-    return Coding(D, D @ D.T, most, 0.0 if tol is None else float(tol))
+    with single_blas():  # its second thread would spin for a while, in the way of the pursuits
+        gram = D @ D.T
+    return Coding(D, gram, most, 0.0 if tol is None else float(tol))
 
 
 def atoms_of(dictionary: Any) -> np.ndarray:
