@@ -15,6 +15,8 @@ References: Hsieh & Dhillon 2011; Hien & Gillis 2021 (damping).
 import numpy as np
 from numba import njit
 
+from twofold.kernels.extremes import larger, smaller
+
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 TINY = 1e-30
 SHORT = 0.683802  # Newton decrement up to which the full step of a self-concordant function decreases it
@@ -50,7 +52,7 @@ def _most(y, z, m):
     """The largest z/ŷ of a cell."""
     most = y.dtype.type(0)
     for q in range(m):
-        most = max(most, z[q] / y[q])
+        most = larger(most, z[q] / y[q])
     return most
 
 
@@ -76,7 +78,7 @@ def _descended(u, s, x, Z, m, y, passes, tol):
     """u improved in place by a few passes over its coordinates; y keeps up. Stops when nothing moves any more."""
     least = x[0]
     for q in range(m):
-        least = min(least, x[q])
+        least = smaller(least, x[q])
     steep, floor = x.dtype.type(1) / np.sqrt(least), x.dtype.type(TINY)
     for _ in range(passes):
         moved, size = x.dtype.type(0), x.dtype.type(0)

@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+from twofold.kernels.extremes import smaller
+
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 STRIP = 128  # rows side by side: their columns and what is found of them stay in the nearest cache
 
@@ -62,13 +64,12 @@ def nearest(V, base, label, best):
     m, k = V.shape
     for i in range(m):
         row = V[i]
-        least = row[0] + base[0]
+        least, at = row[0] + base[0], k - 1
         for c in range(k):
             row[c] += base[c]
-            least = min(least, row[c])
-        at = 0
-        while at < k - 1 and row[at] != least:
-            at += 1
+            least = smaller(least, row[c])
+        for c in range(k):
+            at = min(at, c if row[c] == least else k)
         label[i] = at
         best[i] = least
 

@@ -11,6 +11,8 @@ atoms' part of G is L diag(rest) Lᵀ, with ones on L's diagonal. References: Ru
 import numpy as np
 from numba import njit
 
+from twofold.kernels.extremes import larger
+
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 
@@ -35,19 +37,14 @@ def _next_row(P, s, g, w):
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", inline="always")
 def _largest(R):
-    """Where |R| is largest; the search is by whole runs first, which the compiler turns into wide instructions."""
-    k, run = len(R), 64
-    best, start = R[0] * R[0], 0
-    for a in range(0, k, run):
-        top = R[a] * R[a]
-        for j in range(a, min(a + run, k)):
-            top = max(top, R[j] * R[j])
-        if top > best:
-            best, start = top, a
-    for j in range(start, min(start + run, k)):
-        if R[j] * R[j] >= best:
-            return j
-    return start
+    """Where |R| is largest."""
+    k, best = len(R), abs(R[0])
+    for j in range(k):
+        best = larger(best, abs(R[j]))
+    first = k - 1
+    for j in range(k):
+        first = min(first, j if abs(R[j]) == best else k)
+    return first
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
