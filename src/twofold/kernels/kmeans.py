@@ -26,9 +26,12 @@ def closest(X, mean, Z, label, best):
     one, two = np.empty(STRIP, X.dtype), np.empty(STRIP, X.dtype)
     for start in range(0, n, STRIP):
         m = min(STRIP, n - start)
-        for r in range(m):
+        for r in range(0, m, 4):  # four rows, whose numbers become neighbours, at a time
+            i = start + r
+            a, b, c, e = X[i], X[min(i + 1, n - 1)], X[min(i + 2, n - 1)], X[min(i + 3, n - 1)]
             for j in range(d):
-                T[j, r] = X[start + r, j] - mean[j]
+                t, centre = T[j], mean[j]
+                t[r], t[r + 1], t[r + 2], t[r + 3] = a[j] - centre, b[j] - centre, c[j] - centre, e[j] - centre
         own[:] = kind(0)
         least[:] = kind(np.inf)
         at[:] = 0
