@@ -75,7 +75,8 @@ def encode(s: Signals, D: np.ndarray) -> sparse.csr_array:
 
 def residuals(s: Signals, codes: sparse.csr_array, D: np.ndarray) -> np.ndarray:
     """√w (x − u D) (n,d), 0 where nothing is seen."""
-    R = s.weighed(s.X - codes @ D)
+    R = codes @ D
+    R = s.weighed(np.subtract(s.X, R, out=R))
     return R if s.seen is None else np.where(s.seen, R, 0)
 
 
@@ -120,6 +121,8 @@ def merged(codes: sparse.csr_array, D: np.ndarray) -> sparse.csr_array | None:
 def refresh(D: np.ndarray, R: np.ndarray, X: np.ndarray, codes: sparse.csr_array) -> np.ndarray:
     """Atoms that nobody uses become the signals that are coded worst."""
     lost = np.flatnonzero(np.bincount(codes.indices, minlength=len(D)) == 0)
+    if not len(lost):
+        return D
     D = D.copy()
     for j, i in zip(lost, np.argsort(-np.einsum("ij,ij->i", R, R), kind="stable"), strict=False):
         length = np.linalg.norm(X[i])
