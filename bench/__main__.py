@@ -47,8 +47,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small data: checks that all runs, proves no bar")
     parser.add_argument("--list", action="store_true", help="name the events and stop")
     asked = parser.parse_args(arguments)
+    names = chosen(asked.events)
     if asked.list:
-        for name in chosen(asked.events):
+        for name in names:
             print(f"{name:24}{(import_module(f'bench.{name}').__doc__ or '').strip().splitlines()[0]}")
         return 0
     equal_threads()
@@ -61,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         console.print(f"The machine is busy (load {about['load']}): these figures are provisional.", style="yellow")
     outcomes: list[harness.Outcome] = []
     written: list[Path] = []
-    for name in chosen(asked.events):
+    for name in names:
         for prepare in import_module(f"bench.{name}").EVENTS:  # one at a time, so that only one's data is alive
             event = prepare(asked.quick)
             if isinstance(event, harness.Missing):

@@ -19,7 +19,7 @@ from scipy import sparse
 from twofold.kernels import kmeans as kernels
 
 CHUNK = 1024  # rows a product: its values stay in cache
-NARROW = 96  # columns up to which one pass over rows and centres is faster than a product
+NARROW = 64  # columns up to which one pass over rows and centres is faster than a product
 
 
 class Centres(NamedTuple):
