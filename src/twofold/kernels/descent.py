@@ -22,22 +22,22 @@ def sgd_cells(rows, cols, x, w, k, mean, unit, lam, rate, U, Z, GU, GZ):
     share = U.dtype.type(1) / U.dtype.type(p)
     for q in range(rows.size):
         u, z = U[rows[q]], Z[cols[q]]
-        e = x[q] - mean
-        size = U.dtype.type(0)
+        zero = U.dtype.type(0)
+        uu, uz, zz = zero, zero, zero
         for a in range(k):
-            e -= u[a] * z[a]
-            size += u[a] * u[a] + z[a] * z[a]
+            uu += u[a] * u[a]
+            uz += u[a] * z[a]
+            zz += z[a] * z[a]
+        e, size = x[q] - mean - uz, uu + zz
         if p > k:
             e -= unit * (u[k] + z[k])
             size += u[k] * u[k] + z[k] * z[k]
         total += np.float64(w[q]) * (np.float64(e) * np.float64(e) + np.float64(lam) * np.float64(size))
         su, sz = rate / np.sqrt(GU[rows[q]]), rate / np.sqrt(GZ[cols[q]])
         pull, hold = w[q] * e, w[q] * lam
-        sum_u, sum_z = U.dtype.type(0), U.dtype.type(0)
-        for a in range(k):
-            gu, gz = pull * z[a] - hold * u[a], pull * u[a] - hold * z[a]
-            sum_u += gu * gu
-            sum_z += gz * gz
+        both = pull * hold * (uz + uz)  # the gradients pull z − hold u and pull u − hold z, squared
+        sum_u = max(pull * pull * zz - both + hold * hold * uu, zero)
+        sum_z = max(pull * pull * uu - both + hold * hold * zz, zero)
         for a in range(k):
             gu, gz = pull * z[a] - hold * u[a], pull * u[a] - hold * z[a]
             u[a] += su * gu
