@@ -133,8 +133,8 @@ def varying(rows: np.ndarray) -> np.ndarray:
 def dense(sizes: list[int], activation: str, dropout: float = 0.0, last: bool = False) -> nn.Sequential:
     """Affine maps from size to size with an activation after each, the last one only on request.
 
-    A weight (b,a) stands in memory unit by unit or, where the layer narrows, input by input. Its gradient is then a
-    product with long columns, gᵀx or xᵀg, of which the one is up to twice as quick as the other.
+    A weight (b,a) stands in memory unit by unit or, where the layer narrows, input by input: its gradient is then the
+    quicker of gᵀx and xᵀg, up to twice as quick as the other.
     """
     layers: list[nn.Module] = []
     for i, (a, b) in enumerate(pairwise(sizes)):

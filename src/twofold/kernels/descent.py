@@ -17,12 +17,10 @@ def sgd_cells(rows, cols, x, w, k, mean, unit, lam, rate, U, Z, GU, GZ):
 
     The rate of a row is rate/√G: one number a row, which falls as its gradients add up. Returns the loss met.
     """
-    p = U.shape[1]
-    total = 0.0
+    p, zero, total = U.shape[1], U.dtype.type(0), 0.0
     share = U.dtype.type(1) / U.dtype.type(p)
     for q in range(rows.size):
         u, z = U[rows[q]], Z[cols[q]]
-        zero = U.dtype.type(0)
         uu, uz, zz = zero, zero, zero
         for a in range(k):
             uu += u[a] * u[a]
