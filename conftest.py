@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 _EXTRAS = {
-    "distributed": "src/twofold/core/engine_dask.py",
+    "distributed": "src/twofold/core/engine/dask.py",
     "torch": "src/twofold/deep/*",
     "fastapi": "src/twofold/lab/*",
 }

@@ -19,7 +19,7 @@ from bench.harness import Bar, Contestant, Event, Missing, Row, Timed
 from twofold import datasets
 from twofold.core.checks import InputError
 from twofold.deep import VAE, CNNClassifier, MLPClassifier
-from twofold.deep.variational import step_loss
+from twofold.deep._variational import step_loss
 
 EPOCHS, BATCH = 3, 128
 OPTIONS = {"batch_size": BATCH, "max_iter": EPOCHS, "weight_decay": 0.0, "random_state": 0}

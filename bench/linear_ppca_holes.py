@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.harness import Bar, Contestant, Event, Missing, optional
 from twofold import PPCA
-from twofold.linear.gaussian import log_density
+from twofold.linear._linear_gaussian import log_density
 
 NEAR = 0.1  # nats a row
 SWEEPS_RS, SWEEPS_PY = 75, 40

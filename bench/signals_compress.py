@@ -12,9 +12,9 @@ import numpy as np
 from PIL import Image
 
 from bench.harness import Bar, Contestant, Event, Missing, Row
-from twofold.data.images import read_image
+from twofold.io.images import read_image
 from twofold.signals import compress_image
-from twofold.signals.trial import psnr
+from twofold.signals.images._trial import psnr
 
 NAMES = "house", "peppers", "cameraman", "barbara"
 GOAL, SECONDS = 36.0, 2.0

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from bench.harness import Bar, Contestant, Event, Missing, Row
-from twofold.data.images import read_image
+from twofold.io.images import read_image
 from twofold.signals import denoise_image
-from twofold.signals.trial import psnr
+from twofold.signals.images._trial import psnr
 
 PUBLISHED = {  # Elad & Aharon 2006, patches of 8 x 8, 256 atoms
     "house": {10: 35.98, 20: 33.20, 50: 27.95},

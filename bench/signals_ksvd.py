@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from bench.harness import Bar, Contestant, Event, Missing, Row, optional
 from bench.machine import threads
 from twofold import KSVD, OnlineDictionary, SparseCoder, datasets
-from twofold.data.images import read_image
-from twofold.signals.patches import patches_of
+from twofold.io.images import read_image
+from twofold.signals.images._patches import patches_of
 
 ATOMS, NONZERO, SWEEPS, ONLINE = 256, 8, 10, 3
 TIE = 1e-3

@@ -16,8 +16,8 @@ import numpy as np
 
 from bench.harness import Bar, Contestant, Event, Row, Timed
 from bench.linear_stream import _peak as peak
-from twofold.data.datasets import photographs
-from twofold.signals.trial import psnr
+from twofold.datasets.bundled import photographs
+from twofold.signals.images._trial import psnr
 
 SIGMA, PATIENCE = 10.0, 900.0
 

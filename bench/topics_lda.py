@@ -16,7 +16,7 @@ from bench.harness import Bar, Contestant, Event, Missing, Row, optional
 from twofold import datasets
 from twofold.core.checks import InputError
 from twofold.topics.evaluation import perplexity
-from twofold.topics.lda import LatentDirichletAllocation
+from twofold.topics.lda.lda import LatentDirichletAllocation
 
 PEERS = {"tomotopy, 200 sweeps": 1.5, "scikit-learn": 10.0, "gensim": 10.0}  # times their speed the bar asks for
 ALPHA, BETA = 0.1, 0.01

@@ -16,7 +16,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from bench.harness import Bar, Contestant, Event, Missing, Row, optional
 from twofold import datasets
 from twofold.core.checks import InputError
-from twofold.topics.nmf import NMF
+from twofold.topics.nmf.nmf import NMF
 
 Factors = tuple[np.ndarray, np.ndarray]
 TIE = 1e-3

@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from bench.harness import Bar, Contestant, Event, Missing
 from twofold import BagOfWords, InputError, datasets
-from twofold.core.blocks import as_blocks
+from twofold.core.data.blocks import as_blocks
 
 WORDS = r"(?u)\b[^\W\d_][^\W\d_]+\b"  # in this text, which has no digits and no apostrophes, our words exactly
 

@@ -21,8 +21,8 @@ from bench import machine
 from bench.harness import Bar, Contestant, Event, Missing, Row, Timed
 from bench.linear_stream import _peak
 from twofold import Cooccurrence, datasets
-from twofold.core.blocks import as_blocks
 from twofold.core.checks import InputError
+from twofold.core.data.blocks import as_blocks
 
 WINDOW, LEAST = 15, 5
 QUOTED = 1.7 + 26.0  # seconds of GloVe's vocab_count and cooccur for the whole file, on two cores of the same kind

@@ -6,7 +6,7 @@ import pytest
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of 4 KiB, so that a few hundred rows are cut a dozen times."""
-    from twofold.core import sources
+    from twofold.core.data import sources
 
     monkeypatch.setattr(sources, "BLOCK_BYTES", 4 * 2**10)
 

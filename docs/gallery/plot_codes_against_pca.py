@@ -9,7 +9,7 @@ cannot, and finds PCA's plane; with them, as many numbers say more.
 import numpy as np
 
 from twofold import PCA, Autoencoder, datasets
-from twofold.plots.linear import planes_figure, rows_figure
+from twofold.plots.models.linear import planes_figure, rows_figure
 
 digits = datasets.digits()
 order = np.random.default_rng(5).permutation(len(digits.target))

@@ -10,11 +10,11 @@ learned from the damaged picture itself.
 import numpy as np
 
 from twofold import datasets
-from twofold.plots.pictures import comparison_figure, with_holes
-from twofold.plots.signals import atoms_figure
+from twofold.plots.models.pictures import comparison_figure, with_holes
+from twofold.plots.models.signals import atoms_figure
 from twofold.signals import KSVD, denoise_image, inpaint_image
-from twofold.signals.patches import cosine_patches, patches_of
-from twofold.signals.trial import psnr
+from twofold.signals.images._patches import cosine_patches, patches_of
+from twofold.signals.images._trial import psnr
 
 photo = datasets.photographs().flower[88:280, 170:426]
 rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ completes what is missing.
 import numpy as np
 
 from twofold import PixelCNN, datasets
-from twofold.plots.linear import rows_figure
+from twofold.plots.models.linear import rows_figure
 
 images = datasets.digits().images  # grey values 0, 1, … 16
 images = images[np.random.default_rng(5).permutation(len(images))]

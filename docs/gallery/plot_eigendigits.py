@@ -11,7 +11,7 @@ what differs between digits.
 import numpy as np
 
 from twofold import PCA, datasets
-from twofold.plots import linear as plots
+from twofold.plots.models import linear as plots
 
 X = datasets.digits().data
 full = PCA().fit(X)

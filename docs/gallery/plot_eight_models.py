@@ -23,7 +23,7 @@ from twofold.factors import (
     Simplex,
     UnitNorm,
 )
-from twofold.plots import linear
+from twofold.plots.models import linear
 from twofold.plots.style import DIVERGING, GREY, new_figure, style
 
 X = datasets.digits().data[:600]  # pictures of 8 × 8 pixels, from 0 to 16

@@ -9,7 +9,7 @@ them is known. A recommender is fitted with its defaults, measured on ratings it
 import numpy as np
 
 from twofold import Recommender, datasets
-from twofold.plots import completion as plots
+from twofold.plots.models import completion as plots
 
 world = datasets.ratings()
 print(world.ratings.head(4))

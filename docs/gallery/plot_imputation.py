@@ -9,7 +9,7 @@ The truth is known here, so both can be checked.
 import numpy as np
 
 from twofold import PPCA, FactorAnalysis, datasets
-from twofold.plots import linear as plots
+from twofold.plots.models import linear as plots
 
 X = datasets.digits().data
 hidden = np.random.default_rng(0).random(X.shape) < 0.25

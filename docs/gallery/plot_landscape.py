@@ -9,7 +9,7 @@ and everything that makes them work, can be seen from above.
 import numpy as np
 
 from twofold.linalg import shrink
-from twofold.plots import completion as plots
+from twofold.plots.models import completion as plots
 
 x = 1.4
 

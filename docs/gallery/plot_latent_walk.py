@@ -9,7 +9,7 @@ lie close together, the way from one to another leads through pictures.
 import numpy as np
 
 from twofold import PCA, VAE, datasets
-from twofold.plots.linear import planes_figure, rows_figure
+from twofold.plots.models.linear import planes_figure, rows_figure
 
 digits = datasets.digits()
 images, target = digits.images, digits.target
@@ -52,7 +52,7 @@ flat = VAE(2, **settings).fit(images)
 steps = norm.ppf(np.linspace(0.05, 0.95, 15))
 codes = np.array([(x, y) for y in steps[::-1] for x in steps])
 
-from twofold.plots.deep import mosaic
+from twofold.plots.models.deep import mosaic
 from twofold.plots.style import new_figure, style
 
 sheet = 255 - mosaic(flat.inverse_transform(codes), 15, (0, 16))

@@ -9,7 +9,7 @@ value decomposition of that table, with words that are everywhere turned down. I
 import numpy as np
 
 from twofold import LSA, BagOfWords, datasets
-from twofold.plots import topics as plots
+from twofold.plots.models import topics as plots
 
 text = datasets.docstrings(2000)
 bag = BagOfWords(min_df=5, max_df=0.4)

@@ -8,7 +8,7 @@ is matching pursuit. Every step makes the rest shorter. It may still end with th
 
 import numpy as np
 
-from twofold.plots import signals as plots
+from twofold.plots.models import signals as plots
 from twofold.signals import (
     basis_pursuit,
     matching_pursuit,

@@ -9,7 +9,7 @@ half-step can raise the cost.
 import numpy as np
 
 from twofold import PCA, GaussianMixture, KMeans, datasets, select
-from twofold.plots import clusters as plots
+from twofold.plots.models import clusters as plots
 
 X = PCA(2, scale=True).fit_transform(datasets.wine().data)
 start = X[np.argsort(-X[:, 0])[:3]]  # a poor one: all on one side

@@ -9,7 +9,7 @@ import numpy as np
 
 from twofold import datasets
 from twofold.clusters import palette
-from twofold.plots import clusters as plots
+from twofold.plots.models import clusters as plots
 
 image = datasets.photographs().flower[::2, ::2]
 

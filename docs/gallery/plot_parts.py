@@ -9,7 +9,7 @@ corrections in both directions. Non-negative factorization may only add, so what
 import numpy as np
 
 from twofold import NMF, PCA, datasets
-from twofold.plots import linear, topics
+from twofold.plots.models import linear, topics
 
 X = datasets.digits().data
 k = 20

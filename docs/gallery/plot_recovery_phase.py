@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 
 from twofold import SVP, SVT
-from twofold.plots import completion as plots
+from twofold.plots.models import completion as plots
 
 warnings.simplefilter("ignore")  # sweeps that do not suffice are the point here
 

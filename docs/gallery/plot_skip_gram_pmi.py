@@ -10,7 +10,7 @@ words, this can be checked pair by pair.
 import numpy as np
 
 from twofold import Cooccurrence, SkipGram
-from twofold.plots import words as plots
+from twofold.plots.models import words as plots
 
 rng = np.random.default_rng(0)
 taste = np.exp(rng.standard_normal((40, 4)) @ rng.standard_normal((4, 40)) / 2)

@@ -7,8 +7,8 @@ One rotation brings them together, as it does with two languages.
 """
 
 from twofold import PMIEmbedding, datasets
-from twofold.plots import words as plots
-from twofold.topics.stopwords import english
+from twofold.plots.models import words as plots
+from twofold.text.stop_words import english
 from twofold.words import align
 
 text = datasets.docstrings(2000).documents

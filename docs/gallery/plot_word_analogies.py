@@ -9,9 +9,9 @@ compared with chance, and cut to fifty directions. No dictionary, no grammar.
 import numpy as np
 
 from twofold import KMeans, PMIEmbedding, datasets
-from twofold.plots import words as plots
-from twofold.plots.word_map import map_figure
-from twofold.topics.stopwords import english
+from twofold.plots.models import words as plots
+from twofold.plots.models.word_map import map_figure
+from twofold.text.stop_words import english
 
 text = datasets.docstrings(2000).documents
 model = PMIEmbedding(50, random_state=0).fit(text)

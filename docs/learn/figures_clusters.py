@@ -13,7 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from twofold import GaussianMixture, KMeans, datasets
 from twofold.clusters import coreset
-from twofold.plots import clusters as plots
+from twofold.plots.models import clusters as plots
 from twofold.plots.style import COLORS, GREY, INK, new_figure, style
 from twofold.tour.clusters import lloyd_path
 

@@ -21,7 +21,7 @@ from twofold import (
     SVDPlusPlus,
     datasets,
 )
-from twofold.plots import completion as plots
+from twofold.plots.models import completion as plots
 from twofold.plots.style import COLORS, GREY, INK, PALE, new_figure, style
 
 RNG = np.random.default_rng

@@ -29,7 +29,7 @@ from twofold.factors import (
     UnitNorm,
     factorization,
 )
-from twofold.factors.shared import runs_ahead
+from twofold.factors._right_step import runs_ahead
 from twofold.plots.style import COLORS, GREY, INK, new_figure, style
 
 RNG = np.random.default_rng

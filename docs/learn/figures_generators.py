@@ -15,8 +15,8 @@ from scipy.stats import norm
 from twofold import GAN, VAE, VAEGAN, MLPClassifier, PixelCNN, datasets
 from twofold.deep import frechet_distance
 from twofold.deep.gradient_noise import gradient_variance
-from twofold.plots.deep import mosaic
-from twofold.plots.linear import rows_figure
+from twofold.plots.models.deep import mosaic
+from twofold.plots.models.linear import rows_figure
 from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, new_figure, style
 
 HELD = 397  # digits that are not learned from

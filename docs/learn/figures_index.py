@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from twofold import PPCA, datasets
-from twofold.plots.linear import rows_figure
+from twofold.plots.models.linear import rows_figure
 
 
 def index_digits() -> Figure:

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from twofold import PCA, Autoencoder, CNNClassifier, EarlyStopping, MLPClassifier, datasets
-from twofold.plots.deep import mosaic
-from twofold.plots.linear import planes_figure
+from twofold.plots.models.deep import mosaic
+from twofold.plots.models.linear import planes_figure
 from twofold.plots.style import COLORS, GREY, INK, new_figure, style
 
 HELD = 400  # digits that are not learned from

@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from twofold import KSVD, CompressiveSensing, PCABasis, datasets
-from twofold.plots import pictures
-from twofold.plots import signals as plots
+from twofold.plots.models import pictures
+from twofold.plots.models import signals as plots
+from twofold.plots.models.phase_diagram import transition_figure
+from twofold.plots.models.words import curves_figure
 from twofold.plots.style import COLORS, GREY, INK, new_figure, style
-from twofold.plots.transition import transition_figure
-from twofold.plots.words import curves_figure
 from twofold.signals import (
     DCT,
     Haar,
@@ -29,8 +29,8 @@ from twofold.signals import (
     rate_distortion,
     recovery_bound,
 )
-from twofold.signals.patches import cosine_patches, n_places, patches_at
-from twofold.signals.trial import psnr
+from twofold.signals.images._patches import cosine_patches, n_places, patches_at
+from twofold.signals.images._trial import psnr
 
 RNG = np.random.default_rng
 SIDE = 8  # of a patch

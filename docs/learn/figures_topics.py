@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from scipy import sparse
 
 from twofold import LSA, NMF, PCA, PLSA, BagOfWords, LatentDirichletAllocation, datasets
-from twofold.plots import topics as plots
-from twofold.plots.linear import rows_figure
+from twofold.plots.models import topics as plots
+from twofold.plots.models.linear import rows_figure
 from twofold.plots.style import COLORS, GREY, new_figure, style
 from twofold.topics.evaluation import perplexity
 

@@ -8,10 +8,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from twofold import Cooccurrence, EarlyStopping, GloVe, KMeans, PMIEmbedding, SkipGram, WordVectors, datasets
-from twofold.cli.word_heldout import told_apart
-from twofold.plots import words as plots
-from twofold.plots.word_map import map_figure
-from twofold.topics.stopwords import english
+from twofold.analyses._word_heldout import told_apart
+from twofold.plots.models import words as plots
+from twofold.plots.models.word_map import map_figure
+from twofold.text.stop_words import english
 from twofold.words import align
 
 RNG = np.random.default_rng

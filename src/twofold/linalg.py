@@ -17,12 +17,12 @@ import scipy.linalg as sla
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
-from twofold.core.blocks import as_blocks
 from twofold.core.checks import InputError, refuse
-from twofold.core.engine import engine_for, single_blas, stacked
-from twofold.core.power import power_iteration
+from twofold.core.data.blocks import as_blocks
+from twofold.core.engine.local import engine_for, single_blas, stacked
+from twofold.core.numerics.power import power_iteration
+from twofold.core.numerics.spectrum import SOLVERS, spectrum
 from twofold.core.seeds import generator, seed_of
-from twofold.core.spectrum import SOLVERS, spectrum
 
 __all__ = ["low_rank", "norm", "power_iteration", "project", "shrink", "truncated_svd"]
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from twofold import load
-from twofold.cli.tabletext import Style, as_text, read_source
+from twofold.io.tables.csv_fill import Style, as_text, read_source
 
 COLUMNS = ["height", "weight", "age", "income", "score"]
 

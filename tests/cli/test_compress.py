@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twofold.data.images import read_image, write_image
+from twofold.io.images import read_image, write_image
 
 MAKES = {"dct", "wavelet", "pca"}
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from twofold.cli.denoise import removed
-from twofold.data.images import read_image, write_image
+from twofold.cli.commands.denoise import removed
+from twofold.io.images import read_image, write_image
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from twofold import SkipGram, WordVectors, load
+from twofold.analyses._corpus import HeldOut, read_corpus
+from twofold.cli._word_progress import WordProgress
 from twofold.cli.app import app
-from twofold.cli.corpus import HeldOut, read_corpus
-from twofold.cli.word_progress import WordProgress
 
 SUBJECTS = {
     "garden": "rose tulip soil seed compost hedge bulb lawn petal root prune bloom",

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from twofold.cli.inpaint import bilinear, to_hide
-from twofold.data.images import read_image, write_image
-from twofold.signals import inpainting
+from twofold.cli.commands.inpaint import bilinear, to_hide
+from twofold.io.images import read_image, write_image
+from twofold.signals.images import inpaint
 
 MAGENTA = (255, 0, 255)
 
@@ -42,8 +42,8 @@ def marked(folder, picture, holes):
 @pytest.fixture
 def quick(monkeypatch):
     """The same method with few atoms, for tests that are about something else."""
-    few = partial(inpainting.inpaint_image, n_atoms=32, max_iter=1)
-    monkeypatch.setattr(inpainting, "inpaint_image", few)
+    few = partial(inpaint.inpaint_image, n_atoms=32, max_iter=1)
+    monkeypatch.setattr(inpaint, "inpaint_image", few)
 
 
 WAYS = {
@@ -177,6 +177,6 @@ def test_a_failure_in_writing_leaves_the_old_file(twofold, quick, marked, monkey
     def fail(*args):
         raise OSError(28, "No space left on device", "both.html")
 
-    monkeypatch.setattr("twofold.cli.pictures.page", fail)
+    monkeypatch.setattr("twofold.cli._pictures.page", fail)
     result = twofold("inpaint", *WAYS["mask"], "-o", "old.png", "--force", "--compare", "both.html")
     assert result.exit_code == 2 and Path("old.png").read_text() == "old" and not Path("both.html").exists()

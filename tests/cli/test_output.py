@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twofold.cli.output import bar, check_target, plain, write_all
+from twofold.cli._console import bar, check_target, plain, write_all
 from twofold.core.checks import InputError
 
 

@@ -10,7 +10,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from twofold import Recommender, datasets, load
-from twofold.cli.recommending import pairs_in
+from twofold.analyses.recommend import pairs_in
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from twofold import PCA, PPCA, load
-from twofold.cli.reduce import parse_k
+from twofold.cli.commands.reduce import parse_k
 from twofold.core.checks import InputError
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from scipy.fft import idctn
 
-from twofold.data.images import read_image, write_image
+from twofold.io.images import read_image, write_image
 
 
 @pytest.fixture

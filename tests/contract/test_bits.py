@@ -38,7 +38,7 @@ def kinds(case):
 
 def test_small_blocks_are_in_force(tmp_path):
     da = pytest.importorskip("dask.array")
-    from twofold.core.blocks import as_blocks
+    from twofold.core.data.blocks import as_blocks
 
     X, _ = data()
     np.save(tmp_path / "x.npy", X)

@@ -9,8 +9,8 @@ from sklearn.datasets import load_digits
 
 import twofold
 from twofold import DLGM, PCA, VAE, Checkpoint, InputError
-from twofold.deep.gaussians import RankOne, Stacked, log_standard
-from twofold.deep.variational import CollapseWarning
+from twofold.deep._gaussians import RankOne, Stacked, log_standard
+from twofold.deep._variational import CollapseWarning
 
 TINY = {"n_components": (2, 3), "hidden": 16, "learning_rate": 3e-3, "max_iter": 3, "random_state": 0}
 
@@ -148,7 +148,7 @@ def test_one_layer_has_the_codes_of_an_autoencoder(binary):
     assert list(model.get_feature_names_out()) == ["dlgm0", "dlgm1", "dlgm2"]
 
 
-@pytest.mark.filterwarnings("ignore::twofold.deep.variational.CollapseWarning")
+@pytest.mark.filterwarnings("ignore::twofold.deep._variational.CollapseWarning")
 @pytest.mark.parametrize("covariance", ["diagonal", "rank-one"])
 def test_same_seed_same_bits_from_a_file_and_a_checkpoint(binary, tmp_path, covariance):
     X = binary[0][:300].reshape(-1, 8, 8)

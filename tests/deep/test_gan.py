@@ -12,10 +12,10 @@ from sklearn.datasets import load_digits
 
 import twofold
 from twofold import GAN, VAEGAN, Checkpoint, InputError
-from twofold.deep.adversaries import Critic, critic_loss, divergence, generator_loss, value
-from twofold.deep.optimisers import Optimiser
-from twofold.deep.train import Player, epoch
-from twofold.deep.variational import CollapseWarning
+from twofold.deep._adversarial import Critic, critic_loss, divergence, generator_loss, value
+from twofold.deep._optimizers import Optimiser
+from twofold.deep._train import Player, epoch
+from twofold.deep._variational import CollapseWarning
 
 
 class Options:

@@ -13,7 +13,7 @@ def digits():
     return load_digits().data
 
 
-@pytest.mark.filterwarnings("ignore::twofold.deep.variational.CollapseWarning")
+@pytest.mark.filterwarnings("ignore::twofold.deep._variational.CollapseWarning")
 @pytest.mark.parametrize(
     "model", [VAE(2, hidden=(8,)), DLGM((2, 2), hidden=6, covariance="rank-one")], ids=["VAE", "DLGM"]
 )
@@ -38,7 +38,7 @@ def test_the_noise_belongs_to_the_seed(digits):
         gradient_variance(model, digits[:8], n_draws=1)
 
 
-@pytest.mark.filterwarnings("ignore::twofold.deep.variational.CollapseWarning")
+@pytest.mark.filterwarnings("ignore::twofold.deep._variational.CollapseWarning")
 def test_reinforce_learns(digits):
     """A generator whose encoder learns nothing cannot do better than pixels that know nothing of each other."""
     X = (digits >= 8).astype(float)

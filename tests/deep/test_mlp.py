@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import twofold
 from twofold import InputError, MLPClassifier, MLPRegressor
-from twofold.deep.network import Dropout, dense
+from twofold.deep._network import Dropout, dense
 
 SLOPE = {
     "relu": lambda a: (a > 0).astype(float),

@@ -9,8 +9,8 @@ from torch import nn
 
 import twofold
 from twofold import Checkpoint, EarlyStopping, InputError, MLPClassifier, MLPRegressor
-from twofold.deep.optimisers import Optimiser
-from twofold.deep.train import SCHEDULES, Player, epoch, put, taken
+from twofold.deep._optimizers import Optimiser
+from twofold.deep._train import SCHEDULES, Player, epoch, put, taken
 
 CURVE = np.array([1.0, 10.0])  # minimise ½ Σ c θ², whose gradient is c θ
 RATE, STEPS = 0.05, 6

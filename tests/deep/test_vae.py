@@ -10,8 +10,8 @@ from sklearn.datasets import load_digits
 
 import twofold
 from twofold import PCA, PPCA, VAE, Checkpoint, EarlyStopping, InputError
-from twofold.deep.gaussians import Bernoulli, Diagonal, Gaussian, log_standard
-from twofold.deep.variational import CollapseWarning
+from twofold.deep._gaussians import Bernoulli, Diagonal, Gaussian, log_standard
+from twofold.deep._variational import CollapseWarning
 
 QUICK = {"hidden": (128,), "learning_rate": 3e-3, "random_state": 0}
 TINY = {"n_components": 3, "hidden": (16,), "learning_rate": 3e-3, "max_iter": 3, "random_state": 0}

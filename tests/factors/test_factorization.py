@@ -9,8 +9,8 @@ from scipy import sparse
 
 import twofold
 from twofold import Factorization
-from twofold.core.blocks import Rows, as_blocks
 from twofold.core.checks import InputError
+from twofold.core.data.blocks import Rows, as_blocks
 from twofold.factors import (
     L1,
     Absolute,
@@ -29,9 +29,9 @@ from twofold.factors import (
     Squared,
     UnitNorm,
 )
+from twofold.factors._half_step import Parabola, Side, improve
+from twofold.factors._right_step import advance
 from twofold.factors.constraints.k_sparse import times
-from twofold.factors.half_step import Parabola, Side, improve
-from twofold.factors.shared import advance
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 LOSSES = [Squared(), Huber(0.5), Absolute(), Logistic(), Poisson("log")]

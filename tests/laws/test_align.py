@@ -6,8 +6,8 @@ import pytest
 import twofold
 from twofold import WordVectors
 from twofold.words import align
-from twofold.words.matching import density, mutual, procrustes
-from twofold.words.retrieval import norms_of, unit
+from twofold.words.alignment._matching import density, mutual, procrustes
+from twofold.words.word_vectors._nearest import norms_of, unit
 
 
 def turned(V=400, k=12, noise=0.0, seed=0, dtype=np.float64, mirror=False):

@@ -8,9 +8,9 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from twofold import ALS, InputError
-from twofold.core.alternating import Plan, Ridge, features, spread_of
-from twofold.core.blocks import as_blocks
-from twofold.core.observed import observed
+from twofold.core.data.blocks import as_blocks
+from twofold.core.data.known_cells import observed
+from twofold.core.numerics.alternating_ridge import Plan, Ridge, features, spread_of
 
 KINDS = {
     "cholesky": {"solver": "cholesky"},

@@ -7,8 +7,8 @@ from sklearn.datasets import load_sample_image
 from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.signals import CompressedImage, compress_image, open_image, rate_distortion
-from twofold.signals.codec import CHECK, HEAD, METHODS, Head, sealed
-from twofold.signals.planes import Pyramid, cosines, learned, principal
+from twofold.signals.images._planes import Pyramid, cosines, learned, principal
+from twofold.signals.images._tfi_file import CHECK, HEAD, METHODS, Head, sealed
 
 PHOTO = load_sample_image("flower.jpg")[120:184, 260:340]  # (64, 80, 3)
 

@@ -6,9 +6,10 @@ from scipy.ndimage import uniform_filter
 
 import twofold
 from twofold import InputError
-from twofold.signals import denoise_image, patches
-from twofold.signals.denoising import estimate_sigma
-from twofold.signals.pictures import OPPONENT
+from twofold.signals import denoise_image
+from twofold.signals.images import _patches
+from twofold.signals.images._channels import OPPONENT
+from twofold.signals.images.denoise import estimate_sigma
 
 
 def scene(h=80, w=88):
@@ -47,7 +48,7 @@ def test_it_is_the_weighted_average_of_the_coded_patches():
         for j in range(30 - 7):
             means[i : i + 8, j : j + 8] += flat[i : i + 8, j : j + 8].mean()
     trust = 30 / 255 * np.subtract(*np.percentile(flat, [99, 1])) / 2
-    expected = (means + trust * flat) / (patches.coverage((24, 30), 8) + trust)
+    expected = (means + trust * flat) / (_patches.coverage((24, 30), 8) + trust)
     np.testing.assert_allclose(denoise_image(flat, 2.0), expected, atol=1e-6)
 
 
@@ -132,7 +133,7 @@ def test_colours_are_turned_without_changing_the_noise():
 
 
 def test_the_bits_depend_on_nothing_but_the_seed(monkeypatch):
-    monkeypatch.setattr(patches, "STRIP", 1000)
+    monkeypatch.setattr(_patches, "STRIP", 1000)
     image = np.stack([scene(), scene()[::-1], 0.5 * scene()], axis=2) + noise(20, (80, 88, 3))
     results = []
     for threads, memory in ((1, "1GB"), (2, "1GB"), (2, "2MB")):
@@ -144,22 +145,22 @@ def test_the_bits_depend_on_nothing_but_the_seed(monkeypatch):
 def test_strips_make_the_same_picture(monkeypatch):
     image = scene() + noise(20, (80, 88))
     whole = denoise_image(image, 20, max_iter=2, random_state=0)
-    monkeypatch.setattr(patches, "STRIP", 500)
-    assert len(patches.strips(image.shape, 8)) > 10
+    monkeypatch.setattr(_patches, "STRIP", 500)
+    assert len(_patches.strips(image.shape, 8)) > 10
     np.testing.assert_allclose(denoise_image(image, 20, max_iter=2, random_state=0), whole, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("shape", "size"), [((20, 31), 8), ((8, 8), 8), ((9, 30), 8), ((5, 7), 1), ((7, 12), 5)])
 def test_patches_laid_back_make_the_picture(shape, size, monkeypatch):
-    monkeypatch.setattr(patches, "STRIP", 50)
+    monkeypatch.setattr(_patches, "STRIP", 50)
     image = noise(1, shape)
     total = np.zeros(shape)
-    for rows in patches.strips(shape, size):
-        some = patches.patches_of(image, size, rows)
+    for rows in _patches.strips(shape, size):
+        some = _patches.patches_of(image, size, rows)
         first = rows.start * (shape[1] - size + 1)
-        np.testing.assert_array_equal(some, patches.patches_at(image, size, first + np.arange(len(some))))
-        total[rows.start : rows.stop + size - 1] += patches.laid(some, size, shape[1])
-    np.testing.assert_allclose(total, image * patches.coverage(shape, size))
+        np.testing.assert_array_equal(some, _patches.patches_at(image, size, first + np.arange(len(some))))
+        total[rows.start : rows.stop + size - 1] += _patches.laid(some, size, shape[1])
+    np.testing.assert_allclose(total, image * _patches.coverage(shape, size))
 
 
 @pytest.mark.parametrize("shape", [(40, 40), (40, 40, 3)])

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit, xlogy
 
 from twofold import ALS, NMF, PCA, PLSA, Factorization, KMeans
-from twofold.data.datasets import digits
+from twofold.datasets.bundled import digits
 from twofold.factors import (
     L1,
     Absolute,

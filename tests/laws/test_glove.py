@@ -8,8 +8,8 @@ from scipy import sparse
 
 import twofold
 from twofold import ALS, Cooccurrence, GloVe, linalg
-from twofold.core.strata import groups, strata
-from twofold.words import glove_steps, tiles
+from twofold.core.engine.strata import groups, strata
+from twofold.words.glove import _steps, _tiles
 
 both = pytest.mark.parametrize("biases", [False, True], ids=["factors", "biases"])
 
@@ -28,9 +28,9 @@ def pairs():
 
 @pytest.fixture
 def many_tiles(monkeypatch):
-    monkeypatch.setattr(tiles, "TILE", 64)
-    monkeypatch.setattr(tiles, "CACHE", 1024)
-    monkeypatch.setattr(tiles, "FEW", 4)
+    monkeypatch.setattr(_tiles, "TILE", 64)
+    monkeypatch.setattr(_tiles, "CACHE", 1024)
+    monkeypatch.setattr(_tiles, "FEW", 4)
 
 
 def gaps(model, goal):
@@ -70,9 +70,9 @@ def test_strata_visit_every_tile_once_and_share_no_group(count):
 
 @pytest.mark.usefixtures("many_tiles")
 def test_every_pair_is_dealt_once_with_its_logarithm(pairs):
-    from twofold.core.blocks import as_blocks
+    from twofold.core.data.blocks import as_blocks
 
-    found = tiles.deal(as_blocks(pairs.counts_), 5, np.random.default_rng(0))
+    found = _tiles.deal(as_blocks(pairs.counts_), 5, np.random.default_rng(0))
     n = np.zeros(pairs.counts_.shape)
     for tile in range(25):
         cells, (r, c) = found.tiles.read(tile), divmod(tile, 5)
@@ -143,20 +143,20 @@ def test_it_does_not_matter_where_pairs_and_tiles_lie(tmp_path, monkeypatch, pai
     wanted = bits(GloVe(4, max_iter=2, random_state=0).fit(pairs))
     stored = Cooccurrence(window=5, min_count=1).fit(corpus(), to=tmp_path / "pairs.csr")
     assert bits(GloVe(4, max_iter=2, random_state=0).fit(stored)) == wanted
-    monkeypatch.setattr(tiles, "BLOCK", 200)  # many blocks, each with a share of every tile
+    monkeypatch.setattr(_tiles, "BLOCK", 200)  # many blocks, each with a share of every tile
     assert bits(GloVe(4, max_iter=2, random_state=0).fit(stored)) == wanted
-    files, make = [], tiles.tempfile.TemporaryFile
+    files, make = [], _tiles.tempfile.TemporaryFile
     monkeypatch.setattr(
-        tiles, "tempfile", SimpleNamespace(TemporaryFile=lambda **o: files.append(make(**o)) or files[-1])
+        _tiles, "tempfile", SimpleNamespace(TemporaryFile=lambda **o: files.append(make(**o)) or files[-1])
     )
-    monkeypatch.setattr(tiles, "config", lambda: SimpleNamespace(memory=100))
+    monkeypatch.setattr(_tiles, "config", lambda: SimpleNamespace(memory=100))
     assert bits(GloVe(4, max_iter=2, random_state=0).fit(stored)) == wanted
     assert len(files) == 1 and files[0].closed
 
 
 def test_the_order_differs_from_epoch_to_epoch(pairs, monkeypatch):
-    seen, keep = [], glove_steps.shuffled
-    monkeypatch.setattr(glove_steps, "shuffled", lambda cells, seed: seen.append(keep(cells, seed)) or seen[-1])
+    seen, keep = [], _steps.shuffled
+    monkeypatch.setattr(_steps, "shuffled", lambda cells, seed: seen.append(keep(cells, seed)) or seen[-1])
     GloVe(2, max_iter=2, random_state=0).fit(pairs)
     assert len(seen) == 2 and len(seen[0]) == len(seen[1]) and not np.array_equal(seen[0], seen[1])
 

@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 import twofold
 from twofold import ALS, GradientFactorization
 from twofold.completion import gradient_factorization as descent
-from twofold.core.blocks import as_blocks
-from twofold.core.observed import observed
+from twofold.core.data.blocks import as_blocks
+from twofold.core.data.known_cells import observed
 
 both = pytest.mark.parametrize("biases", [False, True], ids=["factors", "biases"])
 solvers = pytest.mark.parametrize("solver", ["sgd", "gradient"])

@@ -6,7 +6,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import DictionaryLearning
 
 from twofold import KSVD, InputError, datasets
-from twofold.signals import ksvd
+from twofold.signals.dictionaries import ksvd
 
 pytestmark = pytest.mark.filterwarnings("ignore:KSVD did not converge")
 

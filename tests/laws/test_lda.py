@@ -7,13 +7,13 @@ from scipy.optimize import linear_sum_assignment
 
 import twofold
 from twofold import Checkpoint, LatentDirichletAllocation, load
-from twofold.core.blocks import as_blocks
 from twofold.core.callbacks import _Quiet
 from twofold.core.checks import InputError
-from twofold.core.csrfile import write_csr
-from twofold.topics import online, scvb0
-from twofold.topics.corpus import batches, finer
+from twofold.core.data.blocks import as_blocks
+from twofold.core.data.csr_folder import write_csr
 from twofold.topics.evaluation import perplexity
+from twofold.topics.lda import _online, _scvb0
+from twofold.topics.lda._batches import batches, finer
 
 SOLVERS = ["scvb0", "gibbs", "online"]
 every = pytest.mark.parametrize("solver", SOLVERS)
@@ -105,8 +105,8 @@ def test_unseen_documents_are_better_understood_than_by_chance(solver):
 
 @every
 def test_threads_and_files_do_not_matter(solver, tmp_path, small_blocks, monkeypatch):
-    monkeypatch.setattr(scvb0, "BATCH", 2)
-    monkeypatch.setattr(online, "BATCH", 2)
+    monkeypatch.setattr(_scvb0, "BATCH", 2)
+    monkeypatch.setattr(_online, "BATCH", 2)
     X = planted(150)[0].toarray()
     np.save(tmp_path / "x.npy", X)
     fits = {}
@@ -121,7 +121,7 @@ def test_threads_and_files_do_not_matter(solver, tmp_path, small_blocks, monkeyp
 
 @every
 def test_a_folder_of_counts_equals_memory(solver, tmp_path, monkeypatch):
-    for file in (scvb0, online):
+    for file in (_scvb0, _online):
         monkeypatch.setattr(file, "BATCH", 2)
         monkeypatch.setattr(file, "finer", lambda blocks, cells: finer(blocks, 1000))
     X = planted(150)[0].astype(np.float64)
@@ -142,7 +142,7 @@ def test_a_fit_cut_short_goes_on_to_the_same_bits(solver, after, tmp_path, small
                 return
             raise Stop
 
-    for file in (scvb0, online):
+    for file in (_scvb0, _online):
         monkeypatch.setattr(file, "BATCH", 2)
     X, path = planted(150)[0].toarray(), tmp_path / "c"
     with pytest.raises(Stop):
@@ -185,7 +185,7 @@ def test_a_weight_of_two_is_a_second_row_to_a_sampler():
     )
 
 
-@pytest.mark.parametrize("solver", [scvb0, online])
+@pytest.mark.parametrize("solver", [_scvb0, _online])
 def test_mini_batches_find_the_same_topics(solver, monkeypatch):
     monkeypatch.setattr(solver, "BATCH", 2)
     X, topics = planted(800)

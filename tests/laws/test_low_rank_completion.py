@@ -10,10 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 import twofold
 from twofold import SVP, SVT, Checkpoint, InputError, SoftImpute, SVDImpute, load
-from twofold.completion.low_rank import at_cells, dot, leading, places, plus, start_block, turned_dot
+from twofold.completion._sparse_low_rank import at_cells, dot, leading, places, plus, start_block, turned_dot
 from twofold.completion.recovery import recovery_report, sample_bound
-from twofold.core.blocks import as_blocks
-from twofold.core.observed import observed
+from twofold.core.data.blocks import as_blocks
+from twofold.core.data.known_cells import observed
 from twofold.linalg import norm, shrink
 
 FIXED = (SVP, SVDImpute)  # models of a given rank

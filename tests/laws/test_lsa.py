@@ -7,7 +7,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 import twofold
 from twofold import LSA, InputError
-from twofold.core.csrfile import write_csr
+from twofold.core.data.csr_folder import write_csr
 
 KINDS = ("tfidf", "log", None)
 SOLVERS = ("auto", "covariance", "gram", "power", "randomized", "lanczos")

@@ -10,8 +10,8 @@ from sklearn.decomposition import NMF as Reference
 import twofold
 from twofold import Checkpoint
 from twofold.core.checks import InputError
-from twofold.data.datasets import digits
-from twofold.topics.nmf import NMF
+from twofold.datasets.bundled import digits
+from twofold.topics.nmf.nmf import NMF
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SOLVERS = [("squared", "hals"), ("squared", "als"), ("squared", "multiplicative"), ("kl", "newton")]

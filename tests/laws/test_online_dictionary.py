@@ -6,10 +6,10 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.datasets import make_sparse_coded_signal
 
 from twofold import KSVD, InputError, OnlineDictionary, SparseCoder
-from twofold.core.blocks import as_blocks
-from twofold.signals.minibatches import MiniBatches
-from twofold.signals.online_steps import half_step, merge, step
-from twofold.signals.pursuit import coding
+from twofold.core.data.blocks import as_blocks
+from twofold.signals.dictionaries._minibatches import MiniBatches
+from twofold.signals.dictionaries._online_steps import half_step, merge, step
+from twofold.signals.sparse_coding.pursuits import coding
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* did not converge")
 

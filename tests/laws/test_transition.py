@@ -7,9 +7,9 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
 from twofold import InputError
-from twofold.plots.transition import transition_figure
+from twofold.plots.models.phase_diagram import transition_figure
 from twofold.signals import basis_pursuit, donoho_tanner, phase_diagram
-from twofold.signals.transition import half, planted, recovered_by_least_sum
+from twofold.signals.sensing.phase_diagram import half, planted, recovered_by_least_sum
 
 
 @pytest.mark.parametrize(

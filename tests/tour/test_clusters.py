@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 from twofold.clusters import GaussianMixture, KMeans
-from twofold.plots.clusters import ellipses
+from twofold.plots.models.clusters import ellipses
 from twofold.tour.clusters import lloyd_path
 
 

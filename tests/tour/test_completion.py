@@ -7,8 +7,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from twofold.linalg import shrink
-from twofold.plots.completion import label_apart, landscape_figure, phase_figure
-from twofold.plots.recommending import plane
+from twofold.plots.models.completion import label_apart, landscape_figure, phase_figure
+from twofold.plots.reports.recommend import plane
 from twofold.tour.completion import cells, landscape, rated
 
 

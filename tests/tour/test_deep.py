@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 pytest.importorskip("torch")
 
-from twofold.cli import tour as command
 from twofold.cli.app import app
+from twofold.cli.commands import tour as command
 from twofold.tour import EXTRAS, STATIONS
 from twofold.tour import deep as station
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from twofold.plots.signals import atoms_figure, bases_figure, energy_lost, pursuit_path, pursuits_figure
-from twofold.signals.dct import DCT
-from twofold.signals.haar import Haar
-from twofold.signals.pursuit import matching_pursuit
+from twofold.plots.models.signals import atoms_figure, bases_figure, energy_lost, pursuit_path, pursuits_figure
+from twofold.signals.bases.dct import DCT
+from twofold.signals.bases.haar import Haar
+from twofold.signals.sparse_coding.pursuits import matching_pursuit
 from twofold.tour import signals as station
 from twofold.tour.station import Part, Station
 

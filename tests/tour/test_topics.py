@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from twofold.plots.topic_map import map_of
-from twofold.plots.topic_report import topic_report_figure
-from twofold.plots.topics import choice_figure, groups_figure, parts_figure, prevalence_figure, words_figure
+from twofold.plots.models.topic_map import map_of
+from twofold.plots.models.topics import choice_figure, groups_figure, parts_figure, prevalence_figure, words_figure
+from twofold.plots.reports.topics import topic_report_figure
 from twofold.tour import topics as station
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from twofold.plots.word_map import map_figure, map_of
-from twofold.plots.words import common_step, curves_figure, products_figure, steps_figure
+from twofold.plots.models.word_map import map_figure, map_of
+from twofold.plots.models.words import common_step, curves_figure, products_figure, steps_figure
 from twofold.tour import words as station
 
 

@@ -16,10 +16,10 @@ from sklearn.exceptions import NotFittedError
 
 import twofold
 from twofold import InputError
-from twofold.core.blocks import as_blocks
-from twofold.words import pairs as module
-from twofold.words.cooccurrence import Cooccurrence
-from twofold.words.vocabulary import Vocabulary
+from twofold.core.data.blocks import as_blocks
+from twofold.text.vocabulary import Vocabulary
+from twofold.words.cooccurrence import _pairs as module
+from twofold.words.cooccurrence.cooccurrence import Cooccurrence
 
 corpora = st.lists(st.lists(st.sampled_from("abcdefgé"), max_size=14), min_size=1, max_size=6).filter(any)
 
@@ -209,7 +209,7 @@ def test_a_damaged_file_is_refused_and_nothing_is_left(tmp_path, monkeypatch):
 SCRIPT = """
 import sys
 import twofold
-from twofold.words.cooccurrence import Cooccurrence
+from twofold.words.cooccurrence.cooccurrence import Cooccurrence
 
 def peak():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 import twofold
 from twofold import InputError
-from twofold.core import counting
-from twofold.words import corpus as module
-from twofold.words import texts
-from twofold.words.corpus import Corpus, Store, encoded, learned, runs
-from twofold.words.vocabulary import Vocabulary
+from twofold.text import _texts, counting
+from twofold.text.vocabulary import Vocabulary
+from twofold.words import _corpus as module
+from twofold.words._corpus import Corpus, Store, encoded, learned, runs
 
 lines_of = st.lists(st.text(alphabet=st.sampled_from("aabcd éσΣ'’-.1\n"), max_size=40), min_size=1, max_size=12)
 
@@ -47,7 +46,7 @@ def test_lines_are_encoded_one_by_one(lines, min_count):
 @given(lines_of, st.booleans(), st.sampled_from([1, 5, 64]))
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_the_compiled_look_up_finds_the_same_words(lines, lowercase, chunk):
-    """Small batches, so that all but the first take the way of long texts."""
+    """Small batches, so that all but the first take the way of long _texts."""
     corpus = [line if at % 4 else line.split() for at, line in enumerate(lines)]
     try:
         v = Vocabulary(min_count=1, lowercase=lowercase).fit(corpus)
@@ -78,7 +77,7 @@ def test_memory_file_and_gzip_give_the_same(tmp_path, monkeypatch, piece):
     lines = [" ".join(f"w{n}" for n in generator.zipf(1.3, length) % 500) for length in generator.integers(0, 300, 400)]
     expected, v = learned(lines, first := Vocabulary(min_count=3)), Vocabulary(min_count=3)
     (tmp_path / "x.txt.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    monkeypatch.setattr(texts, "PIECE", piece)
+    monkeypatch.setattr(_texts, "PIECE", piece)
     monkeypatch.setattr(module, "PIECE", 1000)
     with twofold.config(memory="1MiB"), learned(tmp_path / "x.txt.gz", v) as corpus:
         assert isinstance(corpus.tokens, np.memmap) and not isinstance(expected.tokens, np.memmap)

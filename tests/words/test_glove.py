@@ -111,7 +111,7 @@ def test_the_checkpoint_of_other_pairs_is_refused(tmp_path):
 
 
 def test_callbacks_hear_how_far_the_epochs_are(monkeypatch):
-    monkeypatch.setattr("twofold.words.progress.PAUSE", 0.0)
+    monkeypatch.setattr("twofold.words._progress.PAUSE", 0.0)
     listener = Stop()
     model = GloVe(**QUICK).set_callbacks(listener).fit(TEXT)
     pairs = Cooccurrence(min_count=1, window=3).fit(TEXT).counts_.nnz

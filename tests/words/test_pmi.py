@@ -6,7 +6,7 @@ from scipy import sparse
 
 import twofold
 from twofold import Cooccurrence, InputError, PMIEmbedding
-from twofold.words import mapped
+from twofold.words.cooccurrence import _mapped_cells
 
 V = 50
 
@@ -91,12 +91,12 @@ def test_how_much_text_there_is_does_not_matter(pairs):
 
 
 def test_threads_budget_and_place_do_not_show(pairs, tmp_path, monkeypatch):
-    monkeypatch.setattr(mapped, "BLOCK", 200)
+    monkeypatch.setattr(_mapped_cells, "BLOCK", 200)
     stored = Cooccurrence(window=4, min_count=1).fit(corpus(), to=tmp_path / "pairs.csr")
     found = []
     for threads, memory, form in ((1, "1GB", pairs), (2, "1GB", stored), (3, "2MB", stored)):
         if memory == "2MB":
-            monkeypatch.setattr(mapped, "config", lambda: type("Settings", (), {"memory": 100}))
+            monkeypatch.setattr(_mapped_cells, "config", lambda: type("Settings", (), {"memory": 100}))
         with twofold.config(threads=threads, memory=memory):
             model = PMIEmbedding(4, random_state=0).fit(form)
         found.append(

@@ -10,7 +10,7 @@ import twofold
 from twofold import Checkpoint, EarlyStopping, SkipGram, config, load
 from twofold.core.callbacks import _Quiet
 from twofold.core.checks import InputError
-from twofold.words import skip_gram_steps
+from twofold.words.skip_gram import _steps
 
 WORDS = np.array([f"{a}{b}" for a in "abcdefg" for b in "xyz"])
 losses = pytest.mark.parametrize("loss", ["negative", "softmax"])
@@ -133,10 +133,10 @@ def test_callbacks_hear_how_far_it_is(monkeypatch):
 
         def on_fit_task_end(self, estimator, context): ...
 
-    monkeypatch.setattr("twofold.words.progress.PAUSE", 0.0)
-    monkeypatch.setattr(skip_gram_steps, "RUN", 512)
-    monkeypatch.setattr("twofold.words.skip_gram.RUN", 512)
-    monkeypatch.setattr(skip_gram_steps, "BATCH", 1)
+    monkeypatch.setattr("twofold.words._progress.PAUSE", 0.0)
+    monkeypatch.setattr(_steps, "RUN", 512)
+    monkeypatch.setattr("twofold.words.skip_gram.skip_gram.RUN", 512)
+    monkeypatch.setattr(_steps, "BATCH", 1)
     listening, text = Listening(), lines()
     model(max_iter=2).set_callbacks(listening).fit(text)
     tokens = sum(len(line.split()) for line in text)
@@ -167,7 +167,7 @@ def test_small_texts(loss, corpus, k):
 
 def test_a_long_line_is_not_cut_short(monkeypatch):
     """Words that meet only where a long line is divided into runs are met all the same."""
-    monkeypatch.setattr("twofold.words.skip_gram.RUN", 64)
+    monkeypatch.setattr("twofold.words.skip_gram.skip_gram.RUN", 64)
     text = np.full(6400, "gap", dtype=object)
     text[63::64], text[64::64] = "left", "right"
     fitted = model(window=1, subsample=None, max_iter=30).fit([text.tolist()])

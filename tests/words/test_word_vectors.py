@@ -7,7 +7,7 @@ import pytest
 
 import twofold
 from twofold import InputError, WordVectors
-from twofold.words import analogies
+from twofold.words.word_vectors import _analogies
 
 
 def some(V=300, k=8, seed=0, dtype=np.float32):
@@ -289,7 +289,7 @@ def test_tiles_and_threads_change_nothing(questions, monkeypatch):
     v = planted()
     whole = {m: v.evaluate_analogies(questions, method=m).sections for m in ("additive", "multiplicative")}
     best = v.analogy("w1", "w2", "W3", 20)
-    monkeypatch.setattr(analogies, "TILE_BYTES", 1)
+    monkeypatch.setattr(_analogies, "TILE_BYTES", 1)
     for threads in (1, 2):
         with twofold.config(threads=threads):
             for method, sections in whole.items():
@@ -298,7 +298,7 @@ def test_tiles_and_threads_change_nothing(questions, monkeypatch):
 
 
 def test_threads_change_no_bit_of_many_queries(small_blocks):
-    from twofold.words.retrieval import norms_of, top, unit
+    from twofold.words.word_vectors._nearest import norms_of, top, unit
 
     W = some(V=500).vectors_
     found = []

@@ -18,59 +18,59 @@ from twofold import __version__
 
 VERBS = {
     "reduce": (
-        "twofold.cli.reduce",
+        "twofold.cli.commands.reduce",
         "Find the main directions in a table of numbers (PCA; blanks are fine).",
     ),
     "cluster": (
-        "twofold.cli.cluster",
+        "twofold.cli.commands.cluster",
         "Find groups of rows that belong together, and what sets each apart.",
     ),
     "complete": (
-        "twofold.cli.complete",
+        "twofold.cli.commands.complete",
         "Fill the blanks of a table, and leave everything else as it is.",
     ),
     "recommend": (
-        "twofold.cli.recommend",
+        "twofold.cli.commands.recommend",
         "Find what people would like, from what they have rated or used.",
     ),
     "topics": (
-        "twofold.cli.topics",
+        "twofold.cli.commands.topics",
         "Find what documents are about: a folder, a file, or a column of text.",
     ),
     "embed": (
-        "twofold.cli.embed",
+        "twofold.cli.commands.embed",
         "Learn vectors of words from text, by the company they keep.",
     ),
     "words": (
-        "twofold.cli.words",
+        "twofold.cli.commands.words",
         "Ask word vectors: nearest words, analogies, similarity; or export them.",
     ),
     "compress": (
-        "twofold.cli.compress",
+        "twofold.cli.commands.compress",
         "Put a picture in fewer bytes, by the sparsest of three bases; and back.",
     ),
     "denoise": (
-        "twofold.cli.denoise",
+        "twofold.cli.commands.denoise",
         "Take the noise out of a picture, by patches learned from itself.",
     ),
     "inpaint": (
-        "twofold.cli.inpaint",
+        "twofold.cli.commands.inpaint",
         "Fill the holes of a picture: painted over, transparent, or under a mask.",
     ),
     "sense": (
-        "twofold.cli.sense",
+        "twofold.cli.commands.sense",
         "Measure a picture or signal a few times at random, and recover it all.",
     ),
     "train": (
-        "twofold.cli.train",
+        "twofold.cli.commands.train",
         "Train a network or a generator on pictures: vae, gan, pixelcnn, cnn, ...",
     ),
     "generate": (
-        "twofold.cli.generate",
+        "twofold.cli.commands.generate",
         "Draw new pictures from a model that was trained to make them.",
     ),
-    "inspect": ("twofold.cli.inspect", "Say what a model file holds: class, parameters, shapes, history."),
-    "tour": ("twofold.cli.tour", "See every family at work on bundled data, as one HTML page."),
+    "inspect": ("twofold.cli.commands.inspect", "Say what a model file holds: class, parameters, shapes, history."),
+    "tour": ("twofold.cli.commands.tour", "See every family at work on bundled data, as one HTML page."),
 }
 
 

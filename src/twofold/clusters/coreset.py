@@ -17,11 +17,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from twofold.clusters.assign import squares
-from twofold.core.blocks import Blocks, Rows, as_blocks, is_dask, is_path
+from twofold.clusters.kmeans._assign import squares
 from twofold.core.checks import InputError, check_weights, refuse
-from twofold.core.engine import Tree, engine_for, single_blas, stacked
-from twofold.core.moments import block_columns, merge
+from twofold.core.data.blocks import Blocks, Rows, as_blocks, is_dask, is_path
+from twofold.core.engine.local import Tree, engine_for, single_blas, stacked
+from twofold.core.numerics.moments import block_columns, merge
 from twofold.core.seeds import generator, seed_of
 
 

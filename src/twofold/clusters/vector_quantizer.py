@@ -15,9 +15,9 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.clusters.kmeans import KMeans
-from twofold.core.blocks import Blocks
+from twofold.clusters.kmeans.kmeans import KMeans
 from twofold.core.checks import InputError
+from twofold.core.data.blocks import Blocks
 from twofold.core.loop import quietly
 
 

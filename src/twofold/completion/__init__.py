@@ -6,7 +6,7 @@ from twofold.completion.gradient_factorization import GradientFactorization
 from twofold.completion.implicit_als import ImplicitALS
 from twofold.completion.mean_impute import MeanImpute
 from twofold.completion.neighborhood import Neighborhood
-from twofold.completion.recommender import Recommender
+from twofold.completion.recommender.recommender import Recommender
 from twofold.completion.recovery import recovery_report
 from twofold.completion.soft_impute import SoftImpute
 from twofold.completion.svd_impute import SVDImpute

@@ -19,14 +19,14 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.completion.base import folded
-from twofold.completion.factors import Factors, fold_rows
+from twofold.completion._base import folded
+from twofold.completion._factors import Factors, fold_rows
 from twofold.core import loop
-from twofold.core.alternating import FREE, Plan, Ridge, State, begun, bias_of, features, planned, swept
-from twofold.core.blocks import as_blocks
 from twofold.core.checks import InputError
+from twofold.core.data.blocks import as_blocks
+from twofold.core.data.known_cells import observed
 from twofold.core.estimator import fitting
-from twofold.core.observed import observed
+from twofold.core.numerics.alternating_ridge import FREE, Plan, Ridge, State, begun, bias_of, features, planned, swept
 from twofold.core.seeds import generator, seed_of
 
 

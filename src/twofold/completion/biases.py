@@ -25,12 +25,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Integral, Interval, StrOptions
 
-from twofold.completion.base import Completion
+from twofold.completion._base import Completion
 from twofold.core import loop
 from twofold.core.checks import InputError
+from twofold.core.data.known_cells import Observed
+from twofold.core.data.missing_patterns import LOG_2PI
 from twofold.core.estimator import fitting
-from twofold.core.observed import Observed
-from twofold.core.patterns import LOG_2PI
 
 FLOOR = 1e-14  # the squared error left is at least this share of the squares, so that its logarithm exists
 FAR = 1e8  # λ stays within this factor of the mean number of cells in a line

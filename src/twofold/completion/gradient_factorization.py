@@ -21,16 +21,16 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from twofold.completion.factors import Factors
+from twofold.completion._factors import Factors
 from twofold.core import loop
-from twofold.core.alternating import Ridge, bias_of, features, spread_of
-from twofold.core.blocks import Rows
-from twofold.core.engine import Engine
+from twofold.core.data.blocks import Rows
+from twofold.core.data.known_cells import Observed, Side
+from twofold.core.engine.local import Engine
+from twofold.core.engine.strata import groups
 from twofold.core.estimator import fitting
-from twofold.core.observed import Observed, Side
+from twofold.core.numerics.alternating_ridge import Ridge, bias_of, features, spread_of
 from twofold.core.seeds import generator, seed_of
-from twofold.core.strata import groups
-from twofold.kernels import descent
+from twofold.kernels import sgd
 
 TILE = 4096  # cells a tile should have at least
 
@@ -101,7 +101,7 @@ def step_tile(
 ) -> float:
     """The steps of one tile, in place: no other tile of the stratum touches its rows and columns."""
     kind = U.dtype.type
-    return descent.sgd_cells(*t, plan.k, kind(plan.mean), kind(plan.unit), kind(plan.lam), kind(rate), U, Z, of_U, of_Z)
+    return sgd.sgd_cells(*t, plan.k, kind(plan.mean), kind(plan.unit), kind(plan.lam), kind(rate), U, Z, of_U, of_Z)
 
 
 def gradients(side: Side, U: np.ndarray, Z: np.ndarray, plan: Plan) -> tuple[np.ndarray, float]:
@@ -116,7 +116,7 @@ def _block_gradient(
     X: sparse.csr_array, w: np.ndarray, U: np.ndarray, Z: np.ndarray, offset: np.ndarray, lam: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     G, cost = np.empty_like(U), np.empty(len(U))
-    descent.row_gradients(X.indptr, X.indices, X.data, w, Z, offset, lam, U, G, cost)
+    sgd.row_gradients(X.indptr, X.indices, X.data, w, Z, offset, lam, U, G, cost)
     return G, cost
 
 

@@ -21,13 +21,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from twofold.completion.factors import Factors
+from twofold.completion._factors import Factors
 from twofold.core import loop
-from twofold.core.alternating import SMALL, STEPS, Ridge, half_step, solve_rows
-from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
+from twofold.core.data.blocks import Blocks
+from twofold.core.data.known_cells import Observed, Side, known, sides
 from twofold.core.estimator import fitting
-from twofold.core.observed import Observed, Side, known, sides
+from twofold.core.numerics.alternating_ridge import SMALL, STEPS, Ridge, half_step, solve_rows
 from twofold.core.seeds import generator, seed_of
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import StrOptions
 
-from twofold.completion.base import Completion
+from twofold.completion._base import Completion
 from twofold.core import loop
 from twofold.core.estimator import fitting
 

@@ -24,9 +24,8 @@ from scipy import sparse
 from sklearn.utils._param_validation import Integral, Interval, Real, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.completion.base import Completion
-from twofold.completion.biases import Biases, shifts
-from twofold.completion.similar_lines import (
+from twofold.completion._base import Completion
+from twofold.completion._similar_lines import (
     Rule,
     deviations,
     like_fitted,
@@ -35,10 +34,11 @@ from twofold.completion.similar_lines import (
     strongest_first,
     used,
 )
+from twofold.completion.biases import Biases, shifts
 from twofold.core import loop
 from twofold.core.checks import InputError
+from twofold.core.data.known_cells import Observed
 from twofold.core.estimator import fitting
-from twofold.core.observed import Observed
 
 
 class Found(NamedTuple):

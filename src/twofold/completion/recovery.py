@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from twofold.completion.low_rank import leading, places, plus, start_block
+from twofold.completion._sparse_low_rank import leading, places, plus, start_block
 from twofold.completion.svp import SVP
 from twofold.core import loop
-from twofold.core.blocks import as_blocks
 from twofold.core.checks import InputError
-from twofold.core.engine import single_blas
-from twofold.core.observed import Observed, observed
+from twofold.core.data.blocks import as_blocks
+from twofold.core.data.known_cells import Observed, observed
+from twofold.core.engine.local import single_blas
 from twofold.core.seeds import seed_of
-from twofold.kernels.lowrank import components
+from twofold.kernels.sparse_low_rank import components
 
 ENOUGH = 3.0  # known cells for each degree of freedom, from which recovery can be hoped for
 MOST = 50  # the largest rank that is looked for

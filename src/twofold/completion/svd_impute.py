@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twofold.completion.low_rank import LowRank, Places, at_cells, leading, places, plus, start_block
+from twofold.completion._sparse_low_rank import LowRank, Places, at_cells, leading, places, plus, start_block
 from twofold.core import loop
+from twofold.core.data.known_cells import Observed
 from twofold.core.estimator import fitting
-from twofold.core.observed import Observed
 from twofold.core.seeds import seed_of
 
 

@@ -19,16 +19,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.completion.factors import Factors
-from twofold.completion.pattern import Link, Pattern, block_sums, divergence, linked, start, update
+from twofold.completion._factors import Factors
+from twofold.completion._known_pattern import Link, Pattern, block_sums, divergence, linked, start, update
 from twofold.core import loop
-from twofold.core.alternating import spread_of
-from twofold.core.engine import Engine
+from twofold.core.data.known_cells import Observed, Side
+from twofold.core.data.missing_patterns import LOG_2PI
+from twofold.core.engine.local import Engine
 from twofold.core.estimator import fitting
-from twofold.core.observed import Observed, Side
-from twofold.core.patterns import LOG_2PI
+from twofold.core.numerics.alternating_ridge import spread_of
 from twofold.core.seeds import generator, seed_of
-from twofold.kernels import variational
+from twofold.kernels import svdpp
 
 
 class Posterior(NamedTuple):
@@ -101,7 +101,7 @@ def posterior(
     left, logdet = np.empty(m), np.empty(m)
     x = ((X.data - X.data.dtype.type(mean)) / X.data.dtype.type(spread)).astype(dtype, copy=False)
     cells = (X.indptr, X.indices, x, w.astype(dtype, copy=False))
-    variational.posterior_rows(*cells, *given, prior, lam.astype(dtype), dtype.type(tau), U, V, left, logdet)
+    svdpp.posterior_rows(*cells, *given, prior, lam.astype(dtype), dtype.type(tau), U, V, left, logdet)
     return U, V, left, logdet
 
 

@@ -15,7 +15,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twofold.completion.low_rank import LowRank, Places, at_cells, dot, leading, places, plus, start_block, turned_dot
+from twofold.completion._sparse_low_rank import (
+    LowRank,
+    Places,
+    at_cells,
+    dot,
+    leading,
+    places,
+    plus,
+    start_block,
+    turned_dot,
+)
 from twofold.core import loop
 from twofold.core.estimator import fitting
 from twofold.core.seeds import seed_of

@@ -18,11 +18,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from twofold.completion.low_rank import LowRank, Places, at_cells, leading, places, plus, start_block
+from twofold.completion._sparse_low_rank import LowRank, Places, at_cells, leading, places, plus, start_block
 from twofold.core import loop
 from twofold.core.checks import InputError
+from twofold.core.data.known_cells import Observed
 from twofold.core.estimator import fitting
-from twofold.core.observed import Observed
 from twofold.core.seeds import seed_of
 
 

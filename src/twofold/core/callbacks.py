@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 
-from twofold.core.blocks import Rows
 from twofold.core.checks import InputError
-from twofold.core.modelfile import read_file, write_file
+from twofold.core.data.blocks import Rows
+from twofold.core.files.model_file import read_file, write_file
 
 __all__ = ["CallbackSupportMixin", "Checkpoint", "EarlyStopping", "ProgressBar", "Task", "with_callbacks"]
 

@@ -18,11 +18,12 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from twofold.core import checks, modelfile
-from twofold.core.blocks import Blocks, as_blocks, is_dask, is_path
+from twofold.core import checks
 from twofold.core.callbacks import CallbackSupportMixin, with_callbacks
 from twofold.core.checks import InputError
-from twofold.core.engine import engine_for, single_blas, stacked
+from twofold.core.data.blocks import Blocks, as_blocks, is_dask, is_path
+from twofold.core.engine.local import engine_for, single_blas, stacked
+from twofold.core.files import model_file
 
 NO_LABELS = object()  # y=None given to a classifier is an error, so None cannot mean "no y"
 
@@ -62,7 +63,7 @@ class Model(CallbackSupportMixin, BaseEstimator):
     def save(self, path: str | os.PathLike) -> None:
         """Write the fitted model to one `.twofold` file: no pickle, no code, replaced atomically."""
         check_is_fitted(self)
-        modelfile.save(self, path)
+        model_file.save(self, path)
 
     def _blocks(self, X: Any, *, reset: bool = False, y: Any = NO_LABELS, min_rows: int = 1) -> Any:
         """X as row blocks, its shape and names checked; with y, the pair. Values are checked where they are read."""
@@ -129,7 +130,7 @@ class Model(CallbackSupportMixin, BaseEstimator):
         """
         blocks = self._blocks(X)
         if is_dask(X):
-            from twofold.core.engine_dask import lazily
+            from twofold.core.engine.dask import lazily
 
             return lazily(fn, blocks, state)
         engine = engine_for(blocks)

@@ -11,7 +11,7 @@ from twofold.deep.dlgm import DLGM
 from twofold.deep.gan import GAN
 from twofold.deep.mlp import MLPClassifier, MLPRegressor
 from twofold.deep.pixelcnn import PixelCNN
-from twofold.deep.samples import frechet_distance, sample_score
+from twofold.deep.sample_quality import frechet_distance, sample_score
 from twofold.deep.vae import VAE
 from twofold.deep.vaegan import VAEGAN
 

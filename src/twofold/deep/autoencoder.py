@@ -18,9 +18,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
 from twofold.core.estimator import fitting
-from twofold.deep.network import ACTIVATIONS, ROWS, TRAINING, dense, layer_sizes, varying
-from twofold.deep.pictures import PictureNetwork, pixel_range
-from twofold.deep.train import Player
+from twofold.deep._images import PictureNetwork, pixel_range
+from twofold.deep._network import ACTIVATIONS, ROWS, TRAINING, dense, layer_sizes, varying
+from twofold.deep._train import Player
 
 
 class Coder(nn.Module):

@@ -17,11 +17,11 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch import Tensor, nn
 
-from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
+from twofold.core.data.blocks import Blocks
+from twofold.deep._images import PICTURES, PictureNetwork
+from twofold.deep._network import TRAINING, Dropout, Standard, dense, layer_sizes, start
 from twofold.deep.mlp import Classifier
-from twofold.deep.network import TRAINING, Dropout, Standard, dense, layer_sizes, start
-from twofold.deep.pictures import PICTURES, PictureNetwork
 
 
 class Convolutions(nn.Module):

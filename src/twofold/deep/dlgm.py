@@ -21,9 +21,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
 from twofold.core.checks import InputError
-from twofold.deep.gaussians import Bernoulli, Diagonal, Gaussian, Posterior, RankOne, Stacked
-from twofold.deep.network import dense, layer_sizes, start
-from twofold.deep.variational import CODES, Coder, Variational
+from twofold.deep._gaussians import Bernoulli, Diagonal, Gaussian, Posterior, RankOne, Stacked
+from twofold.deep._network import dense, layer_sizes, start
+from twofold.deep._variational import CODES, Coder, Variational
 
 
 class Layers(Coder):

@@ -23,11 +23,11 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
 from twofold.core.seeds import generator, seed_of
-from twofold.deep.adversaries import HIDDEN, Critic, Generator, critic_loss, divergence, generator_loss
-from twofold.deep.network import TRAINING, layer_sizes
-from twofold.deep.pictures import PICTURES, PictureNetwork
-from twofold.deep.train import Player, drawing
-from twofold.deep.variational import CollapseWarning
+from twofold.deep._adversarial import HIDDEN, Critic, Generator, critic_loss, divergence, generator_loss
+from twofold.deep._images import PICTURES, PictureNetwork
+from twofold.deep._network import TRAINING, layer_sizes
+from twofold.deep._train import Player, drawing
+from twofold.deep._variational import CollapseWarning
 
 BETAS = (0.5, 0.99)  # less momentum than usual: the goal of each moves with the other
 WATCHED = 256  # pictures drawn after an epoch to see how much they differ

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from twofold.core.checks import InputError
 from twofold.core.seeds import seed_of
-from twofold.deep.train import drawing, threads
-from twofold.deep.variational import Coder, Variational, step_loss
+from twofold.deep._train import drawing, threads
+from twofold.deep._variational import Coder, Variational, step_loss
 
 
 class GradientNoise(NamedTuple):

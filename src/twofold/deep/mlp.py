@@ -23,11 +23,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length
 from torch import Tensor, nn
 
-from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError, check_weights
+from twofold.core.data.blocks import Blocks
 from twofold.core.estimator import fitting
-from twofold.deep.network import ACTIVATIONS, ROWS, TRAINING, Network, Standard, dense, layer_sizes, varying
-from twofold.deep.train import Player
+from twofold.deep._network import ACTIVATIONS, ROWS, TRAINING, Network, Standard, dense, layer_sizes, varying
+from twofold.deep._train import Player
 
 
 class Supervised(Network):

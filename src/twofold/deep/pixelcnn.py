@@ -21,14 +21,14 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
+from twofold.core.data.blocks import Blocks
 from twofold.core.estimator import fitting
 from twofold.core.seeds import generator, seed_of
-from twofold.deep.masked import Causal
-from twofold.deep.network import ROWS, TRAINING
-from twofold.deep.pictures import PICTURES, PictureNetwork
-from twofold.deep.train import Player, threads
+from twofold.deep._images import PICTURES, PictureNetwork
+from twofold.deep._masked_conv import Causal
+from twofold.deep._network import ROWS, TRAINING
+from twofold.deep._train import Player, threads
 
 TOGETHER = 64  # pictures that go through the convolutions at once: more would leave the cache
 

@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from twofold.deep.coders import ConvolutionalCoder, DenseCoder
-from twofold.deep.network import layer_sizes
-from twofold.deep.variational import CODES, Coder, Variational
+from twofold.deep._coders import ConvolutionalCoder, DenseCoder
+from twofold.deep._network import layer_sizes
+from twofold.deep._variational import CODES, Coder, Variational
 
 HIDDEN = {"dense": (500, 500), "convolutional": (32, 64)}
 

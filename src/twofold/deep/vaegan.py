@@ -18,13 +18,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from twofold.core.estimator import fitting
-from twofold.deep.adversaries import Critic, critic_loss, divergence, generator_loss
-from twofold.deep.coders import ConvolutionalCoder, DenseCoder
+from twofold.deep._adversarial import Critic, critic_loss, divergence, generator_loss
+from twofold.deep._coders import ConvolutionalCoder, DenseCoder
+from twofold.deep._network import layer_sizes
+from twofold.deep._train import Player
+from twofold.deep._variational import CODES, Coder, Variational
 from twofold.deep.gan import BETAS, WATCHED, diversity, warn_if_alike
-from twofold.deep.network import layer_sizes
-from twofold.deep.train import Player
 from twofold.deep.vae import HIDDEN
-from twofold.deep.variational import CODES, Coder, Variational
 
 
 class VAEGAN(Variational):

@@ -20,18 +20,18 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
-from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError, check_weights
-from twofold.core.engine import add, engine_for, fingerprint
+from twofold.core.data.blocks import Blocks
+from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import Model, fitting
-from twofold.core.extrapolation import State, begin, sweeper
-from twofold.core.moments import Columns
+from twofold.core.numerics.extrapolation import State, begin, sweeper
+from twofold.core.numerics.moments import Columns
 from twofold.core.seeds import generator, seed_of
-from twofold.factors import constraints, losses, rows
-from twofold.factors.cells import dense
-from twofold.factors.problem import Problem, check_choices, outside, refuse_values
-from twofold.factors.shared import Data, advance, runs_ahead
-from twofold.factors.start import codes_for, columns_of, drawn, given, weights_of
+from twofold.factors import _left_step, constraints, losses
+from twofold.factors._cells import dense
+from twofold.factors._init import codes_for, columns_of, drawn, given, weights_of
+from twofold.factors._problem import Problem, check_choices, outside, refuse_values
+from twofold.factors._right_step import Data, advance, runs_ahead
 
 
 class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
@@ -272,9 +272,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 def _codes_of(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:
     if outside(X, p.loss):  # shows in the result, and is then refused with its place
         return np.full((X.shape[0], p.k), np.nan)
-    return rows.fold(X, V.astype(X.dtype), replace(p, shift=p.shift.astype(X.dtype)))
+    return _left_step.fold(X, V.astype(X.dtype), replace(p, shift=p.shift.astype(X.dtype)))
 
 
 def _costs_of(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:
     U = _codes_of(X, V, p)
-    return rows.costs(X, U, V.astype(X.dtype), replace(p, shift=p.shift.astype(X.dtype)))
+    return _left_step.costs(X, U, V.astype(X.dtype), replace(p, shift=p.shift.astype(X.dtype)))

@@ -15,7 +15,7 @@ References: Hsieh & Dhillon 2011; Hien & Gillis 2021 (damping).
 import numpy as np
 from numba import njit
 
-from twofold.kernels.extremes import larger, smaller
+from twofold.kernels.min_max import larger, smaller
 
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 TINY = 1e-30

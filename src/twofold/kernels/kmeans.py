@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from twofold.kernels.extremes import smaller
+from twofold.kernels.min_max import smaller
 
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 STRIP = 128  # rows side by side: their columns and what is found of them stay in the nearest cache

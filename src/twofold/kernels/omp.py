@@ -11,7 +11,7 @@ atoms' part of G is L diag(rest) Lᵀ, with ones on L's diagonal. References: Ru
 import numpy as np
 from numba import njit
 
-from twofold.kernels.extremes import larger
+from twofold.kernels.min_max import larger
 
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 

@@ -19,8 +19,8 @@ import numpy as np
 from twofold.core import loop
 from twofold.core.estimator import fitting
 from twofold.core.seeds import seed_of
-from twofold.linear.gaussian import regress
-from twofold.linear.latent import Data, LatentGaussian
+from twofold.linear._latent_base import Data, LatentGaussian
+from twofold.linear._linear_gaussian import regress
 from twofold.linear.ppca import principal, principal_attributes
 
 FLAT = 1e-6  # b of the gamma prior, as a share of the mean variance: keeps the objective bounded

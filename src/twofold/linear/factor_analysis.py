@@ -17,8 +17,8 @@ from twofold.core import loop
 from twofold.core.estimator import fitting
 from twofold.core.seeds import seed_of
 from twofold.linalg import fix_signs
-from twofold.linear.gaussian import Theta, expand, regress
-from twofold.linear.latent import Data, LatentGaussian
+from twofold.linear._latent_base import Data, LatentGaussian
+from twofold.linear._linear_gaussian import Theta, expand, regress
 
 HEYWOOD = 1e-6  # of a column's variance: its noise never falls below
 

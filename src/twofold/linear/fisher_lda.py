@@ -21,10 +21,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.density import ClassDensity
-from twofold.core.engine import add, engine_for, fingerprint
+from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import fitting
-from twofold.core.moments import moments
+from twofold.core.numerics.density import ClassDensity
+from twofold.core.numerics.moments import moments
 from twofold.linalg import centered_dot, fix_signs
 
 

@@ -25,10 +25,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.engine import engine_for, fingerprint
+from twofold.core.engine.local import engine_for, fingerprint
 from twofold.core.estimator import Model, fitting
+from twofold.core.numerics.spectrum import scatter_operator, spectrum
 from twofold.core.seeds import generator, seed_of
-from twofold.core.spectrum import scatter_operator, spectrum
 from twofold.linalg import centered_dot
 
 

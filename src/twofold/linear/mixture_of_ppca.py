@@ -22,12 +22,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.density import MixtureDensity
-from twofold.core.engine import add, engine_for, fingerprint
+from twofold.core.data.missing_patterns import Patterns, centred, observe
+from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import fitting
-from twofold.core.patterns import Patterns, centred, observe
+from twofold.core.numerics.density import MixtureDensity
 from twofold.core.seeds import generator, seed_of
-from twofold.linear.gaussian import (
+from twofold.linear._linear_gaussian import (
     Theta,
     codes,
     collect,

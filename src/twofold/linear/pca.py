@@ -5,7 +5,7 @@
 One sweep:  each block   adds its part of the moments (or of a product with them)
             then once    Z ← leading eigenvectors of the scatter matrix;  the codes are U = (X − 1mᵀ) Zᵀ
 
-The optimum leaves out exactly the discarded eigenvalues (Eckart & Young 1936). The solvers are in core/spectrum.py.
+The optimum leaves out exactly the discarded eigenvalues (Eckart & Young 1936). Solvers: core/numerics/spectrum.py.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
-from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
-from twofold.core.density import Density
-from twofold.core.engine import engine_for, fingerprint, single_blas
+from twofold.core.data.blocks import Blocks
+from twofold.core.engine.local import engine_for, fingerprint, single_blas
 from twofold.core.estimator import fitting
 from twofold.core.history import History
-from twofold.core.moments import Moments, column_moments, merge, moments
+from twofold.core.numerics.density import Density
+from twofold.core.numerics.moments import Moments, column_moments, merge, moments
+from twofold.core.numerics.spectrum import SOLVERS, Spectrum, choose, of_moments, spectrum
 from twofold.core.seeds import seed_of
-from twofold.core.spectrum import SOLVERS, Spectrum, choose, of_moments, spectrum
 from twofold.linalg import centered_dot, fix_signs
-from twofold.linear import dimension
-from twofold.linear.gaussian import code_means, log_density
+from twofold.linear import _n_components
+from twofold.linear._linear_gaussian import code_means, log_density
 
 
 class State(NamedTuple):
@@ -122,7 +122,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density):
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
-            StrOptions(set(dimension.RULES)),
+            StrOptions(set(_n_components.RULES)),
             None,
         ],
         "solver": [StrOptions(set(SOLVERS))],
@@ -257,7 +257,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density):
         """Turn a spectrum into the state: choose k by the rule, fix signs, divide by n − 1."""
         degrees = max(found.weight - 1.0, 1e-12)
         values, total = found.values / degrees, found.total / degrees
-        k = dimension.choose(self.n_components, values, total, shape, variance, seed)
+        k = _n_components.choose(self.n_components, values, total, shape, variance, seed)
         axes = found.axes[:k] * fix_signs(found.axes[:k])[:, None]
         rest = min(shape) - k
         noise = max(total - values[:k].sum(), 0.0) / rest if rest > 0 else 0.0

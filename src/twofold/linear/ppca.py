@@ -17,14 +17,14 @@ from sklearn.utils._param_validation import StrOptions
 
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.engine import fingerprint
+from twofold.core.data.missing_patterns import LOG_2PI
+from twofold.core.engine.local import fingerprint
 from twofold.core.estimator import fitting
-from twofold.core.patterns import LOG_2PI
+from twofold.core.numerics.spectrum import spectrum
 from twofold.core.seeds import seed_of
-from twofold.core.spectrum import spectrum
 from twofold.linalg import fix_signs
-from twofold.linear.gaussian import Theta, expand, regress
-from twofold.linear.latent import Data, LatentGaussian
+from twofold.linear._latent_base import Data, LatentGaussian
+from twofold.linear._linear_gaussian import Theta, expand, regress
 
 
 class PPCA(LatentGaussian):

@@ -19,12 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.density import ClassDensity
-from twofold.core.engine import engine_for, fingerprint
+from twofold.core.engine.local import engine_for, fingerprint
 from twofold.core.estimator import fitting
-from twofold.core.moments import column_moments
+from twofold.core.numerics.density import ClassDensity
+from twofold.core.numerics.moments import column_moments
 from twofold.core.seeds import seed_of
-from twofold.linear.gaussian import log_density
+from twofold.linear._linear_gaussian import log_density
 from twofold.linear.ppca import PPCA
 
 

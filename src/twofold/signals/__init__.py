@@ -1,25 +1,25 @@
 """Signals: sparse codes. Bases, pursuits, and how far they can be trusted."""
 
-from twofold.signals.compression import CompressedImage, compress_image, open_image, rate_distortion
-from twofold.signals.dct import DCT
-from twofold.signals.denoising import denoise_image
-from twofold.signals.diagnostics import babel, coherence, null_space_constant, recovery_bound, rip_estimate
-from twofold.signals.fourier import Fourier
-from twofold.signals.gabor import Gabor
-from twofold.signals.haar import Haar
-from twofold.signals.inpainting import inpaint_image
-from twofold.signals.ksvd import KSVD
-from twofold.signals.least_l1 import basis_pursuit, basis_pursuit_denoise
-from twofold.signals.online_dictionary import OnlineDictionary
-from twofold.signals.pca_basis import PCABasis
-from twofold.signals.pursuit import matching_pursuit, orthogonal_matching_pursuit
-from twofold.signals.sensing import CompressiveSensing, measurements_needed
-from twofold.signals.shifted import Shifted
-from twofold.signals.sparse_coder import SparseCoder
-from twofold.signals.thresholds import keep_largest, threshold
-from twofold.signals.transition import PhaseDiagram, donoho_tanner, phase_diagram
-from twofold.signals.union import Union
-from twofold.signals.wavelet import Wavelet
+from twofold.signals.bases.dct import DCT
+from twofold.signals.bases.fourier import Fourier
+from twofold.signals.bases.gabor import Gabor
+from twofold.signals.bases.haar import Haar
+from twofold.signals.bases.pca_basis import PCABasis
+from twofold.signals.bases.shifted import Shifted
+from twofold.signals.bases.thresholds import keep_largest, threshold
+from twofold.signals.bases.union import Union
+from twofold.signals.bases.wavelet import Wavelet
+from twofold.signals.dictionaries.ksvd import KSVD
+from twofold.signals.dictionaries.online_dictionary import OnlineDictionary
+from twofold.signals.images.compress import CompressedImage, compress_image, open_image, rate_distortion
+from twofold.signals.images.denoise import denoise_image
+from twofold.signals.images.inpaint import inpaint_image
+from twofold.signals.sensing.compressive_sensing import CompressiveSensing, measurements_needed
+from twofold.signals.sensing.phase_diagram import PhaseDiagram, donoho_tanner, phase_diagram
+from twofold.signals.sparse_coding.basis_pursuit import basis_pursuit, basis_pursuit_denoise
+from twofold.signals.sparse_coding.coherence import babel, coherence, null_space_constant, recovery_bound, rip_estimate
+from twofold.signals.sparse_coding.pursuits import matching_pursuit, orthogonal_matching_pursuit
+from twofold.signals.sparse_coding.sparse_coder import SparseCoder
 
 __all__ = [
     "DCT",

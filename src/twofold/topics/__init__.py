@@ -1,12 +1,12 @@
 """Documents as mixtures of topics."""
 
-from twofold.topics.bag_of_words import BagOfWords
+from twofold.text.bag_of_words import BagOfWords
 from twofold.topics.evaluation import perplexity, topic_coherence
-from twofold.topics.lda import LatentDirichletAllocation
+from twofold.topics.lda.lda import LatentDirichletAllocation
 from twofold.topics.lsa import LSA
-from twofold.topics.nmf import NMF
-from twofold.topics.plsa import PLSA
-from twofold.topics.tables import topic_map, topic_table
+from twofold.topics.nmf.nmf import NMF
+from twofold.topics.plsa.plsa import PLSA
+from twofold.topics.topic_table import topic_map, topic_table
 
 __all__ = [
     "LSA",

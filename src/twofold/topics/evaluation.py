@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from twofold.core.blocks import Rows, as_blocks
 from twofold.core.checks import InputError, refuse
-from twofold.core.engine import add, engine_for
+from twofold.core.data.blocks import Rows, as_blocks
+from twofold.core.engine.local import add, engine_for
 from twofold.core.seeds import generator, seed_of
 from twofold.kernels.lda import log_likelihood
-from twofold.topics.corpus import as_counts, padded, refuse_negative, usable
-from twofold.topics.folding import folded
+from twofold.topics.lda._batches import as_counts, padded, refuse_negative, usable
+from twofold.topics.lda._fold_in import folded
 
 ALPHA = 0.1  # a topic, where nothing else is known
 EPSILON = 1e-12  # added to shares of documents, so that words never seen together have a logarithm

@@ -6,7 +6,7 @@
 One sweep:  each block   adds its part of a product with AᵀA
             then once    Z ← leading right singular vectors of A;  the codes are U = A Zᵀ
 
-A new document is folded in by the same product. The solvers are in core/spectrum.py.
+A new document is folded in by the same product. The solvers are in core/numerics/spectrum.py.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
-from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
-from twofold.core.engine import fingerprint
+from twofold.core.data.blocks import Blocks
+from twofold.core.engine.local import fingerprint
 from twofold.core.estimator import Model, fitting
+from twofold.core.numerics.spectrum import Spectrum, spectrum
 from twofold.core.seeds import seed_of
-from twofold.core.spectrum import Spectrum, spectrum
 from twofold.linalg import fix_signs
-from twofold.topics.weighing import Weighing, weigh, weighed, weighing
+from twofold.text.tfidf import Weighing, weigh, weighed, weighing
 
 COMPONENTS = 100
 

@@ -7,12 +7,12 @@ import warnings
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
+from twofold import datasets
 from twofold.clusters import GaussianMixture, KMeans, palette
 from twofold.core.seeds import generator
-from twofold.core.select import select
-from twofold.data import datasets
 from twofold.linear import PCA
-from twofold.plots import clusters as plots
+from twofold.model_selection import select
+from twofold.plots.models import clusters as plots
 from twofold.tour.station import Part, Station
 
 CENTRES = 20

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from twofold import datasets
 from twofold.completion.als import ALS
 from twofold.completion.biases import Biases
-from twofold.completion.recommender import Recommender
+from twofold.completion.recommender.recommender import Recommender
 from twofold.completion.svd_plus_plus import SVDPlusPlus
 from twofold.core.callbacks import EarlyStopping
 from twofold.core.seeds import generator
-from twofold.data import datasets
-from twofold.plots import completion as plots
+from twofold.plots.models import completion as plots
 from twofold.tour.station import Part, Station
 
 HELD = 0.2  # of the ratings

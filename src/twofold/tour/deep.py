@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from twofold import datasets
 from twofold.core.seeds import generator
-from twofold.data import datasets
 from twofold.deep import GAN, VAE, Autoencoder, CNNClassifier, PixelCNN, frechet_distance, sample_score
 from twofold.linear import PCA
-from twofold.plots import linear as plots
+from twofold.plots.models import linear as plots
 from twofold.tour.station import Part, Station
 
 HELD = 297  # digits that nothing learns from

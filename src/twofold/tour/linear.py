@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from twofold.data import datasets
+from twofold import datasets
 from twofold.linear import PCA, PPCA, FisherLDA
-from twofold.plots import linear as plots
+from twofold.plots.models import linear as plots
 from twofold.tour.station import Part, Station
 
 RULES: dict[str, str | float] = {

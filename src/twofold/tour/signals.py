@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from twofold import datasets
 from twofold.core.seeds import generator
-from twofold.data import datasets
-from twofold.plots.pictures import comparison_figure, signals_figure, with_holes
-from twofold.plots.signals import bases_figure
-from twofold.signals.dct import DCT
-from twofold.signals.denoising import denoise_image
-from twofold.signals.haar import Haar
-from twofold.signals.inpainting import inpaint_image
-from twofold.signals.sensing import CompressiveSensing
-from twofold.signals.thresholds import keep_largest
-from twofold.signals.trial import psnr
-from twofold.signals.wavelet import Wavelet
+from twofold.plots.models.pictures import comparison_figure, signals_figure, with_holes
+from twofold.plots.models.signals import bases_figure
+from twofold.signals.bases.dct import DCT
+from twofold.signals.bases.haar import Haar
+from twofold.signals.bases.thresholds import keep_largest
+from twofold.signals.bases.wavelet import Wavelet
+from twofold.signals.images._trial import psnr
+from twofold.signals.images.denoise import denoise_image
+from twofold.signals.images.inpaint import inpaint_image
+from twofold.signals.sensing.compressive_sensing import CompressiveSensing
 from twofold.tour.station import Part, Station
 
 KEPT = 50  # coefficients of the heart's 1024 numbers

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from twofold import datasets
 from twofold.core.seeds import generator
-from twofold.data import datasets
 from twofold.linear.pca import PCA
-from twofold.plots import topics as plots
-from twofold.plots.topic_map import map_figure
-from twofold.topics.bag_of_words import BagOfWords
+from twofold.plots.models import topics as plots
+from twofold.plots.models.topic_map import map_figure
+from twofold.text.bag_of_words import BagOfWords
 from twofold.topics.evaluation import perplexity, topic_coherence
-from twofold.topics.lda import LatentDirichletAllocation
-from twofold.topics.nmf import NMF
-from twofold.topics.tables import topic_map
+from twofold.topics.lda.lda import LatentDirichletAllocation
+from twofold.topics.nmf.nmf import NMF
+from twofold.topics.topic_table import topic_map
 from twofold.tour.station import Part, Station
 
 DOCUMENTS = 900

@@ -7,18 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twofold.clusters.kmeans import KMeans
+from twofold import datasets
+from twofold.clusters.kmeans.kmeans import KMeans
 from twofold.core.seeds import generator
-from twofold.data import datasets
-from twofold.plots import words as plots
-from twofold.plots.word_map import map_figure
-from twofold.topics.stopwords import english
+from twofold.plots.models import words as plots
+from twofold.plots.models.word_map import map_figure
+from twofold.text.stop_words import english
 from twofold.tour.station import Part, Station
 from twofold.words import align
-from twofold.words.cooccurrence import Cooccurrence
+from twofold.words.cooccurrence.cooccurrence import Cooccurrence
 from twofold.words.pmi import PMIEmbedding
-from twofold.words.skip_gram import SkipGram
-from twofold.words.word_vectors import WordVectors
+from twofold.words.skip_gram.skip_gram import SkipGram
+from twofold.words.word_vectors.word_vectors import WordVectors
 
 DOCUMENTS = 1000
 ON_MAP = 150

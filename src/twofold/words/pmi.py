@@ -20,16 +20,16 @@ from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
 from twofold.core import loop
-from twofold.core.blocks import Blocks
 from twofold.core.checks import InputError
-from twofold.core.engine import Engine, add, fingerprint
+from twofold.core.data.blocks import Blocks
+from twofold.core.engine.local import Engine, add, fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.seeds import seed_of
 from twofold.linalg import truncated_svd
-from twofold.words.counted import counted
-from twofold.words.mapped import mapped, with_cells
-from twofold.words.vocabulary import Vocabulary
-from twofold.words.word_vectors import WordVectors
+from twofold.text.vocabulary import Vocabulary
+from twofold.words.cooccurrence._counts import counted
+from twofold.words.cooccurrence._mapped_cells import mapped, with_cells
+from twofold.words.word_vectors.word_vectors import WordVectors
 
 TOL = 1e-6  # relative accuracy of the squared singular values
 

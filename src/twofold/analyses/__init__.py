@@ -1,0 +1,1 @@
+"""What each verb of the command line does, as a function."""

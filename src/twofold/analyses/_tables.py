@@ -1,0 +1,118 @@
+"""What verbs on tables of numbers share between reading and fitting: memory, checks, spreads, units."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from twofold.core.checks import InputError, first_bad
+from twofold.core.config import config
+from twofold.core.data.blocks import as_blocks
+from twofold.io.tables.table import Table, quoted
+
+COARSE = 0.25  # steps of a column, in standard deviations, from which its values are few
+BLUR = 0.7  # steps; from 0.5 on, two neighbouring values make one hill, and no longer two
+
+
+@contextmanager
+def heard(notes: list[str]) -> Iterator[None]:
+    """Warnings raised inside become notes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    notes += dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning))
+
+
+def in_memory(table: Table) -> Any:
+    """The numbers, read in unless their file exceeds the memory budget; blank columns are left out."""
+    if isinstance(table.numbers, Path):
+        n, d = shape_of(table.numbers)
+        if n * d * 8 > config().memory:
+            table.notes.append(f"{table.source} is streamed in blocks ({n:,} rows)")
+            return table.numbers
+    X = table.array()
+    if isinstance(X, np.ndarray):
+        blank = np.asarray(np.isnan(X).all(axis=0))
+        if blank.any() and not blank.all():
+            names = [name for name, empty in zip(table.columns, blank.tolist(), strict=True) if empty]
+            table.columns = [name for name in table.columns if name not in names]
+            table.notes.append(f"{quoted(names)} set aside: blank in every row")
+            return X[:, ~blank]
+    return X
+
+
+def shape_of(X: Any) -> tuple[int, int]:
+    if not isinstance(X, Path):
+        return X.shape
+    n, d = as_blocks(X).shape
+    return n, d
+
+
+def check(X: Any, n: int, table: Table, doing: str) -> None:
+    """Refuse what no method can work on; `doing` is what the user wanted done."""
+    if n < 2:
+        raise InputError(f"{table.source} has one row; at least two are needed to see how rows differ.")
+    if isinstance(X, Path):
+        return
+    bad = first_bad(X, allow_nan=not sp.issparse(X))
+    if bad is not None:
+        row, column, value = bad
+        where = f'{table.source}, row {row + 1}, column "{table.columns[column]}"'
+        raise InputError(f"{where}: {value} is not a finite number. Use --na {value} to treat it as a blank.")
+    if not (spread(X, 0.0) > 0).any():
+        raise InputError(f"{table.source}: every column of numbers is constant, so there is nothing to {doing}.")
+
+
+def spread(X: Any, of_constant: float = 1.0) -> np.ndarray:
+    """Standard deviation of each column over its known cells; a constant column keeps its units."""
+    if sp.issparse(X):
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
+        s = np.sqrt(np.maximum(variance, 0))
+        floor = 1e-7 * np.abs(mean)
+    else:
+        s = np.nanstd(X, axis=0)
+        floor = 1e-12 * np.abs(np.nanmean(X, axis=0))
+    return np.where(s > floor, s, of_constant)
+
+
+def choose_scale(wish: bool | None, X: Any, table: Table) -> bool:
+    """Whether to divide columns by their spreads: if named ones differ more than tenfold, unless told."""
+    if wish is not None:
+        return wish
+    s = spread(X, np.nan)
+    high, low = int(np.nanargmax(s)), int(np.nanargmin(s))
+    if s[high] <= 10 * s[low]:
+        return False
+    if sp.issparse(X) or not table.named:
+        table.notes.append("columns without names share a unit, so are not standardised (--scale does)")
+        return False
+    table.notes.append(
+        f"columns are standardised, for their spreads differ {s[high] / s[low]:,.0f}-fold "
+        f"({quoted([table.columns[high]])} against {quoted([table.columns[low]])}); --no-scale does not"
+    )
+    return True
+
+
+def grain(X: np.ndarray) -> np.ndarray:
+    """The step between the values of each column that holds but few, and 0 where values lie close."""
+    steps = np.zeros(X.shape[1])
+    for j, column in enumerate(X.T):
+        known = column[~np.isnan(column)]
+        values = np.unique(known)
+        gaps = np.diff(values)
+        gaps = gaps[gaps > 1e-6 * np.abs(values[-1] - values[0])]  # less is rounding
+        if len(gaps) and 2 * len(values) <= len(known) and gaps.min() >= COARSE * known.std():
+            steps[j] = gaps.min()
+    return steps
+
+
+def dithered(X: np.ndarray, steps: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Every value blurred by BLUR steps, so that a value often seen is no group of its own."""
+    return X + BLUR * steps * rng.standard_normal(X.shape)

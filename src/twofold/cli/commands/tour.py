@@ -1,0 +1,63 @@
+"""`twofold tour`: every family on bundled data, as one HTML page."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+import webbrowser
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from twofold.cli._console import check_targets, write_all
+from twofold.tour import EXTRAS, STATIONS
+
+if TYPE_CHECKING:
+    from twofold.tour.station import Station  # brings matplotlib, which --help need not wait for
+
+
+def tour(
+    out: Annotated[Path, typer.Option("-o", "--out", help="Where the page goes.")] = Path("tour.html"),
+    force: Annotated[bool, typer.Option("--force", help="Replace the page if it exists.")] = False,
+    open_it: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+    seed: Annotated[int, typer.Option(help="For everything that is random.")] = 0,
+) -> None:
+    check_targets([out], [".html"], force)
+    start = time.perf_counter()
+    done = [_visit(i, name, seed) for i, name in enumerate(STATIONS, 1) if _is_possible(i, name)]
+    from twofold.tour.page import page
+
+    text = page(done)
+    write_all({out: lambda draft: _write(draft, text)})
+    print(f"tour: {len(done)} of {len(STATIONS)} in {time.perf_counter() - start:.1f} s", file=sys.stderr)
+    print(out)
+    if open_it:
+        webbrowser.open(out.resolve().as_uri())
+
+
+def _is_possible(i: int, name: str) -> bool:
+    """Whether what a station needs is installed; if not, a line on stderr says what that is."""
+    package, extra = EXTRAS.get(name, ("numpy", ""))
+    if find_spec(package) is not None:
+        return True
+    reason = f"left out, it needs {package}: pip install 'twofold[{extra}]'"
+    print(f"tour: {i} of {len(STATIONS)}  {name}: {reason}", file=sys.stderr)
+    return False
+
+
+def _visit(i: int, name: str, seed: int) -> tuple[Station, float]:
+    """One station and the seconds it took, with a line on stderr."""
+    begin = time.perf_counter()
+    print(f"tour: {i} of {len(STATIONS)}  {name} ...", end="", file=sys.stderr, flush=True)
+    module, function = STATIONS[name].split(":")
+    station = getattr(importlib.import_module(module), function)(seed)
+    seconds = time.perf_counter() - begin
+    print(f" {seconds:.1f} s", file=sys.stderr)
+    return station, seconds
+
+
+def _write(draft: Path, text: str) -> None:
+    draft.write_text(text, encoding="utf-8")

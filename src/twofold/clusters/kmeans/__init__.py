@@ -1,0 +1,5 @@
+"""k-means."""
+
+from twofold.clusters.kmeans.kmeans import KMeans
+
+__all__ = ["KMeans"]

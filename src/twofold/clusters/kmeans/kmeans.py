@@ -1,0 +1,318 @@
+"""k-means.
+
+    minimise  Σ w ‖x − z_c(x)‖²   over centres Z (k,d) and the label c of every row: a factorization X ≈ UZ, U one-hot
+
+One sweep:  each block  labels ← nearest centre, where the bounds leave a doubt; changes in counts and sums
+            then once   Z ← sums / counts; a centre left empty moves to the farthest row
+References: Lloyd 1982; Ding et al. 2015 (bounds).
+"""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
+from sklearn.cluster import KMeans as SomeKMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.clusters.kmeans import _seeding
+from twofold.clusters.kmeans._assign import (
+    NARROW,
+    Centres,
+    all_distances,
+    assign,
+    half_gaps,
+    label_rows,
+    look,
+    merge,
+    plain,
+    squared_distances,
+)
+from twofold.core import loop
+from twofold.core.checks import InputError
+from twofold.core.data.blocks import Blocks, Rows
+from twofold.core.engine.local import add, engine_for, fingerprint, stacked
+from twofold.core.estimator import Model, fitting
+from twofold.core.numerics.moments import column_moments
+from twofold.core.seeds import generator, seed_of
+
+INITS = {"auto", "k-means++", "k-means||", "random"}
+KEPT = 256 * 10**6  # bytes that bounds may take; depends on the data's shape alone, so that a file gives the same bits
+WORK = 2e8  # multiply-adds a sweep below which several starts are cheap
+PLAIN = 2048  # multiply-adds a row below which looking at all centres costs no more than keeping bounds
+
+
+class State(NamedTuple):
+    """Centres less the mean, what they are made from, and what every block remembers."""
+
+    Z: np.ndarray  # (k,d)
+    drift: np.ndarray  # (k,)
+    counts: np.ndarray  # (k,)
+    sums: np.ndarray  # (k,d)
+    order: np.ndarray  # (k,) which of the starting centres each is: they are worked on by group
+    group: np.ndarray | None  # (k,)
+    kept: Rows
+
+
+class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Model):
+    """k-means: every row belongs to the nearest of k centres, every centre is the mean of its rows.
+
+    Lloyd's sweeps as matrix products, with exact bounds so that rows whose centre cannot have changed are skipped.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    init : {"auto", "k-means++", "k-means||", "random"} or array of shape (k, d), default="auto"
+        Where to begin. "auto" takes k-means++ for small data and k-means‖ for large.
+    n_init : int or "auto", default="auto"
+        Starts, of which the best is kept; "auto" takes up to 10 while sweeps are cheap.
+    max_iter : int, default=300
+        Sweeps at most.
+    tol : float, default=1e-6
+        Stop when the cost falls by less than this, relatively; 0 waits until no row moves.
+    random_state : int, RandomState, Generator or None, default=None
+
+    Attributes
+    ----------
+    cluster_centers_, components_ : ndarray of shape (k, d)
+    labels_ : ndarray of shape (n,)
+    inertia_ : float
+        The cost, Σ w ‖x − z‖².
+    counts_ : ndarray of shape (k,)
+        The weight of each cluster.
+    history_, n_iter_, converged_
+        The objective is the cost; ``moved`` the rows that changed their cluster.
+
+    References
+    ----------
+    Lloyd (1982), *IEEE Trans. Inf. Theory* 28, 129-137. Ding et al. (2015), *ICML* 37 (bounds by groups of centres).
+    Bahmani et al. (2012), *PVLDB* 5 (k-means‖).
+
+    Examples
+    --------
+    >>> from twofold import KMeans
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(c, 0.1, size=(100, 2)) for c in (0, 1, 2)])
+    >>> model = KMeans(3, random_state=0).fit(X)
+    >>> np.sort(model.cluster_centers_[:, 0]).round(1) + 0.0
+    array([0., 1., 2.])
+    """
+
+    cluster_centers_: np.ndarray
+    _parameter_constraints: ClassVar[dict] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "init": [StrOptions(INITS), "array-like"],
+        "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        init: Any = "auto",
+        n_init: int | str = "auto",
+        max_iter: int = 300,
+        tol: float = 1e-6,
+        random_state: Any = None,
+    ):
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    # ---- fitting -----------------------------------------------------------------------------------------------
+
+    @fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
+        """Find the centres.
+
+        Parameters
+        ----------
+        X : array, sparse array, frame, path or dask array of shape (n, d)
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            A row of weight 2 counts as two equal rows.
+        """
+        blocks = self._blocks(X, reset=True)
+        w = self._weights(blocks, sample_weight)
+        self._check_k(blocks)
+        engine = engine_for(blocks)
+        columns = column_moments(engine, blocks, w)
+        if not np.isfinite(columns.mean).all() or columns.missing:
+            self._refuse(blocks)
+        limit = 1e4 if blocks.dtype == np.float64 else 10.0
+        far = not blocks.is_sparse and bool(np.any(columns.mean**2 > limit * np.maximum(columns.variance, 1e-300)))
+        mean = columns.mean if not blocks.is_sparse else np.zeros(blocks.shape[1])
+        seed = seed_of(self.random_state)
+        total = float((columns.scatter + columns.weight * (columns.mean - mean) ** 2).sum())
+        Z = self._start(_seeding.Seeding(engine, blocks, w, mean, far, self.n_clusters, seed))
+        rows = blocks.rows(w)
+
+        def sweep(s: State, t: int) -> loop.Sweep:
+            gaps = np.zeros(len(s.Z)) if s.group is None else half_gaps(s.Z)
+            centres = engine.broadcast(Centres(s.Z, mean, far, s.drift, s.group, gaps))
+            kept, found = engine.reduce(merge, engine.map(assign, blocks, rows, s.kept, centres), keep=True)
+            new = update(s, found, kept)
+            cost = max(total - float((new.sums**2).sum(axis=1) @ (1 / np.maximum(new.counts, 1e-300))), 0.0)
+            return loop.Sweep(new, cost, {"moved": found.moved}, done=found.moved == 0)
+
+        k, d = Z.shape
+        order, group = grouped(Z, groups_for(k, blocks))
+        nothing = Rows([None] * len(blocks))
+        empty = State(Z[order] - mean, np.zeros(k), np.zeros(k), np.zeros((k, d)), order, group, nothing)
+        loop.run(
+            self,
+            sweep,
+            empty,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            fitted=lambda s: self._attributes(s, mean, blocks.dtype),
+            X=X,
+            fingerprint=lambda: fingerprint(blocks, w),
+            seed=seed,
+        )
+        self._finish(blocks, w)
+        return self
+
+    def _check_k(self, blocks: Blocks) -> None:
+        n, d = blocks.shape
+        if self.n_clusters > n:
+            raise InputError(f"n_clusters={self.n_clusters} is more than n_samples={n}. Ask for fewer clusters.")
+        if not isinstance(self.init, str) and np.shape(self.init) != (self.n_clusters, d):
+            raise InputError(f"init has shape {np.shape(self.init)}; {(self.n_clusters, d)} centres are needed.")
+
+    def _start(self, s: _seeding.Seeding) -> np.ndarray:
+        """The starting centres: given, drawn, or the end of the best of several fits."""
+        if not isinstance(self.init, str):
+            return np.asarray(self.init, dtype=np.float64)
+        n, d = s.blocks.shape
+        starts = int(np.clip(WORK / (n * d * s.k), 1, 10)) if self.n_init == "auto" else int(self.n_init)
+        if starts == 1:
+            return _seeding.start(s, self.init)
+        best: tuple[float, np.ndarray] | None = None
+        for t in range(starts):
+            one = clone(self).set_params(n_init=1, random_state=seed_of(generator(s.seed, t))).set_callbacks()
+            with loop.quietly():
+                one.fit(s.blocks, sample_weight=s.w)
+            if best is None or one.inertia_ < best[0]:
+                best = one.inertia_, one.cluster_centers_
+        assert best is not None
+        return best[1].astype(np.float64)
+
+    def _finish(self, blocks: Blocks, w: np.ndarray | None) -> None:
+        """Labels and cost with respect to the final centres, and a word if clusters are missing."""
+        engine = engine_for(blocks)
+        parts = engine.map(_settle, blocks, blocks.rows(w), engine.broadcast(self._centres()))
+        labels, (self.inertia_, self.counts_) = engine.reduce(add, parts, keep=True)
+        self.labels_ = stacked(labels.local())
+        found = int(np.count_nonzero(self.counts_))
+        if found < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({found}) found smaller than n_clusters ({self.n_clusters}). "
+                "Possibly due to duplicate points in X: ask for fewer clusters.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
+    def _attributes(self, s: State, mean: np.ndarray, dtype: np.dtype) -> dict:
+        back = np.argsort(s.order)  # given back in the order they came
+        centres = (s.Z[back] + mean).astype(dtype)
+        return {"cluster_centers_": centres, "components_": centres, "counts_": s.counts[back]}
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
+        """Add a batch: every centre moves to the mean of all rows it was ever given, this batch's included.
+
+        The first batch is clustered as in :meth:`fit`.
+        """
+        if not hasattr(self, "counts_"):
+            return self.fit(X, sample_weight=sample_weight)
+        blocks = self._blocks(X)
+        w = self._weights(blocks, sample_weight)
+        engine = engine_for(blocks)
+        centres = self._centres()
+        parts = engine.map(assign, blocks, blocks.rows(w), Rows([None] * len(blocks)), engine.broadcast(centres))
+        _, found = engine.reduce(merge, parts, keep=True)
+        if not np.isfinite(found.sums).all():
+            self._refuse(blocks)
+        self.counts_ = self.counts_ + found.counts
+        step = (found.sums - found.counts[:, None] * centres.Z) / np.maximum(self.counts_, 1e-300)[:, None]
+        self.cluster_centers_ = (centres.Z + step + centres.mean).astype(self.cluster_centers_.dtype)
+        self.components_ = self.cluster_centers_
+        self.labels_ = self.predict(X)
+        return self
+
+    # ---- using -------------------------------------------------------------------------------------------------
+
+    def _centres(self) -> Centres:
+        check_is_fitted(self)
+        Z = self.cluster_centers_.astype(np.float64)
+        mean = Z.mean(axis=0)
+        limit = 1e4 if self.cluster_centers_.dtype == np.float64 else 10.0
+        far = bool(np.any(mean**2 > limit * Z.var(axis=0)))
+        return plain(Z - mean, mean, far)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The nearest centre of each row."""
+        return self._rowwise(label_rows, X, self._centres(), opaque=True)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The distance of each row to every centre: (n,k)."""
+        return self._rowwise(all_distances, X, self._centres())
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the cost of the rows, so that higher is better."""
+        cost = self._rowwise(squared_distances, X, self._centres())
+        return -float(np.sum(cost if sample_weight is None else cost * np.asarray(sample_weight)))
+
+
+def update(s: State, found: Any, kept: Rows) -> State:
+    """The shared half-step: means of the rows; an empty centre goes to the farthest row of all."""
+    counts, sums = s.counts + found.counts, s.sums + found.sums
+    full = counts > 1e-12 * counts.sum()
+    Z = np.where(full[:, None], sums / np.maximum(counts, 1e-300)[:, None], s.Z)
+    if not full.all() and found.distance > 0:
+        Z[int(np.argmin(full))] = found.farthest
+    # A little is added for rounding, so that the bounds stay bounds.
+    drift = np.sqrt(((Z - s.Z) ** 2).sum(axis=1)) * (1 + 1e-5)
+    return State(Z, drift, counts, sums, s.order, s.group, kept)
+
+
+def groups_for(k: int, blocks: Blocks) -> int:
+    """How many groups of centres get a bound: one for about five centres, but no more than four or a quarter
+    row's memory, and none where looking at every centre is as cheap, or where the bounds of all rows together would
+    be too large to keep beside a stream."""
+    n, d = blocks.shape
+    if d <= NARROW and k * d <= PLAIN and not blocks.is_sparse:
+        return 0
+    room = (KEPT // max(n, 1) - 4 - blocks.dtype.itemsize) // blocks.dtype.itemsize
+    return int(min(max(1, min(k // 5, max(d // 4, 4))), max(room, 0)))
+
+
+def grouped(Z: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """An order of the centres in which near ones lie together, and the group of each in that order."""
+    if count <= 1:
+        return np.arange(len(Z)), np.zeros(len(Z), np.int64) if count else None
+    near = SomeKMeans(count, n_init=1, max_iter=5, random_state=0).fit_predict(Z)
+    order = np.argsort(near, kind="stable")
+    return order, np.unique(near[order], return_inverse=True)[1].astype(np.int64)
+
+
+def _settle(X: Any, w: np.ndarray | None, c: Centres) -> tuple[np.ndarray, tuple[float, np.ndarray]]:
+    """The final labels of a block, its cost, and the weight of each cluster."""
+    label, cost, _ = look(X, c)
+    total = float(cost.sum(dtype=np.float64) if w is None else cost @ w)
+    return label, (total, np.bincount(label, weights=w, minlength=len(c.Z)).astype(np.float64))

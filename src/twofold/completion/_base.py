@@ -1,0 +1,159 @@
+"""What every completion model shares: holes are filled, cells are predicted, new rows are folded in.
+
+A model says two things: how the row codes of a block follow from its known cells (`_folding`), and which values
+codes stand for (`_valuing`). Filling, predicting and folding in are made of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.core.checks import InputError
+from twofold.core.data.known_cells import Observed, known, observed, stored
+from twofold.core.estimator import Model
+
+
+class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
+    """Base class of the completion models: NaN (dense) or unstored (sparse) cells are unknown."""
+
+    _allow_nan: ClassVar[bool] = True
+    n_rows_: int  # rows of the table it was fitted to, which `predict(rows, cols)` counts
+
+    def _folding(self) -> tuple[Callable, tuple]:
+        """A plain function `codes(X (m,d) CSR of known cells, *state) → (m,p)` and its state."""
+        raise NotImplementedError
+
+    def _valuing(self) -> tuple[Callable, tuple]:
+        """A plain function `values(codes (m,p), *state) → (m,d)` and its state."""
+        raise NotImplementedError
+
+    def _trained(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        """The model's value in cells of the fitted table."""
+        raise NotImplementedError
+
+    def transform(self, X: Any) -> np.ndarray:
+        """X with its holes filled and every known cell as it was; rows need not be those of the fit."""
+        check_is_fitted(self)
+        return self._rowwise(_filled, X, *self._both())
+
+    def complete(self, X: Any) -> np.ndarray:
+        """The same as :meth:`transform`, by the name of the thing."""
+        return self.transform(X)
+
+    def fold_in(self, X: Any) -> np.ndarray:
+        """The factors (m,k) of new rows given their known cells; those of a fitted row are the ones it has."""
+        check_is_fitted(self)
+        fold, state = self._folding()
+        return self._rowwise(folded, X, fold, state)
+
+    def predict(self, rows: Any, cols: ArrayLike | None = None) -> np.ndarray:
+        """The model's value in the cells (rows[t], cols[t]) of the fitted table.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int, equally long
+            Which cells. With one argument, a table: the model's value in every cell of these rows, folded in.
+
+        Returns
+        -------
+        ndarray of shape (len(rows),), or (m, d) for a table
+        """
+        check_is_fitted(self)
+        if cols is None:
+            return self._rowwise(_predicted, rows, *self._both())
+        at = [np.atleast_1d(np.asarray(a)) for a in (rows, cols)]
+        for name, a, count in zip(("rows", "cols"), at, (self.n_rows_, self.n_features_in_), strict=True):
+            _check_places(name, a, count)
+        if at[0].shape != at[1].shape:
+            raise InputError(f"rows has shape {at[0].shape}, cols {at[1].shape}; one pair a cell is needed.")
+        return self._trained(*at)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the root mean squared error of cells the model is not shown.
+
+        Rows are folded in from the known cells of X and compared with the known cells of y, held-out cells of the same
+        rows. Without such a table, cells with an even row + column number fold in and the odd ones are compared.
+        """
+        check_is_fitted(self)
+        shown = observed(self._blocks(X)).X
+        if y is None or len(np.shape(y)) != 2:
+            even = (np.repeat(np.arange(shown.shape[0]), np.diff(shown.indptr)) + shown.indices) % 2 == 0
+            shown, asked = stored(shown, even), stored(shown, ~even)
+        else:
+            asked = observed(self._blocks(y)).X
+        if asked.nnz == 0:
+            raise InputError(
+                "there is no known cell to compare with. Give y, a table with held-out cells of these rows."
+            )
+        error, step = 0.0, max(1, 2**20 // shown.shape[1])
+        for a in range(0, shown.shape[0], step):
+            truth = asked[a : a + step]
+            row = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
+            error += float(
+                ((_predicted(shown[a : a + step], *self._both())[row, truth.indices] - truth.data) ** 2).sum()
+            )
+        return -float(np.sqrt(error / asked.nnz))
+
+    def _both(self) -> tuple:
+        fold, state = self._folding()
+        value, shared = self._valuing()
+        return fold, state, value, shared
+
+    def _observed(self, X: Any, sample_weight: Any = None) -> Observed:
+        """The known cells of X, its shape and names checked."""
+        cells = observed(self._blocks(X, reset=True), sample_weight, type(self).__name__)
+        self.n_rows_ = cells.shape[0]
+        return cells
+
+
+def _check_places(name: str, a: np.ndarray, count: int) -> None:
+    if a.ndim != 1 or a.dtype.kind not in "iu":
+        raise InputError(
+            f"{name} is an array of {a.dtype} with shape {a.shape}; whole numbers, one a cell, are needed."
+        )
+    bad = (a < 0) | (a >= count)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise InputError(f"{name}[{at}] is {a[at]}; the fitted table has {name} 0 to {count - 1}.")
+
+
+def folded(X: Any, fold: Callable, state: tuple) -> np.ndarray:
+    """Codes of one block of rows."""
+    cells, bad = _usable(X)
+    return _marked(fold(cells, *state), bad)
+
+
+def _predicted(X: Any, fold: Callable, state: tuple, value: Callable, shared: tuple) -> np.ndarray:
+    cells, bad = _usable(X)
+    return _marked(value(fold(cells, *state), *shared), bad)
+
+
+def _filled(X: Any, fold: Callable, state: tuple, value: Callable, shared: tuple) -> np.ndarray:
+    """The model's values, with the known cells put back."""
+    cells, bad = _usable(X)
+    out = value(fold(cells, *state), *shared).astype(cells.dtype, copy=False)
+    bad = bad or not np.isfinite(out.sum())
+    row = np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
+    out[row, cells.indices] = cells.data
+    return _marked(out, bad)
+
+
+def _usable(X: Any) -> tuple[sparse.csr_array, bool]:
+    """The known cells, and whether any had to be left out because it is infinite."""
+    cells = known(X)
+    finite = np.isfinite(cells.data)
+    return (cells, False) if finite.all() else (stored(cells, finite), True)
+
+
+def _marked(out: np.ndarray, bad: bool) -> np.ndarray:
+    """A result that shows in a sum that the block is to be refused; who gathers it finds the place."""
+    if bad:
+        out[:] = np.inf
+    return out

@@ -1,0 +1,272 @@
+"""A matrix that is sparse plus low-rank, its products, and its leading singular triplets from a warm start.
+
+    A = S + L Rᵀ        S (n,d) stored in the known cells    L (n,r), R (d,r)
+
+Filling the holes of X from a low-rank M gives P_Ω(X − M) + M: a matrix without holes that is never written down.
+Its singular triplets come from products alone. From right vectors V that were good for a matrix close by, the
+search space K = [V, residuals, residuals of these, …] grows until the wanted ones stand still (Rayleigh and Ritz;
+Musco & Musco 2015 for the block Krylov space). A truncated K still gives the best matrix whose rows lie in its
+span, which is what keeps the objectives of the models from rising.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from twofold.completion._factors import Factors, fold_rows
+from twofold.core import loop
+from twofold.core.data.blocks import Rows
+from twofold.core.data.known_cells import Observed, Side
+from twofold.core.engine.local import Engine
+from twofold.core.numerics.alternating_ridge import Ridge
+from twofold.core.seeds import generator
+from twofold.kernels.sparse_low_rank import cell_dots, csr_dot
+from twofold.linalg import fix_signs
+
+GUARD = 5  # vectors carried beside the wanted ones, so that another one that rises is seen
+
+
+class Cut(NamedTuple):
+    """One orientation of the known cells, cut for threads."""
+
+    bounds: np.ndarray  # rows where the blocks begin
+    cells: np.ndarray  # and the cells
+    places: Rows  # (indptr, indices) of each block
+
+
+class Places(NamedTuple):
+    """Where the known cells are, along the rows and along the columns."""
+
+    shape: tuple[int, int]
+    rows: Cut
+    cols: Cut
+    turn: np.ndarray  # cells in the order of the rows → in that of the columns
+
+
+def places(cells: Observed) -> Places:
+    """The places of the known cells, ready for products."""
+    X = cells.X
+    order = sparse.csr_array((np.arange(X.nnz), X.indices, X.indptr), shape=X.shape).T.tocsr()
+    order.sort_indices()
+    return Places(X.shape, _cut(cells.rows), _cut(cells.cols), order.data)
+
+
+def _cut(side: Side) -> Cut:
+    found = Rows()
+    for i in range(len(side.blocks)):
+        block = side.blocks[i]
+        found.append((block.indptr.astype(np.int64), block.indices.astype(np.int32)))
+    cells = np.cumsum([0, *(len(indices) for _, indices in found)])
+    return Cut(side.blocks.bounds, cells, found)
+
+
+def _parts(values: np.ndarray, bounds: np.ndarray) -> Rows:
+    return Rows(values[a:b] for a, b in pairwise(bounds))
+
+
+def at_cells(where: Places, L: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """L Rᵀ in the known cells, in the order of the rows."""
+    engine = Engine()
+    parts = engine.map(_looked_up, where.rows.places, _parts(L, where.rows.bounds), engine.broadcast(R))
+    return np.concatenate(engine.gather(parts))
+
+
+def _looked_up(place: tuple, L: np.ndarray, R: np.ndarray) -> np.ndarray:
+    out = np.empty(len(place[1]))
+    indptr, indices = place
+    cell_dots(indptr, indices, L, R, out)
+    return out
+
+
+class Sum(NamedTuple):
+    """A = S + L Rᵀ, with the values of S in both orders."""
+
+    where: Places
+    across: np.ndarray
+    down: np.ndarray
+    L: np.ndarray
+    R: np.ndarray
+
+
+def plus(where: Places, values: np.ndarray, L: np.ndarray | None = None, R: np.ndarray | None = None) -> Sum:
+    """The sum of what stands in the known cells and of a low-rank matrix."""
+    n, d = where.shape
+    left, right = np.empty((n, 0)) if L is None else L, np.empty((d, 0)) if R is None else R
+    return Sum(where, values, values[where.turn], left, right)
+
+
+def dot(A: Sum, V: np.ndarray) -> np.ndarray:
+    """A V, (n,l)."""
+    return _product(A.where.rows, A.across, A.L, A.R.T @ V, V)
+
+
+def turned_dot(A: Sum, Y: np.ndarray) -> np.ndarray:
+    """Aᵀ Y, (d,l)."""
+    return _product(A.where.cols, A.down, A.R, A.L.T @ Y, Y)
+
+
+def _product(cut: Cut, values: np.ndarray, L: np.ndarray, inner: np.ndarray, V: np.ndarray) -> np.ndarray:
+    engine = Engine()
+    shared = engine.broadcast(inner), engine.broadcast(np.ascontiguousarray(V))
+    parts = engine.map(_block_product, cut.places, _parts(values, cut.cells), _parts(L, cut.bounds), *shared)
+    return np.concatenate(engine.gather(parts))
+
+
+def _block_product(place: tuple, x: np.ndarray, L: np.ndarray, inner: np.ndarray, V: np.ndarray) -> np.ndarray:
+    out = L @ inner if L.shape[1] else np.zeros((len(L), V.shape[1]))
+    indptr, indices = place
+    csr_dot(indptr, indices, x, V, out)
+    return out
+
+
+class Triplets(NamedTuple):
+    """A V = L with orthonormal V (d,m) and orthogonal L (n,m), whose columns have the lengths s (m,), descending."""
+
+    L: np.ndarray
+    s: np.ndarray
+    V: np.ndarray
+
+
+def start_block(where: Places, width: int, seed: int) -> np.ndarray:
+    """Orthonormal right vectors to begin with, when nothing is known."""
+    d = where.shape[1]
+    return np.linalg.qr(generator(seed).standard_normal((d, min(width, d))))[0]
+
+
+def leading(
+    A: Sum, V: np.ndarray, *, k: int | None = None, above: float = 0.0, tol: float = 1e-6, most: int = 30
+) -> Triplets:
+    """The triplets with s > `above`, k of them at most, and a few guards behind them.
+
+    `V` is where to begin. The space is enlarged by the residuals AᵀA v − s² v of the triplets that have not come
+    within tol·s₁·s of standing still, at most `most` times; it always contains the span of V.
+    """
+    K = np.linalg.qr(V)[0]
+    AK = dot(A, K)
+    SK = turned_dot(A, AK) if most else AK
+    for step in range(most + 1):
+        values, W = np.linalg.eigh(AK.T @ AK)
+        s, W = np.sqrt(np.maximum(values[::-1], 0.0)), W[:, ::-1]
+        wanted = min(int((s > above).sum()), len(s) if k is None else k)
+        W, s = W[:, : wanted + GUARD], s[: wanted + GUARD]
+        if step == most or K.shape[1] >= len(K):
+            break
+        rest = SK @ W - (K @ W) * s**2  # (d,keep)
+        size = np.linalg.norm(rest, axis=0)
+        bound = s[0] * np.maximum(s, above)
+        moving = size > max(tol, 1e-14) * bound
+        if not moving[: max(wanted, 1)].any():
+            moving = size > 1e-14 * bound  # all help to see what may hide
+            if not (moving.any() and _hidden(s, size, wanted, k, above)):
+                break
+        Q = _beyond(K, rest[:, moving])
+        AQ = dot(A, Q)
+        K, AK = np.hstack([K, Q]), np.hstack([AK, AQ])
+        if step + 1 < most:
+            SK = np.hstack([SK, turned_dot(A, AQ)])
+    return Triplets(AK @ W, s, K @ W)
+
+
+def _hidden(s: np.ndarray, size: np.ndarray, wanted: int, k: int | None, above: float) -> bool:
+    """Whether another triplet may be wanted: there is none behind, or its s², known up to its residual, may rise."""
+    if wanted == k:
+        return False
+    return wanted == len(s) or bool(s[wanted] ** 2 + 10 * size[wanted] > above**2 > 0)
+
+
+def _beyond(K: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """An orthonormal basis of what B has outside the span of K; twice, for orthogonality."""
+    B = B - K @ (K.T @ B)
+    Q = np.linalg.qr(B)[0][:, : K.shape[0] - K.shape[1]]
+    return np.linalg.qr(Q - K @ (K.T @ Q))[0]
+
+
+# ---- what the models on it share ---------------------------------------------------------------------------------
+
+
+class LowRank(Factors):
+    """Base class: M = L Rᵀ as balanced factors; a row without a known cell gets the mean factor."""
+
+    singular_values_: np.ndarray
+
+    def _determined(self, cells: Observed) -> int:
+        """n_components, checked; None means the default, or what a third of the known cells can determine."""
+        k, (n, d) = min(self._rank(cells.shape), *cells.shape), cells.shape
+        if self.n_components is not None:
+            return k
+        ranks = np.arange(1, k + 1)
+        return max(1, int((ranks * (n + d - ranks) <= cells.X.nnz / 3).sum()))
+
+    def _ridge(self) -> Ridge:
+        """Least squares: a ridge that only decides what the known cells leave open."""
+        Z = self.components_
+        tiny = 1e-12 if Z.dtype == np.float64 else 1e-6
+        return Ridge(tiny * float((Z.astype(np.float64) ** 2).sum(axis=0).max(initial=0.0)), False)
+
+    def _folding(self) -> tuple[Callable, tuple]:
+        return fold_or_mean, (self.row_factors_.mean(axis=0), *super()._folding()[1])
+
+    def _run(
+        self,
+        cells: Observed,
+        sweep: Callable[[Any, int], loop.Sweep],
+        start: Any,
+        seed: int,
+        X: Any,
+        *,
+        tol: float,
+        k: int = 1,
+        more: Callable[[Any], dict] = lambda state: {},
+        advice: str = "Raise max_iter, or loosen tol",
+    ) -> None:
+        """THE loop, for a state whose M is L Rᵀ; at least k components are kept."""
+        loop.run(
+            self,
+            sweep,
+            start,
+            max_iter=self.max_iter,
+            tol=tol,
+            fitted=lambda state: {**balanced(cells, state.L, state.R, k), **more(state)},
+            X=X,
+            fingerprint=cells.sign,
+            seed=seed,
+            advice=advice,
+        )
+
+
+def balanced(cells: Observed, L: np.ndarray, R: np.ndarray, k: int) -> dict:
+    """L Rᵀ, with orthogonal L and orthonormal R, as U√S and √S Zᵀ; where nothing is known, the mean factor."""
+    (n, d), dtype = cells.shape, cells.dtype
+    missing = max(k - L.shape[1], 0)
+    L, R = np.hstack([L, np.zeros((n, missing))]), np.hstack([R, np.zeros((d, missing))])
+    s = np.linalg.norm(L, axis=0)
+    root = np.sqrt(s)
+    signs = fix_signs(R.T)
+    U, Z = L * (signs / np.where(root > 0, root, 1.0)), (R * (signs * root)).T
+    U = with_means(U, cells.rows.mass > 0)
+    Z = with_means(Z.T, cells.cols.mass > 0).T
+    return {
+        "components_": np.ascontiguousarray(Z, dtype=dtype),
+        "row_factors_": np.ascontiguousarray(U, dtype=dtype),
+        "singular_values_": s.astype(dtype),
+        "row_bias_": np.zeros(n, dtype),
+        "column_bias_": np.zeros(d, dtype),
+        "mean_": 0.0,
+    }
+
+
+def with_means(U: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """U, its rows without a known cell replaced by the mean of the others."""
+    return U if there.all() else np.where(there[:, None], U, U[there].mean(axis=0))
+
+
+def fold_or_mean(X: sparse.csr_array, mean: np.ndarray, *given: Any) -> np.ndarray:
+    """New rows by their regressions, or the mean factor (k,) where a row has no known cell."""
+    U = fold_rows(X, *given)
+    U[np.diff(X.indptr) == 0] = mean
+    return U

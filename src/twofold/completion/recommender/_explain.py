@@ -1,0 +1,103 @@
+"""What carried a recommendation: a prediction as a sum over the items a user has rated.
+
+A user's factor is a ridge regression, so it is linear in the ratings:
+
+    u = A⁻¹ Σ_j w_j z_j (x_j − o_j)      A = Σ_j w_j z_j z_jᵀ + B + λI
+    x̂_t − o_t = ⟨u, z_t⟩ = Σ_j  w_j ⟨z_t, A⁻¹ z_j⟩ (x_j − o_j)
+
+and the share of item j is its term. Where a model is no regression, the share of j is how much the prediction moves
+when j joins the items before it, averaged over two opposite orders. Either way the shares add up to the prediction less
+what a user without ratings is predicted.
+References: Hu, Koren & Volinsky 2008, section 5; Shapley 1953.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from twofold.completion._factors import Factors, fold_rows
+from twofold.completion.biases import Biases
+from twofold.completion.implicit_als import fold_counts
+from twofold.completion.neighborhood import Neighborhood
+from twofold.completion.svd_plus_plus import Moments
+from twofold.completion.svd_plus_plus import fold_rows as fold_posterior
+from twofold.core.numerics.alternating_ridge import Ridge
+
+CHUNK = 2**22  # predicted cells at a time
+
+
+def contributions(model: Any, x: sparse.csr_array, col: int) -> np.ndarray:
+    """(known cells,) the share of each known cell of the row x (1,d) in the model's value in column `col`."""
+    if isinstance(model, Neighborhood):  # its own shares, and those in the row's bias
+        said = np.asarray(model.contributions(x.indices, x.data, col), dtype=np.float64)
+        return said + _shifted(x, *model._folding()[1][:2])
+    if isinstance(model, Biases):
+        return _shifted(x, *model._folding()[1])
+    if isinstance(model, Factors):
+        fold, state = model._folding()
+        if fold is fold_rows and state[2].floor is None:
+            return _regressed(x, col, *state)
+        if fold is fold_counts:
+            return _counted(x, col, *state)
+        if fold is fold_posterior:
+            return _expected(x, col, *state)
+    return _joining(model, x, col)
+
+
+def _shifted(x: sparse.csr_array, offset: np.ndarray, lam: float) -> np.ndarray:
+    """A row's bias is a shrunk mean of what its cells deviate."""
+    return (x.data - offset[x.indices].astype(np.float64)) / (x.nnz + lam)
+
+
+def _regressed(x: sparse.csr_array, col: int, Z: np.ndarray, offset: np.ndarray, ridge: Ridge) -> np.ndarray:
+    V = Z[x.indices].astype(np.float64)  # (cells,p)
+    lam = ridge.lam * (len(V) if ridge.scaled else 1)
+    return _terms(V, np.ones(len(V)), x.data - offset[x.indices].astype(np.float64), lam * np.eye(V.shape[1]), Z[col])
+
+
+def _counted(x: sparse.csr_array, col: int, Z: np.ndarray, base: np.ndarray, ridge: Ridge, alpha: float) -> np.ndarray:
+    w = alpha * x.data.astype(np.float64)
+    safe = np.where(w > 0, w, 1.0)
+    return _terms(Z[x.indices].astype(np.float64), w, (1 + w) / safe, base + ridge.lam * np.eye(len(base)), Z[col])
+
+
+def _expected(
+    x: sparse.csr_array, col: int, Y: np.ndarray, given: Moments, lam: np.ndarray, tau: float, mean: float
+) -> np.ndarray:
+    """SVD++: a cell speaks by its value and, through the prior mean Σ y_j /√n, by being there."""
+    at, p, wide = x.indices, Y.shape[1], np.float64
+    a, c = np.tril_indices(p)
+    A = np.diag(lam.astype(wide))
+    A[a, c] += tau * given.Q[at].sum(axis=0, dtype=wide)
+    A[c[a != c], a[a != c]] = A[a[a != c], c[a != c]]
+    said = tau * ((x.data - wide(mean))[:, None] * given.F[at] - given.G[at])  # (cells,p)
+    there = lam * Y[at].astype(wide) / np.sqrt(max(len(at), 1))
+    return (said + there) @ np.linalg.solve(A, given.F[col].astype(wide))
+
+
+def _terms(V: np.ndarray, w: np.ndarray, gap: np.ndarray, held: np.ndarray, z: np.ndarray) -> np.ndarray:
+    if not len(V):
+        return np.empty(0)
+    A = (V.T * w) @ V + held
+    return w * gap * (V @ np.linalg.solve(A, z.astype(np.float64)))
+
+
+def _joining(model: Any, x: sparse.csr_array, col: int) -> np.ndarray:
+    """The mean of what each cell adds to those before it, and to those after it."""
+    m = x.nnz
+    forward, backward = np.zeros(m + 1), np.zeros(m + 1)  # the prediction from the first, and the last, s cells
+    for out, index, data in ((forward, x.indices, x.data), (backward, x.indices[::-1], x.data[::-1])):
+        step = max(1, CHUNK // x.shape[1])
+        for start in range(0, m + 1, step):
+            sizes = np.arange(start, min(start + step, m + 1))
+            rows = [sparse.csr_array((data[:s], index[:s], [0, s]), shape=x.shape) for s in sizes]
+            out[sizes] = model.predict(_sorted(sparse.vstack(rows, format="csr")))[:, col]
+    return (np.diff(forward) + np.diff(backward)[::-1]) / 2
+
+
+def _sorted(X: sparse.csr_array) -> sparse.csr_array:
+    X.sort_indices()
+    return X

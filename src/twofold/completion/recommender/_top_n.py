@@ -1,0 +1,137 @@
+"""The best items of every user, a few megabytes of scores at a time.
+
+    S_b = U_b Z + offset  (m,d)   for a block of m users; what they have seen is left out; the n best of each row remain
+
+The scores of all users, n·d numbers, never exist together: a block's are overwritten by the next.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy import sparse
+
+from twofold.completion._factors import Factors
+from twofold.completion.neighborhood import Neighborhood
+from twofold.core.checks import InputError
+from twofold.core.data.blocks import Rows
+from twofold.core.data.sources import rows_per_block
+from twofold.core.engine.local import Engine
+from twofold.kernels.top_k import best
+
+GROUP = 64  # blocks whose lists are handed on together
+
+_own = threading.local()  # each thread's scores: fresh memory for every block would cost as much as the product
+
+
+class Lists(NamedTuple):
+    """The best columns of some rows, best first, -1 where a row has no more, and their scores."""
+
+    items: np.ndarray  # (m,n)
+    scores: np.ndarray  # (m,n)
+
+
+def top_lists(model: Any, seen: sparse.csr_array, rows: np.ndarray, n: int) -> Iterator[tuple[np.ndarray, Lists]]:
+    """For some rows of the fitted table, group by group: the rows, and their n best columns not stored in `seen`."""
+    engine, d = Engine(), seen.shape[1]
+    score, state, dtype = scorer(model, seen)
+    step, threaded = rows_per_block(d, dtype), score is not _of_cells
+    shared = (seen, min(n, d), score, state)
+    for start in range(0, len(rows), step * GROUP):
+        group = rows[start : start + step * GROUP]
+        blocks = Rows(group[at : at + step] for at in range(0, len(group), step))
+        if threaded:
+            found = engine.gather(engine.map(_best_of, blocks, *(engine.broadcast(s) for s in shared)))
+        else:  # the model's own predictions may use the engine, which must not wait for itself
+            found = [_best_of(block, *shared) for block in blocks]
+        yield group, Lists(*(np.concatenate(part) for part in zip(*found, strict=True)))
+
+
+def _best_of(rows: np.ndarray, seen: sparse.csr_array, n: int, score: Callable, state: Any) -> Lists:
+    S, known = score(rows, state), seen[rows]
+    out = Lists(np.empty((len(rows), n), np.int64), np.empty((len(rows), n), S.dtype))
+    best(S, known.indptr, known.indices, *out)
+    return Lists(out.items, out.scores + state.bias[rows, None]) if isinstance(state, Product) else out
+
+
+class Product(NamedTuple):
+    """Scores that are one product; what is the same in a whole row ranks nothing and is added last."""
+
+    U: np.ndarray  # (n,p)
+    Z: np.ndarray  # (p,d)
+    bias: np.ndarray  # (n,)
+
+
+def scorer(model: Any, seen: sparse.csr_array) -> tuple[Callable, Any, np.dtype]:
+    """A function (rows, state) → scores (m,d) that may be overwritten, its state, and their dtype."""
+    if isinstance(model, Product):
+        return _of_product, model, model.Z.dtype
+    if isinstance(model, Factors) and type(model)._trained is Factors._trained:
+        Z, offset = model.components_, model.column_bias_ + model.components_.dtype.type(model.mean_)
+        U = model.row_factors_
+        if offset.any():  # as one more factor, so that no second pass over the scores is needed
+            U, Z = np.column_stack([U, np.ones(len(U), U.dtype)]), np.vstack([Z, offset])
+        return _of_product, Product(U, Z, model.row_bias_), Z.dtype
+    if isinstance(model, Neighborhood) and model.kind == "item":
+        return _of_rows, (seen, model._both()), model.residuals_.dtype
+    return _of_cells, model, np.dtype(np.float64)
+
+
+def _of_product(rows: np.ndarray, p: Product) -> np.ndarray:
+    size, kept = len(rows) * p.Z.shape[1], getattr(_own, "scores", None)
+    if kept is None or kept.dtype != p.Z.dtype or kept.size < size:
+        kept = _own.scores = np.empty(size, p.Z.dtype)
+    return np.matmul(p.U[rows], p.Z, out=kept[:size].reshape(len(rows), -1))
+
+
+def _of_rows(rows: np.ndarray, state: tuple) -> np.ndarray:
+    """Rows folded in again, which for this model gives the same in their holes as asking cell by cell."""
+    X, (fold, folding, value, valuing) = state
+    return np.array(value(fold(X[rows], *folding), *valuing))
+
+
+def _of_cells(rows: np.ndarray, model: Any) -> np.ndarray:
+    d = model.n_features_in_
+    return model.predict(np.repeat(rows, d), np.tile(np.arange(d), len(rows))).reshape(len(rows), d)
+
+
+def best_of_row(scores: np.ndarray, seen: np.ndarray, n: int) -> Lists:
+    """The n best columns of one row of scores (d,), those in `seen` left out."""
+    n = min(n, len(scores))
+    out = Lists(np.empty((1, n), np.int64), np.empty((1, n), scores.dtype))
+    best(scores[None].copy(), np.array([0, len(seen)]), seen.astype(np.int64), *out)
+    there = out.items[0] >= 0
+    return Lists(out.items[0, there], out.scores[0, there])
+
+
+# ---- files ---------------------------------------------------------------------------------------------------------
+
+
+def write_frames(frames: Iterator[pl.DataFrame], path: str | os.PathLike) -> None:
+    """Frames one after the other into a CSV, TSV or Parquet file, which appears when it is complete."""
+    path = Path(path)
+    ending = path.suffix.lower()
+    if ending not in (".csv", ".tsv", ".parquet", ".pq"):
+        raise InputError(f"{path} ends in {ending!r}; recommendations are written to .csv, .tsv or .parquet.")
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is not a folder. Make it first, or choose another path.")
+    with tempfile.TemporaryDirectory(prefix=".twofold-", dir=path.parent) as folder:
+        whole = Path(folder) / "whole"
+        if ending in (".csv", ".tsv"):
+            with open(whole, "wb") as file:
+                for i, frame in enumerate(frames):
+                    frame.write_csv(file, include_header=i == 0, separator="\t" if ending == ".tsv" else ",")
+        else:  # Parquet cannot grow, so its parts are written and then streamed into one file
+            parts = []
+            for i, frame in enumerate(frames):
+                parts.append(Path(folder) / f"{i}.parquet")
+                frame.write_parquet(parts[-1])
+            pl.scan_parquet(parts).sink_parquet(whole)
+        os.replace(whole, path)

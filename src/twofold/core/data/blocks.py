@@ -1,0 +1,127 @@
+"""What X may be, and how it becomes row blocks.
+
+A `Blocks` knows its shape and dtype and loads one block of rows at a time. Where the cuts fall depends only on
+the data (its shape and dtype; for sparse data its stored values), never on threads, workers or the memory
+budget: that is what makes every sum, and so every fit, the same to the last bit wherever it runs.
+
+    blocks = as_blocks(X)          ndarray, CSR, path to .npy, .parquet or .csr, dask array
+    blocks[3]                      rows bounds[3]..bounds[4] as a C-contiguous array or a CSR array
+    blocks.rows(sample_weight)     a per-row array, cut the same way
+    blocks.T                       the same data, cut along its columns
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from twofold.core.checks import InputError
+from twofold.core.data.sources import (
+    ChosenSource,
+    CsrSource,
+    DenseSource,
+    NpySource,
+    ParquetSource,
+    ScaledSource,
+    Source,
+    SparseSource,
+    even_rows,
+)
+
+
+class Rows(list):
+    """One item a block, where the block is: what a map may take beside a `Blocks`."""
+
+    def local(self) -> list:
+        """The items, here."""
+        return list(self)
+
+
+class Blocks(Sequence):
+    """Row blocks of one matrix, loaded on demand."""
+
+    def __init__(self, source: Any):
+        self.source: Source = source
+        self.shape, self.dtype = source.shape, source.dtype
+        self.is_sparse: bool = getattr(source, "is_sparse", False)
+        own = getattr(source, "bounds", None)
+        step = even_rows(self.shape, self.dtype)
+        self.bounds: np.ndarray = (
+            np.append(np.arange(0, max(self.shape[0], 1), step), self.shape[0]) if own is None else own
+        )
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def __getitem__(self, i: Any) -> Any:
+        return self.source.read(int(self.bounds[i]), int(self.bounds[i + 1]))
+
+    @cached_property
+    def block_bytes(self) -> int:
+        """Bytes of the largest block once loaded, as if dense unless its stored values are known."""
+        indptr = getattr(self.source, "indptr", None)
+        if indptr is not None:
+            stored = np.diff(indptr[self.bounds])
+            return int(stored.max(initial=0)) * (self.dtype.itemsize + 4)
+        return int(np.diff(self.bounds).max(initial=0)) * self.shape[1] * self.dtype.itemsize
+
+    @property
+    def T(self) -> Blocks:
+        return Blocks(self.source.across())
+
+    def rows(self, per_row: np.ndarray | None) -> Rows:
+        """Cut an array with one entry a row the way the blocks are cut; None gives None for every block."""
+        if per_row is None:
+            return Rows([None] * len(self))
+        return Rows(per_row[a:b] for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True))
+
+    def scaled(self, scale: np.ndarray) -> Blocks:
+        """The same rows with column j divided by scale[j], as they are read."""
+        own = getattr(self.source, "scaled", None)
+        return Blocks(ScaledSource(self.source, scale) if own is None else own(scale))
+
+    def where(self, chosen: np.ndarray) -> Blocks:
+        """Only the rows for which `chosen` is true, each block keeping its own: the same wherever the data lives."""
+        return Blocks(ChosenSource(self.source, self.bounds, chosen))
+
+
+def is_path(X: Any) -> bool:
+    return isinstance(X, (str, os.PathLike))
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a dask collection, told without importing dask."""
+    return hasattr(X, "__dask_graph__")
+
+
+def as_blocks(X: Any) -> Blocks:
+    """Row blocks of an array, a sparse array, a file or a dask array.
+
+    >>> blocks = as_blocks(np.ones((100_000, 50)))
+    >>> len(blocks), blocks[0].shape
+    (10, (10000, 50))
+    """
+    if isinstance(X, Blocks):
+        return X
+    if is_path(X):
+        ending = Path(X).suffix.lower()
+        if ending == ".npy":
+            return Blocks(NpySource(X))
+        if ending == ".csr":
+            return Blocks(CsrSource(X))
+        if ending in (".parquet", ".pq") or Path(X).is_dir():
+            return Blocks(ParquetSource(X))
+        raise InputError(
+            f"{os.fspath(X)}: a path must end in .npy, .parquet or .csr. Read other files into an array first."
+        )
+    if is_dask(X):
+        from twofold.core.engine.dask import source_of_dask
+
+        return Blocks(source_of_dask(X))
+    return Blocks(SparseSource(X) if sparse.issparse(X) else DenseSource(np.asarray(X)))

@@ -1,0 +1,81 @@
+"""Missing cells: the rows of a block grouped by which of their cells are there."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from twofold.core.checks import InputError
+from twofold.core.data.blocks import Blocks, Rows
+from twofold.core.engine.local import add, engine_for
+from twofold.core.estimator import Model
+from twofold.core.numerics.moments import Columns, column_moments
+
+LOG_2PI = float(np.log(2 * np.pi))
+
+
+class Patterns(NamedTuple):
+    """Which cells of a block are there, by distinct pattern."""
+
+    mask: np.ndarray  # (P,d) bool, True where observed
+    order: np.ndarray  # (n,) rows sorted by pattern
+    starts: np.ndarray  # (P+1,)
+
+
+def whole(n: int, d: int) -> Patterns:
+    """The pattern of rows without holes."""
+    return Patterns(np.ones((1, d), bool), np.arange(n), np.array([0, n]))
+
+
+def find_patterns(X: Any) -> tuple[Patterns, int]:
+    """The patterns of missing cells in a block, and how many cells are missing."""
+    holes = None if sparse.issparse(X) else np.isnan(X)
+    if holes is None or not holes.any():
+        return whole(*X.shape), 0
+    packed = np.packbits(holes, axis=1)
+    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(inverse, kind="stable")
+    starts = np.append(0, np.cumsum(np.bincount(inverse)))
+    return Patterns(~holes[first], order, starts), int(np.count_nonzero(holes))
+
+
+def _triangle(k: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.tril_indices(k)
+
+
+def centred(X: Any, patterns: Patterns, mean: np.ndarray) -> Any:
+    """X less the mean with zeros in the holes; sparse rows as they are, their mean is taken off implicitly."""
+    if sparse.issparse(X):
+        return X
+    x = X - mean.astype(X.dtype)
+    if not patterns.mask.all():
+        x[np.isnan(x)] = 0.0
+    return x
+
+
+class Observed(NamedTuple):
+    """What a fit to data with holes keeps of it between sweeps."""
+
+    blocks: Blocks
+    w: np.ndarray | None
+    columns: Columns
+    patterns: Rows
+    holes: bool
+
+
+def observe(model: Model, X: Any, sample_weight: Any, reset: bool = True) -> Observed:
+    """Read X for a fit: refuse what cannot be used, find the columns' moments and the patterns of missing cells."""
+    blocks = model._blocks(X, reset=reset, min_rows=2 if reset else 1)
+    w = model._weights(blocks, sample_weight)
+    engine = engine_for(blocks)
+    columns = column_moments(engine, blocks, w)
+    if not np.isfinite(columns.mean).all():
+        model._refuse(blocks, allow_nan=not blocks.is_sparse)
+    if reset and not columns.weight.all():
+        j = int(np.argmin(columns.weight))
+        raise InputError(f"column {j} of X has no observed value (all NaN). Drop it: there is nothing to learn from.")
+    patterns, missing = engine.reduce(add, engine.map(find_patterns, blocks), keep=True)
+    return Observed(blocks, w, columns, patterns, bool(missing))

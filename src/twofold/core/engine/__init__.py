@@ -1,0 +1,1 @@
+"""Where blocks are visited: local threads, or a dask cluster."""

@@ -1,0 +1,202 @@
+"""The engine: four verbs on local threads.
+
+    parts = engine.map(half_step, blocks, engine.broadcast(state))   each block returns its sums (lazily)
+    sums  = engine.reduce(add, parts)                                a tree of fixed shape
+    rows  = engine.gather(parts)                                     one result a block, in order
+
+How the models use it:
+    k-means    map(assign, blocks, kept bounds, broadcast(Z)) → reduce counts, sums, cost; keep=True carries bounds
+    ALS        map(ridge, blocks, U's rows, broadcast(Z)) → gather U; then the same with blocks.T and U broadcast
+    NMF        map(hals, blocks, U's rows, broadcast(Z)) → reduce ΣUᵀU, ΣUᵀX with keep=True for U
+    mixtures   map(posterior, blocks, kept patterns of holes, broadcast(θ)) → reduce the responsibilities' moments
+    GloVe      a stratum is a list of disjoint (row, column) cells: map(adagrad, Rows(cells)) → gather; next stratum
+
+Parallelism lives here and nowhere else: kernels are serial and release the GIL, BLAS is held to one thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg  # noqa: F401  (loads SciPy's own BLAS, so that the controller below sees it)
+from scipy import sparse
+from threadpoolctl import ThreadpoolController
+
+from twofold.core.config import config
+from twofold.core.data.blocks import Blocks, Rows
+
+
+class Shared(NamedTuple):
+    """A value every block sees."""
+
+    value: Any
+
+
+class Parts(NamedTuple):
+    """A map not yet run: the function, and its arguments as per-block sequences or shared values."""
+
+    fn: Callable
+    args: tuple
+
+    @property
+    def length(self) -> int:
+        return next(len(a) for a in self.args if not isinstance(a, Shared))
+
+    def run(self, i: int) -> Any:
+        # Cells that are not finite spread through the sums and are refused, with their place, by the model.
+        with np.errstate(invalid="ignore", over="ignore"):
+            return self.fn(*(a.value if isinstance(a, Shared) else a[i] for a in self.args))
+
+
+def add(a: Any, b: Any) -> Any:
+    """a + b, field by field for tuples; the arrays of `a` are reused."""
+    if isinstance(a, tuple):
+        summed = [add(x, y) for x, y in zip(a, b, strict=True)]
+        return type(a)(*summed) if hasattr(a, "_fields") else tuple(summed)
+    if isinstance(a, np.ndarray) and a.ndim:
+        return np.add(a, b, out=a)
+    return a + b
+
+
+class Tree:
+    """Adds results that arrive in order, along a binary tree over their positions.
+
+    Two neighbours of equal height merge at once, so only log2(n) sums are alive; and an aligned run of 2^h
+    positions may be summed elsewhere and pushed as one node of height h without changing a bit.
+    """
+
+    def __init__(self, merge: Callable[[Any, Any], Any]):
+        self.merge, self.stack = merge, list[tuple[int, Any]]()
+
+    def push(self, value: Any, height: int = 0) -> None:
+        while self.stack and self.stack[-1][0] == height:
+            value = self.merge(self.stack.pop()[1], value)
+            height += 1
+        self.stack.append((height, value))
+
+    def result(self) -> Any:
+        value = self.stack.pop()[1]
+        while self.stack:
+            value = self.merge(self.stack.pop()[1], value)
+        return value
+
+
+class _SingleBlas:
+    """BLAS held to one thread while anyone is inside; counted, because the limit belongs to the process."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside = threading.Lock(), 0
+        self.controller: ThreadpoolController | None = None
+        self.limit: Any = None
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self.lock:
+            self.inside += 1
+            if self.inside == 1:
+                self.controller = self.controller or ThreadpoolController()
+                self.limit = self.controller.limit(limits=1, user_api="blas")
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.inside -= 1
+                if self.inside == 0:
+                    self.limit.restore_original_limits()
+
+
+single_blas = _SingleBlas()
+_pools: dict[int, ThreadPoolExecutor] = {}
+
+
+def _pool(threads: int) -> ThreadPoolExecutor:
+    if threads not in _pools:
+        _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="twofold")
+    return _pools[threads]
+
+
+class Engine:
+    """The four verbs on this machine's threads."""
+
+    def broadcast(self, state: Any) -> Shared:
+        return Shared(state)
+
+    def map(self, fn: Callable, *args: Any) -> Parts:
+        """fn over the blocks. Each argument is a Blocks, a Rows (one item a block), or a broadcast value."""
+        return Parts(fn, args)
+
+    def reduce(self, merge: Callable, parts: Parts, keep: bool = False) -> Any:
+        """The results summed along the fixed tree. With `keep`, fn returns (kept, sums) and so does this.
+
+        What is kept belongs to its block: fn may change it in place when it comes back in the next sweep.
+        """
+        tree, kept = Tree(merge), Rows()
+        for part in self._results(parts):
+            if keep:
+                kept.append(part[0])
+                part = part[1]
+            tree.push(part)
+        return (kept, tree.result()) if keep else tree.result()
+
+    def gather(self, parts: Parts) -> list:
+        """The results in order, one a block."""
+        return list(self._results(parts))
+
+    def _results(self, parts: Parts) -> Iterator[Any]:
+        """Every block's result in order, with only as many in work as the memory budget allows."""
+        now, count = config(), parts.length
+        largest = max((a.block_bytes for a in parts.args if isinstance(a, Blocks)), default=1)
+        window = max(1, min(2 * now.threads, now.memory // (4 * max(largest, 1))))
+        with single_blas():
+            if min(count, now.threads, window) == 1:
+                yield from (parts.run(i) for i in range(count))
+                return
+            pool, waiting = _pool(min(now.threads, window)), deque[Future]()
+            try:
+                for i in range(count):
+                    if len(waiting) == window:
+                        yield waiting.popleft().result()
+                    waiting.append(pool.submit(parts.run, i))
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for task in waiting:
+                    task.cancel()
+
+
+def engine_for(blocks: Blocks) -> Engine:
+    """The engine that lives where the blocks live."""
+    chosen = getattr(blocks.source, "engine", None)
+    return chosen() if chosen is not None else Engine()
+
+
+def fingerprint(blocks: Blocks, *per_row: np.ndarray | None) -> str:
+    """A short sign of the data: its shape, its dtype, and a checksum of every value, weight and label."""
+    engine = engine_for(blocks)
+    sums = engine.gather(engine.map(_checksum, blocks, *(blocks.rows(a) for a in per_row)))
+    crc = zlib.crc32(np.array(sums, dtype=np.uint32).tobytes())
+    return f"{blocks.shape[0]}x{blocks.shape[1]}:{blocks.dtype}:{crc:08x}"
+
+
+def _checksum(X: Any, *per_row: np.ndarray | None) -> int:
+    arrays = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+    crc = 0
+    for a in (*arrays, *per_row):
+        crc = crc if a is None else zlib.crc32(np.ascontiguousarray(a).tobytes(), crc)
+    return crc
+
+
+def stacked(results: list) -> Any:
+    """Per-block arrays put on top of each other again; field by field if each block gave a tuple."""
+    if isinstance(results[0], tuple):
+        return tuple(stacked(list(column)) for column in zip(*results, strict=True))
+    if sparse.issparse(results[0]):
+        return sparse.vstack(results, format="csr")
+    return results[0] if len(results) == 1 else np.concatenate(results)

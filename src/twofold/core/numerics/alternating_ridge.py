@@ -1,0 +1,181 @@
+"""Alternating least squares over known cells: the half-steps, the start and the sweep that every such model shares.
+
+    minimise  Σ_Ω w_ij (x_ij − m − b_i − c_j − ⟨u_i, z_j⟩)² + λ Σ_i n_i (‖u_i‖² + b_i²/s) + λ Σ_j n_j (‖z_j‖² + c_j²/s)
+
+    X (n,d) known in the cells Ω   U (n,k) row factors   Z (d,k) column factors, both with their bias last if there are
+    biases   n_i, n_j known cells   s the spread of x, so that one λ suits factors and biases
+
+One sweep:  each column  (z_j, c_j) ← ridge regression of its known cells on (u_i, √s)
+            each row     (u_i, b_i) ← the same, sides exchanged
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from twofold.core.data.known_cells import Observed, Side
+from twofold.core.engine.local import Engine
+from twofold.kernels import ridge as kernels
+
+FREE = -1e30  # a floor that binds nothing
+STEPS = 3  # of conjugate gradients a half-step; more gain nothing, since the next sweep starts where this one stops
+SMALL = 12  # features up to which Cholesky is as quick
+
+
+class Ridge(NamedTuple):
+    """How a row's regression is held: λ, whether times its known cells, and a lowest value for every feature."""
+
+    lam: float
+    scaled: bool
+    floor: np.ndarray | None = None
+
+
+class State(NamedTuple):
+    """Both factors, each with its bias as a last column if there are biases."""
+
+    U: np.ndarray  # (n,k) or (n,k+1)
+    Z: np.ndarray  # (d,k) or (d,k+1)
+
+
+class Plan(NamedTuple):
+    """What stays the same over the sweeps."""
+
+    cells: Observed
+    k: int
+    mean: float
+    spread: float
+    ridge: Ridge
+    steps: int  # of conjugate gradients; 0 means exact
+
+    def half(self, side: Side, mine: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, float]:
+        """One side's features given the other's, and the cost with its own ridge term."""
+        return half_step(
+            side, mine, None, *features(other, self.k, self.mean, np.sqrt(self.spread)), self.ridge, self.steps
+        )
+
+
+def planned(
+    cells: Observed, k: int, *, reg: float, biases: bool, solver: str = "auto", nonnegative: bool = False
+) -> Plan:
+    """The problem for `reg` in units of the spread; "cg", "cholesky", or "auto" by the number of factors."""
+    mean, spread = spread_of(cells)
+    # A whisker of ridge at least, so that rows with fewer cells than factors have a solution.
+    lam = max(reg, 1e-12) * spread
+    floor = np.array([0.0] * k + [FREE] * biases, cells.dtype) if nonnegative else None
+    quick = solver == "cg" or (solver == "auto" and k > SMALL)
+    steps = STEPS if quick and not nonnegative else 0
+    return Plan(cells, k, mean if biases else 0.0, spread, Ridge(lam, True, floor), steps)
+
+
+def begun(plan: Plan, biases: bool, turns: int, rng: np.random.Generator) -> State:
+    """Column factors by a rough SVD, no biases, and the rows that suit them."""
+    cells = plan.cells
+    Z = spectral_start(cells, plan.mean, plan.k, turns, rng) * np.sqrt(plan.spread)
+    Z = abs(Z) if plan.ridge.floor is not None else Z
+    Z = np.column_stack([Z, *([np.zeros(len(Z))] * biases)]).astype(cells.dtype)
+    return State(plan.half(cells.rows, np.zeros((cells.shape[0], Z.shape[1]), cells.dtype), Z)[0], Z)
+
+
+def swept(plan: Plan, state: State) -> tuple[State, float]:
+    """Both half-steps, and the objective after them."""
+    Z, _ = plan.half(plan.cells.cols, state.Z, state.U)
+    U, cost = plan.half(plan.cells.rows, state.U, Z)
+    return State(U, Z), cost + plan.ridge.lam * float(plan.cells.cols.mass @ (Z.astype(float) ** 2).sum(axis=1))
+
+
+def features(other: np.ndarray, k: int, mean: float, unit: float) -> tuple[np.ndarray, np.ndarray]:
+    """What a row regresses on: the other side's factors, a unit if there are biases, and the offsets that stand."""
+    if other.shape[1] == k:
+        return other, np.full(len(other), mean, other.dtype)
+    return with_unit(other[:, :k], unit), other[:, k] * other.dtype.type(unit) + other.dtype.type(mean)
+
+
+def with_unit(Z: np.ndarray, unit: float) -> np.ndarray:
+    """A last column of one value, whose coefficient is a bias."""
+    return np.column_stack([Z, np.full(len(Z), unit, Z.dtype)])
+
+
+def bias_of(codes: np.ndarray, k: int) -> np.ndarray:
+    """The last column if it is a bias, else zeros."""
+    return codes[:, k] if codes.shape[1] > k else np.zeros(len(codes), codes.dtype)
+
+
+def spread_of(cells: Observed) -> tuple[float, float]:
+    """Mean and standard deviation of the known cells, the latter 1 if they are all alike."""
+    x, w = cells.X.data.astype(np.float64), cells.W.data.astype(np.float64)
+    mean = np.average(x, weights=w)
+    spread = np.sqrt(np.average((x - mean) ** 2, weights=w))
+    return float(mean), float(spread) if spread > 1e-12 * abs(mean) else 1.0
+
+
+# ---- half-steps ------------------------------------------------------------------------------------------------
+
+
+def half_step(side: Side, U: np.ndarray, *state: Any) -> tuple[np.ndarray, float]:
+    """All rows of one side given the other side's features; their cost is summed row by row, so cuts do not show."""
+    engine = Engine()
+    shared = [engine.broadcast(s) for s in state]
+    parts = engine.gather(engine.map(solve_rows, side.blocks, side.weights, side.blocks.rows(U), *shared))
+    return np.concatenate([p[0] for p in parts]), float(np.concatenate([p[1] for p in parts]).sum())
+
+
+def solve_rows(
+    X: sparse.csr_array,
+    w: np.ndarray,
+    U: np.ndarray,
+    base: np.ndarray | None,
+    Z: np.ndarray,
+    offset: np.ndarray,
+    ridge: Ridge,
+    steps: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The half-step of one block: its rows' features given those of the columns, and the cost of each row.
+
+    `steps` of conjugate gradients from U if positive, else exactly by Cholesky; with a floor, by coordinate descent.
+    `base` is a quadratic all rows share, or None.
+    """
+    p, dtype = Z.shape[1], Z.dtype
+    mass = np.add.reduceat(np.append(w, 0), X.indptr[:-1]) * (np.diff(X.indptr) > 0) if ridge.scaled else 1.0
+    lam = np.broadcast_to(np.asarray(ridge.lam * mass, dtype), (X.shape[0],))
+    B = np.zeros((p, p), dtype) if base is None else base
+    U, cost = U.copy(), np.empty(X.shape[0])
+    given = (X.indptr, X.indices, X.data.astype(dtype, copy=False), w, Z, offset, B)
+    if ridge.floor is not None:
+        kernels.ridge_bounded(*given, lam, ridge.floor, 50, U, cost)
+    elif steps:
+        kernels.ridge_cg(*given, base is not None, lam, steps, U, cost)
+    else:
+        kernels.ridge_cholesky(*given, lam, U, cost)
+    return U, cost
+
+
+# ---- the start -------------------------------------------------------------------------------------------------
+
+
+def spectral_start(cells: Observed, mean: float, k: int, turns: int, rng: np.random.Generator) -> np.ndarray:
+    """Column factors (d,k) near the leading right singular vectors of the known cells, holes taken as the mean.
+
+    Without a firm ridge, a random start lets single columns run off with a factor of their own; a few turns of
+    subspace iteration point all of them the right way.
+    """
+    Z = drawn = rng.normal(size=(cells.shape[1], k)) / np.sqrt(cells.shape[1])
+    for _ in range(turns):
+        Z, R = np.linalg.qr(_product(cells.cols, _product(cells.rows, Z, mean, False), mean, True))
+        reached = abs(np.diagonal(R))
+        Z = np.where(reached > 1e-8 * reached.max(), Z, drawn)  # beyond the data's rank the product says nothing
+    return Z * (np.sqrt(len(Z)) / k**0.25)
+
+
+def _product(side: Side, Z: np.ndarray, mean: float, weighted: bool) -> np.ndarray:
+    """(X − mean) Z over the known cells."""
+    engine = Engine()
+    shared = [engine.broadcast(s) for s in (Z, mean, weighted)]
+    return np.concatenate(engine.gather(engine.map(_block_product, side.blocks, side.weights, *shared)))
+
+
+def _block_product(X: sparse.csr_array, w: np.ndarray, Z: np.ndarray, mean: float, weighted: bool) -> np.ndarray:
+    gaps = (X.data - mean) * w if weighted else X.data - mean
+    return sparse.csr_array((gaps, X.indices, X.indptr), shape=X.shape) @ Z

@@ -1,0 +1,218 @@
+"""What all networks share: parameters of the training, rows and pictures as tensors, the module behind the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from twofold.core.checks import InputError
+from twofold.core.data.blocks import Blocks, as_blocks
+from twofold.core.engine.local import engine_for, fingerprint
+from twofold.core.estimator import Model
+from twofold.core.numerics.moments import column_moments
+from twofold.core.seeds import seed_of
+from twofold.deep._optimizers import OPTIMIZERS
+from twofold.deep._train import SCHEDULES, Player, device_of, drawing, threads, train
+
+TRAINING: dict = {  # the constraints of the parameters that every network has
+    "optimizer": [StrOptions(set(OPTIMIZERS))],
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "schedule": [StrOptions(set(SCHEDULES))],
+    "weight_decay": [Interval(Real, 0, None, closed="left")],
+    "batch_size": [Interval(Integral, 1, None, closed="left")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "device": [str],
+    "random_state": ["random_state", np.random.Generator],
+}
+ROWS = 1024  # rows that go through a network at once when nothing is learned
+SLENDER = 16  # units, below which products of a layer are quicker when its weights stand unit by unit
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "relu": nn.ReLU,
+    "sigmoid": nn.Sigmoid,
+    "tanh": nn.Tanh,
+    "linear": nn.Identity,
+}
+
+
+class Network(Model):
+    """Base of the networks. A subclass says in `_build` what its module is, and trains it with `_train`."""
+
+    _allow_sparse: ClassVar[bool] = False
+    weights_: dict[str, np.ndarray]
+    optimizer: str
+    learning_rate: float
+    schedule: str
+    weight_decay: float
+    batch_size: int
+    max_iter: int
+    device: str
+    random_state: Any
+
+    def _build(self) -> Any:
+        """The module, untrained, from the parameters and the shapes that `fit` has noted."""
+        raise NotImplementedError
+
+    @property
+    def module_(self) -> nn.Module:
+        """The trained torch module, on the CPU or on the chosen device, in evaluation mode."""
+        check_is_fitted(self)
+        known = self.__dict__.get("_module")
+        if known is None or known[0] is not self.weights_:
+            with drawing(0):  # the weights drawn in building are replaced
+                module = self._build()
+            module.load_state_dict({name: torch.from_numpy(np.array(w)) for name, w in self.weights_.items()})
+            self._module = known = (self.weights_, module.to(device_of(self.device)).eval())
+        return known[1]
+
+    def _fresh(self, seed: int) -> Any:
+        """A module to be trained; its weights belong to the seed."""
+        with drawing(seed):
+            return self._build()
+
+    def _train(
+        self,
+        module: nn.Module,
+        players: list[Player],
+        data: tuple[np.ndarray, ...],
+        blocks: Blocks,
+        seed: int,
+        **options: Any,
+    ) -> None:
+        """Train on arrays of equally many rows; `blocks` is where they came from."""
+        tensors = tuple(torch.from_numpy(np.ascontiguousarray(D)) for D in data)
+        train(self, module, players, tensors, seed=seed, fingerprint=lambda: fingerprint(blocks), **options)
+        self.__dict__.pop("_module", None)  # early stopping may have chosen other weights than the last
+        self.module_.eval()
+
+    def _rows(self, X: Any, *, reset: bool = False, **options: Any) -> tuple[Blocks, np.ndarray, Any]:
+        """X (n,d) in memory, as single-precision numbers that are finite; with y, that too."""
+        if not reset:
+            check_is_fitted(self)
+        found = self._blocks(X, reset=reset, **options)
+        blocks, y = found if isinstance(found, tuple) else (found, None)
+        rows, finite = np.empty(blocks.shape, np.float32), True
+        for i, (a, b) in enumerate(pairwise(blocks.bounds)):
+            rows[a:b] = blocks[i]
+            finite = finite and bool(np.isfinite(rows[a:b]).all())
+        if not finite:
+            self._refuse(blocks)
+            raise InputError(
+                f"X has numbers beyond {np.finfo(np.float32).max:.0e}; networks compute in single precision."
+            )
+        return blocks, rows, y
+
+    def _seed(self) -> int:
+        return seed_of(self.random_state)
+
+    def _through(self, fn: Callable[..., Tensor], *arrays: np.ndarray, seed: int | None = None) -> np.ndarray:
+        """fn(module, *rows) for some rows at a time, without gradients; random numbers, if any, belong to the seed."""
+        module, out = self.module_, []
+        where = next(module.parameters()).device
+        work = min(ROWS, len(arrays[0])) * sum(w.size for w in self.weights_.values())
+        with torch.inference_mode(), threads(work), drawing(0 if seed is None else seed):
+            for start in range(0, len(arrays[0]), ROWS):
+                rows = (torch.from_numpy(np.ascontiguousarray(a[start : start + ROWS])).to(where) for a in arrays)
+                out.append(fn(module, *rows).cpu().numpy())
+        return np.concatenate(out)
+
+
+def varying(rows: np.ndarray) -> np.ndarray:
+    """The columns (c,) of rows (n,d) that are not constant; the first if all are, as a network needs one."""
+    columns = np.flatnonzero(rows.max(axis=0) > rows.min(axis=0))
+    return columns if len(columns) else np.zeros(1, np.int64)
+
+
+def dense(sizes: list[int], activation: str, dropout: float = 0.0, last: bool = False) -> nn.Sequential:
+    """Affine maps from size to size with an activation after each, the last one only on request.
+
+    A weight (b,a) stands in memory unit by unit or, where the layer narrows, input by input: its gradient is then the
+    quicker of gᵀx and xᵀg, up to twice as quick as the other.
+    """
+    layers: list[nn.Module] = []
+    for i, (a, b) in enumerate(pairwise(sizes)):
+        affine = nn.Linear(a, b)
+        if SLENDER <= b < a:
+            affine.weight = nn.Parameter(torch.empty(a, b).T)
+        layers.append(affine)
+        if last or i < len(sizes) - 2:
+            layers.append(ACTIVATIONS[activation]())
+            if dropout:
+                layers.append(Dropout(dropout))
+    network = nn.Sequential(*layers)
+    start(network, activation)
+    return network
+
+
+def layer_sizes(name: str, wish: Any) -> list[int]:
+    """Units of each layer, checked: a whole number is one layer."""
+    sizes: list[Any] = [wish] if isinstance(wish, Integral) else list(wish)
+    if not all(isinstance(s, Integral) and not isinstance(s, bool) and int(s) > 0 for s in sizes):
+        raise InputError(f"{name}={wish!r}: give the units of each layer, whole numbers of at least 1, as (128, 64).")
+    return [int(s) for s in sizes]
+
+
+def start(module: nn.Module, activation: str) -> None:
+    """Weights that neither blow up nor fade from layer to layer: He et al. 2015 for ReLU, Glorot & Bengio 2010 else.
+
+    Biases are as torch draws them, not zero: with one input column all kinks of the ReLUs would lie at one place.
+    """
+    for m in module.modules():
+        if isinstance(m, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):
+            if activation == "relu":
+                nn.init.kaiming_normal_(m.weight, nonlinearity="relu")
+            else:
+                nn.init.xavier_normal_(m.weight)
+
+
+class Dropout(nn.Module):
+    """In training a share of the numbers is silent, and the others are raised so that the mean stays.
+
+    Four draws come from one random word, in steps of 2⁻¹⁶: torch's own dropout takes a word for each, and most of its
+    time for that.
+    """
+
+    def __init__(self, share: float):
+        super().__init__()
+        self.silent = min(round(2**16 * share), 2**16 - 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or not self.silent:
+            return x
+        n = x.numel()
+        words = torch.empty(-(-n // 4), dtype=torch.int64, device=x.device).random_(-(2**63), None)
+        kept = words.view(torch.int16)[:n].reshape(x.shape) >= self.silent - 2**15
+        return x * kept.to(x.dtype).mul_(2**16 / (2**16 - self.silent))
+
+
+class Standard(nn.Module):
+    """Columns with mean 0 and variance 1; one that was constant is 0 for ever."""
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, d: int):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(d))
+        self.register_buffer("scale", torch.ones(d))
+
+    def learn(self, rows: np.ndarray, weights: np.ndarray | None = None, still: float = np.inf) -> None:
+        """Take means and scales from rows (n,d); `still` is the scale of a constant column, finite to be undone."""
+        blocks = as_blocks(np.ascontiguousarray(rows))
+        columns = column_moments(engine_for(blocks), blocks, weights)
+        mean, spread = columns.mean, np.sqrt(columns.variance)
+        self.mean.copy_(torch.from_numpy(mean))
+        self.scale.copy_(torch.from_numpy(np.where(spread > 1e-6 * np.abs(mean), spread, still)))
+
+    def forward(self, x: Tensor) -> Tensor:  # (n,d) -> (n,d)
+        return (x - self.mean) / self.scale
+
+    def back(self, z: Tensor) -> Tensor:
+        return z * self.scale + self.mean

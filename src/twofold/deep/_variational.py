@@ -1,0 +1,284 @@
+"""Generators with Gaussian codes: what the variational autoencoder and its deep sibling share.
+
+    log p(x) ≥ ELBO(x) = E_q log p(x|z) − KL(q(z|x) ‖ p(z))        minimise  −E_q log p(x|z) + w β KL,  mean over rows
+    p(z) = N(0, I),  q(z|x) Gaussian from the recognising network,  p(x|z) from the generating one
+    w grows from 0 to 1 over the first `warm_up` of the training
+
+One step:  z = m + √v ε with fresh ε, and the gradient of both networks through z
+References: Kingma & Welling 2014; Rezende, Mohamed & Wierstra 2014; Burda, Grosse & Salakhutdinov 2016 (likelihood).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+import zlib
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from twofold.core import loop
+from twofold.core.checks import InputError
+from twofold.core.estimator import fitting
+from twofold.core.seeds import generator, seed_of
+from twofold.deep._gaussians import Bernoulli, Gaussian, Posterior, center, log_standard
+from twofold.deep._images import PICTURES, PictureNetwork
+from twofold.deep._network import ACTIVATIONS, TRAINING
+from twofold.deep._train import Player
+
+UNUSED = 0.01  # nats: a number of the code that says less than this of a picture is not in use
+DRAWS = 8  # codes of a row that go through the generator at once
+LOOKED_AT = 10_000  # rows, at most about, from which the use of the code is judged
+
+CODES: dict = {  # the constraints of the parameters that both have
+    "activation": [StrOptions(set(ACTIVATIONS))],
+    "output": [StrOptions({"bernoulli", "gaussian"})],
+    "noise": [StrOptions({"shared", "pixel"}), Interval(Real, 0, None, closed="neither")],
+    "beta": [Interval(Real, 0, None, closed="left")],
+    "warm_up": [Interval(Real, 0, 1, closed="both")],
+    **PICTURES,
+    **TRAINING,
+}
+
+
+class CollapseWarning(UserWarning):
+    """Numbers of a code that say nothing of the picture: the generator has learned to do without them."""
+
+
+class Coder(nn.Module):
+    """A recogniser and a generator. A subclass says what they are: `recognise` and `generate`."""
+
+    mean: Tensor
+    spread: Tensor
+    baseline: Tensor
+    n_codes: int  # k
+
+    def __init__(self, shape: tuple[int, int, int], output: Bernoulli | Gaussian):
+        super().__init__()
+        self.shape, self.output = shape, output
+        self.register_buffer("mean", torch.zeros(shape))
+        self.register_buffer("spread", torch.ones(()))
+        self.register_buffer("baseline", torch.zeros(()))  # the usual −log p(x|z), for REINFORCE
+
+    def recognise(self, x: Tensor) -> Posterior:  # centred pictures (n,c,h,w) -> q(z|x)
+        raise NotImplementedError
+
+    def generate(self, z: Tensor) -> Tensor:  # (n,k) -> (n,c,h,w), what the output distribution is made of
+        raise NotImplementedError
+
+    def learn(self, pixels: np.ndarray) -> None:
+        """Start from the average picture."""
+        mean, spread = center(pixels)
+        self.mean.copy_(torch.from_numpy(mean))
+        self.spread.fill_(spread)
+        self.output.learn(pixels)
+        some = torch.from_numpy(pixels[: DRAWS * 128])
+        self.eval()
+        with torch.no_grad():
+            self.baseline.fill_(-self.output.log_density(some, torch.zeros_like(some)).mean())
+
+    def posterior(self, x: Tensor) -> Posterior:
+        return self.recognise((x - self.mean) / self.spread)
+
+    def log_density(self, x: Tensor, z: Tensor) -> Tensor:
+        """log p(x|z) of each row (n,)."""
+        return self.output.log_density(x, self.generate(z))
+
+    def forward(self, x: Tensor) -> Tensor:  # (n,c,h,w) -> (n,c,h,w), reconstructed
+        return self.output.mean(self.generate(self.posterior(x).mean))
+
+
+def step_loss(
+    module: Coder, x: Tensor, noise: Tensor, weight: float, reinforce: bool = False
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The mean loss of a batch for given noise (n,k), with its two terms.
+
+    REINFORCE (Williams 1992) does not look through z: it raises the density of codes that did better than usual,
+    ∇ E_q f = E_q (f − baseline) ∇ log q. What is added for that has the value 0 and this gradient.
+    """
+    q = module.posterior(x)
+    z = q.draw(noise)
+    if reinforce:
+        z = z.detach()
+    lost = -module.log_density(x, z)
+    reconstruction, kl = lost.mean(), q.kl().mean()
+    loss = reconstruction + weight * kl
+    if reinforce:
+        score = ((lost.detach() - module.baseline) * q.log_density(z)).mean()
+        loss = loss + score - score.detach()
+    return loss, {"reconstruction": reconstruction, "kl": kl}
+
+
+class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PictureNetwork):
+    """Base of the generators with Gaussian codes."""
+
+    n_components: Any
+    activation: str
+    output: str
+    noise: str | float
+    beta: float
+    warm_up: float
+    latent_kl_: np.ndarray
+    active_: np.ndarray
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]  # networks compute in single precision
+        return tags
+
+    @property
+    def _reinforce(self) -> bool:
+        return False
+
+    @property
+    def _n_features_out(self) -> int:
+        module: Any = self.module_
+        return module.n_codes  # also in the middle of a fit, for callbacks that draw
+
+    def _output(self) -> tuple[tuple[int, int, int], Bernoulli | Gaussian]:
+        """The shape (c,h,w) of the pictures inside, and the distribution of their pixels."""
+        h, w = self.image_shape_[:2]
+        shape = (self._channels, h, w)
+        unit = self.range_[1] - self.range_[0]
+        return shape, Bernoulli(shape) if self.output == "bernoulli" else Gaussian(shape, self.noise, unit)
+
+    @property
+    def _clip(self) -> bool:  # type: ignore[override]
+        """A Gaussian reaches beyond black and white: nothing is cut off there."""
+        return self.output != "gaussian"
+
+    def _kl_weight(self, done: float) -> float:
+        """β, grown into over the first `warm_up` of the training."""
+        return self.beta * min(1.0, done / self.warm_up if self.warm_up else 1.0)
+
+    @fitting
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Learn both networks from pictures X, (n,h,w), (n,h,w,c) or rows (n,d)."""
+        blocks, pixels, _ = self._pictures(X, reset=True)
+        seed = self._seed()
+        module = self._fresh(seed)
+        module.learn(pixels)
+
+        def loss(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
+            noise = torch.randn(len(x), module.n_codes, device=x.device)
+            found, parts = step_loss(module, x, noise, self._kl_weight(done), self._reinforce)
+            if self._reinforce:
+                module.baseline.lerp_(parts["reconstruction"].detach(), 0.1)
+            return found, parts
+
+        self._train(module, [Player(list(module.parameters()), loss)], (pixels,), blocks, seed, X=X)
+        self._look(pixels[:: 1 + len(pixels) // LOOKED_AT])
+        return self
+
+    def _look(self, pixels: np.ndarray) -> None:
+        """Which numbers of the code are in use, on average over pictures; those that are not are named."""
+        each = self._through(lambda module, x: module.posterior(x).kl_each(), pixels)
+        self.latent_kl_ = each.mean(axis=0, dtype=np.float64)
+        self.active_ = self.latent_kl_ >= UNUSED
+        k, unused = len(self.active_), np.flatnonzero(~self.active_)
+        if len(unused):
+            which = ", ".join(self._code_name(j) for j in unused[:8]) + (", …" if len(unused) > 8 else "")
+            warnings.warn(
+                f"{type(self).__name__}: {len(unused)} of the {k} latent numbers are not in use ({which}): each says "
+                f"less than {UNUSED} nats of a picture (posterior collapse). Ask for fewer, lower beta, or raise "
+                "warm_up.",
+                CollapseWarning,
+                stacklevel=loop.outside(),
+            )
+
+    def _code_name(self, j: int) -> str:
+        return str(j)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The means of q(z|x), (n,k), in single precision."""
+        check_is_fitted(self)
+        _, pixels, _ = self._pictures(X)
+        return self._through(lambda module, x: module.posterior(x).mean, pixels)
+
+    def inverse_transform(self, Z: Any) -> np.ndarray:
+        """The mean pictures E[x|z] of codes Z (n,k)."""
+        codes = np.ascontiguousarray(self._check_codes(Z), dtype=np.float32)
+        return self._as_given(self._through(lambda module, z: module.output.mean(module.generate(z)), codes))
+
+    def reconstruct(self, X: Any) -> np.ndarray:
+        """Pictures through the code and back, by its mean."""
+        return self.inverse_transform(self.transform(X))
+
+    def sample(self, n_samples: int = 1, random_state: Any = None, *, noise: bool = False) -> np.ndarray:
+        """New pictures: codes from the prior, and their mean pictures; with `noise`, pixels drawn around these."""
+        check_is_fitted(self)
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise InputError(f"n_samples={n_samples!r}: give a whole number of at least 1.")
+        seed = seed_of(random_state)
+        codes = generator(seed).standard_normal((int(n_samples), self._n_features_out), dtype=np.float32)
+        if not noise:
+            return self.inverse_transform(codes)
+        drawn = self._through(lambda module, z: module.output.draw(module.generate(z)), codes, seed=seed)
+        return self._as_given(drawn)
+
+    def interpolate(self, a: Any, b: Any, n_steps: int = 10) -> np.ndarray:
+        """The walk from picture a to picture b along a straight line in the code, n_steps pictures with both ends."""
+        check_is_fitted(self)
+        if not isinstance(n_steps, Integral) or n_steps < 2:
+            raise InputError(f"n_steps={n_steps!r}: a walk has two ends; give a whole number of at least 2.")
+        shape = (-1,) if self.flat_ else self.image_shape_
+        first, last = (self.transform(np.asarray(p).reshape(1, *shape)) for p in (a, b))
+        done = np.linspace(0, 1, int(n_steps), dtype=np.float32)[:, None]
+        return self.inverse_transform((1 - done) * first + done * last)
+
+    # ---- likelihood ------------------------------------------------------------------------------------------------
+
+    def elbo(self, X: Any, n_draws: int = 16, random_state: Any = 0) -> np.ndarray:
+        """The evidence lower bound of each row (n,), in nats: the average of `n_draws` log p(x,z) / q(z|x)."""
+        return self._estimate(X, n_draws, random_state, lambda logs, s: logs.mean(1))
+
+    def log_likelihood(self, X: Any, n_draws: int = 128, random_state: Any = 0) -> np.ndarray:
+        """log p(x) of each row (n,), in nats, by importance sampling: log of the average of p(x,z) / q(z|x).
+
+        On average it is below the truth, by less the more draws; with the same draws it is never below the `elbo`.
+        Draws belong to the seed and the row, so that a row has the same value in any company.
+        """
+        return self._estimate(X, n_draws, random_state, lambda logs, s: logs.logsumexp(1) - math.log(s))
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The `elbo` of each row (n,), from 16 draws that are always the same."""
+        return self.elbo(X)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean of `score_samples`: nats a picture, higher is better."""
+        return float(self.score_samples(X).mean(dtype=np.float64))
+
+    def _estimate(self, X: Any, n_draws: int, random_state: Any, reduce: Any) -> np.ndarray:
+        """What `reduce` makes of the log-weights (n, n_draws) of some rows, as precise as networks are: singly."""
+        check_is_fitted(self)
+        if not isinstance(n_draws, Integral) or n_draws < 1:
+            raise InputError(f"n_draws={n_draws!r}: give a whole number of at least 1.")
+        _, pixels, _ = self._pictures(X)
+        seed, s = zlib.crc32(str(seed_of(random_state)).encode()), int(n_draws)
+        keys = np.array([zlib.crc32(row.tobytes(), seed) for row in pixels], dtype=np.int64)
+
+        def rows(module: Coder, x: Tensor, keys: Tensor) -> Tensor:
+            return reduce(torch.cat(list(log_weights(module, x, keys.tolist(), s)), dim=1), s).float()
+
+        return self._through(rows, pixels, keys)
+
+
+def log_weights(module: Coder, x: Tensor, keys: list[int], n_draws: int) -> Iterator[Tensor]:
+    """log p(x|z) + log p(z) − log q(z|x) for some draws of z at a time, (n, up to DRAWS) in double precision."""
+    q = module.posterior(x)
+    n, k = q.mean.shape
+    g = torch.Generator()
+    for start in range(0, n_draws, DRAWS):
+        s = min(DRAWS, n_draws - start)
+        place = start.to_bytes(8, "little")
+        noise = torch.stack([torch.randn(s, k, generator=g.manual_seed(zlib.crc32(place, key))) for key in keys], dim=1)
+        z = q.draw(noise.to(x.device))  # (s,n,k)
+        there = module.log_density(x.repeat(s, 1, 1, 1), z.reshape(s * n, k)).reshape(s, n)
+        yield (there + log_standard(z) - q.log_density(z)).double().T

@@ -1,0 +1,97 @@
+"""Where a factorization begins: weights checked, components given or drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from twofold.core.checks import InputError, check_weights
+from twofold.core.data.blocks import Blocks, Rows
+from twofold.core.engine.local import add, engine_for, stacked
+from twofold.core.numerics.moments import Columns, column_moments, merge
+from twofold.core.seeds import generator
+from twofold.factors._cells import dense, known
+from twofold.factors._left_step import start_codes
+from twofold.factors._problem import Problem
+from twofold.factors._right_step import Data
+from twofold.factors.losses import Loss
+
+
+def weights_of(sample_weight: Any, shape: tuple[int, int]) -> tuple[np.ndarray | None, Any]:
+    """Weights of the rows (n,), or of the cells (n,d), whichever is given."""
+    if sample_weight is None:
+        return None, None
+    W = sparse.csr_array(sample_weight) if sparse.issparse(sample_weight) else np.asarray(sample_weight, np.float64)
+    if W.ndim != 2:
+        return check_weights(W, shape[0]), None
+    if W.shape != shape:
+        raise InputError(
+            f"sample_weight.shape == {W.shape}, expected {shape} or {shape[:1]}: one weight a cell or row."
+        )
+    values: Any = W.data if sparse.issparse(W) else W
+    if not np.isfinite(values).all() or values.min(initial=0) < 0:
+        raise InputError("sample_weight has a cell that is negative or not finite; weights must be >= 0. Set it to 0.")
+    if not values.any():
+        raise InputError("sample_weight is zero everywhere; at least one cell must count.")
+    return None, W
+
+
+def columns_of(blocks: Blocks, w: np.ndarray | None, W: Any) -> Columns:
+    """Mean and spread of every column over what is known of it."""
+    engine = engine_for(blocks)
+    if W is None:
+        return column_moments(engine, blocks, w)
+    return engine.reduce(merge, engine.map(_weighed_columns, blocks, blocks.rows(W)))
+
+
+def _weighed_columns(X: Any, W: Any) -> Columns:
+    x, weights = known(dense(X).astype(np.float64), dense(W), np.zeros(X.shape[1]), Loss())
+    weight = np.asarray(weights).sum(axis=0)
+    mean = (weights * x).sum(axis=0) / np.maximum(weight, 1e-300)
+    return Columns(weight, mean, (weights * (x - mean) ** 2).sum(axis=0), 0, float(len(x)))
+
+
+def given(init: Any, data: Data) -> np.ndarray:
+    Z, shape = np.asarray(init, dtype=np.float64), (data.problem.k, data.blocks.shape[1])
+    if Z.shape != shape or not np.isfinite(Z).all():
+        raise InputError(f"init must be {shape} finite numbers; it has shape {Z.shape}. Check it.")
+    return Z
+
+
+def drawn(data: Data, columns: Columns, seed: int) -> np.ndarray:
+    """Noise of the columns' size; where codes are discrete, rows of X by chance, each as likely as its weight."""
+    p, rng = data.problem, generator(seed)
+    mean, spread = np.where(columns.weight > 0, columns.mean, 0), np.sqrt(columns.variance)
+    noise = rng.standard_normal((p.k, len(mean)))
+    if p.loss.positive:
+        return (mean + 1e-6 * max(float(mean.mean()), 1e-6)) * noise**2
+    if not p.left.discrete:
+        return p.loss.start(mean) - p.shift + spread * noise
+    mass = np.cumsum(np.ones(data.blocks.shape[0]) if data.w is None else data.w)
+    chosen = np.searchsorted(mass, rng.random(p.k) * mass[-1], side="right")
+    places = Rows(
+        np.unique(chosen[(chosen >= a) & (chosen < b)]) - a
+        for a, b in zip(data.blocks.bounds[:-1], data.blocks.bounds[1:], strict=True)
+    )
+    parts = data.engine.map(_pick, data.blocks, data.blocks.rows(data.W), places)
+    rows = stacked(data.engine.gather(parts))[np.searchsorted(np.unique(chosen), chosen)].astype(np.float64)
+    return p.loss.start(np.where(np.isnan(rows), mean, rows)) - p.shift + 0.01 * spread * noise
+
+
+def _pick(X: Any, W: Any, places: np.ndarray) -> np.ndarray:
+    rows = dense(X[places])
+    return rows if W is None else np.where(dense(W[places]) > 0, rows, np.nan)
+
+
+def codes_for(V: np.ndarray, data: Data) -> Rows:
+    """Codes to begin with, kept by the blocks."""
+    Z, _ = data.problem.split(V)
+    shared = data.engine.broadcast(Z), data.engine.broadcast(data.problem)
+    parts = data.engine.map(_codes, data.blocks, data.blocks.rows(data.W), *shared)
+    return data.engine.reduce(add, parts, keep=True)[0]
+
+
+def _codes(X: Any, W: Any, Z: np.ndarray, p: Problem) -> tuple[tuple, float]:
+    return (start_codes(X, W, Z, p),), 0.0

@@ -1,0 +1,145 @@
+"""The shared factor's half-step, and one sweep of both.
+
+V = [Zᵀ, μ] (d,K)     the parabolas of its rows, which are columns of X, come summed from the blocks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twofold.core.data.blocks import Blocks, Rows, as_blocks
+from twofold.core.engine.local import Engine, add, engine_for, fingerprint
+from twofold.core.numerics.extrapolation import geometric
+from twofold.factors import _left_step, _sums
+from twofold.factors._half_step import Parabola, Side, improve, where
+from twofold.factors._left_step import ENOUGH, FACTOR, TRIES
+from twofold.factors._problem import Problem
+from twofold.factors._sums import Sums
+from twofold.factors.constraints.k_sparse import times
+
+ROUNDING = 1e-13, 1e-12  # of Σ w x²: a misfit below is none, in double and single precision
+
+
+class Data(NamedTuple):
+    """The table, its weights, the problem, and what its objective has whatever the factors are."""
+
+    engine: Engine
+    blocks: Blocks
+    w: np.ndarray | None
+    W: Any
+    problem: Problem
+    square: float
+
+    @classmethod
+    def of(cls, blocks: Blocks, w: np.ndarray | None, W: Any, problem: Problem) -> Data:
+        engine, square = engine_for(blocks), 0.0
+        if problem.plain:
+            parts = engine.map(_sums.square, blocks, blocks.rows(w), engine.broadcast(problem.shift))
+            square = engine.reduce(add, parts)
+        return cls(engine, blocks, w, W, problem, square)
+
+    def sign(self) -> str:
+        return "" if self.W is None else fingerprint(as_blocks(self.W))
+
+    def over_blocks(self, fn: Callable, kept: Rows, V: np.ndarray) -> Any:
+        per_row = self.blocks.rows(self.w), self.blocks.rows(self.W)
+        shared = self.engine.broadcast(V), self.engine.broadcast(self.problem)
+        return self.engine.map(fn, self.blocks, *per_row, kept, *shared)
+
+
+def advance(data: Data) -> Callable[[Rows, np.ndarray], tuple[Rows, np.ndarray, float]]:
+    """One sweep: the codes of all rows given V, then V given the codes."""
+
+    def sweep(kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
+        kept, s = data.engine.reduce(add, data.over_blocks(_left_step.codes, kept, V), keep=True)
+        if data.problem.plain:
+            V = columns(V, s, data.problem)
+            fit = 0.5 * (data.square - 2 * np.vdot(s.B, V) + np.vdot(s.H, V.astype(np.float64).T @ V))
+            fit = fit if fit > ROUNDING[V.dtype == np.float32] * data.square else 0.0
+            return kept, V, fit + s.penalty + right_penalty(V, data.problem)
+        return kept, *safely(V, s, data, kept)
+
+    return sweep
+
+
+def columns(V: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
+    """Better columns for their parabolas: Z given μ, then μ given Z."""
+    k, F = p.k, V[:, : p.k].astype(np.float64)
+    B = s.B[:, :k]
+    if V.shape[1] > k:
+        B = B - s.H[..., :k, k] * V[:, k:]
+    F = _used(improve(Parabola(s.H[..., :k, :k], B), F, Side(p.right, True), p.steps), F, s, p)
+    if V.shape[1] == k:
+        return np.ascontiguousarray(F, dtype=V.dtype)
+    own = np.maximum(s.H[..., k, k], np.finfo(np.float64).tiny)
+    mu = (s.B[:, k] - np.einsum("...c,...c->...", F, s.H[..., k, :k])) / own
+    return np.column_stack([F, np.where(s.H[..., k, k] > 0, mu, V[:, k])]).astype(V.dtype)
+
+
+def _used(found: np.ndarray, F: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
+    """What no row uses stays as it is, if that costs nothing: an empty cluster may be of use again."""
+    if not p.right.elementwise:
+        return found
+    still = np.where(np.diagonal(s.H, axis1=-2, axis2=-1)[..., : p.k] > 0, found, F)
+    return still if p.right.values(still.T).sum() <= p.right.values(found.T).sum() else found
+
+
+def right_penalty(V: np.ndarray, p: Problem) -> float:
+    return float(p.right.values(V[:, : p.k].T).sum())
+
+
+def costs(loss: np.ndarray | float, V: np.ndarray, p: Problem) -> np.ndarray:
+    """Loss and penalty: of every column (d,) where these do not know each other, else (1,) of all."""
+    if p.right.elementwise:
+        return loss + p.right.values(V[:, : p.k])
+    return np.array([np.sum(loss) + right_penalty(V, p)])
+
+
+def safely(V: np.ndarray, s: Sums, data: Data, kept: Rows) -> tuple[np.ndarray, float]:
+    """The same where no sum over the rows says what V costs: the losses are looked at again."""
+    p = data.problem
+    if p.loss.positive:
+        V = np.ascontiguousarray(p.right.shares(s.B.T, s.H.T).T, dtype=V.dtype)
+        return V, float(_losses(data, kept, V).sum()) + s.penalty + right_penalty(V, p)
+    cost, double = costs(s.loss, V, p), V.astype(np.float64)
+    slope = times(double, s.H) - s.B
+    if p.loss.quadratic:  # the parabolas are the losses
+        new = columns(V, s, p)
+        step = new.astype(np.float64) - double
+        found = costs(s.loss + np.einsum("jc,jc->j", step, slope + 0.5 * times(step, s.H)), new, p)
+        V, cost = (new, found) if found.sum() <= cost.sum() else (V, cost)
+        return V, float(cost.sum()) + s.penalty
+    best, rest, gain = V, np.ones(cost.shape, dtype=bool), ENOUGH[V.dtype == np.float32] * abs(float(cost.sum()))
+    for t in range(TRIES):
+        H = s.H * FACTOR**t
+        new = columns(V, s._replace(H=H, B=times(double, H) - slope), p)
+        change = np.where(rest, costs(_losses(data, kept, new), new, p) - cost, 0)
+        good = rest & (change <= 0)
+        best, cost, rest = where(good, new, best), np.where(good, cost + change, cost), rest & ~good
+        gain -= float(change[good].sum())
+        if float(change[rest].sum()) <= gain:
+            break  # what is left waits for the next sweep
+    return best, float(cost.sum()) + s.penalty
+
+
+def _losses(data: Data, kept: Rows, V: np.ndarray) -> np.ndarray:
+    return data.engine.reduce(add, data.over_blocks(_sums.losses, kept, V))
+
+
+def runs_ahead(p: Problem) -> Callable[[np.ndarray, np.ndarray, float], np.ndarray] | None:
+    """How the shared factor runs ahead along its last step, if there is anything between its points."""
+    if p.left.discrete or p.right.discrete:
+        return None
+    side, none = Side(p.right, True), np.zeros((1, 1))
+
+    def ahead(V: np.ndarray, old: np.ndarray, beta: float) -> np.ndarray:
+        if p.loss.positive:
+            return np.ascontiguousarray(p.right.start(geometric(V, old, beta).T).T)
+        new = V + V.dtype.type(beta) * (V - old)
+        new[:, : p.k] = side.prox(new[:, : p.k], none.astype(V.dtype))
+        return new
+
+    return ahead

@@ -1,0 +1,1 @@
+"""Readers and writers of what users have: tables, ratings, documents, images, dates."""

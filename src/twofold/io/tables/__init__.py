@@ -1,0 +1,1 @@
+"""Tables of numbers, whatever the file format."""

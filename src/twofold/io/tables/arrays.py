@@ -1,0 +1,90 @@
+"""Arrays from files: .npy, .npz and Matrix Market. Their columns have only numbers for names."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import scipy.io
+import scipy.sparse as sp
+
+from twofold.core.checks import InputError
+from twofold.io.tables.table import Piece, Table, check_drop
+
+ENDINGS = (".npy", ".npz", ".mtx")
+
+
+def read_array(path: str, part: str, ending: str, streaming: bool) -> Piece | Table:
+    """.npy, .npz or Matrix Market; a plain numeric .npy is left on disk when it may be."""
+    try:
+        if ending == ".mtx":
+            array = scipy.io.mmread(path)
+        elif ending == ".npy":
+            array = np.load(path, mmap_mode="r")
+        else:
+            array = pick_from_npz(path, part)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        if "Object arrays" in str(error) or "Python objects" in str(error):
+            raise InputError(f"{path} holds Python objects, not numbers. Save it with a numeric dtype.") from None
+        reason = "it starts otherwise" if "pickle" in str(error) else str(error).splitlines()[0]
+        raise InputError(f"{path} is not a readable {ending} file ({reason}). Save it again.") from None
+    if not sp.issparse(array) and array.dtype.names:
+        return Piece(pl.DataFrame({name: array[name] for name in array.dtype.names}), path)
+    if array.dtype.kind not in "bifu":
+        raise InputError(f"{path} holds {array.dtype}, not real numbers. Save it with a numeric dtype.")
+    notes = []
+    if array.ndim != 2:
+        shape = array.shape
+        array = np.asarray(array).reshape(shape[0] if shape else 1, -1)
+        notes.append(f"{path} of shape {shape} is read as {array.shape[0]} rows of {array.shape[1]} numbers")
+    columns = [f"column_{i + 1}" for i in range(array.shape[1])]
+    if streaming and ending == ".npy" and not notes:
+        return Table(Path(path), columns, source=path)
+    numbers = sp.csr_array(array, dtype=np.float64) if sp.issparse(array) else np.array(array, dtype=np.float64)
+    return Table(numbers, columns, notes=notes, source=path)
+
+
+def pick_from_npz(path: str, part: str) -> Any:
+    """The array meant in an archive: the one named, a sparse matrix, or the only one that has rows."""
+    with np.load(path) as archive:
+        names = list(archive)
+        if {"format", "shape", "data"} <= set(names) and not part:
+            return sp.load_npz(path)
+        tables = [name for name in names if archive[name].ndim >= 2] if not part else [part]
+        if len(tables) != 1 or tables[0] not in names:
+            lead = f'{path} has no array "{part}"' if part else f"{path} holds {len(tables)} tables"
+            raise InputError(f"{lead}. Name one as {path}::NAME, of: {', '.join(names) or 'none'}.")
+        return archive[tables[0]]
+
+
+def stack_arrays(parts: list[Table], source: str, na: Sequence[str], drop: Sequence[str]) -> Table:
+    """Arrays under each other; columns have only numbers for names."""
+    first = parts[0]
+    for part in parts[1:]:
+        if len(part.columns) != len(first.columns):
+            sizes = f"{len(part.columns)} columns where {first.source} has {len(first.columns)}"
+            raise InputError(f"{part.source} has {sizes}. Files read together need the same columns.")
+    if len(parts) == 1 and not na and not drop:
+        return Table(first.numbers, first.columns, notes=first.notes, source=source)
+    check_drop(drop, first.columns, source)
+    keep = [i for i, name in enumerate(first.columns) if name not in drop]
+    arrays = [part.array() for part in parts]
+    sparse = any(sp.issparse(a) for a in arrays)
+    numbers = sp.csr_array(sp.vstack(arrays))[:, keep] if sparse else np.vstack(arrays)[:, keep]
+    for text in na if not sparse else ():
+        numbers[numbers == as_number(text)] = np.nan
+    notes = [note for part in parts for note in part.notes]
+    return Table(numbers, [first.columns[i] for i in keep], notes=notes, source=source)
+
+
+def as_number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--na {text}: the table holds only numbers, so a blank must be a number too.") from None

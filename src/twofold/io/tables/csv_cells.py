@@ -1,0 +1,127 @@
+"""A delimited text as it stands in its file: some cells get new content, every other byte stays.
+
+    text → records → fields, each with the place where it begins and ends
+
+The quotes and the spaces around a cell stay; so do line endings, byte order mark and encoding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from twofold.io.tables.delimited import decode, find_delimiter
+
+MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+
+
+class Text(NamedTuple):
+    """The bytes of a delimited file, and what is needed to find its cells."""
+
+    data: bytes  # without the byte order mark, in an encoding that keeps ASCII
+    delimiter: str  # " " means runs of spaces
+    code: str  # the encoding of the data
+    wide: str  # the encoding of the file, if not the same
+    mark: bytes
+
+    def encoded(self, data: bytes) -> bytes:
+        """What the file would hold."""
+        return self.mark + (data.decode().encode(self.wide) if self.wide else data)
+
+
+class Record(NamedTuple):
+    line: int  # on which it starts, from 1
+    fields: list[tuple[int, int]]
+    end: int  # where its line ending begins
+
+
+def open_text(data: bytes, name: str) -> Text:
+    """The text that `read_delimited` saw, without its changes."""
+    plain, _ = decode(data, name)
+    stripped = plain.rstrip(b"\n")
+    parsed, delimiter = find_delimiter(stripped)
+    delimiter = delimiter if parsed == stripped else " "
+    mark, code = next(((m, c) for m, c in MARKS if data.startswith(m)), (b"", ""))
+    if not mark and b"\0" in data[:4096]:
+        code = "utf-16-le" if data[1:4096:2].count(0) > data[0:4096:2].count(0) else "utf-16-be"
+    body = data[len(mark) :]
+    if code.startswith("utf-16"):
+        return Text(body.decode(code).encode(), delimiter, "utf-8", code, mark)
+    return Text(body, delimiter, narrow(body), "", mark)
+
+
+def narrow(data: bytes) -> str:
+    """The encoding that a text of single bytes is read as."""
+    for code in ("utf-8", "cp1252"):
+        try:
+            data.decode(code)
+        except UnicodeDecodeError:
+            continue
+        return code
+    return "latin-1"
+
+
+def records(text: Text) -> Iterator[Record]:
+    """Every record with the places of its fields, as Python's csv module would cut them."""
+    spaced = text.delimiter == " "
+    mark = re.escape(text.delimiter).encode()
+    bare = rb"[^" + mark + rb"\r\n]*"
+    field = bare if spaced else rb'(?:"[^"]*(?:""[^"]*)*"' + bare + rb"|" + bare + rb")"
+    between = mark + rb"+" if spaced else mark
+    pattern = re.compile(rb"(" + field + rb")(" + between + rb"|\r\n?|\n|\Z)")
+    at, line, first = 0, 1, 1
+    fields: list[tuple[int, int]] = []
+    while at <= len(text.data):
+        found = pattern.match(text.data, at)
+        if found is None:  # a quote that is never closed, which the reader refuses
+            return
+        a, b = found.span(1)
+        if b > a or not spaced:
+            fields.append((a, b))
+        if text.data[a : a + 1] == b'"':
+            line += len(re.findall(rb"\r\n?|\n", found[1]))
+        if found[2][:1] not in (b"\r", b"\n", b""):
+            at = found.end()
+            continue
+        yield Record(first, fields, b)
+        line += 1
+        at, first, fields = found.end(), line, []
+        if found.end() == found.start(2):  # the end of the text
+            return
+
+
+def content(text: Text, span: tuple[int, int]) -> tuple[int, int]:
+    """Where the content of a field begins and ends, inside its quotes and spaces."""
+    a, b = span
+    if b - a >= 2 and text.data[a : a + 1] == b'"' and text.delimiter != " ":
+        a, b = a + 1, text.data.rindex(b'"', a + 1, b)
+    inside = text.data[a:b]
+    if not inside.strip():
+        return b, b
+    return a + len(inside) - len(inside.lstrip()), b - (len(inside) - len(inside.rstrip()))
+
+
+def edited(text: Text, cells: Mapping[int, Mapping[int, str]], tails: Mapping[int, str]) -> Iterator[bytes]:
+    """The text in pieces, with new content in some cells and something added to the end of some records.
+
+    Parameters
+    ----------
+    text : Text
+    cells : mapping from line to {field: content}
+        Records are known by the line they start on; a blank content (such as NA) is replaced, not kept beside it.
+    tails : mapping from line to str
+    """
+    done = 0
+    for record in records(text):
+        for j, new in sorted(cells.get(record.line, {}).items()):
+            a, b = content(text, record.fields[j])
+            yield text.data[done:a]
+            yield new.encode(text.code, "replace")
+            done = b
+        if record.line in tails:
+            end = record.fields[-1][1] if text.delimiter == " " and record.fields else record.end
+            yield text.data[done:end]
+            yield tails[record.line].encode(text.code, "replace")
+            done = end
+    yield text.data[done:]

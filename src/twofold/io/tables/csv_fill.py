@@ -1,0 +1,211 @@
+"""The table that `twofold complete` writes: as it was read, with its blanks filled.
+
+Delimited text is edited in place, so that nothing but the blanks changes. Other formats keep their columns, their
+order and their types. A number is written with the decimals of its column.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from twofold.core.checks import InputError
+from twofold.io.tables import arrays
+from twofold.io.tables.columns import BLANKS
+from twofold.io.tables.csv_cells import Text, content, edited, open_text, records
+from twofold.io.tables.delimited import read_delimited
+from twofold.io.tables.read import ELSEWHERE, SQLITE, find_files, kind, read_one, unzipped
+from twofold.io.tables.table import Piece, Table, assemble, unique_names
+
+OTHERS = (*SQLITE, *ELSEWHERE, *arrays.ENDINGS, ".parquet", ".pq", ".jsonl", ".ndjson")
+SUFFIX = "_sd"  # of the name of a column of standard deviations
+
+
+class Source(NamedTuple):
+    """A table and how it stood in its file."""
+
+    table: Table
+    piece: Piece | None  # its columns as they stood; None for a bare array
+    text: Text | None  # its bytes, if it is delimited text
+
+
+def read_source(given: str, na: Sequence[str], drop: Sequence[str]) -> Source:
+    """One file; columns to drop are not learned from, but stay in the output."""
+    files = find_files(given)
+    if len(files) > 1:
+        raise InputError(f"{given} means {len(files)} files, and one is completed at a time. Name one.")
+    path = files[0].partition("::")[0]
+    if path == "-" or kind(path) not in OTHERS:
+        name = "standard input" if path == "-" else path
+        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        data = unzipped(raw, name)
+        piece = read_delimited(data, name)
+        return Source(assemble([piece], name, na, drop), piece, open_text(data, name))
+    part = read_one(files[0], na, drop, alone=True)
+    if isinstance(part, Piece):
+        return Source(assemble([part], given, na, drop), part, None)
+    return Source(arrays.stack_arrays([part], given, na, drop), None, None)
+
+
+class Style(NamedTuple):
+    """How the numbers of a column are written."""
+
+    decimals: int
+    comma: bool = False
+    exponent: bool = False
+    truth: tuple[str, str] | None = None  # how false and true are spelled
+
+    def write(self, value: float) -> str:
+        if self.truth is not None:
+            return self.truth[int(value >= 0.5)]
+        text = f"{value:.6g}" if self.exponent else f"{value:.{self.decimals}f}"
+        text = text[1:] if re.fullmatch(r"-0(\.0*)?", text) else text
+        return text.replace(".", ",") if self.comma else text
+
+    def write_sd(self, value: float) -> str:
+        """At least two digits that say something."""
+        if not value > 0:
+            return "0"
+        digits = max(0 if self.truth or self.exponent else self.decimals, 1 - math.floor(math.log10(value)))
+        text = f"{value:.3g}" if self.exponent or digits > 12 else f"{value:.{digits}f}"
+        return text.replace(".", ",") if self.comma else text
+
+
+def style_of(column: pl.Series, known: np.ndarray) -> Style:
+    """Read off the known cells of a column of text."""
+    cells = column.filter(pl.Series(known)).str.strip_chars()
+    lower = cells.str.to_lowercase()
+    if lower.is_in(["true", "false"]).all():
+        spelled = {word: cells.filter(lower == word).unique().sort().to_list() for word in ("false", "true")}
+        like = str.upper if cells.str.contains(r"^[A-Z]{2}").any() else str.capitalize
+        plain = like if cells.str.contains(r"^[A-Z]").any() else str
+        return Style(0, truth=(*(spelled[w][0] if spelled[w] else plain(w) for w in ("false", "true")),))  # type: ignore[arg-type]
+    decimals = cells.str.extract(r"[.,](\d+)$").str.len_chars().fill_null(0).to_numpy()
+    return Style(
+        int(decimals.max(initial=0)),
+        bool(cells.str.contains(r"^[^.]*,\d*$").any()),
+        bool(cells.str.contains(r"(?i)\de").any()),
+    )
+
+
+def styles(source: Source, blank: np.ndarray) -> dict[int, Style]:
+    """The style of each column that has blanks."""
+    frame = source.piece.frame  # type: ignore[union-attr]
+    out = {}
+    for j in np.flatnonzero(blank.any(axis=0)):
+        column = frame[source.table.columns[j]]
+        out[int(j)] = style_of(column, ~blank[:, j]) if column.dtype == pl.String else Style(6)
+    return out
+
+
+# --- delimited text -----------------------------------------------------------------------------------------
+
+
+def as_text(source: Source, filled: np.ndarray, blank: np.ndarray, std: np.ndarray | None, na: Sequence[str]) -> bytes:
+    """The file's own bytes with the blanks filled, and columns of standard deviations at the end if wanted."""
+    text, piece = source.text, source.piece
+    assert text is not None and piece is not None and piece.lines is not None
+    look = styles(source, blank)
+    places = {j: piece.frame.columns.index(source.table.columns[j]) for j in look}
+    cells: dict[int, dict[int, str]] = {}
+    for i, j in zip(*np.nonzero(blank), strict=True):
+        cells.setdefault(int(piece.lines[i]), {})[places[int(j)]] = look[int(j)].write(filled[i, j])
+    check_places(text, cells, piece.name, na)
+    tails = {} if std is None else dict(tails_of(source, std, blank, look))
+    return text.encoded(b"".join(edited(text, cells, tails)))
+
+
+def check_places(text: Text, cells: dict[int, dict[int, str]], name: str, na: Sequence[str]) -> None:
+    """What is replaced must be blank in the file, too: quotes in odd places can be read in two ways."""
+    blanks = BLANKS | {one.strip().lower() for one in na}
+    codes = {float(one) for one in blanks if re.fullmatch(r"[+-]?(\d+(\.\d+)?|inf)", one)}
+    left = set(cells)
+    for record in records(text):
+        for j in cells.get(record.line, {}):
+            a, b = content(text, record.fields[j]) if j < len(record.fields) else (0, 0)
+            cell = text.data[a:b].decode(text.code).replace(",", ".").lower()
+            if j >= len(record.fields) or not (cell in blanks or _number(cell) in codes):
+                raise InputError(
+                    f"{name}, line {record.line}, field {j + 1}: its quotes can be read in two ways. Put quotes around "
+                    'the whole field, and write a quote inside it as "".'
+                )
+        left.discard(record.line)
+    if left:
+        raise InputError(f"{name}, line {min(left)}: its quotes can be read in two ways. Quote whole fields only.")
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan")
+
+
+def tails_of(source: Source, std: np.ndarray, blank: np.ndarray, look: dict[int, Style]) -> Iterator[tuple[int, str]]:
+    """What every record gets at its end: names for the header, standard deviations where a cell was filled."""
+    text, piece = source.text, source.piece
+    assert text is not None and piece is not None and piece.lines is not None
+    nothing = "NA" if text.delimiter == " " else ""
+    for i, line in enumerate(piece.lines):
+        values = [look[j].write_sd(std[i, j]) if blank[i, j] else nothing for j in look]
+        yield int(line), "".join(text.delimiter + v for v in values)
+    first = next(record for record in records(text) if record.fields and record.end > record.fields[0][0])
+    if first.line < piece.lines[0]:  # there is a header
+        quotes = text.data[first.fields[-1][0] : first.fields[-1][0] + 1] == b'"'
+        names = sd_names(source, look)
+        yield first.line, "".join(text.delimiter + _named(n, text.delimiter, quotes) for n in names)
+
+
+def sd_names(source: Source, look: Sequence[int] | dict[int, Style]) -> list[str]:
+    taken = list(source.piece.frame.columns) if source.piece is not None else source.table.columns
+    return unique_names([*taken, *(source.table.columns[j] + SUFFIX for j in look)])[0][len(taken) :]
+
+
+def _named(name: str, delimiter: str, quotes: bool) -> str:
+    if quotes or any(mark in name for mark in (delimiter, '"', "\n", "\r")):
+        return '"' + name.replace('"', '""') + '"'
+    return name
+
+
+# --- frames -------------------------------------------------------------------------------------------------
+
+
+def as_frame(source: Source, filled: np.ndarray, blank: np.ndarray, std: np.ndarray | None) -> pl.DataFrame:
+    """All columns in their order, blanks filled; numbers read from text become numbers."""
+    if source.piece is None:
+        frame = pl.DataFrame(filled, schema=source.table.columns, orient="row")
+        look: dict[int, Style] = {int(j): Style(6) for j in np.flatnonzero(blank.any(axis=0))}
+    else:
+        frame, look = source.piece.frame, styles(source, blank)
+        new = [_column(frame[name], filled[:, j], blank[:, j]) for j, name in enumerate(source.table.columns)]
+        frame = frame.with_columns(new)
+    if std is None:
+        return frame
+    names = sd_names(source, look)
+    more = [
+        pl.Series(n, np.where(blank[:, j], std[:, j], np.nan)).fill_nan(None) for n, j in zip(names, look, strict=True)
+    ]
+    return frame.with_columns(more)
+
+
+def _column(old: pl.Series, values: np.ndarray, blank: np.ndarray) -> pl.Series:
+    """The column with its blanks filled, in its own type."""
+    if old.dtype == pl.String:
+        style = style_of(old, ~np.isnan(values) & ~blank)
+        new = pl.Series(old.name, np.where(blank & (style.exponent is False), np.round(values, style.decimals), values))
+        whole = style.decimals == 0 and not style.exponent and not np.isnan(values).any()
+        return new.cast(pl.Int64) if whole else new.fill_nan(None)
+    guess: Any = values
+    if old.dtype == pl.Boolean:
+        guess = values >= 0.5
+    elif old.dtype.is_integer():
+        guess = np.round(np.where(blank, values, 0.0))
+    fresh = pl.Series(old.name, guess).cast(old.dtype, strict=False)
+    return pl.select(pl.when(pl.Series(blank)).then(fresh).otherwise(old).alias(old.name)).to_series()

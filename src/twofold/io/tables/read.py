@@ -1,0 +1,208 @@
+"""The user's own tables, whatever the format: `read_table("file")`. Errors say where, and what to do."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import io
+import json
+import sqlite3
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from twofold.core.checks import InputError
+from twofold.core.config import config
+from twofold.io.tables import arrays
+from twofold.io.tables.delimited import read_delimited
+from twofold.io.tables.table import Piece, Table, assemble
+
+TEXT = (".csv", ".tsv", ".tab", ".psv", ".txt", ".dat")
+SQLITE = (".db", ".sqlite", ".sqlite3")
+IN_FOLDERS = (".csv", ".tsv", ".tab", ".psv", ".parquet", ".pq", ".jsonl", ".ndjson", *arrays.ENDINGS)
+ELSEWHERE = {
+    ".xlsx": "Save the sheet as CSV and give that.",
+    ".xls": "Save the sheet as CSV and give that.",
+    ".json": "Give one object a line, as .jsonl.",
+    ".zip": "Unpack it and give the file inside.",
+    ".pkl": "Pickles can run code and are not opened. Save the table as Parquet and give that.",
+}
+NAMED = "file.db::table"
+
+
+def read_table(inputs: str | Path | Sequence[str | Path], na: Sequence[str] = (), drop: Sequence[str] = ()) -> Table:
+    """Read one table from a file, several files, a folder, a glob, `file.db::table`, or `-` (standard input).
+
+    Parameters
+    ----------
+    inputs : str, Path or sequence of them
+        What to read. Several files are stacked and need the same columns.
+    na : sequence of str
+        Further texts that stand for a blank.
+    drop : sequence of str
+        Columns to leave out.
+
+    Returns
+    -------
+    Table
+        Numbers, column names, row ids, the columns that are not numbers, and notes on every choice made.
+    """
+    given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
+    files = [file for one in given for file in find_files(str(one))]
+    source = str(given[0]) if len(given) == 1 else f"{given[0]} and {len(given) - 1} more"
+    source = "standard input" if source == "-" else source
+    parts = [read_one(file, na, drop, alone=len(files) == 1) for file in files]
+    pieces = [part for part in parts if isinstance(part, Piece)]
+    bare = [part for part in parts if isinstance(part, Table)]
+    if pieces and bare:
+        raise InputError(f"{source} mixes arrays ({bare[0].source}) and tables ({pieces[0].name}).")
+    table = assemble(pieces, source, na, drop) if pieces else arrays.stack_arrays(bare, source, na, drop)
+    if len(files) > 1:
+        table.notes.insert(0, f"{len(files)} files read as one table")
+    return table
+
+
+def find_files(given: str) -> list[str]:
+    """The files meant by one argument, in a fixed order."""
+    if given == "-" or Path(given.split("::")[0]).is_file():
+        return [given]
+    path = Path(given)
+    if path.is_dir():
+        found = sorted(
+            str(p) for p in path.iterdir() if p.is_file() and kind(p.name) in IN_FOLDERS and p.name[0] != "."
+        )
+        if not found:
+            inside = Counter(p.suffix or "unnamed" for p in path.iterdir() if p.is_file())
+            holds = ", ".join(f"{n} {suffix}" for suffix, n in inside.most_common(3)) or "nothing"
+            raise InputError(f"{given} holds no tables ({', '.join(IN_FOLDERS)}, also gzipped) but {holds}.")
+        return found
+    if any(mark in given for mark in "*?["):
+        found = sorted(file for file in glob.glob(given, recursive=True) if Path(file).is_file())
+        if not found:
+            raise InputError(f"{given} matches no file. Check the folder and the pattern.")
+        return found
+    raise InputError(missing_message(given))
+
+
+def missing_message(given: str) -> str:
+    path = Path(given.split("::")[0])
+    folder = path.parent
+    if not folder.is_dir():
+        return f"{given} does not exist, nor does the folder {folder}. Check the path."
+    near = get_close_matches(path.name, [p.name for p in folder.iterdir()], 1, cutoff=0.5)
+    hint = f"Did you mean {folder / near[0]}?" if near else "Check the name and the folder."
+    return f"{given} does not exist. {hint}"
+
+
+def kind(name: str) -> str:
+    """The ending that says how to read a file, `.gz` looked through."""
+    suffixes = [s.lower() for s in Path(name).suffixes]
+    return suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else (suffixes or [""])[-1]
+
+
+def read_one(file: str, na: Sequence[str], drop: Sequence[str], alone: bool) -> Piece | Table:
+    """One file by its ending; what has no known ending is taken for delimited text."""
+    if file == "-":
+        return read_delimited(unzipped(sys.stdin.buffer.read(), "standard input"), "standard input")
+    path, _, part = file.partition("::")
+    ending = kind(path)
+    if ending in SQLITE:
+        return read_sqlite(path, part)
+    if part and ending != ".npz":
+        raise InputError(f"{file}: only SQLite ({NAMED}) and .npz (file.npz::array) have named parts.")
+    if ending in ELSEWHERE:
+        raise InputError(f"{file}: {ending} files are not read. {ELSEWHERE[ending]}")
+    if Path(path).stat().st_size == 0:
+        raise InputError(f"{file} is empty (0 bytes). Was it written completely?")
+    if ending in arrays.ENDINGS:
+        return arrays.read_array(path, part, ending, streaming=alone and not na and not drop)
+    if ending in (".parquet", ".pq"):
+        return read_parquet(path, streaming=alone and not na and not drop)
+    data = unzipped(Path(path).read_bytes(), path)
+    return read_jsonl(data, path) if ending in (".jsonl", ".ndjson") else read_delimited(data, path)
+
+
+def unzipped(data: bytes, name: str) -> bytes:
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError) as error:
+        raise InputError(f"{name} is a damaged gzip file ({error}). Fetch or compress it again.") from None
+
+
+def read_parquet(path: str, streaming: bool) -> Piece | Table:
+    try:
+        schema = pl.read_parquet_schema(path)
+        size = pl.scan_parquet(path).select(pl.len()).collect().item() * len(schema) * 8
+        if streaming and size > config().memory and all(t.is_numeric() for t in schema.values()):
+            return Table(Path(path), list(schema), source=path, notes=[f"{path} is read in blocks"])
+        return Piece(pl.read_parquet(path), path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{path} is not a readable Parquet file ({reason}). Was it written completely?") from None
+
+
+def read_jsonl(data: bytes, name: str) -> Piece:
+    """One JSON object a line; keys are columns, a missing key is a blank."""
+    text = data.decode("utf-8-sig", errors="replace").splitlines()
+    lines = np.array([i for i, line in enumerate(text, 1) if line.strip()])
+    if not len(lines):
+        raise InputError(f"{name} is empty. Give one JSON object a line.")
+    try:
+        whole = "\n".join(text[i - 1] for i in lines).encode()
+        return Piece(pl.read_ndjson(io.BytesIO(whole), infer_schema_length=None), name, lines)
+    except pl.exceptions.PolarsError:
+        pass  # find the line at fault, or the types that do not go together
+    records = []
+    for i in lines:
+        try:
+            record = json.loads(text[i - 1])
+        except ValueError as error:
+            raise InputError(f"{name}, line {i}: not JSON ({error}). Each line is one object.") from None
+        if not isinstance(record, dict):
+            raise InputError(f'{name}, line {i}: not an object. Write each line as {{"column": value, ...}}.')
+        records.append(record)
+    keys = list(dict.fromkeys(key for record in records for key in record))
+    return Piece(pl.DataFrame({key: typed([record.get(key) for record in records]) for key in keys}), name, lines)
+
+
+def typed(values: Sequence[Any]) -> pl.Series:
+    """A column from loose values: numbers if all are, else text."""
+    if all(value is None or isinstance(value, (bool, int, float)) for value in values):
+        return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
+    texts = [None if v is None else v if isinstance(v, str) else json.dumps(v, default=str) for v in values]
+    return pl.Series(texts, dtype=pl.String)
+
+
+def read_sqlite(path: str, table: str) -> Piece:
+    """One table of a database, opened for reading only; the name may be left out when there is but one."""
+    notes = []
+    try:
+        base = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
+        found = base.execute(
+            "select name from sqlite_master where type in ('table', 'view') and name not like 'sqlite_%'"
+        )
+        tables = [name for (name,) in found]
+        if not table and len(tables) == 1:
+            table = tables[0]
+            notes.append(f'{path}: read its only table, "{table}"')
+        if table not in tables:
+            lead = f'{path} has no table "{table}"' if table else f"{path} holds {len(tables)} tables"
+            raise InputError(f"{lead}. Name one as {path}::NAME, of: {', '.join(tables) or 'none'}.")
+        cursor = base.execute('select * from "{}"'.format(table.replace('"', '""')))
+        names = [entry[0] for entry in cursor.description]
+        rows = cursor.fetchall()
+        base.close()
+    except sqlite3.Error as error:
+        raise InputError(f"{path} is not a readable SQLite database ({error}).") from None
+    if not rows:
+        raise InputError(f'{path}: table "{table}" has no rows.')
+    columns = zip(names, zip(*rows, strict=True), strict=True)
+    return Piece(pl.DataFrame({name: typed(values) for name, values in columns}), f"{path}::{table}", notes=notes)

@@ -1,0 +1,182 @@
+"""What PPCA, factor analysis and Bayesian PCA share: reading data with holes, EM, and using the result.
+
+E:  each block  posterior codes given (m, W, ψ)      M:  then once  the subclass's own `_update`
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.core import loop
+from twofold.core.checks import InputError
+from twofold.core.data.blocks import Blocks, Rows
+from twofold.core.data.missing_patterns import observe
+from twofold.core.engine.local import add, engine_for, fingerprint
+from twofold.core.numerics.density import Density
+from twofold.core.numerics.moments import Columns
+from twofold.core.numerics.spectrum import spectrum
+from twofold.core.seeds import generator, seed_of
+from twofold.linear._linear_gaussian import Theta, code_means, code_moments, em_step, fill, log_density
+
+
+class Data(NamedTuple):
+    """What EM keeps of its data between sweeps, columns scaled."""
+
+    blocks: Blocks
+    w: np.ndarray | None
+    columns: Columns
+    patterns: Rows
+    holes: bool
+    spread: np.ndarray  # (d,) what the columns were divided by
+
+
+class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density):
+    """Base of the models x = W z + m + ε.
+
+    A subclass gives `_update`, the shared half-step, and `_attributes`, what it means to the user.
+    """
+
+    n_components: int | None
+    tol: float
+    max_iter: int
+    mean_: np.ndarray
+    loadings_: np.ndarray
+    noise_variance_: Any
+
+    _allow_nan: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def _prepare(self, X: Any, sample_weight: Any, scale: bool = False) -> Data:
+        blocks, w, columns, patterns, holes = observe(self, X, sample_weight)
+        spread = np.ones(blocks.shape[1])
+        if scale:
+            spread = columns.spread
+            blocks = blocks.scaled(spread)
+            columns = columns._replace(mean=columns.mean / spread, scatter=columns.scatter / spread**2)
+        return Data(blocks, w, columns, patterns, holes, spread)
+
+    def _latent(self, shape: tuple[int, int]) -> int:
+        """The number of latent dimensions: fewer than columns, for the noise needs one."""
+        n, d = shape
+        most = min(max(1, d - 1), n)
+        if self.n_components is None:
+            return most
+        if self.n_components > most:
+            raise InputError(
+                f"n_components={self.n_components} is too many for X of shape {shape} (n_features={d}): at most "
+                f"{most}, because one direction at least is left to the noise."
+            )
+        return int(self.n_components)
+
+    def _start(self, data: Data, k: int, seed: int) -> Theta:
+        """Where EM begins: principal axes of the mean-filled table if there are holes, else random directions."""
+        columns, d = data.columns, data.blocks.shape[1]
+        level = columns.level(data.blocks.dtype)
+        if data.holes:
+            found = spectrum(data.blocks, k, solver="randomized", w=data.w, seed=seed, tol=1e-3, holes=True)
+            values = np.maximum(found.values / columns.rows, data.columns.floor(data.blocks.dtype))
+            rest = max((found.total / columns.rows - values.sum()) / max(d - k, 1), 1e-3 * level)
+            return Theta(columns.mean, found.axes.T * np.sqrt(values), np.full(d, rest))
+        W = generator(seed).standard_normal((d, k)) * np.sqrt(level / k)
+        return Theta(columns.mean, W, np.full(d, level))
+
+    def _em(self, data: Data, start: Any, seed: int, X: Any) -> None:
+        """Run the loop."""
+        blocks, w, _, patterns, holes, spread = data
+        engine = engine_for(blocks)
+        rows, fixed = blocks.rows(w), engine.broadcast(holes)
+
+        def sweep(theta: Any, t: int) -> loop.Sweep:
+            at = Theta(theta.mean, theta.W, theta.psi)
+            s = engine.reduce(add, engine.map(em_step, blocks, rows, patterns, fixed, engine.broadcast(at)))
+            return self._update(s, theta, data)
+
+        loop.run(
+            self,
+            sweep,
+            start,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            fitted=lambda theta: self._attributes(theta, blocks.dtype, spread),
+            X=X,
+            fingerprint=lambda: fingerprint(blocks, w),
+            seed=seed,
+        )
+
+    def _update(self, s: Any, theta: Any, data: Data) -> loop.Sweep:
+        raise NotImplementedError
+
+    def _attributes(self, theta: Any, dtype: np.dtype, spread: np.ndarray) -> dict:
+        raise NotImplementedError
+
+    # ---- using -------------------------------------------------------------------------------------------------
+
+    def _theta(self) -> Theta:
+        check_is_fitted(self)
+        mean, W = self.mean_.astype(np.float64), self.loadings_.astype(np.float64)
+        return Theta(mean, W, np.float64(self.noise_variance_) * self._spread() ** 2)
+
+    def _spread(self) -> np.ndarray:
+        """What a unit of noise stands for in each column."""
+        return np.ones(len(self.mean_))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.loadings_.shape[1])
+
+    def transform(self, X: Any) -> Any:
+        """The posterior mean of each row's code, E[z | x] (n,k); holes are simply not looked at."""
+        theta = self._theta()
+        return self._rowwise(code_means, X, *theta)
+
+    def posterior(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The posterior of each row's code: means (n,k) and covariances (n,k,k)."""
+        theta = self._theta()
+        return self._rowwise(code_moments, X, *theta)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Rows from codes: U Wᵀ + mean."""
+        return self._check_codes(X) @ self.loadings_.T + self.mean_
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-density of each row, over its observed cells."""
+        theta = self._theta()
+        return self._rowwise(log_density, X, *theta)
+
+    def impute(self, X: Any, return_std: bool = False) -> Any:
+        """X with every NaN replaced by its expectation given the row's observed cells.
+
+        With `return_std`, also the standard deviation of each filled cell (0 where X was known).
+        """
+        theta = self._theta()
+        filled, std = self._rowwise(fill, X, *theta)
+        return (filled, std) if return_std else filled
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Draw new rows from the model."""
+        mean, W, psi = self._theta()
+        rng = generator(seed_of(random_state))
+        z = rng.standard_normal((n_samples, W.shape[1]))
+        noise = rng.standard_normal((n_samples, len(mean))) * np.sqrt(psi)
+        return (z @ W.T + mean + noise).astype(self.mean_.dtype)
+
+    def get_covariance(self) -> np.ndarray:
+        """The model's covariance, WWᵀ + noise: (d,d)."""
+        _, W, psi = self._theta()
+        return W @ W.T + np.diag(psi)
+
+    def _n_parameters(self) -> int:
+        d, k = self.loadings_.shape
+        noise = np.size(self.noise_variance_)
+        return d * k - k * (k - 1) // 2 + d + noise  # rotations of the codes do not count

@@ -1,0 +1,183 @@
+"""Figures of the cluster models: cells and moving centres, ellipses, criteria over k, centres as pictures, palettes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from twofold.plots.models.linear import DIGIT_COLORS, PAPER, mosaic
+from twofold.plots.style import COLORS, INK, new_figure, style
+
+
+def _color(c: int) -> str:
+    return DIGIT_COLORS[c % len(DIGIT_COLORS)]
+
+
+def _bare(ax: Axes) -> None:
+    ax.set(xticks=[], yticks=[], aspect="equal")
+    ax.grid(visible=False)
+    ax.spines[:].set_visible(False)
+
+
+def _nearest(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    return ((X[:, None] - Z) ** 2).sum(axis=2).argmin(axis=1)
+
+
+def centres_moving_figure(X: np.ndarray, path: Sequence[np.ndarray], shown: Sequence[int]) -> Figure:
+    """Lloyd's sweeps in the plane: the cell of each centre, and the way it has come.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, 2)
+    path : sequence of ndarray of shape (k, 2)
+        The centres at the start and after every sweep.
+    shown : sequence of int
+        The sweeps to draw.
+    """
+    low, high = X.min(axis=0), X.max(axis=0)
+    low, high = low - 0.06 * (high - low), high + 0.06 * (high - low)
+    ratio = float((high - low)[1] / (high - low)[0])
+    with style():
+        figure = new_figure(11, 10.2 / len(shown) * ratio + 0.4)
+        for ax, t in zip(figure.subplots(1, len(shown), squeeze=False).ravel(), shown, strict=True):
+            cells(ax, path[t], low, high)
+            labels = _nearest(X, path[t])
+            ax.scatter(*X.T, s=9, c=[_color(c) for c in labels], alpha=0.75, linewidths=0, rasterized=True)
+            for c in range(len(path[t])):
+                ax.plot(*np.array([Z[c] for Z in path[: t + 1]]).T, color=INK, lw=1.3)
+            ax.scatter(
+                *path[t].T, s=70, c=[_color(c) for c in range(len(path[t]))], edgecolors="white", lw=1.6, zorder=5
+            )
+            cost = float(((X - path[t][labels]) ** 2).sum())
+            ax.set_title(f"{'start' if t == 0 else f'sweep {t}'}: cost {cost:,.0f}", fontsize=10.5)
+            ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+            _bare(ax)
+    return figure
+
+
+def cells(ax: Axes, Z: np.ndarray, low: np.ndarray, high: np.ndarray, fine: int = 260) -> None:
+    """The Voronoi cells of centres in the plane, in pale colours with white borders."""
+    x, y = np.linspace(low[0], high[0], fine), np.linspace(low[1], high[1], fine)
+    grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    own = _nearest(grid, Z).reshape(fine, fine)
+    shades = ListedColormap([_color(c) for c in range(len(Z))])
+    extent = (float(low[0]), float(high[0]), float(low[1]), float(high[1]))
+    ax.imshow(own, cmap=shades, vmin=-0.5, vmax=len(Z) - 0.5, origin="lower", extent=extent, alpha=0.16, aspect="auto")
+    for c in range(len(Z)):
+        ax.contour(x, y, own == c, levels=[0.5], colors="white", linewidths=1.4)
+
+
+def ellipses(ax: Axes, model: Any) -> None:
+    """One and two standard deviations of each component of a GaussianMixture in the plane; heavier ones are darker."""
+    for c, (mean, weight) in enumerate(zip(model.means_, model.weights_, strict=True)):
+        values, axes = np.linalg.eigh(_matrix(model, c))
+        angle = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
+        for times, alpha in ((2, 0.13), (1, 0.22)):
+            width, height = 2 * times * np.sqrt(values[::-1])
+            fill = alpha * (0.5 + weight / model.weights_.max() / 2)
+            at, size = (float(mean[0]), float(mean[1])), {"width": float(width), "height": float(height)}
+            ax.add_patch(Ellipse(at, **size, angle=angle, fc=_color(c), ec="none", alpha=fill))
+            ax.add_patch(Ellipse(at, **size, angle=angle, fc="none", ec=_color(c), lw=1.5))
+        ax.plot(*mean, "o", ms=6, color=_color(c), mec="white", mew=1.2)
+
+
+def _matrix(model: Any, c: int) -> np.ndarray:
+    """The covariance of component c in full."""
+    S, kind = model.covariances_, model.covariance_type
+    if kind in ("tied", "fixed"):
+        return S
+    return S[c] if kind == "full" else np.diag(np.broadcast_to(S[c], 2))
+
+
+def mixture_figure(
+    X: np.ndarray, labels: np.ndarray, model: Any, curves: Mapping[str, Sequence[tuple[int, float]]], chosen: int
+) -> Figure:
+    """A mixture in the plane beside the criterion that chose its size.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, 2)
+    labels : ndarray of shape (n,)
+    model : GaussianMixture
+    curves : mapping from str to sequence of (k, value)
+    chosen : int
+    """
+    with style():
+        figure = new_figure(11, 4.3)
+        left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
+        ellipses(left, model)
+        left.scatter(*X.T, s=15, c=[_color(c) for c in labels], alpha=0.75, linewidths=0, rasterized=True)
+        left.set_title("Rows and components, one and two standard deviations")
+        _bare(left)
+        left.set_aspect("auto")
+        criteria(right, curves, chosen)
+    return figure
+
+
+def criteria(ax: Axes, curves: Mapping[str, Sequence[tuple[int, float]]], chosen: int, name: str = "BIC") -> None:
+    """A criterion over the number of clusters, from the best value of all upwards."""
+    best = min(value for curve in curves.values() for _, value in curve)
+    for color, (label, curve) in zip(COLORS, curves.items(), strict=False):
+        k, values = zip(*curve, strict=True)
+        ax.plot(k, np.array(values) - best, color=color, lw=2, marker="o", ms=4.5, label=label)
+    ax.plot([chosen], [0], "o", ms=12, mfc="none", mec=INK, mew=1.6, zorder=5)
+    ax.set(title=f"{name} above the best, at k = {chosen}", xlabel="components")
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}"))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if len(curves) > 1:
+        ax.legend()
+
+
+def centres_figure(pictures: np.ndarray, captions: Sequence[str], per_row: int = 10) -> Figure:
+    """Centres that are pictures, each with a line below it.
+
+    Parameters
+    ----------
+    pictures : ndarray of shape (k, h, w)
+    captions : sequence of str
+    per_row : int, default=10
+    """
+    rows = -(-len(pictures) // per_row)
+    with style():
+        figure = new_figure(11, 1.5 * rows)
+        for ax in figure.subplots(rows, per_row, squeeze=False).ravel():
+            ax.axis("off")
+        for ax, picture, caption in zip(figure.axes, pictures, captions, strict=False):
+            ax.imshow(mosaic(picture[None], PAPER, 0.0, float(picture.max())), interpolation="none")
+            ax.set_title(caption, fontsize=10, fontweight="normal", loc="center", y=-0.38)
+    return figure
+
+
+def palette_figure(image: np.ndarray, reduced: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
+    """A picture and the same in few colours, each with its palette, ordered by brightness.
+
+    Parameters
+    ----------
+    image : ndarray of shape (h, w, 3)
+    reduced : mapping from str to (picture of shape (h, w, 3), colours of shape (k, 3))
+    """
+    h, w, _ = image.shape
+    half = -(-len(reduced) // 2)
+    with style():
+        figure = new_figure(11, 11 * h / w * 2 / (half + 2) + 1.1)
+        grid = figure.add_gridspec(2, half + 2)
+        whole = figure.add_subplot(grid[:, :2])
+        whole.imshow(image)
+        whole.set_title("original", fontsize=10.5)
+        for i, (name, (picture, colours)) in enumerate(reduced.items()):
+            both = grid[i // half, 2 + i % half].subgridspec(2, 1, height_ratios=[11, 1], hspace=0.02)
+            top, below = figure.add_subplot(both[0]), figure.add_subplot(both[1])
+            top.imshow(picture)
+            top.set_title(name, fontsize=10.5, pad=5)
+            bright = np.argsort(colours.astype(float) @ [0.299, 0.587, 0.114], kind="stable")
+            below.imshow(colours[bright][None].astype(image.dtype), aspect="auto", interpolation="none")
+        for ax in figure.axes:
+            ax.axis("off")
+    return figure

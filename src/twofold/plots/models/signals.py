@@ -1,0 +1,160 @@
+"""Figures of sparse codes: one signal in several bases, the way a pursuit takes, and atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+
+from twofold.plots.models.linear import mosaic
+from twofold.plots.style import COLORS, GREY, INK, new_figure, style
+from twofold.signals.bases.basis import Basis
+from twofold.signals.bases.thresholds import keep_largest
+from twofold.signals.sparse_coding.pursuits import matching_pursuit
+
+FAINTEST = 1e-5  # of the energy: less that is lost is not drawn
+NOTHING = 1e-12  # a residual of this length is rounding
+
+
+# --- bases --------------------------------------------------------------------------------------------------
+
+
+def energy_lost(codes: np.ndarray) -> np.ndarray:
+    """(d + 1,) the share of Σ c² that is lost when the largest 0, 1, 2, ... coefficients are kept.
+
+    >>> energy_lost(np.array([1.0, 0.0, -3.0])).round(3).tolist()
+    [1.0, 0.1, 0.0, 0.0]
+    """
+    squares = np.sort(np.square(codes, dtype=np.float64).ravel())
+    total = np.concatenate([[0.0], np.cumsum(squares)])[::-1]
+    return total / max(total[0], np.finfo(np.float64).tiny)
+
+
+def bases_figure(signal: np.ndarray, bases: Mapping[str, Basis], kept: int) -> Figure:
+    """A signal made from its few largest coefficients in each basis, and what is lost with more or fewer of them.
+
+    Parameters
+    ----------
+    signal : ndarray of shape (d,)
+    bases : mapping from name to Basis
+        Orthonormal ones.
+    kept : int
+        Coefficients of the signals that are drawn.
+    """
+    with style():
+        figure = new_figure(11, 1.25 * len(bases) + 1.0)
+        grid = figure.add_gridspec(len(bases), 2, width_ratios=[1.5, 1])
+        right = figure.add_subplot(grid[:, 1])
+        for i, (name, basis) in enumerate(bases.items()):
+            codes, color = basis.analyze(signal), COLORS[i]
+            few, lost = keep_largest(codes, kept)
+            ax = figure.add_subplot(grid[i, 0])
+            ax.plot(signal, color=GREY, lw=2.4, alpha=0.5)
+            ax.plot(basis.synthesize(few), color=color, lw=1.3)
+            ax.set_title(f"{name}: {kept} of {len(signal):,} numbers keep {1 - lost / float(signal @ signal):.1%}")
+            ax.set(yticks=[])
+            ax.margins(x=0.01)
+            if i < len(bases) - 1:
+                ax.tick_params(labelbottom=False)
+            right.plot(energy_lost(codes)[: 6 * kept + 1], color=color, lw=2.2, label=name)
+        right.axvline(kept, color=GREY, lw=1, ls=(0, (3, 2)))
+        right.set(title="Energy lost", xlabel="coefficients kept, the largest first", yscale="log", ylim=(None, 1.3))
+        right.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
+        right.yaxis.set_minor_formatter(NullFormatter())
+        right.set_ylim(bottom=max(right.get_ylim()[0], FAINTEST))
+        right.legend()
+    return figure
+
+
+# --- pursuits -----------------------------------------------------------------------------------------------
+
+
+def pursuit_path(dictionary: np.ndarray, x: np.ndarray, steps: int) -> np.ndarray:
+    """(steps + 1, d) what matching pursuit has made of x after 0, 1, 2, ... steps."""
+    x = np.asarray(x, dtype=np.float64)
+    return np.array([x - matching_pursuit(dictionary, x, n_steps=t).residual for t in range(steps + 1)])
+
+
+def pursuits_figure(
+    panels: Mapping[str, tuple[np.ndarray, np.ndarray]], errors: Mapping[str, np.ndarray], steps: int = 12
+) -> Figure:
+    """The ways matching pursuit takes in the plane, step by step, and the errors of some pursuits.
+
+    Parameters
+    ----------
+    panels : mapping from title to (atoms (k, 2), x (2,))
+    errors : mapping from name to (t + 1,)
+        The error before the first step and after each; where it is 0 there is a ring.
+    steps : int, default=12
+        Drawn in the panels, at most.
+    """
+    with style():
+        figure = new_figure(11, 3.9)
+        *left, right = figure.subplots(1, len(panels) + 1)
+        for ax, (title, (atoms, x)) in zip(left, panels.items(), strict=True):
+            _way(ax, np.asarray(atoms), np.asarray(x), steps)
+            ax.set_title(title)
+        seen = [value for values in errors.values() for value in values if value > NOTHING]
+        floor = min(seen) / 4
+        for color, (name, values) in zip(COLORS, errors.items(), strict=False):
+            right.plot(np.maximum(values, floor), color=color, lw=2, marker="o", ms=4, label=name)
+            if values[-1] <= NOTHING:
+                right.plot(len(values) - 1, floor, "o", ms=8, mfc="white", mec=color, mew=2)
+        ends = [len(values) - 1 for values in errors.values() if values[-1] <= NOTHING]
+        if ends:
+            right.annotate("0", (max(ends), floor), xytext=(9, 0), textcoords="offset points", va="center")
+        right.set(title="What is left", xlabel="steps", ylabel="length of the residual", yscale="log")
+        right.xaxis.set_major_locator(MaxNLocator(integer=True))
+        right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        right.legend()
+    return figure
+
+
+def _way(ax: Axes, atoms: np.ndarray, x: np.ndarray, steps: int) -> None:
+    look: Any = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0}
+    for i, atom in enumerate(atoms / np.linalg.norm(atoms, axis=1, keepdims=True)):
+        ax.annotate("", atom, (0, 0), arrowprops=look | {"color": GREY, "lw": 1.6})
+        beside = (atom[0] + 0.09 * atom[1], atom[1] - 0.09 * atom[0])
+        ax.annotate(f"u{'₁₂₃₄₅₆₇₈₉'[i]}", beside, color=GREY, ha="center", va="center", fontsize=10.5)
+    path = pursuit_path(atoms, x, steps)
+    moved = np.linalg.norm(np.diff(path, axis=0), axis=1) > 1e-9
+    for a, b in zip(path[:-1][moved], path[1:][moved], strict=True):
+        ax.annotate("", b, a, arrowprops=look | {"color": COLORS[1], "lw": 1.8, "mutation_scale": 9})
+    ax.plot(*x, "*", ms=13, color=INK, mec="white", zorder=5)
+    ax.annotate("x", (x[0], x[1]), xytext=(8, 4), textcoords="offset points", fontweight="bold")
+    every = np.vstack([atoms, path, x[None], np.zeros((1, 2))])
+    low, high = every.min(axis=0), every.max(axis=0)
+    middle, half = (low + high) / 2, 0.62 * float((high - low).max())
+    ax.set(xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half), aspect="equal")
+    ax.axhline(0, color=GREY, lw=0.6, zorder=0)
+    ax.axvline(0, color=GREY, lw=0.6, zorder=0)
+
+
+# --- atoms --------------------------------------------------------------------------------------------------
+
+
+def atoms_figure(dictionaries: Mapping[str, np.ndarray], per_row: int = 12) -> Figure:
+    """Atoms that are small pictures, one grid a dictionary, each atom on its own scale around grey.
+
+    Parameters
+    ----------
+    dictionaries : mapping from title to ndarray of shape (k, p²)
+    per_row : int, default=12
+    """
+    side = round(np.sqrt(next(iter(dictionaries.values())).shape[1]))
+    with style():
+        figure = new_figure(11, 11 / max(len(dictionaries), 2) + 0.3)
+        for ax, (title, atoms) in zip(
+            figure.subplots(1, len(dictionaries), squeeze=False).ravel(), dictionaries.items(), strict=True
+        ):
+            tiles = np.asarray(atoms).reshape(-1, side, side)
+            tiles = tiles / np.maximum(np.abs(tiles).max(axis=(1, 2), keepdims=True), np.finfo(np.float32).tiny)
+            ax.imshow(mosaic(tiles, mpl.colormaps["gray"], -1.0, 1.0, per_row=per_row), interpolation="none")
+            ax.set_title(title)
+            ax.axis("off")
+    return figure

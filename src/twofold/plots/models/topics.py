@@ -1,0 +1,232 @@
+"""Figures of the topic models: words of topics, maps, prevalence over time, the number of topics, parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from twofold.plots.models.linear import DIGIT_COLORS, PAPER, mosaic
+from twofold.plots.style import COLORS, DIVERGING, GREY, INK, SEQUENTIAL, new_figure, style
+
+MOST_BARS = 24  # topics with a bar of their own
+MOST_PANELS = 12  # topics followed over time
+
+
+def words_figure(
+    topics: np.ndarray, words: Sequence[str], shares: np.ndarray | None = None, top: int = 8, per_row: int = 4
+) -> Figure:
+    """The most probable words of each topic, one panel a topic.
+
+    Parameters
+    ----------
+    topics : ndarray of shape (k, d)
+        Probabilities, or any weights >= 0.
+    words : sequence of d str
+    shares : ndarray of shape (k,), optional
+        How much of the text is about each topic; named in the titles.
+    top : int, default=8
+    per_row : int, default=4
+    """
+    k = len(topics)
+    rows = -(-k // per_row)
+    with style():
+        figure = new_figure(11, (0.19 * top + 0.55) * rows)
+        panels = figure.subplots(rows, min(per_row, k), squeeze=False).ravel()
+        for c, ax in enumerate(panels):
+            if c >= k:
+                ax.axis("off")
+                continue
+            order = np.argsort(-topics[c], kind="stable")[:top][::-1]
+            ax.barh(range(len(order)), topics[c][order], height=0.72, color=COLORS[c % len(COLORS)], alpha=0.85)
+            ax.set_yticks(range(len(order)), [shorten(words[j], 18, placeholder="…") for j in order], fontsize=9)
+            ax.set_xticks([])
+            ax.grid(visible=False)
+            ax.spines[:].set_visible(False)
+            ax.set_title(f"topic {c + 1}" if shares is None else f"topic {c + 1} · {shares[c]:.0%}", fontsize=10, pad=4)
+    return figure
+
+
+def documents_figure(at: np.ndarray, groups: Sequence[str], marked: Mapping[str, np.ndarray] | None = None) -> Figure:
+    """Documents in a plane, coloured by where they come from.
+
+    Parameters
+    ----------
+    at : ndarray of shape (n, 2)
+    groups : sequence of n str
+    marked : mapping from str to (x, y), optional
+        Words to write at their places.
+    """
+    kinds = sorted(set(groups))
+    with style():
+        figure = new_figure(11, 5.8)
+        ax = figure.subplots()
+        for color, kind in zip(DIGIT_COLORS * (1 + len(kinds) // len(DIGIT_COLORS)), kinds, strict=False):
+            own = np.array([group == kind for group in groups])
+            ax.scatter(at[own, 0], at[own, 1], s=11, color=color, alpha=0.6, linewidths=0, label=kind, rasterized=True)
+        halo = [withStroke(linewidth=3, foreground="white")]
+        written: list[np.ndarray] = []
+        reach = np.ptp(at, axis=0)
+        for word, place in (marked or {}).items():
+            if any((np.abs(place - other) < (0.09 * reach[0], 0.035 * reach[1])).all() for other in written):
+                continue  # it would hide another
+            written.append(place)
+            ax.annotate(word, (place[0], place[1]), ha="center", va="center", fontsize=10, color=INK, path_effects=halo)
+        ax.axhline(0, color=GREY, lw=0.7)
+        ax.axvline(0, color=GREY, lw=0.7)
+        ax.set(xticks=[], yticks=[])
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=2.2)
+    return figure
+
+
+def groups_figure(shares: np.ndarray, groups: Sequence[str], labels: Sequence[str]) -> Figure:
+    """What documents of each group are about.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (g, k)
+        Rows sum to one.
+    groups : sequence of g str
+    labels : sequence of k str
+        Some words of each topic.
+    """
+    with style():
+        figure = new_figure(11, 0.36 * len(labels) + 1.3)
+        ax = figure.subplots()
+        ax.imshow(shares.T, cmap=SEQUENTIAL, vmin=0, vmax=float(shares.max()), aspect="auto", interpolation="none")
+        ax.set_xticks(range(len(groups)), groups)
+        ax.set_yticks(range(len(labels)), [f"{label}  {c + 1}" for c, label in enumerate(labels)], fontsize=9.5)
+        ax.xaxis.tick_top()
+        ax.grid(visible=False)
+        ax.spines[:].set_visible(False)
+        for g, row in enumerate(shares):
+            for c, share in enumerate(row):
+                if share >= 0.05:
+                    light = share > 0.55 * shares.max()
+                    ink = "white" if light else INK
+                    ax.text(g, c, f"{share:.0%}", ha="center", va="center", fontsize=8.5, color=ink)
+    return figure
+
+
+# --- time, and how many -------------------------------------------------------------------------------------
+
+
+def prevalence_figure(periods: np.ndarray, shares: np.ndarray, labels: Sequence[str]) -> Figure:
+    """How much of the text of each period is about each topic.
+
+    Parameters
+    ----------
+    periods : ndarray of shape (t,)
+        Days, datetime64, ascending.
+    shares : ndarray of shape (t, k)
+        NaN where a period has no documents.
+    labels : sequence of k str
+    """
+    shown = _moving(shares)
+    rows = -(-len(shown) // 4)
+    with style():
+        figure = new_figure(11, 1.75 * rows + 0.3)
+        axes = figure.subplots(rows, 4, sharex=True, sharey=True, squeeze=False).ravel()
+        prevalence_of(axes, periods, shares, labels)
+    return figure
+
+
+def _moving(shares: np.ndarray) -> np.ndarray:
+    """The topics whose share changes most, in their order."""
+    return np.sort(np.argsort(-np.nanstd(shares, axis=0), kind="stable")[:MOST_PANELS])
+
+
+def prevalence_of(axes: Any, periods: np.ndarray, shares: np.ndarray, labels: Sequence[str]) -> None:
+    """One panel a topic, all with the same axes."""
+    shown = _moving(shares)
+    days: Any = periods.astype("datetime64[D]")
+    for ax, c in zip(axes, shown, strict=False):
+        color = COLORS[c % len(COLORS)]
+        ax.fill_between(days, shares[:, c], color=color, alpha=0.3, lw=0)
+        ax.plot(days, shares[:, c], color=color, lw=1.5, marker="o" if len(days) < 8 else "", ms=3)
+        ax.set_title(f"{c + 1} {shorten(labels[c], 26, placeholder='…')}", fontsize=8.5, fontweight="normal", pad=3)
+        locator = AutoDateLocator(minticks=2, maxticks=4)
+        ax.xaxis.set_major_locator(locator)
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator, show_offset=False))
+        ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        ax.yaxis.set_major_locator(MaxNLocator(3))
+        ax.tick_params(labelsize=8)
+        ax.set_ylim(0, 1.08 * max(float(np.nanmax(shares[:, shown])), 1e-3))
+    for ax in axes[len(shown) :]:
+        ax.axis("off")
+
+
+def choice_figure(ks: Sequence[int], perplexities: Sequence[float], coherences: Sequence[float], best: int) -> Figure:
+    """Held-out perplexity and coherence over the number of topics.
+
+    Parameters
+    ----------
+    ks : sequence of int
+    perplexities, coherences : sequence of float
+    best : int
+        The number chosen.
+    """
+    with style():
+        figure = new_figure(7.2, 3.3)
+        choice_of(figure.subplots(), ks, perplexities, coherences, best)
+    return figure
+
+
+def choice_of(
+    ax: Axes, ks: Sequence[int], perplexities: Sequence[float], coherences: Sequence[float], best: int
+) -> None:
+    """Two scales in one panel: what is blue should be low, what is orange high."""
+    other = ax.twinx()
+    for one, values, color, name in (
+        (ax, perplexities, COLORS[0], "held-out perplexity"),
+        (other, coherences, COLORS[1], "coherence (NPMI)"),
+    ):
+        one.plot(ks, values, color=color, lw=2, marker="o", ms=4.5)
+        one.set_ylabel(name, color=color)
+        one.yaxis.set_major_locator(MaxNLocator(4))
+        one.margins(y=0.15)
+    other.grid(visible=False)
+    other.tick_params(right=False)
+    ax.axvline(best, color=INK, lw=1, ls=(0, (3, 2)), zorder=1)
+    ax.set_xscale("log")
+    ax.set_xticks(list(ks), [str(k) for k in ks])
+    ax.minorticks_off()
+    ax.set(xlabel="topics", title=f"{best} topics")
+    ax.grid(axis="x", visible=False)
+
+
+# --- parts --------------------------------------------------------------------------------------------------
+
+
+def parts_figure(parts: Mapping[str, np.ndarray], per_row: int = 4) -> Figure:
+    """Components as pictures, one grid a model: ink where all are >= 0, else blue for plus and red for minus.
+
+    Parameters
+    ----------
+    parts : mapping from title to ndarray of shape (k, h, w)
+    per_row : int, default=4
+    """
+    first = next(iter(parts.values()))
+    tall = -(-len(first) // per_row) / per_row
+    with style():
+        width = 10.6 / max(len(parts), 2)
+        figure = new_figure(width * len(parts), width * tall + 0.4)
+        for ax, (title, images) in zip(
+            figure.subplots(1, len(parts), squeeze=False).ravel(), parts.items(), strict=True
+        ):
+            signed = images.min() < 0
+            scaled = images / np.maximum(np.abs(images).max(axis=(1, 2), keepdims=True), 1e-300)
+            ax.imshow(
+                mosaic(scaled, DIVERGING if signed else PAPER, -1.0 if signed else 0.0, 1.0, per_row=per_row),
+                interpolation="none",
+            )
+            ax.set_title(title)
+            ax.axis("off")
+    return figure

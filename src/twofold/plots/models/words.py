@@ -1,0 +1,211 @@
+"""Figures of word vectors: steps between pairs of words, inner products, curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from twofold.plots.models.word_map import darker
+from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, new_figure, style
+
+CLOSE = 0.08  # of a panel: words nearer than this would hide each other
+
+
+# --- pairs and products -------------------------------------------------------------------------------------
+
+
+def common_step(U: np.ndarray) -> np.ndarray:
+    """(n,) the cosine of each pair's step with the mean step of the other pairs; about 0 if nothing is common.
+
+    Parameters
+    ----------
+    U : ndarray of shape (n, 2, k)
+        The vectors of n pairs of words.
+    """
+    D = _unit(_unit(U[:, 1]) - _unit(U[:, 0]))
+    others = _unit(D.sum(axis=0) - D)
+    return np.einsum("ij,ij->i", D, others)
+
+
+def steps_figure(panels: Mapping[str, tuple[Sequence[tuple[str, str]], np.ndarray]], shown: int = 7) -> Figure:
+    """Steps from words to others, in a plane whose upright is the mean step of the pairs that are not shown.
+
+    Parameters
+    ----------
+    panels : mapping from title to (pairs, vectors)
+        n pairs of words, and their vectors (n, 2, k).
+    shown : int, default=7
+        Pairs a panel, at most half of them.
+    """
+    with style():
+        figure = new_figure(11, 4.4)
+        axes = figure.subplots(1, len(panels), squeeze=False, sharey=True).ravel()
+        for ax, (title, (pairs, U)) in zip(axes, panels.items(), strict=True):
+            V = np.stack([_unit(U[:, 0]), _unit(U[:, 1])], axis=1)
+            up = _unit((V[1::2, 1] - V[1::2, 0]).mean(axis=0)[None])[0]
+            V, pairs = V[::2], pairs[::2]  # those that did not make the upright
+            middle = V.mean(axis=1) - np.outer(V.mean(axis=1) @ up, up)
+            across = np.linalg.svd(middle - middle.mean(axis=0), full_matrices=False)[2][0]
+            places = np.stack([V @ across, V @ up], axis=2)  # (n,2,2)
+            own = _spread(places, shown)
+            _arrows(ax, [pairs[i] for i in own], places[own])
+            ax.set(title=title, xticks=[], yticks=[])
+    return figure
+
+
+def _spread(ends: np.ndarray, most: int) -> list[int]:
+    """Which of the arrows (n,2,2) to show: as many as have no ends close together."""
+    at = ends / np.maximum(np.ptp(ends, axis=(0, 1)), 1e-12)
+    apart = np.linalg.norm(at[:, None, :, None] - at[None, :, None, :], axis=4).min(axis=(2, 3))  # (n,n)
+    own = [int(np.argmin(at[:, 0, 0]))]
+    while len(own) < most:
+        gap = apart[own].min(axis=0)
+        if gap.max() < CLOSE:
+            break
+        own.append(int(np.argmax(gap)))
+    return own
+
+
+def _arrows(ax: Axes, pairs: Sequence[tuple[str, str]], places: np.ndarray) -> None:
+    halo = [withStroke(linewidth=2.2, foreground="white")]
+    for p, (words, ends) in enumerate(zip(pairs, places, strict=True)):
+        color = COLORS[p % len(COLORS)]
+        look = {"arrowstyle": "-|>", "color": color, "lw": 1.6, "shrinkA": 3, "shrinkB": 3}
+        ax.annotate("", ends[1], ends[0], arrowprops=look)
+        for word, at, other in zip(words, ends, ends[::-1], strict=True):
+            low = at[1] < other[1]
+            ax.annotate(
+                word, at, xytext=(0, -4 if low else 4), textcoords="offset points", ha="center",
+                va="top" if low else "bottom", fontsize=9.5, color=darker(color), path_effects=halo,
+            )  # fmt: skip
+    ax.scatter(places[..., 0].ravel(), places[..., 1].ravel(), s=10, color=GREY, linewidths=0)
+    ax.margins(0.14)
+    ax.grid(visible=False)
+
+
+def _panels(figure: Figure, n: int) -> Any:
+    return figure.subplots(1, n, squeeze=False).ravel()
+
+
+def _unit(X: np.ndarray) -> np.ndarray:
+    X = np.asarray(X, dtype=np.float64)
+    return X / np.maximum(np.linalg.norm(X, axis=-1, keepdims=True), 1e-12)
+
+
+def products_figure(panels: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]], x: str, y: str) -> Figure:
+    """What inner products are against what they should be, one panel a fit.
+
+    Parameters
+    ----------
+    panels : mapping from title to (target (n,), product (n,), weight (n,))
+        Points are as large as their weight says.
+    x, y : str
+        What the axes show.
+    """
+    with style():
+        figure = new_figure(4.4 * max(len(panels), 2), 4.2)
+        for c, (ax, (title, (target, product, weight))) in enumerate(
+            zip(_panels(figure, len(panels)), panels.items(), strict=True)
+        ):
+            size = 4 + 60 * np.sqrt(weight / max(float(np.max(weight)), 1e-300))
+            ends = [min(target.min(), product.min()), max(target.max(), product.max())]
+            ax.plot(ends, ends, color=INK, lw=1, ls=(0, (3, 2)), zorder=1)
+            ax.scatter(target, product, s=size, color=COLORS[c], alpha=0.4, linewidths=0, rasterized=True, zorder=2)
+            ax.set(title=title, xlabel=x, ylabel=y if c == 0 else "")
+    return figure
+
+
+# --- curves -------------------------------------------------------------------------------------------------
+
+
+def curves_figure(
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    x: str,
+    y: str,
+    title: str = "",
+    level: tuple[str, float] | None = None,
+    share: bool = False,
+    log: bool = False,
+) -> Figure:
+    """Some lines in one panel.
+
+    Parameters
+    ----------
+    curves : mapping from name to (xs, ys)
+    x, y, title : str
+    level : (str, float), optional
+        A named height to compare with.
+    share : bool, default=False
+        The heights are shares of one.
+    log : bool, default=False
+        The horizontal axis is logarithmic, with a tick at each place of the first curve.
+    """
+    with style():
+        figure = new_figure(7.2, 3.5)
+        ax = figure.subplots()
+        for color, (name, (xs, ys)) in zip(COLORS, curves.items(), strict=False):
+            ax.plot(xs, ys, color=color, lw=2, marker="o", ms=4, label=name)
+        if level is not None:
+            ax.axhline(level[1], color=GREY, lw=1.4, ls=(0, (4, 2)))
+            ax.annotate(level[0], (1, level[1]), xycoords=("axes fraction", "data"), xytext=(0, 3), ha="right",
+                        textcoords="offset points", fontsize=9)  # fmt: skip
+        ax.set(xlabel=x, ylabel=y, title=title)
+        if log:
+            ticks = list(next(iter(curves.values()))[0])
+            ax.set_xscale("log")
+            ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            ax.minorticks_off()
+        else:
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if share:
+            ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+            ax.set_ylim(0, 1.03)
+        if len(curves) > 1:
+            ax.legend()
+    return figure
+
+
+def agreement_figure(
+    table: np.ndarray, names: Sequence[str], bars: Mapping[str, float], what: tuple[str, str]
+) -> Figure:
+    """How far methods agree, as a table, and how well each does, as bars.
+
+    Parameters
+    ----------
+    table : ndarray of shape (m, m)
+        Shares from 0 to 1.
+    names : sequence of m str
+    bars : mapping from name to float
+        Shares from 0 to 1; half is chance.
+    what : (str, str)
+        Titles of both panels.
+    """
+    with style():
+        figure = new_figure(10.5, 3.4)
+        left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
+        left.imshow(table, cmap=SEQUENTIAL, vmin=0, vmax=1, interpolation="none")
+        left.set_xticks(range(len(names)), names)
+        left.set_yticks(range(len(names)), names)
+        left.grid(visible=False)
+        left.spines[:].set_visible(False)
+        for i, row in enumerate(table):
+            for j, share in enumerate(row):
+                left.text(j, i, f"{share:.0%}", ha="center", va="center", color="white" if share > 0.55 else INK)
+        left.set_title(what[0])
+        right.barh(
+            list(bars)[::-1], [share - 0.5 for share in bars.values()][::-1], left=0.5, color=COLORS[0], height=0.6
+        )
+        for i, (_, share) in enumerate(list(bars.items())[::-1]):
+            right.annotate(
+                f"{share:.1%}", (share, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9
+            )
+        right.set(xlim=(0.5, 1.0), title=what[1], xlabel="chance is 50%")
+        right.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        right.grid(axis="y", visible=False)
+    return figure

@@ -1,0 +1,1 @@
+"""Figures of analyses, one a verb."""

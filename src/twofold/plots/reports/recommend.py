@@ -1,0 +1,134 @@
+"""A recommender in one figure: what lies close to what, what is recommended, and how good that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from twofold.plots.models.completion import label_apart
+from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, new_figure, style
+
+MOST_POINTS = 3_000  # items drawn, the most rated first
+LABELS = 22
+
+
+def recommending_figure(
+    model: Any,
+    names: Sequence[str],
+    figures: Sequence[Mapping[str, Any]],
+    n: int,
+    often: Sequence[tuple[str, int]],
+    title: str = "",
+) -> Figure:
+    """Draw a fitted recommender.
+
+    Parameters
+    ----------
+    model : Recommender
+    names : sequence of str
+        What its items are called.
+    figures : sequence of mapping
+        One a model compared: ``model``, ``rmse``, ``precision``, ``recall``, ``ndcg``.
+    n : int
+        Length of the lists.
+    often : sequence of (name, lists)
+        The items recommended most often.
+    title : str
+    """
+    counts = np.bincount(model.ratings_.indices, minlength=len(names))
+    sums = np.bincount(model.ratings_.indices, weights=model.ratings_.data, minlength=len(names))
+    with style():
+        figure = new_figure(11, 6.2)
+        grid = figure.add_gridspec(2, 2, width_ratios=[1.9, 1])
+        left = figure.add_subplot(grid[:, 0])
+        at = plane(model)
+        if at is None:
+            ratings_of(left, model)
+        else:
+            items_of(left, at, names, counts, None if model.implicit_ else sums / np.maximum(counts, 1))
+        top, below = figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, 1])
+        quality_of(top, figures, n)
+        often_of(below, often) if often else ratings_of(below, model)
+        if title:
+            figure.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold", color=INK)
+    return figure
+
+
+def plane(model: Any) -> np.ndarray | None:
+    """(items,2) the items along the two directions in which their factors differ most; None without factors."""
+    Z = getattr(model.model_, "components_", None)
+    if Z is None or len(Z) < 2 or Z.shape[1] < 3:
+        return None
+    weight = np.sqrt(np.bincount(model.ratings_.indices, minlength=Z.shape[1]))  # rarely rated ones are mostly noise
+    Z = Z.T - (weight @ Z.T) / weight.sum()
+    _, _, axes = np.linalg.svd(Z * weight[:, None], full_matrices=False)
+    return Z @ axes[:2].T
+
+
+def items_of(ax: Axes, at: np.ndarray, names: Sequence[str], counts: np.ndarray, mean: np.ndarray | None) -> None:
+    """The items in the plane: large if often rated, dark if liked."""
+    order = np.argsort(-counts, kind="stable")[:MOST_POINTS]
+    sizes = 6 + 120 * counts[order] / counts.max()
+    color: Any = {"c": mean[order], "cmap": SEQUENTIAL} if mean is not None else {"color": COLORS[0]}
+    drawn = ax.scatter(at[order, 0], at[order, 1], s=sizes, alpha=0.8, linewidths=0, rasterized=True, **color)
+    if mean is not None:
+        bar = ax.figure.colorbar(drawn, ax=ax, fraction=0.03, pad=0.01, label="mean rating")
+        bar.outline.set_visible(False)
+    low, high = np.quantile(at[order], [0.002, 0.998], axis=0)
+    pad = 0.06 * (high - low)
+    ax.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))
+    inside = [j for j in order if (low - pad <= at[j]).all() and (at[j] <= high + pad).all()]
+    label_apart(ax, at, names, np.array(inside), LABELS, letter=0.0115)
+    ax.axhline(0, color=GREY, lw=0.7)
+    ax.axvline(0, color=GREY, lw=0.7)
+    ax.set(xticks=[], yticks=[], title="Items by two factors: what the same people like is close")
+
+
+def quality_of(ax: Axes, figures: Sequence[Mapping[str, Any]], n: int) -> None:
+    """Bars for each model: precision, recall and NDCG of its lists; its error is in the legend."""
+    kinds = ("precision", "recall", "ndcg")
+    rows = [row for row in figures if row.get("precision") is not None]
+    if not rows:
+        ax.axis("off")
+        ax.set_title("Nothing was held out")
+        return
+    for i, row in enumerate(rows):
+        error = "" if row["rmse"] is None else f", RMSE {row['rmse']:.3f}"
+        at = np.arange(3) + 0.27 * (i - (len(rows) - 1) / 2)
+        ax.bar(
+            at, [row[k] for k in kinds], width=0.24, color=(*COLORS[:2], GREY)[i % 3], label=f"{row['model']}{error}"
+        )
+    ax.set_xticks(range(3), [f"{k}@{n}".replace("ndcg", "NDCG") for k in kinds], fontsize=9)
+    ax.set_title("On ratings not fitted")
+    ax.grid(axis="x", visible=False)
+    ax.margins(y=0.45)
+    ax.legend(fontsize=8.5, loc="upper left")
+
+
+def often_of(ax: Axes, often: Sequence[tuple[str, int]]) -> None:
+    """How many lists the most recommended items are in."""
+    shown = list(often)[:8][::-1]
+    ax.barh(range(len(shown)), [count for _, count in shown], color=COLORS[2], alpha=0.45)
+    for i, (name, _) in enumerate(shown):
+        short = name if len(name) <= 34 else name[:33].rstrip() + "…"
+        ax.annotate(short, (0, i), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8.5)
+    ax.set(title="Recommended most", xlabel="users whose list it is in", yticks=[])
+    ax.grid(axis="y", visible=False)
+
+
+def ratings_of(ax: Axes, model: Any) -> None:
+    """How often each rating, or count, was given."""
+    values, counts = np.unique(np.asarray(model.ratings_.data), return_counts=True)
+    if len(values) > 30:
+        counts, edges = np.histogram(model.ratings_.data, bins=30)
+        values = (edges[1:] + edges[:-1]) / 2
+    width = 0.8 * float(np.diff(values).min()) if len(values) > 1 else 0.8
+    ax.bar(values, counts / counts.sum(), width=width, color=COLORS[0])
+    ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    ax.set(title="Ratings given", xlabel="rating")
+    ax.grid(axis="x", visible=False)

@@ -1,0 +1,86 @@
+"""A collection of documents in one figure: its topics on a map, how much of it each is, how many, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from twofold.plots.models.topic_map import map_of
+from twofold.plots.models.topics import MOST_BARS, MOST_PANELS, choice_of, prevalence_of
+from twofold.plots.style import COLORS, INK, new_figure, style
+
+ACROSS = 4  # panels of time in a row
+
+
+def topic_report_figure(
+    at: np.ndarray,
+    shares: np.ndarray,
+    tops: Sequence[Sequence[str]],
+    choice: Mapping[str, Any] | None = None,
+    time: tuple[np.ndarray, np.ndarray] | None = None,
+    title: str = "",
+) -> Figure:
+    """Draw what `twofold topics` found.
+
+    Parameters
+    ----------
+    at : ndarray of shape (k, 2)
+        Places of the topics on the map.
+    shares : ndarray of shape (k,)
+    tops : sequence of k sequences of str
+        The words of each, most probable first.
+    choice : mapping, optional
+        ``ks``, ``perplexities``, ``coherences``, ``best``: what was tried.
+    time : (periods, shares), optional
+        datetime64 (t,) and (t, k).
+    title : str
+    """
+    k = len(shares)
+    short = [" ".join(words[:3]) for words in tops]
+    bars = 0.235 * min(k, MOST_BARS) + 0.9
+    above = max(5.2, bars + (2.3 if choice else 0.0))
+    rows = 0 if time is None else -(-min(k, MOST_PANELS) // ACROSS)
+    below = 1.55 * rows + (0.5 if rows else 0.0)
+    with style():
+        whole = new_figure(11, above + below + 0.4)
+        upper: Any = whole
+        lower: Any = None
+        if time is not None:
+            halves: Any = whole.subfigures(2, 1, height_ratios=[above, below])
+            upper, lower = halves
+        grid = upper.add_gridspec(2, 2, width_ratios=[1.45, 1], height_ratios=[bars, max(above - bars, 0.01)])
+        left = upper.add_subplot(grid[:, 0])
+        map_of(left, at, shares, short, (5.6, above - 0.5))
+        left.set_title("Topics: close if they use the same words")
+        bars_of(upper.add_subplot(grid[0, 1] if choice else grid[:, 1]), shares, tops)
+        if choice:
+            choice_of(upper.add_subplot(grid[1, 1]), **choice)
+        if time is not None:
+            axes = lower.subplots(rows, ACROSS, sharex=True, sharey=True, squeeze=False).ravel()
+            prevalence_of(axes, *time, short)
+            lower.suptitle("Share of the words over time", x=0.012, ha="left", fontsize=11.5, fontweight="bold")
+        if title:
+            whole.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold", color=INK)
+    return whole
+
+
+def bars_of(ax: Axes, shares: np.ndarray, tops: Sequence[Sequence[str]]) -> None:
+    """How much of the text each topic is, its words written on its bar."""
+    shown = min(len(shares), MOST_BARS)
+    colors = [COLORS[c % len(COLORS)] for c in range(shown)]
+    ax.barh(range(shown), shares[:shown], color=colors, alpha=0.4, height=0.8)
+    for c in range(shown):
+        text = f"{c + 1}  {' '.join(tops[c][:5])}"
+        ax.annotate(text, (0, c), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8.5)
+        ax.annotate(
+            f"{shares[c]:.0%}", (1, c), xycoords=("axes fraction", "data"), ha="right", va="center", fontsize=8.5
+        )
+    more = f", the largest {shown} of {len(shares)}" if len(shares) > shown else ""
+    ax.set(title=f"Share of all words{more}", yticks=[], xticks=[], ylim=(shown - 0.4, -0.6))
+    ax.set_xlim(0, 1.12 * float(shares.max()))
+    ax.grid(visible=False)
+    ax.spines[:].set_visible(False)

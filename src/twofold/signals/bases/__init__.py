@@ -1,0 +1,1 @@
+"""Bases: transforms that are never written out as matrices."""

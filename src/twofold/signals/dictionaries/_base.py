@@ -1,0 +1,115 @@
+"""What models share that code signals over atoms: codes, the way back, and atoms to begin with.
+
+X ≈ U D    X (n,d) signals   U (n,k) sparse codes   D (k,d) atoms of length 1
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.core.checks import InputError
+from twofold.core.estimator import Model
+from twofold.core.seeds import generator
+from twofold.signals.bases.dct import DCT
+from twofold.signals.sparse_coding.pursuits import Coding, codes_of, coding, seen_codes
+
+ROUNDING = 1e-26, 1e-12  # of ‖X‖²: an error below is none, in double and single precision
+
+LEARNED: dict[str, list] = {  # what a model takes that learns its atoms
+    "n_components": [None, Interval(Integral, 1, None, closed="left")],
+    "n_nonzero": [None, Interval(Integral, 1, None, closed="left")],
+    "error": [None, Interval(Real, 0, None, closed="left")],
+    "init": [StrOptions({"samples", "noise", "dct"}), "array-like"],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "random_state": ["random_state", np.random.Generator],
+}
+
+
+class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+    """A model whose `components_` are atoms, and whose codes come by orthogonal matching pursuit."""
+
+    components_: np.ndarray
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def _limits(self) -> tuple[int | None, float | None]:
+        """When to stop coding a signal: atoms at most, and the error that is small enough."""
+        raise NotImplementedError
+
+    def _coding(self) -> Coding:
+        check_is_fitted(self)
+        return coding(self.components_, np.float64, *self._limits())
+
+    def transform(self, X: Any) -> Any:
+        """Codes (n,k), as an array."""
+        return self._rowwise(_dense_codes, X, self._coding(), self._allow_nan)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Signals from codes."""
+        return self._check_codes(X) @ self.components_
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the mean of ½‖x − code · atoms‖² over what is seen."""
+        return -0.5 * float(self._rowwise(_squared_errors, X, self._coding(), self._allow_nan).mean())
+
+
+def _dense_codes(X: Any, c: Coding, holes: bool) -> np.ndarray:
+    X = X.toarray() if hasattr(X, "toarray") else X
+    missing = np.isnan(X)
+    if np.isinf(X).any() or (missing.any() and not holes):
+        return np.full((len(X), len(c.atoms)), np.nan)  # refused with its place
+    if X.dtype != c.atoms.dtype:
+        c = c._replace(atoms=c.atoms.astype(X.dtype), gram=c.gram.astype(X.dtype))
+    codes = seen_codes(np.where(missing, 0, X), ~missing, c) if missing.any() else codes_of(X, c)
+    return codes.toarray()
+
+
+def _squared_errors(X: Any, c: Coding, holes: bool) -> np.ndarray:
+    X = X.toarray() if hasattr(X, "toarray") else X
+    codes = _dense_codes(X, c, holes)
+    R = X - codes @ c.atoms.astype(X.dtype)
+    R = np.where(np.isnan(X) & np.isfinite(codes).all(axis=1, keepdims=True), 0, R)
+    return np.einsum("ij,ij->i", R, R, dtype=np.float64)
+
+
+def or_none(error: float, square: float, dtype: np.dtype) -> float:
+    """½‖X − U D‖², or 0 if it is no more than rounding leaves of ‖X‖²."""
+    return error if error > ROUNDING[dtype == np.float32] * square else 0.0
+
+
+def unit(D: np.ndarray) -> np.ndarray:
+    """Atoms scaled to length 1; those without a length stay."""
+    length = np.linalg.norm(D, axis=1, keepdims=True)
+    return D / np.where(length > 0, length, 1)
+
+
+def size_of(n_components: int | None, shape: tuple[int, int]) -> int:
+    """Atoms: as wished, or twice as many as a signal has numbers, if there are so many signals."""
+    return min(2 * shape[1], shape[0]) if n_components is None else int(n_components)
+
+
+def first_atoms(init: Any, k: int, X: np.ndarray, seed: int) -> np.ndarray:
+    """Atoms to begin with, of length 1; X holds signals to choose from."""
+    rng, d = generator(seed), X.shape[1]
+    if not isinstance(init, str):
+        D = np.asarray(init, dtype=np.float64)
+        if D.shape != (k, d) or not np.isfinite(D).all():
+            raise InputError(f"init must be {(k, d)} finite numbers; it has shape {D.shape}. Check it.")
+    elif init == "dct":
+        D = DCT().matrix(k)[:, :d] if k > d else DCT().matrix(d)[:k]
+    elif init == "samples":
+        able = np.flatnonzero(X.any(axis=1))
+        picked = rng.permutation(able)[:k] if len(able) else np.zeros(0, np.int64)
+        D = np.vstack([X[picked], rng.standard_normal((k - len(picked), d))])
+    else:
+        D = rng.standard_normal((k, d))
+    return np.ascontiguousarray(unit(D), dtype=X.dtype)

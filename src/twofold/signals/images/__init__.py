@@ -1,0 +1,1 @@
+"""Compression, denoising and inpainting of images."""

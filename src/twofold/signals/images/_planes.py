@@ -1,0 +1,183 @@
+"""A channel of a picture as planes of coefficients, which hold few large numbers, and back.
+
+    blocks     every 8 x 8 block in an orthonormal basis; plane k is the k-th coefficient of all blocks
+               the basis: cosines, or the principal directions of the picture's own blocks
+    wavelets   averages and differences of neighbours, halving the averages again and again; a plane is a band
+
+Both know where to look for how large a coefficient will be: at frequencies close by, or one size coarser.
+References: Wallace 1992 (JPEG); Cohen, Daubechies & Feauveau 1992 (the 9/7 wavelet); Daubechies & Sweldens 1998 (its
+four steps).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from twofold.core.engine.local import single_blas
+from twofold.signals.bases.basis import along_each
+from twofold.signals.bases.dct import DCT
+
+SIDE = 8
+FINE = 16  # a learned atom is stored in steps of 1 / FINE
+LIFTING = -1.586134342059924, -0.052980118572961, 0.882911075530934, 0.443506852043971  # difference, average, again
+SCALE = 1.149604398860241  # of averages, which makes the wavelet almost orthonormal
+COARSEST = 16  # pixels, below which averages are not halved again
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks in a basis; close[k] are the planes before plane k, with weights, that tell its magnitudes."""
+
+    atoms: np.ndarray  # (k, 64)
+    close: tuple[tuple[tuple[int, int], ...], ...]
+
+    def planes(self, channel: np.ndarray) -> list[np.ndarray]:
+        B = blocks_of(channel)
+        with single_blas():
+            return list((self.atoms.astype(B.dtype) @ B.reshape(len(B), -1)).reshape(-1, *B.shape[1:]))
+
+    def channel(self, planes: list[np.ndarray], shape: tuple[int, int]) -> np.ndarray:
+        C = np.stack(planes)
+        with single_blas():
+            B = self.atoms[: len(C)].T.astype(C.dtype) @ C.reshape(len(C), -1)
+        B = B.reshape(SIDE, SIDE, *C.shape[1:]).transpose(2, 0, 3, 1)
+        return B.reshape(C.shape[1] * SIDE, -1)[: shape[0], : shape[1]]
+
+    def shapes(self, shape: tuple[int, int]) -> list[tuple[int, int]]:
+        return [(-(-shape[0] // SIDE), -(-shape[1] // SIDE))] * len(self.atoms)
+
+    def expected(self, sizes: list[np.ndarray], shape: tuple[int, int]) -> np.ndarray:
+        """How large the numbers of the next plane may be, from the magnitudes in those before."""
+        total = np.zeros(shape, np.int64)
+        for k, weight in self.close[len(sizes)]:
+            total += weight * sizes[k]
+        return total
+
+
+def blocks_of(channel: np.ndarray) -> np.ndarray:
+    """Pixels by their place in a block: (64, blocks down, blocks across), the last row and column repeated."""
+    h, w = channel.shape
+    padded = np.pad(channel, ((0, -h % SIDE), (0, -w % SIDE)), mode="edge")
+    down, across = (n // SIDE for n in padded.shape)
+    return padded.reshape(down, SIDE, across, SIDE).transpose(1, 3, 0, 2).reshape(SIDE * SIDE, down, across)
+
+
+@cache
+def cosines() -> Blocks:
+    """From low to high frequencies; those next to a frequency (u,v), and lower, tell about it."""
+    order = sorted(np.ndindex(SIDE, SIDE), key=lambda f: (sum(f), f))
+    place = {frequency: k for k, frequency in enumerate(order)}
+    del place[0, 0]  # the mean tells nothing
+    steps = ((1, 0, 2), (0, 1, 2), (1, 1, 1), (2, 0, 1), (0, 2, 1))
+    close = tuple(
+        tuple((place[u - a, v - b], weight) for a, b, weight in steps if (u - a, v - b) in place) for u, v in order
+    )
+    atoms = DCT(ndim=2).matrix((SIDE, SIDE))
+    return Blocks(atoms[[u * SIDE + v for u, v in order]], close)
+
+
+def principal(channels: list[np.ndarray]) -> np.ndarray:
+    """The principal directions of all blocks, as whole numbers: coefficients of cosines, in steps of 1 / FINE."""
+    moment, cosine = np.zeros((SIDE * SIDE, SIDE * SIDE)), cosines().atoms
+    largest = max(float(np.abs(channel).max()) for channel in channels) or 1.0
+    for channel in channels:
+        for top in range(0, len(channel), 32 * SIDE):  # a strip at a time
+            B = blocks_of(channel[top : top + 32 * SIDE]).reshape(SIDE * SIDE, -1) / np.float64(largest)
+            with single_blas():
+                moment += B @ B.T
+    with single_blas():
+        axes = np.linalg.eigh(cosine @ moment @ cosine.T)[1][:, ::-1].T
+    return np.rint(axes * FINE).astype(np.int32)
+
+
+def learned(whole: np.ndarray) -> Blocks:
+    """Blocks in the basis that such whole numbers (k, 64) tell of, made orthonormal again."""
+    with single_blas():
+        Q, R = np.linalg.qr(whole.T / FINE)
+        atoms = (Q * np.where(np.diag(R) < 0, -1, 1)).T @ cosines().atoms
+    return Blocks(atoms, tuple(tuple((j, 1) for j in range(max(1, k - 6), k)) for k in range(len(whole))))
+
+
+@dataclass(frozen=True)
+class Pyramid:
+    """Bands of the 9/7 wavelet, mirrored at the borders: the coarsest averages, then the details of every size."""
+
+    def planes(self, channel: np.ndarray) -> list[np.ndarray]:
+        rest, bands = channel, list[np.ndarray]()
+        for h, w in self._halved(channel.shape):
+            both = along_each(_apart, rest, 2)
+            bands = [both[:h, w:], both[h:, :w], both[h:, w:], *bands]
+            rest = both[:h, :w]
+        return [rest, *bands]
+
+    def channel(self, planes: list[np.ndarray], shape: tuple[int, int]) -> np.ndarray:
+        shapes = self.shapes(shape)
+        planes = planes + [np.zeros(s, planes[0].dtype) for s in shapes[len(planes) :]]
+        rest = planes[0]
+        for k in range(1, len(planes), 3):
+            across, down, both = planes[k : k + 3]
+            rest = along_each(_together, np.block([[rest, across], [down, both]]), 2)
+        return rest
+
+    def shapes(self, shape: tuple[int, int]) -> list[tuple[int, int]]:
+        found, last = list[tuple[int, int]](), shape
+        for h, w in self._halved(shape):
+            found = [(h, last[1] - w), (last[0] - h, w), (last[0] - h, last[1] - w), *found]
+            last = h, w
+        return [last, *found]
+
+    def expected(self, sizes: list[np.ndarray], shape: tuple[int, int]) -> np.ndarray:
+        """Twice the magnitude at the same place of the band that is one size coarser."""
+        coarse = sizes[-3] if len(sizes) > 3 else np.zeros((0, 0), np.int64)
+        if 0 in coarse.shape:
+            return np.zeros(shape, np.int64)
+        i, j = (np.minimum(np.arange(n) // 2, m - 1) for n, m in zip(shape, coarse.shape, strict=True))
+        return 2 * coarse[np.ix_(i, j)].astype(np.int64)
+
+    def _halved(self, shape: tuple[int, ...]) -> list[tuple[int, int]]:
+        found, (h, w) = list[tuple[int, int]](), shape
+        while max(h, w) >= COARSEST:
+            h, w = (h + 1) // 2, (w + 1) // 2
+            found.append((h, w))
+        return found
+
+
+def _apart(X: np.ndarray) -> np.ndarray:
+    """One level along the last axis: the averages, then the differences."""
+    if X.shape[-1] < 2:
+        return X
+    even, odd = X[..., ::2].copy(), X[..., 1::2].copy()
+    for t, weight in enumerate(LIFTING):
+        _lift(even, odd, weight, t)
+    return np.concatenate([even * X.dtype.type(SCALE), odd / X.dtype.type(SCALE)], axis=-1)
+
+
+def _together(C: np.ndarray) -> np.ndarray:
+    """The reverse: every step undone, the last first."""
+    n = C.shape[-1]
+    if n < 2:
+        return C
+    even, odd = C[..., : (n + 1) // 2] / C.dtype.type(SCALE), C[..., (n + 1) // 2 :] * C.dtype.type(SCALE)
+    for t, weight in reversed(list(enumerate(LIFTING))):
+        _lift(even, odd, -weight, t)
+    out = np.empty_like(C)
+    out[..., ::2], out[..., 1::2] = even, odd
+    return out
+
+
+def _lift(even: np.ndarray, odd: np.ndarray, weight: float, step: int) -> None:
+    """Add to the differences (even steps) or to the averages (odd steps) a multiple of both neighbours."""
+    weight, short = even.dtype.type(weight), odd.shape[-1] - (even.shape[-1] - 1)  # 1 if the last one is odd
+    if step % 2 == 0:
+        odd += weight * even[..., : odd.shape[-1]]
+        odd[..., : even.shape[-1] - 1] += weight * even[..., 1:]
+        odd[..., odd.shape[-1] - short :] += weight * even[..., even.shape[-1] - short :]
+    else:
+        even[..., 1:] += weight * odd[..., : even.shape[-1] - 1]
+        even[..., : odd.shape[-1]] += weight * odd
+        even[..., :1] += weight * odd[..., :1]
+        if not short:
+            even[..., -1] += weight * odd[..., -1]

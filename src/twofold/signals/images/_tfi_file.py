@@ -1,0 +1,231 @@
+"""The file of a compressed picture: what is in it, how it is written, and how it is read.
+
+    "TFI", version     4 bytes
+    head               method, dtype, shape, quantisation step, PSNR, and how long what follows is
+    coefficients       whole numbers, arithmetically coded
+    alpha              as it was, packed by LZMA or zlib, whichever is shorter
+    checksum           4 bytes, CRC-32 of all before
+
+A coefficient c is stored as q = ±⌊|c| / step + 0.38⌋, rounded a little towards zero since small ones are common, and
+read as ±(|q| + shift) step, where the shift is how far those that became 1, 2, or more were off in the mean.
+"""
+
+from __future__ import annotations
+
+import lzma
+import struct
+import zlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twofold.core.checks import InputError
+from twofold.kernels.arithmetic_coder import CONTEXTS, HALF, KINDS, LENGTHS, WORD, code_plane
+from twofold.signals.images._channels import channels_of, picture_of
+from twofold.signals.images._planes import SIDE, Blocks, Pyramid, cosines, learned, principal
+
+METHODS = "dct", "wavelet", "pca"
+DTYPES = "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64"
+ROUND_UP = 0.38
+MAGIC, VERSION = b"TFI", 1
+HEAD = struct.Struct("<3sBBBBIIddbbbBI")
+CHECK = struct.Struct("<I")
+DENSEST = 1 << 14  # pixels a byte: the coder cannot do with less, so a file that claims more is not genuine
+ORDINARY, SMOOTH, ATOMS = range(KINDS)
+
+
+class Head(NamedTuple):
+    """The start of a file."""
+
+    magic: bytes
+    version: int
+    method: int
+    dtype: int
+    depth: int  # of the last axis; 0 if the picture has two
+    height: int
+    width: int
+    step: float
+    psnr: float
+    shift1: int  # in steps of 1 / 128
+    shift2: int
+    shift3: int
+    planes: int  # a channel; those after are zero
+    alpha: int  # bytes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.height, self.width, self.depth)[: 3 if self.depth else 2]
+
+    @property
+    def channels(self) -> int:
+        return 3 if self.depth >= 3 else 1
+
+
+class Quantised(NamedTuple):
+    """The coefficients of a picture as whole numbers, planes one after the other."""
+
+    numbers: list[np.ndarray]  # for each channel, int32
+    shapes: list[tuple[int, int]]  # of the planes
+    shifts: tuple[int, int, int]  # in steps of 1 / 128
+    step: float
+    atoms: np.ndarray | None  # of a learned basis
+
+
+def quantised(
+    coefficients: list[np.ndarray], shapes: list[tuple[int, int]], step: float, atoms: np.ndarray | None
+) -> Quantised:
+    """Rounded; planes at the end that are zero in all channels are left out."""
+    numbers, last, counts, rests = list[np.ndarray](), 0, np.zeros(4), np.zeros(4)
+    for c in coefficients:
+        size = np.abs(c) / c.dtype.type(step)
+        q = np.floor(size + c.dtype.type(ROUND_UP))
+        there = np.flatnonzero(q)
+        kind = np.minimum(q[there], 3).astype(np.intp)
+        counts += np.bincount(kind, minlength=4)
+        rests += np.bincount(kind, size[there] - q[there], minlength=4)
+        last = max(last, int(there[-1]) if len(there) else 0)
+        numbers.append(np.copysign(q, c).astype(np.int32))
+    ends = np.cumsum([h * w for h, w in shapes])
+    used = int(np.searchsorted(ends, last, side="right")) + 1
+    one, two, more = (round(128 * rests[k] / max(counts[k], 1)) for k in (1, 2, 3))
+    atoms = None if atoms is None else np.ascontiguousarray(atoms[:used])
+    return Quantised([q[: ends[used - 1]] for q in numbers], shapes[:used], (one, two, more), step, atoms)
+
+
+def restored(q: np.ndarray, shifts: tuple[int, int, int], step: float, dtype: Any) -> np.ndarray:
+    """Coefficients from whole numbers."""
+    size = np.abs(q)
+    moved = np.array([0, *shifts], dtype)[np.minimum(size, 3)] / dtype.type(128)
+    return np.copysign((size + moved) * dtype.type(step), q.astype(dtype))
+
+
+def planes_in(flat: np.ndarray, shapes: list[tuple[int, int]]) -> list[np.ndarray]:
+    """The planes that lie one after the other, in place."""
+    ends = np.cumsum([h * w for h, w in shapes])[:-1]
+    return [part.reshape(shape) for part, shape in zip(np.split(flat, ends), shapes, strict=True)]
+
+
+def transform(method: str, atoms: np.ndarray | None) -> Blocks | Pyramid:
+    if method == "wavelet":
+        return Pyramid()
+    return cosines() if atoms is None else learned(atoms)
+
+
+def atoms_for(method: str, channels: list[np.ndarray]) -> np.ndarray | None:
+    """What the picture's own basis is stored as, if the method learns one."""
+    return principal(channels) if method == "pca" else None
+
+
+def channels_from(found: Quantised, method: str, shape: tuple[int, int], dtype: np.dtype) -> list[np.ndarray]:
+    """The channels (h,w) again."""
+    way = transform(method, found.atoms)
+    back = [restored(q, found.shifts, found.step, dtype) for q in found.numbers]
+    return [way.channel(planes_in(c, found.shapes), shape) for c in back]
+
+
+class Coder:
+    """Writes planes of whole numbers one after the other, or reads them."""
+
+    def __init__(self, data: bytes | None = None):
+        self.reading = data is not None
+        self.buffer = np.frombuffer(data, np.uint8).copy() if data is not None else np.zeros(4096, np.uint8)
+        word = int.from_bytes((data or b"")[:4].ljust(4, b"\0"), "big")
+        self.state = np.array([0, WORD, word, 4 if self.reading else 0], np.int64)
+        self.odds = np.full((KINDS, CONTEXTS, CONTEXTS, LENGTHS, 2), HALF, np.int64)
+        self.second = np.full((LENGTHS, 2), HALF, np.int64)
+
+    def plane(self, q: np.ndarray, expected: np.ndarray, kind: int) -> np.ndarray:
+        """q itself, or filled with what is read; returns the magnitudes of what was sent."""
+        size = np.zeros(q.shape, np.int32)
+        self.buffer = code_plane(q, size, expected, kind, self.odds, self.second, self.state, self.buffer, self.reading)
+        return size
+
+    def done(self) -> bytes:
+        """All bytes: one more settles the interval, and zeros at the end are understood."""
+        low, place = int(self.state[0]), int(self.state[3])
+        return (self.buffer[:place].tobytes() + bytes([min((low >> 24) + 1, 255)])).rstrip(b"\0")
+
+
+def coded(found: Quantised, method: str) -> bytes:
+    coder = Coder()
+    if found.atoms is not None:
+        coder.plane(found.atoms, np.zeros(found.atoms.shape, np.int64), ATOMS)
+    _run(coder, transform(method, found.atoms), found)
+    return coder.done()
+
+
+def _run(coder: Coder, way: Blocks | Pyramid, found: Quantised) -> None:
+    for numbers in found.numbers:
+        sizes = list[np.ndarray]()
+        for k, q in enumerate(planes_in(numbers, found.shapes)):
+            sizes.append(coder.plane(q, way.expected(sizes, q.shape), ORDINARY if k else SMOOTH))
+
+
+def packed(alpha: np.ndarray) -> bytes:
+    """Alpha without loss: a byte says how, then the differences along the rows."""
+    whole = alpha.view(f"u{alpha.itemsize}")
+    steps = whole.astype(f"<u{alpha.itemsize}")
+    steps[:, 1:] -= whole[:, :-1]
+    raw = steps.tobytes()
+    return min(b"Z" + zlib.compress(raw, 9), b"X" + lzma.compress(raw, preset=9), key=len)
+
+
+def unpacked(data: bytes, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+    count = shape[0] * shape[1] * dtype.itemsize
+    if data[:1] == b"Z":
+        raw = zlib.decompressobj().decompress(data[1:], count + 1)
+    else:
+        raw = lzma.LZMADecompressor().decompress(data[1:], count + 1)
+    if len(raw) != count:
+        raise ValueError("alpha is not as long as the picture")
+    steps = np.frombuffer(raw, f"<u{dtype.itemsize}").reshape(shape)
+    return np.cumsum(steps, axis=1, dtype=f"u{dtype.itemsize}").view(dtype)
+
+
+def sealed(head: Head, coefficients: bytes, alpha: bytes) -> bytes:
+    """The file."""
+    data = HEAD.pack(*head) + coefficients + alpha
+    return data + CHECK.pack(zlib.crc32(data))
+
+
+def head_of(data: bytes, name: str) -> Head:
+    """The checked start of a file; `name` is what the complaint calls it."""
+    if len(data) < HEAD.size + CHECK.size or data[:3] != MAGIC:
+        raise InputError(f"{name} is not a picture that twofold compressed, or its start is damaged.")
+    if data[3] > VERSION:
+        raise InputError(f"{name} has version {data[3]}, this twofold reads up to {VERSION}. Upgrade twofold.")
+    (check,) = CHECK.unpack(data[-CHECK.size :])
+    if check != zlib.crc32(data[: -CHECK.size]):
+        raise InputError(f"{name} is damaged or cut short: it does not match its checksum. Make it again.")
+    head = Head(*HEAD.unpack(data[: HEAD.size]))
+    known = head.method < len(METHODS) and head.dtype < len(DTYPES) and head.depth <= 4 and head.planes >= 1
+    pixels = head.height * head.width
+    if not known or not 0 < pixels <= DENSEST * len(data) or not 0 < head.step < np.inf:
+        raise InputError(f"{name} has a head that makes no sense. Make it again.")
+    return head
+
+
+def decoded(data: bytes, name: str) -> np.ndarray:
+    """The picture in a file."""
+    head = head_of(data, name)
+    try:
+        return _picture(head, data[HEAD.size : -CHECK.size])
+    except (ValueError, IndexError, zlib.error, lzma.LZMAError, EOFError) as error:
+        raise InputError(f"{name} cannot be read, although its checksum is right: {error}.") from error
+
+
+def _picture(head: Head, body: bytes) -> np.ndarray:
+    method, dtype, shape = METHODS[head.method], np.dtype(DTYPES[head.dtype]), (head.height, head.width)
+    coder, atoms = Coder(body[: len(body) - head.alpha]), None
+    if method == "pca":
+        atoms = np.zeros((min(head.planes, SIDE * SIDE), SIDE * SIDE), np.int32)
+        coder.plane(atoms, np.zeros(atoms.shape, np.int64), ATOMS)
+    way = transform(method, atoms)
+    shapes = way.shapes(shape)[: head.planes]
+    numbers = [np.zeros(sum(h * w for h, w in shapes), np.int32) for _ in range(head.channels)]
+    found = Quantised(numbers, shapes, (head.shift1, head.shift2, head.shift3), head.step, atoms)
+    _run(coder, way, found)
+    like = np.zeros(head.shape, dtype)
+    if head.depth in (2, 4):
+        like[..., -1] = unpacked(body[len(body) - head.alpha :], shape, dtype)
+    return picture_of(channels_from(found, method, shape, channels_of(like[:1, :1])[0].dtype), like)

@@ -1,0 +1,263 @@
+"""Pictures in few bytes: a transform that leaves few large numbers, rounding, and a coder that makes small ones cheap.
+
+    c = transform(channel)     q = round(c / step)     file = coded(q)     PSNR = 10 log₁₀(peak² / mean squared error)
+
+One number decides: the larger the step, the shorter the file and the larger the error. It is searched for the target.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from twofold.core.checks import InputError
+from twofold.core.files.safetensors_file import appearing
+from twofold.signals.images import _tfi_file
+from twofold.signals.images._channels import channels_of, checked
+from twofold.signals.images._trial import Trial
+
+USUAL = 36.0  # dB: hard to tell from the original
+OCTAVE = 20 * np.log10(2)  # dB that PSNR falls by when the error doubles
+CLOSE = 0.002  # octaves of the step, about 0.01 dB or 0.1 % of the bytes, within which the search ends
+
+
+@dataclass(frozen=True)
+class CompressedImage:
+    """A compressed picture: the bytes of its file, and what they say.
+
+    Attributes
+    ----------
+    data : bytes
+        The whole file.
+    size : int
+        Its bytes.
+    psnr : float
+        Against the original, measured when it was made, in decibels; infinite if it is exact.
+    method : {"dct", "wavelet", "pca"}
+    bits_per_pixel : float
+    shape : tuple of int
+    dtype : numpy.dtype
+    """
+
+    data: bytes = field(repr=False)
+    name: str = field(default="the compressed picture", repr=False, compare=False)  # what complaints call it
+
+    def __post_init__(self) -> None:
+        _tfi_file.head_of(self.data, self.name)
+
+    def __repr__(self) -> str:
+        return f"<CompressedImage {self.shape} {self.dtype}: {self.size} bytes, {self.psnr:.2f} dB, {self.method}>"
+
+    @cached_property
+    def _head(self) -> _tfi_file.Head:
+        return _tfi_file.head_of(self.data, self.name)
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    @property
+    def psnr(self) -> float:
+        return self._head.psnr
+
+    @property
+    def method(self) -> str:
+        return _tfi_file.METHODS[self._head.method]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._head.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(_tfi_file.DTYPES[self._head.dtype])
+
+    @property
+    def bits_per_pixel(self) -> float:
+        return 8 * self.size / (self.shape[0] * self.shape[1])
+
+    def decode(self) -> np.ndarray:
+        """The picture, of the shape and dtype it had."""
+        return _tfi_file.decoded(self.data, self.name)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file, usually called ``.tfi``: complete or not at all."""
+        with appearing(path) as temporary:
+            temporary.write_bytes(self.data)
+
+
+def open_image(path: str | os.PathLike[str]) -> CompressedImage:
+    """A compressed picture from its file; a damaged one is refused.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from twofold.signals import compress_image, open_image
+    >>> image = np.add.outer(np.arange(40), np.arange(60)).astype(np.uint8)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     compress_image(image).save(pathlib.Path(folder) / "ramp.tfi")
+    ...     again = open_image(pathlib.Path(folder) / "ramp.tfi")
+    >>> again.decode().shape
+    (40, 60)
+    """
+    if not Path(path).is_file():
+        raise InputError(f"{path} is not a file. Give the path of a .tfi file.")
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
+    return CompressedImage(data, os.fspath(path))
+
+
+def _searched(slack: Callable[[float], float], x: float, good: float, bad: float) -> float | None:
+    """The x between that is nearest to `bad` and keeps the target: slack(x) >= 0, which falls by about 1 an octave.
+
+    None if not even the good end keeps it.
+    """
+    first, way = good, 1 if bad > good else -1
+    while abs(bad - good) > CLOSE:
+        spare = slack(x)
+        good, bad = (x, bad) if spare >= 0 else (good, x)
+        if 0 <= spare <= CLOSE:
+            break
+        x = x + way * spare
+        if not min(good, bad) < x < max(good, bad):
+            x = (good + bad) / 2
+    return None if good == first and slack(good) < 0 else good
+
+
+def compress_image(
+    image: Any, *, psnr: float | None = None, size: int | None = None, method: str = "auto"
+) -> CompressedImage:
+    """A picture in few bytes, for a quality or for a size.
+
+    Coefficients are rounded to multiples of a step, ``q = ±⌊|c| / step + 0.38⌋``, the same for all, and coded by an
+    arithmetic coder that learns how large they are from those around them. The step is searched.
+
+    Parameters
+    ----------
+    image : array of shape (h, w) or (h, w, c)
+        Integers or floats; of 2 or 4 channels the last is alpha, which is kept exactly.
+    psnr : float, optional
+        Quality to reach, in decibels, with as few bytes as possible. The peak is the range of the integer type, or
+        that of the picture if it holds floats. With neither this nor `size`: 36.
+    size : int, optional
+        Bytes the file may have, used for the best quality.
+    method : {"auto", "dct", "wavelet", "pca"}, default="auto"
+        Cosines in blocks of 8 x 8, the 9/7 wavelet, or the principal directions of the picture's own blocks, which are
+        stored with it; auto takes the best of the three.
+
+    Returns
+    -------
+    CompressedImage
+        With ``decode()``, ``save(path)``, ``data``, ``size``, ``psnr``, ``method``, ``bits_per_pixel``.
+
+    References
+    ----------
+    Wallace (1992), *IEEE Trans. Consumer Electronics* 38, xviii-xxxiv. Antonini, Barlaud, Mathieu & Daubechies (1992),
+    *IEEE Trans. Image Processing* 1, 205-220.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_sample_image
+    >>> from twofold.signals import compress_image
+    >>> image = load_sample_image("flower.jpg")[100:228, 200:328]
+    >>> small = compress_image(image, psnr=36)
+    >>> error = np.mean((small.decode().astype(float) - image) ** 2)
+    >>> bool(10 * np.log10(255**2 / error) >= 36), small.size < image.nbytes / 7
+    (True, True)
+    """
+    image = _picture(image)
+    if method not in ("auto", *_tfi_file.METHODS):
+        raise InputError(f'method="{method}": choose "auto", "dct", "wavelet" or "pca".')
+    if psnr is not None and size is not None:
+        raise InputError("psnr and size both set the target. Give one of them.")
+    if psnr is not None and not psnr > 0:
+        raise InputError(f"psnr={psnr!r}: a quality is a number of decibels > 0, such as 36.")
+    if size is not None and not size >= 1:
+        raise InputError(f"size={size!r}: a file has one byte or more. Give a number of bytes, such as 40_000.")
+    channels = channels_of(image)
+    made, near = list[CompressedImage](), list[float]()
+    for name in _tfi_file.METHODS if method == "auto" else (method,):
+        trial = Trial(image, channels, name)
+        if size is None:
+            goal = USUAL if psnr is None else float(psnr)
+            x = _for_quality(trial, goal)
+            near.append(trial.quality(trial.steps[0]) if x is None else np.inf)
+        else:
+            x = _for_size(trial, size)
+            near.append(trial.size(trial.steps[1]) if x is None else 0)
+        if x is not None:
+            made.append(CompressedImage(trial.file(x)))
+    if made:
+        return min(made, key=lambda one: (one.size, -one.psnr) if size is None else (-one.psnr, one.size))
+    if size is None:
+        raise InputError(f"psnr={psnr}: the best that can be had for this picture is {max(near):.1f} dB. Ask for less.")
+    raise InputError(f"size={size}: the smallest file of this picture has {min(near):.0f} bytes. Allow more.")
+
+
+def _picture(image: Any) -> np.ndarray:
+    image = checked(image)
+    if image.dtype.name not in _tfi_file.DTYPES:
+        raise InputError(
+            f"the image holds {image.dtype}; a file holds {', '.join(_tfi_file.DTYPES)}. Convert it first."
+        )
+    return image.astype(image.dtype.newbyteorder("="), copy=False)
+
+
+def _for_quality(trial: Trial, goal: float) -> float | None:
+    fine, coarse = trial.steps
+    guess = np.log2(trial.peak) + (10.8 - goal) / OCTAVE  # an error spread evenly over a step has its square / 12
+    start = guess if fine < guess < coarse else (fine + coarse) / 2
+
+    def slack(x: float) -> float:
+        found = trial.quality(x)
+        return found if found == np.inf else (found - goal) / OCTAVE
+
+    return _searched(slack, start, fine, coarse)
+
+
+def _for_size(trial: Trial, goal: float) -> float | None:
+    fine, coarse = trial.steps
+    found = _searched(lambda x: np.log2(goal / trial.size(x)), (fine + coarse) / 2, coarse, fine)
+    exact = found is not None and trial.quality(found) == np.inf
+    return _for_quality(trial, np.inf) if exact else found  # more bytes would gain nothing
+
+
+def rate_distortion(image: Any) -> dict[str, dict[str, np.ndarray]]:
+    """How quality grows with size, for each method: points of a curve.
+
+    Parameters
+    ----------
+    image : array of shape (h, w) or (h, w, c)
+
+    Returns
+    -------
+    curves : dict of method to {"bits_per_pixel": array, "psnr": array}
+        From coarse to fine, the step halved from point to point.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_sample_image
+    >>> from twofold.signals import rate_distortion
+    >>> curves = rate_distortion(load_sample_image("china.jpg")[:96, :96])
+    >>> sorted(curves), bool((np.diff(curves["dct"]["psnr"]) > 0).all())
+    (['dct', 'pca', 'wavelet'], True)
+    """
+    image = _picture(image)
+    channels, curves = channels_of(image), {}
+    for method in _tfi_file.METHODS:
+        trial = Trial(image, channels, method)
+        steps = np.log2(trial.peak) - np.arange(1.0, 8.0)
+        bits = [8 * trial.size(x) / (image.shape[0] * image.shape[1]) for x in steps]
+        curves[method] = {
+            "bits_per_pixel": np.array(bits),
+            "psnr": np.array([trial.quality(x) for x in steps]),
+        }
+    return curves

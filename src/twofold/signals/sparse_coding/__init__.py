@@ -1,0 +1,1 @@
+"""Sparse codes over a given dictionary."""

@@ -1,0 +1,277 @@
+"""Bag of words: from texts to counts.
+
+    X[i, j] = how often word j occurs in document i      X (n,d) CSR int32, words in alphabetical order
+
+One pass:   each document  text → pieces → codes → a row of counts
+            then once      the words that are neither too rare nor too common become the columns
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import TransformerMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.core.checks import InputError
+from twofold.core.data.csr_folder import ENDING, write_csr
+from twofold.core.estimator import Model, fitting
+from twofold.text.counting import UNSEEN, Chunk, Codes, Tally, Term, choose, coded, column_finder, count
+from twofold.text.documents import as_words, documents, is_once
+from twofold.text.stop_words import stop_words_of
+from twofold.text.tokenize import Rules, Stems
+
+
+class Unseen(NamedTuple):
+    """Words of some documents that have no column."""
+
+    words: int
+    share: float  # of all words
+
+
+class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """Counts of words: the table that topic models read.
+
+    ``X[i, j]`` is how often word j occurs in document i. A word is a run of letters of any script, with the marks
+    that belong to them and apostrophes inside ("don't"); numbers and stop words are left out.
+
+    Parameters
+    ----------
+    lowercase : bool, default=True
+        Whether "Topic" and "topic" are one word.
+    stop_words : "english", path, list of str or None, default="english"
+        Words to leave out: the built-in English ones, those of a file (a word a line, # starts a comment), or a
+        list. None leaves none out.
+    min_df, max_df : int or float, default=1 and 1.0
+        Leave out words that occur in fewer or in more documents than this: a number of documents (int) or a share
+        of them (float).
+    max_features : int or None, default=None
+        Keep so many of the most frequent words; ties go to the alphabet.
+    stem : str or None, default=None
+        A language, such as "english": words with one stem share a column, named by their most frequent form.
+    min_length : int, default=2
+        Shorter words are left out.
+    numbers : bool, default=False
+        Whether words with digits in them ("1990", "x86") count.
+    vocabulary : list of str or None, default=None
+        The words to count, in this order; nothing is learned or dropped then.
+
+    Attributes
+    ----------
+    vocabulary_ : ndarray of shape (d,)
+        The words of the columns.
+    document_frequency_ : ndarray of shape (d,)
+        In how many documents of the fit each occurs.
+    n_documents_ : int
+    stop_words_ : ndarray
+        What was left out by name.
+
+    Notes
+    -----
+    Documents may be a list of texts, a list of lists of words (which are not split, but judged by the same rules), a
+    column of a frame, a generator, or a path: a text file is a document a line (empty lines are empty documents), a
+    folder or a pattern such as ``"texts/*.txt"`` a document a file, plain or gzipped. Files are read as they
+    are counted. ``transform(path, to="counts.csr")`` writes the counts to disk, so that neither the text nor the
+    table need fit into memory; every model takes that path for X.
+
+    References
+    ----------
+    Salton, Wong & Yang (1975), *Communications of the ACM* 18, 613-620. Porter (1980), *Program* 14, 130-137.
+
+    Examples
+    --------
+    >>> from twofold import BagOfWords
+    >>> texts = ["Topics are mixtures of words.", "A mixture of words is a topic; topics mix.", "Don't panic!"]
+    >>> bag = BagOfWords(stem="english")
+    >>> counts = bag.fit_transform(texts)
+    >>> [str(word) for word in bag.vocabulary_]
+    ['mix', 'mixture', 'panic', 'topics', 'words']
+    >>> counts.toarray()
+    array([[0, 1, 0, 1, 1],
+           [1, 1, 0, 2, 1],
+           [0, 0, 1, 0, 0]], dtype=int32)
+    """
+
+    vocabulary_: np.ndarray
+    document_frequency_: np.ndarray
+    n_documents_: int
+    stop_words_: np.ndarray
+    _parameter_constraints: ClassVar[dict] = {
+        "lowercase": ["boolean"],
+        "stop_words": [str, os.PathLike, list, tuple, set, frozenset, np.ndarray, None],
+        "min_df": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="both")],
+        "max_df": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="both")],
+        "max_features": [Interval(Integral, 1, None, closed="left"), None],
+        "stem": [str, None],
+        "min_length": [Interval(Integral, 1, None, closed="left")],
+        "numbers": ["boolean"],
+        "vocabulary": [list, tuple, np.ndarray, None],
+    }
+
+    def __init__(
+        self,
+        *,
+        lowercase: bool = True,
+        stop_words: Any = "english",
+        min_df: int | float = 1,
+        max_df: int | float = 1.0,
+        max_features: int | None = None,
+        stem: str | None = None,
+        min_length: int = 2,
+        numbers: bool = False,
+        vocabulary: Any = None,
+    ):
+        self.lowercase = lowercase
+        self.stop_words = stop_words
+        self.min_df = min_df
+        self.max_df = max_df
+        self.max_features = max_features
+        self.stem = stem
+        self.min_length = min_length
+        self.numbers = numbers
+        self.vocabulary = vocabulary
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "vocabulary_")
+
+    # ---- fitting -----------------------------------------------------------------------------------------------
+
+    @fitting
+    def fit(self, X: Any, y: Any = None) -> BagOfWords:
+        """Learn the words.
+
+        Parameters
+        ----------
+        X : list, Series or generator of str or of lists of str, or path
+        y : ignored
+        """
+        self._learn(X, keep=False)
+        return self
+
+    @fitting
+    def fit_transform(self, X: Any, y: Any = None, *, to: str | os.PathLike | None = None) -> Any:
+        """Learn the words and count them: what ``fit(X).transform(X, to=to)`` gives, in one pass if in memory."""
+        if to is not None or self.vocabulary is not None:
+            if is_once(X):
+                raise InputError("X can be gone through only once, and this takes two passes. Give a list or a path.")
+            self._learn(X, keep=False)
+            return self.transform(X, to=to)
+        return self._learn(X, keep=True)
+
+    def _learn(self, X: Any, keep: bool) -> Any:
+        """Set the fitted attributes; with `keep`, return the counts."""
+        self._set_rules()
+        if self.vocabulary is not None:
+            return self._set_words(as_words(self.vocabulary), *self._frequencies(X))
+        with tempfile.TemporaryDirectory(prefix="twofold-words-") as folder:
+            tally = Tally(self._rules(), Stems(self.stem), None if keep else folder)
+            parts = []
+            for chunk in coded(documents(X), self._rules(), tally.codes):
+                counts = tally.add(chunk)
+                parts += [counts] if keep else []
+            chosen = self._chosen(tally)
+        words, found = np.array([term.name for term in chosen], dtype=object), [term.documents for term in chosen]
+        self._set_words(words, np.array(found, np.int64), tally.n_documents)
+        return _renumbered(parts, tally, chosen) if keep else None
+
+    def _set_rules(self) -> None:
+        self.stop_words_ = np.array(sorted(stop_words_of(self.stop_words)), dtype=object)
+
+    def _set_words(self, words: np.ndarray, frequency: np.ndarray, n: int) -> None:
+        self.vocabulary_, self.document_frequency_, self.n_documents_ = words, frequency, n
+
+    def _frequencies(self, X: Any) -> tuple[np.ndarray, int]:
+        """In how many documents each given word occurs, and how many documents there are."""
+        words = as_words(self.vocabulary)
+        frequency, n = np.zeros(len(words), np.int64), 0
+        for rows in self._rows(X, words):
+            frequency += np.bincount(rows.indices, minlength=len(words))
+            n += rows.shape[0]
+        return frequency, n
+
+    def _chosen(self, tally: Tally) -> list[Term]:
+        n = tally.n_documents
+        if not n:
+            raise InputError("X has no documents in it; give at least one text.")
+        least, most = (df if isinstance(df, Integral) else df * n for df in (self.min_df, self.max_df))
+        if least > most:
+            raise InputError(
+                f"min_df={self.min_df} asks for at least {least:g} of the {n} documents and max_df={self.max_df} for "
+                f"at most {most:g}: no word can have both. Lower min_df, or raise max_df."
+            )
+        chosen = choose(tally.result(), least, most, self.max_features)
+        if not chosen:
+            raise InputError(
+                f"no word is left of {n} documents: all are stop words, numbers, shorter than "
+                f"min_length={self.min_length}, or not in {least:g} to {most:g} documents. Loosen min_df, max_df or "
+                "stop_words."
+            )
+        return chosen
+
+    # ---- using -------------------------------------------------------------------------------------------------
+
+    def transform(self, X: Any, *, to: str | os.PathLike | None = None) -> Any:
+        """The counts of some documents, CSR int32 (n,d); words never seen are ignored (see `unseen`).
+
+        Parameters
+        ----------
+        X : as in `fit`
+        to : path, optional
+            A folder to write, ending in ".csr"; then its path is returned in place of the counts. It appears whole
+            or not at all.
+        """
+        check_is_fitted(self)
+        rows = self._rows(X, self.vocabulary_)
+        if to is not None:
+            if not os.fspath(to).lower().endswith(ENDING):
+                raise InputError(f'to={os.fspath(to)!r} must end in "{ENDING}": models know a sparse table by that.')
+            return write_csr(to, rows)
+        parts = list(rows)
+        empty = sparse.csr_array((0, len(self.vocabulary_)), dtype=np.int32)
+        return sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0] if parts else empty
+
+    def unseen(self, X: Any) -> Unseen:
+        """How many words of some documents have no column, and what share of their words that is."""
+        check_is_fitted(self)
+        missing = total = 0
+        for chunk in self._coded(X, self.vocabulary_):
+            missing += int((chunk.codes == UNSEEN).sum())
+            total += int(((chunk.codes == UNSEEN) | (chunk.codes >= 0)).sum())
+        return Unseen(missing, missing / total if total else 0.0)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The words of the columns."""
+        check_is_fitted(self)
+        return np.asarray(self.vocabulary_, dtype=object)
+
+    def _rules(self) -> Rules:
+        return Rules(self.lowercase, self.numbers, self.min_length, frozenset(self.stop_words_.tolist()))
+
+    def _coded(self, X: Any, words: np.ndarray) -> Iterator[Chunk]:
+        rules = self._rules()
+        codes: Codes = column_finder(words.tolist(), rules, Stems(self.stem))
+        return coded(documents(X), rules, codes)
+
+    def _rows(self, X: Any, words: np.ndarray) -> Iterator[sparse.csr_array]:
+        return (chunk.rows(len(words)) for chunk in self._coded(X, words))
+
+
+def _renumbered(parts: list, tally: Tally, chosen: list[Term]) -> sparse.csr_array:
+    """Counts by terms in the order they came up, as counts by the chosen words in theirs."""
+    columns = np.full(len(tally.terms), -1, np.int32)
+    columns[[tally.terms[term.stem] for term in chosen]] = np.arange(len(chosen))
+    done = [count(columns[X.indices], np.diff(X.indptr), len(chosen), X.data) for X in parts]
+    return sparse.vstack(done, format="csr") if len(done) > 1 else done[0]

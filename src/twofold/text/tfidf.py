@@ -1,0 +1,114 @@
+"""Counts weighed for comparison: damped, and every document scaled to length 1.
+
+log     a = log(1 + x)          tfidf   a = x · idf,  idf = 1 + log((1 + n) / (1 + documents with the word))
+then    A[i] = a[i] / ‖a[i]‖    which leaves unstored cells at zero: sparse stays sparse
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from twofold.core.checks import InputError
+from twofold.core.config import config
+from twofold.core.data.blocks import Blocks, as_blocks
+from twofold.core.data.sources import DenseSource, Source, SparseSource
+from twofold.core.engine.local import add, engine_for, stacked
+
+
+class Weighing(NamedTuple):
+    """How a count becomes a cell of A."""
+
+    kind: str | None
+    idf: np.ndarray  # (d,) what each column is multiplied by
+
+
+def weigh(X: Any, how: Weighing) -> Any:
+    """Some rows of A. A count below 0 becomes NaN, which the model finds and refuses."""
+    if how.kind is None:
+        return X
+    cells = X.data if sparse.issparse(X) else X
+    cells = np.where(cells < 0, np.nan, cells).astype(X.dtype)
+    if how.kind == "log":
+        cells = np.log1p(cells)
+    elif sparse.issparse(X):
+        cells *= how.idf.astype(X.dtype)[X.indices]
+    else:
+        cells *= how.idf.astype(X.dtype)
+    A = sparse.csr_array((cells, X.indices, X.indptr), shape=X.shape) if sparse.issparse(X) else cells
+    squares = np.asarray(A.multiply(A).sum(axis=1) if sparse.issparse(A) else (A * A).sum(axis=1), dtype=np.float64)
+    length = np.sqrt(np.where(squares > 0, squares, 1.0)).astype(X.dtype)  # an empty document stays empty
+    if sparse.issparse(A):
+        A.data /= np.repeat(length, np.diff(A.indptr))
+    else:
+        A /= length[:, None]
+    return A
+
+
+class DocumentSums(NamedTuple):
+    """Σw over the documents each word occurs in, and over all."""
+
+    with_word: np.ndarray  # (d,)
+    documents: float
+
+
+def _occurrences(X: Any, w: np.ndarray | None) -> DocumentSums:
+    w = np.ones(X.shape[0]) if w is None else w
+    if sparse.issparse(X):
+        each = np.repeat(w, np.diff(X.indptr)) * (X.data != 0)
+        return DocumentSums(np.bincount(X.indices, each, minlength=X.shape[1]), float(w.sum()))
+    return DocumentSums(w @ (X != 0), float(w.sum()))
+
+
+def weighing(blocks: Blocks, w: np.ndarray | None, kind: str | None) -> Weighing:
+    """idf = 1 + log((1 + n) / (1 + documents with the word)); ones unless asked for."""
+    idf = np.ones(blocks.shape[1])
+    if kind == "tfidf":
+        engine = engine_for(blocks)
+        sums = engine.reduce(add, engine.map(_occurrences, blocks, blocks.rows(w)))
+        idf = 1.0 + np.log((1.0 + sums.documents) / (1.0 + sums.with_word))
+    return Weighing(kind, idf.astype(blocks.dtype))
+
+
+class WeighedSource:
+    """A file's rows, weighed as they are read."""
+
+    def __init__(self, blocks: Blocks, how: Weighing):
+        self.blocks, self.how = blocks, how
+        self.shape, self.dtype, self.is_sparse = blocks.shape, blocks.dtype, blocks.is_sparse
+        self.bounds, self.indptr = blocks.bounds, getattr(blocks.source, "indptr", None)
+
+    def read(self, start: int, stop: int) -> Any:
+        return weigh(self.blocks.source.read(start, stop), self.how)
+
+    def across(self) -> Source:
+        """Documents have to be whole to be given length 1, so this takes all of it at once."""
+        n, d = self.shape
+        cells = n * d if self.indptr is None else 2 * int(self.indptr[-1])
+        if 2 * cells * self.dtype.itemsize > config().memory:
+            raise InputError(
+                f"X ({n} documents, {d} words) is wanted along its columns, which takes it into memory at once, and "
+                "that is more than the budget. Raise twofold.config(memory=...), or lower n_components."
+            )
+        return _in_memory(self.blocks, self.how).across()
+
+
+def _in_memory(blocks: Blocks, how: Weighing) -> Any:
+    engine = engine_for(blocks)
+    A = stacked(engine.gather(engine.map(weigh, blocks, engine.broadcast(how))))
+    return SparseSource(A) if blocks.is_sparse else DenseSource(A)
+
+
+def weighed(blocks: Blocks, how: Weighing) -> Blocks:
+    """A, block by block like X: made once where X is in memory, else as it is read."""
+    if how.kind is None:
+        return blocks
+    if hasattr(blocks.source, "engine"):
+        from twofold.core.engine.dask import lazily
+
+        return as_blocks(lazily(weigh, blocks, (how,)))
+    if isinstance(blocks.source, (SparseSource, DenseSource)):
+        return Blocks(_in_memory(blocks, how))
+    return Blocks(WeighedSource(blocks, how))

@@ -1,0 +1,197 @@
+"""Vocabulary: the words of a corpus, numbered by how often they occur.
+
+    word 0 is the most frequent one, ties go to the alphabet      words_ (V,)   counts_ (V,)
+
+One pass:   each line   text → pieces → codes, which are counted
+            then once   the words that occur often enough are put in order
+"""
+
+from __future__ import annotations
+
+import heapq
+import tempfile
+from collections.abc import Callable, Iterable
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.core.checks import InputError
+from twofold.core.estimator import Model, fitting
+from twofold.text._texts import Texts
+from twofold.text._unknown_words import unknown
+from twofold.text.counting import Chunk, Codes, Tally, coded, column_finder
+from twofold.text.documents import as_words
+from twofold.text.tokenize import Rules, Stems, normalised
+
+
+def rules_of(lowercase: bool) -> Rules:
+    """What a word is: numbers and single letters count, and no word is stopped."""
+    return Rules(lowercase, numbers=True, min_length=1)
+
+
+class Vocabulary(Model):
+    """The words of a corpus and how often each occurs, most frequent first.
+
+    A word is a run of letters or digits of any script, with the marks that belong to them and apostrophes inside
+    ("don't", "1990"). Word i is the one of rank i, so that ids below n are the n most frequent words.
+
+    Parameters
+    ----------
+    min_count : int, default=5
+        Leave out words that occur less often.
+    max_size : int or None, default=None
+        Keep so many of the most frequent words; ties go to the alphabet.
+    lowercase : bool, default=True
+        Whether "Word" and "word" are one word.
+
+    Attributes
+    ----------
+    words_ : ndarray of shape (V,)
+        By falling count; ties by the alphabet.
+    counts_ : ndarray of shape (V,), int64
+    n_tokens_ : int
+        How many words the corpus has, those left out included.
+    n_lines_ : int
+
+    Notes
+    -----
+    A corpus is a path (a text file with a sentence or document a line, plain or gzipped; a folder or a pattern such
+    as ``"texts/*.txt"`` with a document a file), a list of texts, or a list of lists of words, which are not split
+    but judged by the same rules. Files are read as they are counted, and distinct words beyond the memory budget
+    wait on disk. ``len(v)``, ``word in v``, ``v[word]`` and ``v.encode(text)`` are what the other models use.
+
+    References
+    ----------
+    Zipf (1949), *Human Behavior and the Principle of Least Effort*.
+
+    Examples
+    --------
+    >>> from twofold.text.vocabulary import Vocabulary
+    >>> v = Vocabulary(min_count=2).fit(["A rose is a rose", "is a rose. Isn't it?"])
+    >>> [(str(word), int(n)) for word, n in zip(v.words_, v.counts_)]
+    [('a', 3), ('rose', 3), ('is', 2)]
+    >>> v["rose"], "it" in v, v.encode("It is a ROSE!")
+    (1, False, array([2, 0, 1], dtype=int32))
+    """
+
+    words_: np.ndarray
+    counts_: np.ndarray
+    n_tokens_: int
+    n_lines_: int
+    _parameter_constraints: ClassVar[dict] = {
+        "min_count": [Interval(Integral, 1, None, closed="left")],
+        "max_size": [Interval(Integral, 1, None, closed="left"), None],
+        "lowercase": ["boolean"],
+    }
+
+    def __init__(self, *, min_count: int = 5, max_size: int | None = None, lowercase: bool = True):
+        self.min_count = min_count
+        self.max_size = max_size
+        self.lowercase = lowercase
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "words_")
+
+    @classmethod
+    def of(cls, words: Iterable[str], counts: Any = None, *, lowercase: bool = True) -> Vocabulary:
+        """A vocabulary of given words in a given order; what is not counted occurs once, as far as is known."""
+        made = cls(min_count=1, lowercase=lowercase)
+        made.words_ = as_words(words)
+        made.counts_ = np.ones(len(made.words_), np.int64) if counts is None else np.array(counts, np.int64)
+        if made.counts_.shape != made.words_.shape:
+            raise InputError(f"counts has shape {made.counts_.shape} for {len(made)} words; give one count a word.")
+        made.n_tokens_, made.n_lines_ = int(made.counts_.sum()), 0
+        return made
+
+    # ---- fitting -----------------------------------------------------------------------------------------------
+
+    @fitting
+    def fit(self, corpus: Any, y: Any = None) -> Vocabulary:
+        """Count the words.
+
+        Parameters
+        ----------
+        corpus : path, or list or generator of str or of lists of str
+        y : ignored
+        """
+        self._learn(corpus)
+        return self
+
+    def _learn(self, corpus: Any, visit: Callable[[Chunk, Tally, Texts], None] | None = None) -> Tally:
+        """Set the fitted attributes; `visit` sees every chunk of codes as it is counted."""
+        n_tokens, texts, rules = 0, Texts(corpus), rules_of(self.lowercase)
+        with tempfile.TemporaryDirectory(prefix="twofold-words-") as folder:
+            tally = Tally(rules, Stems(None), folder)
+            for chunk in coded(texts, rules, tally.codes):
+                n_tokens += int((chunk.codes >= 0).sum())
+                tally.add_words(chunk)
+                if visit is not None:
+                    visit(chunk, tally, texts)
+            chosen = self._chosen(tally, n_tokens)
+        self.words_ = np.array([word for word, _ in chosen], dtype=object)
+        self.counts_ = np.array([times for _, times in chosen], np.int64)
+        self.n_tokens_, self.n_lines_ = n_tokens, texts.n_lines
+        return tally
+
+    def _chosen(self, tally: Tally, n_tokens: int) -> list[tuple[str, int]]:
+        """The words to keep and their counts, in order."""
+        if not n_tokens:
+            raise InputError("the corpus has no words in it; give at least one line of text.")
+        often = tally.words(self.min_count)
+        chosen = sorted(often, key=_rank) if self.max_size is None else heapq.nsmallest(self.max_size, often, key=_rank)
+        if not chosen:
+            raise InputError(
+                f"none of the words occurs min_count={self.min_count} times in the {n_tokens} of the corpus. "
+                "Lower min_count, or give more text."
+            )
+        return chosen
+
+    # ---- using -------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        check_is_fitted(self)
+        return len(self.words_)
+
+    def __contains__(self, word: Any) -> bool:
+        return self._find(word) is not None
+
+    def __getitem__(self, word: str) -> int:
+        """The id of a word; one that is not there raises an error with the closest spellings."""
+        at = self._find(word)
+        if at is None:
+            raise unknown(word, self.words_, "words of the vocabulary")
+        return at
+
+    def encode(self, text: str | list[str]) -> np.ndarray:
+        """The ids (n,) int32 of a text's words, or of the words of a list, in order; unknown ones are left out."""
+        check_is_fitted(self)
+        codes = self.finder()
+        found = np.fromiter(map(codes.__getitem__, rules_of(self.lowercase).split(text)), np.int32)
+        return found[found >= 0]
+
+    def finder(self) -> Codes:
+        """piece of text ↦ id, below 0 for what is no word of the vocabulary."""
+        return column_finder(self.words_.tolist(), rules_of(self.lowercase), Stems(None))
+
+    def _find(self, word: Any) -> int | None:
+        check_is_fitted(self)
+        if not isinstance(word, str):
+            return None
+        former, ids = vars(self).get("_ids", (None, {}))
+        if former is not self.words_:  # made at the first look-up after a fit
+            ids = {known: at for at, known in enumerate(self.words_.tolist())}
+            self._ids = (self.words_, ids)
+        return ids.get(word, ids.get(normalised(word, self.lowercase)))
+
+
+def _rank(word: tuple[str, int]) -> tuple[int, str]:
+    return -word[1], word[0]

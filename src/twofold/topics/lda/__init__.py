@@ -1,0 +1,5 @@
+"""Latent Dirichlet allocation."""
+
+from twofold.topics.lda.lda import LatentDirichletAllocation
+
+__all__ = ["LatentDirichletAllocation"]

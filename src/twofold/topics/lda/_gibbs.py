@@ -1,0 +1,169 @@
+"""LDA by collapsed Gibbs sampling.
+
+    p(z = c | all other tokens) ∝ (n_ic + α_c)(n_jc + β)/(n_c + dβ)   for a token of word j in document i
+    n_ic (n,k) topics of a document    n_jc (d,k) topics of a word    n_c = Σ_j n_jc
+
+One sweep:  each block   draws all its tokens' topics anew, seeing n_jc as it was before the sweep and its own changes
+            then once    n_jc ← n_jc + every block's changes; α by the documents' counts
+The objective is minus the mean log-likelihood of a token given all others, as the sweep meets them; it is noisy.
+References: Griffiths & Steyvers 2004; Newman et al. 2009 (blocks side by side).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twofold.core import loop
+from twofold.core.checks import InputError
+from twofold.core.data.blocks import Rows
+from twofold.core.engine.local import add
+from twofold.core.seeds import generator
+from twofold.kernels.gibbs import LANES, sample_topics
+from twofold.topics.lda import _dirichlet
+from twofold.topics.lda._batches import Corpus, as_counts, finer
+
+BURN_IN = 0.5  # of the sweeps, whose samples are not averaged
+STILL = 0.01  # a sampler whose objective falls by more than this from one quarter of the sweeps to the next is moving
+MOST, EXACT = 2**16, 2**24  # a word in a document; in all of them, so that float32 counts exactly
+CELLS = 8  # times the words: a block's work is then well above that of adding up its topic counts
+
+
+class State(NamedTuple):
+    """The sample, and the sum of the samples after burn-in."""
+
+    counts: np.ndarray  # (d,k)
+    alpha: np.ndarray  # (k,)
+    total: np.ndarray  # (d,k)
+    samples: int
+    third: float  # the objective, summed over the third quarter of the sweeps
+    fourth: float
+    kept: Rows  # of (z (tokens,),)
+
+
+class Shared(NamedTuple):
+    """What the blocks are shown: the counts before the sweep."""
+
+    counts: np.ndarray  # (d,K) float32
+    totals: np.ndarray  # (K,)
+    alpha: np.ndarray  # (k,)
+    beta: float
+    learn: bool
+    seed: int
+    sweep: int
+
+
+class Sums(NamedTuple):
+    """What a block adds. Whole numbers: float32 has them exactly."""
+
+    change: np.ndarray  # (d,K)
+    logp: float
+    tokens: int
+    prior: _dirichlet.Counts
+
+
+def repeated(X: Any, w: np.ndarray | None) -> Any:
+    """A document of weight 2 is two documents."""
+    return X if w is None else X[np.repeat(np.arange(X.shape[0]), w.astype(np.int64))]
+
+
+def deal(X: Any, w: np.ndarray | None, at: int, k: int, seed: int, init: np.ndarray | None) -> tuple[tuple, np.ndarray]:
+    """The first topics of a block's tokens, at random or by the starting topics, and their counts (d,k)."""
+    data, indices, _ = as_counts(repeated(X, w), np.dtype(np.int64))
+    words = np.repeat(indices, data)
+    u = generator(seed, 0, at).random(len(words))
+    if init is None:
+        z = (u * k).astype(np.int32)
+    else:
+        upto = np.cumsum(init.T + 1e-12, axis=1)  # (d,k)
+        z = (u[:, None] * upto[words, -1:] >= upto[words]).sum(axis=1).clip(0, k - 1).astype(np.int32)
+    counts = np.bincount(words.astype(np.int64) * k + z, minlength=X.shape[1] * k)
+    return (z,), counts.reshape(X.shape[1], k).astype(np.float64)
+
+
+def resample(X: Any, w: np.ndarray | None, at: int, kept: tuple, s: Shared) -> tuple[tuple, Sums]:
+    """The rows' half-step: new topics for a block's tokens, and what that changes."""
+    X, k, K = repeated(X, w), len(s.alpha), s.counts.shape[1]
+    z, own, counts = kept[0].copy(), np.zeros((X.shape[0], K), s.counts.dtype), s.counts.copy()
+    uniform = generator(s.seed, s.sweep + 1, at).random(len(z), dtype=np.float32)
+    priors = filled_up(s.alpha), np.float32(s.beta), k
+    logp = sample_topics(*as_counts(X, np.dtype(np.int64)), z, counts, s.totals.copy(), *priors, uniform, own)
+    counts -= s.counts
+    documents = own[:, :k] if s.learn else own[:0, :k]
+    prior = _dirichlet.counts_of(documents, s.alpha, np.ones(len(documents)))
+    return (z,), Sums(counts, float(logp), len(z), prior)
+
+
+def filled_up(A: np.ndarray) -> np.ndarray:
+    """Topics filled up with zeros as the kernel wants them: (…,k) → (…,K) in float32, exact for counts below 2^24."""
+    k = A.shape[-1]
+    out = np.zeros((*A.shape[:-1], -(-k // LANES) * LANES), np.float32)
+    out[..., :k] = A
+    return out
+
+
+def solver(c: Corpus, max_iter: int) -> tuple[State, Callable[[State, int], loop.Sweep]]:
+    """Where the loop starts, and its sweep."""
+    check_whole(c)
+    d = c.blocks.shape[1]
+    blocks = finer(c.blocks, max(2**15, CELLS * d))
+    w, at = blocks.rows(c.w), Rows(range(len(blocks)))
+    begin = c.engine.map(deal, blocks, w, at, *(c.engine.broadcast(v) for v in (c.k, c.seed, c.init)))
+    kept, counts = c.engine.reduce(add, begin, keep=True)
+
+    def sweep(s: State, t: int) -> loop.Sweep:
+        shown = filled_up(s.counts)
+        totals = shown.sum(axis=0, dtype=np.float64)
+        shared = c.engine.broadcast(Shared(shown, totals, s.alpha, c.beta, c.learn, c.seed, t))
+        kept, sums = c.engine.reduce(add, c.engine.map(resample, blocks, w, at, s.kept, shared), keep=True)
+        counts = s.counts + sums.change[:, : c.k]
+        alpha = _dirichlet.step(s.alpha, sums.prior) if c.learn else s.alpha
+        late, objective = t >= int(BURN_IN * max_iter), -sums.logp / max(sums.tokens, 1)
+        third, fourth = (old + objective * (4 * t // max_iter == q) for q, old in ((2, s.third), (3, s.fourth)))
+        new = State(counts, alpha, s.total + counts if late else s.total, s.samples + late, third, fourth, kept)
+        extra = {"alpha": float(alpha.sum())}
+        return loop.Sweep(new, objective, extra, done=t == max_iter - 1, converged=settled(third, fourth, max_iter))
+
+    return State(counts, c.alpha, np.zeros((d, c.k)), 0, 0.0, 0.0, kept), sweep
+
+
+def settled(third: float, fourth: float, sweeps: int) -> bool:
+    """Whether the mean objective of the last quarter is hardly lower than that of the quarter before."""
+    if sweeps < 4:
+        return False
+    sizes = np.bincount(4 * np.arange(sweeps) // sweeps)
+    return third / sizes[2] - fourth / sizes[3] <= STILL * abs(fourth / sizes[3])
+
+
+def check_whole(c: Corpus) -> None:
+    """Tokens can be drawn one by one only where counts are whole, and not too many."""
+    remedy = 'solver="gibbs" draws tokens one by one'
+    if c.w is not None and (c.w != np.floor(c.w)).any():
+        i = int(np.argmax(c.w != np.floor(c.w)))
+        raise InputError(f'sample_weight[{i}] is {c.w[i]:g}; {remedy} and needs whole weights. Use "scvb0".')
+    places = c.engine.gather(c.engine.map(_first_part, c.blocks))
+    for start, place in zip(c.blocks.bounds, places, strict=False):
+        if place is not None:
+            raise InputError(
+                f"X[{int(start) + place[0]}, {place[1]}] is {place[2]:g}; {remedy} and needs whole counts to {MOST}. "
+                'Round or scale them, or use solver="scvb0".'
+            )
+    if c.words.max() >= EXACT:
+        j = int(np.argmax(c.words))
+        raise InputError(f'word {j} occurs {c.words[j]:g} times; {remedy} and counts to 2^24. Use solver="scvb0".')
+
+
+def _first_part(X: Any) -> tuple[int, int, float] | None:
+    data, indices, indptr = as_counts(X, X.dtype)
+    bad = (data != np.floor(data)) | (data > MOST)
+    if not bad.any():
+        return None
+    at = int(np.argmax(bad))
+    return int(np.searchsorted(indptr, at, side="right")) - 1, int(indices[at]), float(data[at])
+
+
+def topic_counts(s: State) -> np.ndarray:
+    """The mean of the samples after burn-in; before, the last sample."""
+    return s.total / s.samples if s.samples else s.counts

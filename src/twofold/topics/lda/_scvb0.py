@@ -1,0 +1,135 @@
+"""LDA by stochastic collapsed variational inference of order zero (SCVB0).
+
+    γ_ijc ∝ (N_jc + β)/(N_c + dβ) · (N_ic + α_c)   the chance that word j of document i is of topic c
+    N_ic = Σ_j x_ij γ_ijc (n,k)     N_jc = Σ_i x_ij γ_ijc (d,k)     N_c = Σ_j N_jc
+
+One sweep:  each block   a few passes of N_ic ← Σ_j x_ij γ_ijc given N_jc, then its share of N_jc
+            each batch   N_jc ← (1 − ρ) N_jc + ρ · (that of the batch, scaled to the corpus); α once a sweep
+The objective is minus the mean log-likelihood of a token under the current estimates of both factors (plug-in).
+References: Asuncion, Welling, Smyth & Teh 2009 (CVB0); Foulds et al. 2013 (SCVB0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twofold.core import loop
+from twofold.core.data.blocks import Rows
+from twofold.core.engine.local import add
+from twofold.core.seeds import generator
+from twofold.kernels.lda import expected_counts, fold_in, variational
+from twofold.topics.lda import _dirichlet
+from twofold.topics.lda._batches import Corpus, Kept, as_counts, batches, finer, padded, weights_of
+
+PASSES = 3  # over a document a sweep, from where the last sweep left it
+COLD = 10  # the same from nothing
+CELLS = 8  # times the words: a block's work is then well above that of adding up its topic counts
+BATCH = 16  # blocks
+KEPT = 256 * 10**6  # bytes the documents' own counts may take, or else they start anew every sweep
+DECAY = 0.7  # ρ_t = (1 + t)^−DECAY, but at least a batch's share of the corpus
+PATIENCE = 2  # sweeps before α is learned
+ENOUGH = 1000  # documents to learn α from, a sweep
+ASKED, CLOSE = 50, 1e-3  # passes over them, until a document's numbers move by less than CLOSE a topic
+
+
+class State(NamedTuple):
+    """The shared factor, its prior, and what every block remembers of its documents."""
+
+    counts: np.ndarray  # (d,k)
+    alpha: np.ndarray  # (k,)
+    kept: Rows  # of (counts (m,K),)
+
+
+class Shared(NamedTuple):
+    """What the documents are shown."""
+
+    topics: np.ndarray  # (d,K)
+    alpha: np.ndarray  # (k,)
+    passes: int
+    keep: bool
+    every: int  # which documents are asked about α: every so many, or none if 0
+
+
+class Sums(NamedTuple):
+    """What a block adds."""
+
+    counts: np.ndarray  # (d,k)
+    logp: float
+    tokens: float
+    prior: _dirichlet.Logs
+
+
+def topics_of(counts: np.ndarray, beta: float) -> np.ndarray:
+    """p(word | topic), word-major: (N_jc + β)/(N_c + dβ)."""
+    return (counts + beta) / (counts.sum(axis=0) + len(counts) * beta)
+
+
+def documents(X: Any, w: np.ndarray | None, kept: tuple | None, s: Shared) -> tuple[tuple | None, Sums]:
+    """The rows' half-step: a block's documents fold in, and say which topic counts they expect."""
+    dtype, k = s.topics.dtype, len(s.alpha)
+    cells, alpha, w = as_counts(X, dtype), padded(s.alpha, dtype), weights_of(w, X.shape[0], dtype)
+    own = np.zeros((X.shape[0], len(alpha)), dtype) if kept is None else kept[0]
+    found = np.zeros_like(s.topics)
+    fold_in(*cells, s.topics, alpha, own, s.passes - 1, -1.0)
+    logp, tokens = expected_counts(*cells, s.topics, alpha, own, w, found)
+    prior = asked(X, w, own, alpha, s)
+    return (own,) if s.keep else None, Sums(found[:, :k].astype(np.float64), logp, tokens, prior)
+
+
+def asked(X: Any, w: np.ndarray, own: np.ndarray, alpha: np.ndarray, s: Shared) -> _dirichlet.Logs:
+    """What some documents say about α. Expected counts cannot tell; a variational Dirichlet a document can."""
+    k, some = len(s.alpha), slice(None, None, s.every or None)
+    if not s.every:
+        return _dirichlet.Logs(np.zeros(k), 0.0)
+    gamma = own[some] + alpha
+    variational(*as_counts(X[some], s.topics.dtype), s.topics, alpha, k, gamma, ASKED, CLOSE)
+    return _dirichlet.logs_of(gamma[:, :k], w[some])
+
+
+def rate(t: int, count: int) -> float:
+    """How much the t-th batch of all moves the topic counts, when `count` batches make a sweep."""
+    return 1.0 if count == 1 else max((1.0 + t) ** -DECAY, 1.0 / count)
+
+
+def solver(c: Corpus) -> tuple[State, Callable[[State, int], loop.Sweep]]:
+    """Where the loop starts, and its sweep."""
+    n, d = c.blocks.shape
+    parts = batches(finer(c.blocks, max(2**15, CELLS * d)), c.w, BATCH)
+    keep = n * (c.k + 16) * c.dtype.itemsize <= KEPT
+    tokens = float(c.words.sum())
+
+    def sweep(s: State, t: int) -> loop.Sweep:
+        counts, kept, found = s.counts, parts.split(s.kept), []
+        every = max(1, n // ENOUGH) if c.learn and t >= PATIENCE else 0
+        for b, (blocks, w) in enumerate(zip(*parts, strict=True)):
+            shown = Shared(padded(topics_of(counts, c.beta), c.dtype), s.alpha, PASSES if keep else COLD, keep, every)
+            kept[b], sums = c.engine.reduce(
+                add, c.engine.map(documents, blocks, w, kept[b], c.engine.broadcast(shown)), keep=True
+            )
+            counts = blend(counts, sums, tokens, rate(t * len(parts.blocks) + b, len(parts.blocks)))
+            found.append(sums)
+        alpha = _dirichlet.step(s.alpha, reduce(add, (f.prior for f in found))) if every else s.alpha
+        logp, seen = sum(f.logp for f in found), sum(f.tokens for f in found)
+        return loop.Sweep(State(counts, alpha, kept), -logp / seen, {"alpha": float(alpha.sum())})
+
+    nothing = Kept(Rows([None] * len(b)) for b in parts.blocks)
+    return State(c.topic_counts(generator(c.seed)), c.alpha, nothing), sweep
+
+
+def blend(counts: np.ndarray, sums: Sums, tokens: float, rho: float) -> np.ndarray:
+    """Topic counts moved towards those of a batch, scaled to as many tokens as the corpus has."""
+    share = sums.counts.sum()
+    if share <= 0:
+        return counts
+    return sums.counts * (tokens / share) if rho == 1 else (1 - rho) * counts + (rho * tokens / share) * sums.counts
+
+
+def minibatch(c: Corpus, counts: np.ndarray, alpha: np.ndarray) -> Sums:
+    """What a mini-batch of new documents says, given the topic counts so far."""
+    shown = c.engine.broadcast(Shared(padded(topics_of(counts, c.beta), c.dtype), alpha, COLD, False, int(c.learn)))
+    nothing = Rows([None] * len(c.blocks))
+    return c.engine.reduce(add, c.engine.map(documents, c.blocks, c.blocks.rows(c.w), nothing, shown), keep=True)[1]

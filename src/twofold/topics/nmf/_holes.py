@@ -1,0 +1,81 @@
+"""What a missing cell counts in a non-negative factorization.
+
+    minimise  D exp(P / D₀)   over  U ≥ 0, Z ≥ 0
+    D   how far the known cells are from U Z: squared error or KL, with weights
+    D₀  how far they are from the means of their columns
+    P   how far U Z is from those means in the missing cells: the same measure, and a row's missing cells count together
+        no more than its known ones
+
+Without P a part that a row hardly shows could run wild where the row is not known. This is the most probable
+factorization if missing cells lie about their column's mean as known ones do and the noise is learned along; where the
+known cells are met exactly, the missing ones count nothing. A sweep that begins at D lowers D + κP with κ = D / D₀,
+the share of the data that is not yet explained: the logarithm is concave, so that lowers D exp(P / D₀), too.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import xlogy
+
+from twofold.core.data.blocks import Blocks
+from twofold.core.data.known_cells import Observed
+from twofold.core.engine.local import engine_for
+from twofold.core.numerics.moments import column_moments
+from twofold.topics._nonnegative import Look
+
+LEAST = 1e-6  # of D₀ is added to D, so that missing cells are never quite free
+
+
+class Holes(NamedTuple):
+    """What missing cells stand at, and what they count."""
+
+    means: np.ndarray  # (d,) of the known cells
+    null: float  # D₀
+    share: np.ndarray  # (n,) what a missing cell of this row counts, to be multiplied by κ; 0 where none is missing
+
+    def unexplained(self, D: float) -> float:
+        """κ"""
+        return (D + LEAST * self.null) / self.null
+
+    def objective(self, D: float, P: float) -> float:
+        floor = LEAST * self.null
+        return float((D + floor) * np.exp(min(P / self.null, 500.0)) - floor)
+
+
+def holes_of(cells: Observed, loss: str) -> Holes:
+    """From the known cells and their weights."""
+    x, w = cells.X.data.astype(np.float64), cells.W.data.astype(np.float64)
+    d, j = cells.shape[1], cells.X.indices
+    mass = np.bincount(j, w, d)
+    means = np.bincount(j, w * x, d) / np.where(mass > 0, mass, 1.0)
+    if loss == "squared":
+        null, size = 0.5 * float(w @ (x - means[j]) ** 2), 0.5 * float(w @ x**2)
+    else:
+        null, size = float(w @ (xlogy(x, x) - xlogy(x, np.where(x > 0, means[j], 1.0)))), float(w @ x)
+    known = np.diff(cells.X.indptr)
+    level = cells.rows.mass / np.maximum(known, 1)
+    return Holes(means.astype(cells.dtype), _positive(null, size), shares(known, d) * level)
+
+
+def no_holes(blocks: Blocks, w: np.ndarray | None, seen: Look, loss: str) -> Holes:
+    """The same of a whole table: new rows may have holes."""
+    found = column_moments(engine_for(blocks), blocks, w)
+    if loss == "squared":
+        null, size = 0.5 * float(found.scatter.sum()), 0.5 * seen.square
+    else:
+        sums = found.mean * found.weight
+        null, size = seen.logs + seen.total - float(xlogy(sums, np.maximum(found.mean, 1e-300)).sum()), seen.total
+    return Holes(found.mean.astype(blocks.dtype), _positive(null, size), np.empty(0))
+
+
+def _positive(null: float, size: float) -> float:
+    """D₀, never quite zero, since it divides."""
+    return max(null, 1e-12 * size) or 1.0
+
+
+def shares(known: np.ndarray, d: int) -> np.ndarray:
+    """What a missing cell of rows with so many known ones counts, beside κ and the row's weight."""
+    missing = d - known
+    return np.where(missing > 0, np.minimum(1.0, known / np.maximum(missing, 1)), 0.0)

@@ -1,0 +1,270 @@
+"""Non-negative factorization.
+
+    minimise  ½‖X − U Z‖²,  or  Σ x log(x/ŷ) − x + ŷ with ŷ = U Z,   over  U ≥ 0, Z ≥ 0
+    X (n,d) data in row blocks   U (n,k) codes   Z (k,d) parts
+
+One sweep:  each block  U_b ← better codes given Z, and their sums
+            then once   Z   ← better parts given the sums; it runs ahead along its last step while that pays
+The half-steps are in nmf_squared, nmf_kl and nmf_masked, looking ahead in extrapolation, the start in nmf_start.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.core import loop
+from twofold.core.checks import InputError
+from twofold.core.data.blocks import Blocks, Rows, is_dask
+from twofold.core.engine.local import fingerprint, stacked
+from twofold.core.estimator import Model, fitting
+from twofold.core.numerics.extrapolation import State, begin, geometric, nonnegative, sweeper
+from twofold.core.seeds import seed_of
+from twofold.topics._nonnegative import look, refuse_negative
+from twofold.topics.nmf import _kl, _squared
+from twofold.topics.nmf._codes import fold, row_costs
+from twofold.topics.nmf._holes import holes_of, no_holes
+from twofold.topics.nmf._init import Data, start
+from twofold.topics.nmf._kl import KullbackLeibler
+from twofold.topics.nmf._kl_masked import MaskedKullbackLeibler
+from twofold.topics.nmf._squared import Squared, held
+from twofold.topics.nmf._squared_masked import Masked, known_cells
+
+SOLVERS = {"squared": ("hals", "als", "multiplicative"), "kl": ("newton", "multiplicative")}
+
+
+class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+    """Non-negative matrix factorization: rows as sums, never differences, of k parts.
+
+    ``X ≈ codes @ components_`` with nothing below zero, by squared error or by the generalised Kullback-Leibler
+    divergence. Cells that are NaN are missing; `sample_weight` may weigh rows or single cells. So that nothing runs
+    wild where nothing is known, a missing cell stands at its column's mean with a small weight: the share of the data
+    that the parts leave unexplained.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Parts; None means 10, or fewer if the table is smaller.
+    loss : {"squared", "kl"}, default="squared"
+        "kl" suits counts: its optimum is that of :class:`PLSA`.
+    solver : {"auto", "hals", "als", "multiplicative", "newton"}, default="auto"
+        For squared error "hals" (coordinate descent with looking ahead: the default), "als" (least squares clipped at
+        zero: simple, and the only one whose objective may rise) or "multiplicative" (Lee & Seung: slow). For "kl"
+        "newton" (the default) or "multiplicative".
+    init : {"nndsvd", "random"} or array of shape (k, d), default="nndsvd"
+        Where to begin: from singular vectors, at random, or from given parts.
+    l1 : float, default=0.0
+        Weight of the sum of the codes, which makes many of them zero; for "hals" on whole tables. With it every part
+        has norm 1 at most, since codes could shrink at the parts' expense otherwise. (Under "kl" it would only rescale
+        the codes.)
+    tol : float, default=1e-5
+        Stop when a sweep lowers the objective by less than this, relatively.
+    max_iter : int, default=500
+        Sweeps at most.
+    random_state : int, RandomState, Generator or None, default=None
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (k, d)
+        Z, the parts.
+    reconstruction_err_ : float
+        The Frobenius norm of ``X - codes @ components_``, or the root of twice the divergence, with weights.
+    means_ : ndarray of shape (d,)
+        Of the known cells of each column.
+    unexplained_ : float
+        The divergence of the known cells from the parts, divided by that from `means_`: what a missing cell counts.
+    solver_ : str
+    history_, n_iter_, converged_
+        The objective never rises, but with "als". With "kl" it is taken after the codes and before the parts move.
+        With missing cells it is D exp(P / D₀): D the divergence of the known cells, D₀ that from their columns' means,
+        P the divergence of these means, in the missing cells, from the parts.
+
+    References
+    ----------
+    Cichocki & Phan (2009), *IEICE Trans. Fundamentals* E92-A, 708-721 (HALS). Gillis & Glineur (2012), *Neural
+    Computation* 24, 1085-1105. Ang & Gillis (2019), *Neural Computation* 31, 417-439 (looking ahead). Hsieh & Dhillon
+    (2011), *KDD*, 1064-1072 (KL). Boutsidis & Gallopoulos (2008), *Pattern Recognition* 41, 1350-1362 (NNDSVD).
+
+    Examples
+    --------
+    >>> from twofold import NMF
+    >>> parts = np.kron(np.eye(3), np.ones(4))                             # three parts of four columns each
+    >>> codes = np.random.default_rng(0).gamma(1.0, size=(100, 3))
+    >>> X = codes @ parts
+    >>> X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan         # a cell in ten is missing
+    >>> model = NMF(3, tol=1e-9, random_state=0).fit(X)
+    >>> bool(np.abs(model.inverse_transform(model.transform(X)) - codes @ parts).max() < 1e-3)
+    True
+    """
+
+    components_: np.ndarray
+    _allow_nan: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [None, Interval(Integral, 1, None, closed="left")],
+        "loss": [StrOptions(set(SOLVERS))],
+        "solver": [StrOptions({"auto", "hals", "als", "multiplicative", "newton"})],
+        "init": [StrOptions({"nndsvd", "random"}), "array-like"],
+        "l1": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        loss: str = "squared",
+        solver: str = "auto",
+        init: Any = "nndsvd",
+        l1: float = 0.0,
+        tol: float = 1e-5,
+        max_iter: int = 500,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.loss = loss
+        self.solver = solver
+        self.init = init
+        self.l1 = l1
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
+
+    @fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NMF:
+        """Find the parts.
+
+        Parameters
+        ----------
+        X : array, sparse array, frame, path or dask array of shape (n, d)
+            Nothing below zero. NaN (dense) is missing; an unstored cell (sparse) is a zero.
+        y : ignored
+        sample_weight : array of shape (n,) or (n, d), optional
+            How much each row, or each cell, counts.
+        """
+        self._fit(X, sample_weight)
+        return self
+
+    @fitting
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Find the parts, and give the codes of the rows."""
+        kept = self._fit(X, sample_weight)
+        return self.transform(X) if is_dask(X) else stacked([U for (U,) in kept.local()])
+
+    def _fit(self, X: Any, sample_weight: Any) -> Rows:
+        data, seed = self._data(X, sample_weight), seed_of(self.random_state)
+        k, solver = self._rank(data.blocks.shape), self._solver(data.cells is not None)
+        problem, (kept, V) = self._problem(data, solver), start(data, k, self.loss, self.init, solver, seed)
+        sweep = sweeper(problem.advance, self._ahead(solver), self.tol, falls=solver != "als")
+        last = begin(held(V) if self.l1 else V, kept)
+
+        def fitted(state: State) -> dict:
+            nonlocal last
+            last = state
+            left = data.holes.unexplained(state.objective)
+            parts = {"components_": np.ascontiguousarray(state.V.T), "means_": data.holes.means}
+            return {**parts, "unexplained_": left, "solver_": solver}
+
+        loop.run(
+            self,
+            sweep,
+            last,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            fitted=fitted,
+            X=X,
+            fingerprint=lambda: fingerprint(data.blocks, data.w) + ("" if data.cells is None else data.cells.sign()),
+            seed=seed,
+        )
+        kept, misfit, self.unexplained_ = problem.settled(last.kept, last.V)
+        self.reconstruction_err_ = float(np.sqrt(2 * misfit))
+        return kept
+
+    def _data(self, X: Any, sample_weight: Any) -> Data:
+        blocks, W = self._blocks(X, reset=True), None
+        if sparse.issparse(sample_weight):
+            W = sparse.csr_array(sample_weight)
+        elif sample_weight is not None and (given := np.asarray(sample_weight)).ndim == 2:
+            W = given
+        w = None if W is not None else self._weights(blocks, sample_weight)
+        seen = look(self, blocks, w, allow_nan=not blocks.is_sparse, logs=self.loss == "kl")
+        if W is None and not seen.missing:
+            return Data(blocks, w, None, seen, None, no_holes(blocks, w, seen, self.loss))
+        cells = known_cells(blocks, w if W is None else W, type(self).__name__)
+        return Data(blocks, w, W, seen, cells, holes_of(cells, self.loss))
+
+    def _rank(self, shape: tuple[int, int]) -> int:
+        return min(10, *shape) if self.n_components is None else int(self.n_components)
+
+    def _solver(self, masked: bool) -> str:
+        """The solver by name, and a word where it cannot do what is asked."""
+        known = SOLVERS[self.loss]
+        solver = known[0] if self.solver == "auto" else self.solver
+        if solver not in known:
+            raise InputError(f'solver="{solver}" does not minimise loss="{self.loss}". Use one of {", ".join(known)}.')
+        if masked and self.loss == "squared" and solver != "hals":
+            raise InputError(f'solver="{solver}" needs every cell of X. Use "auto" for missing or weighted cells.')
+        if self.l1 and (masked or solver != "hals"):
+            what = "missing or weighted cells" if masked else f'solver="{solver}"'
+            why = " (under that loss it would only rescale them)" if self.loss == "kl" else ""
+            raise InputError(
+                f"l1={self.l1} on the codes cannot go with {what}{why}. Set l1=0, or use HALS on all cells."
+            )
+        return solver
+
+    def _problem(self, data: Data, solver: str) -> Any:
+        blocks, w, W, seen, cells, holes = data
+        if self.loss == "kl" and cells is not None:
+            return MaskedKullbackLeibler(blocks, w, W, holes, _kl.Rule(solver))
+        if self.loss == "kl":
+            return KullbackLeibler(blocks, w, seen.logs, holes, _kl.Rule(solver))
+        if cells is not None:
+            return Masked(cells, holes)
+        sweeps = _squared.SPARSE_SWEEPS if blocks.is_sparse else _squared.DENSE_SWEEPS
+        return Squared(blocks, w, seen.square, holes, _squared.Rule(solver, self.l1, sweeps))
+
+    def _ahead(self, solver: str) -> Any:
+        """How parts run ahead, if the solver lets them."""
+        if solver in ("als", "multiplicative"):
+            return None
+        run = nonnegative if solver == "hals" else geometric
+        return (lambda *steps: held(run(*steps))) if self.l1 else run
+
+    # ---- using -------------------------------------------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
+        super()._refuse(blocks, allow_nan=not blocks.is_sparse if allow_nan is None else allow_nan)
+        refuse_negative(type(self).__name__, blocks)
+
+    def _folding(self) -> tuple:
+        check_is_fitted(self)
+        return np.ascontiguousarray(self.components_.T), float(self.l1), self.loss, self.means_, self.unexplained_
+
+    def transform(self, X: Any) -> Any:
+        """The codes (n,k) of rows, given the parts; missing cells count as in fitting."""
+        return self._rowwise(fold, X, *self._folding())
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Rows from codes: U Z."""
+        return self._check_codes(X) @ self.components_
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the mean objective a row, over its known cells, with the row's best code."""
+        cost = self._rowwise(row_costs, X, *self._folding())
+        return -float(np.average(np.asarray(cost), weights=sample_weight))

@@ -1,0 +1,5 @@
+"""Probabilistic latent semantic analysis."""
+
+from twofold.topics.plsa.plsa import PLSA
+
+__all__ = ["PLSA"]

@@ -1,0 +1,257 @@
+"""Probabilistic latent semantic analysis.
+
+    maximise  Σ w x_ij log Σ_c u_ic z_cj   over  u_i = p(topic | document i), z_c = p(word | topic c)
+    X (n,d) counts in row blocks   U (n,k) kept by the blocks   V = Zᵀ (d,k)
+
+One sweep:  each block  posteriors of its stored counts → U, and the counts they give to the topics
+            then once   Z ← those counts, each topic summing to 1; it runs ahead along its last step while that pays
+References: Hofmann 1999, 2001 (tempering).
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.core import loop
+from twofold.core.checks import InputError
+from twofold.core.data.blocks import Blocks, Rows
+from twofold.core.engine.local import add, engine_for, fingerprint, stacked
+from twofold.core.estimator import Model, fitting
+from twofold.core.numerics.extrapolation import State, begin, geometric, sweeper
+from twofold.core.seeds import generator, seed_of
+from twofold.kernels.plsa import em_counts
+from twofold.topics._nonnegative import look, refuse_negative
+from twofold.topics.plsa._fold_in import counts_of, fold, log_likelihoods, tokens_by_topic, topic_tokens
+
+PASSES = 2  # over a document's mixture, a sweep
+
+
+class SymmetricForm(NamedTuple):
+    """p(word, document) = Σ_c p(c) p(document | c) p(word | c)."""
+
+    topic: np.ndarray  # (k,) p(c)
+    document: np.ndarray  # (n,k) p(document | c), columns sum to 1
+    word: np.ndarray  # (k,d) p(word | c), rows sum to 1
+
+
+class Sums(NamedTuple):
+    """Added over blocks, in float64."""
+
+    T: np.ndarray  # (d,k) Σ w x u^β/ŷ
+    loglik: float  # Σ w x log ŷ
+
+
+def mixtures(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, beta: float, passes: int) -> tuple[tuple, Sums]:
+    """The documents' half-step of one block, and what it adds. V comes raised to β."""
+    X, U = counts_of(X, V.dtype), kept[0].copy()
+    T, loglik = np.zeros(V.shape), np.empty(len(U))
+    ones = np.ones(len(U)) if w is None else w
+    em_counts(X.indptr, X.indices, X.data, ones, V, V.dtype.type(beta), passes, U, T, loglik)
+    return (U,), Sums(T, float(ones @ loglik))
+
+
+def topics(V: np.ndarray, s: Sums, old: np.ndarray) -> np.ndarray:
+    """The shared half-step. A topic without any word left stays as it was."""
+    counts = V.astype(np.float64) * s.T
+    total = counts.sum(axis=0)
+    return np.where(total > 0, counts / np.where(total > 0, total, 1.0), old)
+
+
+def normalised(V: np.ndarray) -> np.ndarray:
+    return V / V.sum(axis=0)
+
+
+class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+    """Probabilistic latent semantic analysis: every document is a mixture of k topics, every topic a mixture of words.
+
+    ``p(word | document) = Σ_c p(word | c) p(c | document)``, fitted by expectation maximization to counts.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Topics; None means 10, or fewer if the table is smaller.
+    tempering : float, default=1.0
+        β: posteriors are raised to this power. Below 1 they are flatter, which keeps small corpora from being learned
+        by heart.
+    init : "random" or array of shape (k, d), default="random"
+        Topics to begin with.
+    tol : float, default=1e-5
+        Stop when a sweep lowers the objective by less than this, relatively.
+    max_iter : int, default=500
+        Sweeps at most.
+    random_state : int, RandomState, Generator or None, default=None
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (k, d)
+        p(word | topic); rows sum to 1.
+    topic_share_ : ndarray of shape (k,)
+        p(topic): the share of the tokens each topic has.
+    history_, n_iter_, converged_
+        The objective is minus the mean log-likelihood a token (with tempering: Hofmann's free energy), taken before
+        the sweep's last step; it never rises.
+
+    References
+    ----------
+    Hofmann (1999), *SIGIR*, 50-57; (2001), *Machine Learning* 42, 177-196. Ang & Gillis (2019), *Neural Computation*
+    31, 417-439 (looking ahead).
+
+    Examples
+    --------
+    >>> from twofold import PLSA
+    >>> words = np.kron(np.eye(2), np.ones(3) / 3)                         # two topics of three words each
+    >>> mixture = np.random.default_rng(0).dirichlet([0.5, 0.5], size=200)
+    >>> X = np.random.default_rng(1).poisson(50 * mixture @ words)
+    >>> model = PLSA(2, random_state=0).fit(X)
+    >>> np.sort(model.components_[:, :3].sum(axis=1)).round(2) + 0.0
+    array([0., 1.])
+    """
+
+    components_: np.ndarray
+    topic_share_: np.ndarray
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [None, Interval(Integral, 1, None, closed="left")],
+        "tempering": [Interval(Real, 0, None, closed="neither")],
+        "init": [StrOptions({"random"}), "array-like"],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        tempering: float = 1.0,
+        init: Any = "random",
+        tol: float = 1e-5,
+        max_iter: int = 500,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.tempering = tempering
+        self.init = init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
+
+    @fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PLSA:
+        """Find the topics.
+
+        Parameters
+        ----------
+        X : array, sparse array, frame, path or dask array of shape (n, d)
+            Counts (or any amounts >= 0); an unstored cell is a zero.
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            A document of weight 2 counts as two equal ones.
+        """
+        blocks = self._blocks(X, reset=True)
+        w = self._weights(blocks, sample_weight)
+        seen, engine, seed = look(self, blocks, w), engine_for(blocks), seed_of(self.random_state)
+        rows, beta = blocks.rows(w), float(self.tempering)
+        tokens = max(seen.total, 1e-300)
+        fixed = (engine.broadcast(beta), engine.broadcast(PASSES))
+
+        def advance(kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
+            raised = V if beta == 1.0 else V ** V.dtype.type(beta)
+            parts = engine.map(mixtures, blocks, rows, kept, engine.broadcast(raised), *fixed)
+            kept, s = engine.reduce(add, parts, keep=True)
+            return kept, topics(raised, s, V).astype(blocks.dtype), -s.loglik / tokens
+
+        V = self._start(blocks, seed)
+        loop.run(
+            self,
+            sweeper(advance, lambda *steps: normalised(geometric(*steps)), self.tol),
+            begin(V, _even(blocks, V.shape[1])),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            fitted=self._attributes,
+            X=X,
+            fingerprint=lambda: fingerprint(blocks, w),
+            seed=seed,
+        )
+        found = engine.map(topic_tokens, blocks, rows, *(engine.broadcast(s) for s in self._folding()))
+        self.topic_share_ = _share(engine.reduce(add, found)).astype(blocks.dtype)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Find the topics, and give p(topic | document)."""
+        return self.fit(X, sample_weight=sample_weight).transform(X)
+
+    def _start(self, blocks: Blocks, seed: int) -> np.ndarray:
+        """Topics (d,k) to begin with."""
+        n, d = blocks.shape
+        k = min(10, n, d) if self.n_components is None else int(self.n_components)
+        if isinstance(self.init, str):
+            return normalised(generator(seed, 0).random((d, k)) + 0.5).astype(blocks.dtype)
+        Z = np.asarray(self.init, dtype=np.float64)
+        if Z.shape != (k, d) or not np.isfinite(Z).all() or Z.min() < 0 or not Z.any(axis=1).all():
+            raise InputError(
+                f"init must be {(k, d)} finite numbers >= 0 with none of the topics empty; it has shape {Z.shape}."
+            )
+        return np.ascontiguousarray(normalised(Z.T).astype(blocks.dtype))
+
+    def _attributes(self, state: State) -> dict:
+        k = state.V.shape[1]
+        # While the sweeps run, an empty document is any topic's; the shares are counted at the end.
+        return {"components_": np.ascontiguousarray(state.V.T), "topic_share_": np.full(k, 1 / k, state.V.dtype)}
+
+    # ---- using -------------------------------------------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
+        super()._refuse(blocks, allow_nan)
+        refuse_negative(type(self).__name__, blocks)
+
+    def _folding(self) -> tuple[np.ndarray, np.ndarray, float]:
+        check_is_fitted(self)
+        return np.ascontiguousarray(self.components_.T), self.topic_share_, float(self.tempering)
+
+    def transform(self, X: Any) -> Any:
+        """p(topic | document) (n,k), the topics staying as they are; an empty document gets `topic_share_`."""
+        return self._rowwise(fold, X, *self._folding())
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The mean log-likelihood a token, of words that some topic knows."""
+        found = np.asarray(self._rowwise(log_likelihoods, X, *self._folding()))
+        loglik, tokens = found.sum(axis=0) if sample_weight is None else np.asarray(sample_weight) @ found
+        return float(loglik / max(tokens, 1e-300))
+
+    def symmetric(self, X: Any) -> SymmetricForm:
+        """The same model, of the documents in X, with both sides alike: p(c), p(document | c), p(word | c)."""
+        V, share, beta = self._folding()
+        blocks = self._blocks(X)
+        engine = engine_for(blocks)
+        parts = engine.map(tokens_by_topic, blocks, *(engine.broadcast(s) for s in (V, share, beta)))
+        weighted = stacked(engine.gather(parts))  # (n,k) tokens of each document in each topic
+        if not np.isfinite(weighted.sum()):
+            self._refuse(blocks)
+        total = weighted.sum(axis=0)
+        document = weighted / np.where(total > 0, total, 1.0)
+        return SymmetricForm(_share(total), document, self.components_)
+
+
+def _share(total: np.ndarray) -> np.ndarray:
+    """Token counts (k,) as shares; all alike if there are none."""
+    return total / total.sum() if total.sum() > 0 else np.full(len(total), 1 / len(total))
+
+
+def _even(blocks: Blocks, k: int) -> Rows:
+    rows = np.diff(blocks.bounds)
+    return Rows((np.full((int(m), k), 1 / k, blocks.dtype),) for m in rows)

@@ -1,0 +1,66 @@
+"""A sparse table whose stored cells are made from those of another, block by block.
+
+A = g(n)   cell by cell, with g(0) = 0: what is not stored stays so, and nothing becomes dense
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from twofold.core.config import config
+from twofold.core.data.blocks import Blocks
+from twofold.core.engine.local import Engine
+
+BLOCK = 2**22  # stored cells a block: products with thin matrices add up a dense result for each
+
+Change = Callable[[sparse.csr_array, int], sparse.csr_array]  # rows, and the number of the first → the same, changed
+
+
+class MappedSource:
+    """Rows that are made as they are read, or were made before."""
+
+    is_sparse = True
+
+    def __init__(self, blocks: Blocks, change: Change):
+        source: Any = blocks.source
+        self.source, self.change = source, change
+        self.shape, self.dtype = source.shape, source.dtype
+        self.bounds, self.indptr = source.bounds, source.indptr
+        self.made: dict[int, sparse.csr_array] = {}
+
+    def read(self, start: int, stop: int) -> sparse.csr_array:
+        found = self.made.get(start)
+        if found is not None and found.shape[0] == stop - start:
+            return found
+        return self.change(self.source.read(start, stop), start)
+
+    def across(self) -> Any:
+        raise NotImplementedError("no model looks at these tables along their columns")
+
+
+def mapped(blocks: Blocks, change: Change) -> Blocks:
+    """The table change(n): made once and kept if it fits into half of the memory budget, else made at every reading."""
+    source: Any = blocks.source
+    table = Blocks(MappedSource(Blocks(source.finer(BLOCK)), change))
+    if int(source.indptr[-1]) * (table.dtype.itemsize + 4) <= config().memory // 2:
+        engine = Engine()
+        made = engine.gather(engine.map(_itself, table))
+        table.source.made = dict(zip(map(int, table.bounds[:-1]), made, strict=True))  # type: ignore[attr-defined]
+    return table
+
+
+def _itself(X: sparse.csr_array) -> sparse.csr_array:
+    return X
+
+
+def with_cells(X: sparse.csr_array, cells: np.ndarray) -> sparse.csr_array:
+    """X with other values where it has any; those that are 0 are no longer stored."""
+    out = sparse.csr_array((cells.astype(X.dtype), X.indices, X.indptr), shape=X.shape)
+    if not cells.all():
+        out = out.copy()
+        out.eliminate_zeros()
+    return out

@@ -1,0 +1,172 @@
+"""Co-occurrence: how often words keep each other's company.
+
+    n[i, j] = Σ  1/(p − q)  over places p of word i and q of word j, at most `window` apart in one line
+    n (V,V) CSR float32, symmetric; rows and columns in the order of the vocabulary
+
+One pass:   each line   text → ids, by a vocabulary that is learned as the text is read
+            each word   the windows at its places are added up to its row
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from twofold.core.checks import InputError
+from twofold.core.data.csr_folder import ENDING, write_csr
+from twofold.core.estimator import Model, fitting
+from twofold.text.vocabulary import Vocabulary
+from twofold.words._corpus import Corpus, encoded, learned
+from twofold.words.cooccurrence._pairs import pair_rows
+
+
+class Cooccurrence(Model):
+    """Counts of the pairs of words that occur near each other: the table that GloVe and PMI embeddings factorize.
+
+    ``counts_[i, j]`` adds up 1/d over all pairs of a word i and a word j that are d ≤ `window` places apart in one
+    line: neighbours count 1, words with one between them 1/2. Words that are not in the vocabulary are left out
+    first, and windows never cross the end of a line.
+
+    Parameters
+    ----------
+    window : int, default=10
+        How many words to each side are company.
+    weighting : {"harmonic", "flat"}, default="harmonic"
+        Whether a pair at distance d counts 1/d, or 1.
+    symmetric : bool, default=True
+        Whether company is on both sides. If not, ``counts_[i, j]`` counts the j that stand before an i; the
+        symmetric table is that one plus its transpose.
+    min_count, max_size, lowercase
+        Of the vocabulary that is learned, see `Vocabulary`.
+    vocabulary : Vocabulary, list of str or None, default=None
+        The words to count, in this order; nothing is learned then.
+
+    Attributes
+    ----------
+    vocabulary_ : Vocabulary
+        Of the rows and columns.
+    counts_ : csr_array of shape (V, V), float32, or str
+        The table, or the path of the folder it was written to.
+
+    Notes
+    -----
+    Sums are exact: weights are whole multiples of 1/lcm(1..window), added as integers, and rounded once at the end.
+    (For windows beyond some 25 that multiple is too large; weights are then rounded to a power of two that is not.)
+    Therefore neither threads nor the memory budget change a bit.
+
+    A corpus is read line by line, and held as 4 bytes a word; beyond the memory budget that waits in temporary files,
+    and so do the tables of parts of the corpus. With ``fit(corpus, to="pairs.csr")`` the table itself is written to
+    disk and never held.
+
+    References
+    ----------
+    Lund & Burgess (1996), *Behavior Research Methods* 28, 203-208. Pennington, Socher & Manning (2014), *EMNLP*.
+
+    Examples
+    --------
+    >>> from twofold.words.cooccurrence.cooccurrence import Cooccurrence
+    >>> pairs = Cooccurrence(window=2, min_count=1).fit(["a rose is a rose"])
+    >>> [str(word) for word in pairs.vocabulary_.words_]
+    ['a', 'rose', 'is']
+    >>> pairs.counts_.toarray()  # "is" has "a" and "rose" beside it, and both once more with one word between
+    array([[0. , 2.5, 1.5],
+           [2.5, 0. , 1.5],
+           [1.5, 1.5, 0. ]], dtype=float32)
+    """
+
+    vocabulary_: Vocabulary
+    counts_: Any
+    _parameter_constraints: ClassVar[dict] = {
+        "window": [Interval(Integral, 1, None, closed="left")],
+        "weighting": [StrOptions({"harmonic", "flat"})],
+        "symmetric": ["boolean"],
+        "min_count": [Interval(Integral, 1, None, closed="left")],
+        "max_size": [Interval(Integral, 1, None, closed="left"), None],
+        "vocabulary": [Vocabulary, list, tuple, np.ndarray, None],
+        "lowercase": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        window: int = 10,
+        weighting: str = "harmonic",
+        symmetric: bool = True,
+        min_count: int = 5,
+        max_size: int | None = None,
+        vocabulary: Any = None,
+        lowercase: bool = True,
+    ):
+        self.window = window
+        self.weighting = weighting
+        self.symmetric = symmetric
+        self.min_count = min_count
+        self.max_size = max_size
+        self.vocabulary = vocabulary
+        self.lowercase = lowercase
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "counts_")
+
+    @fitting
+    def fit(self, corpus: Any, y: Any = None, *, to: str | os.PathLike | None = None) -> Cooccurrence:
+        """Count the pairs.
+
+        Parameters
+        ----------
+        corpus : path, or list or generator of str or of lists of str
+            A text file has a sentence or document a line; a folder or pattern of files a document a file.
+        y : ignored
+        to : path, optional
+            A folder to write, ending in ".csr"; then `counts_` is its path. It appears whole or not at all.
+        """
+        if to is not None and not os.fspath(to).lower().endswith(ENDING):
+            raise InputError(f'to={os.fspath(to)!r} must end in "{ENDING}": models know a sparse table by that.')
+        vocabulary, lines = self._encoded(corpus)
+        with lines:
+            V, harmonic = len(vocabulary), self.weighting == "harmonic"
+            blocks = pair_rows(lines, V, int(self.window), harmonic, bool(self.symmetric))
+            counts = _stacked(blocks, V) if to is None else write_csr(to, blocks)
+        self.vocabulary_, self.counts_ = vocabulary, counts
+        return self
+
+    def _encoded(self, corpus: Any) -> tuple[Vocabulary, Corpus]:
+        given = self.vocabulary
+        if given is None:
+            vocabulary = Vocabulary(min_count=self.min_count, max_size=self.max_size, lowercase=self.lowercase)
+            return vocabulary, learned(corpus, vocabulary)
+        vocabulary = given if isinstance(given, Vocabulary) else Vocabulary.of(given, lowercase=self.lowercase)
+        lines = encoded(corpus, vocabulary)
+        if not len(lines):
+            raise InputError(
+                f"the corpus has none of the {len(vocabulary):,} words of the vocabulary in it. Give other words or "
+                "another text, or leave vocabulary=None to learn them."
+            )
+        return vocabulary, lines
+
+
+def _stacked(blocks: Iterable[sparse.csr_array], V: int) -> sparse.csr_array:
+    """Blocks of rows as one array, which grows in its place, so that nothing is held twice."""
+    values, indices, lengths, stored = np.empty(0, np.float32), np.empty(0, np.int32), list[np.ndarray](), 0
+    for block in blocks:
+        for whole, more in ((values, block.data), (indices, block.indices)):
+            whole.resize(stored + block.nnz, refcheck=False)
+            whole[stored:] = more
+        stored += block.nnz
+        lengths.append(np.diff(block.indptr))
+    indptr = np.concatenate([[0], *lengths]).cumsum().astype(np.int32 if stored < 2**31 else np.int64)
+    counts = sparse.csr_array((values, indices, indptr), shape=(V, V))
+    counts.has_canonical_format = True
+    return counts

@@ -1,0 +1,150 @@
+"""GloVe with weights that need no gradient steps.
+
+    all         f = 1           minimise  Σ_ij (⟨u_i, z_j⟩ + b_i + c_j − m_ij)²   over all cells, m = log(1 + n)
+    observed    f = 1[n > 0]    the same over the cells that were met, m = log n, with a ridge
+
+all        Whatever U and Z, the best biases take the rows' and columns' means away. What remains is the nearest matrix
+           of rank k to P M P, P = I − 11ᵀ/V: its truncated SVD, exactly. (Without biases, that of M.)
+observed   is matrix completion: alternating least squares over the known cells.
+References: Eckart & Young 1936; Levy & Goldberg 2014 (log counts and factorization).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from twofold.core import loop
+from twofold.core.checks import InputError
+from twofold.core.data.blocks import Blocks
+from twofold.core.data.known_cells import observed
+from twofold.core.engine.local import Engine, add, stacked
+from twofold.core.numerics import alternating_ridge
+from twofold.core.numerics.krylov import krylov
+from twofold.core.numerics.spectrum import scatter_operator
+from twofold.core.seeds import generator
+from twofold.linalg import centered_dot, fix_signs, truncated_svd
+from twofold.words.cooccurrence._mapped_cells import mapped, with_cells
+
+TOL = 1e-8  # relative accuracy of the squared singular values
+MAX_ITER = 100  # products of the table with a thin matrix
+
+
+class Factors(NamedTuple):
+    """Both sides in the order of the vocabulary: U, Z (V,k) and their biases (V,)."""
+
+    U: np.ndarray
+    Z: np.ndarray
+    b: np.ndarray
+    c: np.ndarray
+
+
+class Problem(NamedTuple):
+    """What the loop needs, however the pairs are weighed."""
+
+    start: Any
+    sweep: Callable[[Any, int], loop.Sweep]
+    factors: Callable[[Any], Factors]
+    close: Callable[[], None] = lambda: None
+
+
+# ---- every cell alike ------------------------------------------------------------------------------------------
+
+
+def factorized(blocks: Blocks, k: int, biases: bool, seed: int) -> Problem:
+    """All cells count the same: one sweep, which is a singular value decomposition."""
+    V = blocks.shape[0]
+    most = V - 1 if biases else V
+    if k > most:
+        raise InputError(
+            f'n_components={k} is more than {V} words can have with weighting="all"; at most {most}. Lower it.'
+        )
+    empty = Factors(*(np.zeros((V, k), blocks.dtype) for _ in "UZ"), *(np.zeros(V, blocks.dtype) for _ in "bc"))
+
+    def sweep(state: Factors, t: int) -> loop.Sweep:
+        M = mapped(blocks, logarithms)
+        found, left, converged = (centred_svd if biases else plain_svd)(M, k, seed)
+        return loop.Sweep(found, 0.5 * max(left, 0.0) / V**2, done=True, converged=converged)
+
+    return Problem(empty, sweep, lambda state: state)
+
+
+def logarithms(X: sparse.csr_array, first: int) -> sparse.csr_array:
+    """log(1 + n): zero where nothing was met."""
+    return with_cells(X, np.log1p(X.data))
+
+
+def plain_svd(M: Blocks, k: int, seed: int) -> tuple[Factors, float, bool]:
+    """M ≈ U Zᵗ, and the squares left over."""
+    engine = Engine()
+    total = engine.reduce(add, engine.map(_squares, M))
+    U, s, Zt = truncated_svd(M, k, solver="randomized", tol=TOL, random_state=seed)
+    none = np.zeros(len(U), U.dtype)
+    return Factors(U * np.sqrt(s), Zt.T * np.sqrt(s), none, none), total - float((s.astype(float) ** 2).sum()), True
+
+
+def centred_svd(M: Blocks, k: int, seed: int) -> tuple[Factors, float, bool]:
+    """M ≈ U Zᵗ + b 1ᵗ + 1 cᵗ, and the squares left over. U and Z have means of zero, as has all that is left."""
+    engine, V = Engine(), M.shape[0]
+    times, column_means, _ = scatter_operator(engine, M, None, center=True)
+
+    def both(Q: np.ndarray) -> np.ndarray:  # P Mᵗ P M P Q
+        SQ = times(Q - Q.mean(axis=0))
+        return SQ - SQ.mean(axis=0)
+
+    values, axes, converged = krylov(both, V, k, rng=generator(seed), tol=TOL, max_iter=MAX_ITER)
+    axes = axes * fix_signs(axes)[:, None]
+    shared = engine.broadcast(column_means), engine.broadcast(axes)
+    US = stacked(engine.gather(engine.map(centered_dot, M, *shared)))  # P M Zᵗ, of length s
+    row_means = stacked(engine.gather(engine.map(_row_means, M)))
+    mean = float(row_means.mean())
+    left = engine.reduce(add, engine.map(_squares, M)) - V * float(row_means @ row_means + column_means @ column_means)
+    left += V**2 * mean**2 - float(values.sum())
+    root = np.sqrt(np.sqrt(values))  # of s
+    U = US / np.where(root > 0, root, 1.0)
+    sides = (U, axes.T * root, row_means - mean / 2, column_means - mean / 2)
+    return Factors(*(np.ascontiguousarray(a, M.dtype) for a in sides)), left, converged
+
+
+def _squares(X: sparse.csr_array) -> float:
+    return float(np.square(X.data, dtype=np.float64).sum())
+
+
+def _row_means(X: sparse.csr_array) -> np.ndarray:
+    return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel() / X.shape[1]
+
+
+# ---- every cell that was met alike -----------------------------------------------------------------------------
+
+
+def completed(blocks: Blocks, k: int, biases: bool, reg: float, seed: int) -> Problem:
+    """All pairs that were met count the same: matrix completion of their logarithms."""
+    if k > blocks.shape[0]:
+        raise InputError(
+            f'n_components={k} is more than {blocks.shape[0]} words can have with weighting="observed". Lower it.'
+        )
+    cells = observed(mapped(blocks, _log_counts), name="GloVe")
+    plan = alternating_ridge.planned(cells, k, reg=reg, biases=biases)
+    start = alternating_ridge.begun(plan, biases, 1 if reg >= 0.01 else 5, generator(seed))
+
+    def sweep(state: alternating_ridge.State, t: int) -> loop.Sweep:
+        state, cost = alternating_ridge.swept(plan, state)
+        return loop.Sweep(state, 0.5 * cost / cells.X.nnz)
+
+    def factors(state: alternating_ridge.State) -> Factors:
+        if plan.steps:  # the words' side is made exact
+            state = state._replace(U=plan._replace(steps=0).half(cells.rows, state.U, state.Z)[0])
+        unit = cells.dtype.type(np.sqrt(plan.spread))
+        b, c = (alternating_ridge.bias_of(side, k) * unit for side in state)
+        b, c = (side + cells.dtype.type(plan.mean / 2) for side in (b, c))  # the mean is shared by both
+        return Factors(state.U[:, :k].copy(), state.Z[:, :k].copy(), b, c)
+
+    return Problem(start, sweep, factors)
+
+
+def _log_counts(X: sparse.csr_array, first: int) -> sparse.csr_array:
+    """log n, where n = 1 gives a zero that stays stored: it is known."""
+    return sparse.csr_array((np.log(X.data), X.indices, X.indptr), shape=X.shape)

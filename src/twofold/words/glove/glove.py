@@ -1,0 +1,270 @@
+"""GloVe: vectors whose products are the logarithms of how often words meet.
+
+    minimise  Σ_ij f(n_ij) (⟨u_i, z_j⟩ + b_i + c_j − log n_ij)²      f(n) = min(1, (n/x_max)^α)
+
+    n (V,V) counts of pairs   U (V,k) words   Z (k,V) contexts   b, c (V,) biases
+
+One sweep:  the pairs fall into B × B tiles of words × contexts; B strata of B tiles that share no word and no context
+            each tile   u_i, z_j, b_i, c_j ← AdaGrad steps, a pair after the other in an order drawn for the sweep
+
+Threads never write the same vector, so any number of them gives the same bits. Other weights are solved at once, or
+by alternating least squares: see `glove_exact`.
+References: Pennington, Socher & Manning 2014; Duchi, Hazan & Singer 2011 (AdaGrad); Gemulla et al. 2011 (strata).
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.core import loop
+from twofold.core.engine.local import Engine, add, fingerprint
+from twofold.core.estimator import Model, fitting
+from twofold.core.seeds import seed_of
+from twofold.text.vocabulary import Vocabulary
+from twofold.words.cooccurrence._counts import Counted, counted
+from twofold.words.glove._exact import Factors, Problem, completed, factorized
+from twofold.words.glove._score import Measure, mean_cost
+from twofold.words.glove._steps import descent
+from twofold.words.word_vectors.word_vectors import WordVectors
+
+
+class GloVe(Model):
+    """Word vectors from a weighted factorization of the logarithms of co-occurrence counts.
+
+    ``⟨u_i, z_j⟩ + b_i + c_j ≈ log n_ij`` in the least squares sense, where pairs that were met often count more, up to
+    a limit: ``f(n) = min(1, (n/x_max)^alpha)``. Every word has a vector as a word, u, and one as a context, z; they
+    differ by chance only, so their sum is the better vector.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Numbers a vector.
+    window : int, default=10
+        How many words to each side are company; a word at distance d counts 1/d.
+    x_max : float, default=10
+        The count from which on pairs weigh the same: 10 suits corpora of some ten million words, 100 those of billions.
+    alpha : float, default=0.75
+        How the weight grows up to there.
+    weighting : {"power", "all", "observed"}, default="power"
+        "power" is GloVe's own f, by AdaGrad. "all" weighs every cell alike, those never met included, and fits
+        log(1 + n): the best factors are then a singular value decomposition. "observed" weighs every pair that was
+        met alike: matrix completion, by alternating least squares.
+    biases : bool, default=True
+        Fit a bias for every word and every context.
+    reg : float, default=0.1
+        Ridge of "observed", as in :class:`ALS`: in units of the spread of log n, times the pairs of each word.
+    learning_rate : float, default=0.05
+        The size of AdaGrad's first steps.
+    tol : float, default=0
+        Stop when an epoch lowers the cost by no more than this, relatively.
+    max_iter : int, default=25
+        Epochs over all pairs (sweeps of "observed").
+    min_count, max_size, lowercase
+        Of the vocabulary, see `Vocabulary`. These and `window` say how a corpus is counted; pairs that come counted
+        stay as they are.
+    random_state : int, RandomState, Generator or None, default=None
+        The start, and the order of the pairs.
+
+    Attributes
+    ----------
+    vectors_ : WordVectors
+        Of "power" the sum of both vectors of each word; else its vector as a word.
+    row_factors_ : ndarray of shape (V, k)
+        Vectors of the words as words.
+    components_ : ndarray of shape (k, V)
+        Vectors of the words as contexts.
+    row_bias_, column_bias_ : ndarray of shape (V,)
+    vocabulary_ : Vocabulary
+    total_ : float
+        The sum of all counts.
+    history_, n_iter_, converged_
+        The objective is the mean of ½ f(n) (gap)² over the pairs, each as it was when its turn came, which is what the
+        original program prints after an epoch. (Of "all" it is exact, over all cells; of "observed" exact, ridge
+        included.)
+
+    Notes
+    -----
+    A pair takes 8 bytes while the epochs run, in memory up to half of the budget (``twofold.config(memory=...)``) and
+    in a temporary file beyond. The vectors take 16 bytes a number and word for each side. A corpus in files is
+    counted to disk first; to keep the counts, fit a `Cooccurrence` and give that. "observed" holds the pairs in memory
+    both ways, 32 bytes each.
+
+    References
+    ----------
+    Pennington, Socher & Manning (2014), *EMNLP*, 1532-1543. Duchi, Hazan & Singer (2011), *JMLR* 12, 2121-2159.
+
+    Examples
+    --------
+    >>> from twofold import GloVe
+    >>> lines = ["the cat purrs and the cat sleeps", "the kitten purrs and the kitten sleeps"]
+    >>> lines += ["the boat sails and the boat sinks", "the ship sails and the ship sinks"]
+    >>> v = GloVe(4, min_count=1, window=3, max_iter=60, random_state=0).fit(10 * lines).vectors_
+    >>> v.similarity("cat", "kitten") > 0.9 > v.similarity("cat", "ship")
+    True
+    """
+
+    vectors_: WordVectors
+    vocabulary_: Vocabulary
+    row_factors_: np.ndarray
+    components_: np.ndarray
+    row_bias_: np.ndarray
+    column_bias_: np.ndarray
+    total_: float
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "window": [Interval(Integral, 1, None, closed="left")],
+        "x_max": [Interval(Real, 0, None, closed="neither")],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "weighting": [StrOptions({"power", "all", "observed"})],
+        "biases": ["boolean"],
+        "reg": [Interval(Real, 0, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "min_count": [Interval(Integral, 1, None, closed="left")],
+        "max_size": [Interval(Integral, 1, None, closed="left"), None],
+        "lowercase": ["boolean"],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 100,
+        *,
+        window: int = 10,
+        x_max: float = 10.0,
+        alpha: float = 0.75,
+        weighting: str = "power",
+        biases: bool = True,
+        reg: float = 0.1,
+        learning_rate: float = 0.05,
+        tol: float = 0.0,
+        max_iter: int = 25,
+        min_count: int = 5,
+        max_size: int | None = None,
+        lowercase: bool = True,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.window = window
+        self.x_max = x_max
+        self.alpha = alpha
+        self.weighting = weighting
+        self.biases = biases
+        self.reg = reg
+        self.learning_rate = learning_rate
+        self.tol = tol
+        self.max_iter = max_iter
+        self.min_count = min_count
+        self.max_size = max_size
+        self.lowercase = lowercase
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    # ---- fitting -----------------------------------------------------------------------------------------------
+
+    @fitting
+    def fit(self, X: Any, y: Any = None) -> GloVe:
+        """Learn the vectors.
+
+        Parameters
+        ----------
+        X : path, list or generator of str or of lists of str, or fitted Cooccurrence
+            A corpus, whose pairs are counted; or pairs that are.
+        y : ignored
+        """
+        seed, last = seed_of(self.random_state), self.max_iter - 1
+        options = {name: getattr(self, name) for name in ("window", "min_count", "max_size", "lowercase")}
+        with counted(X, **options) as pairs:
+            problem, total = self._problem(pairs, seed), _total(pairs)
+
+            def sweep(state: Any, t: int) -> loop.Sweep:
+                made = problem.sweep(state, t)
+                return made if made.done or t < last else made._replace(done=True)  # what was asked for is done
+
+            try:
+                loop.run(
+                    self,
+                    sweep,
+                    problem.start,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    fitted=lambda state: self._attributes(problem.factors(state), pairs.vocabulary, total),
+                    X=X,
+                    fingerprint=lambda: fingerprint(pairs.blocks),
+                    seed=seed,
+                )
+            finally:
+                problem.close()
+        return self
+
+    def _problem(self, pairs: Counted, seed: int) -> Problem:
+        k, biases = int(self.n_components), bool(self.biases)
+        if self.weighting == "all":
+            return factorized(pairs.blocks, k, biases, seed)
+        if self.weighting == "observed":
+            return completed(pairs.blocks, k, biases, self.reg, seed)
+        return descent(
+            pairs.blocks,
+            k,
+            rate=self.learning_rate,
+            x_max=self.x_max,
+            alpha=self.alpha,
+            biases=biases,
+            epochs=self.max_iter,
+            seed=seed,
+            model=self,
+        )
+
+    def _attributes(self, found: Factors, vocabulary: Vocabulary, total: float) -> dict:
+        vectors = found.U + found.Z if self.weighting == "power" else found.U
+        return {
+            "vectors_": WordVectors.of(vocabulary.words_, vectors, vocabulary.counts_),
+            "row_factors_": found.U,
+            "components_": np.ascontiguousarray(found.Z.T),
+            "row_bias_": found.b,
+            "column_bias_": found.c,
+            "vocabulary_": vocabulary,
+            "total_": total,
+        }
+
+    # ---- using -------------------------------------------------------------------------------------------------
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the mean of ½ f(n) (gap)² over the pairs of another text: higher is better.
+
+        Its counts are scaled to the size of the text of the fit; words that were not in that are left out.
+        `EarlyStopping` calls this after every epoch: give it a fitted `Cooccurrence`, which is not counted again.
+
+        Parameters
+        ----------
+        X : corpus or fitted Cooccurrence, as for `fit`
+        y : ignored
+        """
+        check_is_fitted(self)
+        found = Factors(self.row_factors_, np.ascontiguousarray(self.components_.T), self.row_bias_, self.column_bias_)
+        with counted(X, window=self.window, vocabulary=self.vocabulary_) as pairs:
+            known = {word: at for at, word in enumerate(self.vocabulary_.words_.tolist())}
+            ids = np.array([known.get(word, -1) for word in pairs.vocabulary.words_.tolist()], np.int64)
+            how = Measure(self.weighting, self.x_max, self.alpha, self.total_ / _total(pairs))
+            return -mean_cost(pairs.blocks, ids, found, how)
+
+
+def _total(pairs: Counted) -> float:
+    engine = Engine()
+    return float(engine.reduce(add, engine.map(_sum, pairs.blocks)))
+
+
+def _sum(X: sparse.csr_array) -> float:
+    return float(X.data.sum(dtype=np.float64))

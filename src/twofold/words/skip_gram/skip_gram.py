@@ -1,0 +1,278 @@
+"""Skip-gram: vectors that tell which words stand near each other from words drawn at random.
+
+    minimise  Σ log(1 + exp(−⟨x_c, y_w⟩ − b_w)) + Σ_k log(1 + exp(⟨x_c, y_k⟩ + b_k))   over pairs (c near w) of the text
+
+    X (V,D) words   Y (V,D) contexts   b (V,) biases, if any   k negatives a pair, drawn with chance ∝ count^¾
+
+One sweep:  every run of lines, on all threads at once: each word is the centre of a window, and the words around it
+            share its negatives, so that a window is two small matrix products   x_c, y_w, y_k ← a gradient step
+
+Threads write the same vectors without locks: see `skip_gram_steps`. `loss="softmax"` compares with every word of the
+vocabulary instead of a few: see `softmax`.
+References: Mikolov et al. 2013; Levy & Goldberg 2014; Ji et al. 2016 (shared negatives); Niu et al. 2011 (no locks).
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.core import loop
+from twofold.core.checks import InputError
+from twofold.core.estimator import Model, fitting
+from twofold.core.seeds import generator, seed_of
+from twofold.kernels.skip_gram import alias_table
+from twofold.text.vocabulary import Vocabulary
+from twofold.words._corpus import Corpus, Run, encoded, learned, runs
+from twofold.words._progress import Telling
+from twofold.words.skip_gram import _softmax
+from twofold.words.skip_gram._steps import RUN, Plan, State, Sums, chances, epoch, padded
+from twofold.words.word_vectors.word_vectors import WordVectors
+
+NOISE = 0.75  # power of the counts by which negatives are drawn
+
+
+class SkipGram(Model):
+    """Word vectors by skip-gram: words that keep the same company get like vectors.
+
+    Every word of the text is the centre of a window. A word c near it and the centre w are a pair that was met; c and
+    a word drawn at random are one that was not. The vectors are trained to tell them apart, by ``⟨x_c, y_w⟩``, whose
+    optimum is the pointwise mutual information of the two words minus log k::
+
+        log p(c, w) / (p(c) q(w)) − log k          q(w) ∝ count(w)^¾, k negatives
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Numbers a vector.
+    window : int, default=5
+        How many words to each side are company at most: each centre draws its own reach from 1 to this, so that
+        near words count more. Windows never cross a line.
+    negatives : int, default=5
+        Words drawn at random for each centre, and compared with all the words around it.
+    subsample : float or None, default=1e-3
+        Words more frequent than this share of the text are left out at random, with a chance that grows with their
+        frequency, before windows are laid; None or 0 keeps all.
+    learning_rate : float, default=0.05
+        The first step; it falls to next to nothing in a straight line over all epochs.
+    max_iter : int, default=5
+        Epochs.
+    min_count, max_size, lowercase
+        Of the vocabulary, see :class:`Vocabulary`.
+    loss : {"negative", "softmax"}, default="negative"
+        "softmax" compares with all words, exactly: p(w | c) ∝ exp(⟨x_c, y_w⟩), by AdaGrad on batches of pairs; for
+        vocabularies of up to 20,000 words. It is the same for any number of threads.
+    biases : bool, default=False
+        Add to ⟨x_c, y_w⟩ a number b_w for the centre, which takes up how frequent it is.
+    deterministic : bool, default=False
+        Visit the text in order on one thread, which gives the same bits every time. Otherwise threads write the same
+        vectors without locks, and results differ a little from fit to fit unless ``twofold.config(threads=1)`` is set,
+        which comes to the same as this.
+    random_state : int, RandomState, Generator or None, default=None
+        The start, the windows' reach, the words left out, and the negatives.
+
+    Attributes
+    ----------
+    vectors_, contexts_ : WordVectors
+        x and y of every word.
+    biases_ : ndarray of shape (V,) or None
+    vocabulary_ : Vocabulary
+    history_, n_iter_, converged_
+        An epoch a row: ``objective``, the mean loss of its pairs, every one as it was when its turn came, summed in
+        double precision; ``seconds``; ``words_per_second``, of the vocabulary's words, those left out at random
+        included; ``learning_rate``, at the epoch's start.
+
+    Notes
+    -----
+    The text is encoded in one reading, and read from a temporary file if it outgrows the memory budget; no line is cut
+    short. Vectors take 8 bytes a number and word, twice that during an epoch.
+
+    The vectors of each epoch are scored on a held-out text with ``EarlyStopping(text)``.
+
+    References
+    ----------
+    Mikolov, Sutskever, Chen, Corrado & Dean (2013), *NIPS*, 3111-3119. Levy & Goldberg (2014), *NIPS*, 2177-2185.
+    Ji, Satish, Li & Dubey (2016), arXiv:1604.04661 (shared negatives).
+
+    Examples
+    --------
+    >>> from twofold import SkipGram
+    >>> lines = ["the cat purrs", "the kitten purrs", "the cat sleeps", "the kitten sleeps"]
+    >>> lines += ["one boat sails", "one ship sails", "one boat sinks", "one ship sinks"]
+    >>> model = SkipGram(8, subsample=None, max_iter=20, deterministic=True, random_state=0).fit(50 * lines)
+    >>> model.vectors_.nearest("cat", n=1)[0][0], model.vectors_.nearest("ship", n=1)[0][0]
+    ('kitten', 'boat')
+    """
+
+    vectors_: WordVectors
+    contexts_: WordVectors
+    biases_: np.ndarray | None
+    vocabulary_: Vocabulary
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "window": [Interval(Integral, 1, None, closed="left")],
+        "negatives": [Interval(Integral, 1, None, closed="left")],
+        "subsample": [Interval(Real, 0, None, closed="left"), None],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "min_count": [Interval(Integral, 1, None, closed="left")],
+        "max_size": [Interval(Integral, 1, None, closed="left"), None],
+        "lowercase": ["boolean"],
+        "loss": [StrOptions({"negative", "softmax"})],
+        "biases": ["boolean"],
+        "deterministic": ["boolean"],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 100,
+        *,
+        window: int = 5,
+        negatives: int = 5,
+        subsample: float | None = 1e-3,
+        learning_rate: float = 0.05,
+        max_iter: int = 5,
+        min_count: int = 5,
+        max_size: int | None = None,
+        lowercase: bool = True,
+        loss: str = "negative",
+        biases: bool = False,
+        deterministic: bool = False,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.window = window
+        self.negatives = negatives
+        self.subsample = subsample
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.min_count = min_count
+        self.max_size = max_size
+        self.lowercase = lowercase
+        self.loss = loss
+        self.biases = biases
+        self.deterministic = deterministic
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    @fitting
+    def fit(self, corpus: Any, y: Any = None) -> SkipGram:
+        """Learn the vectors of a corpus's words.
+
+        Parameters
+        ----------
+        corpus : path, or list or generator of str or of lists of str
+            A sentence or document a line; see :class:`Vocabulary`.
+        y : ignored
+        """
+        seed = seed_of(self.random_state)
+        vocabulary = Vocabulary(min_count=self.min_count, max_size=self.max_size, lowercase=self.lowercase)
+        with learned(corpus, vocabulary) as text:
+            plan = self._plan(text, vocabulary, self.learning_rate, seed)
+            telling = Telling(self, self.max_iter * plan.tokens)
+
+            def sweep(state: State, t: int) -> loop.Sweep:
+                began = time.perf_counter()
+                state, sums = epoch(state, plan, t, telling)
+                speed = plan.tokens / (time.perf_counter() - began)
+                extra = {"words_per_second": speed, "learning_rate": plan.rate_at(t * plan.tokens)}
+                return loop.Sweep(state, self._mean(sums, vocabulary), extra, done=t == self.max_iter - 1)
+
+            loop.run(
+                self,
+                sweep,
+                self._start(vocabulary, seed),
+                max_iter=self.max_iter,
+                tol=-1.0,
+                fitted=lambda state: self._attributes(state, vocabulary),
+                X=corpus,
+                fingerprint=lambda: sign_of(vocabulary, plan.runs),
+                seed=seed,
+            )
+        return self
+
+    def score(self, corpus: Any, y: Any = None) -> float:
+        """The mean log-likelihood of the pairs in another corpus, each with negatives of its own: higher is better.
+
+        It is minus the objective, for vectors that stand still; words that are not in the vocabulary are left out.
+        The same text gives the same score every time.
+        """
+        check_is_fitted(self)
+        with encoded(corpus, self.vocabulary_) as text:
+            return -self._mean(epoch(self._state(), self._plan(text, self.vocabulary_, 0.0, 0), 0)[1], self.vocabulary_)
+
+    # ---- inside ----------------------------------------------------------------------------------------------------
+
+    def _plan(self, text: Corpus, vocabulary: Vocabulary, rate: float, seed: int) -> Plan:
+        found, exact = runs(text, RUN, margin=8 * self.window), self.loss == "softmax"
+        if exact:
+            _softmax.check_size(len(vocabulary))
+        if not has_pairs(found):
+            raise InputError(
+                f"no line of the corpus has two of the {len(vocabulary):,} words of the vocabulary, so no word has "
+                "company. Give longer lines, or lower min_count."
+            )
+        cut, other = alias_table(vocabulary.counts_.astype(np.float64) ** NOISE)
+        return Plan(
+            found, len(text), chances(vocabulary.counts_, self.subsample), cut, other, self.window, self.negatives,
+            self.n_components if self.biases else -1, rate, self.max_iter, seed, exact, exact or self.deterministic,
+        )  # fmt: skip
+
+    def _start(self, vocabulary: Vocabulary, seed: int) -> State:
+        """Words at random within half a unit of zero over D, contexts and biases at zero."""
+        X = generator(seed).random((len(vocabulary), self.n_components), np.float32) - np.float32(0.5)
+        return self._padded(X / np.float32(self.n_components), np.zeros_like(X))
+
+    def _padded(self, X: np.ndarray, Y: np.ndarray, b: Any = 0) -> State:
+        """Rows of whole cache lines; with biases, X has a column of ones and Y has b there."""
+        k, D = self.n_components, self.n_components + self.biases
+        X, Y = padded(X, D), padded(Y, D)
+        if self.biases:
+            X[:, k], Y[:, k] = 1, b
+        squares = np.zeros(X.shape if self.loss == "softmax" else (0, 0), np.float32)
+        return State(X, Y, squares, squares.copy())
+
+    def _state(self) -> State:
+        """What was fitted, as a state."""
+        return self._padded(self.vectors_.vectors_, self.contexts_.vectors_, self.biases_)
+
+    def _mean(self, sums: Sums, vocabulary: Vocabulary) -> float:
+        """The loss a pair; where chance left none, that of vectors that know nothing."""
+        if sums.pairs:
+            return sums.loss / sums.pairs
+        return float(np.log(len(vocabulary)) if self.loss == "softmax" else (1 + self.negatives) * np.log(2))
+
+    def _attributes(self, state: State, vocabulary: Vocabulary) -> dict:
+        words, counts, k = vocabulary.words_, vocabulary.counts_, self.n_components
+        return {
+            "vectors_": WordVectors.of(words, state.X[:, :k], counts),
+            "contexts_": WordVectors.of(words, state.Y[:, :k], counts),
+            "biases_": state.Y[:, k].copy() if self.biases else None,
+            "vocabulary_": vocabulary,
+        }
+
+
+def has_pairs(found: list[Run]) -> bool:
+    """Whether two words stand in one line anywhere."""
+    return any((np.diff(run.read().ends, prepend=0) > 1).any() for run in found)
+
+
+def sign_of(vocabulary: Vocabulary, found: list[Run]) -> str:
+    """A short sign of the words and their order."""
+    crc = zlib.crc32("\n".join(vocabulary.words_).encode())
+    for run in found:
+        lines = run.read()
+        crc = zlib.crc32(lines.ends.tobytes(), zlib.crc32(lines.tokens.tobytes(), crc))
+    return f"{len(vocabulary)} words:{crc:08x}"

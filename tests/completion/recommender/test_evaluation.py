@@ -1,0 +1,236 @@
+"""Honest splits and pooled figures."""
+
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import sparse
+
+from twofold import InputError, Recommender, datasets, metrics
+from twofold.completion.als import ALS
+from twofold.completion.biases import Biases
+from twofold.completion.implicit_als import ImplicitALS
+from twofold.completion.recommender._splits import part, split_cells
+
+RATINGS = datasets.ratings(80, 50, seed=2).ratings
+FIGURES = ["model", "rmse", "mae", "precision", "recall", "ndcg", "map", "coverage"]
+
+
+@pytest.fixture
+def cells():
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array(np.where(rng.random((40, 30)) < 0.3, rng.integers(1, 6, (40, 30)), 0).astype(float))
+    return X
+
+
+# ---- splits --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["random", "leave-out"])
+@pytest.mark.parametrize(("size", "folds"), [(0.2, None), (3, None), (0.2, 4)])
+def test_parts_are_disjoint_and_complete(kind, size, folds, cells):
+    fold = split_cells(cells, kind, size, folds, seed=1)
+    for f in range(folds or 1):
+        train, test = part(cells, fold != f), part(cells, fold == f)
+        assert (train != 0).multiply(test != 0).nnz == 0
+        assert ((train + test) != cells).nnz == 0
+        assert test.nnz > 0
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_leave_out_takes_exactly_n_of_every_user_who_can_spare_them(n, cells):
+    test = part(cells, split_cells(cells, "leave-out", n, None, seed=0) == 0)
+    have = np.diff(cells.indptr)
+    np.testing.assert_array_equal(np.diff(test.indptr), np.where(have > n, n, 0))
+
+
+def test_a_share_is_a_share_of_all_or_of_each(cells):
+    test = part(cells, split_cells(cells, "random", 0.25, None, seed=0) == 0)
+    assert test.nnz == round(0.25 * cells.nnz)
+    each = part(cells, split_cells(cells, "leave-out", 0.25, None, seed=0) == 0)
+    np.testing.assert_array_equal(np.diff(each.indptr), np.round(0.25 * np.diff(cells.indptr)))
+
+
+@pytest.mark.parametrize("kind", ["random", "leave-out"])
+def test_folds_test_everything_once_in_even_parts(kind, cells):
+    fold = split_cells(cells, kind, 0.2, 5, seed=0)
+    sizes = np.bincount(fold[fold >= 0], minlength=5)
+    if kind == "random":
+        assert (fold >= 0).all() and np.ptp(sizes) <= 1
+    else:
+        row = np.repeat(np.arange(40), np.diff(cells.indptr))
+        for i in np.unique(row):
+            each = np.bincount(fold[row == i], minlength=5) if (row == i).sum() > 1 else np.zeros(5)
+            assert np.ptp(each) <= 1
+
+
+def test_the_same_seed_splits_the_same(cells):
+    a, b, c = (split_cells(cells, "random", 0.2, None, seed) for seed in (3, 3, 4))
+    assert (a == b).all() and (a != c).any()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"kind": "time"}, "split='time'"),
+        ({"test_size": 1.5}, "test_size=1.5"),
+        ({"test_size": 0}, "test_size=0"),
+        ({"test_size": True}, "test_size=True"),
+        ({"folds": 1}, "folds=1"),
+        ({"folds": 10**6}, "folds=1000000"),
+        ({"test_size": 10**6}, "test_size=1000000"),
+        ({"test_size": 10**6, "kind": "leave-out"}, "test_size=1000000"),
+    ],
+)
+def test_impossible_splits_are_refused(arguments, words, cells):
+    given = {"kind": "random", "test_size": 0.2, "folds": None, "seed": 0} | arguments
+    with pytest.raises(InputError, match=words):
+        split_cells(cells, **given)
+
+
+# ---- figures -------------------------------------------------------------------------------------------------------
+
+
+def by_hand(train, test, model, n, relevant):
+    """RMSE and lists of an evaluation, with loops and dicts."""
+    rec = Recommender(model).fit(train)
+    errors = rec.predict(test["user"], test["item"]) - test["rating"].to_numpy()
+    lists, right = [], []
+    for user in test["user"].unique().sort():
+        good = set(test.filter((pl.col("user") == user) & (pl.col("rating") >= relevant))["item"])
+        if good:
+            known = user in rec.users_
+            lists.append((rec.recommend(user, n) if known else rec.recommend_new({}, n))["item"].to_list())
+            right.append(good)
+    return errors, lists, right, len(rec.items_)
+
+
+@pytest.fixture(scope="module")
+def halves():
+    """A test part with a user and items that training never saw."""
+    test = RATINGS.sample(fraction=0.25, seed=0)
+    train = RATINGS.join(test, on=["user", "item"], how="anti").filter(pl.col("user") != 3)
+    test = pl.concat([test, RATINGS.filter(user=3)]).unique(["user", "item"])
+    return train.filter(pl.col("item") != test["item"][0]), test
+
+
+def test_every_figure_is_what_it_says(halves):
+    train, test = halves
+    model = ALS(3, max_iter=100, random_state=0)
+    result = Recommender(model).evaluate(train, test=test, n=5, relevant=3.5)
+    errors, lists, right, n_items = by_hand(train, test, model, 5, 3.5)
+    assert result["rmse"] == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-5)
+    assert result["mae"] == pytest.approx(np.mean(np.abs(errors)), rel=1e-5)
+    assert result["precision"] == pytest.approx(metrics.precision_at_k(lists, right, 5), abs=1e-9)
+    assert result["recall"] == pytest.approx(metrics.recall_at_k(lists, right, 5), abs=1e-9)
+    assert result["ndcg"] == pytest.approx(metrics.ndcg_at_k(lists, right, 5), abs=1e-9)
+    assert result["map"] == pytest.approx(metrics.map_at_k(lists, right, 5), abs=1e-9)
+    assert result["coverage"] == pytest.approx(metrics.coverage(lists, n_items, 5))
+    assert result.table.columns == FIGURES
+    assert result.table["model"].to_list() == ["ALS", "Biases", "popularity"]
+    unseen = ~test["user"].is_in(train["user"].implode()) | ~test["item"].is_in(train["item"].implode())
+    assert result.unseen == unseen.sum() > 0
+    assert result.ratings == len(test) and result.users == len(right)
+    assert f"{len(test):,} test ratings" in str(result)
+
+
+def test_biases_as_a_baseline_are_biases_as_a_model(halves):
+    train, test = halves
+    model, base = (Recommender(m).evaluate(train, test=test, n=5) for m in (Biases(), ALS(2)))
+    own, beside = model.table.row(0), base.table.filter(model="Biases").row(0)
+    assert own[0] == beside[0] == "Biases"
+    np.testing.assert_allclose(own[1:], beside[1:], rtol=1e-5)
+
+
+def test_popularity_is_the_count_in_training(halves):
+    train, test = halves
+    table = Recommender(Biases()).evaluate(train, test=test, n=3, relevant=0).table
+    counts = train["item"].value_counts().sort(["count", "item"], descending=[True, False])
+    hits, users = 0, test["user"].unique()
+    liked = Recommender(Biases()).fit(train).recommend_new({}, 3)["item"].to_list()
+    for user in users:
+        seen = set(train.filter(user=user)["item"])
+        best = [item for item in counts["item"] if item not in seen][:3] if seen else liked
+        hits += len(set(best) & set(test.filter(user=user)["item"]))
+    assert table.filter(model="popularity")["precision"][0] == pytest.approx(hits / 3 / len(users))
+    assert table.filter(model="popularity")["rmse"][0] is None
+
+
+def test_rmse_is_pooled_and_no_mean_of_means():
+    """One user with many well-predicted ratings and many users with a badly predicted one each."""
+    train = [(u, i, 3) for u in range(20) for i in range(10)] + [("a lot", i, 3) for i in range(10)]
+    train[0] = (0, 0, 5)
+    test = [("a lot", i, 3) for i in range(100, 150)] + [(u, 200, 1) for u in range(20)]
+    rec = Recommender(Biases()).fit(train)
+    errors = rec.predict([r[0] for r in test], [r[1] for r in test]) - np.array([r[2] for r in test])
+    result = Recommender(Biases()).evaluate(train, test=test)
+    assert result["rmse"] == pytest.approx(np.sqrt(np.mean(errors**2)))
+    users = [np.sqrt(np.mean(errors[[r[0] == u for r in test]] ** 2)) for u in {r[0] for r in test}]
+    assert abs(result["rmse"] - np.mean(users)) > 0.3
+
+
+def test_folds_are_pooled():
+    rec = Recommender(Biases(), random_state=0)
+    result = rec.evaluate(RATINGS, folds=4)
+    assert result.ratings == len(RATINGS)
+    cells = rec.fit(RATINGS).ratings_
+    fold = split_cells(cells, "random", 0.2, 4, seed=0)
+    square = 0.0
+    for f in range(4):
+        train, test = (
+            [(i, j, x) for i, j, x in zip(*np.nonzero(p.toarray()), p.data, strict=True)]
+            for p in (part(cells, fold != f), part(cells, fold == f))
+        )
+        again = Recommender(Biases()).fit(train)
+        found = again.predict([r[0] for r in test], [r[1] for r in test])
+        square += float(((found - np.array([r[2] for r in test])) ** 2).sum())
+    assert result["rmse"] == pytest.approx(np.sqrt(square / cells.nnz), rel=1e-5)
+
+
+def test_training_knows_nothing_of_the_test_part():
+    """Noise cannot be predicted: an evaluation that did better than the noise's own spread would have seen it."""
+    rng = np.random.default_rng(0)
+    i, j = np.nonzero(rng.random((60, 40)) < 0.4)
+    noise = rng.normal(size=len(i))
+    twice = (np.tile(i, 2), np.tile(j, 2), np.tile(noise, 2))  # every pair occurs twice, which must not leak
+    for split in ("random", "leave-out"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = Recommender(ALS(10, random_state=0), random_state=0).evaluate(twice, split=split)
+        assert result["rmse"] > 0.95
+        assert result.ratings == pytest.approx(0.2 * len(i), rel=0.1)
+
+
+def test_a_pair_in_both_parts_is_refused():
+    with pytest.raises(InputError, match=r"user 'b' with item 'y' .*1 pairs"):
+        Recommender(Biases()).evaluate([("a", "x", 1), ("b", "y", 0)], test=[("b", "y", 3), ("a", "z", 1)])
+
+
+def test_implicit_data_has_no_rmse():
+    result = Recommender(ImplicitALS(3, random_state=0), random_state=0).evaluate(RATINGS.select("user", "item"))
+    assert result["rmse"] is None and result.relevant is None
+    assert result.table["model"].to_list() == ["ImplicitALS", "popularity"]
+    assert 0 < result["ndcg"] <= 1
+
+
+def test_a_fitted_recommender_is_left_as_it_was():
+    rec = Recommender(Biases(), random_state=0).fit(RATINGS)
+    before = rec.model_.row_bias_.copy()
+    first, second = rec.evaluate(), rec.evaluate(RATINGS)
+    assert first.table.equals(second.table)
+    np.testing.assert_array_equal(rec.model_.row_bias_, before)
+    assert not rec.evaluate(random_state=5).table.equals(first.table)
+
+
+def test_relevance_is_the_training_mean_unless_given():
+    rec = Recommender(Biases(), random_state=0)
+    result = rec.evaluate(RATINGS)
+    assert abs(result.relevant - RATINGS["rating"].mean()) < 0.1
+    with pytest.raises(InputError, match="ratings to train on"):
+        rec.fit(RATINGS).evaluate(test=RATINGS)
+
+
+def test_no_relevant_item_is_no_figure():
+    result = Recommender(Biases(), random_state=0).evaluate(RATINGS, relevant=99)
+    assert result["precision"] is None and result["rmse"] is not None and result.users == 0

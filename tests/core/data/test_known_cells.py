@@ -1,0 +1,158 @@
+"""The known cells of a table: which they are, what they weigh, and both ways of looking at them."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from twofold import InputError
+from twofold.core.data.blocks import as_blocks
+from twofold.core.data.known_cells import known, observed, sides, stored
+
+NAN = np.nan
+X = np.array([[1.0, NAN, 0.0, 4.0], [NAN, NAN, NAN, NAN], [-2.0, 5.0, NAN, 0.5]])
+
+
+def thin(X):
+    rows, cols = np.nonzero(~np.isnan(X))
+    return sparse.csr_array((X[rows, cols], (rows, cols)), shape=X.shape)
+
+
+def cells(X, w=None):
+    """(row, column, value, weight) of every known cell."""
+    seen = observed(as_blocks(X), w)
+    rows = np.repeat(np.arange(seen.shape[0]), np.diff(seen.X.indptr))
+    return list(zip(rows.tolist(), seen.X.indices.tolist(), seen.X.data.tolist(), seen.W.data.tolist(), strict=True))
+
+
+def test_cells_that_are_not_nan_are_known():
+    expected = [
+        (0, 0, 1.0, 1.0),
+        (0, 2, 0.0, 1.0),
+        (0, 3, 4.0, 1.0),
+        (2, 0, -2.0, 1.0),
+        (2, 1, 5.0, 1.0),
+        (2, 3, 0.5, 1.0),
+    ]
+    assert cells(X) == expected == cells(thin(X))
+
+
+def test_a_stored_zero_is_known_and_a_stored_nan_is_not():
+    S = sparse.csr_array(([0.0, NAN, 3.0], [1, 2, 0], [0, 2, 3]), shape=(2, 3))
+    assert cells(S) == [(0, 1, 0.0, 1.0), (1, 0, 3.0, 1.0)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("make", [np.asarray, thin])
+def test_both_sides_hold_the_same_cells(dtype, make):
+    seen = observed(as_blocks(make(X.astype(dtype))))
+    assert seen.shape == (3, 4) and seen.dtype == dtype and seen.W.dtype == dtype
+    along, across = (sparse.vstack([s.blocks[i] for i in range(len(s.blocks))]) for s in (seen.rows, seen.cols))
+    assert np.array_equal(along.toarray(), np.nan_to_num(X)) and np.array_equal(across.toarray(), np.nan_to_num(X).T)
+    assert along.nnz == across.nnz == 6
+    assert np.array_equal(seen.rows.mass, [3, 0, 3]) and np.array_equal(seen.cols.mass, [2, 1, 1, 2])
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_cuts_keep_cells_with_their_weights():
+    rng = np.random.default_rng(0)
+    D = np.where(rng.random((200, 50)) < 0.3, rng.normal(size=(200, 50)), NAN)
+    w = rng.random(D.shape)
+    seen = observed(as_blocks(D), w)
+    for side, values, weights in ((seen.rows, D, w), (seen.cols, D.T, w.T)):
+        assert len(side.blocks) > 5 and len(side.blocks) == len(side.weights)
+        for i, start in enumerate(side.blocks.bounds[:-1]):
+            block, weight = side.blocks[i], side.weights[i]
+            rows = start + np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+            assert np.array_equal(block.data, values[rows, block.indices])
+            assert np.array_equal(weight, weights[rows, block.indices])
+        np.testing.assert_allclose(side.mass, np.where(np.isnan(values), 0, weights).sum(axis=1))
+
+
+def test_weights_of_rows_cells_and_sparse_cells_agree():
+    rows = np.array([2.0, 3.0, 0.5])
+    full = np.broadcast_to(rows[:, None], X.shape)
+    expected = cells(X, rows)
+    assert [w for *_, w in expected] == [2.0] * 3 + [0.5] * 3
+    assert (
+        expected
+        == cells(X, full)
+        == cells(thin(X), full)
+        == cells(X, sparse.csr_array(full))
+        == cells(X, rows.tolist())
+    )
+    assert cells(X, sparse.csc_array(full)) == expected
+
+
+def test_a_cell_of_weight_zero_is_a_hole():
+    w = np.ones(X.shape)
+    w[0, 3], w[2, 0] = 0, 0
+    holed = np.where(w == 0, NAN, X)
+    assert cells(X, w) == cells(holed) == cells(X, sparse.csr_array(w))
+    assert cells(X, [1, 1, 0]) == cells(X[:1])
+    seen = observed(as_blocks(X), w)
+    assert seen.X.nnz == seen.W.nnz == 4 and np.array_equal(seen.cols.mass, [1, 1, 1, 1])
+
+
+def test_the_weight_of_a_hole_is_not_looked_at():
+    w = np.where(np.isnan(X), NAN, 2.0)
+    assert [v for *_, v in cells(X, w)] == [2.0] * 6
+
+
+def test_known_and_stored_are_plain_choices():
+    assert np.array_equal(known(X).toarray(), np.nan_to_num(X)) and known(X).nnz == 6
+    S = thin(X)
+    assert np.array_equal(known(S).data, S.data) and np.array_equal(known(S).indices, S.indices)
+    kept = stored(S, S.data > 0)
+    assert kept.nnz == 4 and np.array_equal(kept.toarray(), np.where(X > 0, X, 0))
+
+
+def test_sides_of_given_cells():
+    S = thin(X)
+    W = sparse.csr_array((np.arange(6.0) + 1, S.indices, S.indptr), shape=S.shape)
+    seen = sides(S, W)
+    assert np.array_equal(seen.rows.mass, [6, 0, 15]) and np.array_equal(seen.cols.mass, [5, 5, 2, 9])
+
+
+@pytest.mark.parametrize("make", [np.asarray, thin])
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_infinity_is_refused_with_its_place(make, value):
+    bad = X.copy()
+    bad[2, 1] = value
+    with pytest.raises(InputError, match=rf"X\[2, 1\] is {value}.*Model"):
+        observed(as_blocks(make(bad)), None, "Model")
+
+
+@pytest.mark.parametrize("value", [-1.0, np.inf, NAN])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_bad_weights_are_refused_with_their_place(make, value):
+    w = np.ones(X.shape)
+    w[2, 1] = value
+    with pytest.raises(InputError, match=rf"sample_weight\[2, 1\] is {value}"):
+        observed(as_blocks(X), make(w))
+    with pytest.raises(InputError, match=rf"sample_weight\[1\] is {value}"):
+        observed(as_blocks(X), [1.0, value, 1.0])
+
+
+@pytest.mark.parametrize("w", [np.ones((3, 3)), sparse.csr_array(np.ones((4, 4))), np.ones(4), np.ones((1, 3))])
+def test_weights_of_another_shape_are_refused(w):
+    with pytest.raises(InputError, match="sample_weight"):
+        observed(as_blocks(X), w)
+
+
+def test_a_table_without_a_known_cell_is_refused():
+    for empty in (np.full((2, 3), NAN), sparse.csr_array((2, 3))):
+        with pytest.raises(InputError, match=r"\(2, 3\) has no known cell"):
+            observed(as_blocks(empty))
+    with pytest.raises(InputError, match="no known cell"):
+        observed(as_blocks(X), (np.isnan(X)).astype(float))
+
+
+def test_the_sign_tells_cells_places_and_weights_apart():
+    """Even weights that add up alike in every row and column."""
+    full = np.arange(16.0).reshape(4, 4)
+    w = np.ones((4, 4))
+    w[:2, :2] = [[0.5, 1.5], [1.5, 0.5]]
+    tables = [(full, None), (full, w), (full, w[::-1]), (full + 1e-9, None), (np.where(full == 5, NAN, full), None)]
+    signs = [observed(as_blocks(X), w).sign() for X, w in tables]
+    assert len(set(signs)) == len(tables)
+    assert observed(as_blocks(thin(full)), np.ones(4)).sign() == signs[0]

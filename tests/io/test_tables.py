@@ -1,0 +1,291 @@
+"""Reading tables: what is in the file arrives, nothing is lost in silence, and errors say where."""
+
+import gzip
+import io
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twofold.core.checks import InputError
+from twofold.io.tables.delimited import read_delimited
+from twofold.io.tables.read import read_table
+
+CSV = "city,x,y\nBonn,1,2.5\nKöln,3,\nAarau,5,-6e1\n"
+WANT = np.array([[1, 2.5], [3, np.nan], [5, -60]])
+
+
+@pytest.fixture
+def put(tmp_path, monkeypatch):
+    """Write a file in an empty working folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(name, content):
+        data = content.encode() if isinstance(content, str) else content
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+        return name
+
+    return write
+
+
+def refusal(*args, **options):
+    with pytest.raises(InputError) as caught:
+        read_table(*args, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "latin-1"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_delimiter_encoding_and_newline_do_not_matter(put, delimiter, encoding, newline):
+    text = CSV.replace(",", delimiter).replace("\n", newline)
+    table = read_table(put("t.csv", text.encode(encoding)))
+    np.testing.assert_array_equal(table.numbers, WANT)
+    assert table.columns == ["x", "y"]
+    assert table.ids.to_list() == ["Bonn", "Köln", "Aarau"]
+    assert any("Latin-1" in note for note in table.notes) == (encoding == "latin-1")
+
+
+def test_every_format_gives_the_same_table(put, tmp_path, monkeypatch):
+    frame = pl.DataFrame({"city": ["Bonn", "Köln", "Aarau"], "x": [1, 3, 5], "y": [2.5, None, -60.0]})
+    put("t.csv.gz", gzip.compress(CSV.encode()))
+    frame.write_parquet("t.parquet")
+    frame.write_ndjson("t.jsonl")
+    with sqlite3.connect("t.db") as base:
+        base.execute("create table cities (city text, x int, y real)")
+        base.executemany("insert into cities values (?, ?, ?)", frame.rows())
+    base.close()
+    put("t.csv", CSV)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(CSV.encode())))
+    for source in ["t.csv", "t.csv.gz", "t.parquet", "t.jsonl", "t.db::cities", "t.db", "-"]:
+        table = read_table(source)
+        np.testing.assert_array_equal(table.numbers, WANT, err_msg=source)
+        assert table.columns == ["x", "y"] and table.ids.to_list() == frame["city"].to_list(), source
+
+
+def test_arrays_in_every_format_give_the_same_numbers(put):
+    X = np.array([[1.5, 0, 2], [0, 0, 3], [4, 5, 0]])
+    np.save("a.npy", X)
+    np.savez("a.npz", table=X, weights=np.ones(3))
+    sp.save_npz("s.npz", sp.csr_array(X))
+    scipy.io.mmwrite("a.mtx", sp.coo_array(X))
+    put("a.mtx.gz", gzip.compress(Path("a.mtx").read_bytes()))
+    np.savetxt("a.txt", X)
+    for source in ["a.npy", "a.npz", "a.npz::table", "s.npz", "a.mtx", "a.mtx.gz", "a.txt"]:
+        found = read_table(source).array()
+        assert sp.issparse(found) == (source in ("s.npz", "a.mtx", "a.mtx.gz")), source
+        np.testing.assert_array_equal(found.toarray() if sp.issparse(found) else found, X, err_msg=source)
+
+
+def test_a_plain_npy_file_is_not_read(put, tmp_path):
+    np.save("a.npy", np.eye(3))
+    assert str(read_table("a.npy").numbers) == "a.npy"
+    assert read_table("a.npy", drop=["column_2"]).numbers.tolist() == [[1, 0], [0, 0], [0, 1]]
+
+
+def test_images_become_rows(put):
+    X = np.arange(24.0).reshape(2, 3, 4)
+    np.save("images.npy", X)
+    table = read_table("images.npy")
+    np.testing.assert_array_equal(table.numbers, X.reshape(2, 12))
+    assert any("2 rows of 12" in note for note in table.notes)
+
+
+@given(
+    cells=st.lists(
+        st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=6), min_size=2, max_size=2),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_what_a_writer_quotes_comes_back(cells):
+    frame = pl.DataFrame([["head", "line"], *cells], schema=["a", "b"], orient="row")
+    data = frame.write_csv(include_header=False, quote_style="always").encode()
+    piece = read_delimited(data, "t.csv")
+    back = [[cell or "" for cell in row] for row in piece.frame.rows()]
+    assert back == cells
+
+
+def test_folders_and_globs_are_stacked_by_name(put):
+    put("parts/1.csv", "a,b\n1.5,2\n3,4\n")
+    put("parts/2.csv", "b,a\n20,10\n")
+    put("parts/notes.md", "not a table")
+    want = [[1.5, 2], [3, 4], [10, 20]]
+    for source in ["parts", "parts/*.csv", ["parts/1.csv", "parts/2.csv"]]:
+        table = read_table(source)
+        assert table.numbers.tolist() == want
+        assert table.notes[0].startswith("2 files")
+
+
+def test_the_file_and_line_at_fault_are_named_in_a_stack(put):
+    put("parts/1.csv", "a,b\n1,2\n3,4\n")
+    put("parts/2.csv", "a,b\n5,6\n\n7,oops\n")
+    assert refusal("parts").startswith('parts/2.csv, line 4, column "b": "oops" is not a number.')
+
+
+def test_a_cell_that_is_no_number_is_placed_and_remedied(put):
+    rows = "".join(f"p{i},{i * 1.5}\n" for i in range(10))
+    put("table.csv", f"name,age\n{rows}x,n/a?\n{rows.replace('p', 'q')}")
+    message = refusal("table.csv")
+    assert message == (
+        'table.csv, line 12, column "age": "n/a?" is not a number. '
+        'Use --na "n/a?" to treat it as a blank, or drop the column with --drop age.'
+    )
+    assert np.isnan(read_table("table.csv", na=["n/a?"]).numbers[10, 0])
+
+
+def test_lines_are_counted_through_quoted_newlines(put):
+    put("q.csv", 'a,b\n"one\ntwo",1\n"x, y",2\n"z",oops\n"w",3\n')
+    assert "line 5" in refusal("q.csv")
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("a,b,c\n1,2,3\n4,5\n6,7,8\n", ["t.csv, line 3: 2 fields where the header has 3", "blank"]),
+        ("a,b\n1,2\n3,4,5\n", ["t.csv, line 3: 3 fields where the header has 2", "quotes"]),
+        ("1,2\n3\n", ["t.csv, line 2: 1 field where the first line has 2"]),
+        ('a,b\n1,2\n"3,4\n5,6\n', ["t.csv, line 3", "never closed"]),
+        ("", ["t.csv is empty"]),
+        ("\n \n", ["t.csv is empty"]),
+        ("a,b\n", ["no rows"]),
+        ("a,b\nx,y\nx,z\n", ["no column of numbers", '"a", "b"']),
+        ("a,b\n1,2\n3,inf\n", ['line 3, column "b": inf is not a finite number', "--na"]),
+        (bytes(range(256)) * 8, ["t.csv is not text"]),
+        (b"\x1f\x8b\x08broken", ["t.csv is a damaged gzip file"]),
+    ],
+)
+def test_bad_delimited_text_is_refused(put, content, parts):
+    put("t.csv", content)
+    message = refusal("t.csv")
+    for part in parts:
+        assert part in message
+
+
+def test_bad_files_of_other_formats_are_refused(put):
+    put("zero.parquet", "")
+    put("text.parquet", "a,b\n1,2\n")
+    put("bad.jsonl", '{"a": 1}\n\n{"a": tru}\n')
+    put("list.jsonl", "[1, 2]\n")
+    put("text.npy", "1 2 3")
+    np.save("objects.npy", np.array([{}, []], dtype=object))
+    np.savez("two.npz", a=np.eye(2), b=np.eye(3))
+    put("text.mtx", "hello")
+    put("text.db", "hello " * 50)
+    put("sheet.xlsx", "PK")
+    assert "0 bytes" in refusal("zero.parquet")
+    assert "not a readable Parquet" in refusal("text.parquet")
+    assert refusal("bad.jsonl").startswith("bad.jsonl, line 3: not JSON")
+    assert refusal("list.jsonl").startswith("list.jsonl, line 1: not an object")
+    assert "not a readable .npy" in refusal("text.npy")
+    assert "Python objects" in refusal("objects.npy")
+    assert "two.npz::NAME, of: a, b" in refusal("two.npz")
+    assert "not a readable .mtx" in refusal("text.mtx")
+    assert "not a readable SQLite" in refusal("text.db")
+    assert "CSV" in refusal("sheet.xlsx")
+
+
+def test_what_is_not_there_is_named_with_what_is(put):
+    put("ratings.csv", CSV)
+    put("empty/photo.jpg", "x")
+    with sqlite3.connect("t.db") as base:
+        base.execute("create table films (a)")
+        base.execute("create table users (a)")
+    base.close()
+    assert "Did you mean ratings.csv?" in refusal("ratngs.csv")
+    assert "nor does the folder" in refusal("nowhere/ratings.csv")
+    assert "1 .jpg" in refusal("empty")
+    assert "matches no file" in refusal("*.tsv")
+    assert "films, users" in refusal("t.db")
+    assert 'no table "film"' in refusal("t.db::film")
+    assert 'Did you mean "x"?' in refusal("ratings.csv", drop=["xx"])
+
+
+def test_without_a_header_columns_are_numbered(put):
+    table = read_table(put("t.csv", "5,6.5\n7,8\n"))
+    assert table.columns == ["column_1", "column_2"]
+    assert table.numbers.tolist() == [[5, 6.5], [7, 8]]
+    assert not table.named
+
+
+def test_names_are_made_distinct_and_it_is_said(put):
+    table = read_table(put("t.csv", "x,x,,y\n5,6,7,8\n9,10,11,13\n"))
+    assert table.columns == ["x", "x_2", "column_3", "y"]
+    assert sum('"x_2"' in note or '"column_3"' in note for note in table.notes) == 2
+
+
+def test_row_names_written_by_r_get_a_column(put):
+    table = read_table(put("t.csv", "a,b\nr1,1.5,2\nr2,3,4\n"))
+    assert table.ids.to_list() == ["r1", "r2"] and table.columns == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("header", "values", "taken"),
+    [
+        ("id", [7, 3, 9], True),
+        ("customerId", [7, 3, 9], True),
+        ("first", [1, 2, 3], True),
+        ("first", [0, 1, 2], True),
+        ("first", [7, 3, 9], False),
+        ("id", [7, 7, 9], False),
+        ("id", [7.5, 3, 9], False),
+    ],
+)
+def test_whole_numbers_that_name_rows_are_not_measurements(put, header, values, taken):
+    rows = "".join(f"{v},{i * 2.5}\n" for i, v in enumerate(values))
+    table = read_table(put("t.csv", f"{header},y\n{rows}"))
+    assert (table.ids is not None) == taken
+    assert (header in table.columns) != taken
+    assert any(f'"{header}" names the rows' in note for note in table.notes) == taken
+
+
+def test_other_columns_are_carried_and_said(put):
+    text = "day,kind,x,ok,empty\n2024-01-31,a,1.5,true,\n2024-01-31,b,2,FALSE,\n2024-02-01,a,4,true,NA\n"
+    table = read_table(put("t.csv", text))
+    assert table.columns == ["x", "ok"]
+    assert table.numbers[:, 1].tolist() == [1, 0, 1]
+    assert table.others.columns == ["day", "kind", "empty"]
+    assert table.others["kind"].to_list() == ["a", "b", "a"]
+    said = " ".join(table.notes)
+    for name in ("day", "kind", "empty"):
+        assert f'"{name}"' in said
+    assert "dates" in said and "blank in every row" in said
+
+
+@pytest.mark.parametrize("blank", ["", "NA", "N/A", "nan", "NaN", "null", "-", "?", " "])
+def test_common_blanks(put, blank):
+    table = read_table(put("t.csv", f"x,y\n1.5,2\n{blank},4\n5,7\n"))
+    np.testing.assert_array_equal(table.numbers[:, 0], [1.5, np.nan, 5])
+
+
+@pytest.mark.parametrize("source", ["t.csv", "t.npy", "t.parquet"])
+def test_a_number_can_stand_for_a_blank(put, source):
+    X = np.array([[1.5, -999], [-999, 4], [5, 7]])
+    frame = pl.DataFrame(X, schema=["x", "y"])
+    frame.write_csv("t.csv")
+    frame.write_parquet("t.parquet")
+    np.save("t.npy", X)
+    np.testing.assert_array_equal(read_table(source, na=["-999"]).numbers, np.where(X == -999, np.nan, X))
+
+
+def test_decimal_commas_in_files_with_semicolons(put):
+    table = read_table(put("t.csv", "x;y\n1,5;2\n-3,25;4\n"))
+    assert table.numbers.tolist() == [[1.5, 2], [-3.25, 4]]
+    assert any("decimal commas" in note for note in table.notes)
+
+
+def test_columns_that_differ_are_named(put):
+    put("parts/1.csv", "a,b\n1,2\n")
+    put("parts/2.csv", "a,c\n1,2\n")
+    message = refusal("parts")
+    assert message.startswith("parts/2.csv") and 'lacks "b"' in message and 'adds "c"' in message

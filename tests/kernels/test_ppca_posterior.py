@@ -1,0 +1,51 @@
+"""The compiled posterior of Gaussian codes against plain NumPy."""
+
+import numpy as np
+import pytest
+
+from twofold.kernels.ppca_posterior import posterior
+
+
+def packed(A):
+    return A[np.tril_indices(len(A))]
+
+
+def positive(k, seed):
+    R = np.random.default_rng(seed).normal(size=(k, k + 2))
+    return R @ R.T
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1.0, 2.5])
+@pytest.mark.parametrize("k", [1, 3, 7])
+def test_posterior(k, ridge):
+    rng = np.random.default_rng(k)
+    n, groups = 23, 4
+    pattern = rng.integers(0, groups - 1, n)  # the last pattern has no rows
+    order = np.argsort(pattern, kind="stable")
+    starts = np.append(0, np.cumsum(np.bincount(pattern, minlength=groups)))
+    A = [positive(k, 10 + p) for p in range(groups)]
+    B, w = rng.normal(size=(n, k)), rng.random(n)
+    means, quad, logdet = np.empty((n, k)), np.empty(n), np.empty(groups)
+    second = np.zeros((groups, (k + 1) * (k + 2) // 2))
+    posterior(np.array([packed(a) for a in A]), B, w, order, starts, ridge, means, quad, logdet, second)
+    for p in range(groups):
+        S = A[p] + ridge * np.eye(k)
+        mine = np.flatnonzero(pattern == p)
+        z = np.linalg.solve(S, B[mine].T).T
+        np.testing.assert_allclose(means[mine], z, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(quad[mine], (B[mine] * z).sum(axis=1), rtol=1e-8, atol=1e-10)
+        assert logdet[p] == pytest.approx(np.linalg.slogdet(S)[1])
+        one = np.column_stack([z, np.ones(len(mine))])  # (z, 1)
+        expected = (one * w[mine, None]).T @ one
+        expected[:k, :k] += w[mine].sum() * np.linalg.inv(S)
+        np.testing.assert_allclose(second[p], packed(expected), rtol=1e-8, atol=1e-10)
+
+
+def test_a_pattern_without_cells_leaves_the_prior():
+    k = 3
+    means, quad, logdet = np.empty((2, k)), np.empty(2), np.empty(1)
+    second = np.zeros((1, 10))
+    M, B = np.zeros((1, 6)), np.zeros((2, k))
+    posterior(M, B, np.ones(2), np.arange(2), np.array([0, 2]), 1.0, means, quad, logdet, second)
+    assert not means.any() and not quad.any() and logdet[0] == 0.0
+    np.testing.assert_allclose(second[0], packed(np.diag([2.0, 2.0, 2.0, 2.0])))

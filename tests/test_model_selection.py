@@ -1,0 +1,209 @@
+"""Selection: the planted number is found, seeds decide everything, and what fails says so."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_iris, make_blobs
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.mixture import GaussianMixture
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from twofold.core.checks import InputError
+from twofold.model_selection import select
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """The problems are tiny: starting threads would cost more than solving them."""
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    centers = [[0, 0], [10, 0], [0, 10], [10, 10]]
+    return make_blobs(160, centers=centers, random_state=0)[0]
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """Three strong directions in twelve."""
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((300, 3)) @ rng.standard_normal((3, 12)) * 3 + rng.standard_normal((300, 12))
+
+
+@pytest.mark.parametrize("criterion", ["auto", "bic", "heldout", "stability"])
+def test_the_planted_number_of_clusters_is_found(criterion, blobs):
+    mixture = GaussianMixture(covariance_type="spherical")
+    found = select(mixture, blobs, criterion=criterion, folds=3, random_state=0, n_components=range(1, 7))
+    assert found.best_params == {"n_components": 4}
+    assert found.winner.n_components == 4 and found.winner.predict(blobs).shape == (160,)
+    assert found.criterion == ("bic" if criterion == "auto" else criterion)
+
+
+@pytest.mark.parametrize("criterion", ["heldout", "stability"])
+def test_the_planted_dimension_is_found(criterion, planted):
+    assert select(PCA, planted, criterion=criterion, random_state=0, n_components=range(1, 9)).best_params == {
+        "n_components": 3
+    }
+
+
+@pytest.mark.parametrize("criterion", ["bic", "aic"])
+def test_the_table_says_what_each_setting_is_worth_on_its_own(criterion, blobs):
+    found = select(GaussianMixture, blobs, criterion=criterion, random_state=3, n_components=[5, 2], tol=[1e-3])
+    for row in found.table.iter_rows(named=True):
+        alone = GaussianMixture(row["n_components"], tol=row["tol"], random_state=3).fit(blobs)
+        assert row["bic"] == alone.bic(blobs) and row["aic"] == alone.aic(blobs)
+        assert row["seconds"] > 0 and row["note"] is None
+    assert found.best_params["n_components"] == found.table.sort(criterion)["n_components"][0]
+
+
+def test_several_parameters_give_every_combination(blobs):
+    found = select(
+        GaussianMixture, blobs, random_state=0, covariance_type=["full", "diag", "tied"], n_components=[1, 4]
+    )
+    pairs = list(zip(found.table["covariance_type"], found.table["n_components"], strict=True))
+    assert pairs == [(c, k) for c in ("full", "diag", "tied") for k in (1, 4)]
+    assert found.table["bic"].min() == pytest.approx(found.winner.bic(blobs))
+
+
+@pytest.mark.parametrize("criterion", ["bic", "heldout", "stability"])
+def test_the_seed_decides_everything_but_the_seconds(criterion, blobs):
+    runs = [
+        select(GaussianMixture, blobs, criterion=criterion, folds=2, random_state=seed, n_components=[3, 5]).table.drop(
+            "seconds"
+        )
+        for seed in (7, 7, 8)
+    ]
+    assert runs[0].equals(runs[1])
+    assert criterion == "bic" or not runs[0].equals(runs[2])
+
+
+def test_a_seed_of_the_estimator_is_kept(blobs):
+    found = select(KMeans(random_state=5), blobs, random_state=0, n_clusters=[4])
+    assert found.winner.random_state == 5
+
+
+def test_containers_do_not_matter(planted):
+    frame = pd.DataFrame(planted, columns=[f"c{i}" for i in range(12)])
+    inputs = [planted, frame, pl.from_pandas(frame)]
+    scores = [select(PCA, X, random_state=0, n_components=[2, 3, 4]).table["heldout"] for X in inputs]
+    np.testing.assert_allclose(scores[1:], [scores[0]] * 2, rtol=1e-9)  # a frame's memory order is its own
+
+
+@pytest.mark.parametrize("criterion", ["heldout", "stability"])
+def test_sparse_equals_dense(criterion, planted):
+    X = np.where(np.abs(planted) > 2, planted, 0)
+    estimator = KMeans(n_init=2)
+    dense, thin = (
+        select(estimator, data, criterion=criterion, folds=2, random_state=0, n_clusters=[2, 3]).table[criterion]
+        for data in (X, sparse.csr_array(X))
+    )
+    np.testing.assert_allclose(dense, thin, rtol=1e-6)
+
+
+def test_stability_compares_components_where_nothing_predicts(planted):
+    X = sparse.csr_array(np.where(np.abs(planted) > 2, planted, 0))
+    table = select(TruncatedSVD, X, criterion="stability", random_state=0, n_components=[2, 3]).table
+    assert (table["stability"] <= 1).all() and (table["stability"] > 0.5).all()
+
+
+def test_stability_of_pure_noise_is_near_chance():
+    X = np.random.default_rng(0).standard_normal((400, 40))
+    table = select(PCA, X, criterion="stability", random_state=0, n_components=[2, 5, 10]).table
+    assert (table["stability"] < 0.2).all()
+
+
+def test_targets_reach_the_estimator():
+    X, y = load_iris(return_X_y=True)
+    pipe = make_pipeline(StandardScaler(), LogisticRegression())
+    found = select(pipe, X, y, random_state=0, logisticregression__C=[1e-5, 1.0])
+    assert found.best_params == {"logisticregression__C": 1.0} and found.table["heldout"].max() > 0.9
+    assert select(Ridge, X, y, random_state=0, alpha=[1e-3, 1e6]).best_params == {"alpha": 1e-3}
+
+
+class Fragile(BaseEstimator):
+    """Fails for some settings, in different ways."""
+
+    def __init__(self, k=1):
+        self.k = k
+
+    def fit(self, X, y=None):
+        if self.k == 2:
+            raise RuntimeError("two is too many")
+        return self
+
+    def score(self, X, y=None):
+        return float("nan") if self.k == 3 else self.k
+
+
+def test_a_setting_that_fails_is_noted_and_skipped():
+    found = select(Fragile, np.zeros((20, 2)), random_state=0, k=[1, 2, 3, 4])
+    assert found.best_params == {"k": 4}
+    assert found.table["note"].to_list() == [
+        None,
+        "RuntimeError: two is too many",
+        "its heldout is nan",
+        None,
+    ]
+    assert found.table["heldout"].to_list() == [1, None, None, 4]
+
+
+def test_when_all_fail_the_first_reason_is_told():
+    with pytest.raises(InputError, match=r"None of the 2 settings .*k.: 2.* two is too many"):
+        select(Fragile, np.zeros((20, 2)), k=[2, 3])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "arguments", "message"),
+    [
+        (PCA, {}, "Nothing to choose between"),
+        (PCA, {"n_clusters": [1]}, "PCA has no parameter 'n_clusters'"),
+        (PCA, {"n_components": []}, "no values to try"),
+        (PCA, {"n_components": 3}, r"n_components=\[3, \.\.\.\]"),
+        (PCA, {"svd_solver": "full"}, "give those to try as a list"),
+        (PCA, {"n_components": [1], "criterion": "bic"}, "PCA has no method bic.*'heldout' or 'stability'"),
+        (PCA, {"n_components": [1], "criterion": "best"}, "criterion is 'best'"),
+        (PCA, {"n_components": [1], "folds": 1}, "folds is 1"),
+        (PCA, {"n_components": [1], "folds": 50}, "folds is 50"),
+        (TruncatedSVD, {"n_components": [1]}, "TruncatedSVD has no method score.*'stability'"),
+        (StandardScaler, {"with_mean": [True], "criterion": "stability"}, "neither predict nor components_"),
+        (KMeans, {"n_clusters": [1], "criterion": "stability"}, "one group"),
+        (PCA, {"n_components": [4], "criterion": "stability"}, "every direction"),
+        (Ridge, {"alpha": [1], "criterion": "stability"}, "not groups"),
+    ],
+)
+def test_what_cannot_be_done_is_explained(estimator, arguments, message):
+    X = np.random.default_rng(0).standard_normal((20, 4))
+    y = X[:, 0] if estimator is Ridge else None
+    with pytest.raises(InputError, match=message):
+        select(estimator, X, y, random_state=0, **arguments)
+
+
+def test_a_path_cannot_be_split():
+    with pytest.raises(InputError, match="Load it first"):
+        select(PCA, "table.npy", n_components=[1, 2])
+
+
+def test_values_of_mixed_kinds_are_shown_as_text_and_returned_as_they_are(planted):
+    found = select(PCA, planted, random_state=0, n_components=[2, 0.9, "mle", None])
+    assert found.table["n_components"].to_list() == ["2", "0.9", "mle", "None"]
+    assert found.best_params["n_components"] in (2, 0.9, "mle", None)
+
+
+@pytest.mark.parametrize(
+    "grid", [{"n_components": [1, 2, 4]}, {"covariance_type": ["full", "diag"], "n_components": [1, 4]}]
+)
+def test_the_plot_shows_every_setting_and_the_best(grid, blobs):
+    found = select(GaussianMixture, blobs, random_state=0, **grid)
+    axes = found.plot().axes[0]
+    *lines, star = axes.get_lines()
+    assert sum(len(line.get_xdata()) for line in lines) == len(found.table)
+    assert star.get_ydata()[0] == found.table["bic"].min() and axes.get_ylabel() == "bic"

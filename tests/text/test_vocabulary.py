@@ -1,0 +1,182 @@
+"""The words of a corpus: which, how often, in which order, and that every way of giving them counts the same."""
+
+import gzip
+import unicodedata
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import twofold
+from twofold import InputError
+from twofold.text import _texts, counting
+from twofold.text.vocabulary import Vocabulary
+
+LINES = ["The cat sat on the mat.", "", "A cat's life: 9 lives, naïve NAÏVE don’t don't!", "हिन्दी में लिखा हिन्दी"]
+lines_of = st.lists(st.text(alphabet=st.sampled_from("abAB éσΣ'’_-.1२\u0301\n"), max_size=30), min_size=1, max_size=8)
+
+
+def slow_words(text, lowercase=True):
+    """Words one character at a time: runs of letters, marks, digits and apostrophes inside."""
+    text = unicodedata.normalize("NFC", (text.lower() if lowercase else text).replace("’", "'"))
+    found, run = [], ""
+    for at, c in enumerate(text + " "):
+        double = c == "'" and "'" in (text[at - 1 : at], text[at + 1 : at + 2])
+        if unicodedata.category(c)[0] in "LMN" or (c == "'" and not double):
+            run += c
+            continue
+        run = run.strip("'")
+        while run and unicodedata.category(run[0])[0] == "M":
+            run = run[1:].strip("'")
+        found += [run] if run else []
+        run = ""
+    return found
+
+
+def as_dict(v):
+    return dict(zip(v.words_.tolist(), v.counts_.tolist(), strict=True))
+
+
+@given(lines_of, st.booleans(), st.integers(1, 3))
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_counts_are_those_of_a_slow_reader(lines, lowercase, min_count):
+    expected = Counter(word for line in lines for word in slow_words(line, lowercase))
+    often = {word: n for word, n in expected.items() if n >= min_count}
+    v = Vocabulary(min_count=min_count, lowercase=lowercase)
+    if not often:
+        with pytest.raises(InputError, match="min_count" if expected else "no words"):
+            v.fit(lines)
+        return
+    v.fit(lines)
+    assert as_dict(v) == often
+    assert v.words_.tolist() == sorted(often, key=lambda word: (-often[word], word))
+    assert (v.n_tokens_, v.n_lines_, len(v)) == (expected.total(), len(lines), len(often))
+    assert v.encode(lines[0]).tolist() == [v[word] for word in slow_words(lines[0], lowercase) if word in often]
+
+
+def test_max_size_keeps_the_first_words():
+    whole = Vocabulary(min_count=1).fit(LINES)
+    for size in (1, 3, len(whole), 100):
+        part = Vocabulary(min_count=1, max_size=size).fit(LINES)
+        assert part.words_.tolist() == whole.words_.tolist()[:size]
+        assert part.n_tokens_ == whole.n_tokens_
+
+
+def test_every_way_of_giving_a_corpus_counts_the_same(tmp_path):
+    text = "\n".join(LINES)
+    (tmp_path / "plain.txt").write_text(text, "utf-8")
+    (tmp_path / "dos.txt").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    (tmp_path / "packed.txt.gz").write_bytes(gzip.compress((text + "\n").encode()))
+    (tmp_path / "folder").mkdir()
+    for at, line in enumerate(LINES):
+        (tmp_path / "folder" / f"{at}.txt").write_text(line, "utf-8")
+    lists = [slow_words(line) for line in LINES]
+    expected = Vocabulary(min_count=1).fit(LINES)
+    for corpus in (
+        tmp_path / "plain.txt", tmp_path / "dos.txt", str(tmp_path / "packed.txt.gz"), tmp_path / "folder",
+        str(tmp_path / "folder" / "*.txt"), lists, iter(LINES), (line for line in LINES),
+    ):  # fmt: skip
+        v = Vocabulary(min_count=1).fit(corpus)
+        assert as_dict(v) == as_dict(expected)
+        assert (v.n_tokens_, v.n_lines_) == (expected.n_tokens_, len(LINES))
+
+
+@pytest.mark.parametrize("piece", [1, 7, 40])
+def test_a_long_line_may_be_read_in_pieces(tmp_path, monkeypatch, piece):
+    path = tmp_path / "long.txt"
+    path.write_text("\n".join(LINES), "utf-8")
+    monkeypatch.setattr(_texts, "PIECE", piece)
+    assert [line.replace(" ", "") for line in _joined(_texts.Texts(path))] == [line.replace(" ", "") for line in LINES]
+    v = Vocabulary(min_count=1).fit(path)
+    assert as_dict(v) == as_dict(Vocabulary(min_count=1).fit(LINES))
+    assert v.n_lines_ == len(LINES)
+
+
+def _joined(read):
+    lines, begun = [], ""
+    for at, text in enumerate(read):
+        begun += text
+        if at not in read.continued:
+            lines.append(begun)
+            begun = ""
+    assert not begun
+    return lines
+
+
+def test_words_beyond_the_budget_wait_on_disk():
+    generator = np.random.default_rng(0)
+    lines = [" ".join(f"w{n}" for n in generator.integers(0, 20_000, 50)) for _ in range(600)]
+    expected = Vocabulary(min_count=2, max_size=5000).fit(lines)
+    with twofold.config(memory="1MiB"):
+        assert counting.most_words() < 0.5 * len(np.unique(" ".join(lines).split()))
+        v = Vocabulary(min_count=2, max_size=5000).fit(lines)
+    assert v.words_.tolist() == expected.words_.tolist()
+    assert v.counts_.tolist() == expected.counts_.tolist()
+
+
+def test_looking_up_words():
+    v = Vocabulary(min_count=1).fit(LINES)
+    assert all(v[word] == at for at, word in enumerate(v.words_))
+    assert v["CAT"] == v["cat"] and v["don’t"] == v["don't"]
+    assert "dog" not in v and 3 not in v
+    assert v.encode(["cat", "dog", "The"]).tolist() == [v["cat"], v["the"]]
+    assert v.encode("").tolist() == [] and v.encode("").dtype == np.int32
+    with pytest.raises(InputError, match=r"'catt' is not among .*'cat'") as caught:
+        v["catt"]
+    assert isinstance(caught.value, KeyError)
+    v.fit(["dog dog dog"])  # after another fit nothing of the former is left
+    assert v["dog"] == 0 and "cat" not in v
+    assert "Cat" in Vocabulary(min_count=1, lowercase=False).fit(["Cat"])
+
+
+def test_a_vocabulary_of_given_words():
+    v = Vocabulary.of(["b", "a"], [3, 7])
+    assert (v["b"], v["a"], v.n_tokens_) == (0, 1, 10)
+    with pytest.raises(InputError, match="one count a word"):
+        Vocabulary.of(["b", "a"], [3])
+    with pytest.raises(InputError, match="there already"):
+        Vocabulary.of(["b", "b"])
+
+
+def test_a_saved_vocabulary_is_the_same(tmp_path):
+    v = Vocabulary(min_count=1).fit(LINES)
+    v.save(tmp_path / "v.twofold")
+    loaded = twofold.load(tmp_path / "v.twofold")
+    assert as_dict(loaded) == as_dict(v) and loaded["cat"] == v["cat"]
+    assert loaded.get_params() == v.get_params() == clone(v).get_params()
+    with pytest.raises(NotFittedError):
+        len(clone(v))
+
+
+@pytest.mark.parametrize("what", ["cut", "flipped", "foreign"])
+def test_a_damaged_file_is_refused_with_its_place(tmp_path, what):
+    generator = np.random.default_rng(1)
+    text = "\n".join(" ".join(f"w{n}" for n in generator.integers(0, 9999, 20)) for _ in range(5000))
+    raw = bytearray(gzip.compress(text.encode()))
+    if what == "cut":
+        del raw[len(raw) // 2 :]
+    elif what == "flipped":
+        raw[len(raw) // 2 : len(raw) // 2 + 40] = bytes(40)
+    path = tmp_path / "corpus.txt.gz"
+    path.write_bytes(text.encode() if what == "foreign" else raw)
+    with pytest.raises(InputError, match=r"corpus\.txt\.gz cannot be read beyond line \d+"):
+        Vocabulary(min_count=1).fit(path)
+
+
+@pytest.mark.parametrize("corpus, message", [
+    ([], "no words"), (["", " ... "], "no words"), ("no/such/file.txt", "no such file"), ([3], "document 0 is '3'"),
+    (np.ones((2, 2)), "documents are"), ([["a", 3]], "word 1 of document 0"),
+])  # fmt: skip
+def test_what_is_no_corpus_is_refused(corpus, message):
+    with pytest.raises(InputError, match=message):
+        Vocabulary(min_count=1).fit(corpus)
+
+
+def test_binary_files_are_refused(tmp_path):
+    (tmp_path / "x.txt").write_bytes(b"fine\nnot\0text\n")
+    with pytest.raises(InputError, match=r"x\.txt, line 2"):
+        Vocabulary(min_count=1).fit(tmp_path / "x.txt")
