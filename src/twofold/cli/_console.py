@@ -18,6 +18,7 @@ from rich.console import Console
 
 from twofold.core.checks import InputError
 from twofold.io.tables.table import Table, unique_names
+from twofold.io.writable import check_writable
 
 Writer = Callable[[Path], None]
 
@@ -89,16 +90,7 @@ def check_targets(paths: Sequence[Path], endings: Sequence[str], force: bool, in
 
 
 def check_target(path: Path, force: bool, inputs: Sequence[str] = ()) -> None:
-    if path.is_dir():
-        raise InputError(f"{path} is a folder. Name a file in it.")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {path.parent}. Create it first.")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"{path}: you may not write in {path.parent}. Choose another folder.")
-    if path.exists() and any(Path(one.split("::")[0]).resolve() == path.resolve() for one in inputs):
-        raise InputError(f"{path} is the input and would be lost. Choose another name.")
-    if path.exists() and not force:
-        raise InputError(f"{path} exists. Use --force to replace it, or choose another name.")
+    check_writable(path, force=force, inputs=inputs)
 
 
 def check_save(save: Path, out: Sequence[Path], force: bool, inputs: Sequence[str]) -> None:

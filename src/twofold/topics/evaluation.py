@@ -15,7 +15,8 @@ from twofold.core.data.blocks import Rows, as_blocks
 from twofold.core.engine.local import add, engine_for
 from twofold.core.seeds import generator, seed_of
 from twofold.kernels.lda import log_likelihood
-from twofold.topics.lda._batches import as_counts, padded, refuse_negative, usable
+from twofold.topics._nonnegative import refuse_negative
+from twofold.topics.lda._batches import as_counts, padded, usable
 from twofold.topics.lda._fold_in import folded
 
 ALPHA = 0.1  # a topic, where nothing else is known

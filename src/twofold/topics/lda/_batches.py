@@ -145,18 +145,6 @@ def survey(blocks: Blocks, w: np.ndarray | None) -> np.ndarray | None:
     return None if bad else words
 
 
-def refuse_negative(name: str, blocks: Blocks) -> None:
-    """Raise with the place of the first negative cell, if there is one."""
-    for i, start in enumerate(blocks.bounds[:-1]):
-        X = blocks[i]
-        row, column = X.nonzero()
-        values = np.asarray(X[row, column]).ravel()
-        if (values < 0).any():
-            at = int(np.argmax(values < 0))
-            where = f"X[{int(start) + row[at]}, {column[at]}] is {values[at]:g}"
-            raise InputError(f"{where}; {name} needs X >= 0. Clip it, or use PCA. (Negative values in data.)")
-
-
 def starting_topics(init: Any, k: int, d: int) -> np.ndarray:
     """The user's topics, rows summing to one."""
     topics = np.asarray(init, dtype=np.float64)

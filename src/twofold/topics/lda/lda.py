@@ -26,8 +26,9 @@ from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import engine_for, fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.seeds import generator, seed_of
+from twofold.topics._nonnegative import refuse_negative
 from twofold.topics.lda import _dirichlet, _gibbs, _online, _scvb0
-from twofold.topics.lda._batches import Corpus, padded, prior_of, refuse_negative, starting_topics, survey
+from twofold.topics.lda._batches import Corpus, padded, prior_of, starting_topics, survey
 from twofold.topics.lda._fold_in import document_scores, mixtures
 
 START = 0.1  # α of every topic before it is learned
