@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
@@ -141,3 +142,90 @@ class Model(CallbackSupportMixin, BaseEstimator):
         if not usable:
             self._refuse(blocks)
         return out
+
+
+class Reorderable:
+    """For models whose components have no order of their own, such as clusters and topics.
+
+    A name with a dot is a field of a record: "sums_.N". Of a tuple of arrays, every array is meant.
+    """
+
+    _component_axes: ClassVar[dict[str, int]]  # fitted attribute -> the axis along which its components lie
+    _component_numbers: ClassVar[tuple[str, ...]] = ()  # fitted attributes that hold numbers of components
+
+    def reordered(self, order: Any) -> Self:
+        """A copy of the fitted model whose component c is this one's component ``order[c]``.
+
+        Parameters
+        ----------
+        order : array of shape (k,)
+            Every number from 0 to k − 1, once. Labels are renumbered to match.
+        """
+        check_is_fitted(self)
+        order = np.asarray(order)
+        name, axis = next(iter(self._component_axes.items()))
+        k = getattr(self, name).shape[axis]
+        if order.shape != (k,) or not np.array_equal(np.sort(order), np.arange(k)):
+            raise InputError(
+                f"order={order.tolist()} does not arrange the {k} components of {type(self).__name__}: every number "
+                f"from 0 to {k - 1} is needed, once."
+            )
+        model = copy.copy(self)
+        for name, axis in self._component_axes.items():
+            _change(model, name, lambda a, axis=axis: np.take(a, order, axis=axis))
+        place = np.argsort(order)
+        for name in self._component_numbers:
+            _change(model, name, lambda a: place[a].astype(a.dtype))
+        return model
+
+
+class Rescalable:
+    """For models that can take the units of the columns into themselves.
+
+    What cannot be told in the units of X, such as a distance or an isotropic noise, stays as it was, beside ``scale_``.
+    """
+
+    _column_axes: ClassVar[dict[str, tuple[int, ...]]]  # fitted attribute -> axes times the scale, twice for a square
+
+    def rescaled(self, scale: Any) -> Self:
+        """For a model fitted on ``X / scale``: a copy that takes X itself and gives the same answers.
+
+        Labels and codes of X are those of ``X / scale`` before; rows that the copy gives, centers and means are in the
+        units of X, and log-densities are lower by ``log(scale).sum()``. ``history_`` stays that of the fit.
+
+        Parameters
+        ----------
+        scale : array of shape (d,)
+            What column j was divided by, above 0.
+        """
+        check_is_fitted(self)
+        d = self.n_features_in_  # type: ignore[attr-defined]
+        scale = np.asarray(scale, dtype=np.float64)
+        if scale.shape != (d,) or not (np.isfinite(scale) & (scale > 0)).all():
+            raise InputError(f"scale has shape {scale.shape}; {d} finite numbers above 0 are needed, one a column.")
+        model: Any = copy.copy(self)
+        if "scale_" in self._column_axes and not hasattr(self, "scale_"):
+            model.scale_ = np.ones(d)
+        for name, axes in self._column_axes.items():
+            _change(model, name, lambda a, axes=axes: _times(a, scale, axes))
+        return model
+
+
+def _change(model: Any, name: str, change: Callable) -> None:
+    """Replace a fitted attribute, or a field of one, by `change` of it; not every fit sets every attribute."""
+    attribute, _, field = name.partition(".")
+    if not hasattr(model, attribute):
+        return
+    value = getattr(model, attribute)
+    if field:
+        value = value._replace(**{field: change(getattr(value, field))})
+    else:
+        value = tuple(change(a) for a in value) if isinstance(value, tuple) else change(value)
+    setattr(model, attribute, value)
+
+
+def _times(a: np.ndarray, scale: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """`a` times the scale along some of its axes, in its own precision."""
+    for axis in axes:
+        a = (a * scale.reshape([-1 if i == axis else 1 for i in range(a.ndim)])).astype(a.dtype)
+    return a

@@ -18,6 +18,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.data.missing_patterns import observe
 from twofold.core.engine.local import add, engine_for, fingerprint
+from twofold.core.estimator import Rescalable
 from twofold.core.numerics.density import Density
 from twofold.core.numerics.moments import Columns
 from twofold.core.numerics.spectrum import spectrum
@@ -36,7 +37,7 @@ class Data(NamedTuple):
     spread: np.ndarray  # (d,) what the columns were divided by
 
 
-class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density):
+class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density):
     """Base of the models x = W z + m + ε.
 
     A subclass gives `_update`, the shared half-step, and `_attributes`, what it means to the user.
@@ -48,7 +49,9 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density)
     mean_: np.ndarray
     loadings_: np.ndarray
     noise_variance_: Any
+    scale_: np.ndarray
 
+    _column_axes: ClassVar[dict[str, tuple[int, ...]]] = {"mean_": (0,), "loadings_": (0,), "scale_": (0,)}
     _allow_nan: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
@@ -58,6 +61,7 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density)
     }
 
     def _prepare(self, X: Any, sample_weight: Any, scale: bool = False) -> Data:
+        self.__dict__.pop("scale_", None)
         blocks, w, columns, patterns, holes = observe(self, X, sample_weight)
         spread = np.ones(blocks.shape[1])
         if scale:
@@ -129,7 +133,7 @@ class LatentGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density)
 
     def _spread(self) -> np.ndarray:
         """What a unit of noise stands for in each column."""
-        return np.ones(len(self.mean_))
+        return np.asarray(getattr(self, "scale_", np.ones(len(self.mean_))), dtype=np.float64)
 
     @property
     def _n_features_out(self) -> int:

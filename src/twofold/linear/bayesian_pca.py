@@ -63,6 +63,8 @@ class BayesianPCA(LatentGaussian):
         The precision of every direction considered, ascending: small for those in use.
     noise_variance_ : float
     mean_ : ndarray of shape (d,)
+    scale_ : ndarray of shape (d,)
+        Of a model made by :meth:`rescaled`: axes and noise are those of columns divided by this.
     history_, n_iter_, converged_
         The objective is the mean negative log-posterior of the rows.
 

@@ -9,7 +9,7 @@ Reference: Rubin & Thayer 1982.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -63,6 +63,13 @@ class FactorAnalysis(LatentGaussian):
     >>> np.sqrt(fa.noise_variance_).round()
     array([1., 2., 3., 1., 2., 3.])
     """
+
+    _column_axes: ClassVar[dict[str, tuple[int, ...]]] = {
+        "mean_": (0,),
+        "loadings_": (0,),
+        "components_": (1,),
+        "noise_variance_": (0, 0),
+    }
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.engine.local import engine_for, fingerprint
-from twofold.core.estimator import Model, fitting
+from twofold.core.estimator import Model, Reorderable, fitting
 from twofold.core.numerics.spectrum import scatter_operator, spectrum
 from twofold.core.seeds import generator, seed_of
 from twofold.linalg import centered_dot
@@ -46,7 +46,7 @@ class State(NamedTuple):
     since: int  # sweeps since the momentum was last dropped
 
 
-class LinearAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """Encoder and decoder, both linear, trained by gradient descent: PCA's subspace, found the neural way.
 
     Parameters
@@ -89,6 +89,7 @@ class LinearAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model
     (True, True)
     """
 
+    _component_axes: ClassVar[dict[str, int]] = {"encoder_": 0, "decoder_": 1, "components_": 0}
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "tied": ["boolean"],

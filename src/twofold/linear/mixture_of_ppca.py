@@ -24,7 +24,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.missing_patterns import Patterns, centred, observe
 from twofold.core.engine.local import add, engine_for, fingerprint
-from twofold.core.estimator import fitting
+from twofold.core.estimator import Reorderable, fitting
 from twofold.core.numerics.density import MixtureDensity
 from twofold.core.seeds import generator, seed_of
 from twofold.linear._linear_gaussian import (
@@ -52,7 +52,7 @@ class State(NamedTuple):
         return Theta(self.means[c], self.loadings[c], np.full(self.means.shape[1], self.noise[c]))
 
 
-class MixtureOfPPCA(MixtureDensity):
+class MixtureOfPPCA(Reorderable, MixtureDensity):
     """A soft clustering into planes: each cluster has its own centre, k directions and noise.
 
     Parameters
@@ -92,6 +92,7 @@ class MixtureOfPPCA(MixtureDensity):
     (array([0.5, 0.5]), array([0.1, 0.1]))
     """
 
+    _component_axes: ClassVar[dict[str, int]] = {"weights_": 0, "means_": 0, "loadings_": 0, "noise_variance_": 0}
     _allow_nan: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],

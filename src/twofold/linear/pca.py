@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -24,7 +24,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import engine_for, fingerprint, single_blas
-from twofold.core.estimator import fitting
+from twofold.core.estimator import Rescalable, fitting
 from twofold.core.history import History
 from twofold.core.numerics.density import Density
 from twofold.core.numerics.moments import Moments, column_moments, merge, moments
@@ -48,7 +48,7 @@ class State(NamedTuple):
     solver: str = ""
 
 
-class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density):
+class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density):
     """Principal component analysis: the k directions that keep the most variance.
 
     Minimises ``‖(X − mean) − U Z‖²`` over codes ``U (n,k)`` and orthonormal directions ``Z (k,d)``. The error
@@ -116,6 +116,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density):
     moments_: Moments
     history_: dict[str, list[float]]
     n_iter_: int
+    _column_axes: ClassVar[dict[str, tuple[int, ...]]] = {"mean_": (0,), "scale_": (0,)}
     _allow_nan: ClassVar[bool] = True
     _records: ClassVar[tuple] = (Moments,)
     _parameter_constraints: ClassVar[dict] = {
@@ -314,6 +315,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density):
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
+
+    def rescaled(self, scale: Any) -> Self:
+        """See :meth:`Rescalable.rescaled`; a batch given to :meth:`partial_fit` starts the copy anew."""
+        model = super().rescaled(scale)
+        model.__dict__.pop("moments_", None)
+        return model
 
     def transform(self, X: Any) -> Any:
         """The codes U (n,k) of some rows: (X − mean)/scale Zᵀ. Rows with holes are fitted on their observed cells."""

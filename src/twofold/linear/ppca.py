@@ -82,7 +82,6 @@ class PPCA(LatentGaussian):
     True
     """
 
-    scale_: np.ndarray
     _parameter_constraints: ClassVar[dict] = {
         **LatentGaussian._parameter_constraints,
         "solver": [StrOptions({"auto", "closed", "em"})],
@@ -147,9 +146,6 @@ class PPCA(LatentGaussian):
 
     def _attributes(self, theta: Theta, dtype: np.dtype, spread: np.ndarray) -> dict:
         return {**principal_attributes(theta, dtype, spread), "scale_": spread.astype(dtype)}
-
-    def _spread(self) -> np.ndarray:
-        return self.scale_.astype(np.float64)
 
 
 def principal(data: Data, k: int, seed: int) -> Theta:

@@ -37,7 +37,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, fingerprint, stacked
-from twofold.core.estimator import Model, fitting
+from twofold.core.estimator import Model, Reorderable, Rescalable, fitting
 from twofold.core.numerics.moments import column_moments
 from twofold.core.seeds import generator, seed_of
 
@@ -59,7 +59,7 @@ class State(NamedTuple):
     kept: Rows
 
 
-class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Model):
+class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Model):
     """k-means: every row belongs to the nearest of k centres, every centre is the mean of its rows.
 
     Lloyd's sweeps as matrix products, with exact bounds so that rows whose centre cannot have changed are skipped.
@@ -85,6 +85,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mo
         The cost, Σ w ‖x − z‖².
     counts_ : ndarray of shape (k,)
         The weight of each cluster.
+    scale_ : ndarray of shape (d,)
+        Of a model made by :meth:`rescaled`: distances are between rows and centers divided by this.
     history_, n_iter_, converged_
         The objective is the cost; ``moved`` the rows that changed their cluster.
 
@@ -104,6 +106,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mo
     """
 
     cluster_centers_: np.ndarray
+    scale_: np.ndarray
+    _component_axes: ClassVar[dict[str, int]] = {"cluster_centers_": 0, "components_": 0, "counts_": 0}
+    _component_numbers: ClassVar[tuple[str, ...]] = ("labels_",)
+    _column_axes: ClassVar[dict[str, tuple[int, ...]]] = {"cluster_centers_": (1,), "components_": (1,), "scale_": (0,)}
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions(INITS), "array-like"],
@@ -143,6 +149,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mo
         sample_weight : array of shape (n,), optional
             A row of weight 2 counts as two equal rows.
         """
+        self.__dict__.pop("scale_", None)
         blocks = self._blocks(X, reset=True)
         w = self._weights(blocks, sample_weight)
         self._check_k(blocks)
@@ -246,16 +253,21 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mo
             self._refuse(blocks)
         self.counts_ = self.counts_ + found.counts
         step = (found.sums - found.counts[:, None] * centres.Z) / np.maximum(self.counts_, 1e-300)[:, None]
-        self.cluster_centers_ = (centres.Z + step + centres.mean).astype(self.cluster_centers_.dtype)
+        centers = (centres.Z + step + centres.mean) * getattr(self, "scale_", 1.0)
+        self.cluster_centers_ = centers.astype(self.cluster_centers_.dtype)
         self.components_ = self.cluster_centers_
         self.labels_ = self.predict(X)
         return self
 
     # ---- using -------------------------------------------------------------------------------------------------
 
+    def _blocks(self, X: Any, *, reset: bool = False, **options: Any) -> Any:
+        blocks = super()._blocks(X, reset=reset, **options)
+        return blocks.scaled(self.scale_) if hasattr(self, "scale_") else blocks
+
     def _centres(self) -> Centres:
         check_is_fitted(self)
-        Z = self.cluster_centers_.astype(np.float64)
+        Z = self.cluster_centers_.astype(np.float64) / getattr(self, "scale_", 1.0)
         mean = Z.mean(axis=0)
         limit = 1e4 if self.cluster_centers_.dtype == np.float64 else 10.0
         far = bool(np.any(mean**2 > limit * Z.var(axis=0)))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import softmax
@@ -27,7 +27,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.data.missing_patterns import Observed, centred, find_patterns, observe
 from twofold.core.engine.local import add, engine_for, fingerprint
-from twofold.core.estimator import fitting
+from twofold.core.estimator import Reorderable, Rescalable, fitting
 from twofold.core.numerics.density import MixtureDensity
 from twofold.core.seeds import generator, seed_of
 from twofold.kernels.gaussian_missing import masked_expectation
@@ -35,7 +35,7 @@ from twofold.kernels.gaussian_missing import masked_expectation
 CHEAP = 2e7  # multiply-adds a sweep of k-means below which several starts cost little
 
 
-class GaussianMixture(MixtureDensity):
+class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
     """A mixture of Gaussians by EM, with weights, missing cells, streams and batches.
 
     Parameters
@@ -263,6 +263,28 @@ class GaussianMixture(MixtureDensity):
         return self
 
     # ---- using -------------------------------------------------------------------------------------------------
+
+    @property
+    def _component_axes(self) -> dict[str, int]:  # type: ignore[override]
+        own = {name: 0 for name in ("weights_", "means_", "components_", "sums_.N", "sums_.x")}
+        return own if self.covariance_type in ("tied", "fixed") else own | {"covariances_": 0, "sums_.xx": 0}
+
+    @property
+    def _column_axes(self) -> dict[str, tuple[int, ...]]:  # type: ignore[override]
+        means: dict[str, tuple[int, ...]] = {"means_": (1,), "components_": (1,), "origin_": (0,), "sums_.x": (1,)}
+        square = (1, 1) if self.covariance_type in ("diag", "spherical") else (1, 2)
+        covariance = {"tied": (0, 1), "fixed": (0, 1), "spherical": ()}.get(self.covariance_type, square)
+        return means | {"covariances_": covariance, "sums_.xx": square}
+
+    def rescaled(self, scale: Any) -> Self:
+        """See :meth:`Rescalable.rescaled`; "spherical" components become "diag" ones."""
+        model = super().rescaled(scale)
+        if self.covariance_type == "fixed":
+            model.covariance = model.covariances_
+        elif self.covariance_type == "spherical":
+            model.covariance_type = "diag"
+            model.covariances_ = (self.covariances_[:, None] * np.square(scale)).astype(self.covariances_.dtype)
+        return model
 
     def _shape(self, origin: np.ndarray | None = None) -> Shape:
         check_is_fitted(self)

@@ -25,7 +25,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, fingerprint, stacked
-from twofold.core.estimator import fitting
+from twofold.core.estimator import Reorderable, fitting
 from twofold.core.numerics.density import MixtureDensity
 from twofold.core.numerics.moments import column_moments
 from twofold.core.seeds import generator, seed_of
@@ -33,7 +33,7 @@ from twofold.core.seeds import generator, seed_of
 SAMPLE = 10_000  # rows that choose the starting centres
 
 
-class Mixture(MixtureDensity):
+class Mixture(Reorderable, MixtureDensity):
     """A mixture of a component that you choose, or write: any density with a weighted maximum-likelihood estimate.
 
     Parameters
@@ -89,6 +89,7 @@ class Mixture(MixtureDensity):
 
     weights_: np.ndarray
     parameters_: tuple
+    _component_axes: ClassVar[dict[str, int]] = {"weights_": 0, "parameters_": 0}
     _parameter_constraints: ClassVar[dict] = {
         "component": [str, HasMethods(["log_density", "sums", "estimate"])],
         "n_components": [Interval(Integral, 1, None, closed="left")],

@@ -24,7 +24,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import engine_for, fingerprint
-from twofold.core.estimator import Model, fitting
+from twofold.core.estimator import Model, Reorderable, fitting
 from twofold.core.seeds import generator, seed_of
 from twofold.topics._nonnegative import refuse_negative
 from twofold.topics.lda import _dirichlet, _gibbs, _online, _scvb0
@@ -35,7 +35,7 @@ START = 0.1  # α of every topic before it is learned
 MINIBATCHES: dict[str, Any] = {"scvb0": _scvb0, "online": _online}  # the solvers that can go on
 
 
-class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+class LatentDirichletAllocation(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """Latent Dirichlet allocation: every document is a mixture of topics, every topic a distribution of words.
 
     ``p(word j | document i) = Σ_c p(c | i) p(j | c)`` with Dirichlet priors on both.
@@ -91,6 +91,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     components_: np.ndarray
     alpha_: np.ndarray
+    _component_axes: ClassVar[dict[str, int]] = {"components_": 0, "alpha_": 0, "topic_weight_": 0}
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "solver": [StrOptions({"scvb0", "gibbs", "online"})],

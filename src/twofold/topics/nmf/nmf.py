@@ -23,7 +23,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows, is_dask
 from twofold.core.engine.local import fingerprint, stacked
-from twofold.core.estimator import Model, fitting
+from twofold.core.estimator import Model, Reorderable, fitting
 from twofold.core.numerics.extrapolation import State, begin, geometric, nonnegative, sweeper
 from twofold.core.seeds import seed_of
 from twofold.topics._nonnegative import look, refuse_negative
@@ -39,7 +39,7 @@ from twofold.topics.nmf._squared_masked import Masked, known_cells
 SOLVERS = {"squared": ("hals", "als", "multiplicative"), "kl": ("newton", "multiplicative")}
 
 
-class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+class NMF(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """Non-negative matrix factorization: rows as sums, never differences, of k parts.
 
     ``X ≈ codes @ components_`` with nothing below zero, by squared error or by the generalised Kullback-Leibler
@@ -105,6 +105,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     components_: np.ndarray
     _allow_nan: ClassVar[bool] = True
+    _component_axes: ClassVar[dict[str, int]] = {"components_": 0}
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "loss": [StrOptions(set(SOLVERS))],

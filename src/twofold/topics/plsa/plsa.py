@@ -22,7 +22,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, fingerprint, stacked
-from twofold.core.estimator import Model, fitting
+from twofold.core.estimator import Model, Reorderable, fitting
 from twofold.core.numerics.extrapolation import State, begin, geometric, sweeper
 from twofold.core.seeds import generator, seed_of
 from twofold.kernels.plsa import em_counts
@@ -67,7 +67,7 @@ def normalised(V: np.ndarray) -> np.ndarray:
     return V / V.sum(axis=0)
 
 
-class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+class PLSA(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """Probabilistic latent semantic analysis: every document is a mixture of k topics, every topic a mixture of words.
 
     ``p(word | document) = Σ_c p(word | c) p(c | document)``, fitted by expectation maximization to counts.
@@ -115,6 +115,7 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     components_: np.ndarray
     topic_share_: np.ndarray
+    _component_axes: ClassVar[dict[str, int]] = {"components_": 0, "topic_share_": 0}
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "tempering": [Interval(Real, 0, None, closed="neither")],
