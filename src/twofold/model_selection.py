@@ -21,8 +21,6 @@ from scipy.linalg import subspace_angles
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
 
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import is_dask, is_path
@@ -194,7 +192,7 @@ def _splits(
         return
     if is_path(X) or is_dask(X):
         raise InputError(f"criterion={criterion!r} picks rows of X, which {X!r} has not at hand. Load it first.")
-    n, least = _num_samples(X), 2 if criterion == "heldout" else 1
+    n, least = X.shape[0] if hasattr(X, "shape") else len(X), 2 if criterion == "heldout" else 1
     if not isinstance(folds, (int, np.integer)) or not least <= folds <= n // 2:
         raise InputError(f"folds is {folds}; with {n} rows choose a whole number from {least} to {n // 2}.")
     if criterion == "heldout":
@@ -231,7 +229,10 @@ def _measure(base: Any, setting: dict[str, Any], X: Any, y: Any, criterion: str,
 
 
 def _rows(array: Any, index: np.ndarray) -> Any:
-    return None if array is None else _safe_indexing(array, index)
+    """These rows of a table or of a list, of the kind it was given as."""
+    if isinstance(array, (list, tuple)):
+        return [array[i] for i in index]
+    return None if array is None else getattr(array, "iloc", array)[index]  # a pandas table counts rows by iloc
 
 
 def _fit(model: Any, X: Any, y: Any) -> Any:

@@ -12,13 +12,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters.kmeans.kmeans import KMeans
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.loop import quietly
+from twofold.core.params import Interval
 
 
 class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-arg]

@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval
 
 from twofold.completion._base import Completion
 from twofold.core.checks import InputError
 from twofold.core.numerics.alternating_ridge import Ridge, solve_rows, with_unit
+from twofold.core.params import Interval
 
 
 class Factors(Completion):

@@ -16,7 +16,6 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.completion._base import folded
@@ -27,6 +26,7 @@ from twofold.core.data.blocks import as_blocks
 from twofold.core.data.known_cells import observed
 from twofold.core.estimator import fitting
 from twofold.core.numerics.alternating_ridge import FREE, Plan, Ridge, State, begun, bias_of, features, planned, swept
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 
 

@@ -18,12 +18,11 @@ References: Searle, Casella & McCulloch 1992 (variance components); MacKay 1992 
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Integral, Interval, StrOptions
 
 from twofold.completion._base import Completion
 from twofold.core import loop
@@ -31,6 +30,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.known_cells import Observed
 from twofold.core.data.missing_patterns import LOG_2PI
 from twofold.core.estimator import fitting
+from twofold.core.params import Interval, StrOptions
 
 FLOOR = 1e-14  # the squared error left is at least this share of the squares, so that its logarithm exists
 FAR = 1e8  # λ stays within this factor of the mean number of cells in a line

@@ -19,7 +19,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from twofold.completion._factors import Factors
 from twofold.core import loop
@@ -29,6 +28,7 @@ from twofold.core.engine.local import Engine
 from twofold.core.engine.strata import groups
 from twofold.core.estimator import fitting
 from twofold.core.numerics.alternating_ridge import Ridge, bias_of, features, spread_of
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.kernels import sgd
 

@@ -19,7 +19,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from twofold.completion._factors import Factors
 from twofold.core import loop
@@ -28,6 +27,7 @@ from twofold.core.data.blocks import Blocks
 from twofold.core.data.known_cells import Observed, Side, known, sides
 from twofold.core.estimator import fitting
 from twofold.core.numerics.alternating_ridge import SMALL, STEPS, Ridge, half_step, solve_rows
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 
 

@@ -18,11 +18,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import StrOptions
 
 from twofold.completion._base import Completion
 from twofold.core import loop
 from twofold.core.estimator import fitting
+from twofold.core.params import StrOptions
 
 NEUTRAL = (0.0, 1.0, 0.0)  # centre, scale, level
 

@@ -16,12 +16,12 @@ baselines); Breese, Heckerman & Kadie 1998 (powers).
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.utils._param_validation import Integral, Interval, Real, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.completion._base import Completion
@@ -39,6 +39,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.known_cells import Observed
 from twofold.core.estimator import fitting
+from twofold.core.params import Interval, StrOptions
 
 
 class Found(NamedTuple):

@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval
 
 from twofold.completion._sparse_low_rank import LowRank, leading, plus, start_block
 from twofold.completion.svd_impute import Problem, State, column_means, error, problem_of, refilled
@@ -25,6 +24,7 @@ from twofold.core.data.blocks import as_blocks
 from twofold.core.data.known_cells import Observed, observed
 from twofold.core.estimator import fitting
 from twofold.core.numerics.alternating_ridge import Ridge
+from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 
 HELD = 10  # one known cell in so many is held out to choose λ

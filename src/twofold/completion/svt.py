@@ -16,13 +16,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from twofold.completion._sparse_low_rank import LowRank, Places, at_cells, leading, places, plus, start_block
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.known_cells import Observed
 from twofold.core.estimator import fitting
+from twofold.core.params import Interval
 from twofold.core.seeds import seed_of
 
 

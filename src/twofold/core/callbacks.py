@@ -1,7 +1,4 @@
-"""Callbacks: scikit-learn's protocol behind one thin shim, and the two that twofold adds.
-
-scikit-learn's callback API is still marked experimental; nothing else in twofold imports it.
-"""
+"""Callbacks: scikit-learn's protocol, and the two that twofold adds."""
 
 from __future__ import annotations
 
@@ -13,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.files.model_file import read_file, write_file
+from twofold.core.sklearn_shim import CallbackSupportMixin, ProgressBar, callbacks_of, open_fit, with_callbacks
 
 __all__ = ["CallbackSupportMixin", "Checkpoint", "EarlyStopping", "ProgressBar", "Task", "with_callbacks"]
 
@@ -30,12 +27,12 @@ class Task:
 
     def __init__(self, model: Any, max_iter: int, X: Any, y: Any):
         self.model, self.seen = model, {"X": X, "y": y}
-        self.root = model._init_callback_context(max_subtasks=max_iter)
+        self.root = open_fit(model, max_iter)
         self.root.call_on_fit_task_begin(estimator=model, **self.seen)
 
     @property
     def callbacks(self) -> list:
-        return getattr(self.model, "_skl_callbacks", [])
+        return callbacks_of(self.model)
 
     def begin(self) -> None:
         self.sweep = self.root.subcontext(task_name="sweep").call_on_fit_task_begin(estimator=self.model, **self.seen)

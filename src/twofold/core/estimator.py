@@ -9,10 +9,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn import config_context, get_config
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import (
-    _check_feature_names,
-    _check_n_features,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
@@ -25,6 +24,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, as_blocks, is_dask, is_path
 from twofold.core.engine.local import engine_for, single_blas, stacked
 from twofold.core.files import model_file
+from twofold.core.params import check_parameters
 
 NO_LABELS = object()  # y=None given to a classifier is an error, so None cannot mean "no y"
 
@@ -32,12 +32,15 @@ NO_LABELS = object()  # y=None given to a classifier is an error, so None cannot
 def fitting(method: Callable) -> Callable:
     """Decorates `fit`: parameters are checked, callbacks are torn down, and BLAS keeps to one thread, so that
     the shared half-step, too, has the same bits on any machine setting."""
-    checked = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(method))
+    called = with_callbacks(method)
 
     @functools.wraps(method)
     def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with single_blas(), np.errstate(invalid="ignore", over="ignore"):  # refused by name, not by a warning
-            return checked(self, *args, **kwargs)
+        if not get_config()["skip_parameter_validation"]:
+            self._validate_params()
+        nested = config_context(skip_parameter_validation=True)  # the models within were built here, not by the caller
+        with nested, single_blas(), np.errstate(invalid="ignore", over="ignore"):  # refused by name, not by a warning
+            return called(self, *args, **kwargs)
 
     return fit
 
@@ -73,13 +76,14 @@ class Model(CallbackSupportMixin, BaseEstimator):
         if is_path(X) or is_dask(X) or isinstance(X, Blocks):
             blocks = as_blocks(X)
             names = getattr(blocks.source, "columns", None)
-            _check_n_features(self, blocks, reset=reset)
-            if reset and names is not None:
-                self.feature_names_in_ = np.asarray(names, dtype=object)
-            elif reset:
-                _check_feature_names(self, blocks, reset=True)
-            elif names is not None and hasattr(self, "feature_names_in_"):
-                self._check_names(names)
+            if reset:
+                validate_data(self, blocks, skip_check_array=True)  # n_features_in_; names of an earlier fit go
+                if names is not None:
+                    self.feature_names_in_ = np.asarray(names, dtype=object)
+            else:
+                self._check_width(blocks.shape[1])
+                if names is not None and hasattr(self, "feature_names_in_"):
+                    self._check_names(names)
             if y is not NO_LABELS:
                 y = column_or_1d(y, warn=True)
                 check_consistent_length(blocks, y)
@@ -98,6 +102,19 @@ class Model(CallbackSupportMixin, BaseEstimator):
                 f"is required by {type(self).__name__}: one sample has no spread to describe."
             )
         return blocks if y is NO_LABELS else (blocks, y)
+
+    def _validate_params(self) -> None:
+        """Refuse a constructor parameter that is not what `_parameter_constraints` allows."""
+        check_parameters(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
+
+    def _check_width(self, d: int) -> None:
+        """New rows must have as many columns as those of the fit."""
+        wanted = getattr(self, "n_features_in_", d)
+        if d != wanted:
+            raise InputError(
+                f"X has {d} features, but {type(self).__name__} is expecting {wanted} features as input. Give it the "
+                "columns it was fitted with."
+            )
 
     def _check_names(self, names: list[str]) -> None:
         """A file's columns must be those of the fit, in their order."""

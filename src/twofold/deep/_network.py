@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
@@ -18,6 +17,7 @@ from twofold.core.data.blocks import Blocks, as_blocks
 from twofold.core.engine.local import engine_for, fingerprint
 from twofold.core.estimator import Model
 from twofold.core.numerics.moments import column_moments
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.deep._optimizers import OPTIMIZERS
 from twofold.deep._train import SCHEDULES, Player, device_of, drawing, threads, train

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.deep._gaussians import Bernoulli, Gaussian, Posterior, center, log_standard
 from twofold.deep._images import PICTURES, PictureNetwork

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
 from twofold.core.estimator import fitting
+from twofold.core.params import Interval, StrOptions
 from twofold.deep._images import PictureNetwork, pixel_range
 from twofold.deep._network import ACTIVATIONS, ROWS, TRAINING, dense, layer_sizes, varying
 from twofold.deep._train import Player

@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval
 from torch import Tensor, nn
 
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
+from twofold.core.params import Interval
 from twofold.deep._images import PICTURES, PictureNetwork
 from twofold.deep._network import TRAINING, Dropout, Standard, dense, layer_sizes, start
 from twofold.deep.mlp import Classifier

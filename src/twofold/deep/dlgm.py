@@ -17,10 +17,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
 from twofold.core.checks import InputError
+from twofold.core.params import Interval, StrOptions
 from twofold.deep._gaussians import Bernoulli, Diagonal, Gaussian, Posterior, RankOne, Stacked
 from twofold.deep._network import dense, layer_sizes, start
 from twofold.deep._variational import CODES, Coder, Variational

@@ -15,13 +15,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.deep._adversarial import HIDDEN, Critic, Generator, critic_loss, divergence, generator_loss
 from twofold.deep._images import PICTURES, PictureNetwork

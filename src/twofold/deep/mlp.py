@@ -18,7 +18,6 @@ import torch
 import torch.nn.functional as F
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length
 from torch import Tensor, nn
@@ -26,6 +25,7 @@ from torch import Tensor, nn
 from twofold.core.checks import InputError, check_weights
 from twofold.core.data.blocks import Blocks
 from twofold.core.estimator import fitting
+from twofold.core.params import Interval, StrOptions
 from twofold.deep._network import ACTIVATIONS, ROWS, TRAINING, Network, Standard, dense, layer_sizes, varying
 from twofold.deep._train import Player
 

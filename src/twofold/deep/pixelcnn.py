@@ -17,13 +17,13 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.base import DensityMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.estimator import fitting
+from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.deep._images import PICTURES, PictureNetwork
 from twofold.deep._masked_conv import Causal

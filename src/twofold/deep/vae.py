@@ -13,8 +13,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
+from twofold.core.params import Interval, StrOptions
 from twofold.deep._coders import ConvolutionalCoder, DenseCoder
 from twofold.deep._network import layer_sizes
 from twofold.deep._variational import CODES, Coder, Variational

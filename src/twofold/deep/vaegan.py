@@ -14,10 +14,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from twofold.core.estimator import fitting
+from twofold.core.params import Interval, StrOptions
 from twofold.deep._adversarial import Critic, critic_loss, divergence, generator_loss
 from twofold.deep._coders import ConvolutionalCoder, DenseCoder
 from twofold.deep._network import layer_sizes

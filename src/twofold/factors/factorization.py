@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
@@ -26,6 +25,7 @@ from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.numerics.extrapolation import State, begin, sweeper
 from twofold.core.numerics.moments import Columns
+from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.factors import _left_step, constraints, losses
 from twofold.factors._cells import dense

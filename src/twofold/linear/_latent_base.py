@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
@@ -22,6 +21,7 @@ from twofold.core.estimator import Rescalable
 from twofold.core.numerics.density import Density
 from twofold.core.numerics.moments import Columns
 from twofold.core.numerics.spectrum import spectrum
+from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.linear._linear_gaussian import Theta, code_means, code_moments, em_step, fill, log_density
 

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,6 +24,7 @@ from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import fitting
 from twofold.core.numerics.density import ClassDensity
 from twofold.core.numerics.moments import moments
+from twofold.core.params import Interval
 from twofold.linalg import centered_dot, fix_signs
 
 

@@ -20,7 +20,6 @@ from scipy import sparse
 from scipy.linalg import subspace_angles
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
@@ -28,6 +27,7 @@ from twofold.core.checks import InputError
 from twofold.core.engine.local import engine_for, fingerprint
 from twofold.core.estimator import Model, Reorderable, fitting
 from twofold.core.numerics.spectrum import scatter_operator, spectrum
+from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.linalg import centered_dot
 

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import logsumexp, softmax
 from sklearn.cluster import KMeans
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
@@ -26,6 +25,7 @@ from twofold.core.data.missing_patterns import Patterns, centred, observe
 from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.numerics.density import MixtureDensity
+from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.linear._linear_gaussian import (
     Theta,

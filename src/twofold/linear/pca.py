@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
@@ -29,6 +28,7 @@ from twofold.core.history import History
 from twofold.core.numerics.density import Density
 from twofold.core.numerics.moments import Moments, column_moments, merge, moments
 from twofold.core.numerics.spectrum import SOLVERS, Spectrum, choose, of_moments, spectrum
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.linalg import centered_dot, fix_signs
 from twofold.linear import _n_components

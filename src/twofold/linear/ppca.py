@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from twofold.core import loop
 from twofold.core.checks import InputError
@@ -21,6 +20,7 @@ from twofold.core.data.missing_patterns import LOG_2PI
 from twofold.core.engine.local import fingerprint
 from twofold.core.estimator import fitting
 from twofold.core.numerics.spectrum import spectrum
+from twofold.core.params import StrOptions
 from twofold.core.seeds import seed_of
 from twofold.linalg import fix_signs
 from twofold.linear._latent_base import Data, LatentGaussian

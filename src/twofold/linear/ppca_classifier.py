@@ -13,7 +13,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,6 +22,7 @@ from twofold.core.engine.local import engine_for, fingerprint
 from twofold.core.estimator import fitting
 from twofold.core.numerics.density import ClassDensity
 from twofold.core.numerics.moments import column_moments
+from twofold.core.params import Interval
 from twofold.core.seeds import seed_of
 from twofold.linear._linear_gaussian import log_density
 from twofold.linear.ppca import PPCA

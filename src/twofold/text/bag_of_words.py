@@ -17,12 +17,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn.base import TransformerMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core.checks import InputError
 from twofold.core.data.csr_folder import ENDING, write_csr
 from twofold.core.estimator import Model, fitting
+from twofold.core.params import Interval
 from twofold.text.counting import UNSEEN, Chunk, Codes, Tally, Term, choose, coded, column_finder, count
 from twofold.text.documents import as_words, documents, is_once
 from twofold.text.stop_words import stop_words_of

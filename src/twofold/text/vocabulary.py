@@ -15,11 +15,11 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core.checks import InputError
 from twofold.core.estimator import Model, fitting
+from twofold.core.params import Interval
 from twofold.text._texts import Texts
 from twofold.text._unknown_words import unknown
 from twofold.text.counting import Chunk, Codes, Tally, coded, column_finder

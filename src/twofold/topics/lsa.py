@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
@@ -26,6 +25,7 @@ from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.numerics.spectrum import Spectrum, spectrum
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.linalg import fix_signs
 from twofold.text.tfidf import Weighing, weigh, weighed, weighing

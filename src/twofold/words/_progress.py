@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from twofold.core.sklearn_shim import callbacks_of
+
 PAUSE = 0.1  # seconds between two words with a callback
 
 
@@ -15,7 +17,7 @@ class Telling:
     """
 
     def __init__(self, model: Any, total: int):
-        self.listeners = [c for c in getattr(model, "_skl_callbacks", []) if hasattr(c, "on_words")]
+        self.listeners = [c for c in callbacks_of(model) if hasattr(c, "on_words")]
         self.total, self.last = total, 0.0
 
     def tell(self, done: int) -> None:

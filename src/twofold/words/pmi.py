@@ -17,13 +17,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval
 
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import Engine, add, fingerprint
 from twofold.core.estimator import Model, fitting
+from twofold.core.params import Interval
 from twofold.core.seeds import seed_of
 from twofold.linalg import truncated_svd
 from twofold.text.vocabulary import Vocabulary

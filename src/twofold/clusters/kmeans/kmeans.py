@@ -17,7 +17,6 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
 from sklearn.cluster import KMeans as SomeKMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters.kmeans import _seeding
@@ -39,6 +38,7 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, fingerprint, stacked
 from twofold.core.estimator import Model, Reorderable, Rescalable, fitting
 from twofold.core.numerics.moments import column_moments
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 
 INITS = {"auto", "k-means++", "k-means||", "random"}

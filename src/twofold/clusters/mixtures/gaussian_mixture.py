@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters.kmeans.kmeans import KMeans
@@ -29,6 +28,7 @@ from twofold.core.data.missing_patterns import Observed, centred, find_patterns,
 from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import Reorderable, Rescalable, fitting
 from twofold.core.numerics.density import MixtureDensity
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.kernels.gaussian_missing import masked_expectation
 

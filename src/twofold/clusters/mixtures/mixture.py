@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters.kmeans.kmeans import KMeans
@@ -28,6 +27,7 @@ from twofold.core.engine.local import add, engine_for, fingerprint, stacked
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.numerics.density import MixtureDensity
 from twofold.core.numerics.moments import column_moments
+from twofold.core.params import HasMethods, Interval
 from twofold.core.seeds import generator, seed_of
 
 SAMPLE = 10_000  # rows that choose the starting centres

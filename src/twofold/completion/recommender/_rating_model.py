@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.completion._base import Completion
@@ -22,7 +21,9 @@ from twofold.completion.recommender._ids import places
 from twofold.completion.recommender._ratings_table import Cells, cells_of
 from twofold.core.checks import InputError
 from twofold.core.estimator import Model
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
+from twofold.core.sklearn_shim import callbacks_of
 
 
 class RatingModel(Model):
@@ -91,7 +92,7 @@ class RatingModel(Model):
         return True if type(self.model).__name__ == "ImplicitALS" else None
 
     def _learn(self, cells: Cells) -> Any:
-        callbacks, seed = getattr(self, "_skl_callbacks", []), seed_of(self.random_state)
+        callbacks, seed = callbacks_of(self), seed_of(self.random_state)
         X = cells.X
         if self.model is None:
             model, self.choice_ = fit_chosen(X, cells.implicit, self.holdout, seed, callbacks)

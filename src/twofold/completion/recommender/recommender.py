@@ -30,6 +30,7 @@ from twofold.completion.recommender._top_n import Lists, best_of_row, top_lists,
 from twofold.completion.recommender._update import with_ratings
 from twofold.core.checks import InputError
 from twofold.core.seeds import seed_of
+from twofold.core.sklearn_shim import callbacks_of
 
 
 class Recommender(RatingModel):
@@ -242,7 +243,7 @@ class Recommender(RatingModel):
         return evaluation.evaluated(self._again, cells, evaluation.halves(cells.X, fold), n, relevant, said)
 
     def _again(self, cells: Cells) -> Recommender:
-        return clone(self).set_callbacks(*getattr(self, "_skl_callbacks", []))._learn(cells)
+        return clone(self).set_callbacks(*callbacks_of(self))._learn(cells)
 
     # ---- helpers -----------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ Reading builds these types and no others, uses each stored array exactly once, a
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
@@ -211,7 +212,7 @@ def _decode_model(tree: dict[str, Any], arrays: Arrays, depth: int) -> Any:
     name, cls = tree["class"], _class(tree["class"])
     require(cls is not None, f"holds a {name!r}, which this version of twofold cannot load. Upgrade twofold.")
     records = _records(cls)
-    known = cls._get_param_names()
+    known = inspect.signature(cls).parameters
     for key in tree["params"]:
         require(key in known, f"gives {name} a parameter {key!r}, which it does not have.")
     for key in tree["fitted"]:

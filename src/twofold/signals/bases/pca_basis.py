@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
@@ -15,6 +14,7 @@ from twofold.core.checks import InputError
 from twofold.core.engine.local import fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.numerics.spectrum import Spectrum, spectrum
+from twofold.core.params import Interval
 from twofold.linalg import centered_dot, fix_signs
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core.checks import InputError
 from twofold.core.estimator import Model
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator
 from twofold.signals.bases.dct import DCT
 from twofold.signals.sparse_coding.pursuits import Coding, codes_of, coding, seen_codes

@@ -15,13 +15,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import StrOptions
 
 from twofold.core import loop
 from twofold.core.data.blocks import Blocks
 from twofold.core.data.sources import DenseSource
 from twofold.core.engine.local import fingerprint
 from twofold.core.estimator import fitting
+from twofold.core.params import StrOptions
 from twofold.core.seeds import seed_of
 from twofold.kernels.ksvd import update_atoms, update_atoms_seen
 from twofold.signals.dictionaries._base import LEARNED, Dictionary, first_atoms, or_none, size_of

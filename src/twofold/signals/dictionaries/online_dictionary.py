@@ -16,12 +16,12 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from twofold.core import loop
 from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import fingerprint, single_blas
 from twofold.core.estimator import fitting
+from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.signals.dictionaries._base import LEARNED, Dictionary, first_atoms, or_none, size_of
 from twofold.signals.dictionaries._minibatches import MiniBatches

@@ -19,11 +19,11 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core.checks import InputError
 from twofold.core.estimator import Model, fitting
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.signals.bases.basis import Basis
 from twofold.signals.bases.dct import DCT

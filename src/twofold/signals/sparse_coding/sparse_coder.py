@@ -9,10 +9,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
+from twofold.core.params import Interval
 from twofold.signals.dictionaries._base import Dictionary, unit
 from twofold.signals.sparse_coding.pursuits import atoms_of
 

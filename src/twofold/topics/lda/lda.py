@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
@@ -25,6 +24,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import engine_for, fingerprint
 from twofold.core.estimator import Model, Reorderable, fitting
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.topics._nonnegative import refuse_negative
 from twofold.topics.lda import _dirichlet, _gibbs, _online, _scvb0

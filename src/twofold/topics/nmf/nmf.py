@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
@@ -25,6 +24,7 @@ from twofold.core.data.blocks import Blocks, Rows, is_dask
 from twofold.core.engine.local import fingerprint, stacked
 from twofold.core.estimator import Model, Reorderable, fitting
 from twofold.core.numerics.extrapolation import State, begin, geometric, nonnegative, sweeper
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.topics._nonnegative import look, refuse_negative
 from twofold.topics.nmf import _kl, _squared

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
@@ -24,6 +23,7 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, fingerprint, stacked
 from twofold.core.estimator import Model, Reorderable, fitting
 from twofold.core.numerics.extrapolation import State, begin, geometric, sweeper
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.kernels.plsa import em_counts
 from twofold.topics._nonnegative import look, refuse_negative

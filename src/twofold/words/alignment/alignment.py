@@ -18,12 +18,12 @@ from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core.checks import InputError
 from twofold.core.estimator import Model, fitting
 from twofold.core.loop import Sweep, run
+from twofold.core.params import Interval
 from twofold.words import _checks
 from twofold.words.alignment._matching import Side, density, mutual, prepared, procrustes, side
 from twofold.words.alignment._word_pairs import pairs_of, same_spelling

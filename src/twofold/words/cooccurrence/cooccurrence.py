@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from twofold.core.checks import InputError
 from twofold.core.data.csr_folder import ENDING, write_csr
 from twofold.core.estimator import Model, fitting
+from twofold.core.params import Interval, StrOptions
 from twofold.text.vocabulary import Vocabulary
 from twofold.words._corpus import Corpus, encoded, learned
 from twofold.words.cooccurrence._pairs import pair_rows

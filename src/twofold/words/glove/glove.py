@@ -19,12 +19,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.engine.local import Engine, add, fingerprint
 from twofold.core.estimator import Model, fitting
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.text.vocabulary import Vocabulary
 from twofold.words.cooccurrence._counts import Counted, counted
