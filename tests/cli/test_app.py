@@ -60,7 +60,7 @@ def test_exit_codes(twofold, monkeypatch, error, code, word):
     def fail(*args, **options):
         raise error
 
-    monkeypatch.setattr("twofold.cli.commands.reduce.read_table", fail)
+    monkeypatch.setattr("twofold.cli.commands.reduce.analyze", fail)
     result = twofold("reduce", "x.csv")
     assert result.exit_code == code
     assert word in result.stderr and len(result.stderr.splitlines()) == 1

@@ -26,7 +26,7 @@ def test_no_options_are_needed(twofold, people):
     assert result.exit_code == 0, result.stderr
     for text in ("PC1", "PC2", "columns that weigh most", "held out", "by PCA"):
         assert text in result.stdout
-    for choice in ('"name" names the rows', '"group" set aside', "standardised", "knee"):
+    for choice in ('"name" names the rows', '"group" set aside', "standardized", "knee"):
         assert choice in result.stderr
     assert "·" not in result.stdout
 
@@ -55,7 +55,7 @@ def test_scores_carry_names_and_other_columns(twofold, people):
 
 def test_standardising_is_dividing_by_the_spread(twofold, people, columns):
     found = run_json(twofold, "people.csv", "-k", "2", "-o", "s.npy", "--save", "m.twofold")
-    assert found["standardised"] and found["written"] == ["s.npy", "m.twofold"]
+    assert found["standardized"] and found["written"] == ["s.npy", "m.twofold"]
     S = people / people.std(axis=0, ddof=1)
     want = PCA(2).fit(S).transform(S)
     np.testing.assert_allclose(np.load("s.npy"), want, atol=1e-8)
@@ -67,15 +67,15 @@ def test_standardising_is_dividing_by_the_spread(twofold, people, columns):
 
 def test_spreads_alike_are_left_alone(twofold, folder, numbers, columns):
     pl.DataFrame(numbers() / [10, 5, 3, 1000, 0.1], schema=columns).write_csv("alike.csv")
-    assert not run_json(twofold, "alike.csv")["standardised"]
-    assert run_json(twofold, "alike.csv", "--scale")["standardised"]
+    assert not run_json(twofold, "alike.csv")["standardized"]
+    assert run_json(twofold, "alike.csv", "--scale")["standardized"]
 
 
 def test_held_out_rows_on_a_plane_are_kept(twofold, people):
-    held = run_json(twofold, "people.csv", "-k", "2")["held_out"]
+    held = run_json(twofold, "people.csv", "-k", "2")["figures"]
     assert held["rows"] == 6
     assert 0.9 < held["kept"] <= 1
-    worse = run_json(twofold, "people.csv", "-k", "1")["held_out"]
+    worse = run_json(twofold, "people.csv", "-k", "1")["figures"]
     assert worse["kept"] < held["kept"]
 
 
@@ -84,8 +84,8 @@ def test_blanks_are_fitted_around(twofold, folder, numbers, columns):
     pl.DataFrame(X, schema=columns).fill_nan(None).write_csv("holes.csv")
     found = run_json(twofold, "holes.csv", "-k", "2", "-o", "s.npy", "--save", "m.twofold")
     assert found["model"] == "PPCA" and found["blank_cells"] == int(np.isnan(X).sum())
-    held = found["held_out"]
-    assert held["cells"] > 10 and held["rmse"] < 0.5 * held["rmse_column_means"]
+    held = found["figures"]
+    assert held["cells"] > 10 and held["rmse"] < 0.5 * found["baseline"]["rmse"]
     assert np.load("s.npy").shape == (200, 2)
     assert isinstance(load("m.twofold"), PPCA)
     assert run_json(twofold, "holes.csv")["n_components"] >= 1
@@ -106,7 +106,7 @@ def test_arrays(twofold, folder, ending):
     want = PCA(4).fit(X)
     np.testing.assert_allclose([p["variance"] for p in found["components"]], want.explained_variance_ratio_)
     np.testing.assert_allclose(np.load("s.npy"), want.transform(X), atol=1e-8)
-    assert 0 < found["held_out"]["kept"] < 1
+    assert 0 < found["figures"]["kept"] < 1
 
 
 @pytest.mark.parametrize("ending", [".npy", ".parquet"])
@@ -262,4 +262,4 @@ def test_progress_goes_to_a_terminal_on_stderr_only(people):
     os.close(master)
     assert run.returncode == 0, shown
     assert json.loads(run.stdout)["rows"] == 60
-    assert b"PCA" in shown and b"100%" in shown
+    assert b"reading" in shown and b"writing" in shown

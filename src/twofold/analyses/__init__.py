@@ -1,1 +1,14 @@
-"""What each verb of the command line does, as a function."""
+"""What each verb of the command line does, as a function: on a path, a frame or an array.
+
+    from twofold import analyses
+    answer = analyses.cluster("wine.csv")
+    answer.table, answer.figures, answer.baseline, answer.notes, answer.model, answer.code
+    answer.plot(); answer.save("groups.html")
+
+Models are imported when a function is called, so that importing this package is quick.
+"""
+
+from twofold.analyses.answer import Answer
+from twofold.analyses.reduce import reduce
+
+__all__ = ["Answer", "reduce"]

@@ -1,32 +1,87 @@
-"""What verbs on tables of numbers share between reading and fitting: memory, checks, spreads, units."""
+"""What analyses of tables of numbers share: reading, memory, checks, spreads, units, and the table of results."""
 
 from __future__ import annotations
 
+import os
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import scipy.sparse as sp
 
 from twofold.core.checks import InputError, first_bad
 from twofold.core.config import config
-from twofold.core.data.blocks import as_blocks
-from twofold.io.tables.table import Table, quoted
+from twofold.io.tables.read import read_table
+from twofold.io.tables.table import Piece, Table, assemble, quoted, unique_names
 
 COARSE = 0.25  # steps of a column, in standard deviations, from which its values are few
 BLUR = 0.7  # steps; from 0.5 on, two neighbouring values make one hill, and no longer two
 
 
+STOPPED = re.compile(r"(\w+) did not converge in max_iter=(\d+)")
+
+
+def as_table(data: Any, na: Sequence[str] = (), drop: Sequence[str] = ()) -> Table:
+    """A table from whatever holds one: a path or several, a frame, an array, a sparse array."""
+    if isinstance(data, (str, os.PathLike)):
+        data = [data]
+    if isinstance(data, (list, tuple)) and is_paths(data):
+        return read_table([os.fspath(one) for one in data], na, drop)
+    if isinstance(data, Table):
+        return replace(data, notes=list(data.notes))
+    if type(data).__module__.partition(".")[0] == "pandas":
+        data = pl.from_pandas(data)
+    if isinstance(data, pl.DataFrame):
+        return assemble([Piece(data, "the table")], "the table", na, drop)
+    X = sp.csr_array(data) if sp.issparse(data) else np.asarray(data)
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise InputError(f"the table is an array of {X.dtype} with shape {X.shape}; a 2-D array of numbers is needed.")
+    names = [f"column_{j + 1}" for j in range(X.shape[1])]
+    if drop:
+        raise InputError("an array has no names of columns. Give a frame, or leave the columns out of the array.")
+    return Table(X.astype(np.float64), names, source="the table")
+
+
+def is_paths(data: Sequence[Any]) -> bool:
+    return all(isinstance(one, (str, os.PathLike)) for one in data)
+
+
+def data_in_code(data: Any) -> str:
+    """How `Answer.code` names the data: paths as they are, anything else as a variable."""
+    if isinstance(data, (list, tuple)) and is_paths(data):
+        return repr([os.fspath(one) for one in data] if len(data) > 1 else os.fspath(data[0]))
+    return repr(os.fspath(data)) if isinstance(data, (str, os.PathLike)) else "data"
+
+
+def beside(table: Table, results: Mapping[str, np.ndarray]) -> pl.DataFrame:
+    """Row names and the columns set aside, then the results."""
+    kept = [*([table.ids] if table.ids is not None else []), *table.others.iter_columns()]
+    names, _ = unique_names([c.name for c in kept] + list(results))
+    parts = [*kept, *(pl.Series(values) for values in results.values())]
+    return pl.DataFrame([part.alias(name) for part, name in zip(parts, names, strict=True)])
+
+
 @contextmanager
-def heard(notes: list[str]) -> Iterator[None]:
-    """Warnings raised inside become notes."""
+def warnings_as_notes(notes: list[str]) -> Iterator[None]:
+    """Warnings raised inside become notes, in words that do not need the library's parameters."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    notes += dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning))
+    notes += dict.fromkeys(in_plain_words(str(w.message)) for w in caught if issubclass(w.category, UserWarning))
+
+
+def in_plain_words(message: str) -> str:
+    """What a warning of the library says to someone who did not write the call."""
+    stopped = STOPPED.match(message)
+    if stopped is None:
+        return message
+    return f"{stopped[1]} was stopped after {stopped[2]} sweeps, before it had settled: figures may still move a little"
 
 
 def in_memory(table: Table) -> Any:
@@ -50,6 +105,8 @@ def in_memory(table: Table) -> Any:
 def shape_of(X: Any) -> tuple[int, int]:
     if not isinstance(X, Path):
         return X.shape
+    from twofold.core.data.blocks import as_blocks
+
     n, d = as_blocks(X).shape
     return n, d
 
@@ -91,10 +148,10 @@ def choose_scale(wish: bool | None, X: Any, table: Table) -> bool:
     if s[high] <= 10 * s[low]:
         return False
     if sp.issparse(X) or not table.named:
-        table.notes.append("columns without names share a unit, so are not standardised (--scale does)")
+        table.notes.append("columns without names share a unit, so are not standardized (--scale does)")
         return False
     table.notes.append(
-        f"columns are standardised, for their spreads differ {s[high] / s[low]:,.0f}-fold "
+        f"columns are standardized, because their spreads differ {s[high] / s[low]:,.0f}-fold "
         f"({quoted([table.columns[high]])} against {quoted([table.columns[low]])}); --no-scale does not"
     )
     return True

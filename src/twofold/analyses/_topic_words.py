@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from twofold import BagOfWords
-from twofold.analyses._tables import heard
+from twofold.analyses._tables import warnings_as_notes
 from twofold.core.checks import InputError
 from twofold.io.documents import Documents
 
@@ -55,7 +55,7 @@ def counted(documents: Documents, stop_words: str | None, notes: list[str]) -> t
 def count(documents: Documents, options: dict[str, Any], notes: list[str]) -> tuple[sp.csr_array, np.ndarray]:
     bag = BagOfWords(**options)
     try:
-        with heard(notes):
+        with warnings_as_notes(notes):
             X = sp.csr_array(bag.fit_transform(documents.texts))
     except InputError as error:
         if any(text.strip() for text in documents.texts) and "stop_words" not in str(error):

@@ -14,7 +14,16 @@ from sklearn.metrics import silhouette_score
 from sklearn.metrics.pairwise import nan_euclidean_distances
 
 from twofold import PCA, GaussianMixture, KMeans, select
-from twofold.analyses._tables import check, choose_scale, dithered, grain, heard, in_memory, shape_of, spread
+from twofold.analyses._tables import (
+    check,
+    choose_scale,
+    dithered,
+    grain,
+    in_memory,
+    shape_of,
+    spread,
+    warnings_as_notes,
+)
 from twofold.cli._console import progress, waiting
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import as_blocks
@@ -92,7 +101,7 @@ def analyse(
     if k is None:
         with waiting("trying 1 to 10 clusters", quiet):
             k, choice = choose_k(smooth(sample, seed, table), seed, notes)
-    with heard(notes):
+    with warnings_as_notes(notes):
         model = new(method, k, sample, seed, notes)
         model.set_callbacks(*progress(quiet)).fit(Y)
         order_by_size(model, model.predict(Y))
@@ -183,7 +192,7 @@ def choose_k(sample: Any, seed: int, notes: list[str]) -> tuple[int, pl.DataFram
     if d > AXES and (sp.issparse(sample) or not np.isnan(sample).any()):
         sample = PCA(min(AXES, n), random_state=seed).fit_transform(sample)
     base = GaussianMixture(reg=REG, tol=1e-4)  # a choice needs no more digits
-    with heard([]):
+    with warnings_as_notes([]):
         found = select(
             base,
             sample,
@@ -213,7 +222,7 @@ def new(method: str, k: int, sample: Any, seed: int, notes: list[str]) -> Any:
     if method == "kmeans":
         return KMeans(k, random_state=seed)
     base = GaussianMixture(k, reg=REG, random_state=seed)
-    with heard([]):
+    with warnings_as_notes([]):
         found = select(base.set_params(tol=1e-4), sample, criterion="bic", covariance_type=["full", "diag"])
     kind = found.best_params["covariance_type"]
     notes.append(f"clusters are {'turned' if kind == 'full' else 'upright'} ellipsoids, by BIC ({kind} covariances)")
@@ -285,7 +294,7 @@ def measure(model: Any, sample: Any, labels: np.ndarray, seed: int, notes: list[
     if n < 4 * k:
         notes.append(f"too few rows ({n}) to see whether halves of them give the same {k} clusters")
         return out
-    with heard([]):
+    with warnings_as_notes([]):
         again = type(model)(**model.get_params())  # without the progress bar
         found = select(again, sample, criterion="stability", folds=3, random_state=seed, **{size: [k]})
     stability = float(found.table["stability"][0])

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from twofold import PPCA, FactorAnalysis, GaussianMixture, MeanImpute
-from twofold.analyses._tables import heard, spread
+from twofold.analyses._tables import spread, warnings_as_notes
 from twofold.cli._console import progress, waiting
 from twofold.core.checks import InputError, first_bad
 from twofold.core.config import config
@@ -106,12 +106,12 @@ def analyse(table: Table, method: str | None, seed: int, quiet: bool = True) -> 
     varies = varies if varies.any() else fill
     Y = X[:, varies]  # what is learned from
     notes = table.notes
-    with waiting("trying models on cells that are hidden", quiet), heard([]):
+    with waiting("trying models on cells that are hidden", quiet), warnings_as_notes([]):
         candidates = those_to_try(Y, method, seed, notes)
         tried, best = choose(candidates, Y, seed)
         held, errors = measure(best, Y, seed, notes)
     filled, std = X.copy(), np.zeros_like(X)
-    with heard(notes):
+    with warnings_as_notes(notes):
         model = best.make().set_callbacks(*progress(quiet)).fit(Y)
         filled[:, varies], std[:, varies] = fill_in(model, Y, notes)
     for j in np.flatnonzero(fill & ~varies):

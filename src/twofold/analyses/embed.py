@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from twofold.analyses._corpus import HeldOut, Text
-from twofold.analyses._tables import heard
+from twofold.analyses._tables import warnings_as_notes
 from twofold.analyses._telling_words import examples
 from twofold.analyses._word_heldout import told_apart
 from twofold.analyses._word_questions import agreed, solved
@@ -165,7 +165,7 @@ def fit(lines: Any, kind: str, own: Settings, seed: int, quiet: bool, notes: lis
     models: dict[str, Any] = {"skipgram": SkipGram, "glove": GloVe, "pmi": PMIEmbedding}
     model = models[kind](own.k, **options)
     model.set_callbacks(*progress("pairs" if kind == "glove" else "words", quiet))
-    with heard(notes):
+    with warnings_as_notes(notes):
         model.fit(lines)
     return model.set_callbacks()
 

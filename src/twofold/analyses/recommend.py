@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from twofold import Recommender
-from twofold.analyses._tables import heard
+from twofold.analyses._tables import warnings_as_notes
 from twofold.cli._console import progress, waiting
 from twofold.completion.recommender._ids import place, places
 from twofold.core.checks import InputError
@@ -94,7 +94,7 @@ def analyse(
 def fit(data: Ratings, seed: int, quiet: bool, notes: list[str]) -> Recommender:
     columns = {role: name for role, name in data.columns.items() if name is not None}
     model = Recommender(**columns, random_state=seed)
-    with heard(notes):
+    with warnings_as_notes(notes):
         model.set_callbacks(*progress(quiet)).fit(data.frame)
     again = data.frame.height - model.ratings_.nnz
     if again:
@@ -123,7 +123,7 @@ def measure(
     if count < 100:
         notes.append(f"too few ratings ({count}) to hold any out")
         return [], {}
-    with waiting("fitting again without a tenth of the ratings", quiet), heard([]):
+    with waiting("fitting again without a tenth of the ratings", quiet), warnings_as_notes([]):
         found = model.evaluate(test_size=TEST, n=n, random_state=seed + 1)
     tested = {
         "ratings": found.ratings,

@@ -1,99 +1,251 @@
-"""What `twofold reduce` does between reading and writing: choose, fit, and measure on what was held out."""
+"""The main directions of a table, and every row's place along them.
+
+PCA, or PPCA where cells are blank. The number of directions is read off the spectrum unless it is given; how much of
+the variance they keep is measured on rows that were not fitted, or by filling in cells that were hidden.
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import polars as pl
 import scipy.sparse as sp
 
-from twofold import PCA, PPCA
-from twofold.analyses._reduce_heldout import hide_cells, hide_rows
-from twofold.analyses._tables import check, choose_scale, heard, in_memory, shape_of, spread
+import twofold
+from twofold.analyses._tables import (
+    as_table,
+    beside,
+    check,
+    choose_scale,
+    data_in_code,
+    in_memory,
+    shape_of,
+    spread,
+    warnings_as_notes,
+)
+from twofold.analyses._targets import Writer
+from twofold.analyses.answer import DRAWN, FRAMES, Answer, Grid, analysis, count, strongest
+from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
 from twofold.io.tables.table import Table
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RULES = ("knee", "mle", "gavish-donoho", "parallel")
 WIDE = 2000  # beyond so many components a whole spectrum takes minutes
+SAMPLE = 20_000  # rows that are enough for the held-out figure
 
 
-@dataclass
-class Reduction:
-    """A fitted reduction and what is worth telling about it."""
+@dataclass(kw_only=True, repr=False, eq=False)
+class Reduction(Answer):
+    """A fitted reduction."""
 
-    table: Table
-    model: Any
+    data: Table
     scores: np.ndarray  # (n,k)
     ratios: np.ndarray  # share of the variance of each component, kept or not
-    held_out: dict[str, Any]
     blanks: int
-    standardised: bool
-    notes: list[str] = field(default_factory=list)
-    seconds: float = 0.0
+    standardized: bool
+    seed: int
+
+    endings: ClassVar[tuple[str, ...]] = (*FRAMES, ".npy", *DRAWN, ".twofold")
 
     @property
     def k(self) -> int:
         return self.scores.shape[1]
 
-    def strongest(self, c: int, most: int = 4) -> list[tuple[str, float]]:
-        """The columns that weigh most in component c: those of at least half the largest weight."""
-        weights = self.model.components_[c]
-        order = np.argsort(-np.abs(weights), kind="stable")[:most]
-        return [
-            (self.table.columns[j], float(weights[j])) for j in order if 2 * abs(weights[j]) >= abs(weights[order[0]])
+    @property
+    def title(self) -> str:
+        shape = f"{count(len(self.scores), 'row')}, {count(len(self.data.columns), 'column')} of numbers"
+        return f"{self.source}: {shape} → {count(self.k, 'component')} by {type(self.model).__name__}"
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        return beside(self.data, {f"PC{c + 1}": self.scores[:, c] for c in range(self.k)})
+
+    def heaviest(self, c: int) -> list[tuple[str, float]]:
+        """The columns that weigh most in component c."""
+        return strongest(self.model.components_[c], self.data.columns)
+
+    def grids(self) -> list[Grid]:
+        total = np.cumsum(self.ratios)
+        rows = [
+            [
+                f"PC{c + 1}",
+                f"{self.ratios[c]:.1%}",
+                float(self.ratios[c] / self.ratios[0]),
+                f"{total[c]:.1%}",
+                "  ".join(f"{'+' if weight > 0 else '−'}{name}" for name, weight in self.heaviest(c)),
+            ]
+            for c in range(self.k)
         ]
+        head = ["component", "variance", "", "total", "columns that weigh most"]
+        return [Grid(head, rows, right=(1, 3), rest=f"components, {total[self.k - 1]:.1%} in all")]
+
+    def lines(self) -> list[str]:
+        own = self.figures
+        if "rmse" in own:
+            unit = " (standardized units)" if self.standardized else ""
+            return [
+                f"held out: {own['cells']:,} known cells were hidden and filled in; error {own['rmse']:.3g}{unit}, "
+                f"column means give {self.baseline['rmse']:.3g}"
+            ]
+        if "kept" in own:
+            return [
+                f"held out: of the variance in {own['rows']:,} rows not fitted, {own['kept']:.1%} is kept "
+                f"({own['kept_in_fitted_rows']:.1%} in the fitted ones)"
+            ]
+        return ["held out: nothing, the table is too small"]
+
+    def facts(self) -> dict[str, Any]:
+        total = np.cumsum(self.ratios)
+        parts = [
+            {"name": f"PC{c + 1}", "variance": self.ratios[c], "total": total[c], "weights": dict(self.heaviest(c))}
+            for c in range(self.k)
+        ]
+        return {
+            "rows": len(self.scores),
+            "columns": len(self.data.columns),
+            "blank_cells": self.blanks,
+            "model": type(self.model).__name__,
+            "n_components": self.k,
+            "standardized": self.standardized,
+            "components": parts,
+        }
+
+    def plot(self) -> Figure:
+        from twofold.plots.reports.reduce import reduction_figure
+
+        texts = (c for c in self.data.others.iter_columns() if c.dtype == pl.String)
+        group = next((c for c in texts if 2 <= c.n_unique() <= 8), None)
+        return reduction_figure(
+            self.ratios,
+            self.k,
+            self.scores,
+            self.model.components_,
+            self.data.columns,
+            title=self.title.partition(" → ")[0],
+            groups=None if group is None else group.fill_null("blank").to_list(),
+            group_name="" if group is None else group.name,
+            seed=self.seed,
+        )
+
+    def writer(self, path: Path) -> Writer:
+        return (lambda to: np.save(to, self.scores)) if path.suffix.lower() == ".npy" else super().writer(path)
 
 
-def analyse(table: Table, k: Any, scale: bool | None, seed: int, watch: Sequence[Any] = ()) -> Reduction:
-    """Fit a reduction of the table, PPCA if it has blanks and PCA otherwise."""
-    start = time.perf_counter()
-    table = replace(table, notes=list(table.notes))
+@analysis
+def reduce(
+    data: Any,
+    n_components: int | float | str | None = None,
+    *,
+    scale: bool | None = None,
+    na: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> Reduction:
+    """Find the main directions of a table of numbers; blank cells are fine.
+
+    Parameters
+    ----------
+    data : path, list of paths, frame or array
+        A file in any format that `twofold.io.tables.read.read_table` knows, or the table itself.
+    n_components : int, float, str or None
+        A count, a share of the variance (0.95), or a rule: knee, mle, gavish-donoho, parallel. None: the knee.
+    scale : bool or None
+        Whether columns are divided by their standard deviations. None: if named columns differ tenfold.
+    na : sequence of str
+        Texts that stand for a blank.
+    drop : sequence of str
+        Columns to leave out.
+    seed : int
+        Seed of everything random.
+    progress : Progress
+        Told what goes on.
+
+    Returns
+    -------
+    Reduction
+        ``table`` holds row names, columns set aside, and PC1, PC2, ...
+
+    Examples
+    --------
+    >>> from twofold import datasets
+    >>> answer = reduce(datasets.wine().data, 2, scale=True)
+    >>> answer.table.columns
+    ['PC1', 'PC2']
+    """
+    with progress.doing("reading"):
+        table = as_table(data, na, drop)
     notes = table.notes
     X = in_memory(table)
     n, d = shape_of(X)
-    if isinstance(k, int) and n > 1 and k > min(n, d):
+    if isinstance(n_components, int) and n > 1 and n_components > min(n, d):
         raise InputError(
-            f"-k {k}: {table.source} has {n} rows and {d} number columns, so at most {min(n, d)} components."
+            f"{n_components} components: {table.source} has {n} rows and {d} number columns, so at most {min(n, d)}."
         )
     check(X, n, table, "reduce")
     blanks = int(np.isnan(X).sum()) if isinstance(X, np.ndarray) else 0
-    standardised = bool(scale) if isinstance(X, Path) else choose_scale(scale, X, table)
-    with heard(notes):
+    standardized = bool(scale) if isinstance(X, Path) else choose_scale(scale, X, table)
+    with warnings_as_notes(notes):
         fit = fit_with_blanks if blanks else fit_complete
-        model, ratios = fit(X, k, standardised, seed, watch, notes)
+        model, ratios = fit(X, n_components, standardized, seed, progress.callbacks(), notes)
         scores = np.asarray(model.transform(X))
-    if standardised and not isinstance(X, Path):
-        s = spread(X)  # the held-out figure is in standardised units too
+    if standardized and not isinstance(X, Path):
+        s = spread(X)  # the held-out figure is in standardized units too
         X = X / s if isinstance(X, np.ndarray) else sp.csr_array(X @ sp.diags_array(1 / s))
-    held = (hide_cells if blanks else hide_rows)(X, n, scores.shape[1], seed, notes)
+    k = scores.shape[1]
+    with progress.doing("measuring"):
+        figures, baseline = (hide_cells if blanks else hide_rows)(X, n, k, seed, notes)
     if table.named:
         model.feature_names_in_ = np.array(table.columns, dtype=object)
-    return Reduction(table, model, scores, ratios, held, blanks, standardised, notes, time.perf_counter() - start)
+    call = {"verb": "reduce", "data": data_in_code(data), "n_components": k, "scale": standardized}
+    return Reduction(
+        source=table.source,
+        model=model.set_callbacks(),
+        figures=figures,
+        baseline=baseline,
+        notes=notes,
+        call=call | {"na": list(na), "drop": list(drop), "seed": seed},
+        data=table,
+        scores=scores,
+        ratios=ratios,
+        blanks=blanks,
+        standardized=standardized,
+        seed=seed,
+    )
+
+
+# --- the fit ------------------------------------------------------------------------------------------------
 
 
 def fit_complete(
-    X: Any, k: Any, scale: bool, seed: int, watch: Sequence[Any], notes: list[str]
+    X: Any, k: Any, scale: bool, seed: int, callbacks: Sequence[Any], notes: list[str]
 ) -> tuple[Any, np.ndarray]:
     """PCA with the number of components asked for, or found; and as much of the spectrum as is cheap."""
     most = min(shape_of(X))
     wide = most > WIDE or isinstance(X, Path)
     if k is None and wide:
-        model = new(PCA, min(10, most), scale, seed, watch).fit(X)
+        model = new(twofold.PCA, min(10, most), scale, seed, callbacks).fit(X)
         notes.append(f"{model.n_components_} components kept; on so large a table choose with -k")
         return model, model.explained_variance_ratio_
-    model = new(PCA, k or "knee", scale, seed, watch).fit(X)
-    ratios = model.explained_variance_ratio_ if wide else new(PCA, None, scale, seed).fit(X).explained_variance_ratio_
+    model = new(twofold.PCA, k or "knee", scale, seed, callbacks).fit(X)
+    whole = model if wide else new(twofold.PCA, None, scale, seed).fit(X)
+    ratios = whole.explained_variance_ratio_
     if k is None and model.n_components_ == 1 < most:
-        model = new(PCA, 2, scale, seed).fit(X)
+        model = new(twofold.PCA, 2, scale, seed).fit(X)
     notes += why(k, model.n_components_, ratios, ratios)
     return model, ratios
 
 
 def fit_with_blanks(
-    X: np.ndarray, k: Any, scale: bool, seed: int, watch: Sequence[Any], notes: list[str]
+    X: np.ndarray, k: Any, scale: bool, seed: int, callbacks: Sequence[Any], notes: list[str]
 ) -> tuple[Any, np.ndarray]:
     """PPCA, which fills no cell in; its size is read off the spectrum with column means in the blanks."""
     n, d = X.shape
@@ -103,7 +255,7 @@ def fit_with_blanks(
     size = max(1, min(guide.n_components_, d - 1))
     if size < guide.n_components_:
         notes.append("one direction is left to the noise, which probabilistic PCA needs")
-    model = new(PPCA, size, scale, seed, watch).fit(X)
+    model = new(twofold.PPCA, size, scale, seed, callbacks).fit(X)
     noise = np.full(max(0, min(n, d) - size), float(model.noise_variance_))
     values = np.concatenate([model.explained_variance_, noise])
     ratios = values / (model.explained_variance_.sum() + (d - size) * float(model.noise_variance_))
@@ -111,9 +263,8 @@ def fit_with_blanks(
     return model, ratios
 
 
-def new(cls: Callable, k: Any, scale: bool, seed: int, watch: Sequence[Any] = ()) -> Any:
-    model = cls(k, scale=scale, random_state=seed)
-    return model.set_callbacks(*watch) if watch else model
+def new(cls: Callable, k: Any, scale: bool, seed: int, callbacks: Sequence[Any] = ()) -> Any:
+    return cls(k, scale=scale, random_state=seed).set_callbacks(*callbacks)
 
 
 def why(asked: Any, k: int, ratios: np.ndarray, guide: np.ndarray) -> list[str]:
@@ -126,3 +277,62 @@ def why(asked: Any, k: int, ratios: np.ndarray, guide: np.ndarray) -> list[str]:
     more = int(np.searchsorted(np.cumsum(guide), 0.95 - 1e-9)) + 1
     hint = f"; -k 0.95 would keep {more}" if asked is None and k < more <= len(guide) else ""
     return [f"{k} of {len(guide)} components kept: {rule} ({ratios[:k].sum():.0%} of the variance{hint})"]
+
+
+# --- how good it is on what it has not seen -----------------------------------------------------------------
+
+
+def hide_rows(X: Any, n: int, k: int, seed: int, notes: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fit on nine rows in ten, and see how much of the others' variance about the fitted mean survives."""
+    from twofold.core.seeds import generator
+
+    tenth = min(n, SAMPLE) // 10
+    if tenth < 1 or min(n, SAMPLE) - tenth <= k:
+        notes.append(f"too few rows ({n}) to hold any out")
+        return {}, {}
+    order = generator(seed, 1).permutation(n)[:SAMPLE]
+    if isinstance(X, Path):
+        if X.suffix != ".npy":
+            notes.append("nothing is held out of a streamed Parquet file")
+            return {}, {}
+        X = np.load(X, mmap_mode="r")[np.sort(order)].astype(np.float64)
+        order = generator(seed, 2).permutation(len(X))
+    test, train = X[order[:tenth]], X[order[tenth:]]
+    model = twofold.PCA(k, random_state=seed).fit(train)
+    figures = {
+        "what": "share of the variance that is kept in rows not fitted",
+        "rows": tenth,
+        "kept": kept(model, test),
+        "kept_in_fitted_rows": kept(model, train),
+    }
+    return figures, {"method": "the mean of all rows", "kept": 0.0}
+
+
+def kept(model: Any, X: Any) -> float:
+    """1 − ‖X − X̂‖² / ‖X − mean‖², by Pythagoras from the scores, so sparse rows stay sparse."""
+    squares = X.multiply(X).sum() if sp.issparse(X) else np.square(X).sum()
+    centered = squares - 2 * float(np.sum(X @ model.mean_)) + X.shape[0] * float(model.mean_ @ model.mean_)
+    return float(np.square(model.transform(X)).sum() / centered) if centered > 0 else float("nan")
+
+
+def hide_cells(X: np.ndarray, n: int, k: int, seed: int, notes: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Hide one known cell in twenty, fill it in, and compare with filling in the column's mean."""
+    from twofold.core.seeds import generator
+
+    rng = generator(seed, 1)
+    X = X[rng.permutation(n)[:SAMPLE]]
+    hidden = ~np.isnan(X) & (rng.random(X.shape) < 0.05)
+    hidden[:, (~np.isnan(X) & ~hidden).sum(axis=0) < 2] = False  # a column needs something to learn from
+    if not hidden.any():
+        notes.append("too few cells to hide any")
+        return {}, {}
+    shown = np.where(hidden, np.nan, X)
+    with warnings_as_notes([]):
+        model = twofold.PPCA(k, tol=1e-5, random_state=seed).fit(shown)  # a figure needs no more digits
+    filled, means = model.impute(shown), np.broadcast_to(np.nanmean(shown, axis=0), X.shape)
+
+    def rmse(guess: np.ndarray) -> float:
+        return float(np.sqrt(np.mean(np.square(guess[hidden] - X[hidden]))))
+
+    figures = {"what": "root mean square error on hidden cells", "cells": int(hidden.sum()), "rmse": rmse(filled)}
+    return figures, {"method": "column means", "rmse": rmse(means)}

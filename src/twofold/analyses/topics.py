@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from twofold.analyses._tables import heard
+from twofold.analyses._tables import warnings_as_notes
 from twofold.analyses._topic_models import fit, mixtures_of, reorder
 from twofold.analyses._topic_number import choose_number, held_out
 from twofold.analyses._topic_words import counted
@@ -83,11 +83,11 @@ def analyse(
         raise InputError(f"-k {k}: there are {X.shape[0]} documents and {X.shape[1]} words, so at most {min(X.shape)}.")
     choice = None
     if k is None:
-        with waiting("trying numbers of topics", quiet), heard([]):
+        with waiting("trying numbers of topics", quiet), warnings_as_notes([]):
             k, choice = choose_number(kind, X, seed, notes)
-    with waiting("fitting without a tenth of the documents", quiet), heard([]):
+    with waiting("fitting without a tenth of the documents", quiet), warnings_as_notes([]):
         tested = held_out(kind, X, k, seed, notes)
-    with heard(notes):
+    with warnings_as_notes(notes):
         model, topics = fit(kind, X, k, seed, quiet)
         mixtures = mixtures_of(kind, model, X)
     lengths = np.asarray(X.sum(axis=1)).ravel()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from twofold.analyses._tables import heard
+from twofold.analyses._tables import warnings_as_notes
 from twofold.cli._console import progress
 from twofold.cli._pictures import Outcome
 from twofold.core.checks import InputError
@@ -106,7 +106,7 @@ def analyse(
     options |= {"n_components": components} if components else {}
     cls = deep.MLPRegressor if kind == "mlp" and not data.classes else MODELS[kind]
     model = cls(**options).set_callbacks(*progress(quiet))
-    with heard(notes):
+    with warnings_as_notes(notes):
         model.fit(*((data.X[kept],) if data.y is None or kind not in ("mlp", "cnn") else (data.X[kept], data.y[kept])))
     head, rows, lines, facts = JUDGES[kind](model, data, kept, held)
     shape = " × ".join(map(str, data.X.shape[1:]))

@@ -1,0 +1,266 @@
+"""The answer of an analysis: what was found, how good it is, and how it came about.
+
+Every verb of the command line is a function here, and each returns a kind of `Answer`:
+
+    answer.table      the result, a polars frame
+    answer.figures    how good it is, measured on data held out where that is possible
+    answer.baseline   the same figures of a trivial method
+    answer.notes      choices made on the user's behalf, a sentence each
+    answer.model      the fitted estimator
+    answer.code       the Python that gives the same answer
+    answer.plot()     a matplotlib figure
+    answer.save(...)  files, by their endings
+
+A kind of answer says what it is (`title`), what is shown (`grids`, `lines`) and what a program gets (`facts`); this
+class turns that into text for a terminal, a page of HTML, and files.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
+
+import numpy as np
+import polars as pl
+
+from twofold.analyses._targets import Writer, check_targets, write_all
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.table import Table as RichTable
+
+FRAMES = (".csv", ".tsv", ".parquet")
+DRAWN = (".png", ".html")
+WIDTH = 100  # characters of an answer that is printed elsewhere than on a terminal
+BAR = 12  # characters
+
+
+Options = ParamSpec("Options")
+Found = TypeVar("Found", bound="Answer")
+
+
+def analysis(function: Callable[Options, Found]) -> Callable[Options, Found]:
+    """Decorates a verb: the answer says how long it took."""
+
+    @wraps(function)
+    def timed(*args: Options.args, **options: Options.kwargs) -> Found:
+        start = time.perf_counter()
+        answer = function(*args, **options)
+        answer.seconds = time.perf_counter() - start
+        return answer
+
+    return timed
+
+
+@dataclass
+class Grid:
+    """A small table to look at. Cells are text; a number from 0 to 1 is drawn as a bar."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    right: Sequence[int] = ()  # columns that are aligned to the right
+    most: int = 20  # rows shown on a terminal
+    rest: str = "rows"  # what the rows beyond are called
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class Answer:
+    """What every analysis returns.
+
+    Parameters
+    ----------
+    source : str
+        What the data is called: a file's name, or "the table".
+    model : estimator or None
+        The fitted model, which `save` writes and `twofold.load` reads.
+    figures, baseline : dict
+        Measurements of the result, and the same of a trivial method, by the same names.
+    notes : list of str
+        Choices made on the user's behalf.
+    call : dict
+        The call that gives the same answer: "verb", "data", and every option with the value that was used.
+    seconds : float
+        How long it took.
+    """
+
+    source: str
+    model: Any = None
+    figures: dict[str, Any] = field(default_factory=dict)
+    baseline: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    call: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    endings: ClassVar[tuple[str, ...]] = (*FRAMES, *DRAWN, ".twofold")
+
+    # --- what a kind of answer says -------------------------------------------------------------------------
+
+    @property
+    def title(self) -> str:
+        """What was analyzed, and by what: one line."""
+        return self.source
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """The result, as it is written to files."""
+        return pl.DataFrame()
+
+    def grids(self) -> list[Grid]:
+        """The tables to look at."""
+        return []
+
+    def lines(self) -> list[str]:
+        """Sentences below the tables: first of all how good the result is."""
+        return []
+
+    def facts(self) -> dict[str, Any]:
+        """What a program wants to know; figures, baseline, notes and seconds are added."""
+        return {}
+
+    def plot(self) -> Figure:
+        """The result as a matplotlib figure."""
+        raise NotImplementedError(f"{type(self).__name__} has no figure")
+
+    def writer(self, path: Path) -> Writer:
+        """The function that writes this answer as the file's ending says."""
+        ending = path.suffix.lower()
+        if ending == ".twofold":
+            return self.model.save
+        if ending == ".png":
+            picture = self.picture
+            return lambda to: to.write_bytes(picture)
+        if ending == ".html":
+            text = self.to_html()
+            return lambda to: to.write_text(text, encoding="utf-8")
+        return frame_writer(ending, self.table)
+
+    # --- what follows from it -------------------------------------------------------------------------------
+
+    @property
+    def code(self) -> str:
+        """The Python that gives the same answer, with every choice that was made."""
+        call = dict(self.call)
+        verb, data, first = call.pop("verb"), call.pop("data"), call.pop("first", None)
+        options = [*([repr(first)] if first is not None else []), data]
+        options += [f"{name}={value!r}" for name, value in call.items()]
+        line = f"answer = analyses.{verb}({', '.join(options)})"
+        if len(line) > 100:
+            line = f"answer = analyses.{verb}(\n    " + ",\n    ".join(options) + ",\n)"
+        return f"from twofold import analyses\n\n{line}\nprint(answer)\n"
+
+    @cached_property
+    def picture(self) -> bytes:
+        """The figure as the bytes of a PNG file."""
+        from twofold.plots.style import as_png
+
+        return as_png(self.plot())
+
+    def save(self, *paths: str | os.PathLike, overwrite: bool = False) -> None:
+        """Write the answer to files by their endings: all of them, whole, or none.
+
+        Parameters
+        ----------
+        *paths : path
+            `.csv`, `.tsv` and `.parquet` hold the table, `.png` the figure, `.html` a report, `.twofold` the model.
+        overwrite : bool
+            Whether files that exist are replaced.
+        """
+        files = [Path(path) for path in paths]
+        check_targets(files, self.endings, overwrite)
+        write_all({file: self.writer(file) for file in files})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the table and the model, in types that JSON has."""
+        last = {"figures": self.figures, "baseline": self.baseline, "notes": self.notes}
+        return plain({"input": self.source, **self.facts(), **last, "seconds": round(self.seconds, 3)})
+
+    def to_html(self) -> str:
+        """A page that needs no other file."""
+        from twofold.analyses._html import page
+
+        return page(self)
+
+    def _repr_html_(self) -> str:
+        from twofold.analyses._html import fragment
+
+        return fragment(self)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text
+
+        yield Text(self.title, style="bold")
+        for i, grid in enumerate(self.grids()):
+            if i:
+                yield Text("")
+            yield rich_table(grid)
+            if len(grid.rows) > grid.most:
+                yield Text(f"... and {len(grid.rows) - grid.most:,} more {grid.rest}")
+        for line in self.lines():
+            yield Text(line)
+
+    def __repr__(self) -> str:
+        from rich.console import Console
+
+        with StringIO() as text:
+            Console(file=text, width=WIDTH, color_system=None).print(self)
+            return text.getvalue().rstrip()
+
+
+def rich_table(grid: Grid) -> RichTable:
+    """The grid for a terminal. Cells are plain text: names may hold square brackets."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    table = RichTable(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for j, name in enumerate(grid.head):
+        numbers = j in grid.right
+        table.add_column(Text(name), justify="right" if numbers else "left", no_wrap=numbers or j + 1 < len(grid.head))
+    for row in grid.rows[: grid.most]:
+        table.add_row(*(Text(bar(cell, BAR) if isinstance(cell, float) else cell) for cell in row))
+    return table
+
+
+def bar(share: float, width: int) -> str:
+    """A bar of text, exact to an eighth of a character."""
+    eighths = round(min(max(share, 0.0), 1.0) * width * 8)
+    return "█" * (eighths // 8) + ("", *"▏▎▍▌▋▊▉")[eighths % 8]
+
+
+def frame_writer(ending: str, frame: pl.DataFrame) -> Writer:
+    """Writes the frame as the ending says."""
+    if ending == ".parquet":
+        return frame.write_parquet
+    return lambda to: frame.write_csv(to, separator="\t" if ending == ".tsv" else ",")
+
+
+def plain(value: Any) -> Any:
+    """The value in types that JSON has; numbers that are not finite become None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, (str, int, bool, type(None))) else str(value)
+
+
+def count(number: int, thing: str) -> str:
+    """ "1 row", "1,200 rows"."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def strongest(weights: np.ndarray, names: Sequence[str], most: int = 4, least: float = 0.0) -> list[tuple[str, float]]:
+    """The names with the largest weights: those of at least half the largest, and no less than `least`."""
+    order = np.argsort(-np.abs(weights), kind="stable")[:most]
+    bound = max(least, abs(weights[order[0]]) / 2) if len(order) else 0.0
+    return [(names[j], float(weights[j])) for j in order if abs(weights[j]) >= bound]

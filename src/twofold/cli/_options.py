@@ -1,0 +1,32 @@
+"""Options that several verbs share: one name, one meaning, one help line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+TABLES = "CSV, TSV, Parquet, JSONL, Excel, .npy, .npz, .mtx, file.db::table, a folder, a pattern, or - (stdin)."
+
+Tables = Annotated[list[str], typer.Argument(metavar="INPUT", help=TABLES)]
+Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Save the fitted model (.twofold).")]
+Scale = Annotated[
+    bool | None,
+    typer.Option(
+        "--scale/--no-scale",
+        help="Divide columns by their standard deviations. Default: if named columns differ tenfold in spread.",
+    ),
+]
+Na = Annotated[list[str] | None, typer.Option(metavar="TEXT", help="Text that means a blank cell; repeatable.")]
+Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Column to leave out; repeatable.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed for everything random.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only, no notes and no progress.")]
+
+
+def out(endings: tuple[str, ...], what: str = "Result file") -> typer.models.OptionInfo:
+    """The option -o of a verb, whose help names the endings it can write."""
+    kinds = " ".join(ending for ending in endings if ending != ".twofold")
+    return typer.Option("-o", "--out", metavar="FILE", help=f"{what}, written by its ending: {kinds}. Repeatable.")
