@@ -1,4 +1,6 @@
-"""Doctests: `np` is at hand, files land in a temporary folder, and modules of extras that are missing are left out."""
+"""Doctests: `np` is at hand, files land in a temporary folder, and modules of extras that are missing are left out.
+Drawn examples are the same in every run and take the time they take: a busy machine fails no test.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 _EXTRAS = {
     "distributed": "src/twofold/core/engine/dask.py",
@@ -13,6 +16,11 @@ _EXTRAS = {
     "fastapi": "src/twofold/lab/*",
 }
 collect_ignore_glob = [place for package, place in _EXTRAS.items() if find_spec(package) is None]
+
+settings.register_profile(
+    "suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+settings.load_profile("suite")
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
@@ -34,7 +34,7 @@ def tables(draw, nan):
 
 
 @pytest.mark.parametrize("case", MODELS, ids=str)
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_any_table_is_fitted_or_refused(case, data):
     X, y, k = data.draw(tables(case.nan))

@@ -14,7 +14,7 @@ SETS = [Free(), NonNegative(), Simplex(), OneHot(), UnitNorm(), KSparse(1), KSpa
 PENALTIES = [Ridge(0.7), L1(0.4)]
 ROWS, COLUMNS = 4, 6
 seeds = st.integers(0, 2**32 - 1)
-few = settings(max_examples=25, deadline=None, derandomize=True)
+few = settings(max_examples=25)
 every = pytest.mark.parametrize("constraint", SETS + PENALTIES, ids=repr)
 
 

@@ -11,7 +11,7 @@ LOSSES = [Squared(), Huber(), Huber(0.3), Absolute(), Logistic(), Poisson(), Poi
 BOUNDED = [Squared(), Huber(), Huber(0.3), Absolute()]  # whose parabolas lie above them everywhere
 every = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 seeds = st.integers(0, 2**32 - 1)
-few = settings(max_examples=25, deadline=None, derandomize=True)
+few = settings(max_examples=25)
 
 
 def cells(loss, seed, shape=(6, 7)):

