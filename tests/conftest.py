@@ -6,9 +6,9 @@ import pytest
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of 4 KiB, so that a few hundred rows are cut a dozen times."""
-    from twofold.core.data import sources
+    from twofold.core.data.sources import base
 
-    monkeypatch.setattr(sources, "BLOCK_BYTES", 4 * 2**10)
+    monkeypatch.setattr(base, "BLOCK_BYTES", 4 * 2**10)
 
 
 def _cluster(workers):

@@ -53,7 +53,7 @@ class Pattern(NamedTuple):
 
 def linked(side: Side, across: Side, rng: np.random.Generator) -> Pattern:
     """The pattern seen from one side."""
-    known = np.diff(side.blocks.source.X.indptr)  # type: ignore[attr-defined]
+    known = np.diff(np.asarray(side.blocks.source.indptr))
     even = (1 / np.sqrt(np.maximum(known, 1)))[:, None]
     bare = Pattern(side, across, even, np.empty(0), np.empty(0))
     nodes, shares = _spectrum(bare, rng)

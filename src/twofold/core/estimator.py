@@ -75,7 +75,7 @@ class Model(CallbackSupportMixin, BaseEstimator):
             raise InputError("X is a polars LazyFrame. Call .collect() on it, or pass the path of a Parquet file.")
         if is_path(X) or is_dask(X) or isinstance(X, Blocks):
             blocks = as_blocks(X)
-            names = getattr(blocks.source, "columns", None)
+            names = blocks.source.columns
             if reset:
                 validate_data(self, blocks, skip_check_array=True)  # n_features_in_; names of an earlier fit go
                 if names is not None:

@@ -72,13 +72,13 @@ def weighing(blocks: Blocks, w: np.ndarray | None, kind: str | None) -> Weighing
     return Weighing(kind, idf.astype(blocks.dtype))
 
 
-class WeighedSource:
+class WeighedSource(Source):
     """A file's rows, weighed as they are read."""
 
     def __init__(self, blocks: Blocks, how: Weighing):
         self.blocks, self.how = blocks, how
         self.shape, self.dtype, self.is_sparse = blocks.shape, blocks.dtype, blocks.is_sparse
-        self.bounds, self.indptr = blocks.bounds, getattr(blocks.source, "indptr", None)
+        self.bounds, self.indptr = blocks.bounds, blocks.source.indptr
 
     def read(self, start: int, stop: int) -> Any:
         return weigh(self.blocks.source.read(start, stop), self.how)
@@ -86,7 +86,7 @@ class WeighedSource:
     def across(self) -> Source:
         """Documents have to be whole to be given length 1, so this takes all of it at once."""
         n, d = self.shape
-        cells = n * d if self.indptr is None else 2 * int(self.indptr[-1])
+        cells = (2 if self.is_sparse else 1) * self.n_stored
         if 2 * cells * self.dtype.itemsize > config().memory:
             raise InputError(
                 f"X ({n} documents, {d} words) is wanted along its columns, which takes it into memory at once, and "
@@ -105,10 +105,10 @@ def weighed(blocks: Blocks, how: Weighing) -> Blocks:
     """A, block by block like X: made once where X is in memory, else as it is read."""
     if how.kind is None:
         return blocks
-    if hasattr(blocks.source, "engine"):
+    if blocks.source.is_lazy:
         from twofold.core.engine.dask import lazily
 
         return as_blocks(lazily(weigh, blocks, (how,)))
-    if isinstance(blocks.source, (SparseSource, DenseSource)):
+    if blocks.source.in_memory:
         return Blocks(_in_memory(blocks, how))
     return Blocks(WeighedSource(blocks, how))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from twofold import InputError
-from twofold.core.data import sources
 from twofold.core.data.blocks import as_blocks
+from twofold.core.data.sources import base
 
 dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
@@ -74,7 +74,7 @@ def test_small_data_is_one_block():
 def test_blocks_are_a_few_megabytes():
     blocks = as_blocks(np.zeros((30_000, 100)))
     assert len(blocks) > 3
-    assert all(blocks[i].nbytes <= sources.BLOCK_BYTES for i in range(len(blocks)))
+    assert all(blocks[i].nbytes <= base.BLOCK_BYTES for i in range(len(blocks)))
 
 
 @pytest.mark.parametrize("n, d, count", [(200_000, 2, 4), (50_000, 20, 4), (30_000, 20, 2), (5_000, 20, 1)])
@@ -165,3 +165,25 @@ def test_a_file_cut_short_is_refused(tmp_path):
 def test_pandas_frames_with_gaps_read_as_nan():
     frame = pd.DataFrame({"a": [1.0, None], "b": [2.0, 3.0]})
     np.testing.assert_array_equal(together(as_blocks(frame)), [[1, 2], [np.nan, 3]])
+
+
+def test_every_source_says_the_same_of_the_same_table(tmp_path):
+    """What a source leaves to the base class is what it would say itself: kind, size, names, engine."""
+    X = np.arange(12.0).reshape(4, 3) % 5
+    np.save(tmp_path / "x.npy", X)
+    pl.DataFrame(X, schema=["a", "b", "c"]).write_parquet(tmp_path / "x.parquet")
+    S = sparse.csr_array(X)
+    for source in (as_blocks(X).source, as_blocks(tmp_path / "x.npy").source, as_blocks(tmp_path / "x.parquet").source):
+        assert not source.is_sparse and source.n_stored == X.size and source.indptr is None
+        assert source.engine() is None and not source.is_lazy and source.finer(1) is source
+        np.testing.assert_array_equal(source.scaled(np.array([1.0, 2.0, 4.0])).read(1, 3), X[1:3] / [1, 2, 4])
+        np.testing.assert_array_equal(source.across().read(0, 2), X.T[:2])
+    stored = as_blocks(S).source
+    assert stored.is_sparse and stored.in_memory and stored.n_stored == S.nnz
+    assert len(stored.finer(2).bounds) > len(stored.bounds)
+    assert as_blocks(tmp_path / "x.parquet").source.columns == ["a", "b", "c"]
+
+
+def test_a_source_must_say_how_it_is_read():
+    with pytest.raises(TypeError, match="abstract"):
+        base.Source()

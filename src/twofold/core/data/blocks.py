@@ -28,7 +28,6 @@ from twofold.core.data.sources import (
     DenseSource,
     NpySource,
     ParquetSource,
-    ScaledSource,
     Source,
     SparseSource,
     even_rows,
@@ -46,14 +45,15 @@ class Rows(list):
 class Blocks(Sequence):
     """Row blocks of one matrix, loaded on demand."""
 
-    def __init__(self, source: Any):
-        self.source: Source = source
+    def __init__(self, source: Source):
+        self.source = source
         self.shape, self.dtype = source.shape, source.dtype
-        self.is_sparse: bool = getattr(source, "is_sparse", False)
-        own = getattr(source, "bounds", None)
+        self.is_sparse = source.is_sparse
         step = even_rows(self.shape, self.dtype)
         self.bounds: np.ndarray = (
-            np.append(np.arange(0, max(self.shape[0], 1), step), self.shape[0]) if own is None else own
+            np.append(np.arange(0, max(self.shape[0], 1), step), self.shape[0])
+            if source.bounds is None
+            else source.bounds
         )
 
     def __len__(self) -> int:
@@ -65,9 +65,8 @@ class Blocks(Sequence):
     @cached_property
     def block_bytes(self) -> int:
         """Bytes of the largest block once loaded, as if dense unless its stored values are known."""
-        indptr = getattr(self.source, "indptr", None)
-        if indptr is not None:
-            stored = np.diff(indptr[self.bounds])
+        if self.source.indptr is not None:
+            stored = np.diff(self.source.indptr[self.bounds])
             return int(stored.max(initial=0)) * (self.dtype.itemsize + 4)
         return int(np.diff(self.bounds).max(initial=0)) * self.shape[1] * self.dtype.itemsize
 
@@ -83,8 +82,7 @@ class Blocks(Sequence):
 
     def scaled(self, scale: np.ndarray) -> Blocks:
         """The same rows with column j divided by scale[j], as they are read."""
-        own = getattr(self.source, "scaled", None)
-        return Blocks(ScaledSource(self.source, scale) if own is None else own(scale))
+        return Blocks(self.source.scaled(scale))
 
     def where(self, chosen: np.ndarray) -> Blocks:
         """Only the rows for which `chosen` is true, each block keeping its own: the same wherever the data lives."""

@@ -17,8 +17,8 @@ from scipy import sparse
 
 from twofold.core import checks
 from twofold.core.checks import InputError
-from twofold.core.data import sources
 from twofold.core.data.blocks import Blocks, Rows, as_blocks
+from twofold.core.data.sources import SparseSource, base
 from twofold.core.engine.local import engine_for, fingerprint, stacked
 
 
@@ -129,7 +129,7 @@ def _weights(X: sparse.csr_array, w: Any) -> sparse.csr_array:
 
 
 def _side(X: sparse.csr_array, W: sparse.csr_array) -> Side:
-    blocks = Blocks(sources.SparseSource(X, cells=max(1, sources.BLOCK_BYTES // 128)))
+    blocks = Blocks(SparseSource(X, cells=max(1, base.BLOCK_BYTES // 128)))
     cuts = X.indptr[blocks.bounds]
     weights = Rows(W.data[a:b] for a, b in pairwise(cuts))
     return Side(blocks, weights, np.asarray(W.sum(axis=1, dtype=np.float64)).ravel())

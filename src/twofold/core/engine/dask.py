@@ -18,7 +18,7 @@ from distributed import Client, get_client
 
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
-from twofold.core.data.sources import float_dtype
+from twofold.core.data.sources import Source, float_dtype
 from twofold.core.engine.local import Engine, Parts, Shared, Tree, single_blas
 
 GROUP_BYTES = 64 * 2**20  # what one task reads: enough work to hide the scheduler
@@ -32,8 +32,10 @@ def active_client() -> Client | None:
         return None
 
 
-class DaskSource:
+class DaskSource(Source):
     """Rows of a dask array. Without a cluster each block is computed where it is read."""
+
+    is_lazy = True
 
     def __init__(self, X: da.Array):
         self.X, self.shape, self.dtype = X, X.shape, float_dtype(X.dtype)
@@ -52,6 +54,9 @@ class DaskSource:
 
     def scaled(self, scale: np.ndarray) -> DaskSource:
         return DaskSource(self.X.astype(self.dtype) / scale.astype(self.dtype))
+
+    def some(self, rows: np.ndarray | slice) -> DaskSource:
+        return DaskSource(self.X[rows])
 
     def grouped(self, client: Client, bounds: np.ndarray, size: int) -> list:
         """One future a group of `size` blocks, kept on the workers from sweep to sweep."""

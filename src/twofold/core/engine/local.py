@@ -173,8 +173,7 @@ class Engine:
 
 def engine_for(blocks: Blocks) -> Engine:
     """The engine that lives where the blocks live."""
-    chosen = getattr(blocks.source, "engine", None)
-    return chosen() if chosen is not None else Engine()
+    return blocks.source.engine() or Engine()
 
 
 def fingerprint(blocks: Blocks, *per_row: np.ndarray | None) -> str:

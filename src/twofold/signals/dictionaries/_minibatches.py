@@ -43,7 +43,7 @@ class MiniBatches:
 
     def _run(self, r: int) -> Any:
         if self.apart:
-            return self.blocks.source.X[self.cuts[r] : self.cuts[r + 1]]  # type: ignore[attr-defined]
+            return self.blocks.source.some(slice(self.cuts[r], self.cuts[r + 1]))
         parts = [self.blocks[i] for i in range(self.first[r], self.first[r + 1])]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -51,5 +51,5 @@ class MiniBatches:
         if not self.apart:
             return in_pieces(DenseSource(X[every]))
         if name not in self._kept:  # its workers keep it from sweep to sweep
-            self._kept[name] = in_pieces(type(self.blocks.source)(X[every]))  # type: ignore[call-arg]
+            self._kept[name] = in_pieces(X.some(every))
         return self._kept[name]

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from twofold.core.checks import InputError, refuse
 from twofold.core.data.blocks import Blocks
-from twofold.core.data.sources import DenseSource
+from twofold.core.data.sources import DenseSource, Source
 from twofold.core.engine.local import Engine, single_blas, stacked
 from twofold.kernels.omp import omp, omp_seen
 
@@ -87,7 +87,7 @@ def as_csr(index: np.ndarray, value: np.ndarray, count: np.ndarray, k: int) -> s
     return codes
 
 
-def in_pieces(source: Any) -> Blocks:
+def in_pieces(source: Source) -> Blocks:
     """A source's signals, cut finer than other rows are."""
     source.bounds = np.append(np.arange(0, max(source.shape[0], 1), PIECE), source.shape[0])
     return Blocks(source)

@@ -85,8 +85,7 @@ class Kept(Rows):
 
 def finer(blocks: Blocks, cells: int) -> Blocks:
     """Sparse counts cut after so many stored values; everything else as it is."""
-    cut = getattr(blocks.source, "finer", None)
-    return blocks if cut is None else Blocks(cut(cells))
+    return Blocks(blocks.source.finer(cells)) if blocks.is_sparse else blocks
 
 
 def batches(blocks: Blocks, w: np.ndarray | None, size: int) -> Batches:
@@ -99,11 +98,11 @@ def batches(blocks: Blocks, w: np.ndarray | None, size: int) -> Batches:
 
 
 def _some(blocks: Blocks, which: np.ndarray) -> Any:
-    if not hasattr(blocks.source, "engine"):
+    if not blocks.source.is_lazy:
         return Batch(blocks, which)
     # Where a cluster has the rows it must be told which; blocks are equally long but for the last, which stays last.
     rows = np.concatenate([np.arange(blocks.bounds[i], blocks.bounds[i + 1]) for i in which])
-    return Blocks(type(blocks.source)(blocks.source.X[rows]))  # type: ignore[attr-defined, call-arg]
+    return Blocks(blocks.source.some(rows))
 
 
 def as_counts(X: Any, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

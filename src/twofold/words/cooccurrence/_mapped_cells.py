@@ -13,6 +13,7 @@ from scipy import sparse
 
 from twofold.core.config import config
 from twofold.core.data.blocks import Blocks
+from twofold.core.data.sources import Source
 from twofold.core.engine.local import Engine
 
 BLOCK = 2**22  # stored cells a block: products with thin matrices add up a dense result for each
@@ -20,13 +21,13 @@ BLOCK = 2**22  # stored cells a block: products with thin matrices add up a dens
 Change = Callable[[sparse.csr_array, int], sparse.csr_array]  # rows, and the number of the first → the same, changed
 
 
-class MappedSource:
+class MappedSource(Source):
     """Rows that are made as they are read, or were made before."""
 
     is_sparse = True
 
     def __init__(self, blocks: Blocks, change: Change):
-        source: Any = blocks.source
+        source = blocks.source
         self.source, self.change = source, change
         self.shape, self.dtype = source.shape, source.dtype
         self.bounds, self.indptr = source.bounds, source.indptr
@@ -44,12 +45,12 @@ class MappedSource:
 
 def mapped(blocks: Blocks, change: Change) -> Blocks:
     """The table change(n): made once and kept if it fits into half of the memory budget, else made at every reading."""
-    source: Any = blocks.source
-    table = Blocks(MappedSource(Blocks(source.finer(BLOCK)), change))
-    if int(source.indptr[-1]) * (table.dtype.itemsize + 4) <= config().memory // 2:
+    source = MappedSource(Blocks(blocks.source.finer(BLOCK)), change)
+    table = Blocks(source)
+    if source.n_stored * (table.dtype.itemsize + 4) <= config().memory // 2:
         engine = Engine()
         made = engine.gather(engine.map(_itself, table))
-        table.source.made = dict(zip(map(int, table.bounds[:-1]), made, strict=True))  # type: ignore[attr-defined]
+        source.made = dict(zip(map(int, table.bounds[:-1]), made, strict=True))
     return table
 
 

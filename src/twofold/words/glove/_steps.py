@@ -104,7 +104,7 @@ def descent(
 ) -> Problem:
     """The pairs dealt into tiles, and the epochs over them; the callbacks of `model` hear how far they are."""
     V, single = blocks.shape[0], np.float32
-    count = groups_for(V, 2 * width(k) * 4, int(blocks.source.indptr[-1]))  # type: ignore[attr-defined]
+    count = groups_for(V, 2 * width(k) * 4, blocks.source.n_stored)
     dealt = deal(blocks, count, generator(seed, 2))
     plan = Plan(dealt, k, single(rate), single(alpha), single(np.log(x_max)), single(biases), seed)
     telling = Telling(model, epochs * len(dealt.tiles))

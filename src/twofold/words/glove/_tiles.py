@@ -99,8 +99,7 @@ def grouped(cells: np.ndarray, count: int, rng: np.random.Generator) -> Groups:
 
 def recut(blocks: Blocks, count: int) -> Blocks:
     """The same table in blocks large enough that a number for each block and tile takes little memory."""
-    source: Any = blocks.source
-    return Blocks(source.finer(max(BLOCK, int(source.indptr[-1]) * count**2 // 2**23)))
+    return Blocks(blocks.source.finer(max(BLOCK, blocks.source.n_stored * count**2 // 2**23)))
 
 
 def deal(blocks: Blocks, count: int, rng: np.random.Generator) -> Dealt:

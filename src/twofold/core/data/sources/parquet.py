@@ -1,0 +1,91 @@
+"""Rows, or columns, of a Parquet file or folder."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from twofold.core.checks import InputError
+from twofold.core.config import config
+from twofold.core.data.sources import base
+from twofold.core.data.sources.base import Source
+
+GROUP_ROWS = 2**18  # the usual most of a Parquet row group
+CHUNK_BLOCKS = 16  # Parquet is decoded this many blocks at a time, or fewer if the budget is small
+
+
+class ParquetSource(Source):
+    """A Parquet file or folder of numeric columns, decoded some blocks at a time; two decoded pieces are kept."""
+
+    columns: list[str]
+
+    def __init__(self, path: str | os.PathLike):
+        import polars as pl
+
+        self.path = os.fspath(path)
+        if not Path(self.path).exists():
+            raise InputError(f"{self.path}: no such file.")
+        try:
+            self.frame = pl.scan_parquet(self.path)
+            schema = self.frame.collect_schema()
+            n = int(self.frame.select(pl.len()).collect().item())
+        except (pl.exceptions.PolarsError, OSError) as why:
+            raise InputError(f"{self.path} is not a readable Parquet file ({str(why).splitlines()[0]}).") from None
+        for name, kind in schema.items():
+            if not (kind.is_numeric() or kind == pl.Boolean):
+                raise InputError(f'{self.path}, column "{name}" is {kind}, not numbers. Drop it or encode it first.')
+        self.columns = list(schema.names())
+        self.shape = (n, len(self.columns))
+        small = (pl.Float32, pl.Int8, pl.UInt8, pl.Int16, pl.UInt16, pl.Boolean)
+        single = pl.Float32 in schema.values() and all(kind in small for kind in schema.values())
+        self.kind: Any = pl.Float32 if single else pl.Float64
+        self.dtype = np.dtype("f4" if single else "f8")
+        # Two decoded pieces are kept while a third is made: an eighth of the budget each, and another for what is
+        # decoded at once, since a column is decoded by whole row groups however few of their rows are wanted.
+        blocks = min(CHUNK_BLOCKS, max(1, config().memory // (8 * base.BLOCK_BYTES)))
+        self.chunk = blocks * base.even_rows(self.shape, self.dtype)
+        self.at_once = max(1, config().memory // (8 * self.dtype.itemsize * max(1, min(n, GROUP_ROWS))))
+        self._kept: OrderedDict[int, np.ndarray] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def _decoded(self, at: int) -> np.ndarray:
+        with self._lock:
+            if at not in self._kept:
+                while len(self._kept) > 1:
+                    self._kept.popitem(last=False)
+                self._kept[at] = self._piece(at * self.chunk, min(self.chunk, self.shape[0] - at * self.chunk))
+            return self._kept[at]
+
+    def _piece(self, start: int, rows: int) -> np.ndarray:
+        piece = np.empty((rows, self.shape[1]), self.dtype)
+        for first in range(0, self.shape[1], self.at_once):
+            names = self.columns[first : first + self.at_once]
+            part = self.frame.select(names).slice(start, rows).collect().cast(self.kind)
+            piece[:, first : first + len(names)] = part.to_numpy()
+        return piece
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        at, first = divmod(start, self.chunk)
+        return self._decoded(at)[first : first + stop - start]
+
+    def across(self) -> ParquetColumns:
+        return ParquetColumns(self)
+
+
+class ParquetColumns(Source):
+    """A Parquet file seen along its columns, which is how it is stored."""
+
+    def __init__(self, rows: ParquetSource):
+        self.rows, self.shape, self.dtype = rows, rows.shape[::-1], rows.dtype
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        part = self.rows.frame.select(self.rows.columns[start:stop]).collect()
+        return np.ascontiguousarray(part.cast(self.rows.kind).to_numpy().T)
+
+    def across(self) -> ParquetSource:
+        return self.rows

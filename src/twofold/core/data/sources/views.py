@@ -1,0 +1,57 @@
+"""Another source seen differently: scaled, or some of its rows or columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from twofold.core.data.sources.base import Source
+
+
+class ScaledSource(Source):
+    """Another source's values divided by a scale: (d,) for its columns, (n,1) for its rows."""
+
+    def __init__(self, source: Source, scale: np.ndarray):
+        self.source, self.shape, self.dtype = source, source.shape, source.dtype
+        self.scale = scale.astype(self.dtype)
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        return self.source.read(start, stop) / (self.scale[start:stop] if self.scale.ndim == 2 else self.scale)
+
+    def across(self) -> ScaledSource:
+        return ScaledSource(self.source.across(), self.scale[:, None])
+
+
+class ChosenSource(Source):
+    """Some rows of another source's blocks; blocks without any are left out."""
+
+    def __init__(self, source: Source, bounds: np.ndarray, chosen: np.ndarray):
+        self.source, self.rows, self.dtype = source, np.flatnonzero(chosen), source.dtype
+        self.is_sparse = source.is_sparse
+        self.shape = (len(self.rows), source.shape[1])
+        self.cuts = bounds
+        self.bounds = np.unique(np.searchsorted(self.rows, bounds))
+
+    def read(self, start: int, stop: int) -> Any:
+        rows = self.rows[start:stop]
+        at = int(np.searchsorted(self.cuts, rows[0], side="right")) - 1
+        first = int(self.cuts[at])
+        return self.source.read(first, int(self.cuts[at + 1]))[rows - first]
+
+    def across(self) -> ColumnsOf:
+        return ColumnsOf(self.source.across(), self.rows)
+
+
+class ColumnsOf(Source):
+    """Some columns of another source."""
+
+    def __init__(self, source: Source, chosen: np.ndarray):
+        self.source, self.chosen, self.dtype = source, chosen, source.dtype
+        self.shape, self.is_sparse = (source.shape[0], len(chosen)), source.is_sparse
+
+    def read(self, start: int, stop: int) -> Any:
+        return self.source.read(start, stop)[:, self.chosen]
+
+    def across(self) -> Source:
+        raise NotImplementedError("no model looks at chosen rows both ways and back")
