@@ -163,18 +163,18 @@ class Answer:
 
         return as_png(self.plot())
 
-    def save(self, *paths: str | os.PathLike, overwrite: bool = False) -> None:
+    def save(self, *paths: str | os.PathLike, force: bool = False) -> None:
         """Write the answer to files by their endings: all of them, whole, or none.
 
         Parameters
         ----------
         *paths : path
             `.csv`, `.tsv` and `.parquet` hold the table, `.png` the figure, `.html` a report, `.twofold` the model.
-        overwrite : bool
+        force : bool
             Whether files that exist are replaced.
         """
         files = [Path(path) for path in paths]
-        check_targets(files, self.endings, overwrite)
+        check_targets(files, self.endings, force)
         write_all({file: self.writer(file) for file in files})
 
     def to_dict(self) -> dict[str, Any]:

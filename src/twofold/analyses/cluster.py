@@ -1,22 +1,29 @@
-"""What `twofold cluster` does between reading and writing: choose, fit, describe, and measure how far to trust it."""
+"""Which rows belong together, and what sets each group apart.
+
+k-means, or a mixture of Gaussians if asked for or if cells are blank. Unless it is given, the number of clusters is the
+one whose mixture has the least BIC. How far to trust the clusters is measured by the silhouette, and by whether two
+halves of the rows give the same.
+"""
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
-from sklearn.metrics import silhouette_score
-from sklearn.metrics.pairwise import nan_euclidean_distances
 
-from twofold import PCA, GaussianMixture, KMeans, select
+import twofold
 from twofold.analyses._tables import (
+    as_table,
+    beside,
     check,
     choose_scale,
+    data_in_code,
     dithered,
     grain,
     in_memory,
@@ -24,14 +31,15 @@ from twofold.analyses._tables import (
     spread,
     warnings_as_notes,
 )
-from twofold.cli._console import progress, waiting
+from twofold.analyses.answer import DRAWN, FRAMES, Answer, Grid, analysis, count, strongest
+from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
-from twofold.core.data.blocks import as_blocks
-from twofold.core.engine.local import engine_for
-from twofold.core.numerics.moments import Columns, column_moments
-from twofold.core.seeds import generator
 from twofold.io.tables.table import Table, quoted
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+METHODS = ("kmeans", "mixture")
 SAMPLE = 10_000  # rows that are enough to choose k, to measure and to draw
 WITH_BLANKS = 2_000  # the same where every row has its own pattern of blanks
 PAIRS = 2_000  # rows for a figure that compares all pairs
@@ -41,23 +49,22 @@ SHAKY = 0.7  # agreement between halves below which clusters say little
 REG = 1e-3  # columns of unknown kind, often whole numbers: no cluster thinner than 3 % of a column's spread
 
 
-@dataclass
-class Clustering:
-    """A fitted clustering and what is worth telling about it."""
+@dataclass(kw_only=True, repr=False, eq=False)
+class Clustering(Answer):
+    """A fitted clustering; cluster 0 is the largest."""
 
-    table: Table
-    model: Any  # takes rows as they are in the table, scaled or not
-    labels: np.ndarray  # (n,), as model.predict gives them; 0 is the largest cluster
-    sure: np.ndarray  # (n,) distance to the own centre, or probability of the own cluster
-    profiles: np.ndarray  # (k,d) centre less the mean of all rows, in standard deviations
-    choice: pl.DataFrame | None  # what every k tried was worth
-    quality: dict[str, float]
+    data: Table
+    labels: np.ndarray  # (n,), as model.predict gives them
+    confidence: np.ndarray  # (n,) distance to the own center, or probability of the own cluster
+    profiles: np.ndarray  # (k,d) center less the mean of all rows, in standard deviations
+    tried: pl.DataFrame | None  # the BIC of every size tried
     blanks: int
     scale: np.ndarray | None  # what columns were divided by
     sample: Any  # (m,d) some rows, scaled
     drawn: np.ndarray  # (m,) which
-    notes: list[str] = field(default_factory=list)
-    seconds: float = 0.0
+    seed: int
+
+    endings: ClassVar[tuple[str, ...]] = (*FRAMES, *DRAWN, ".twofold")
 
     @property
     def k(self) -> int:
@@ -65,31 +72,147 @@ class Clustering:
 
     @property
     def soft(self) -> bool:
-        return isinstance(self.model, GaussianMixture) and self.model.covariance_type != "fixed"
+        return hasattr(self.model, "covariance_type")
 
     @property
     def sizes(self) -> np.ndarray:
         return np.bincount(self.labels, minlength=self.k)
 
-    def strongest(self, c: int, most: int = 4) -> list[tuple[str, float]]:
-        """The columns in which cluster c differs most from all rows: at least half as much as in the first."""
-        z = self.profiles[c]
-        order = np.argsort(-np.abs(z), kind="stable")[:most]
-        return [(self.table.columns[j], float(z[j])) for j in order if abs(z[j]) >= max(0.1, abs(z[order[0]]) / 2)]
+    @property
+    def title(self) -> str:
+        shape = f"{count(len(self.labels), 'row')}, {count(len(self.data.columns), 'column')} of numbers"
+        kind = f"a mixture of Gaussians ({self.model.covariance_type})" if self.soft else "k-means"
+        return f"{self.source}: {shape} → {count(self.k, 'cluster')} by {kind}"
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        second = "confidence" if self.soft else "distance"
+        return beside(self.data, {"cluster": self.labels, second: self.confidence})
+
+    def differs(self, c: int) -> list[tuple[str, float]]:
+        """The columns in which cluster c differs most from all rows, in standard deviations."""
+        return strongest(self.profiles[c], self.data.columns, least=0.1)
+
+    def grids(self) -> list[Grid]:
+        n, sizes = len(self.labels), self.sizes
+        rows = []
+        for c, size in enumerate(sizes):
+            words = [f"{name} {'+' if z > 0 else '−'}{abs(z):.1f} sd" for name, z in self.differs(c)]
+            share = f"{size / n:.0%}"
+            rows.append([str(c), f"{size:,}", share, float(size / sizes[0]), ", ".join(words) or "like all rows"])
+        return [Grid(["cluster", "rows", "share", "", "differs from all rows in"], rows, right=(1, 2), rest="clusters")]
+
+    def lines(self) -> list[str]:
+        parts = []
+        if "silhouette" in self.figures:
+            parts.append(f"silhouette {self.figures['silhouette']:.2f} (1 well apart, 0 touching)")
+        if "stability" in self.figures:
+            agree = f"{self.figures['stability']:.2f} (1 fully, 0 by chance)"
+            parts.append(f"fits to two halves of the rows agree to {agree}")
+        if not parts:
+            parts = ["one cluster is not told apart from anything" if self.k == 1 else "too few rows to say"]
+        return [f"quality: {'; '.join(parts)}"]
+
+    def facts(self) -> dict[str, Any]:
+        n, sizes = len(self.labels), self.sizes
+        parts = [
+            {
+                "cluster": c,
+                "rows": sizes[c],
+                "share": sizes[c] / n,
+                "center": dict(zip(self.data.columns, self.model.components_[c], strict=True)),
+                "differs": dict(self.differs(c)),
+            }
+            for c in range(self.k)
+        ]
+        tried = [] if self.tried is None else self.tried.select("n_components", "covariance_type", "bic").to_dicts()
+        return {
+            "rows": n,
+            "columns": len(self.data.columns),
+            "blank_cells": self.blanks,
+            "method": "mixture" if self.soft else "kmeans",
+            "model": type(self.model).__name__,
+            "n_clusters": self.k,
+            "standardized": self.scale is not None,
+            "clusters": parts,
+            "tried": tried,
+        }
+
+    def plot(self) -> Figure:
+        from twofold.plots.reports.cluster import clustering_figure, plane
+
+        centers = self.model.components_ if self.scale is None else self.model.components_ / self.scale
+        at, where, shares = plane(self.sample, centers, self.seed)
+        return clustering_figure(
+            at,
+            self.labels[self.drawn],
+            where,
+            self.profiles,
+            self.data.columns,
+            self.sizes,
+            shares=shares,
+            choice=None if self.tried is None else self.tried.rows(named=True),
+            title=self.title.partition(" → ")[0],
+        )
 
 
-def analyse(
-    table: Table, k: int | None, method: str | None, scale: bool | None, seed: int, quiet: bool = True
+@analysis
+def cluster(
+    data: Any,
+    n_clusters: int | None = None,
+    *,
+    method: str | None = None,
+    scale: bool | None = None,
+    na: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    seed: int = 0,
+    progress: Progress = SILENT,
 ) -> Clustering:
-    """Cluster the rows of a table: k-means, or a mixture of Gaussians if asked for or if cells are blank."""
-    start = time.perf_counter()
-    table = replace(table, notes=list(table.notes))
+    """Find groups of rows that belong together, and what sets each apart.
+
+    Parameters
+    ----------
+    data : path, list of paths, frame or array
+        A file in any format that `twofold.io.tables.read.read_table` knows, or the table itself.
+    n_clusters : int or None
+        None: of 1 to 10, the number whose mixture of Gaussians has the least BIC.
+    method : {"kmeans", "mixture"} or None
+        None: k-means, or a mixture of Gaussians if cells are blank.
+    scale : bool or None
+        Whether columns are divided by their standard deviations. None: if named columns differ tenfold.
+    na, drop : sequence of str
+        Texts that stand for a blank; columns to leave out.
+    seed : int
+        Seed of everything random.
+    progress : Progress
+        Told what goes on.
+
+    Returns
+    -------
+    Clustering
+        ``table`` holds row names, columns set aside, and every row's cluster.
+
+    Examples
+    --------
+    >>> from twofold import datasets
+    >>> cluster(datasets.iris().data, 3).table["cluster"].n_unique()
+    3
+    """
+    from twofold.core.data.blocks import as_blocks
+    from twofold.core.engine.local import engine_for
+    from twofold.core.numerics.moments import column_moments
+    from twofold.core.seeds import generator
+
+    if method not in (None, *METHODS):
+        raise InputError(f"method {method}: choose {' or '.join(METHODS)}.")
+    with progress.doing("reading"):
+        table = as_table(data, na, drop)
     notes = table.notes
     X = in_memory(table)
     n, _ = shape_of(X)
     check(X, n, table, "cluster")
-    if k is not None and k > n:
-        raise InputError(f"-k {k}: {table.source} has {n} rows, so at most {n} clusters.")
+    if n_clusters is not None and n_clusters > n:
+        raise InputError(f"{n_clusters} clusters: {table.source} has {n} rows, so at most {n}.")
     blocks = as_blocks(X)
     columns = column_moments(engine_for(blocks), blocks)
     method = choose_method(method, X, int(columns.missing), table)
@@ -97,37 +220,39 @@ def analyse(
     Y = X if s is None else X / s
     drawn = np.sort(generator(seed, 1).permutation(n)[: WITH_BLANKS if columns.missing else SAMPLE])
     sample = rows_of(Y, drawn)
-    choice = None
+    k, tried = n_clusters, None
     if k is None:
-        with waiting("trying 1 to 10 clusters", quiet):
-            k, choice = choose_k(smooth(sample, seed, table), seed, notes)
+        with progress.doing(f"trying 1 to {MOST} clusters"):
+            k, tried = choose_k(smooth(sample, seed, table), seed, notes)
     with warnings_as_notes(notes):
-        model = new(method, k, sample, seed, notes)
-        model.set_callbacks(*progress(quiet)).fit(Y)
-        order_by_size(model, model.predict(Y))
+        model = new(method, k, sample, seed, notes).set_callbacks(*progress.callbacks()).fit(Y).set_callbacks()
+        model = model.reordered(np.argsort(-np.bincount(model.predict(Y), minlength=k), kind="stable"))
         labels = np.asarray(model.predict(Y))
-    with waiting("measuring", quiet):
-        quality = measure(model, sample, labels[drawn], seed, notes)
-    sure = model.predict_proba(Y).max(axis=1) if method == "mixture" else model.transform(Y).min(axis=1)
-    model = model if s is None else unscaled(model, s, X)
+    with progress.doing("measuring"):
+        figures = measure(model, sample, labels[drawn], seed, notes)
+    confidence = model.predict_proba(Y).max(axis=1) if method == "mixture" else model.transform(Y).min(axis=1)
+    model = model if s is None else model.rescaled(s)
     if table.named:
         model.feature_names_in_ = np.array(table.columns, dtype=object)
-    found = Clustering(
-        table,
-        model,
-        labels,
-        sure,
-        profiles(model, columns),
-        choice,
-        quality,
-        int(columns.missing),
-        s,
-        sample,
-        drawn,
-        notes,
+    call = {"verb": "cluster", "data": data_in_code(data), "n_clusters": k, "method": method, "scale": s is not None}
+    return Clustering(
+        source=table.source,
+        model=model,
+        figures=figures,
+        baseline={} if not figures else {"method": "labels by chance", **dict.fromkeys(figures, 0.0)},
+        notes=notes,
+        call=call | {"na": list(na), "drop": list(drop), "seed": seed},
+        data=table,
+        labels=labels,
+        confidence=confidence,
+        profiles=(model.components_ - columns.mean) / columns.spread,
+        tried=tried,
+        blanks=int(columns.missing),
+        scale=s,
+        sample=sample,
+        drawn=drawn,
+        seed=seed,
     )
-    found.seconds = time.perf_counter() - start
-    return found
 
 
 # --- choices ------------------------------------------------------------------------------------------------
@@ -157,7 +282,7 @@ def scaling(wish: bool | None, X: Any, method: str, table: Table) -> np.ndarray 
     if wish:
         other = "Use --method mixture, which learns the spread of each column" if method == "kmeans" else "Leave it out"
         raise InputError(f"--scale: {table.source} is larger than the memory budget and is used as it is. {other}.")
-    table.notes.append("columns of a streamed file are not standardised")
+    table.notes.append("columns of a streamed file are not standardized")
     return None
 
 
@@ -165,6 +290,8 @@ def rows_of(X: Any, rows: np.ndarray) -> Any:
     """Some rows, in memory."""
     if not isinstance(X, Path):
         return X[rows]
+    from twofold.core.data.blocks import as_blocks
+
     blocks = as_blocks(X)
     spans = zip(blocks.bounds[:-1], blocks.bounds[1:], strict=True)
     return np.concatenate([blocks[i][rows[(rows >= a) & (rows < b)] - a] for i, (a, b) in enumerate(spans)])
@@ -177,6 +304,8 @@ def smooth(sample: Any, seed: int, table: Table) -> Any:
         return sample
     few = quoted([table.columns[j] for j in np.flatnonzero(steps)], most=3)
     table.notes.append(f"few values in {few}: not taken for clusters when k is chosen")
+    from twofold.core.seeds import generator
+
     return dithered(sample, steps, generator(seed, 3))
 
 
@@ -190,10 +319,10 @@ def choose_k(sample: Any, seed: int, notes: list[str]) -> tuple[int, pl.DataFram
     if sp.issparse(sample) and d <= AXES:
         sample = sample.toarray()
     if d > AXES and (sp.issparse(sample) or not np.isnan(sample).any()):
-        sample = PCA(min(AXES, n), random_state=seed).fit_transform(sample)
-    base = GaussianMixture(reg=REG, tol=1e-4)  # a choice needs no more digits
+        sample = twofold.PCA(min(AXES, n), random_state=seed).fit_transform(sample)
+    base = twofold.GaussianMixture(reg=REG, tol=1e-4)  # a choice needs no more digits
     with warnings_as_notes([]):
-        found = select(
+        found = twofold.select(
             base,
             sample,
             criterion="bic",
@@ -220,56 +349,13 @@ def doubts(k: int, per_k: pl.DataFrame) -> str:
 def new(method: str, k: int, sample: Any, seed: int, notes: list[str]) -> Any:
     """The model to fit; that of a mixture has the kind of covariance with the least BIC."""
     if method == "kmeans":
-        return KMeans(k, random_state=seed)
-    base = GaussianMixture(k, reg=REG, random_state=seed)
+        return twofold.KMeans(k, random_state=seed)
+    base = twofold.GaussianMixture(k, reg=REG, random_state=seed)
     with warnings_as_notes([]):
-        found = select(base.set_params(tol=1e-4), sample, criterion="bic", covariance_type=["full", "diag"])
+        found = twofold.select(base.set_params(tol=1e-4), sample, criterion="bic", covariance_type=["full", "diag"])
     kind = found.best_params["covariance_type"]
     notes.append(f"clusters are {'turned' if kind == 'full' else 'upright'} ellipsoids, by BIC ({kind} covariances)")
     return base.set_params(covariance_type=kind, tol=1e-6)
-
-
-# --- the fitted model ---------------------------------------------------------------------------------------
-
-
-def order_by_size(model: Any, labels: np.ndarray) -> None:
-    """Number the clusters from the largest to the smallest."""
-    k = len(model.components_)
-    order = np.argsort(-np.bincount(labels, minlength=k), kind="stable")
-    for name in ("cluster_centers_", "counts_", "weights_", "means_", "covariances_"):
-        if hasattr(model, name):
-            setattr(model, name, getattr(model, name)[order])
-    model.components_ = model.cluster_centers_ if isinstance(model, KMeans) else model.means_
-    if hasattr(model, "labels_"):
-        model.labels_ = np.argsort(order)[model.labels_]
-
-
-def unscaled(model: Any, s: np.ndarray, X: Any) -> Any:
-    """The same clusters for rows in their own units.
-
-    A Gaussian mixture is carried over term by term. The nearest centre in standardised units is the likeliest
-    component of a mixture whose components share the covariance diag(s²): the same labels, exactly.
-    """
-    if isinstance(model, GaussianMixture):
-        square = np.outer(s, s) if model.covariance_type == "full" else s**2
-        model.means_ = model.components_ = model.means_ * s
-        model.covariances_ = model.covariances_ * square
-        model.history_["objective"] = [value + float(np.log(s).sum()) for value in model.history_["objective"]]
-        return model
-    k, d = model.cluster_centers_.shape
-    within = max(model.inertia_ / (len(model.labels_) * d), 1e-12)  # the variance about the centres
-    out = GaussianMixture(k, covariance_type="fixed", covariance=within * s**2, random_state=model.random_state)
-    out.weights_ = np.full(k, 1 / k)
-    out.means_ = out.components_ = model.cluster_centers_ * s
-    out.covariances_ = np.diag(within * s**2)
-    out.counts_, out.converged_, out.n_iter_, out.n_features_in_ = model.counts_, model.converged_, 1, d
-    out.history_ = {"objective": [], "seconds": [float(sum(model.history_["seconds"]))]}
-    out.history_["objective"].append(-out.score(X))
-    return out
-
-
-def profiles(model: Any, columns: Columns) -> np.ndarray:
-    return (model.components_ - columns.mean) / columns.spread
 
 
 # --- how far to trust it ------------------------------------------------------------------------------------
@@ -277,6 +363,11 @@ def profiles(model: Any, columns: Columns) -> np.ndarray:
 
 def measure(model: Any, sample: Any, labels: np.ndarray, seed: int, notes: list[str]) -> dict[str, float]:
     """Silhouette, and how well fits to two halves of the rows agree on all of them."""
+    from sklearn.metrics import silhouette_score
+    from sklearn.metrics.pairwise import nan_euclidean_distances
+
+    from twofold.core.seeds import generator
+
     k, n = len(model.components_), sample.shape[0]
     if k == 1:
         return {}
@@ -290,13 +381,13 @@ def measure(model: Any, sample: Any, labels: np.ndarray, seed: int, notes: list[
                 out["silhouette"] = float(silhouette_score(gaps, labels[pick], metric="precomputed"))
         else:
             out["silhouette"] = float(silhouette_score(rows, labels[pick]))
-    size = "n_clusters" if isinstance(model, KMeans) else "n_components"
+    size = "n_clusters" if isinstance(model, twofold.KMeans) else "n_components"
     if n < 4 * k:
         notes.append(f"too few rows ({n}) to see whether halves of them give the same {k} clusters")
         return out
     with warnings_as_notes([]):
         again = type(model)(**model.get_params())  # without the progress bar
-        found = select(again, sample, criterion="stability", folds=3, random_state=seed, **{size: [k]})
+        found = twofold.select(again, sample, criterion="stability", folds=3, random_state=seed, **{size: [k]})
     stability = float(found.table["stability"][0])
     if stability < SHAKY:
         notes.append("other rows would give other clusters: they may divide one cloud rather than name groups")

@@ -51,7 +51,7 @@ def deliver(answer: Answer, output: Output, watch: Progress) -> None:
     """Notes to stderr, files written, the answer to stdout."""
     say(answer.notes, output.quiet)
     with watch.doing("writing"):
-        answer.save(*output.files, overwrite=True)  # looked at before the fit
+        answer.save(*output.files, force=True)  # looked at before the fit
     written = [str(path) for path in output.files]
     if output.as_json:
         print_json(answer.to_dict() | {"written": written})

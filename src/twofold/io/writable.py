@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,8 +31,11 @@ def check_writable(path: str | os.PathLike, *, force: bool = False, inputs: Sequ
         raise InputError(f"{path} is a folder. Name a file in it.")
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}. Create it first.")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise InputError(f"{path}: you may not write in {path.parent}. Choose another folder.")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):  # permissions alone do not tell: the disk may be read-only
+            pass
+    except OSError as error:
+        raise InputError(f"{path}: cannot write in {path.parent} ({error.strerror}). Choose another folder.") from None
     if not path.exists():
         return
     if any(Path(os.fspath(one).split("::")[0]).resolve() == path.resolve() for one in inputs):
