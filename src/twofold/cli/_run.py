@@ -5,17 +5,19 @@ twofold VERB INPUT  →  options  →  analyses.VERB(...)  →  an Answer  →  
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from rich.console import Console
 
 from twofold.analyses._targets import check_targets
 from twofold.analyses.answer import WIDTH, Answer
 from twofold.analyses.progress import Progress
+from twofold.cli import _options as options
 from twofold.cli._progress import progress
 from twofold.core.checks import InputError
 
@@ -34,17 +36,55 @@ class Output(NamedTuple):
         return [*self.out, *([self.save] if self.save else [])]
 
 
+def command(kind: type[Answer], result: str = "Result file") -> Callable[[Callable[..., Answer]], Callable[..., None]]:
+    """Decorates a verb, a function of its own options that returns an answer of this kind.
+
+    Added are the options that say where the answer goes: -o, --save, --json, --force, --quiet. The function's first
+    parameter is what is read; its parameter `progress`, which is no option, is told what goes on.
+    """
+    shared = {
+        "out": (Annotated[list[Path] | None, options.out(kind.endings, result)], None),
+        **({"save": (options.Save, None)} if ".twofold" in kind.endings else {}),
+        "as_json": (options.AsJson, False),
+        "force": (options.Force, False),
+        "quiet": (options.Quiet, False),
+    }
+
+    def decorate(function: Callable[..., Answer]) -> Callable[..., None]:
+        own = inspect.signature(function, eval_str=True).parameters
+        named = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        parameters = [p for p in own.values() if p.name != "progress"]
+        parameters += [inspect.Parameter(n, named, default=d, annotation=a) for n, (a, d) in shared.items()]
+
+        def verb(**given: Any) -> None:
+            where = {name: given.pop(name) for name in shared}
+            output = Output(where.pop("out") or [], **where)
+            inputs = given[parameters[0].name]
+            run(
+                lambda watch: function(**given, progress=watch),
+                output,
+                kind.endings,
+                [inputs] if isinstance(inputs, str) else inputs,
+            )
+
+        verb.__doc__, verb.__name__ = function.__doc__, function.__name__
+        verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        verb.__annotations__ = {}
+        return verb
+
+    return decorate
+
+
 def run(
     analysis: Callable[[Progress], Answer], output: Output, endings: Sequence[str], inputs: Sequence[str] = ()
 ) -> None:
     """Call the analysis and deliver its answer; an output that cannot be written is refused before."""
-    check_save(output.save)
-    out_endings = [ending for ending in endings if ending != ".twofold"]
-    check_targets(output.out, out_endings, output.force, inputs)
+    if output.save is not None and output.save.suffix != ".twofold":
+        raise InputError(f"--save {output.save}: a model file ends in .twofold. Name it so, or use -o for results.")
+    check_targets(output.out, [ending for ending in endings if ending != ".twofold"], output.force, inputs)
     check_targets(output.files, endings, output.force, inputs)
     watch = progress(output.quiet)
-    answer = analysis(watch)
-    deliver(answer, output, watch)
+    deliver(analysis(watch), output, watch)
 
 
 def deliver(answer: Answer, output: Output, watch: Progress) -> None:
@@ -58,11 +98,6 @@ def deliver(answer: Answer, output: Output, watch: Progress) -> None:
         return
     stdout().print(answer)
     say([f"wrote {', '.join(written)}"] if written else [], output.quiet)
-
-
-def check_save(save: Path | None) -> None:
-    if save is not None and save.suffix != ".twofold":
-        raise InputError(f"--save {save}: a model file ends in .twofold. Name it so, or use -o for results.")
 
 
 def say(notes: Iterable[str], quiet: bool = False) -> None:

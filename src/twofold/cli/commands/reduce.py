@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.reduce import RULES, Reduction
 from twofold.analyses.reduce import reduce as analyze
 from twofold.cli import _options as options
-from twofold.cli._run import Output, run
+from twofold.cli._run import command
 from twofold.core.checks import InputError
 
 COUNT = f"Number of components: a count (3), a share of the variance (0.95), or a rule: {', '.join(RULES)}."
 
 
+@command(Reduction)
 def reduce(
     inputs: options.Tables,
     components: Annotated[str | None, typer.Option("-k", "--components", metavar="K", help=COUNT)] = None,
-    out: Annotated[list[Path] | None, options.out(Reduction.endings)] = None,
-    save: options.Save = None,
     scale: options.Scale = None,
     na: options.Na = None,
     drop: options.Drop = None,
     seed: options.Seed = 0,
-    as_json: options.AsJson = False,
-    force: options.Force = False,
-    quiet: options.Quiet = False,
-) -> None:
+    progress: Progress = SILENT,
+) -> Reduction:
     k = parse_k(components)
-    run(
-        lambda watch: analyze(inputs, k, scale=scale, na=na or (), drop=drop or (), seed=seed, progress=watch),
-        Output(out or [], save, as_json, force, quiet),
-        Reduction.endings,
-        inputs,
-    )
+    return analyze(inputs, k, scale=scale, na=na or (), drop=drop or (), seed=seed, progress=progress)
 
 
 def parse_k(text: str | None) -> int | float | str | None:
