@@ -10,7 +10,6 @@ import scipy.io
 import scipy.sparse as sp
 
 from twofold import Recommender, datasets, load
-from twofold.analyses.recommend import pairs_in
 
 
 @pytest.fixture(scope="session")
@@ -67,8 +66,10 @@ def test_seen_items_are_never_recommended_and_everybody_has_a_list(twofold, film
 
 def test_figures_are_those_of_a_refit_without_the_held_out(twofold, films):
     found = run_json(twofold, "ratings.csv")
-    own, biases, popularity = found["held_out"]["models"]
+    own, biases, popularity = found["compared"]
     assert own["model"] == found["model"] and biases["model"] == "Biases" and popularity["rmse"] is None
+    assert found["figures"]["rmse"] == own["rmse"] and found["baseline"]["rmse"] == biases["rmse"]
+    assert found["figures"]["ndcg"] == own["ndcg"] and found["baseline"]["ndcg"] == popularity["ndcg"]
     again = Recommender(random_state=0).fit(films).evaluate(test_size=0.1, random_state=1)
     assert own["rmse"] == pytest.approx(again["rmse"]) and own["ndcg"] == pytest.approx(again["ndcg"])
     assert own["rmse"] < np.std(films["rating"].to_numpy())
@@ -98,29 +99,6 @@ def test_somebody_new(twofold, saved):
     assert {a, b}.isdisjoint(e["item"] for e in entry["items"])
     again = run_json(twofold, saved, "--new", f"{a}:5", "--new", f"{b}:1", "-n", 6)
     assert [e["item"] for e in again["recommendations"][0]["items"]] == [e["item"] for e in entry["items"]]
-
-
-ODD = ["Matrix, The (1999)", "Alien: Resurrection", "2001: A Space Odyssey", "a:5,b", "7", "Amélie"]
-
-
-class Known:
-    implicit_ = False
-    items_ = np.array(sorted(ODD), dtype=object)
-
-
-@pytest.mark.parametrize(
-    ("text", "pairs"),
-    [
-        ("Matrix, The (1999):5,Alien: Resurrection:3", [(ODD[0], 5), (ODD[1], 3)]),
-        ("2001: A Space Odyssey : 4.5 , Amélie:1", [(ODD[2], 4.5), (ODD[5], 1)]),
-        ("a:5,b:2", [(ODD[3], 2)]),  # the whole is an id
-        ("7:3", [("7", 3)]),
-        ("7:3,7:-1,", [("7", 3), ("7", -1)]),
-        ("unknown, thing:2", [("unknown, thing", 2)]),
-    ],
-)
-def test_ids_with_commas_and_colons(text, pairs):
-    assert list(pairs_in(text, Known(), {})) == pairs
 
 
 def test_names_instead_of_ids(twofold, films):
@@ -166,7 +144,7 @@ def test_columns_can_be_named(twofold, films):
 def test_data_without_ratings(twofold, films):
     films.select("user", "item").write_csv("seen.csv")
     found = run_json(twofold, "seen.csv", "-o", "top.csv", "--new", films["item"][0])
-    assert found["implicit"] and found["held_out"]["models"][0]["rmse"] is None
+    assert found["implicit"] and found["figures"]["rmse"] is None
     assert any("there are no ratings" in note for note in found["notes"])
     assert len(found["recommendations"][0]["items"]) == 10
 

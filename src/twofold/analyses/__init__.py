@@ -10,6 +10,7 @@ Models are imported when a function is called, so that importing this package is
 
 from twofold.analyses.answer import Answer
 from twofold.analyses.cluster import cluster
+from twofold.analyses.recommend import recommend
 from twofold.analyses.reduce import reduce
 
-__all__ = ["Answer", "cluster", "reduce"]
+__all__ = ["Answer", "cluster", "recommend", "reduce"]

@@ -1,29 +1,40 @@
-"""What `twofold recommend` does between reading and writing: fit, measure on ratings held out, list."""
+"""What people would like, from what they have rated or used.
+
+A `Recommender` is fitted to rows of user, item and rating. How good its predictions and lists are is measured on
+ratings held out of a second fit, beside what biases and popularity reach. Every list is computed once, when wanted.
+"""
 
 from __future__ import annotations
 
+import os
 import re
-import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from twofold import Recommender
-from twofold.analyses._tables import warnings_as_notes
-from twofold.cli._console import progress, waiting
-from twofold.completion.recommender._ids import place, places
+import twofold
+from twofold.analyses._tables import data_in_code, is_paths, warnings_as_notes
+from twofold.analyses.answer import Answer, Grid, analysis, count, plain
+from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
-from twofold.io.ratings import Ratings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from twofold.io.ratings import Ratings
 
 MOST_TESTED = 3_000_000  # ratings up to which a second fit, for the figures, is quick
 LISTED = 5_000  # users whose lists say what is recommended most
-EXAMPLES = 3  # users shown when none is asked for
+EXAMPLES = 3  # users shown on a terminal when none is asked for
+ON_PAGE = 100  # users in a report
+BEST = 5  # items shown of each of them
 REASONS = 3  # rated items named for each recommendation
 TEST = 0.1  # of the ratings
+MEASURES = ("rmse", "mae", "precision", "recall", "ndcg", "map", "coverage")
 _PAIR = re.compile(r"(.+?)\s*:\s*([+-]?\d+(?:\.\d+)?)\s*(?:,\s*|$)")
 
 
@@ -31,79 +42,352 @@ _PAIR = re.compile(r"(.+?)\s*:\s*([+-]?\d+(?:\.\d+)?)\s*(?:,\s*|$)")
 class Listing:
     """The recommendations for one person."""
 
-    who: str
+    user: Any  # the id; None for someone new
     frame: pl.DataFrame  # item, score
     reasons: list[list[tuple[Any, float]]]  # for each item, the rated items that carried it and their shares
 
+    @property
+    def who(self) -> str:
+        return "new" if self.user is None else str(self.user)
 
-@dataclass
-class Recommending:
-    """A fitted recommender and what is worth telling about it."""
 
-    source: str
-    model: Recommender
+class Lists:
+    """The lists of all users, in the order of `users_`: computed once, as far as they are wanted."""
+
+    def __init__(self, model: Any, n: int):
+        self.rest = model.recommend_all(n)
+        self.parts: list[pl.DataFrame] = []
+
+    def of(self, users: float = float("inf")) -> pl.DataFrame:
+        """user, item and score for at least so many users, or for all there are."""
+        while sum(part["user"].n_unique() for part in self.parts) < users:
+            part = next(self.rest, None)
+            if part is None:
+                break
+            self.parts.append(part)
+        return pl.concat(self.parts)
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class Recommendations(Answer):
+    """A fitted recommender and its lists."""
+
     n: int
     names: dict[Any, str]
+    compared: list[dict[str, Any]]  # one row a method, the own model first
     listings: list[Listing]
-    often: list[tuple[Any, int]]  # items and in how many of the lists looked at
-    looked_at: int
-    figures: list[dict[str, Any]]  # one row a model, the own first
-    tested: dict[str, Any]
-    notes: list[str] = field(default_factory=list)
-    seconds: float = 0.0
+    asked: bool  # whether the listings are of people asked for
+    lists: Lists = field(init=False)
 
-    def call(self, item: Any) -> str:
+    def __post_init__(self) -> None:
+        self.lists = Lists(self.model, self.n)
+
+    @property
+    def rows(self) -> str:
+        return "rows" if self.model.implicit_ else "ratings"
+
+    @property
+    def heading(self) -> str:
+        X = self.model.ratings_
+        return f"{self.source}: {X.nnz:,} {self.rows} by {X.shape[0]:,} users of {X.shape[1]:,} items"
+
+    @property
+    def title(self) -> str:
+        model = self.model.model_
+        factors = getattr(model, "components_", None)
+        kind = type(model).__name__ + (f", {len(factors)} factors" if factors is not None else "")
+        return f"{self.heading} → {kind}"
+
+    def name(self, item: Any) -> str:
+        """What the item is called."""
         return self.names.get(item, str(item))
 
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """user, item, name where there are names, and score: of those asked for, or of everybody."""
+        frame = self.lists_asked_for() if self.asked else self.lists.of()
+        frame = frame.with_columns(pl.col("score").cast(pl.Float64).round(4))
+        if self.names:
+            called = pl.Series("name", [self.name(item) for item in frame["item"].to_list()])
+            frame = frame.insert_column(frame.get_column_index("item") + 1, called)
+        return frame
 
-def analyse(
-    data: Ratings | Recommender,
-    source: str,
-    n: int,
-    users: Sequence[str],
-    newcomers: Sequence[str],
-    explain: bool,
-    names: dict[Any, str],
-    seed: int,
-    quiet: bool = True,
-) -> Recommending:
-    """Fit to the ratings (or take a fitted recommender), measure, and list for those asked for, or for a few."""
-    start = time.perf_counter()
-    notes: list[str] = []
-    figures: list[dict[str, Any]] = []
-    tested: dict[str, Any] = {}
-    if isinstance(data, Ratings):
-        notes = data.notes
-        model = fit(data, seed, quiet, notes)
-        figures, tested = measure(model, n, seed, quiet, notes)
-        notes.append(about(model))
+    def lists_asked_for(self) -> pl.DataFrame:
+        text = any(listing.user is None for listing in self.listings)
+        parts = [
+            listing.frame.select(pl.lit(listing.who if text else listing.user).alias("user"), pl.all())
+            for listing in self.listings
+        ]
+        return pl.concat(parts)
+
+    @cached_property
+    def most_recommended(self) -> tuple[list[tuple[Any, int]], int]:
+        """The items in most lists, each with their number, and how many lists were looked at; none where asked."""
+        if self.asked:
+            return [], 0
+        frame = self.lists.of(LISTED)
+        often = frame.group_by("item", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
+        return often.head(self.n).rows(), frame["user"].n_unique()
+
+    def grids(self) -> list[Grid]:
+        grids = [self.compared_grid()] if self.compared else []
+        often, users = self.most_recommended
+        if often:
+            most = often[0][1]
+            rows = [[self.name(item), f"{lists / users:.0%}", lists / most] for item, lists in often]
+            grids.append(Grid(["recommended most", "lists", ""], rows, right=(1,), rest="items"))
+        if self.asked or any(listing.reasons for listing in self.listings):
+            return grids + [self.listing_grid(listing) for listing in self.listings]
+        return [*grids, self.examples_grid()]
+
+    def compared_grid(self) -> Grid:
+        """One row a method: error, and what its lists are worth."""
+        measures = {"rmse": "RMSE"} if any(row["rmse"] is not None for row in self.compared) else {}
+        measures |= {name: f"{name}@{self.n}" for name in ("precision", "recall", "ndcg")}
+        rows = [
+            [row["model"], *("" if row[name] is None else f"{row[name]:.3f}" for name in measures)]
+            for row in self.compared
+        ]
+        return Grid(["held out", *measures.values()], rows, right=range(1, 1 + len(measures)))
+
+    def listing_grid(self, listing: Listing) -> Grid:
+        head = ["for someone new" if listing.user is None else f"for user {listing.user}"]
+        head += ["score" if self.model.implicit_ else "expected", *(["because of"] if listing.reasons else [])]
+        rows = [[self.name(item), f"{score:.2f}"] for item, score in listing.frame.iter_rows()]
+        for row, reasons in zip(rows, listing.reasons, strict=False):
+            said = ", ".join(f"{self.name(item)} (+{share:.2f})" for item, share in reasons)
+            row.append(said or "no rating speaks for it")
+        return Grid(head, rows, right=(1,), most=max(20, self.n))
+
+    def examples_grid(self) -> Grid:
+        """A few users, and more of them in a report."""
+        best = {listing.who: listing.frame["item"].to_list() for listing in self.listings}
+        for part in self.lists.of(ON_PAGE).partition_by("user", maintain_order=True)[:ON_PAGE]:
+            best.setdefault(str(part["user"][0]), part["item"].to_list())
+        rows = [[user, "; ".join(self.name(item) for item in items[:BEST])] for user, items in best.items()]
+        head = ["user", "best for them"]
+        return Grid(head, rows[:ON_PAGE], most=len(self.listings), rest="users in the HTML report")
+
+    def lines(self) -> list[str]:
+        if not self.compared:
+            return ["held out: nothing"]
+        own = self.figures
+        parts = [f"{own['ratings']:,} {self.rows} not fitted"]
+        if own["rmse"] is not None:
+            parts.append(f"error (RMSE) {own['rmse']:.3f}, biases {self.baseline['rmse']:.3f}")
+        if own["precision"] is not None:
+            parts.append(
+                f"of {self.n} items recommended {own['precision'] * self.n:.1f} are among them and liked, "
+                f"by popularity {self.baseline['precision'] * self.n:.1f}"
+            )
+        return [f"held out: {'; '.join(parts)}"]
+
+    def facts(self) -> dict[str, Any]:
+        X = self.model.ratings_
+        return {
+            "ratings": X.nnz,
+            "users": X.shape[0],
+            "items": X.shape[1],
+            "columns": self.model.columns_,
+            "implicit": self.model.implicit_,
+            "model": type(self.model.model_).__name__,
+            "choice": self.model.choice_,
+            "compared": self.compared,
+            "recommended_most": [{"item": item, "lists": lists} for item, lists in self.most_recommended[0]],
+            "recommendations": [self.facts_of(listing) for listing in self.listings],
+        }
+
+    def facts_of(self, listing: Listing) -> dict[str, Any]:
+        items: list[dict[str, Any]] = []
+        for item, score in listing.frame.iter_rows():
+            items.append({"item": item, **({"name": self.name(item)} if self.names else {}), "score": score})
+        for entry, reasons in zip(items, listing.reasons, strict=False):
+            entry["because"] = [{"item": item, "share": share} for item, share in reasons]
+        return {"user": listing.who, "items": items}
+
+    def plot(self) -> Figure:
+        from twofold.plots.reports.recommend import recommending_figure
+
+        often = [(self.name(item), lists) for item, lists in self.most_recommended[0]]
+        names = [self.name(item) for item in self.model.items_]
+        return recommending_figure(self.model, names, self.compared, self.n, often, self.heading)
+
+
+@analysis
+def recommend(
+    data: Any,
+    *,
+    users: Sequence[Any] = (),
+    new: Mapping[Any, float] | Sequence[str] = (),
+    n: int = 10,
+    explain: bool = False,
+    names: Any = None,
+    user_column: str | None = None,
+    item_column: str | None = None,
+    rating_column: str | None = None,
+    na: Sequence[str] = (),
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> Recommendations:
+    """Recommend items to users, from rows of user, item and (where there is one) rating.
+
+    Parameters
+    ----------
+    data : path, list of paths, frame, arrays, or Recommender
+        Ratings in files that `twofold.io.ratings.read_ratings` knows, or in any form that `Recommender.fit` takes; or
+        a fitted `Recommender`, or the path of a saved one, which is asked and not fitted again.
+    users : sequence
+        Ids of users to recommend for. Without any (and without `new`): everybody.
+    new : mapping, or sequence of str
+        Ratings of someone who is not in the data: ``{item: rating}``, or texts "ITEM:RATING,ITEM:RATING".
+    n : int
+        Items for each user.
+    explain : bool
+        Whether to find the rated items that carried each recommendation.
+    names : path, mapping or None
+        What items are called: a table of ids and names, or ``{item: name}``.
+    user_column, item_column, rating_column : str or None
+        Names of columns. None: found by name, else by position.
+    na : sequence of str
+        Texts that stand for no rating.
+    seed : int
+        Seed of everything random.
+    progress : Progress
+        Told what goes on.
+
+    Returns
+    -------
+    Recommendations
+        ``table`` holds user, item, name where there are names, and score.
+
+    Examples
+    --------
+    >>> from twofold import datasets
+    >>> answer = recommend(datasets.ratings(n_users=40, n_items=30).ratings, users=[3], n=2)
+    >>> answer.table.shape, answer.table.columns
+    ((2, 3), ['user', 'item', 'score'])
+    """
+    given = {"user": user_column, "item": item_column, "rating": rating_column}
+    with progress.doing("reading"):
+        read = as_ratings_or_model(data, given, na)
+        called = as_names(names, read)
+    figures: dict[str, Any] = {}
+    compared: list[dict[str, Any]] = []
+    if isinstance(read, Fitted):
+        model, source = read.model, read.source
+        notes = [f"{source} is a fitted recommender: nothing is fitted or measured again"]
+        given = {}
     else:
-        model = data
-        notes.append(f"{source} is a fitted recommender: nothing is fitted or measured again")
-    found = Recommending(source, model, n, names, [], [], 0, figures, tested, notes)
-    with waiting("recommending", quiet):
-        found.listings = [for_user(found, user, explain) for user in users]
-        found.listings += [for_new(found, list(newcomers), explain)] if newcomers else []
-        if not found.listings:
-            found.often, found.looked_at = most_often(model, n)
-            found.listings = [for_user(found, user, explain) for user in examples(model)]
-    found.seconds = time.perf_counter() - start
-    return found
+        notes, source = read.notes, read.source
+        model = fit(read, seed, progress, notes)
+        with progress.doing("fitting again without a tenth of the ratings"):
+            figures, compared = measure(model, n, seed, notes)
+        notes.append(about(model))
+        given = read.columns
+    with progress.doing("recommending"):
+        listings = [for_user(model, user, n, explain) for user in users]
+        listings += [for_new(model, as_new(new, model, called), n, explain)] if new else []
+        asked = bool(listings)
+        listings = listings or [for_user(model, user, n, explain) for user in examples(model)]
+    call = {"verb": "recommend", "data": data_in_code(data), "users": plain(list(users)), "new": as_given(new), "n": n}
+    call |= {"explain": explain, "names": as_given(names)} | {f"{role}_column": name for role, name in given.items()}
+    return Recommendations(
+        source=source,
+        model=model,
+        figures=figures,
+        baseline=baseline_of(compared),
+        notes=notes,
+        call=call | {"na": list(na), "seed": seed},
+        n=n,
+        names=called,
+        compared=compared,
+        listings=listings,
+        asked=asked,
+    )
 
 
-def fit(data: Ratings, seed: int, quiet: bool, notes: list[str]) -> Recommender:
+def as_given(value: Any) -> Any:
+    """A path, mapping or list as it stands in a call."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return value if value is None or isinstance(value, str) else os.fspath(value) if is_paths([value]) else list(value)
+
+
+# --- reading ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Fitted:
+    """A recommender that was fitted before."""
+
+    model: Any
+    source: str
+
+
+def as_ratings_or_model(data: Any, given: dict[str, str | None], na: Sequence[str]) -> Ratings | Fitted:
+    """Ratings, or a recommender that was fitted."""
+    one = data[0] if isinstance(data, (list, tuple)) and len(data) == 1 else data
+    if type(one).__name__ == "Recommender":
+        return Fitted(one, "the recommender")
+    if isinstance(one, (str, os.PathLike)) and os.fspath(one).endswith(".twofold"):
+        return Fitted(load_recommender(os.fspath(one)), os.fspath(one))
+    return as_ratings(data, given, na)
+
+
+def as_ratings(data: Any, given: dict[str, str | None], na: Sequence[str]) -> Ratings:
+    """Ratings in files, frames or arrays, checked alike."""
+    from twofold.io.ratings import BLANKS, Piece, Ratings, checked, chosen, read_ratings
+    from twofold.io.ratings_frame import as_frame
+
+    paths = [data] if isinstance(data, (str, os.PathLike)) else data
+    if isinstance(paths, (list, tuple)) and is_paths(paths):
+        return read_ratings([os.fspath(one) for one in paths], given, na)
+    frame, notes, source = as_frame(data), list[str](), "the ratings"
+    columns = chosen(frame, given, source, notes)
+    frame = checked(frame, columns, [Piece(frame, source)], BLANKS | {one.strip().lower() for one in na}, notes)
+    return Ratings(frame, columns, source, notes)
+
+
+def load_recommender(path: str) -> Any:
+    from twofold.core.files.model_file import ModelFileError
+    from twofold.io.tables.read import missing_message
+
+    if not os.path.isfile(path):
+        raise ModelFileError(missing_message(path))
+    model = twofold.load(path)
+    if type(model).__name__ != "Recommender":
+        raise InputError(f"{path} holds a {type(model).__name__}. Give a Recommender, or a file of ratings.")
+    return model
+
+
+def as_names(names: Any, data: Ratings | Fitted) -> dict[Any, str]:
+    """What items are called, by id."""
+    if names is None or isinstance(names, Mapping):
+        return dict(names or {})
+    from twofold.io.ratings import read_names
+
+    if isinstance(data, Fitted):
+        return read_names(os.fspath(names), data.model.items_)
+    return read_names(os.fspath(names), data.frame[str(data.columns["item"])].unique().to_numpy())
+
+
+# --- the fit, and how good it is ----------------------------------------------------------------------------
+
+
+def fit(data: Ratings, seed: int, progress: Progress, notes: list[str]) -> Any:
     columns = {role: name for role, name in data.columns.items() if name is not None}
-    model = Recommender(**columns, random_state=seed)
+    model = twofold.Recommender(**columns, random_state=seed)
     with warnings_as_notes(notes):
-        model.set_callbacks(*progress(quiet)).fit(data.frame)
+        model.set_callbacks(*progress.callbacks()).fit(data.frame)
     again = data.frame.height - model.ratings_.nnz
     if again:
+        rows = f"{count(again, 'row')} repeat{'' if again > 1 else 's'}"
         what = "added up" if model.implicit_ else "averaged"
-        notes.append(f"{again:,} row{'s' if again > 1 else ''} repeat a user and an item, and are {what}")
+        notes.append(f"{rows} a user and an item, and {'are' if again > 1 else 'is'} {what}")
     return model.set_callbacks()
 
 
-def about(model: Recommender) -> str:
+def about(model: Any) -> str:
     """What was chosen, and how it did on the ratings it held out to decide."""
     choice = model.choice_
     line = f"model {choice['model']}: {choice['why']}"
@@ -112,29 +396,20 @@ def about(model: Recommender) -> str:
     return line
 
 
-def measure(
-    model: Recommender, n: int, seed: int, quiet: bool, notes: list[str]
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The whole of it again without some of the ratings, which are then looked at."""
-    count = model.ratings_.nnz
-    if count > MOST_TESTED:
-        notes.append(f"{count:,} ratings: not fitted a second time for the figures")
-        return [], {}
-    if count < 100:
-        notes.append(f"too few ratings ({count}) to hold any out")
-        return [], {}
-    with waiting("fitting again without a tenth of the ratings", quiet), warnings_as_notes([]):
+def measure(model: Any, n: int, seed: int, notes: list[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """All of it again without some of the ratings, which are then looked at: own figures, and a row a method."""
+    size = model.ratings_.nnz
+    if size > MOST_TESTED:
+        notes.append(f"{size:,} ratings: not fitted a second time for the figures")
+        return {}, []
+    if size < 100:
+        notes.append(f"too few ratings ({size}) to hold any out")
+        return {}, []
+    with warnings_as_notes([]):
         found = model.evaluate(test_size=TEST, n=n, random_state=seed + 1)
-    tested = {
-        "ratings": found.ratings,
-        "users": found.users,
-        "unseen": found.unseen,
-        "relevant": found.relevant,
-        "n": n,
-    }
-    rows = found.table.to_dicts()
-    popular = next((row["ndcg"] for row in rows if row["model"] == "popularity"), None)
-    if (popular or 0) > (rows[0]["ndcg"] or 0):
+    compared = found.table.to_dicts()
+    own, popular = compared[0], compared[-1]
+    if (popular["ndcg"] or 0) > (own["ndcg"] or 0):
         notes.append(
             "popularity alone finds more of the items held out: "
             + (
@@ -143,86 +418,90 @@ def measure(
                 else "people rate what everybody has seen, and lists put first what would be rated highest"
             )
         )
-    return rows, tested
+    about = {"what": f"errors of ratings held out, and what lists of {n} hold of them", "n": n}
+    about |= {"ratings": found.ratings, "users": found.users, "unseen": found.unseen, "relevant": found.relevant}
+    return about | {name: own[name] for name in MEASURES}, compared
+
+
+def baseline_of(compared: list[dict[str, Any]]) -> dict[str, Any]:
+    """The trivial methods: errors of biases (which the own model may be), lists of what is most popular."""
+    if not compared:
+        return {}
+    errors, lists = compared[-2], compared[-1]
+    explicit = errors["rmse"] is not None
+    method = "biases for errors, popularity for lists" if explicit else "popularity"
+    return {"method": method} | {name: (errors if name in ("rmse", "mae") else lists)[name] for name in MEASURES}
 
 
 # --- lists --------------------------------------------------------------------------------------------------
 
 
-def examples(model: Recommender) -> list[Any]:
+def examples(model: Any) -> list[Any]:
     """A few users to show: the ones with the most, a middling number, and the fewest ratings."""
     order = np.argsort(-np.diff(model.ratings_.indptr), kind="stable")
     at = dict.fromkeys([0, len(order) // 2, len(order) - 1])
     return [model.users_[order[i]] for i in list(at)[:EXAMPLES]]
 
 
-def most_often(model: Recommender, n: int) -> tuple[list[tuple[Any, int]], int]:
-    """The items in most lists, and how many lists were looked at."""
-    counts: Counter = Counter()
-    users = 0
-    for frame in model.recommend_all(n) or ():
-        counts.update(frame["item"].to_list())
-        users += frame["user"].n_unique()
-        if users >= LISTED:
-            break
-    return counts.most_common(n), users
+def for_user(model: Any, user: Any, n: int, explain: bool) -> Listing:
+    from twofold.completion.recommender._ids import place
 
-
-def for_user(found: Recommending, user: Any, explain: bool) -> Listing:
-    model = found.model
     row = place(model.users_, user, "user")
-    frame = model.recommend(user, found.n)
-    reasons = []
-    if explain:
-        x = model.ratings_[[row]]
-        reasons = [because(model, x, item) for item in frame["item"].to_list()]
-    return Listing(str(model.users_[row]), frame, reasons)
+    frame = model.recommend(user, n)
+    return Listing(plain(model.users_[row]), frame, reasons_for(model, model.ratings_[[row]], frame) if explain else [])
 
 
-def for_new(found: Recommending, newcomers: list[str], explain: bool) -> Listing:
-    model = found.model
-    ratings = parse_new(newcomers, found)
-    frame = model.recommend_new(ratings, found.n)
+def for_new(model: Any, ratings: dict[Any, float], n: int, explain: bool) -> Listing:
+    frame = model.recommend_new(ratings, n)
     reasons = []
     if explain:
         from twofold.completion.recommender._ratings_table import row_of
 
         x, _ = row_of(ratings, model.items_, model.implicit_, model.ratings_.dtype)
-        reasons = [because(model, x, item) for item in frame["item"].to_list()]
-    return Listing("new", frame, reasons)
+        reasons = reasons_for(model, x, frame)
+    return Listing(None, frame, reasons)
 
 
-def because(model: Recommender, x: Any, item: Any) -> list[tuple[Any, float]]:
-    """The rated items that spoke most for a recommendation, with their shares in it."""
+def reasons_for(model: Any, x: Any, frame: pl.DataFrame) -> list[list[tuple[Any, float]]]:
+    """The rated items that spoke most for each recommendation, with their shares in it; x (1,d) are the ratings."""
     from twofold.completion.recommender._explain import contributions
+    from twofold.completion.recommender._ids import places
 
-    shares = contributions(model.model_, x, int(places(model.items_, [item])[0]))
-    order = np.argsort(-shares, kind="stable")[:REASONS]
-    return [(model.items_[x.indices[j]], float(shares[j])) for j in order if shares[j] > 0]
-
-
-def parse_new(texts: Sequence[str], found: Recommending) -> dict[Any, float]:
-    """Ratings as `id:5,id:3`, in one option or several; ids may hold commas and colons.
-
-    An id ends at a colon with a number behind it, after which there is a comma or the end. If that would cut an id in
-    two, it is given in an option of its own: what is left of the last colon is tried as one id first.
-    """
-    model = found.model
-    named = {name: item for item, name in found.names.items()}
-    out: dict[Any, float] = {}
-    for text in texts:
-        for word, value in pairs_in(text, model, named):
-            item = named.get(word, word)
-            at = place(model.items_, item, "item")
-            low, high = model.range_
-            if not model.implicit_ and not low <= value <= high:
-                raise InputError(f"--new {word}:{value:g}: the ratings go from {low:g} to {high:g}. Give one of these.")
-            out[model.items_[at]] = value
+    out = []
+    for column in places(model.items_, frame["item"].to_list()).tolist():
+        shares = contributions(model.model_, x, column)
+        order = np.argsort(-shares, kind="stable")[:REASONS]
+        out.append([(plain(model.items_[x.indices[j]]), float(shares[j])) for j in order if shares[j] > 0])
     return out
 
 
-def pairs_in(text: str, model: Recommender, named: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """The pairs of one option."""
+def as_new(new: Mapping[Any, float] | Sequence[str], model: Any, names: dict[Any, str]) -> dict[Any, float]:
+    """The ratings of someone new, by the ids of items.
+
+    In a text, `id:5,id:3`, ids may hold commas and colons: an id ends at a colon with a number behind it, after which
+    there is a comma or the end. If that would cut an id in two, it is given in a text of its own: what is left of the
+    last colon is tried as one id first.
+    """
+    from twofold.completion.recommender._ids import place
+
+    named = {name: item for item, name in names.items()}
+    texts = [new] if isinstance(new, str) else new
+    pairs = (
+        new.items() if isinstance(new, Mapping) else (pair for text in texts for pair in pairs_in(text, model, named))
+    )
+    out: dict[Any, float] = {}
+    low, high = model.range_
+    for word, value in pairs:
+        at = place(model.items_, named.get(word, word), "item")
+        if not model.implicit_ and not low <= value <= high:
+            raise InputError(f"--new {word}:{value:g}: the ratings go from {low:g} to {high:g}. Give one of these.")
+        out[model.items_[at]] = value
+    return out
+
+
+def pairs_in(text: str, model: Any, named: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    """The pairs of one text."""
+    from twofold.completion.recommender._ids import places
 
     def known(word: str) -> bool:
         return word in named or int(places(model.items_, [word])[0]) >= 0

@@ -1,0 +1,82 @@
+"""analyses.recommend, asked from Python."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from twofold import Recommender, analyses, datasets
+from twofold.analyses.recommend import pairs_in
+from twofold.core.checks import InputError
+
+
+@pytest.fixture(scope="module")
+def ratings():
+    return datasets.ratings(n_users=60, n_items=40, seed=1).ratings
+
+
+@pytest.fixture(scope="module")
+def answer(ratings):
+    return analyses.recommend(ratings, n=4)
+
+
+def test_a_frame_arrays_and_a_file_give_the_same_and_so_does_the_code(ratings, answer, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ratings.write_csv("ratings.csv")
+    from_file = analyses.recommend("ratings.csv", n=4)
+    columns = tuple(ratings[name].to_numpy() for name in ("user", "item", "rating"))
+    for other in (from_file, analyses.recommend(columns, n=4)):
+        assert other.figures == answer.figures and other.baseline == answer.baseline
+        assert other.table.equals(answer.table)
+    names: dict = {}
+    exec(from_file.code, names)
+    assert names["answer"].figures == answer.figures and names["answer"].table.equals(answer.table)
+    names = {"data": ratings}
+    exec(answer.code, names)
+    assert names["answer"].figures == answer.figures
+
+
+def test_lists_are_those_of_the_recommender(ratings, answer):
+    whole = pl.concat(list(answer.model.recommend_all(4)))
+    assert answer.table.select("user", "item").equals(whole.select("user", "item"))
+    often, users = answer.most_recommended
+    assert users == 60 and dict(often)[often[0][0]] == (whole["item"] == often[0][0]).sum()
+
+
+def test_baselines_have_the_keys_of_the_figures(answer):
+    assert set(answer.baseline) - {"method"} <= set(answer.figures)
+    assert answer.baseline["rmse"] > 0 and answer.figures["rmse"] < np.inf
+
+
+def test_a_fitted_recommender_is_asked_and_not_fitted_again(ratings):
+    model = Recommender(random_state=0).fit(ratings)
+    a, b = model.items_[:2]
+    answer = analyses.recommend(model, users=[3], new={a: 5.0, b: 1.0}, names={a: "first"}, n=3)
+    assert answer.model is model and answer.figures == {} == answer.baseline
+    assert answer.table.columns == ["user", "item", "name", "score"]
+    assert answer.table["user"].to_list() == ["3"] * 3 + ["new"] * 3
+    assert answer.table["item"].to_list()[3:] == model.recommend_new({a: 5.0, b: 1.0}, 3)["item"].to_list()
+    with pytest.raises(InputError, match="Close to it"):
+        analyses.recommend(model, users=["nobody"])
+
+
+ODD = ["Matrix, The (1999)", "Alien: Resurrection", "2001: A Space Odyssey", "a:5,b", "7", "Amélie"]
+
+
+class Known:
+    implicit_ = False
+    items_ = np.array(sorted(ODD), dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("Matrix, The (1999):5,Alien: Resurrection:3", [(ODD[0], 5), (ODD[1], 3)]),
+        ("2001: A Space Odyssey : 4.5 , Amélie:1", [(ODD[2], 4.5), (ODD[5], 1)]),
+        ("a:5,b:2", [(ODD[3], 2)]),  # the whole is an id
+        ("7:3", [("7", 3)]),
+        ("7:3,7:-1,", [("7", 3), ("7", -1)]),
+        ("unknown, thing:2", [("unknown, thing", 2)]),
+    ],
+)
+def test_ids_with_commas_and_colons(text, pairs):
+    assert list(pairs_in(text, Known(), {})) == pairs
