@@ -112,7 +112,7 @@ def test_nothing_but_blanks_changes_end_to_end(twofold, people):
     scale = np.broadcast_to(X.std(axis=0), X.shape)[holes]
     means = np.broadcast_to(np.nanmean(np.where(holes, np.nan, X), axis=0), X.shape)[holes]
     assert np.mean(((guesses - X[holes]) / scale) ** 2) < 0.2 * np.mean(((means - X[holes]) / scale) ** 2)
-    assert found["held_out"]["rmse"] < 0.5 * found["held_out"]["rmse_column_means"]
+    assert found["figures"]["rmse"] < 0.5 * found["baseline"]["rmse"]
 
 
 def test_no_options_are_needed_and_nothing_is_written(twofold, people, folder):
@@ -144,7 +144,7 @@ def test_uncertainty_is_a_column_for_each_filled_one(twofold, people):
     np.testing.assert_array_equal(~np.isnan(sd), holes)
     guess = table.select(COLUMNS).to_numpy()
     assert (np.abs(guess - X) <= 3 * sd + 1)[holes].mean() > 0.9
-    assert 0.7 < found["held_out"]["within_two_sd"] <= 1
+    assert 0.7 < found["figures"]["within_two_sd"] <= 1
 
 
 def test_the_saved_model_fills_the_same(twofold, people):
@@ -206,7 +206,7 @@ def test_columns_that_know_nothing_of_each_other_get_their_means(twofold, folder
     holes = np.random.default_rng(1).random(X.shape) < 0.1
     pl.DataFrame(np.where(holes, np.nan, X), schema=list("abcd")).fill_nan(None).write_csv("a.csv")
     found = run_json(twofold, "a.csv")
-    assert found["held_out"]["rmse"] == pytest.approx(found["held_out"]["rmse_column_means"], rel=0.05)
+    assert found["figures"]["rmse"] == pytest.approx(found["baseline"]["rmse"], rel=0.05)
     small = "a,b\n1,2\n2,\n3,6\n"
     Path("small.csv").write_text(small)
     assert run_json(twofold, "small.csv", "-o", "c.csv")["method"] == "means"

@@ -10,7 +10,14 @@ Models are imported when a function is called, so that importing this package is
 
 from twofold.analyses.answer import Answer
 from twofold.analyses.cluster import cluster
+from twofold.analyses.complete import complete
 from twofold.analyses.recommend import recommend
 from twofold.analyses.reduce import reduce
 
-__all__ = ["Answer", "cluster", "recommend", "reduce"]
+__all__ = [
+    "Answer",
+    "cluster",
+    "complete",
+    "recommend",
+    "reduce",
+]

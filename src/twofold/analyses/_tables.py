@@ -35,10 +35,9 @@ def as_table(data: Any, na: Sequence[str] = (), drop: Sequence[str] = ()) -> Tab
         return read_table([os.fspath(one) for one in data], na, drop)
     if isinstance(data, Table):
         return replace(data, notes=list(data.notes))
-    if type(data).__module__.partition(".")[0] == "pandas":
-        data = pl.from_pandas(data)
-    if isinstance(data, pl.DataFrame):
-        return assemble([Piece(data, "the table")], "the table", na, drop)
+    frame = as_frame_or_none(data)
+    if frame is not None:
+        return assemble([Piece(frame, "the table")], "the table", na, drop)
     X = sp.csr_array(data) if sp.issparse(data) else np.asarray(data)
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise InputError(f"the table is an array of {X.dtype} with shape {X.shape}; a 2-D array of numbers is needed.")
@@ -46,6 +45,13 @@ def as_table(data: Any, na: Sequence[str] = (), drop: Sequence[str] = ()) -> Tab
     if drop:
         raise InputError("an array has no names of columns. Give a frame, or leave the columns out of the array.")
     return Table(X.astype(np.float64), names, source="the table")
+
+
+def as_frame_or_none(data: Any) -> pl.DataFrame | None:
+    """A polars or pandas frame as a polars one; None for anything else."""
+    if type(data).__module__.partition(".")[0] == "pandas":
+        return pl.from_pandas(data)
+    return data if isinstance(data, pl.DataFrame) else None
 
 
 def is_paths(data: Sequence[Any]) -> bool:

@@ -1,25 +1,36 @@
-"""What `twofold complete` does between reading and writing: try models on cells it hides, fill with the best."""
+"""The blanks of a table filled, everything else as it was.
+
+Several models are tried on known cells that are hidden from them, column means among them; the best fills the blanks.
+Its error is then measured on other hidden cells.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+import polars as pl
 import scipy.sparse as sp
 
-from twofold import PPCA, FactorAnalysis, GaussianMixture, MeanImpute
-from twofold.analyses._tables import spread, warnings_as_notes
-from twofold.cli._console import progress, waiting
+import twofold
+from twofold.analyses._tables import as_frame_or_none, as_table, data_in_code, spread, warnings_as_notes
+from twofold.analyses._targets import Writer
+from twofold.analyses.answer import DRAWN, FRAMES, Answer, Grid, analysis, count, frame_writer
+from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError, first_bad
 from twofold.core.config import config
-from twofold.core.seeds import generator
-from twofold.io.tables.table import Table, names_rows, quoted
+from twofold.io.tables.csv_fill import Source, as_frame, as_text, read_source, style_of
+from twofold.io.tables.table import Piece, Table, names_rows, quoted
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+METHODS = ("means", "ppca", "factors", "gaussian")
 SIZES = (1, 2, 3, 5, 8, 13, 20)  # directions tried
 SAMPLE = 2_000  # rows that are enough to choose and to measure
 HIDDEN = 0.1  # of the known cells, for each of the two
@@ -35,21 +46,186 @@ class Candidate(NamedTuple):
     make: Callable[[], Any]
 
 
-@dataclass
-class Filling:
-    """A filled table and what is worth telling about it."""
+@dataclass(kw_only=True, repr=False, eq=False)
+class Filling(Answer):
+    """A filled table."""
 
-    table: Table
-    model: Any
-    chosen: Candidate
+    read: Source
+    method: str
+    label: str  # the method in words
     filled: np.ndarray  # (n,d) known cells as they were
     std: np.ndarray  # (n,d) of filled cells, 0 elsewhere
     blank: np.ndarray  # (n,d) bool, cells that were filled
     tried: dict[str, float]  # label → error on the cells hidden for the choice, in spreads
-    held_out: dict[str, Any]
     errors: np.ndarray  # (d,) error on hidden cells of each column, in spreads; NaN where none was hidden
-    notes: list[str] = field(default_factory=list)
-    seconds: float = 0.0
+    uncertainty: bool
+    na: Sequence[str]
+
+    endings: ClassVar[tuple[str, ...]] = (*FRAMES, ".npy", *DRAWN, ".twofold")
+
+    @property
+    def data(self) -> Table:
+        return self.read.table
+
+    @property
+    def title(self) -> str:
+        n, d = self.filled.shape
+        what = f"{self.source}: {count(n, 'row')}, {count(d, 'column')} of numbers"
+        blanks = int(self.blank.sum())
+        if not blanks:
+            return f"{what} → no blank to fill"
+        share = f"({blanks / self.blank.size:.1%} of the cells)"
+        return f"{what} → {count(blanks, 'blank')} {share} filled by {self.label}"
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        return as_frame(self.read, self.filled, self.blank, self.std if self.uncertainty else None)
+
+    def grids(self) -> list[Grid]:
+        order = sorted(np.flatnonzero(self.blank.any(axis=0)), key=lambda j: -self.blank[:, j].sum())
+        rows = [self.about_column(int(j)) for j in order]
+        head = ["column", "blanks", "share", "filled with", "error"]
+        return [Grid(head, rows, right=(1, 2, 4), rest="columns")] if rows else []
+
+    def about_column(self, j: int) -> list[str]:
+        """How many blanks a column had, what they became, how good that is."""
+        name, holes, guess = self.data.columns[j], self.blank[:, j], self.filled[self.blank[:, j], j]
+        column = None if self.read.piece is None else self.read.piece.frame[name]
+        style = style_of(column, ~holes) if column is not None and column.dtype == pl.String else None
+        low, high = ((f"{v:.4g}" if style is None else style.write(v)) for v in (guess.min(), guess.max()))
+        error = "" if np.isnan(self.errors[j]) else f"{self.errors[j]:.2f} sd"
+        span = low if low == high else f"{low} to {high}"
+        return [name, f"{holes.sum():,}", f"{holes.mean():.0%}", span, error]
+
+    def lines(self) -> list[str]:
+        own = self.figures
+        if not self.blank.any():
+            return []
+        if not own:
+            return ["held out: nothing, the table is too small"]
+        return [
+            f"held out: {own['cells']:,} known cells were hidden and filled in; error {own['rmse']:.2f} standard "
+            f"deviations of their columns, column means give {self.baseline['rmse']:.2f}; {own['within_two_sd']:.0%} "
+            "lie within two of the stated sd"
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        n, d = self.filled.shape
+        columns = [
+            {"column": self.data.columns[j], "blanks": self.blank[:, j].sum(), "error": self.errors[j]}
+            for j in np.flatnonzero(self.blank.any(axis=0))
+        ]
+        return {
+            "rows": n,
+            "columns": d,
+            "blank_cells": self.blank.sum(),
+            "method": self.method,
+            "model": type(self.model).__name__,
+            "filled": columns,
+            "tried": self.tried,
+        }
+
+    def plot(self) -> Figure:
+        from twofold.plots.reports.complete import filling_figure
+
+        title = self.title.partition(" → ")[0]
+        return filling_figure(self.filled, self.blank, self.data.columns, self.tried, self.label, title)
+
+    def writer(self, path: Path) -> Writer:
+        ending, text = path.suffix.lower(), self.read.text
+        if ending == ".npy":
+            return lambda to: np.save(to, self.filled)
+        if text is not None and ending in (".csv", ".tsv"):
+            if (ending == ".tsv") == (text.delimiter == "\t"):
+                std = self.std if self.uncertainty else None
+                edited = as_text(self.read, self.filled, self.blank, std, self.na)
+                return lambda to: to.write_bytes(edited)
+            self.notes.append(f"{path} is written anew: {self.source} has other delimiters")
+        return frame_writer(ending, self.table) if ending in FRAMES else super().writer(path)
+
+
+@analysis
+def complete(
+    data: Any,
+    *,
+    method: str | None = None,
+    uncertainty: bool = False,
+    na: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> Filling:
+    """Fill the blanks of a table, and leave everything else as it is.
+
+    Parameters
+    ----------
+    data : path, frame or array
+        A file in any format that `twofold.io.tables.read.read_table` knows, or the table itself; NaN is a blank.
+    method : {"means", "ppca", "factors", "gaussian"} or None
+        None: the one with the least error on known cells that are hidden.
+    uncertainty : bool
+        Whether the table gets a column NAME_sd, the standard deviation of each guess, for every filled column.
+    na, drop : sequence of str
+        Texts that stand for a blank; columns that stay as they are, and are not learned from.
+    seed : int
+        Seed of everything random.
+    progress : Progress
+        Told what goes on.
+
+    Returns
+    -------
+    Filling
+        ``table`` is the table without blanks.
+
+    Examples
+    --------
+    >>> from twofold import datasets
+    >>> answer = complete(datasets.table_with_holes().data)
+    >>> answer.figures["rmse"] < answer.baseline["rmse"]
+    True
+    """
+    if method not in (None, *METHODS):
+        raise InputError(f"method {method}: choose {', '.join(METHODS[:-1])} or {METHODS[-1]}.")
+    with progress.doing("reading"):
+        read = source_of(data, na, drop)
+    table = read.table
+    X = numbers_of(table)
+    fill = to_fill(table, X)
+    blank = np.isnan(X) & fill
+    if not fill.any():
+        raise InputError(f"{table.source} has no column of numbers whose blanks can be filled.")
+    found = fill_blanks(X, blank, fill, method, table, seed, progress) if blank.any() else nothing_to_fill(X, table)
+    table.notes += about(found, blank, table)
+    call = {"verb": "complete", "data": data_in_code(data), "method": found.best.method, "uncertainty": uncertainty}
+    return Filling(
+        source=table.source,
+        model=found.model,
+        figures=found.figures,
+        baseline=found.baseline,
+        notes=table.notes,
+        call=call | {"na": list(na), "drop": list(drop), "seed": seed},
+        read=read,
+        method=found.best.method,
+        label=found.best.label,
+        filled=found.filled,
+        std=found.std,
+        blank=blank,
+        tried=found.tried,
+        errors=found.errors,
+        uncertainty=uncertainty,
+        na=list(na),
+    )
+
+
+# --- the numbers --------------------------------------------------------------------------------------------
+
+
+def source_of(data: Any, na: Sequence[str], drop: Sequence[str]) -> Source:
+    """The table and, where there are any, its columns as they stood."""
+    if isinstance(data, (str, os.PathLike)):
+        return read_source(os.fspath(data), na, drop)
+    frame = as_frame_or_none(data)
+    return Source(as_table(data, na, drop), None if frame is None else Piece(frame, "the table"), None)
 
 
 def numbers_of(table: Table) -> np.ndarray:
@@ -89,30 +265,43 @@ def to_fill(table: Table, X: np.ndarray) -> np.ndarray:
     return fill
 
 
-def analyse(table: Table, method: str | None, seed: int, quiet: bool = True) -> Filling:
-    """Fill the blanks of a table with the model that does best on cells hidden from it."""
-    start = time.perf_counter()
-    X = numbers_of(table)
-    fill = to_fill(table, X)
-    blank = np.isnan(X) & fill
-    if not fill.any():
-        raise InputError(f"{table.source} has no column of numbers whose blanks can be filled.")
-    if not blank.any():
-        table.notes.append("no cell is blank: there is nothing to fill")
-        nothing = Candidate("means", "column means", MeanImpute)
-        empty = np.full(X.shape[1], np.nan)
-        return Filling(table, MeanImpute().fit(X), nothing, X, np.zeros_like(X), blank, {}, {}, empty, table.notes)
+# --- choosing and filling -----------------------------------------------------------------------------------
+
+
+class Found(NamedTuple):
+    """What came of it."""
+
+    best: Candidate
+    model: Any
+    filled: np.ndarray
+    std: np.ndarray
+    tried: dict[str, float]
+    figures: dict[str, Any]
+    baseline: dict[str, Any]
+    errors: np.ndarray
+
+
+def nothing_to_fill(X: np.ndarray, table: Table) -> Found:
+    table.notes.append("no cell is blank: there is nothing to fill")
+    means = column_means()
+    return Found(means, means.make().fit(X), X, np.zeros_like(X), {}, {}, {}, np.full(X.shape[1], np.nan))
+
+
+def fill_blanks(
+    X: np.ndarray, blank: np.ndarray, fill: np.ndarray, method: str | None, table: Table, seed: int, progress: Progress
+) -> Found:
+    """Fill with the model that does best on cells hidden from it."""
     varies = fill & (spread(np.where(fill, X, 0.0), 0.0) > 0)
     varies = varies if varies.any() else fill
     Y = X[:, varies]  # what is learned from
     notes = table.notes
-    with waiting("trying models on cells that are hidden", quiet), warnings_as_notes([]):
+    with progress.doing("trying models on cells that are hidden"), warnings_as_notes([]):
         candidates = those_to_try(Y, method, seed, notes)
         tried, best = choose(candidates, Y, seed)
-        held, errors = measure(best, Y, seed, notes)
+        figures, baseline, errors = measure(best, Y, seed, notes)
     filled, std = X.copy(), np.zeros_like(X)
     with warnings_as_notes(notes):
-        model = best.make().set_callbacks(*progress(quiet)).fit(Y)
+        model = best.make().set_callbacks(*progress.callbacks()).fit(Y).set_callbacks()
         filled[:, varies], std[:, varies] = fill_in(model, Y, notes)
     for j in np.flatnonzero(fill & ~varies):
         filled[:, j] = np.nanmean(X[:, j])
@@ -120,16 +309,17 @@ def analyse(table: Table, method: str | None, seed: int, quiet: bool = True) -> 
         model.feature_names_in_ = np.array(table.columns, dtype=object)[varies]
     per_column = np.full(X.shape[1], np.nan)
     per_column[varies] = errors
-    found = Filling(table, model, best, filled, std, blank, tried, held, per_column, notes)
-    found.notes += about(found)
-    found.seconds = time.perf_counter() - start
-    return found
+    return Found(best, model, filled, std, tried, figures, baseline, per_column)
+
+
+def column_means() -> Candidate:
+    return Candidate("means", "column means", twofold.MeanImpute)
 
 
 def those_to_try(X: np.ndarray, method: str | None, seed: int, notes: list[str]) -> list[Candidate]:
     """Column means first, then models of growing size, as far as the table's shape allows."""
     n, d = X.shape
-    means = Candidate("means", "column means", MeanImpute)
+    means = column_means()
     sizes = [k for k in SIZES if k < min(n - 1, d)]
     if not sizes or n < LEAST:
         notes.append(f"the table is too small ({n} rows, {d} columns that vary) for more than column means")
@@ -138,11 +328,13 @@ def those_to_try(X: np.ndarray, method: str | None, seed: int, notes: list[str])
     settings: dict[str, Any] = {"tol": 1e-6, "random_state": seed}
     for k in sizes:
         words = f"{k} direction{'s' if k > 1 else ''}"
-        out.append(Candidate("ppca", f"PPCA with {words}", partial(PPCA, k, scale=True, **settings)))
+        out.append(Candidate("ppca", f"PPCA with {words}", partial(twofold.PPCA, k, scale=True, **settings)))
         words = f"{k} factor{'s' if k > 1 else ''}"
-        out.append(Candidate("factors", f"factor analysis with {words}", partial(FactorAnalysis, k, **settings)))
+        out.append(
+            Candidate("factors", f"factor analysis with {words}", partial(twofold.FactorAnalysis, k, **settings))
+        )
     if 2 <= d <= PAIRS and n >= 3 * d:
-        gaussian = partial(GaussianMixture, 1, reg=1e-4, **settings)
+        gaussian = partial(twofold.GaussianMixture, 1, reg=1e-4, **settings)
         out.append(Candidate("gaussian", "a Gaussian with all correlations", gaussian))
     wanted = [c for c in out if method in (None, c.method)]
     if not wanted:
@@ -150,8 +342,11 @@ def those_to_try(X: np.ndarray, method: str | None, seed: int, notes: list[str])
     return wanted
 
 
-def hide(X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def hide(X: np.ndarray, seed: int, draw: int) -> tuple[np.ndarray, np.ndarray]:
     """Some rows, and which of their known cells are hidden; every column keeps two different values."""
+    from twofold.core.seeds import generator
+
+    rng = generator(seed, draw)
     rows = X[np.sort(rng.permutation(len(X))[:SAMPLE])]
     hidden = ~np.isnan(rows) & (rng.random(rows.shape) < HIDDEN)
     shown = np.where(hidden, np.nan, rows)
@@ -183,7 +378,7 @@ def fill_in(model: Any, X: np.ndarray, notes: list[str] | None = None) -> tuple[
 
 def choose(candidates: list[Candidate], X: np.ndarray, seed: int) -> tuple[dict[str, float], Candidate]:
     """The candidate with the least error on hidden cells, in spreads of their columns; the simpler one if equal."""
-    rows, hidden = hide(X, generator(seed, 1))
+    rows, hidden = hide(X, seed, 1)
     if not hidden.any():
         return {}, candidates[0]
     s = spread(X)
@@ -195,46 +390,45 @@ def rms(errors: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(errors)))) if len(errors) else float("nan")
 
 
-def measure(best: Candidate, X: np.ndarray, seed: int, notes: list[str]) -> tuple[dict[str, Any], np.ndarray]:
-    """The error of the chosen model on other hidden cells than those that chose it; and that of each column."""
-    rows, hidden = hide(X, generator(seed, 2))
+def measure(
+    best: Candidate, X: np.ndarray, seed: int, notes: list[str]
+) -> tuple[dict[str, Any], dict[str, Any], np.ndarray]:
+    """The error of the chosen model on other hidden cells than those that chose it, that of column means on the same
+    cells, and that of each column."""
+    rows, hidden = hide(X, seed, 2)
     if not hidden.any():
         notes.append("too few cells to hide any, so the guesses are not tested")
-        return {}, np.full(X.shape[1], np.nan)
+        return {}, {}, np.full(X.shape[1], np.nan)
     guess, std = attempt(best, rows, hidden)
-    means = np.nanmean(np.where(hidden, np.nan, rows), axis=0)
-    error, s = np.where(hidden, (guess - rows) / spread(X), np.nan), spread(X)
-    out = {
+    means, s = np.nanmean(np.where(hidden, np.nan, rows), axis=0), spread(X)
+    error = np.where(hidden, (guess - rows) / s, np.nan)
+    figures = {
         "what": "root mean square error on hidden cells, in standard deviations of their columns",
         "cells": int(hidden.sum()),
         "rmse": rms(error[hidden]),
-        "rmse_column_means": rms(((means - rows) / s)[hidden]),
         "within_two_sd": float((np.abs(guess - rows) <= 2 * std)[hidden].mean()),
     }
-    count = hidden.sum(axis=0)
-    per_column = np.sqrt(np.nansum(error**2, axis=0) / np.maximum(count, 1))
-    return out, np.where(count >= 5, per_column, np.nan)
+    baseline = {"method": "column means", "rmse": rms(((means - rows) / s)[hidden])}
+    known = hidden.sum(axis=0)
+    per_column = np.sqrt(np.nansum(error**2, axis=0) / np.maximum(known, 1))
+    return figures, baseline, np.where(known >= 5, per_column, np.nan)
 
 
-def about(found: Filling) -> list[str]:
+def about(found: Found, blank: np.ndarray, table: Table) -> list[str]:
     """What was chosen, and how far to trust it."""
     if not found.tried:
         return []
-    out = []
-    others = sorted((e, label) for label, e in found.tried.items() if label != found.chosen.label)
+    out, own = [], found.best.label
+    others = sorted((e, label) for label, e in found.tried.items() if label != own)
     if others:
         out.append(
-            f"filled by {found.chosen.label}: error {found.tried[found.chosen.label]:.2f} on hidden cells, the best of "
-            f"{len(found.tried)} tried; next {others[0][1]} ({others[0][0]:.2f})"
+            f"filled by {own}: error {found.tried[own]:.2f} on hidden cells, the best of {len(found.tried)} tried; "
+            f"next {others[0][1]} ({others[0][0]:.2f})"
         )
-    gap = found.held_out.get("rmse", 0.0) / max(found.held_out.get("rmse_column_means", 1.0), 1e-300)
-    if found.chosen.method != "means" and gap > 0.95:
+    gap = found.figures.get("rmse", 0.0) / max(found.baseline.get("rmse", 1.0), 1e-300)
+    if found.best.method != "means" and gap > 0.95:
         out.append("the columns say little about each other: guesses are hardly better than column means")
-    worst = [
-        found.table.columns[j]
-        for j in np.flatnonzero(found.blank.any(axis=0))
-        if np.isfinite(found.errors[j]) and found.errors[j] > 0.98
-    ]
-    if worst and found.chosen.method != "means" and gap <= 0.95:
-        out.append(f"no better than a column mean in {quoted(worst)}")
+    bad = np.flatnonzero(blank.any(axis=0) & (np.nan_to_num(found.errors) > 0.98))
+    if len(bad) and found.best.method != "means" and gap <= 0.95:
+        out.append(f"no better than a column mean in {quoted([table.columns[j] for j in bad])}")
     return out

@@ -88,10 +88,10 @@ def run(
 
 
 def deliver(answer: Answer, output: Output, watch: Progress) -> None:
-    """Notes to stderr, files written, the answer to stdout."""
-    say(answer.notes, output.quiet)
+    """Files written, notes to stderr, the answer to stdout."""
     with watch.doing("writing"):
         answer.save(*output.files, force=True)  # looked at before the fit
+    say(answer.notes, output.quiet)
     written = [str(path) for path in output.files]
     if output.as_json:
         print_json(answer.to_dict() | {"written": written})
