@@ -13,6 +13,7 @@ from twofold.analyses.cluster import cluster
 from twofold.analyses.complete import complete
 from twofold.analyses.recommend import recommend
 from twofold.analyses.reduce import reduce
+from twofold.analyses.topics import topics
 
 __all__ = [
     "Answer",
@@ -20,4 +21,5 @@ __all__ = [
     "complete",
     "recommend",
     "reduce",
+    "topics",
 ]

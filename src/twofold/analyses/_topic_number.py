@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from twofold.analyses._topic_models import fit
-from twofold.core.seeds import generator
-from twofold.topics.evaluation import perplexity, topic_coherence
+from twofold.analyses._topic_models import fit, topics_of
 
 TRIED = (3, 5, 8, 12, 18, 26, 40)
 ENOUGH = 150_000  # words by which a number can be chosen
@@ -27,6 +25,9 @@ PRIOR = 0.01  # of a count, for words that the training part does not have
 
 def choose_number(kind: str, X: sp.csr_array, seed: int, notes: list[str]) -> tuple[int, dict[str, Any] | None]:
     """A number of topics, and the figures of all that were tried."""
+    from twofold.core.seeds import generator
+    from twofold.topics.evaluation import topic_coherence
+
     rows = np.flatnonzero(np.diff(X.indptr) > 1)
     order = generator(seed, 2).permutation(rows)
     lengths = np.asarray(X.sum(axis=1)).ravel()[order]
@@ -39,7 +40,8 @@ def choose_number(kind: str, X: sp.csr_array, seed: int, notes: list[str]) -> tu
     test, train = X[order[: len(order) // 5]], X[order[len(order) // 5 :]]
     figures = []
     for k in [k for k in TRIED if k <= most]:
-        model, topics = fit(kind, train, k, seed)
+        model = fit(kind, train, k, seed)
+        topics = topics_of(model)
         figures.append((k, score(topics, train, test, seed, model), float(np.nanmean(topic_coherence(topics, train)))))
     ks, perplexities, coherences = (list(column) for column in zip(*figures, strict=True))
     best = ks[int(np.argmax(PREDICTS * part_of(-np.log(perplexities)) + part_of(np.array(coherences))))]
@@ -56,24 +58,26 @@ def part_of(figures: np.ndarray) -> np.ndarray:
     return (figures - figures.min()) / max(float(np.ptp(figures)), APART)
 
 
-def held_out(kind: str, X: sp.csr_array, k: int, seed: int, notes: list[str]) -> dict[str, Any]:
+def measure(kind: str, X: sp.csr_array, k: int, seed: int, notes: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Perplexity on a tenth of the documents by topics fitted to the others, and by word frequencies alone."""
+    from twofold.core.seeds import generator
+
     rows = np.flatnonzero(np.diff(X.indptr) > 1)
     if len(rows) < FEWEST:
         notes.append(f"too few documents ({len(rows)}) to hold any out")
-        return {}
+        return {}, {}
     order = generator(seed, 3).permutation(rows)
     tenth = min(len(order) // 10, MOST_TESTED)
     test, rest = X[order[:tenth]], order[tenth:]
     lengths = np.asarray(X.sum(axis=1)).ravel()[rest]
     train = X[rest[: int(np.searchsorted(np.cumsum(lengths), MOST_FITTED)) + 1]]
-    model, topics = fit(kind, train, min(k, *train.shape), seed)
-    return {
+    model = fit(kind, train, min(k, *train.shape), seed)
+    figures = {
         "what": "perplexity of half the words of documents not fitted, given the other half",
         "documents": tenth,
-        "perplexity": score(topics, train, test, seed, model),
-        "perplexity_unigram": score(unigram(train), train, test, seed),
+        "perplexity": score(topics_of(model), train, test, seed, model),
     }
+    return figures, {"method": "word frequencies alone", "perplexity": score(unigram(train), train, test, seed)}
 
 
 def unigram(X: sp.csr_array) -> np.ndarray:
@@ -83,6 +87,8 @@ def unigram(X: sp.csr_array) -> np.ndarray:
 
 def score(topics: np.ndarray, train: sp.csr_array, test: sp.csr_array, seed: int, model: Any = None) -> float:
     """Perplexity by document completion; every topic is smoothed alike, so that no word is impossible."""
+    from twofold.topics.evaluation import perplexity
+
     size = np.maximum(topics.sum(axis=1, keepdims=True), 1e-300)
     tokens = float(train.sum()) / len(topics)
     smooth = topics / size * tokens + PRIOR

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from twofold import BagOfWords
+import twofold
 from twofold.analyses._tables import warnings_as_notes
 from twofold.core.checks import InputError
-from twofold.io.documents import Documents
 
 ENGLISH = 0.15  # of the words of English text at least are among the commonest; usually a quarter
 LOOKED_AT = 500  # documents by which the language is told
@@ -23,48 +22,62 @@ COMMONEST = frozenset("the of and to in is it that for was on with as are this b
 SAMPLE = 20_000  # documents by which words are told to be evenly spread
 
 
-def counted(documents: Documents, stop_words: str | None, notes: list[str]) -> tuple[sp.csr_array, np.ndarray]:
-    """The table of counts, and its words."""
-    n = len(documents.texts)
+def read_stop_words(given: Any) -> list[str] | None:
+    """The words to leave out: of a file (a word a line), or as they are given; None where nothing is."""
+    if given is None:
+        return None
+    from twofold.text.stop_words import stop_words_of
+
+    try:
+        return sorted(stop_words_of(given))
+    except InputError as error:
+        raise InputError(str(error).replace("stop_words=", "--stop-words ")) from error
+
+
+def count_words(
+    texts: Sequence[str], source: str, stop_words: list[str] | None, notes: list[str]
+) -> tuple[sp.csr_array, Any]:
+    """The table of counts (n,d), and the fitted `BagOfWords` whose `transform` gives it."""
+    n = len(texts)
     rare = 1 if n < 20 else 2 if n < 1000 else 3 if n < 10_000 else 5
     options: dict[str, Any] = {"min_df": rare, "max_df": 1.0 if n < 20 else 0.5}
-    english = share_of_commonest(documents.texts) >= ENGLISH
+    english = share_of_commonest(texts) >= ENGLISH
     if stop_words is not None:
         options["stop_words"] = stop_words
-        notes.append(f"stop words of {stop_words} left out")
+        notes.append(f"{len(stop_words):,} stop words left out")
     elif english:
         notes.append("the text is English: its stop words (the, of, and, ...) are left out; --stop-words names others")
     else:
         notes.append("few English stop words are found, so words are left out that are spread evenly instead")
-    X, words = count(documents, options, notes)
+    X, bag = count(texts, source, options, notes)
     even = spread_evenly(X, *((0.85, 0.1, 50) if english or stop_words else (0.8, 0.05, 20)))
     if even.any() and not even.all():
-        often = words[even][np.argsort(-np.bincount(X.indices, minlength=X.shape[1])[even], kind="stable")]
+        words = bag.vocabulary_[even]
+        often = words[np.argsort(-np.bincount(X.indices, minlength=X.shape[1])[even], kind="stable")]
         more = ", ..." if len(often) > 6 else ""
         notes.append(f"{len(often):,} words spread evenly over the documents left out: {', '.join(often[:6])}{more}")
-        X, words = sp.csr_array(X[:, ~even]), words[~even]
+        X, bag = count(texts, source, options | {"stop_words": sorted([*bag.stop_words_, *words])}, [])
     empty = int((np.diff(X.indptr) == 0).sum())
     if empty:
         what = "1 document has" if empty == 1 else f"{empty:,} documents have"
         notes.append(f"{what} none of the words counted: the topics of all stand for theirs")
     left = f"in fewer than {rare} documents or " if rare > 1 else ""
     notes.append(f"{X.shape[1]:,} different words counted, none {left}in more than {options['max_df']:.0%} of them")
-    return X, words
+    return X, bag
 
 
-def count(documents: Documents, options: dict[str, Any], notes: list[str]) -> tuple[sp.csr_array, np.ndarray]:
-    bag = BagOfWords(**options)
+def count(texts: Sequence[str], source: str, options: dict[str, Any], notes: list[str]) -> tuple[sp.csr_array, Any]:
+    bag = twofold.BagOfWords(**options)
     try:
         with warnings_as_notes(notes):
-            X = sp.csr_array(bag.fit_transform(documents.texts))
+            return sp.csr_array(bag.fit_transform(texts)), bag
     except InputError as error:
-        if any(text.strip() for text in documents.texts) and "stop_words" not in str(error):
-            raise InputError(
-                f"{documents.source}: no word is left without stop words and words of a single document. Give more or "
-                "longer documents."
-            ) from error
-        raise InputError(f"{documents.source}: {error}") from error
-    return X, np.asarray(bag.get_feature_names_out(), dtype=object)
+        if not any(text.strip() for text in texts):
+            raise InputError(f"{source} has no text in it. Give documents of words.") from error
+        raise InputError(
+            f"{source}: no word is left without stop words and words of a single document. Give more or longer "
+            "documents."
+        ) from error
 
 
 def share_of_commonest(texts: Sequence[str]) -> float:

@@ -100,6 +100,7 @@ class Answer:
     seconds: float = 0.0
 
     endings: ClassVar[tuple[str, ...]] = (*FRAMES, *DRAWN, ".twofold")
+    beside: ClassVar[tuple[str, ...]] = ()  # further frames by their names, written beside the table: NAME_words.csv
 
     # --- what a kind of answer says -------------------------------------------------------------------------
 
@@ -174,8 +175,21 @@ class Answer:
             Whether files that exist are replaced.
         """
         files = [Path(path) for path in paths]
-        check_targets(files, self.endings, force)
-        write_all({file: self.writer(file) for file in files})
+        check_targets(self.written(files), self.endings, force)
+        writers = {file: self.writer(file) for file in files}
+        for file in files:
+            frames = zip(self.beside, self.written([file])[1:], strict=False)
+            writers |= {path: frame_writer(file.suffix.lower(), getattr(self, name)) for name, path in frames}
+        write_all(writers)
+
+    @classmethod
+    def written(cls, files: Sequence[Path]) -> list[Path]:
+        """Every file that is written where these are asked for."""
+        out = []
+        for file in files:
+            names = cls.beside if file.suffix.lower() in FRAMES else ()
+            out += [file, *(file.with_name(f"{file.stem}_{name}{file.suffix}") for name in names)]
+        return out
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the table and the model, in types that JSON has."""

@@ -1,61 +1,98 @@
-"""What `twofold topics` does between reading and writing: count, choose, fit, measure, find telling documents."""
+"""What documents are about: topics, and how much of each document is about each.
+
+LDA, pLSA or NMF on counts of words. The number of topics is chosen, unless given, by what it gains on documents held
+out and how well topics hold together; how good they are is measured on other documents held out.
+"""
 
 from __future__ import annotations
 
-import time
+import os
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import polars as pl
 import scipy.sparse as sp
 
-from twofold.analyses._tables import warnings_as_notes
-from twofold.analyses._topic_models import fit, mixtures_of, reorder
-from twofold.analyses._topic_number import choose_number, held_out
-from twofold.analyses._topic_words import counted
-from twofold.cli._console import waiting
+from twofold.analyses._documents import as_documents, as_paths
+from twofold.analyses._tables import data_in_code, warnings_as_notes
+from twofold.analyses._topic_models import fit, mixtures_of, topics_of
+from twofold.analyses._topic_number import choose_number, measure
+from twofold.analyses._topic_words import count_words, read_stop_words
+from twofold.analyses.answer import Answer, Grid, analysis, count
+from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
 from twofold.io.dates import in_periods
 from twofold.io.documents import Documents
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+METHODS = {"lda": "LDA", "plsa": "pLSA", "nmf": "NMF"}
 FEWEST = 4  # documents
 TOP = 10  # words that stand for a topic
 TELLING = 3  # documents that do
 COPY = 0.7  # cosine of two documents' counts from which one is taken for a copy of the other
 SETTLED = 25.0  # words from which a document's mixture is taken at its word
+SHORT = 68  # characters of a document
 
 
-@dataclass
-class Topics:
-    """Fitted topics and what is worth telling about them; topic 0 is the one most talked about."""
+@dataclass(kw_only=True, repr=False, eq=False)
+class Topics(Answer):
+    """Fitted topics; topic 0 is the one most talked about."""
 
     documents: Documents
-    kind: str
-    model: Any
-    words: np.ndarray  # (d,)
+    method: str
+    vocabulary: np.ndarray  # (d,) words
     counts: sp.csr_array  # (n,d)
     topics: np.ndarray  # (k,d) rows sum to one
     mixtures: np.ndarray  # (n,k) rows sum to one
     shares: np.ndarray  # (k,) of all words
     choice: dict[str, Any] | None  # ks, perplexities, coherences, best
-    tested: dict[str, Any]
     telling: list[list[int]] = field(default_factory=list)  # documents, for each topic
     over_time: tuple[np.ndarray, np.ndarray, str] | None = None  # periods (t,), shares (t,k), what a period is
-    seconds: float = 0.0
 
-    @property
-    def notes(self) -> list[str]:
-        return self.documents.notes
+    beside: ClassVar[tuple[str, ...]] = ("words",)
 
     @property
     def k(self) -> int:
         return len(self.shares)
 
-    def top(self, c: int, most: int = TOP) -> list[str]:
-        """The words that tell topic c best: probable in it, and more so than in all documents."""
-        order = np.argsort(-self.telling_words[c], kind="stable")[:most]
-        return [str(self.words[j]) for j in order if self.topics[c, j] > 0]
+    @property
+    def heading(self) -> str:
+        n, d = self.counts.shape
+        return f"{self.source}: {n:,} documents, {int(self.counts.sum()):,} words ({d:,} different)"
+
+    @property
+    def title(self) -> str:
+        return f"{self.heading} → {count(self.k, 'topic')} by {METHODS[self.method]}"
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """Ids, titles and dates of the documents, the main topic, and the share of each."""
+        own = self.documents
+        columns = [own.ids]
+        if own.titles is not None and own.titles.name != own.ids.name:
+            columns.append(own.titles)
+        if own.dates is not None and own.date_name not in [column.name for column in columns]:
+            columns.append(pl.Series(own.date_name, own.dates))
+        columns.append(pl.Series("topic", self.mixtures.argmax(axis=1) + 1))
+        columns += [pl.Series(f"topic_{c + 1}", self.mixtures[:, c].round(5)) for c in range(self.k)]
+        names = [column.name for column in columns]
+        clash = {name for name in names if names.count(name) > 1}
+        kept = [c.alias(f"{c.name} (given)") if c.name in clash and i < 3 else c for i, c in enumerate(columns)]
+        return pl.DataFrame(kept)
+
+    @cached_property
+    def words(self) -> pl.DataFrame:
+        """How often each word is used, and its probability in each topic."""
+        used = np.asarray(self.counts.sum(axis=0)).ravel().astype(np.int64)
+        frame = pl.DataFrame(
+            {"word": [str(word) for word in self.vocabulary], "count": used}
+            | {f"topic_{c + 1}": self.topics[c] for c in range(self.k)}
+        )
+        return frame.sort("count", descending=True, maintain_order=True)
 
     @cached_property
     def telling_words(self) -> np.ndarray:
@@ -64,41 +101,176 @@ class Topics:
         lift = np.divide(self.topics, overall, out=np.ones_like(self.topics), where=self.topics > 0)
         return self.topics * np.log(lift)
 
+    def top(self, c: int, most: int = TOP) -> list[str]:
+        """The words that tell topic c best: probable in it, and more so than in all documents."""
+        order = np.argsort(-self.telling_words[c], kind="stable")[:most]
+        return [str(self.vocabulary[j]) for j in order if self.topics[c, j] > 0]
 
-def analyse(
-    documents: Documents,
-    kind: str,
-    k: int | None,
-    stop_words: str | None,
-    seed: int,
-    quiet: bool = True,
+    def example(self, c: int, i: int) -> str:
+        """A telling document: its name, if it has one, and the sentence that says most."""
+        from twofold.text.snippets import cut, snippet
+
+        own = self.documents
+        if own.titles is not None and own.titles[i]:
+            return cut(own.call(i), SHORT)
+        name = cut(own.call(i), SHORT // 2) if own.named else f"{own.ids.name} {own.ids[i]}"
+        rank = {word: 1.0 / (3 + r) for r, word in enumerate(self.top(c, 60))}
+        return f"{name}: {snippet(own.texts[i], rank, SHORT - len(name) - 2)}"
+
+    def grids(self) -> list[Grid]:
+        rows = [
+            [
+                str(c + 1),
+                f"{self.shares[c]:.1%}",
+                float(self.shares[c] / self.shares[0]),
+                "\n· ".join([" ".join(self.top(c, 8)), *(self.example(c, i) for i in self.telling[c])]),
+            ]
+            for c in range(self.k)
+        ]
+        return [Grid(["topic", "share", "", "words, and documents most about it"], rows, right=(1,), rest="topics")]
+
+    def lines(self) -> list[str]:
+        if not self.figures:
+            return ["held out: nothing"]
+        own, plain, n = self.figures["perplexity"], self.baseline["perplexity"], self.figures["documents"]
+        what = f"{n:,} documents not fitted; half of the words of each" if n > 1 else "1 document; half of its words"
+        line = f"held out: {what}, given the other half: perplexity {own:,.0f}, by word frequencies alone {plain:,.0f}"
+        return [line]
+
+    def facts(self) -> dict[str, Any]:
+        own = self.documents
+        main = np.bincount(self.mixtures.argmax(axis=1), minlength=self.k)
+        parts = []
+        for c in range(self.k):
+            order = np.argsort(-self.telling_words[c], kind="stable")[:TOP]
+            parts.append(
+                {
+                    "topic": c + 1,
+                    "share": self.shares[c],
+                    "documents": main[c],
+                    "words": {str(self.vocabulary[j]): self.topics[c, j] for j in order},
+                    "telling": [{own.ids.name: own.ids[i], "share": self.mixtures[i, c]} for i in self.telling[c]],
+                }
+            )
+        time = None
+        if self.over_time is not None:
+            starts, shares, name = self.over_time
+            time = {"period": name, "start": [str(day) for day in starts], "shares": shares}
+        return {
+            "documents": len(own.texts),
+            "tokens": int(self.counts.sum()),
+            "words": len(self.vocabulary),
+            "model": type(self.model).__name__,
+            "n_topics": self.k,
+            "topics": parts,
+            "tried": self.choice,
+            "over_time": time,
+        }
+
+    def plot(self) -> Figure:
+        from twofold.plots.reports.topics import topic_report_figure
+        from twofold.topics.topic_table import topic_map
+
+        at = topic_map(self.topics, share=self.shares) if self.k > 1 else np.zeros((1, 2))
+        tops = [self.top(c) for c in range(self.k)]
+        time = None if self.over_time is None else self.over_time[:2]
+        return topic_report_figure(at, self.shares, tops, self.choice, time, self.heading)
+
+
+@analysis
+def topics(
+    data: Any,
+    n_topics: int | None = None,
+    *,
+    method: str = "lda",
+    text: str | None = None,
+    date: str | None = None,
+    title: str | None = None,
+    stop_words: Any = None,
+    seed: int = 0,
+    progress: Progress = SILENT,
 ) -> Topics:
-    """Topics of some documents; how many is chosen unless told, and what they are worth seen on documents held out."""
-    start = time.perf_counter()
+    """Find what documents are about.
+
+    Parameters
+    ----------
+    data : path, list of paths, frame, or sequence of texts
+        Text files, folders and tables that `twofold.io.documents.read_documents` knows, a frame with a column of text,
+        or the texts.
+    n_topics : int or None
+        Number of topics. None: chosen by held-out perplexity and coherence.
+    method : {"lda", "plsa", "nmf"}
+    text, date, title : str or None
+        Columns of a table. None: the longest text, and what looks like dates and titles.
+    stop_words : path, list of str, or None
+        Words to leave out, in a file one a line. None: English ones if the text is English, else words that are
+        spread evenly.
+    seed : int
+        Seed of everything random.
+    progress : Progress
+        Told what goes on.
+
+    Returns
+    -------
+    Topics
+        ``table`` holds the main topic of every document and the share of each, ``words`` the probability of every
+        word in each topic.
+
+    Examples
+    --------
+    >>> texts = ["roses and tulips grow", "a rose is a flower", "the engine and the gear", "an engine needs petrol"]
+    >>> answer = topics(texts * 3, 2)
+    >>> answer.table.columns
+    ['row', 'topic', 'topic_1', 'topic_2']
+    """
+    if method not in METHODS:
+        raise InputError(f"method={method!r}: choose {', '.join(METHODS)}.")
+    left_out = read_stop_words(stop_words)
+    with progress.doing("reading"):
+        documents = as_documents(data, text, date, title)
     notes = documents.notes
     check_enough(documents)
-    with waiting("counting words", quiet):
-        X, words = counted(documents, stop_words, notes)
-    if k is not None and k > min(X.shape):
-        raise InputError(f"-k {k}: there are {X.shape[0]} documents and {X.shape[1]} words, so at most {min(X.shape)}.")
-    choice = None
+    with progress.doing("counting words"):
+        X, bag = count_words(documents.texts, documents.source, left_out, notes)
+    if n_topics is not None and n_topics > min(X.shape):
+        n, d = X.shape
+        raise InputError(f"{n_topics} topics: there are {n} documents and {d} words, so at most {min(n, d)}.")
+    choice, k = None, n_topics
     if k is None:
-        with waiting("trying numbers of topics", quiet), warnings_as_notes([]):
-            k, choice = choose_number(kind, X, seed, notes)
-    with waiting("fitting without a tenth of the documents", quiet), warnings_as_notes([]):
-        tested = held_out(kind, X, k, seed, notes)
+        with progress.doing("trying numbers of topics"), warnings_as_notes([]):
+            k, choice = choose_number(method, X, seed, notes)
+    with progress.doing("fitting without a tenth of the documents"), warnings_as_notes([]):
+        figures, baseline = measure(method, X, k, seed, notes)
     with warnings_as_notes(notes):
-        model, topics = fit(kind, X, k, seed, quiet)
-        mixtures = mixtures_of(kind, model, X)
+        model = fit(method, X, k, seed, progress.callbacks())
+        mixtures = mixtures_of(model, X)
     lengths = np.asarray(X.sum(axis=1)).ravel()
     shares = lengths @ mixtures / lengths.sum()
     order = np.argsort(-shares, kind="stable")
-    reorder(model, order, words)
-    found = Topics(documents, kind, model, words, X, topics[order], mixtures[:, order], shares[order], choice, tested)
+    model = model.reordered(order)
+    model.bag_of_words_ = bag
+    words = os.fspath(stop_words) if isinstance(stop_words, (str, os.PathLike)) else left_out
+    where = "data" if as_paths(data) is None else data_in_code(data)
+    call = {"verb": "topics", "data": where, "n_topics": k, "method": method, "text": text, "date": date}
+    found = Topics(
+        source=documents.source,
+        model=model,
+        figures=figures,
+        baseline=baseline,
+        notes=notes,
+        call=call | {"title": title, "stop_words": words, "seed": seed},
+        documents=documents,
+        method=method,
+        vocabulary=bag.vocabulary_,
+        counts=X,
+        topics=topics_of(model),
+        mixtures=mixtures[:, order],
+        shares=shares[order],
+        choice=choice,
+    )
     found.telling = [telling(found, c, lengths) for c in range(found.k)]
     if documents.dates is not None:
         found.over_time = prevalence(documents.dates, found.mixtures, lengths, notes)
-    found.seconds = time.perf_counter() - start
     return found
 
 
@@ -106,7 +278,7 @@ def check_enough(documents: Documents) -> None:
     n = len(documents.texts)
     if n < FEWEST:
         raise InputError(
-            f"{documents.source} holds {n} document{'s' if n != 1 else ''}; topics are what several have in common, so "
+            f"{documents.source} holds {count(n, 'document')}; topics are what several have in common, so "
             f"give at least {FEWEST}. (Of one file each line is a document, of a folder each file.)"
         )
 
@@ -133,12 +305,12 @@ def prevalence(
     """The share of each topic in the words of each period; NaN where a period has none."""
     blank = int(np.isnat(dates).sum())
     if blank:
-        notes.append(f"{blank:,} document{'s' if blank > 1 else ''} without a date: not in the picture over time")
+        notes.append(f"{count(blank, 'document')} without a date: not in the picture over time")
     if blank == len(dates):
         return None
     starts, period, name = in_periods(dates)
     if len(starts) < 3:
-        notes.append(f"all dates lie within {len(starts)} {name}{'s' if len(starts) > 1 else ''}: no picture over time")
+        notes.append(f"all dates lie within {count(len(starts), name)}: no picture over time")
         return None
     own = period >= 0
     sums = np.zeros((len(starts), mixtures.shape[1]))

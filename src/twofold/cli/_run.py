@@ -63,7 +63,7 @@ def command(kind: type[Answer], result: str = "Result file") -> Callable[[Callab
             run(
                 lambda watch: function(**given, progress=watch),
                 output,
-                kind.endings,
+                kind,
                 [inputs] if isinstance(inputs, str) else inputs,
             )
 
@@ -75,14 +75,12 @@ def command(kind: type[Answer], result: str = "Result file") -> Callable[[Callab
     return decorate
 
 
-def run(
-    analysis: Callable[[Progress], Answer], output: Output, endings: Sequence[str], inputs: Sequence[str] = ()
-) -> None:
+def run(analysis: Callable[[Progress], Answer], output: Output, kind: type[Answer], inputs: Sequence[str] = ()) -> None:
     """Call the analysis and deliver its answer; an output that cannot be written is refused before."""
     if output.save is not None and output.save.suffix != ".twofold":
         raise InputError(f"--save {output.save}: a model file ends in .twofold. Name it so, or use -o for results.")
-    check_targets(output.out, [ending for ending in endings if ending != ".twofold"], output.force, inputs)
-    check_targets(output.files, endings, output.force, inputs)
+    check_targets(output.out, [ending for ending in kind.endings if ending != ".twofold"], output.force, inputs)
+    check_targets(kind.written(output.files), kind.endings, output.force, inputs)
     watch = progress(output.quiet)
     deliver(analysis(watch), output, watch)
 
@@ -92,7 +90,7 @@ def deliver(answer: Answer, output: Output, watch: Progress) -> None:
     with watch.doing("writing"):
         answer.save(*output.files, force=True)  # looked at before the fit
     say(answer.notes, output.quiet)
-    written = [str(path) for path in output.files]
+    written = [str(path) for path in answer.written(output.files)]
     if output.as_json:
         print_json(answer.to_dict() | {"written": written})
         return

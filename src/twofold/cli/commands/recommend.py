@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.recommend import Recommendations
 from twofold.analyses.recommend import recommend as analyze
 from twofold.cli import _options as options
-from twofold.cli._run import Output, run
+from twofold.cli._run import command
 
 TAKES = "Ratings: CSV, TSV, Parquet, JSONL, .mtx, file.db::table, a folder, a pattern, - (stdin); or a saved .twofold."
 USER = "Recommend for this user; repeatable. Default: a few users, and what is recommended most."
@@ -23,6 +23,7 @@ def column(what: str) -> typer.models.OptionInfo:
     return typer.Option(metavar="COLUMN", help=f"{what} column (default: detected).")
 
 
+@command(Recommendations, "Lists for all users, or those asked for")
 def recommend(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help=TAKES)],
     user: Annotated[list[str] | None, typer.Option(metavar="ID", help=USER)] = None,
@@ -30,35 +31,24 @@ def recommend(
     n: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Number of items for each user.")] = 10,
     explain: Annotated[bool, typer.Option("--explain", help=EXPLAIN)] = False,
     names: Annotated[str | None, typer.Option(metavar="FILE", help=NAMES)] = None,
-    out: Annotated[
-        list[Path] | None, options.out(Recommendations.endings, "Lists for all users, or those asked for")
-    ] = None,
-    save: options.Save = None,
     user_column: Annotated[str | None, column("User")] = None,
     item_column: Annotated[str | None, column("Item")] = None,
     rating_column: Annotated[str | None, column("Rating")] = None,
     na: Annotated[list[str] | None, typer.Option(metavar="TEXT", help="Text that means no rating; repeatable.")] = None,
     seed: options.Seed = 0,
-    as_json: options.AsJson = False,
-    force: options.Force = False,
-    quiet: options.Quiet = False,
-) -> None:
-    run(
-        lambda watch: analyze(
-            inputs,
-            users=user or (),
-            new=new or (),
-            n=n,
-            explain=explain,
-            names=names,
-            user_column=user_column,
-            item_column=item_column,
-            rating_column=rating_column,
-            na=na or (),
-            seed=seed,
-            progress=watch,
-        ),
-        Output(out or [], save, as_json, force, quiet),
-        Recommendations.endings,
+    progress: Progress = SILENT,
+) -> Recommendations:
+    return analyze(
         inputs,
+        users=user or (),
+        new=new or (),
+        n=n,
+        explain=explain,
+        names=names,
+        user_column=user_column,
+        item_column=item_column,
+        rating_column=rating_column,
+        na=na or (),
+        seed=seed,
+        progress=progress,
     )

@@ -1,0 +1,63 @@
+"""Documents from whatever holds them: paths, a frame, or the texts themselves."""
+
+from __future__ import annotations
+
+import glob
+import os
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from twofold.core.checks import InputError
+from twofold.io.documents import Documents, from_pieces, read_documents
+from twofold.io.tables.table import Piece
+
+LONGEST = 1000  # characters of a path
+
+
+def as_documents(data: Any, text: str | None = None, date: str | None = None, title: str | None = None) -> Documents:
+    """Documents in memory; `text`, `date` and `title` name columns of tables."""
+    paths = as_paths(data)
+    if paths is not None:
+        return read_documents(paths, text, date, title)
+    if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
+        data = pl.from_pandas(data)
+    given = {"--text": text, "--date": date, "--title": title}
+    if isinstance(data, pl.DataFrame):
+        return from_pieces([Piece(data, "the table")], "the table", given, [])
+    named = next((f"{option[2:]}={name!r}" for option, name in given.items() if name is not None), None)
+    if named:
+        raise InputError(f"{named}: the documents are texts without columns. Leave it out, or give a frame.")
+    texts = ["" if one is None else one for one in data]
+    wrong = next((i for i, one in enumerate(texts) if not isinstance(one, str)), None)
+    if wrong is not None:
+        raise InputError(
+            f"document {wrong} is a {type(texts[wrong]).__name__}, not text. Give texts, or paths of files."
+        )
+    return Documents(texts, pl.Series("row", np.arange(1, len(texts) + 1)), source="the documents")
+
+
+def as_paths(data: Any) -> list[str] | None:
+    """The paths that data is, or None if it is texts or a table.
+
+    One string is a path. Of a list of strings, those that name files are paths, and those without a space, too: the
+    first that does not exist is then named in the error.
+    """
+    if isinstance(data, (str, os.PathLike)):
+        return [os.fspath(data)]
+    if not isinstance(data, (list, tuple)) or not all(isinstance(one, (str, os.PathLike)) for one in data):
+        return None
+    given = [os.fspath(one) for one in data]
+    if len(given) == 1 or not any(" " in one or "\n" in one for one in given) or any(map(is_there, given)):
+        return given
+    return None
+
+
+def is_there(path: str) -> bool:
+    """Whether it is a file, a folder, or a pattern of files."""
+    if len(path) > LONGEST or "\n" in path or "\0" in path:
+        return False
+    if glob.has_magic(path):
+        return any(True for _ in glob.iglob(path, recursive=True))
+    return path == "-" or os.path.exists(path.partition("::")[0])

@@ -1,0 +1,76 @@
+"""analyses.topics, asked from Python."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from twofold import NMF, analyses, load
+from twofold.analyses._topic_models import MODELS, mixtures_of_texts
+from twofold.core.checks import InputError
+
+GARDEN = "rose tulip soil seed compost hedge bulb lawn petal root prune bloom"
+ENGINE = "piston valve petrol gear clutch torque diesel axle exhaust brake cylinder throttle"
+MUSIC = "violin chord melody rhythm concert cello opera choir tempo sonata quartet tune"
+SUBJECTS = [words.split() for words in (GARDEN, ENGINE, MUSIC)]
+GLUE = ["the", "of", "and", "to", "in", "is", "it", "that", "for", "was", "on", "with", "as", "are", "this"]
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """90 texts, one in three about each subject."""
+    rng = np.random.default_rng(0)
+    out = []
+    for i in range(90):
+        words = rng.choice(SUBJECTS[i % 3], 24)
+        out.append(" ".join(f"{rng.choice(GLUE)} {word}" for word in words) + ".")
+    return out
+
+
+def test_a_list_a_frame_and_a_file_give_the_same_and_so_does_the_code(texts, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lines.txt").write_text("\n".join(texts))
+    answer = analyses.topics("lines.txt", 3)
+    for other in (analyses.topics(texts, 3), analyses.topics(pl.DataFrame({"id": range(90), "body": texts}), 3)):
+        assert other.figures == answer.figures and other.baseline == answer.baseline
+        np.testing.assert_array_equal(other.mixtures, answer.mixtures)
+    names: dict = {}
+    exec(answer.code, names)
+    assert names["answer"].figures == answer.figures and names["answer"].table.equals(answer.table)
+
+
+@pytest.mark.parametrize("method", MODELS)
+def test_a_saved_model_finds_the_topics_of_new_texts(texts, tmp_path, method):
+    answer = analyses.topics(texts[:75], 3, method=method)
+    answer.save(tmp_path / "t.twofold", tmp_path / "t.csv")
+    model = load(tmp_path / "t.twofold")
+    assert answer.figures["perplexity"] < 0.6 * answer.baseline["perplexity"]
+    known = mixtures_of_texts(model, texts[:75])
+    np.testing.assert_allclose(known, answer.mixtures, atol=1e-6)
+    subject = [int(answer.mixtures[s::3].sum(axis=0).argmax()) for s in range(3)]
+    assert sorted(subject) == [0, 1, 2]
+    new = mixtures_of_texts(model, [*texts[75:], ""])
+    assert new.argmax(axis=1).tolist()[:-1] == [subject[i % 3] for i in range(75, 90)]
+    np.testing.assert_allclose(new.sum(axis=1), 1, atol=1e-6)
+    assert pl.read_csv(tmp_path / "t_words.csv")["word"].to_list() == answer.words["word"].to_list()
+
+
+def test_topics_are_numbered_by_their_share_also_where_there_are_as_many_words():
+    rng = np.random.default_rng(0)
+    words = ["rose", "piston", "violin", "gavel"]
+    texts = [" ".join(np.repeat(words[i % 4], rng.integers(1, 9) + 3 * (i % 4))) for i in range(40)]
+    answer = analyses.topics(texts, 4, method="nmf", stop_words=["the"])
+    assert len(answer.vocabulary) == 4 == answer.k and (np.diff(answer.shares) <= 0).all()
+    said = [str(answer.vocabulary[answer.topics[c].argmax()]) for c in range(4)]
+    assert said == words[::-1]  # the longer the texts, the more of all words
+    np.testing.assert_allclose(mixtures_of_texts(answer.model, texts), answer.mixtures, atol=1e-9)
+
+
+def test_models_without_words_and_other_faults_are_refused(texts):
+    with pytest.raises(InputError, match="which words"):
+        mixtures_of_texts(NMF(2), texts)
+    with pytest.raises(InputError, match="nowhere"):
+        analyses.topics(["nowhere.txt", "elsewhere.txt"])
+    with pytest.raises(InputError, match="choose lda, plsa, nmf"):
+        analyses.topics(texts, method="lsa")
+    with pytest.raises(InputError, match="--stop-words"):
+        analyses.topics(texts, stop_words="none.txt")
