@@ -19,7 +19,7 @@ from bench.harness import Bar, Contestant, Event, Missing, Row, Timed
 from twofold import datasets
 from twofold.core.checks import InputError
 from twofold.deep import VAE, CNNClassifier, MLPClassifier
-from twofold.deep._variational import step_loss
+from twofold.deep._variational import compute_loss
 
 EPOCHS, BATCH = 3, 128
 OPTIONS = {"batch_size": BATCH, "max_iter": EPOCHS, "weight_decay": 0.0, "random_state": 0}
@@ -142,7 +142,7 @@ def vae(quick: bool) -> Event | Missing:
         return data
 
     def elbo(module: Any, x: Tensor) -> Tensor:
-        return step_loss(module, x, torch.randn(len(x), module.n_codes), 1.0)[0]
+        return compute_loss(module, x, torch.randn(len(x), module.n_codes), 1.0)[0]
 
     what = f"VAE 784-500-500-32, {len(data[0]):,} digits"
     model = VAE(warm_up=0.0, **OPTIONS)

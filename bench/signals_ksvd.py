@@ -15,7 +15,7 @@ from bench.harness import Bar, Contestant, Event, Missing, Row, optional
 from bench.machine import threads
 from twofold import KSVD, OnlineDictionary, SparseCoder, datasets
 from twofold.io.images import read_image
-from twofold.signals.images._patches import patches_of
+from twofold.signals.images._patches import take_patches
 
 ATOMS, NONZERO, SWEEPS, ONLINE = 256, 8, 10, 3
 TIE = 1e-3
@@ -28,7 +28,7 @@ def photograph() -> tuple[str, np.ndarray]:
 
 def patches(image: np.ndarray, n: int) -> np.ndarray:
     """Some of its 8 x 8 patches, without their means."""
-    X = patches_of(image.astype(np.float64), 8, range(image.shape[0] - 7))
+    X = take_patches(image.astype(np.float64), 8, range(image.shape[0] - 7))
     X = X[np.sort(np.random.default_rng(0).choice(len(X), n, replace=False))]
     return X - X.mean(axis=1, keepdims=True)
 

@@ -12,7 +12,7 @@ from bench.harness import Bar, Contestant, Event, Missing, Row, optional
 from bench.machine import threads
 from twofold import datasets
 from twofold.signals import DCT, orthogonal_matching_pursuit
-from twofold.signals.images._patches import patches_of
+from twofold.signals.images._patches import take_patches
 
 TIE = 1e-3
 
@@ -128,7 +128,7 @@ def by_error(quick: bool) -> Event:
     image = datasets.photographs().camera.astype(np.float64)
     noisy = image + sigma * np.random.default_rng(0).normal(size=image.shape)
     tol = 1.15 * 8 * sigma
-    X = patches_of(noisy, 8, range(0, 505))
+    X = take_patches(noisy, 8, range(0, 505))
     X = X - X.mean(axis=1, keepdims=True)
     X = X[np.linalg.norm(X, axis=1) > tol][:: 40 if quick else 5]
     cosines = DCT().matrix(16)[:, :8]

@@ -10,10 +10,10 @@ learned from the damaged picture itself.
 import numpy as np
 
 from twofold import datasets
-from twofold.plots.models.pictures import comparison_figure, with_holes
+from twofold.plots.models.pictures import comparison_figure, paint_holes
 from twofold.plots.models.signals import atoms_figure
 from twofold.signals import KSVD, denoise_image, inpaint_image
-from twofold.signals.images._patches import cosine_patches, patches_of
+from twofold.signals.images._patches import make_cosine_atoms, take_patches
 from twofold.signals.images._trial import psnr
 
 photo = datasets.photographs().flower[88:280, 170:426]
@@ -48,7 +48,7 @@ mean = np.where(gone, pagoda[~gone].mean(), pagoda)
 filling = comparison_figure(
     [
         ("photograph", pagoda),
-        (f"{gone.mean():.0%} missing", with_holes(pagoda, gone)),
+        (f"{gone.mean():.0%} missing", paint_holes(pagoda, gone)),
         (f"filled in, {psnr(pagoda[gone], filled[gone], 255):.1f} dB", filled),
     ]
 )
@@ -60,13 +60,13 @@ print(f"the mean in its place: {psnr(pagoda[gone], mean[gone], 255):.1f} dB")
 # every patch, then improves every atom for the patches that use it.
 
 grey = noisy.mean(axis=2)
-patches = patches_of(grey, 8, range(grey.shape[0] - 7))
+patches = take_patches(grey, 8, range(grey.shape[0] - 7))
 patches -= patches.mean(axis=1, keepdims=True)
 busy = patches[patches.std(axis=1) > 20]
 model = KSVD(
     144,
     n_nonzero=4,
-    init=cosine_patches(144, 8),
+    init=make_cosine_atoms(144, 8),
     max_iter=12,
     tol=0.01,
     random_state=0,
@@ -75,7 +75,7 @@ model.fit(busy)
 used = np.asarray(abs(model.transform(busy)).sum(axis=0)).ravel()
 alphabet = atoms_figure(
     {
-        "Cosines, to begin with": cosine_patches(144, 8),
+        "Cosines, to begin with": make_cosine_atoms(144, 8),
         "Learned from the noisy flower": model.components_[np.argsort(-used)],
     }
 )

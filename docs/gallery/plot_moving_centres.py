@@ -21,7 +21,7 @@ path = [start]
 while len(path) < 2 or not np.array_equal(path[-1], path[-2]):
     labels = ((X[:, None] - path[-1]) ** 2).sum(axis=2).argmin(axis=1)
     path.append(np.array([X[labels == c].mean(axis=0) for c in range(3)]))
-moving = plots.centres_moving_figure(X, path, (0, 1, 2, len(path) - 1))
+moving = plots.moving_centers_figure(X, path, (0, 1, 2, len(path) - 1))
 
 # %%
 # The library does the same, faster.

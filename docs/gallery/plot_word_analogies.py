@@ -10,7 +10,7 @@ import numpy as np
 
 from twofold import KMeans, PMIEmbedding, datasets
 from twofold.plots.models import words as plots
-from twofold.plots.models.word_map import map_figure
+from twofold.plots.models.word_map import word_map_figure
 from twofold.text.stop_words import english
 
 text = datasets.docstrings(2000).documents
@@ -39,7 +39,7 @@ X = vectors[frequent].astype(float)
 X /= np.linalg.norm(X, axis=1, keepdims=True)
 groups = KMeans(8, random_state=0).fit(X).labels_
 counts = [float(vectors.counts_[vectors.place(w)]) for w in frequent]
-the_map = map_figure(
+the_map = word_map_figure(
     np.asarray(vectors.map_2d(frequent, method="tsne")),
     frequent,
     groups.tolist(),
@@ -97,7 +97,7 @@ for name, pairs in {"one and many": plurals, "opposites": opposites}.items():
     alone = [vectors.nearest(c, 1)[0][0] == d for c, d in pairs]
     print(
         f"{name:12} right {np.mean(asked):4.0%}, by the nearest word alone "
-        f"{np.mean(alone):4.0%}, common step {plots.common_step(U).mean():5.2f}"
+        f"{np.mean(alone):4.0%}, common step {plots.measure_common_step(U).mean():5.2f}"
     )
 
 # %%

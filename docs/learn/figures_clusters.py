@@ -41,7 +41,7 @@ def clusters_sweeps() -> Figure:
     """Lloyd's sweeps from a poor start."""
     X, _ = _blobs(1, np.array([[0, 0], [6, 1], [3, 5], [9, 5]]), 400, 1.1)
     path = lloyd_path(X, X[np.argsort(X[:, 0])[:4]])
-    return plots.centres_moving_figure(X, path, (0, 1, 3, len(path) - 1))
+    return plots.moving_centers_figure(X, path, (0, 1, 3, len(path) - 1))
 
 
 def clusters_starts() -> Figure:
@@ -147,7 +147,7 @@ def clusters_covariances() -> Figure:
         for ax, kind in zip(figure.subplots(1, 4), ("full", "tied", "diag", "spherical"), strict=True):
             model = GaussianMixture(3, covariance_type=kind, n_init=5, random_state=0).fit(X)
             ax.scatter(*X.T, s=5, color=GREY, alpha=0.6, linewidths=0, rasterized=True)
-            plots.ellipses(ax, model)
+            plots.draw_ellipses(ax, model)
             agree = adjusted_rand_score(truth, model.predict(X))
             ax.set_title(
                 f"{kind}: {model._n_parameters()} numbers\nBIC {model.bic(X):,.0f}, agreement {agree:.2f}", fontsize=9.5

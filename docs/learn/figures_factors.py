@@ -29,7 +29,7 @@ from twofold.factors import (
     UnitNorm,
     factorization,
 )
-from twofold.factors._right_step import runs_ahead
+from twofold.factors._right_step import make_extrapolation
 from twofold.plots.style import COLORS, GREY, INK, new_figure, style
 
 RNG = np.random.default_rng
@@ -209,7 +209,7 @@ def factors_ahead() -> Figure:
         figure = new_figure(11, 3.2)
         for ax, (name, (table, line)) in zip(figure.subplots(1, 3), problems.items(), strict=True):
             curves = {}
-            for kind, ahead in (("plain sweeps", lambda p: None), ("running ahead", runs_ahead)):
+            for kind, ahead in (("plain sweeps", lambda p: None), ("running ahead", make_extrapolation)):
                 model = Factorization(10, tol=0, max_iter=300, random_state=1, **line)
                 with mock.patch.object(factorization, "runs_ahead", ahead):
                     _end(model, table)

@@ -29,7 +29,7 @@ from twofold.signals import (
     rate_distortion,
     recovery_bound,
 )
-from twofold.signals.images._patches import cosine_patches, n_places, patches_at
+from twofold.signals.images._patches import count_places, make_cosine_atoms, take_patches_at
 from twofold.signals.images._trial import psnr
 
 RNG = np.random.default_rng
@@ -181,7 +181,7 @@ def signals_sensing() -> Figure:
 def _patches(picture: np.ndarray, seed: int) -> np.ndarray:
     """Patches that are not flat, without their means."""
     picture = picture.astype(np.float32)
-    X = patches_at(picture, SIDE, RNG(seed).choice(n_places(picture.shape, SIDE), 20_000, replace=False))
+    X = take_patches_at(picture, SIDE, RNG(seed).choice(count_places(picture.shape, SIDE), 20_000, replace=False))
     X -= X.mean(axis=1, keepdims=True)
     spread = X.std(axis=1)
     return X[spread > np.median(spread)]
@@ -192,7 +192,7 @@ def _learned(name: str) -> tuple[KSVD, np.ndarray, np.ndarray]:
     """Atoms of the left half of a photograph, the patches they were learned from, and patches of the right half."""
     left, right = np.array_split(_grey(datasets.photographs()[name]), 2, axis=1)
     learn, held = _patches(left, 0), _patches(right, 1)
-    model = KSVD(144, n_nonzero=4, max_iter=20, tol=0, init=cosine_patches(144, SIDE), random_state=0)
+    model = KSVD(144, n_nonzero=4, max_iter=20, tol=0, init=make_cosine_atoms(144, SIDE), random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # stopped early on purpose
         return model.fit(learn), learn, held
@@ -200,7 +200,7 @@ def _learned(name: str) -> tuple[KSVD, np.ndarray, np.ndarray]:
 
 def signals_atoms() -> Figure:
     """Cosines, to begin with, and what K-SVD made of them, the atoms that do most first."""
-    found = {"Cosines, to begin with": cosine_patches(144, SIDE)}
+    found = {"Cosines, to begin with": make_cosine_atoms(144, SIDE)}
     for title, name in {"Learned from a pagoda": "china", "Learned from a flower": "flower"}.items():
         model, learn, _ = _learned(name)
         used = np.asarray(abs(model.transform(learn)).sum(axis=0)).ravel()
@@ -214,8 +214,8 @@ def signals_ksvd() -> Figure:
     total, counts = np.square(held).sum(), range(1, 11)
     ways = {
         "principal directions, 64": PCABasis(64).fit(learn).matrix(),
-        "cosines, 64": cosine_patches(64, SIDE),
-        "cosines, 144": cosine_patches(144, SIDE),
+        "cosines, 64": make_cosine_atoms(64, SIDE),
+        "cosines, 144": make_cosine_atoms(144, SIDE),
         "learned, 144": model.components_,
     }
     with style():
@@ -276,7 +276,7 @@ def signals_inpaint() -> Figure:
     """A photograph with half of its pixels gone."""
     picture = _pagoda()[10:106, 60:204]
     mask = RNG(0).random(picture.shape) < 0.5
-    panels = [("original", picture), ("half of it", pictures.with_holes(picture, mask))]
+    panels = [("original", picture), ("half of it", pictures.paint_holes(picture, mask))]
     for name, sweeps in (("cosines", 0), ("learned", 10)):
         out, quality = _filled(picture, mask, sweeps)
         panels.append((f"{name}: {quality:.2f} dB", out))

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from twofold import Cooccurrence, EarlyStopping, GloVe, KMeans, PMIEmbedding, SkipGram, WordVectors, datasets
 from twofold.analyses._word_heldout import told_apart
 from twofold.plots.models import words as plots
-from twofold.plots.models.word_map import map_figure
+from twofold.plots.models.word_map import word_map_figure
 from twofold.text.stop_words import english
 from twofold.words import align
 
@@ -114,7 +114,7 @@ def words_map() -> Figure:
     words = _telling(vectors, 220)
     groups = KMeans(8, random_state=0).fit(_unit(vectors[words].astype(float))).labels_
     weights = [float(vectors.counts_[vectors.place(word)]) for word in words]
-    return map_figure(np.asarray(vectors.map_2d(words, method="tsne")), words, groups.tolist(), weights)
+    return word_map_figure(np.asarray(vectors.map_2d(words, method="tsne")), words, groups.tolist(), weights)
 
 
 def words_analogies() -> Figure:
@@ -126,7 +126,7 @@ def words_analogies() -> Figure:
     for title, pairs in {"One and many": many, "Opposites": OPPOSITES}.items():
         known = [pair for pair in pairs if pair[0] in seen and pair[1] in seen]
         U = np.array([vectors[list(pair)] for pair in known])
-        panels[f"{title}: a step agrees with the others by {plots.common_step(U).mean():.2f}"] = (known, U)
+        panels[f"{title}: a step agrees with the others by {plots.measure_common_step(U).mean():.2f}"] = (known, U)
     return plots.steps_figure(panels)
 
 

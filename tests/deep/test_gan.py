@@ -12,9 +12,9 @@ from sklearn.datasets import load_digits
 
 import twofold
 from twofold import GAN, VAEGAN, Checkpoint, InputError
-from twofold.deep._adversarial import Critic, critic_loss, divergence, generator_loss, value
+from twofold.deep._adversarial import Critic, compute_divergence, compute_value, critic_loss, generator_loss
 from twofold.deep._optimizers import Optimiser
-from twofold.deep._train import Player, epoch
+from twofold.deep._train import Player, run_epoch
 from twofold.deep._variational import CollapseWarning
 
 
@@ -31,7 +31,7 @@ def test_the_best_critic_is_the_share_of_the_real_density():
     player = Player(list(critic.parameters()), lambda x, y, done: (critic_loss(critic, x, [y], 0.0)[0], {}))
     optimiser = Optimiser("adam", player.parameters)
     for t in range(8):
-        found = epoch(Options, critic, [player], [optimiser], data, 0, t)
+        found = run_epoch(Options, critic, [player], [optimiser], data, 0, t)
     p, q = norm(0.3, 0.1).pdf, norm(0.6, 0.15).pdf
     x = np.linspace(0.1, 0.9, 81)
     with torch.no_grad():
@@ -39,14 +39,14 @@ def test_the_best_critic_is_the_share_of_the_real_density():
     assert np.abs(guess - p(x) / (p(x) + q(x))).max() < 0.08
     js = quad(lambda x: 0.5 * p(x) * np.log(2 * p(x) / (p(x) + q(x))), -1, 2)[0]
     js += quad(lambda x: 0.5 * q(x) * np.log(2 * q(x) / (p(x) + q(x))), -1, 2)[0]
-    assert float(divergence(torch.tensor(-found["objective"]))) == pytest.approx(js, abs=0.02)
+    assert float(compute_divergence(torch.tensor(-found["objective"]))) == pytest.approx(js, abs=0.02)
 
 
 def test_the_value_is_the_formula():
     real, fake = torch.randn(50, dtype=torch.float64), torch.randn(40, dtype=torch.float64)
     D = torch.sigmoid
     expected = D(real).log().mean() + (1 - D(fake)).log().mean()
-    assert value(real, fake).item() == pytest.approx(expected.item())
+    assert compute_value(real, fake).item() == pytest.approx(expected.item())
     assert generator_loss(fake, "minimax").item() == pytest.approx((1 - D(fake)).log().mean().item())
     assert generator_loss(fake, "non-saturating").item() == pytest.approx(-D(fake).log().mean().item())
 

@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import twofold
 from twofold import InputError, MLPClassifier, MLPRegressor
-from twofold.deep._network import Dropout, dense
+from twofold.deep._network import Dropout, build_dense
 
 SLOPE = {
     "relu": lambda a: (a > 0).astype(float),
@@ -32,7 +32,7 @@ def digits():
 @pytest.mark.parametrize("activation", SLOPE)
 def test_the_gradient_is_the_chain_of_jacobians(activation):
     torch.manual_seed(0)
-    net = dense([4, 5, 3, 2], activation).double()
+    net = build_dense([4, 5, 3, 2], activation).double()
     x = torch.linspace(-1, 1, 4, dtype=torch.float64, requires_grad=True)
     W = [m.weight.detach().numpy() for m in net if isinstance(m, torch.nn.Linear)]
     b = [m.bias.detach().numpy() for m in net if isinstance(m, torch.nn.Linear)]
@@ -49,7 +49,7 @@ def test_the_gradient_is_the_chain_of_jacobians(activation):
 @pytest.mark.parametrize("activation", ["sigmoid", "tanh"])
 def test_the_gradient_of_the_weights_is_the_finite_difference(activation):
     torch.manual_seed(1)
-    net = dense([3, 4, 2], activation).double()
+    net = build_dense([3, 4, 2], activation).double()
     x = torch.randn(6, 3, dtype=torch.float64)
     assert torch.autograd.gradcheck(
         lambda *w: torch.func.functional_call(net, dict(zip(dict(net.named_parameters()), w, strict=True)), x),

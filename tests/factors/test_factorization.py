@@ -30,8 +30,8 @@ from twofold.factors import (
     UnitNorm,
 )
 from twofold.factors._half_step import Parabola, Side, improve
-from twofold.factors._right_step import advance
-from twofold.factors.constraints.k_sparse import times
+from twofold.factors._right_step import make_sweep
+from twofold.factors.constraints.k_sparse import multiply_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 LOSSES = [Squared(), Huber(0.5), Absolute(), Logistic(), Poisson("log")]
@@ -116,7 +116,7 @@ def test_half_steps_need_no_net(loss, left, right, missing):
     V = V if loss.positive else np.column_stack([V, np.zeros(8)])
     sizes = 10.0 ** np.linspace(-2, 2, 40)[:, None]
     codes = left.start(sizes * np.abs(np.random.default_rng(7).normal(size=(40, 3))))
-    kept, last, sweep = Rows([(codes,)]), np.inf, advance(data)
+    kept, last, sweep = Rows([(codes,)]), np.inf, make_sweep(data)
     for _ in range(5):
         kept, V, cost = sweep(kept, V)
         model.components_, model.intercept_ = data.problem.split(V)
@@ -138,7 +138,7 @@ def test_a_step_on_a_parabola_never_ends_higher(constraint, right, own, seed):
     H, B = np.swapaxes(A, 1, 2) @ A, 10 * rng.normal(size=(6, 4))
     q = Parabola(H if own else H[0], B)
     F = side.prox(10 * rng.normal(size=(6, 4)), np.zeros((1, 1)))
-    costs = lambda F: side.costs(q.values(F, times(F, q.H)), F)  # noqa: E731
+    costs = lambda F: side.costs(q.values(F, multiply_rows(F, q.H)), F)  # noqa: E731
     new = improve(q, F, side, 10)
     assert np.all(costs(new) <= costs(F) + 1e-12 * np.abs(costs(F))) and costs(new).sum() < costs(F).sum()
     np.testing.assert_allclose(side.prox(new, np.zeros((1, 1))), new, atol=1e-12)

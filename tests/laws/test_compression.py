@@ -7,8 +7,8 @@ from sklearn.datasets import load_sample_image
 from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.signals import CompressedImage, compress_image, open_image, rate_distortion
-from twofold.signals.images._planes import Pyramid, cosines, learned, principal
-from twofold.signals.images._tfi_file import CHECK, HEAD, METHODS, Head, sealed
+from twofold.signals.images._planes import Pyramid, find_principal_atoms, make_cosine_blocks, make_learned_blocks
+from twofold.signals.images._tfi_file import CHECK, HEAD, METHODS, Head, seal
 
 PHOTO = load_sample_image("flower.jpg")[120:184, 260:340]  # (64, 80, 3)
 
@@ -138,7 +138,7 @@ def test_a_forged_file_is_refused_or_decoded_but_never_breaks(method):
         for place in rng.integers(3, len(broken), size=3):
             broken[place] = rng.integers(256)
         try:
-            forged = CompressedImage(sealed(Head(*HEAD.unpack(broken[: HEAD.size])), bytes(broken[HEAD.size :]), b""))
+            forged = CompressedImage(seal(Head(*HEAD.unpack(broken[: HEAD.size])), bytes(broken[HEAD.size :]), b""))
             assert forged.decode().shape == forged.shape
         except InputError:
             pass
@@ -198,7 +198,7 @@ def test_a_texture_of_its_own_is_what_pca_is_for():
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (16, 16), (33, 50), (1, 40), (57, 16)])
 def test_transforms_are_inverted(shape):
     channel = np.random.default_rng(0).normal(size=shape)
-    for way in (cosines(), learned(principal([channel])), Pyramid()):
+    for way in (make_cosine_blocks(), make_learned_blocks(find_principal_atoms([channel])), Pyramid()):
         planes = way.planes(channel)
         assert [plane.shape for plane in planes] == way.shapes(shape)
         np.testing.assert_allclose(way.channel(planes, shape), channel, atol=1e-8)
@@ -206,7 +206,7 @@ def test_transforms_are_inverted(shape):
 
 def test_bases_of_blocks_are_orthonormal_and_wavelets_nearly():
     image = np.random.default_rng(0).normal(size=(64, 96))
-    for way in (cosines(), learned(principal([image]))):
+    for way in (make_cosine_blocks(), make_learned_blocks(find_principal_atoms([image]))):
         np.testing.assert_allclose(way.atoms @ way.atoms.T, np.eye(64), atol=1e-12)
     energy = sum(float((plane**2).sum()) for plane in Pyramid().planes(image))
     assert energy == pytest.approx(float((image**2).sum()), rel=0.1)

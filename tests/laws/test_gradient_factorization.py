@@ -73,7 +73,7 @@ def test_gradients_are_those_of_the_objective(biases):
     plan = descent.Plan(cells, 2, mean, np.sqrt(spread), 0.3, 0.9, [])
     rng = np.random.default_rng(1)
     U, Z = rng.normal(size=(12, 2 + biases)), rng.normal(size=(9, 2 + biases))
-    G, _ = descent.gradients(cells.rows, U, Z, plan)
+    G, _ = descent.compute_gradients(cells.rows, U, Z, plan)
     seen, _ = descent.features(Z, 2, mean, np.sqrt(spread))
     for i in range(12):
         known = ~np.isnan(X[i])
@@ -81,7 +81,7 @@ def test_gradients_are_those_of_the_objective(biases):
         for c in range(2 + biases):
             at = np.zeros_like(U)
             at[i, c] = 1e-5
-            slope = (descent.objective(U + at, Z, plan) - descent.objective(U - at, Z, plan)) / 2e-5
+            slope = (descent.compute_objective(U + at, Z, plan) - descent.compute_objective(U - at, Z, plan)) / 2e-5
             np.testing.assert_allclose(G[i, c] * 2 * bound, slope, rtol=1e-5, atol=1e-5)
 
 
@@ -93,7 +93,7 @@ def small_tiles(monkeypatch):
 @pytest.mark.usefixtures("small_tiles")
 def test_tiles_of_a_stratum_share_no_row_and_no_column():
     cells = observed(as_blocks(planted()))
-    strata = descent.dealt(cells, np.random.default_rng(0))
+    strata = descent.deal_tiles(cells, np.random.default_rng(0))
     B = len(strata)
     assert B > 4 and all(len(tiles) == B for tiles in strata)
     for tiles in strata:
@@ -105,7 +105,7 @@ def test_tiles_of_a_stratum_share_no_row_and_no_column():
 @pytest.mark.usefixtures("small_tiles")
 def test_every_cell_is_dealt_once_with_its_value_and_weight():
     X, w = planted(), np.random.default_rng(1).random((120, 80)) + 0.1
-    tiles = [t for stratum in descent.dealt(observed(as_blocks(X), w), np.random.default_rng(0)) for t in stratum]
+    tiles = [t for stratum in descent.deal_tiles(observed(as_blocks(X), w), np.random.default_rng(0)) for t in stratum]
     rows, cols, x, weight = (np.concatenate(column) for column in zip(*tiles, strict=True))
     assert len(x) == (~np.isnan(X)).sum() == len(set(zip(rows.tolist(), cols.tolist(), strict=True)))
     assert np.array_equal(x, X[rows, cols]) and np.array_equal(weight, w[rows, cols])
@@ -136,7 +136,7 @@ def test_it_comes_down_to_where_als_does(solver, biases):
 @pytest.mark.usefixtures("small_tiles")
 def test_many_tiles_come_down_as_far_as_one():
     X = planted()
-    assert len(descent.dealt(observed(as_blocks(X)), np.random.default_rng(0))) > 4
+    assert len(descent.deal_tiles(observed(as_blocks(X)), np.random.default_rng(0))) > 4
     best = ALS(3, tol=1e-6, max_iter=300, random_state=0).fit(X).history_["objective"][-1]
     assert objective(fit(X, tol=1e-5, max_iter=400), X) < 1.05 * best
 

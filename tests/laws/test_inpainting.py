@@ -7,7 +7,7 @@ from scipy.interpolate import griddata
 from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.signals import inpaint_image
-from twofold.signals.images._surface import surface
+from twofold.signals.images._surface import fit_surface
 
 QUICK = {"n_atoms": 64, "max_iter": 2, "random_state": 0}
 
@@ -140,5 +140,5 @@ def test_a_surface_keeps_what_is_flat_or_tilted():
     """A slope only where it lies between known pixels: at the border a surface levels out."""
     missing, inside = hidden((40, 33), 0.7), (slice(4, -4), slice(4, -4))
     flat, tilted = np.full((40, 33), 3.0), np.add.outer(np.arange(40.0), 0.5 * np.arange(33.0))
-    np.testing.assert_allclose(surface(np.where(missing, 0, flat), missing), flat, rtol=1e-12)
-    np.testing.assert_allclose(surface(np.where(missing, 0, tilted), missing)[inside], tilted[inside], atol=0.2)
+    np.testing.assert_allclose(fit_surface(np.where(missing, 0, flat), missing), flat, rtol=1e-12)
+    np.testing.assert_allclose(fit_surface(np.where(missing, 0, tilted), missing)[inside], tilted[inside], atol=0.2)

@@ -10,8 +10,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 import twofold
 from twofold import SVP, SVT, Checkpoint, InputError, SoftImpute, SVDImpute, load
-from twofold.completion._sparse_low_rank import at_cells, dot, leading, places, plus, start_block, turned_dot
-from twofold.completion.recovery import recovery_report, sample_bound
+from twofold.completion._sparse_low_rank import (
+    add_low_rank,
+    compute_at_cells,
+    draw_start,
+    find_leading,
+    index_cells,
+    multiply,
+    multiply_transposed,
+)
+from twofold.completion.recovery import compute_sample_bound, recovery_report
 from twofold.core.data.blocks import as_blocks
 from twofold.core.data.known_cells import observed
 from twofold.linalg import norm, shrink
@@ -65,9 +73,9 @@ def quietly(model, X, **options):
 def sum_of(H, r=3):
     rng = np.random.default_rng(3)
     cells = observed(as_blocks(H))
-    where = places(cells)
+    where = index_cells(cells)
     L, R = rng.normal(size=(H.shape[0], r)), rng.normal(size=(H.shape[1], r))
-    return plus(where, cells.X.data, L, R), np.nan_to_num(H) + L @ R.T
+    return add_low_rank(where, cells.X.data, L, R), np.nan_to_num(H) + L @ R.T
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -75,17 +83,17 @@ def test_the_operator_is_the_matrix_it_stands_for():
     A, D = sum_of(planted(200, 90)[1])
     assert len(A.where.rows.places) > 1 and len(A.where.cols.places) > 1
     V, Y = np.random.default_rng(4).normal(size=(90, 4)), np.random.default_rng(5).normal(size=(200, 4))
-    np.testing.assert_allclose(dot(A, V), D @ V)
-    np.testing.assert_allclose(turned_dot(A, Y), D.T @ Y)
+    np.testing.assert_allclose(multiply(A, V), D @ V)
+    np.testing.assert_allclose(multiply_transposed(A, Y), D.T @ Y)
     known = ~np.isnan(planted(200, 90)[1])
-    np.testing.assert_allclose(at_cells(A.where, A.L, A.R), (A.L @ A.R.T)[known])
+    np.testing.assert_allclose(compute_at_cells(A.where, A.L, A.R), (A.L @ A.R.T)[known])
 
 
 @pytest.mark.parametrize("shape", [(60, 50), (20, 90), (90, 20), (7, 5)])
 def test_leading_triplets_are_numpy_s(shape):
     A, D = sum_of(planted(*shape)[1])
     U, s, Vt = np.linalg.svd(D, full_matrices=False)
-    found = leading(A, start_block(A.where, 6, 0), k=4, tol=1e-12)
+    found = find_leading(A, draw_start(A.where, 6, 0), k=4, tol=1e-12)
     np.testing.assert_allclose(found.s[:4], s[:4], rtol=1e-8)
     np.testing.assert_allclose(found.L[:, :4] @ found.V[:, :4].T, (U[:, :4] * s[:4]) @ Vt[:4], atol=1e-6 * s[0])
     np.testing.assert_allclose(found.V.T @ found.V, np.eye(found.V.shape[1]), atol=1e-10)
@@ -96,7 +104,7 @@ def test_all_triplets_above_a_threshold_are_found(at):
     A, D = sum_of(planted()[1])
     s = np.linalg.svd(D, compute_uv=False)
     above = s[at] * 0.999
-    found = leading(A, start_block(A.where, 3, 0), above=above, tol=1e-10)
+    found = find_leading(A, draw_start(A.where, 3, 0), above=above, tol=1e-10)
     assert (found.s > above).sum() == at + 1
     np.testing.assert_allclose(found.s[: at + 1], s[: at + 1], rtol=1e-6)
 
@@ -436,7 +444,7 @@ def test_a_spike_is_as_coherent_as_can_be():
     report = recovery_report(X, 1)
     np.testing.assert_allclose([report.row_coherence, report.column_coherence], [6, 5], rtol=1e-6)
     np.testing.assert_allclose(report.cross_coherence, np.sqrt(30), rtol=1e-6)
-    np.testing.assert_allclose(report.sample_bound, sample_bound((6, 5), 1, 6.0, np.sqrt(30)), rtol=1e-6)
+    np.testing.assert_allclose(report.sample_bound, compute_sample_bound((6, 5), 1, 6.0, np.sqrt(30)), rtol=1e-6)
 
 
 def test_two_groups_cannot_be_recovered():

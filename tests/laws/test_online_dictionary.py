@@ -8,8 +8,8 @@ from sklearn.datasets import make_sparse_coded_signal
 from twofold import KSVD, InputError, OnlineDictionary, SparseCoder
 from twofold.core.data.blocks import as_blocks
 from twofold.signals.dictionaries._minibatches import MiniBatches
-from twofold.signals.dictionaries._online_steps import half_step, merge, step
-from twofold.signals.sparse_coding.pursuits import coding
+from twofold.signals.dictionaries._online_steps import half_step, merge, take_step
+from twofold.signals.sparse_coding.pursuits import prepare_coding
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* did not converge")
 
@@ -73,12 +73,12 @@ def test_steps_of_a_batch_do_not_depend_on_its_pieces():
     X, _ = planted(n=700)
     model = OnlineDictionary(30, n_nonzero=3, random_state=0)
     start = model._start(as_blocks(X), None, 0)
-    shared = coding(start.D, np.float64, 3, None)
+    shared = prepare_coding(start.D, np.float64, 3, None)
     whole, parts = half_step(X, None, shared), [half_step(x, None, shared) for x in np.array_split(X, 5)]
     merged = parts[0]
     for part in parts[1:]:
         merged = merge(merged, part)
-    for a, b in zip(step(start, whole, 1.0), step(start, merged, 1.0), strict=True):
+    for a, b in zip(take_step(start, whole, 1.0), take_step(start, merged, 1.0), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-10)
     np.testing.assert_allclose(whole.worst, merged.worst)
 

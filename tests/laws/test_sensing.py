@@ -6,7 +6,7 @@ from scipy.linalg import hadamard
 
 from twofold import CompressiveSensing, InputError, load
 from twofold.signals import DCT, Fourier, Haar, Shifted, Union, Wavelet, measurements_needed
-from twofold.signals.sensing.measurements import drawn, walsh
+from twofold.signals.sensing.measurements import draw_measurements, transform_walsh
 
 WAVES = Wavelet(wavelet="db2")
 KINDS = ("gaussian", "rademacher", "fourier", "hadamard")
@@ -32,7 +32,7 @@ def dense(measuring):
 def test_fast_measurements_are_rows_of_an_orthonormal_matrix(kind, shape):
     d = int(np.prod(shape))
     for m in {1, -(-d // 3), d}:
-        measuring = drawn(kind, shape, m, np.random.default_rng(m))
+        measuring = draw_measurements(kind, shape, m, np.random.default_rng(m))
         A = dense(measuring)
         assert A.shape == (m, d)
         np.testing.assert_allclose(A @ A.T, np.eye(m), atol=1e-12)
@@ -42,7 +42,7 @@ def test_fast_measurements_are_rows_of_an_orthonormal_matrix(kind, shape):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_transpose_is_one(kind):
-    measuring = drawn(kind, (9, 10), 30, np.random.default_rng(0))
+    measuring = draw_measurements(kind, (9, 10), 30, np.random.default_rng(0))
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(4, 9, 10)), rng.normal(size=(4, 30))
     forward = np.einsum("nm,nm->n", measuring.forward(X), Y)
@@ -51,13 +51,13 @@ def test_the_transpose_is_one(kind):
 
 @pytest.mark.parametrize("d", [2, 16, 32, 64])
 def test_the_walsh_transform_is_hadamards_matrix_by_changes_of_sign(d):
-    W = walsh(np.eye(d)) * np.sqrt(d)
+    W = transform_walsh(np.eye(d)) * np.sqrt(d)
     np.testing.assert_array_equal((np.diff(np.sign(W), axis=1) != 0).sum(axis=1), np.arange(d))
     assert {tuple(row) for row in np.rint(W)} == {tuple(row) for row in hadamard(d)}
 
 
 def test_a_length_is_cut_into_powers_of_two():
-    W = walsh(np.eye(11))
+    W = transform_walsh(np.eye(11))
     blocks = np.zeros((11, 11), dtype=bool)
     for start, end in [(0, 8), (8, 10), (10, 11)]:
         blocks[start:end, start:end] = True
@@ -69,13 +69,13 @@ def test_a_length_is_cut_into_powers_of_two():
 @pytest.mark.parametrize("basis", [DCT(), Haar(), Fourier()])
 def test_measurements_of_signals_are_incoherent_with_any_basis(kind, d, basis):
     """No product of a row with an atom is far above 1/√d, as for random directions: √(2 log d² / d), some for luck."""
-    A = dense(drawn(kind, (d,), d, np.random.default_rng(0)))
+    A = dense(draw_measurements(kind, (d,), d, np.random.default_rng(0)))
     assert np.abs(A @ basis.matrix(d).T).max() < 1.6 * np.sqrt(2 * np.log(d * d) / d)
 
 
 @pytest.mark.parametrize("kind", ["fourier", "hadamard"])
 def test_pictures_are_measured_at_low_frequencies_first(kind):
-    measuring = drawn(kind, (64, 64), 500, np.random.default_rng(0))
+    measuring = draw_measurements(kind, (64, 64), 500, np.random.default_rng(0))
     image = np.random.default_rng(1).normal(size=(64, 64))
     assert np.isclose(measuring.forward(image), image.sum() / 64).any()  # the mean
     smooth, rough = np.indices((64, 64)).sum(axis=0) - 63.0, np.random.default_rng(0).normal(size=(64, 64))
@@ -85,7 +85,7 @@ def test_pictures_are_measured_at_low_frequencies_first(kind):
 
 @pytest.mark.parametrize("kind", ["gaussian", "rademacher"])
 def test_random_matrices_keep_lengths_on_average(kind):
-    A = drawn(kind, (50,), 40, np.random.default_rng(0)).matrix
+    A = draw_measurements(kind, (50,), 40, np.random.default_rng(0)).matrix
     assert np.sum(A**2) == pytest.approx(50, rel=0.1)
     if kind == "rademacher":
         np.testing.assert_allclose(np.abs(A), 1 / np.sqrt(40))

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from twofold import SVDPlusPlus
 from twofold.completion import _known_pattern, svd_plus_plus
-from twofold.completion.svd_plus_plus import Plan, Posterior, begin, moments, sweep
+from twofold.completion.svd_plus_plus import Plan, Posterior, compute_moments, start_state, sweep
 from twofold.core.data.blocks import as_blocks
 from twofold.core.data.known_cells import observed
 
@@ -63,8 +63,8 @@ def problem(X, w=None):
     cells = observed(as_blocks(X), w)
     mean, spread = svd_plus_plus.spread_of(cells)
     rng, known = np.random.default_rng(0), ~np.isnan(X)
-    rows = exact(_known_pattern.linked(cells.rows, cells.cols, rng), known)
-    cols = exact(_known_pattern.linked(cells.cols, cells.rows, rng), known.T)
+    rows = exact(_known_pattern.link_pattern(cells.rows, cells.cols, rng), known)
+    cols = exact(_known_pattern.link_pattern(cells.cols, cells.rows, rng), known.T)
     return Plan(cells, rows, cols, mean, spread)
 
 
@@ -94,7 +94,7 @@ def test_the_bound_is_the_formula(weighted):
     X = planted(14, 9)
     w = np.random.default_rng(1).random(X.shape) + 0.5 if weighted else None
     plan = problem(X, w)
-    state, weights = begin(plan, 2, 0), np.ones(X.shape) if w is None else w
+    state, weights = start_state(plan, 2, 0), np.ones(X.shape) if w is None else w
     for _ in range(4):
         tau = plan.cells.rows.mass.sum() / state.left
         state, bound, extra, *_ = sweep(state, plan)
@@ -115,7 +115,7 @@ def test_moments_are_means_over_draws():
     rng = np.random.default_rng(0)
     root = rng.normal(size=(4, 3, 3))
     cov, mean = root @ root.transpose(0, 2, 1), rng.normal(size=(4, 3))
-    found = moments(Posterior(mean, cov[:, LOWER[0], LOWER[1]]))
+    found = compute_moments(Posterior(mean, cov[:, LOWER[0], LOWER[1]]))
     for j in range(4):
         draws = rng.multivariate_normal(mean[j], cov[j], 400_000)
         phi, c = np.column_stack([draws[:, :2], np.ones(len(draws))]), draws[:, 2]
@@ -131,7 +131,7 @@ def test_moments_are_means_over_draws():
 
 def linked(known, seed=0):
     cells = observed(as_blocks(np.where(known, 1.0, np.nan)))
-    return _known_pattern.linked(cells.rows, cells.cols, np.random.default_rng(seed))
+    return _known_pattern.link_pattern(cells.rows, cells.cols, np.random.default_rng(seed))
 
 
 def some(n, d, share=0.3, seed=0):
@@ -187,15 +187,15 @@ def test_coefficients_are_a_ridge_regression(monkeypatch):
         return ((T - D @ Y) ** 2).sum(axis=0) + ridge * (Y**2).sum(axis=0)
 
     start = rng.normal(size=(20, 3))
-    few = _known_pattern._regress(F, start, T, ridge)
+    few = _known_pattern._regress_link(F, start, T, ridge)
     assert np.all(cost(few) < cost(start)) and np.all(cost(few) >= cost(dense) - 1e-12)
     monkeypatch.setattr(_known_pattern, "STEPS", 60)
-    np.testing.assert_allclose(_known_pattern._regress(F, start, T, ridge), dense, atol=1e-8)
+    np.testing.assert_allclose(_known_pattern._regress_link(F, start, T, ridge), dense, atol=1e-8)
 
 
 def test_the_prior_of_a_link_is_its_pattern_times_its_coefficients():
     plan = problem(planted(14, 9))
-    state = begin(plan, 2, 0)
+    state = start_state(plan, 2, 0)
     for _ in range(3):
         state = sweep(state, plan).state
     known = ~np.isnan(planted(14, 9))

@@ -9,7 +9,7 @@ from scipy.stats import norm
 from twofold import InputError
 from twofold.plots.models.phase_diagram import transition_figure
 from twofold.signals import basis_pursuit, donoho_tanner, phase_diagram
-from twofold.signals.sensing.phase_diagram import half, planted, recovered_by_least_sum
+from twofold.signals.sensing.phase_diagram import check_least_sum, find_half_success, plant_signals
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ def test_every_decision_is_that_of_the_linear_program():
     rng = np.random.default_rng(0)
     agreed = []
     for m, K in [(10, 3), (20, 7), (30, 14), (30, 10)]:
-        A, X = rng.standard_normal((m, 40)), planted(40, K, 15, rng)
+        A, X = rng.standard_normal((m, 40)), plant_signals(40, K, 15, rng)
         rows = np.linalg.qr(A.T)[0]
-        said = recovered_by_least_sum(lambda V, Q=rows: V - Q @ (Q.T @ V), np.sign(X))
+        said = check_least_sum(lambda V, Q=rows: V - Q @ (Q.T @ V), np.sign(X))
         true = [np.allclose(basis_pursuit(A, A @ x, solver="lp"), x, atol=1e-6) for x in X.T]
         np.testing.assert_array_equal(said[said != 0.5], np.array(true)[said != 0.5])
         agreed += true
@@ -89,9 +89,9 @@ def test_points_are_of_whole_numbers_and_rows_may_differ():
 
 def test_the_fit_finds_the_middle_of_a_logistic_curve():
     rho = np.linspace(0.1, 0.6, 9)
-    assert half(rho, 1 / (1 + np.exp(40 * (rho - 0.37))), 10_000) == pytest.approx(0.37, abs=1e-3)
-    assert 0.3 < half(rho, (rho < 0.32) * 1.0, 10) < 0.36  # a step: between its two sides
-    assert np.isnan(half(rho, np.ones(9), 10))
+    assert find_half_success(rho, 1 / (1 + np.exp(40 * (rho - 0.37))), 10_000) == pytest.approx(0.37, abs=1e-3)
+    assert 0.3 < find_half_success(rho, (rho < 0.32) * 1.0, 10) < 0.36  # a step: between its two sides
+    assert np.isnan(find_half_success(rho, np.ones(9), 10))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 from twofold.clusters import GaussianMixture, KMeans
-from twofold.plots.models.clusters import ellipses
+from twofold.plots.models.clusters import draw_ellipses
 from twofold.tour.clusters import lloyd_path
 
 
@@ -27,7 +27,7 @@ def test_ellipses_hold_the_rows_they_should(kind: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 2)) @ np.linalg.cholesky(np.array(S)).T + np.repeat([[0, 0], [30, 5]], 2000, axis=0)
     ax = Figure().subplots()
-    ellipses(ax, GaussianMixture(2, covariance_type=kind, random_state=0).fit(X))
+    draw_ellipses(ax, GaussianMixture(2, covariance_type=kind, random_state=0).fit(X))
     drawn = [patch for patch in ax.patches if isinstance(patch, Ellipse)]
     outer = [max(drawn[i : i + 4], key=lambda e: e.width) for i in (0, 4)]
     inside = np.any([e.contains_points(ax.transData.transform(X)) for e in outer], axis=0)

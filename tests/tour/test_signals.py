@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from twofold.plots.models.signals import atoms_figure, bases_figure, energy_lost, pursuit_path, pursuits_figure
+from twofold.plots.models.signals import atoms_figure, bases_figure, compute_energy_lost, pursuits_figure, trace_pursuit
 from twofold.signals.bases.dct import DCT
 from twofold.signals.bases.haar import Haar
 from twofold.signals.sparse_coding.pursuits import matching_pursuit
@@ -48,7 +48,7 @@ def test_energy_lost_is_that_of_the_signal_without_the_rest() -> None:
         few = np.zeros(40)
         few[order[:k]] = codes[order[:k]]
         rest = x - DCT().synthesize(few)
-        np.testing.assert_allclose(energy_lost(codes)[k], rest @ rest / (x @ x), atol=1e-12)
+        np.testing.assert_allclose(compute_energy_lost(codes)[k], rest @ rest / (x @ x), atol=1e-12)
 
 
 def test_each_basis_has_its_signal_and_its_curve() -> None:
@@ -65,7 +65,7 @@ def test_each_basis_has_its_signal_and_its_curve() -> None:
 def test_a_pursuit_is_drawn_from_nothing_to_the_signal() -> None:
     half = np.sqrt(0.5)
     atoms, x = np.array([[1.0, 0], [0, 1], [half, half]]), np.array([2.0, 1.0])
-    path = pursuit_path(atoms, x, 3)
+    path = trace_pursuit(atoms, x, 3)
     np.testing.assert_allclose(path[[0, 1, 3]], np.array([[0.0, 0], [1.5, 1.5], [2, 1]]), atol=1e-12)
     errors = matching_pursuit(atoms, x).errors
     way, right = pursuits_figure({"t": (atoms, x)}, {"e": errors}).axes

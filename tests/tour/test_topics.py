@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from twofold.plots.models.topic_map import map_of
+from twofold.plots.models.topic_map import draw_topic_map
 from twofold.plots.models.topics import choice_figure, groups_figure, parts_figure, prevalence_figure, words_figure
 from twofold.plots.reports.topics import topic_report_figure
 from twofold.tour import topics as station
@@ -53,7 +53,9 @@ def test_no_words_of_the_map_hide_others() -> None:
     rng = np.random.default_rng(0)
     figure = Figure(figsize=(9, 5.2))
     ax = figure.add_axes((0, 0, 1, 1))
-    map_of(ax, rng.standard_normal((25, 2)), rng.dirichlet(np.ones(25)), [f"some few words {c}" for c in range(25)])
+    draw_topic_map(
+        ax, rng.standard_normal((25, 2)), rng.dirichlet(np.ones(25)), [f"some few words {c}" for c in range(25)]
+    )
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in ax.texts if text.get_text().startswith("some")]
     assert len(boxes) > 8
@@ -64,7 +66,7 @@ def test_circles_of_the_map_do_not_hide_numbers() -> None:
     figure = Figure(figsize=(9, 5.2))
     ax = figure.add_axes((0, 0, 1, 1))
     at = np.array([[0.0, 0.0], [0.001, 0.0], [1.0, 1.0], [0.2, 0.9]])
-    map_of(ax, at, np.full(4, 0.25), ["a", "b", "c", "d"])
+    draw_topic_map(ax, at, np.full(4, 0.25), ["a", "b", "c", "d"])
     figure.draw_without_rendering()
     circles = ax.collections[0]
     places = ax.transData.transform(np.asarray(circles.get_offsets())) / figure.dpi

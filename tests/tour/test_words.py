@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from twofold.plots.models.word_map import map_figure, map_of
-from twofold.plots.models.words import common_step, curves_figure, products_figure, steps_figure
+from twofold.plots.models.word_map import draw_word_map, word_map_figure
+from twofold.plots.models.words import curves_figure, measure_common_step, products_figure, steps_figure
 from twofold.tour import words as station
 
 
@@ -48,7 +48,7 @@ def test_no_word_of_the_map_hides_another() -> None:
     figure = Figure(figsize=(10.6, 6.9))
     ax = figure.add_axes((0, 0, 1, 1))
     words = [("mill" * 4)[:n] for n in rng.integers(3, 14, 150)]
-    map_of(ax, rng.standard_normal((150, 2)), words, rng.integers(0, 5, 150).tolist(), rng.random(150).tolist())
+    draw_word_map(ax, rng.standard_normal((150, 2)), words, rng.integers(0, 5, 150).tolist(), rng.random(150).tolist())
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in ax.texts]
     assert len(boxes) > 60
@@ -62,7 +62,7 @@ def test_no_word_of_the_map_hides_another() -> None:
 
 def test_words_that_come_first_are_written_first() -> None:
     at = np.array([[0.0, 0.0], [0.001, 0.0], [0.0, 0.001], [0.001, 0.001], [0.0, 0.0005], [0.0005, 0.0], [1.0, 1.0]])
-    figure = map_figure(at, ["first", "second", "third", "fourth", "fifth", "sixth", "away"])
+    figure = word_map_figure(at, ["first", "second", "third", "fourth", "fifth", "sixth", "away"])
     shown = [text.get_text() for text in figure.axes[0].texts]
     assert shown[0] == "first" and "away" in shown and len(shown) < 7
 
@@ -70,8 +70,8 @@ def test_words_that_come_first_are_written_first() -> None:
 def test_steps_that_agree_are_told_from_those_that_do_not() -> None:
     rng = np.random.default_rng(0)
     words, step = rng.standard_normal((400, 30)), 3 * rng.standard_normal(30)
-    assert common_step(np.stack([words, words + step], axis=1)).mean() > 0.5
-    assert abs(common_step(np.stack([words, rng.standard_normal((400, 30))], axis=1)).mean()) < 0.1
+    assert measure_common_step(np.stack([words, words + step], axis=1)).mean() > 0.5
+    assert abs(measure_common_step(np.stack([words, rng.standard_normal((400, 30))], axis=1)).mean()) < 0.1
 
 
 def test_arrows_lead_from_the_first_to_the_second() -> None:

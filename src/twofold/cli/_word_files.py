@@ -73,7 +73,7 @@ def frame(vectors: WordVectors) -> pl.DataFrame:
 def map_picture(vectors: WordVectors, title: str = "") -> bytes:
     """The most frequent words that are not merely grammar, on a map, in colours of groups."""
     from twofold.analyses._telling_words import telling
-    from twofold.plots.models.word_map import map_figure
+    from twofold.plots.models.word_map import word_map_figure
     from twofold.plots.style import as_png
 
     words = telling(vectors, ON_MAP)
@@ -82,7 +82,7 @@ def map_picture(vectors: WordVectors, title: str = "") -> bytes:
     at = np.asarray(vectors.map_2d(words, method="tsne"), dtype=np.float64)
     counts = vectors.counts_
     weights = None if counts is None else [float(counts[vectors.place(word)]) for word in words]
-    return as_png(map_figure(at, words, groups_of(vectors, words), weights, title), dpi=150)
+    return as_png(word_map_figure(at, words, groups_of(vectors, words), weights, title), dpi=150)
 
 
 def groups_of(vectors: WordVectors, words: list[str]) -> list[int]:

@@ -41,7 +41,7 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
     def transform(self, X: Any) -> np.ndarray:
         """X with its holes filled and every known cell as it was; rows need not be those of the fit."""
         check_is_fitted(self)
-        return self._rowwise(_filled, X, *self._both())
+        return self._rowwise(_fill_block, X, *self._both())
 
     def complete(self, X: Any) -> np.ndarray:
         """The same as :meth:`transform`, by the name of the thing."""
@@ -51,7 +51,7 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
         """The factors (m,k) of new rows given their known cells; those of a fitted row are the ones it has."""
         check_is_fitted(self)
         fold, state = self._folding()
-        return self._rowwise(folded, X, fold, state)
+        return self._rowwise(fold_block, X, fold, state)
 
     def predict(self, rows: Any, cols: ArrayLike | None = None) -> np.ndarray:
         """The model's value in the cells (rows[t], cols[t]) of the fitted table.
@@ -67,7 +67,7 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
         """
         check_is_fitted(self)
         if cols is None:
-            return self._rowwise(_predicted, rows, *self._both())
+            return self._rowwise(_predict_block, rows, *self._both())
         at = [np.atleast_1d(np.asarray(a)) for a in (rows, cols)]
         for name, a, count in zip(("rows", "cols"), at, (self.n_rows_, self.n_features_in_), strict=True):
             _check_places(name, a, count)
@@ -97,7 +97,7 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
             truth = asked[a : a + step]
             row = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
             error += float(
-                ((_predicted(shown[a : a + step], *self._both())[row, truth.indices] - truth.data) ** 2).sum()
+                ((_predict_block(shown[a : a + step], *self._both())[row, truth.indices] - truth.data) ** 2).sum()
             )
         return -float(np.sqrt(error / asked.nnz))
 
@@ -124,35 +124,35 @@ def _check_places(name: str, a: np.ndarray, count: int) -> None:
         raise InputError(f"{name}[{at}] is {a[at]}; the fitted table has {name} 0 to {count - 1}.")
 
 
-def folded(X: Any, fold: Callable, state: tuple) -> np.ndarray:
+def fold_block(X: Any, fold: Callable, state: tuple) -> np.ndarray:
     """Codes of one block of rows."""
-    cells, bad = _usable(X)
-    return _marked(fold(cells, *state), bad)
+    cells, bad = _keep_finite(X)
+    return _mark_bad(fold(cells, *state), bad)
 
 
-def _predicted(X: Any, fold: Callable, state: tuple, value: Callable, shared: tuple) -> np.ndarray:
-    cells, bad = _usable(X)
-    return _marked(value(fold(cells, *state), *shared), bad)
+def _predict_block(X: Any, fold: Callable, state: tuple, value: Callable, shared: tuple) -> np.ndarray:
+    cells, bad = _keep_finite(X)
+    return _mark_bad(value(fold(cells, *state), *shared), bad)
 
 
-def _filled(X: Any, fold: Callable, state: tuple, value: Callable, shared: tuple) -> np.ndarray:
+def _fill_block(X: Any, fold: Callable, state: tuple, value: Callable, shared: tuple) -> np.ndarray:
     """The model's values, with the known cells put back."""
-    cells, bad = _usable(X)
+    cells, bad = _keep_finite(X)
     out = value(fold(cells, *state), *shared).astype(cells.dtype, copy=False)
     bad = bad or not np.isfinite(out.sum())
     row = np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
     out[row, cells.indices] = cells.data
-    return _marked(out, bad)
+    return _mark_bad(out, bad)
 
 
-def _usable(X: Any) -> tuple[sparse.csr_array, bool]:
+def _keep_finite(X: Any) -> tuple[sparse.csr_array, bool]:
     """The known cells, and whether any had to be left out because it is infinite."""
     cells = known(X)
     finite = np.isfinite(cells.data)
     return (cells, False) if finite.all() else (stored(cells, finite), True)
 
 
-def _marked(out: np.ndarray, bad: bool) -> np.ndarray:
+def _mark_bad(out: np.ndarray, bad: bool) -> np.ndarray:
     """A result that shows in a sum that the block is to be refused; who gathers it finds the place."""
     if bad:
         out[:] = np.inf

@@ -68,7 +68,11 @@ class Factors(Completion):
         return np.ascontiguousarray(super().fold_in(X)[:, : len(self.components_)])
 
     def _valuing(self) -> tuple[Callable, tuple]:
-        return values, (self.components_, self.column_bias_ + self.components_.dtype.type(self.mean_), self._unit())
+        return compute_values, (
+            self.components_,
+            self.column_bias_ + self.components_.dtype.type(self.mean_),
+            self._unit(),
+        )
 
     def _trained(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         out = self.row_bias_[rows] + self.column_bias_[cols] + self.components_.dtype.type(self.mean_)
@@ -78,7 +82,7 @@ class Factors(Completion):
         return out
 
 
-def values(codes: np.ndarray, Z: np.ndarray, offset: np.ndarray, unit: float) -> np.ndarray:
+def compute_values(codes: np.ndarray, Z: np.ndarray, offset: np.ndarray, unit: float) -> np.ndarray:
     """(m,d) what codes (m,k), or (m,k+1) with a bias last, stand for."""
     k = len(Z)
     out = codes[:, :k] @ Z + offset

@@ -44,35 +44,35 @@ class Pattern(NamedTuple):
 
     def apply(self, Y: np.ndarray) -> np.ndarray:
         """F Y."""
-        return self.scale.astype(Y.dtype) * _sums(self.side, Y)
+        return self.scale.astype(Y.dtype) * _sum_known(self.side, Y)
 
     def back(self, T: np.ndarray) -> np.ndarray:
         """Fᵀ T."""
-        return _sums(self.across, self.scale.astype(T.dtype) * T)
+        return _sum_known(self.across, self.scale.astype(T.dtype) * T)
 
 
-def linked(side: Side, across: Side, rng: np.random.Generator) -> Pattern:
+def link_pattern(side: Side, across: Side, rng: np.random.Generator) -> Pattern:
     """The pattern seen from one side."""
     known = np.diff(np.asarray(side.blocks.source.indptr))
     even = (1 / np.sqrt(np.maximum(known, 1)))[:, None]
     bare = Pattern(side, across, even, np.empty(0), np.empty(0))
-    nodes, shares = _spectrum(bare, rng)
+    nodes, shares = _estimate_spectrum(bare, rng)
     return bare._replace(nodes=nodes, shares=shares)
 
 
-def _sums(side: Side, Y: np.ndarray) -> np.ndarray:
+def _sum_known(side: Side, Y: np.ndarray) -> np.ndarray:
     engine = Engine()
-    return np.concatenate(engine.gather(engine.map(block_sums, side.blocks, engine.broadcast(np.ascontiguousarray(Y)))))
+    return np.concatenate(engine.gather(engine.map(sum_block, side.blocks, engine.broadcast(np.ascontiguousarray(Y)))))
 
 
-def block_sums(X: sparse.csr_array, Y: np.ndarray) -> np.ndarray:
+def sum_block(X: sparse.csr_array, Y: np.ndarray) -> np.ndarray:
     """Σ_j Y_j over the known cells of each row."""
     out = np.empty((X.shape[0], Y.shape[1]), Y.dtype)
     svdpp.pattern_sums(X.indptr, X.indices, Y, out)
     return out
 
 
-def _spectrum(F: Pattern, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _estimate_spectrum(F: Pattern, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights with Σ weights f(node) ≈ tr f(FFᵀ), from a few random signs at once."""
     n = len(F.scale)
     V = rng.choice([-1.0, 1.0], size=(n, PROBES)) / np.sqrt(n)
@@ -97,34 +97,34 @@ def _spectrum(F: Pattern, rng: np.random.Generator) -> tuple[np.ndarray, np.ndar
     return np.concatenate(nodes), np.concatenate(shares)
 
 
-def start(F: Pattern, p: int, precision: float, dtype: np.dtype) -> Link:
+def start_link(F: Pattern, p: int, precision: float, dtype: np.dtype) -> Link:
     """No effect of the pattern yet."""
     n, d = len(F.scale), len(F.across.mass)
     return Link(np.zeros((d, p), dtype), np.zeros((n, p), dtype), np.full(p, precision), np.full(p, precision))
 
 
-def update(F: Pattern, link: Link, T: np.ndarray, variance: np.ndarray) -> Link:
+def update_link(F: Pattern, link: Link, T: np.ndarray, variance: np.ndarray) -> Link:
     """Coefficients and precisions given the rows T (n,p) and their summed posterior variances (p,)."""
     n, d = F.scale.shape[0], len(F.across.mass)
     ridge = (link.strength / link.precision).astype(T.dtype)
-    Y = _regress(F, link.Y, T, ridge)
+    Y = _regress_link(F, link.Y, T, ridge)
     mean = F.apply(Y)
     cost, size = ((T - mean).astype(float) ** 2).sum(axis=0), (Y.astype(float) ** 2).sum(axis=0)
     spread = link.precision * F.nodes[:, None] + link.strength  # (q,p)
     of_fit = (F.shares[:, None] * F.nodes[:, None] / spread).sum(axis=0)  # tr F Cov(Y) Fᵀ
-    strength = np.clip(d / (size + _of_coefficients(F, link)), *SPAN)
+    strength = np.clip(d / (size + _trace_coefficients(F, link)), *SPAN)
     precision = np.clip(n / (cost + variance + of_fit), *SPAN)
     return Link(Y, mean, precision, strength)
 
 
-def _of_coefficients(F: Pattern, link: Link) -> np.ndarray:
+def _trace_coefficients(F: Pattern, link: Link) -> np.ndarray:
     """tr Cov(Y), (p,)."""
     n, d = F.scale.shape[0], len(F.across.mass)
     spread = link.precision * F.nodes[:, None] + link.strength
     return (F.shares[:, None] / spread).sum(axis=0) + (d - n) / link.strength
 
 
-def _regress(F: Pattern, Y: np.ndarray, T: np.ndarray, ridge: np.ndarray) -> np.ndarray:
+def _regress_link(F: Pattern, Y: np.ndarray, T: np.ndarray, ridge: np.ndarray) -> np.ndarray:
     """A few conjugate gradient steps on (FᵀF + ridge_c) Y_c = Fᵀ T_c, all columns at once."""
     R = F.back(T - F.apply(Y)) - ridge * Y
     P, rr = R.copy(), (R * R).sum(axis=0)
@@ -140,13 +140,13 @@ def _regress(F: Pattern, Y: np.ndarray, T: np.ndarray, ridge: np.ndarray) -> np.
     return Y
 
 
-def divergence(F: Pattern, link: Link, T: np.ndarray, variance: np.ndarray) -> float:
+def compute_divergence(F: Pattern, link: Link, T: np.ndarray, variance: np.ndarray) -> float:
     """−E[log p(T | Y)] + KL(Y), without the entropy of T and the constants that cancel against it."""
     n, d = F.scale.shape[0], len(F.across.mass)
     spread = link.precision * F.nodes[:, None] + link.strength
     of_fit = (F.shares[:, None] * F.nodes[:, None] / spread).sum(axis=0)
     log_cov = (F.shares[:, None] * np.log(spread)).sum(axis=0) + (d - n) * np.log(link.strength)
     cost = ((T - link.mean).astype(float) ** 2).sum(axis=0) + variance + of_fit
-    size = (link.Y.astype(float) ** 2).sum(axis=0) + _of_coefficients(F, link)
+    size = (link.Y.astype(float) ** 2).sum(axis=0) + _trace_coefficients(F, link)
     rows = link.precision * cost - n * np.log(link.precision)
     return 0.5 * float((rows + link.strength * size - d * np.log(link.strength) + log_cov - d).sum())

@@ -31,26 +31,28 @@ class Rule(NamedTuple):
     damping: float
 
 
-def similarities(A: sparse.csr_array, B: sparse.csr_array, g: Any, h: Any, rule: Rule, same: bool) -> sparse.csr_array:
+def find_similarities(
+    A: sparse.csr_array, B: sparse.csr_array, g: Any, h: Any, rule: Rule, same: bool
+) -> sparse.csr_array:
     """The strongest similarities of the rows of A (m,p) to the columns of B (p,q), strongest first: (m,q).
 
     g and h are square roots of the weights of their cells; `same` says that line t of A is line t of B.
     """
     most = min(rule.n_similar, B.shape[1])
     engine = Engine()
-    cuts = _cuts(A, B)
+    cuts = _cut_lines(A, B)
     spans = Rows(pairwise(cuts))
     shared = [engine.broadcast(s) for s in (A, B, g, h, rule.shrinkage, most, same)]
-    parts = engine.gather(engine.map(_similar, spans, *shared))
-    return _joined(parts, (A.shape[0], B.shape[1]))
+    parts = engine.gather(engine.map(_compare_block, spans, *shared))
+    return _join_blocks(parts, (A.shape[0], B.shape[1]))
 
 
-def _joined(parts: list, shape: tuple[int, int]) -> sparse.csr_array:
+def _join_blocks(parts: list, shape: tuple[int, int]) -> sparse.csr_array:
     count, index, value = (np.concatenate([part[a] for part in parts]) for a in range(3))
     return sparse.csr_array((value, index, np.append(0, np.cumsum(count))), shape=shape)
 
 
-def strongest_first(S: sparse.csr_array) -> sparse.csr_array:
+def sort_by_strength(S: sparse.csr_array) -> sparse.csr_array:
     """S itself, unless its owner's dealings with it have sorted its rows by column: then ordered again."""
     row, strength = np.repeat(np.arange(S.shape[0]), np.diff(S.indptr)), np.abs(S.data)
     if not ((np.diff(strength) > 0) & (np.diff(row) == 0)).any():
@@ -59,14 +61,14 @@ def strongest_first(S: sparse.csr_array) -> sparse.csr_array:
     return sparse.csr_array((S.data[order], S.indices[order], S.indptr), shape=S.shape)
 
 
-def _cuts(A: sparse.csr_array, B: sparse.csr_array) -> np.ndarray:
+def _cut_lines(A: sparse.csr_array, B: sparse.csr_array) -> np.ndarray:
     """Where the lines of A are cut into blocks of about equal work; it depends on the cells alone."""
     meets = np.append(0, np.cumsum(np.diff(B.indptr)[A.indices], dtype=np.int64))[A.indptr]
     by_work = np.searchsorted(meets, np.arange(WORK, meets[-1], WORK))
     return np.unique(np.concatenate([by_work, np.arange(0, A.shape[0], LINES), [A.shape[0]]]))
 
 
-def _similar(span: tuple, A: Any, B: Any, g: Any, h: Any, shrinkage: float, most: int, same: bool) -> tuple:
+def _compare_block(span: tuple, A: Any, B: Any, g: Any, h: Any, shrinkage: float, most: int, same: bool) -> tuple:
     start, stop = span
     own = np.arange(start, stop) if same else np.full(stop - start, -1)
     index, value = np.empty((len(own), most), np.int32), np.empty((len(own), most), A.dtype)
@@ -77,7 +79,7 @@ def _similar(span: tuple, A: Any, B: Any, g: Any, h: Any, shrinkage: float, most
     return count, index[kept], value[kept]
 
 
-def deviations(
+def predict_deviations(
     R: sparse.csr_array, S: sparse.csr_array, lines: np.ndarray, places: np.ndarray, rule: Rule
 ) -> np.ndarray:
     """What the neighbours of place t (a row of S) that are known in line t (a row of R) say: one number a request."""
@@ -85,21 +87,23 @@ def deviations(
     cuts = [*range(0, len(order), REQUESTS), len(order)]
     chosen = Rows(order[a:b] for a, b in pairwise(cuts))
     asked = [Rows(a[at] for at in chosen) for a in (lines, places)]
-    parts = engine.gather(engine.map(_said, *asked, *(engine.broadcast(s) for s in (R, S, rule))))
+    parts = engine.gather(engine.map(_predict_requests, *asked, *(engine.broadcast(s) for s in (R, S, rule))))
     out = np.empty(len(order), R.dtype)
     for at, part in zip(chosen, parts, strict=True):
         out[at] = part
     return out
 
 
-def _said(lines: np.ndarray, places: np.ndarray, R: sparse.csr_array, S: sparse.csr_array, rule: Rule) -> np.ndarray:
+def _predict_requests(
+    lines: np.ndarray, places: np.ndarray, R: sparse.csr_array, S: sparse.csr_array, rule: Rule
+) -> np.ndarray:
     out = np.empty(len(lines), R.dtype)
     given = (R.indptr, R.indices, R.data, S.indptr, S.indices, S.data, lines, places)
     kernels.interpolate(*given, rule.n_neighbors, rule.power, rule.damping, np.full(R.shape[1], np.nan), out)
     return out
 
 
-def said_everywhere(R: sparse.csr_array, S: sparse.csr_array, rule: Rule) -> np.ndarray:
+def predict_all_deviations(R: sparse.csr_array, S: sparse.csr_array, rule: Rule) -> np.ndarray:
     """What neighbours say in every line (row of R) about every place (row of S)."""
     out = np.empty((R.shape[0], S.shape[0]), R.dtype)
     given = (R.indptr, R.indices, R.data, S.indptr, S.indices, S.data)
@@ -107,15 +111,15 @@ def said_everywhere(R: sparse.csr_array, S: sparse.csr_array, rule: Rule) -> np.
     return out
 
 
-def like_fitted(R: sparse.csr_array, fitted: sparse.csr_array, rule: Rule) -> sparse.csr_array:
+def compare_to_fitted(R: sparse.csr_array, fitted: sparse.csr_array, rule: Rule) -> sparse.csr_array:
     """Similarities (m,n) of new rows to the fitted ones; one after the other, because a block is one thread's."""
     most, ones = min(rule.n_similar, fitted.shape[1]), np.ones(max(R.nnz, fitted.nnz), R.dtype)
     spans = [(a, min(a + LINES, R.shape[0])) for a in range(0, R.shape[0], LINES)]
-    parts = [_similar(span, R, fitted, ones, ones, rule.shrinkage, most, False) for span in spans]
-    return _joined(parts, (R.shape[0], fitted.shape[1]))
+    parts = [_compare_block(span, R, fitted, ones, ones, rule.shrinkage, most, False) for span in spans]
+    return _join_blocks(parts, (R.shape[0], fitted.shape[1]))
 
 
-def used(known: sparse.csr_array, S: sparse.csr_array, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
+def split_deviation(known: sparse.csr_array, S: sparse.csr_array, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
     """The neighbours (one row of S) that one line (of known cells) has, and what each adds."""
     here = np.full(S.shape[1], np.nan)
     here[known.indices] = known.data

@@ -48,15 +48,15 @@ class Places(NamedTuple):
     turn: np.ndarray  # cells in the order of the rows → in that of the columns
 
 
-def places(cells: Observed) -> Places:
+def index_cells(cells: Observed) -> Places:
     """The places of the known cells, ready for products."""
     X = cells.X
     order = sparse.csr_array((np.arange(X.nnz), X.indices, X.indptr), shape=X.shape).T.tocsr()
     order.sort_indices()
-    return Places(X.shape, _cut(cells.rows), _cut(cells.cols), order.data)
+    return Places(X.shape, _cut_side(cells.rows), _cut_side(cells.cols), order.data)
 
 
-def _cut(side: Side) -> Cut:
+def _cut_side(side: Side) -> Cut:
     found = Rows()
     for i in range(len(side.blocks)):
         block = side.blocks[i]
@@ -65,18 +65,18 @@ def _cut(side: Side) -> Cut:
     return Cut(side.blocks.bounds, cells, found)
 
 
-def _parts(values: np.ndarray, bounds: np.ndarray) -> Rows:
+def _split_blocks(values: np.ndarray, bounds: np.ndarray) -> Rows:
     return Rows(values[a:b] for a, b in pairwise(bounds))
 
 
-def at_cells(where: Places, L: np.ndarray, R: np.ndarray) -> np.ndarray:
+def compute_at_cells(where: Places, L: np.ndarray, R: np.ndarray) -> np.ndarray:
     """L Rᵀ in the known cells, in the order of the rows."""
     engine = Engine()
-    parts = engine.map(_looked_up, where.rows.places, _parts(L, where.rows.bounds), engine.broadcast(R))
+    parts = engine.map(_compute_block, where.rows.places, _split_blocks(L, where.rows.bounds), engine.broadcast(R))
     return np.concatenate(engine.gather(parts))
 
 
-def _looked_up(place: tuple, L: np.ndarray, R: np.ndarray) -> np.ndarray:
+def _compute_block(place: tuple, L: np.ndarray, R: np.ndarray) -> np.ndarray:
     out = np.empty(len(place[1]))
     indptr, indices = place
     cell_dots(indptr, indices, L, R, out)
@@ -93,31 +93,33 @@ class Sum(NamedTuple):
     R: np.ndarray
 
 
-def plus(where: Places, values: np.ndarray, L: np.ndarray | None = None, R: np.ndarray | None = None) -> Sum:
+def add_low_rank(where: Places, values: np.ndarray, L: np.ndarray | None = None, R: np.ndarray | None = None) -> Sum:
     """The sum of what stands in the known cells and of a low-rank matrix."""
     n, d = where.shape
     left, right = np.empty((n, 0)) if L is None else L, np.empty((d, 0)) if R is None else R
     return Sum(where, values, values[where.turn], left, right)
 
 
-def dot(A: Sum, V: np.ndarray) -> np.ndarray:
+def multiply(A: Sum, V: np.ndarray) -> np.ndarray:
     """A V, (n,l)."""
-    return _product(A.where.rows, A.across, A.L, A.R.T @ V, V)
+    return _multiply_side(A.where.rows, A.across, A.L, A.R.T @ V, V)
 
 
-def turned_dot(A: Sum, Y: np.ndarray) -> np.ndarray:
+def multiply_transposed(A: Sum, Y: np.ndarray) -> np.ndarray:
     """Aᵀ Y, (d,l)."""
-    return _product(A.where.cols, A.down, A.R, A.L.T @ Y, Y)
+    return _multiply_side(A.where.cols, A.down, A.R, A.L.T @ Y, Y)
 
 
-def _product(cut: Cut, values: np.ndarray, L: np.ndarray, inner: np.ndarray, V: np.ndarray) -> np.ndarray:
+def _multiply_side(cut: Cut, values: np.ndarray, L: np.ndarray, inner: np.ndarray, V: np.ndarray) -> np.ndarray:
     engine = Engine()
     shared = engine.broadcast(inner), engine.broadcast(np.ascontiguousarray(V))
-    parts = engine.map(_block_product, cut.places, _parts(values, cut.cells), _parts(L, cut.bounds), *shared)
+    parts = engine.map(
+        _multiply_block, cut.places, _split_blocks(values, cut.cells), _split_blocks(L, cut.bounds), *shared
+    )
     return np.concatenate(engine.gather(parts))
 
 
-def _block_product(place: tuple, x: np.ndarray, L: np.ndarray, inner: np.ndarray, V: np.ndarray) -> np.ndarray:
+def _multiply_block(place: tuple, x: np.ndarray, L: np.ndarray, inner: np.ndarray, V: np.ndarray) -> np.ndarray:
     out = L @ inner if L.shape[1] else np.zeros((len(L), V.shape[1]))
     indptr, indices = place
     csr_dot(indptr, indices, x, V, out)
@@ -132,13 +134,13 @@ class Triplets(NamedTuple):
     V: np.ndarray
 
 
-def start_block(where: Places, width: int, seed: int) -> np.ndarray:
+def draw_start(where: Places, width: int, seed: int) -> np.ndarray:
     """Orthonormal right vectors to begin with, when nothing is known."""
     d = where.shape[1]
     return np.linalg.qr(generator(seed).standard_normal((d, min(width, d))))[0]
 
 
-def leading(
+def find_leading(
     A: Sum, V: np.ndarray, *, k: int | None = None, above: float = 0.0, tol: float = 1e-6, most: int = 30
 ) -> Triplets:
     """The triplets with s > `above`, k of them at most, and a few guards behind them.
@@ -147,8 +149,8 @@ def leading(
     within tol·s₁·s of standing still, at most `most` times; it always contains the span of V.
     """
     K = np.linalg.qr(V)[0]
-    AK = dot(A, K)
-    SK = turned_dot(A, AK) if most else AK
+    AK = multiply(A, K)
+    SK = multiply_transposed(A, AK) if most else AK
     for step in range(most + 1):
         values, W = np.linalg.eigh(AK.T @ AK)
         s, W = np.sqrt(np.maximum(values[::-1], 0.0)), W[:, ::-1]
@@ -162,24 +164,24 @@ def leading(
         moving = size > max(tol, 1e-14) * bound
         if not moving[: max(wanted, 1)].any():
             moving = size > 1e-14 * bound  # all help to see what may hide
-            if not (moving.any() and _hidden(s, size, wanted, k, above)):
+            if not (moving.any() and _may_hide(s, size, wanted, k, above)):
                 break
-        Q = _beyond(K, rest[:, moving])
-        AQ = dot(A, Q)
+        Q = _extend_basis(K, rest[:, moving])
+        AQ = multiply(A, Q)
         K, AK = np.hstack([K, Q]), np.hstack([AK, AQ])
         if step + 1 < most:
-            SK = np.hstack([SK, turned_dot(A, AQ)])
+            SK = np.hstack([SK, multiply_transposed(A, AQ)])
     return Triplets(AK @ W, s, K @ W)
 
 
-def _hidden(s: np.ndarray, size: np.ndarray, wanted: int, k: int | None, above: float) -> bool:
+def _may_hide(s: np.ndarray, size: np.ndarray, wanted: int, k: int | None, above: float) -> bool:
     """Whether another triplet may be wanted: there is none behind, or its s², known up to its residual, may rise."""
     if wanted == k:
         return False
     return wanted == len(s) or bool(s[wanted] ** 2 + 10 * size[wanted] > above**2 > 0)
 
 
-def _beyond(K: np.ndarray, B: np.ndarray) -> np.ndarray:
+def _extend_basis(K: np.ndarray, B: np.ndarray) -> np.ndarray:
     """An orthonormal basis of what B has outside the span of K; twice, for orthogonality."""
     B = B - K @ (K.T @ B)
     Q = np.linalg.qr(B)[0][:, : K.shape[0] - K.shape[1]]
@@ -231,7 +233,7 @@ class LowRank(Factors):
             start,
             max_iter=self.max_iter,
             tol=tol,
-            fitted=lambda state: {**balanced(cells, state.L, state.R, k), **more(state)},
+            fitted=lambda state: {**balance_factors(cells, state.L, state.R, k), **more(state)},
             X=X,
             fingerprint=cells.sign,
             seed=seed,
@@ -239,7 +241,7 @@ class LowRank(Factors):
         )
 
 
-def balanced(cells: Observed, L: np.ndarray, R: np.ndarray, k: int) -> dict:
+def balance_factors(cells: Observed, L: np.ndarray, R: np.ndarray, k: int) -> dict:
     """L Rᵀ, with orthogonal L and orthonormal R, as U√S and √S Zᵀ; where nothing is known, the mean factor."""
     (n, d), dtype = cells.shape, cells.dtype
     missing = max(k - L.shape[1], 0)
@@ -248,8 +250,8 @@ def balanced(cells: Observed, L: np.ndarray, R: np.ndarray, k: int) -> dict:
     root = np.sqrt(s)
     signs = fix_signs(R.T)
     U, Z = L * (signs / np.where(root > 0, root, 1.0)), (R * (signs * root)).T
-    U = with_means(U, cells.rows.mass > 0)
-    Z = with_means(Z.T, cells.cols.mass > 0).T
+    U = fill_with_means(U, cells.rows.mass > 0)
+    Z = fill_with_means(Z.T, cells.cols.mass > 0).T
     return {
         "components_": np.ascontiguousarray(Z, dtype=dtype),
         "row_factors_": np.ascontiguousarray(U, dtype=dtype),
@@ -260,7 +262,7 @@ def balanced(cells: Observed, L: np.ndarray, R: np.ndarray, k: int) -> dict:
     }
 
 
-def with_means(U: np.ndarray, there: np.ndarray) -> np.ndarray:
+def fill_with_means(U: np.ndarray, there: np.ndarray) -> np.ndarray:
     """U, its rows without a known cell replaced by the mean of the others."""
     return U if there.all() else np.where(there[:, None], U, U[there].mean(axis=0))
 

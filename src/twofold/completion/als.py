@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.completion._base import folded
+from twofold.completion._base import fold_block
 from twofold.completion._factors import Factors, fold_rows
 from twofold.core import loop
 from twofold.core.checks import InputError
@@ -185,7 +185,7 @@ class ALS(Factors):
     def add_rows(self, X: Any) -> ALS:
         """Let new rows (m, d) join the fitted table: folded in, then known to `predict` as rows n … n+m−1."""
         check_is_fitted(self)
-        codes, k = self._rowwise(folded, X, *self._folding()), len(self.components_)
+        codes, k = self._rowwise(fold_block, X, *self._folding()), len(self.components_)
         self.row_factors_ = np.concatenate([self.row_factors_, codes[:, :k]])
         self.row_bias_ = np.concatenate([self.row_bias_, self._bias_of(codes)])
         self.n_rows_ += len(codes)

@@ -68,7 +68,7 @@ class Sums(NamedTuple):
         return FLOOR * self.square + 1e-30 * self.rows.mass.sum() * self.centre**2 + 1e-290
 
 
-def summed(cells: Observed) -> Sums:
+def sum_cells(cells: Observed) -> Sums:
     w, x = cells.W.data.astype(np.float64), cells.X.data.astype(np.float64)
     centre = float(np.average(x, weights=w))
     n, d = cells.shape
@@ -79,7 +79,7 @@ def summed(cells: Observed) -> Sums:
     return Sums(rows, cols, centre, float(w @ y**2), len(x))
 
 
-def shrunk(total: np.ndarray, mass: np.ndarray, lam: float) -> tuple[float, np.ndarray]:
+def shrink_means(total: np.ndarray, mass: np.ndarray, lam: float) -> tuple[float, np.ndarray]:
     """The mean and one side's biases, jointly, from the sums of what the other side leaves.
 
     Given m, b = (total − mass·m) / (mass + λ); what remains is a quadratic in m. At λ = 0 this is the limit, in which
@@ -91,13 +91,15 @@ def shrunk(total: np.ndarray, mass: np.ndarray, lam: float) -> tuple[float, np.n
     return mean, alone - share * mean
 
 
-def half(s: Sums, own: Lines, across: Lines, other: np.ndarray, lam: float, lam_other: float, find: bool) -> tuple:
+def solve_side(
+    s: Sums, own: Lines, across: Lines, other: np.ndarray, lam: float, lam_other: float, find: bool
+) -> tuple:
     """One side given the other side's biases: λ (a better one, with `find`), mean, biases and objective."""
     total = own.total - own.W @ other
     fixed = s.square - 2 * other @ across.total + across.mass @ other**2 + lam_other * (other @ other)
 
     def solved(lam: float) -> tuple[float, float, np.ndarray, float, float]:
-        mean, b = shrunk(total, own.mass, lam)
+        mean, b = shrink_means(total, own.mass, lam)
         # At the minimum of a quadratic its value is the constant less ⟨solution, right-hand side⟩.
         left = max(float(fixed - mean * total.sum() - b @ total), s.least)
         occam = float(np.log1p(own.mass / lam).sum() + np.log1p(across.mass / lam_other).sum()) if find else 0.0
@@ -106,7 +108,7 @@ def half(s: Sums, own: Lines, across: Lines, other: np.ndarray, lam: float, lam_
     here = solved(lam)
     if not find:
         return *here[:3], here[3]
-    step = np.log(proposed(own.mass, here, s.cells)) - np.log(lam)
+    step = np.log(propose_reg(own.mass, here, s.cells)) - np.log(lam)
     for _ in range(5):  # halved until it does not rise: nearly always the first will do
         there = solved(lam * np.exp(step))
         if there[4] <= here[4]:
@@ -115,7 +117,7 @@ def half(s: Sums, own: Lines, across: Lines, other: np.ndarray, lam: float, lam_
     return *here[:3], here[4]
 
 
-def proposed(mass: np.ndarray, here: tuple, cells: int) -> float:
+def propose_reg(mass: np.ndarray, here: tuple, cells: int) -> float:
     """Where the objective's derivative by λ vanishes if nothing else moves: σ² times the biases in use over Σ b²."""
     lam, _, b, left, _ = here
     middle = mass.mean()
@@ -123,10 +125,10 @@ def proposed(mass: np.ndarray, here: tuple, cells: int) -> float:
     return float(np.clip(left / cells * used / square, middle / FAR, middle * FAR))
 
 
-def swept(s: Sums, state: State, find: bool) -> tuple[State, float]:
+def sweep_sides(s: Sums, state: State, find: bool) -> tuple[State, float]:
     """Columns, then rows, so that a row folded in again has the bias it has."""
-    lam_col, _, c, _ = half(s, s.cols, s.rows, state.b, state.column_reg, state.row_reg, find)
-    lam_row, mean, b, objective = half(s, s.rows, s.cols, c, state.row_reg, lam_col, find)
+    lam_col, _, c, _ = solve_side(s, s.cols, s.rows, state.b, state.column_reg, state.row_reg, find)
+    lam_row, mean, b, objective = solve_side(s, s.rows, s.cols, c, state.row_reg, lam_col, find)
     return State(mean, b, c, lam_row, lam_col), objective
 
 
@@ -197,10 +199,10 @@ class Biases(Completion):
 
     def _solve(self, cells: Observed, X: Any = None) -> Biases:
         """The fit, to cells already gathered."""
-        s, given = summed(cells), _pair(self.reg)
+        s, given = sum_cells(cells), _read_reg(self.reg)
 
         def sweep(state: State, t: int) -> loop.Sweep:
-            state, objective = swept(s, state, given is None)
+            state, objective = sweep_sides(s, state, given is None)
             return loop.Sweep(state, objective, {"row_reg": state.row_reg, "column_reg": state.column_reg})
 
         loop.run(
@@ -216,7 +218,7 @@ class Biases(Completion):
         return self
 
     def _folding(self) -> tuple[Callable, tuple]:
-        return shifts, (self.column_bias_ + self.column_bias_.dtype.type(self.mean_), self.reg_[0])
+        return compute_shifts, (self.column_bias_ + self.column_bias_.dtype.type(self.mean_), self.reg_[0])
 
     def fold_in(self, X: Any) -> np.ndarray:
         """The biases (m,1) of new rows given their known cells; that of a fitted row is the one it has."""
@@ -229,14 +231,14 @@ class Biases(Completion):
         return self.row_bias_[rows] + self.column_bias_[cols] + self.row_bias_.dtype.type(self.mean_)
 
 
-def shifts(X: sparse.csr_array, offset: np.ndarray, lam: float) -> np.ndarray:
+def compute_shifts(X: sparse.csr_array, offset: np.ndarray, lam: float) -> np.ndarray:
     """The biases (m,1) of new rows, given what the columns stand for."""
     row, known = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), np.diff(X.indptr)
     total = np.bincount(row, X.data.astype(np.float64) - offset[X.indices], X.shape[0])
     return (total / np.where(known > 0, known + lam, 1.0)).astype(offset.dtype)[:, None]
 
 
-def _pair(reg: Any) -> tuple[float, float] | None:
+def _read_reg(reg: Any) -> tuple[float, float] | None:
     """λ of rows and columns as given, or None if they are to be found."""
     if isinstance(reg, str):
         return None

@@ -67,7 +67,7 @@ class Plan(NamedTuple):
     strata: list[list[Tile]]
 
 
-def dealt(cells: Observed, rng: np.random.Generator) -> list[list[Tile]]:
+def deal_tiles(cells: Observed, rng: np.random.Generator) -> list[list[Tile]]:
     """B strata of B tiles; tile b of stratum s holds the cells of row group b and column group b + s."""
     (n, d), count = cells.shape, cells.X.nnz
     B = int(np.clip(np.sqrt(count / TILE), 1, 32))
@@ -86,7 +86,7 @@ def dealt(cells: Observed, rng: np.random.Generator) -> list[list[Tile]]:
     return [tiles[s * B : (s + 1) * B] for s in range(B)]
 
 
-def stochastic(state: State, plan: Plan) -> State:
+def sweep_tiles(state: State, plan: Plan) -> State:
     """One sweep over all cells, stratum after stratum."""
     U, Z, of_U, of_Z = (a.copy() for a in state[:4])
     engine, total = Engine(), 0.0
@@ -104,7 +104,7 @@ def step_tile(
     return sgd.sgd_cells(*t, plan.k, kind(plan.mean), kind(plan.unit), kind(plan.lam), kind(rate), U, Z, of_U, of_Z)
 
 
-def gradients(side: Side, U: np.ndarray, Z: np.ndarray, plan: Plan) -> tuple[np.ndarray, float]:
+def compute_gradients(side: Side, U: np.ndarray, Z: np.ndarray, plan: Plan) -> tuple[np.ndarray, float]:
     """One side's scaled gradient and its share of the objective."""
     engine, seen = Engine(), features(Z, plan.k, plan.mean, plan.unit)
     shared = [engine.broadcast(s) for s in (*seen, U.dtype.type(plan.lam))]
@@ -120,22 +120,22 @@ def _block_gradient(
     return G, cost
 
 
-def full(state: State, plan: Plan) -> State:
+def step_with_momentum(state: State, plan: Plan) -> State:
     """One step along the full gradient with momentum; a step that would raise the objective is retried, shorter."""
-    GU, _ = gradients(plan.cells.rows, state.U, state.Z, plan)
-    GZ, _ = gradients(plan.cells.cols, state.Z, state.U, plan)
+    GU, _ = compute_gradients(plan.cells.rows, state.U, state.Z, plan)
+    GZ, _ = compute_gradients(plan.cells.cols, state.Z, state.U, plan)
     rate, momentum = state.rate, plan.momentum
     while True:
         of_U, of_Z = momentum * state.of_U - rate * GU, momentum * state.of_Z - rate * GZ
         U, Z = (state.U + of_U).astype(GU.dtype), (state.Z + of_Z).astype(GU.dtype)
-        now = objective(U, Z, plan)
+        now = compute_objective(U, Z, plan)
         if now <= state.objective or rate < 1e-6:
             return State(U, Z, of_U, of_Z, min(1.1 * rate, 1.0), now)
         rate, momentum = rate / 2, 0.0
 
 
-def objective(U: np.ndarray, Z: np.ndarray, plan: Plan) -> float:
-    own = gradients(plan.cells.rows, U, Z, plan)[1]
+def compute_objective(U: np.ndarray, Z: np.ndarray, plan: Plan) -> float:
+    own = compute_gradients(plan.cells.rows, U, Z, plan)[1]
     return own + plan.lam * float(plan.cells.cols.mass @ (Z.astype(float) ** 2).sum(axis=1))
 
 
@@ -232,10 +232,10 @@ class GradientFactorization(Factors):
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments."""
         cells, seed = self._observed(X, sample_weight), seed_of(self.random_state)
         k, (mean, spread) = self._rank(cells.shape), spread_of(cells)
-        strata = dealt(cells, generator(seed, 1)) if self.solver == "sgd" else []
+        strata = deal_tiles(cells, generator(seed, 1)) if self.solver == "sgd" else []
         lam = max(self.reg, 1e-12) * spread
         plan = Plan(cells, k, mean if self.biases else 0.0, np.sqrt(spread), lam, self.momentum, strata)
-        advance = stochastic if self.solver == "sgd" else full
+        advance = sweep_tiles if self.solver == "sgd" else step_with_momentum
 
         def sweep(state: State, t: int) -> loop.Sweep:
             state = advance(state, plan)
@@ -261,7 +261,7 @@ class GradientFactorization(Factors):
         U[:, plan.k :], Z[:, plan.k :] = 0, 0
         U, Z = U.astype(dtype), Z.astype(dtype)
         if self.solver == "gradient":
-            return State(U, Z, np.zeros_like(U), np.zeros_like(Z), 1.0, objective(U, Z, plan))
+            return State(U, Z, np.zeros_like(U), np.zeros_like(Z), 1.0, compute_objective(U, Z, plan))
         first = dtype.type(plan.unit**6)  # the square of an error times a factor: of s √s
         return State(U, Z, np.full(len(U), first), np.full(len(Z), first), self.learning_rate * plan.unit, 0.0)
 

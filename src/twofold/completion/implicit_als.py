@@ -170,7 +170,7 @@ class ImplicitALS(Factors):
         W.eliminate_zeros()
         if W.nnz == 0:
             raise InputError("X holds only zeros: nothing was seen by anyone, so there is nothing to learn from.")
-        return sides(confidence(W), W)
+        return sides(make_targets(W), W)
 
     def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
         super()._refuse(blocks, allow_nan)
@@ -193,7 +193,7 @@ def _check_counts(R: sparse.csr_array, first: int = 0) -> None:
         )
 
 
-def confidence(W: sparse.csr_array) -> sparse.csr_array:
+def make_targets(W: sparse.csr_array) -> sparse.csr_array:
     """The targets x = (1 + w)/w that belong to the weights w."""
     return sparse.csr_array(((1 + W.data) / W.data, W.indices, W.indptr), shape=W.shape)
 
@@ -206,7 +206,7 @@ def fold_counts(R: sparse.csr_array, Z: np.ndarray, base: np.ndarray, ridge: Rid
     W.eliminate_zeros()
     start = np.zeros((W.shape[0], Z.shape[1]), Z.dtype)
     offset = np.zeros(len(Z), Z.dtype)
-    return solve_rows(confidence(W), W.data, start, base, Z, offset, ridge)[0]
+    return solve_rows(make_targets(W), W.data, start, base, Z, offset, ridge)[0]
 
 
 def _attributes(state: State) -> dict:

@@ -52,56 +52,62 @@ class Codes(NamedTuple):
     columns: np.ndarray  # (3,d)
 
 
-def listed(X: sparse.csr_array, w: np.ndarray | None = None) -> Cells:
+def list_cells(X: sparse.csr_array, w: np.ndarray | None = None) -> Cells:
     row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     x = X.data.astype(np.float64)
     return Cells(row, X.indices, x, np.ones_like(x) if w is None else w.astype(np.float64))
 
 
-def means(line: np.ndarray, count: int, x: np.ndarray, w: np.ndarray, otherwise: float) -> np.ndarray:
+def compute_means(line: np.ndarray, count: int, x: np.ndarray, w: np.ndarray, otherwise: float) -> np.ndarray:
     """The weighted mean of each line, or `otherwise` where nothing is known."""
     mass = np.bincount(line, w, count)
     return np.where(mass > 0, np.bincount(line, w * x, count) / np.where(mass > 0, mass, 1.0), otherwise)
 
 
-def moments(line: np.ndarray, count: int, x: np.ndarray, w: np.ndarray, plain: Plain) -> tuple[np.ndarray, np.ndarray]:
+def compute_moments(
+    line: np.ndarray, count: int, x: np.ndarray, w: np.ndarray, plain: Plain
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of each line; the plain deviation where a line's own cells are all alike."""
-    centre = means(line, count, x, w, plain.mean)
-    variance = means(line, count, (x - centre[line]) ** 2, w, 0.0)
+    centre = compute_means(line, count, x, w, plain.mean)
+    variance = compute_means(line, count, (x - centre[line]) ** 2, w, 0.0)
     own = variance > 1e-24 * centre**2  # more than rounding
     return centre, np.where(own, np.sqrt(variance), plain.spread)
 
 
-def pooled(line: np.ndarray, count: int, x: np.ndarray, w: np.ndarray) -> float:
+def pool_deviations(line: np.ndarray, count: int, x: np.ndarray, w: np.ndarray) -> float:
     """The deviation of cells around the mean of their line, all lines together; 1 if there is none."""
-    gaps = x - means(line, count, x, w, 0.0)[line]
+    gaps = x - compute_means(line, count, x, w, 0.0)[line]
     spread = float(np.sqrt(np.average(gaps**2, weights=w)))
     return spread if spread > 1e-12 * float(np.abs(x).max()) else 1.0
 
 
-def scores(cells: Cells, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def standardize_cells(cells: Cells, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """The standardised value z of every cell."""
     centre = rows[cells.row, 0] + columns[0, cells.col]
     return (cells.x - centre) / (rows[cells.row, 1] * columns[1, cells.col])
 
 
-def row_codes(
+def fold_rows(
     X: sparse.csr_array, columns: np.ndarray, plain: Plain, strategy: str, normalize: str | None
 ) -> np.ndarray:
     """Rows (m,3) from their known cells, given the columns: the same for fitted and for new rows."""
-    return coded(listed(X), X.shape[0], columns.astype(np.float64), plain, strategy, normalize).astype(columns.dtype)
+    return code_rows(list_cells(X), X.shape[0], columns.astype(np.float64), plain, strategy, normalize).astype(
+        columns.dtype
+    )
 
 
-def coded(cells: Cells, m: int, columns: np.ndarray, plain: Plain, strategy: str, normalize: str | None) -> np.ndarray:
+def code_rows(
+    cells: Cells, m: int, columns: np.ndarray, plain: Plain, strategy: str, normalize: str | None
+) -> np.ndarray:
     rows = np.tile(NEUTRAL, (m, 1))
     if normalize == "row":
-        rows[:, 0], rows[:, 1] = moments(cells.row, m, cells.x, cells.w, plain)
+        rows[:, 0], rows[:, 1] = compute_moments(cells.row, m, cells.x, cells.w, plain)
     if strategy == "row":
-        rows[:, 2] = means(cells.row, m, scores(cells, rows, columns), cells.w, plain.level)
+        rows[:, 2] = compute_means(cells.row, m, standardize_cells(cells, rows, columns), cells.w, plain.level)
     return rows
 
 
-def values(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def predict_values(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """(m,d) what rows (m,3) and columns (3,d) predict."""
     p, s, u = (rows[:, a, None] for a in range(3))
     q, t, v = columns
@@ -170,7 +176,7 @@ class MeanImpute(Completion):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MeanImpute:
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments."""
         known = self._observed(X, sample_weight)
-        cells, shape = listed(known.X, known.W.data), known.shape
+        cells, shape = list_cells(known.X, known.W.data), known.shape
 
         def sweep(state: Codes, t: int) -> loop.Sweep:
             plain, rows, columns = self._codes(cells, shape)
@@ -194,30 +200,34 @@ class MeanImpute(Completion):
         """What stands in for plain lines, rows (n,3), columns (3,d)."""
         row, col, x, w = cells
         n, d = shape
-        spread = 1.0 if self.normalize is None else pooled(*((row, n) if self.normalize == "row" else (col, d)), x, w)
+        spread = (
+            1.0
+            if self.normalize is None
+            else pool_deviations(*((row, n) if self.normalize == "row" else (col, d)), x, w)
+        )
         plain = Plain(float(np.average(x, weights=w)), spread, 0.0)
         columns = np.tile(np.array(NEUTRAL)[:, None], (1, d))
         if self.normalize == "column":
-            columns[0], columns[1] = moments(col, d, x, w, plain)
-        rows = coded(cells, n, columns, plain, "", self.normalize)
-        z = scores(cells, rows, columns)
+            columns[0], columns[1] = compute_moments(col, d, x, w, plain)
+        rows = code_rows(cells, n, columns, plain, "", self.normalize)
+        z = standardize_cells(cells, rows, columns)
         plain = plain._replace(level=float(np.average(z, weights=w)))
         if self.strategy == "column":
-            columns[2] = means(col, d, z, w, plain.level)
+            columns[2] = compute_means(col, d, z, w, plain.level)
         elif self.strategy == "global":
             columns[2] = plain.level
-        return Codes(plain, coded(cells, n, columns, plain, self.strategy, self.normalize), columns)
+        return Codes(plain, code_rows(cells, n, columns, plain, self.strategy, self.normalize), columns)
 
     def _folding(self) -> tuple[Callable, tuple]:
         plain = Plain(self.mean_, self.spread_, self.level_)
-        return row_codes, (self.column_codes_, plain, self.strategy, self.normalize)
+        return fold_rows, (self.column_codes_, plain, self.strategy, self.normalize)
 
     def fold_in(self, X: Any) -> np.ndarray:
         """Centre, scale and level (m,3) of new rows given their known cells; a fitted row gets the ones it has."""
         return super().fold_in(X)
 
     def _valuing(self) -> tuple[Callable, tuple]:
-        return values, (self.column_codes_,)
+        return predict_values, (self.column_codes_,)
 
     def _trained(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         (p, s, u), (q, t, v) = self.row_codes_[rows].T, self.column_codes_[:, cols]

@@ -27,14 +27,14 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.completion._base import Completion
 from twofold.completion._similar_lines import (
     Rule,
-    deviations,
-    like_fitted,
-    said_everywhere,
-    similarities,
-    strongest_first,
-    used,
+    compare_to_fitted,
+    find_similarities,
+    predict_all_deviations,
+    predict_deviations,
+    sort_by_strength,
+    split_deviation,
 )
-from twofold.completion.biases import Biases, shifts
+from twofold.completion.biases import Biases, compute_shifts
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.known_cells import Observed
@@ -49,30 +49,34 @@ class Found(NamedTuple):
     S: sparse.csr_array
 
 
-def offset_of(baseline: Biases) -> np.ndarray:
+def get_offset(baseline: Biases) -> np.ndarray:
     """m + c_j"""
     return baseline.column_bias_ + baseline.column_bias_.dtype.type(baseline.mean_)
 
 
-def from_baseline(X: sparse.csr_array, bias: np.ndarray, offset: np.ndarray) -> sparse.csr_array:
+def subtract_baseline(X: sparse.csr_array, bias: np.ndarray, offset: np.ndarray) -> sparse.csr_array:
     """The known cells as deviations from m + b_i + c_j."""
     gaps = X.data - np.repeat(bias, np.diff(X.indptr)) - offset[X.indices]
     return sparse.csr_array((gaps.astype(offset.dtype, copy=False), X.indices, X.indptr), shape=X.shape)
 
 
-def by_columns(X: sparse.csr_array, offset: np.ndarray, lam: float, S: sparse.csr_array, rule: Rule) -> np.ndarray:
+def predict_by_columns(
+    X: sparse.csr_array, offset: np.ndarray, lam: float, S: sparse.csr_array, rule: Rule
+) -> np.ndarray:
     """(m,d) new rows from the similarities of the columns."""
-    bias = shifts(X, offset, lam)
-    out = said_everywhere(from_baseline(X, bias[:, 0], offset), S, rule)
+    bias = compute_shifts(X, offset, lam)
+    out = predict_all_deviations(subtract_baseline(X, bias[:, 0], offset), S, rule)
     out += bias + offset
     return out
 
 
-def by_rows(X: sparse.csr_array, offset: np.ndarray, lam: float, fitted: sparse.csr_array, rule: Rule) -> np.ndarray:
+def predict_by_rows(
+    X: sparse.csr_array, offset: np.ndarray, lam: float, fitted: sparse.csr_array, rule: Rule
+) -> np.ndarray:
     """(m,d) new rows from the fitted rows (here d × n) that are like them, found now."""
-    bias = shifts(X, offset, lam)
-    S = like_fitted(from_baseline(X, bias[:, 0], offset), fitted, rule)
-    return bias + offset + said_everywhere(fitted, S, rule).T
+    bias = compute_shifts(X, offset, lam)
+    S = compare_to_fitted(subtract_baseline(X, bias[:, 0], offset), fitted, rule)
+    return bias + offset + predict_all_deviations(fitted, S, rule).T
 
 
 class Neighborhood(Completion):
@@ -183,12 +187,12 @@ class Neighborhood(Completion):
 
     def _found(self, cells: Observed, baseline: Biases) -> tuple[Found, float]:
         """Deviations lying the way predictions read them, similarities, and the squared error left to explain."""
-        R = from_baseline(cells.X, baseline.row_bias_, offset_of(baseline))
+        R = subtract_baseline(cells.X, baseline.row_bias_, get_offset(baseline))
         G = sparse.csr_array((np.sqrt(cells.W.data), R.indices, R.indptr), shape=R.shape)
         left = float(cells.W.data.astype(np.float64) @ R.data.astype(np.float64) ** 2)
         if self.kind == "user":
             R, G = R.T.tocsr(), G.T.tocsr()
-        S = similarities(R.T.tocsr(), R, G.T.tocsr().data, G.data, self._rule(), True)
+        S = find_similarities(R.T.tocsr(), R, G.T.tocsr().data, G.data, self._rule(), True)
         return Found(R, S), left
 
     def _rule(self) -> Rule:
@@ -196,10 +200,10 @@ class Neighborhood(Completion):
         return Rule(float(self.shrinkage), self.n_similar, *use)
 
     def _folding(self) -> tuple[Callable, tuple]:
-        given = (offset_of(self.baseline_), self.baseline_.reg_[0])
+        given = (get_offset(self.baseline_), self.baseline_.reg_[0])
         if self.kind == "user":
-            return by_rows, (*given, self.residuals_, self._rule())
-        return by_columns, (*given, strongest_first(self.similarities_), self._rule())
+            return predict_by_rows, (*given, self.residuals_, self._rule())
+        return predict_by_columns, (*given, sort_by_strength(self.similarities_), self._rule())
 
     def fold_in(self, X: Any) -> np.ndarray:
         """What the model says in every cell of new rows, (m,d): here a row has no factors other than its values.
@@ -214,7 +218,7 @@ class Neighborhood(Completion):
 
     def _trained(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         lines, places = (cols, rows) if self.kind == "user" else (rows, cols)
-        said = deviations(self.residuals_, strongest_first(self.similarities_), lines, places, self._rule())
+        said = predict_deviations(self.residuals_, sort_by_strength(self.similarities_), lines, places, self._rule())
         return self.baseline_._trained(rows, cols) + said
 
     def contributions(self, cols: ArrayLike, values: ArrayLike, target: int) -> np.ndarray:
@@ -235,15 +239,15 @@ class Neighborhood(Completion):
         """
         check_is_fitted(self)
         X = self._row(cols, values, target)
-        offset, rule = offset_of(self.baseline_), self._rule()
-        R = from_baseline(X, shifts(X, offset, self.baseline_.reg_[0])[:, 0], offset)
+        offset, rule = get_offset(self.baseline_), self._rule()
+        R = subtract_baseline(X, compute_shifts(X, offset, self.baseline_.reg_[0])[:, 0], offset)
         known = self.residuals_[[target]] if self.kind == "user" else R
         S = (
-            like_fitted(R, self.residuals_, rule)
+            compare_to_fitted(R, self.residuals_, rule)
             if self.kind == "user"
-            else strongest_first(self.similarities_)[[target]]
+            else sort_by_strength(self.similarities_)[[target]]
         )
-        near, added = used(known, S, rule)
+        near, added = split_deviation(known, S, rule)
         if self.kind == "user":
             meets = self.residuals_[R.indices][:, near].toarray() * R.data[:, None]  # (m, neighbours)
             sums = meets.sum(axis=0)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from twofold.completion._sparse_low_rank import leading, places, plus, start_block
+from twofold.completion._sparse_low_rank import add_low_rank, draw_start, find_leading, index_cells
 from twofold.completion.svp import SVP
 from twofold.core import loop
 from twofold.core.checks import InputError
@@ -119,9 +119,9 @@ def recovery_report(X: Any, n_components: int | None = None, *, random_state: An
         if n_components is not None and not 1 <= n_components <= min(n, d):
             raise InputError(f"n_components={n_components} must lie between 1 and min(n, d) = {min(n, d)}.")
         seed = seed_of(random_state)
-        k = int(n_components) if n_components is not None else estimated_rank(cells, seed)
-        model = completed(cells, k, seed, 1e-6)
-        rows, cols, cross = coherence(model.row_factors_, model.components_.T)
+        k = int(n_components) if n_components is not None else estimate_rank(cells, seed)
+        model = complete_at_rank(cells, k, seed, 1e-6)
+        rows, cols, cross = measure_coherence(model.row_factors_, model.components_.T)
     counts = np.diff(cells.X.indptr), np.bincount(cells.X.indices, minlength=d)
     groups = components(cells.X.indptr.astype(np.int64), cells.X.indices.astype(np.int32), d)[1]
     empty = int((counts[0] == 0).sum()), int((counts[1] == 0).sum())
@@ -135,7 +135,7 @@ def recovery_report(X: Any, n_components: int | None = None, *, random_state: An
         "row_coherence": rows,
         "column_coherence": cols,
         "cross_coherence": cross,
-        "sample_bound": sample_bound((n, d), k, max(rows, cols), cross),
+        "sample_bound": compute_sample_bound((n, d), k, max(rows, cols), cross),
         "empty_rows": empty[0],
         "empty_columns": empty[1],
         "groups": groups - sum(empty),
@@ -143,15 +143,15 @@ def recovery_report(X: Any, n_components: int | None = None, *, random_state: An
         "least_in_column": int(counts[1].min()),
         "residual": model.history_["residual"][-1],
     }
-    return RecoveryReport(**found, **judged(found))
+    return RecoveryReport(**found, **judge_recovery(found))
 
 
-def sample_bound(shape: tuple[int, int], k: int, mu: float, cross: float) -> float:
+def compute_sample_bound(shape: tuple[int, int], k: int, mu: float, cross: float) -> float:
     """Cells that are enough with high probability (Recht 2011, theorem 2, β = 2)."""
     return 64 * max(cross**2, mu) * k * sum(shape) * np.log(2 * max(shape)) ** 2
 
 
-def coherence(U: np.ndarray, Z: np.ndarray) -> tuple[float, float, float]:
+def measure_coherence(U: np.ndarray, Z: np.ndarray) -> tuple[float, float, float]:
     """μ of the column space of M = U Zᵀ, that of its row space, and μ₁; 1 if M is zero."""
     Qu, Ru = np.linalg.qr(U.astype(np.float64))
     Qz, Rz = np.linalg.qr(Z.astype(np.float64))
@@ -166,21 +166,21 @@ def coherence(U: np.ndarray, Z: np.ndarray) -> tuple[float, float, float]:
     return *ends, float(np.sqrt(n * d / r)) * largest
 
 
-def completed(cells: Observed, k: int, seed: int, tol: float) -> SVP:
+def complete_at_rank(cells: Observed, k: int, seed: int, tol: float) -> SVP:
     """A completion of rank k, to within tol of the known cells if there is one."""
     with loop.quietly():
         return SVP(k, tol=tol, max_iter=200, random_state=seed).fit(cells.X)
 
 
-def estimated_rank(cells: Observed, seed: int) -> int:
+def estimate_rank(cells: Observed, seed: int) -> int:
     """The rank that the singular values show, or the least that meets the cells; the latter by bisection."""
 
     def meets(k: int) -> bool:
-        return completed(cells, k, seed, EXACT / 2).history_["residual"][-1] <= EXACT
+        return complete_at_rank(cells, k, seed, EXACT / 2).history_["residual"][-1] <= EXACT
 
     n, d = cells.shape
     k = np.arange(1, min(MOST, n, d) + 1)
-    low = spectral_rank(cells)
+    low = estimate_spectral_rank(cells)
     high = int((k * (n + d - k) <= cells.X.nnz / 2).sum())
     if low >= high or meets(low) or not meets(high):
         return low
@@ -190,13 +190,13 @@ def estimated_rank(cells: Observed, seed: int) -> int:
     return high
 
 
-def spectral_rank(cells: Observed) -> int:
+def estimate_spectral_rank(cells: Observed) -> int:
     """Where the singular values of the known cells fall, with a charge for every further one."""
     n, d = cells.shape
     most = min(MOST, n, d)
-    where = places(cells)
-    A = plus(where, cells.X.data.astype(np.float64))
-    s = leading(A, start_block(where, most + 1, 0), k=most + 1, tol=1e-4, most=10).s
+    where = index_cells(cells)
+    A = add_low_rank(where, cells.X.data.astype(np.float64))
+    s = find_leading(A, draw_start(where, most + 1, 0), k=most + 1, tol=1e-4, most=10).s
     s = np.append(s, 0.0)[: most + 1]
     if s[0] == 0:
         return 1
@@ -207,7 +207,7 @@ def spectral_rank(cells: Observed) -> int:
     return int(k[np.argmin(np.where(allowed, (s[1:] + charge) / np.maximum(s[:-1], 1e-300), np.inf))])
 
 
-def judged(found: dict[str, Any]) -> dict[str, Any]:
+def judge_recovery(found: dict[str, Any]) -> dict[str, Any]:
     """What the numbers come to, in words."""
     k, known, free = found["n_components"], found["known"], found["degrees_of_freedom"]
     n, d = found["shape"]

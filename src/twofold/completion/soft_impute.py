@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._sparse_low_rank import LowRank, leading, plus, start_block
-from twofold.completion.svd_impute import Problem, State, column_means, error, problem_of, refilled
+from twofold.completion._sparse_low_rank import LowRank, add_low_rank, draw_start, find_leading
+from twofold.completion.svd_impute import Problem, State, compute_column_means, compute_error, make_problem, refill
 from twofold.core import loop
 from twofold.core.data.blocks import as_blocks
 from twofold.core.data.known_cells import Observed, observed
@@ -129,62 +129,62 @@ class SoftImpute(LowRank):
         """Fit to the known cells of X (NaN or unstored is unknown); `sample_weight` one number a row or a cell."""
         cells = self._observed(X, sample_weight)
         seed, cap = seed_of(self.random_state), None if self.n_components is None else self._rank(cells.shape)
-        offset = column_means(cells) if self.center else np.zeros(cells.shape[1])
-        problem = problem_of(cells, cap, offset)
-        reg, path = (float(self.reg), NOTHING) if self.reg is not None else chosen(cells, cap, offset, seed)
+        offset = compute_column_means(cells) if self.center else np.zeros(cells.shape[1])
+        problem = make_problem(cells, cap, offset)
+        reg, path = (float(self.reg), NOTHING) if self.reg is not None else choose_reg(cells, cap, offset, seed)
         said = {"reg_": reg, "path_": path, "column_bias_": offset.astype(cells.dtype)}
 
         def sweep(state: State, t: int) -> loop.Sweep:
-            state = descended(problem, state, reg / problem.scale, self.tol)
+            state = descend_path(problem, state, reg / problem.scale, self.tol)
             extra = {"reg": problem.scale * state.lam, "rank": state.L.shape[1]}
             return loop.Sweep(state, problem.scale * state.objective, extra)
 
-        self._run(cells, sweep, from_nothing(problem, seed), seed, X, tol=self.tol, more=lambda state: said)
+        self._run(cells, sweep, start_from_zero(problem, seed), seed, X, tol=self.tol, more=lambda state: said)
         return self
 
     def _ridge(self) -> Ridge:
         return Ridge(max(self.reg_, super()._ridge().lam), False)
 
 
-def from_nothing(p: Problem, seed: int) -> State:
+def start_from_zero(p: Problem, seed: int) -> State:
     """M = 0, which is the answer for every λ from the largest singular value of the known cells on."""
     n, d = p.where.shape
-    found = leading(plus(p.where, p.w * p.x), start_block(p.where, 6, seed), k=1)
+    found = find_leading(add_low_rank(p.where, p.w * p.x), draw_start(p.where, 6, seed), k=1)
     L, R, at = np.zeros((n, 0)), np.zeros((d, 0)), np.zeros_like(p.x)
-    return State(L, R, at, L, R, at, found.V, 1.0, float(found.s[0]), error(p, at))
+    return State(L, R, at, L, R, at, found.V, 1.0, float(found.s[0]), compute_error(p, at))
 
 
-def lowered(p: Problem, now: State, lam: float) -> State:
+def lower_penalty(p: Problem, now: State, lam: float) -> State:
     """The same M seen under a smaller λ."""
-    return now._replace(lam=lam, objective=error(p, now.at) + lam * float(np.linalg.norm(now.L, axis=0).sum()))
+    return now._replace(lam=lam, objective=compute_error(p, now.at) + lam * float(np.linalg.norm(now.L, axis=0).sum()))
 
 
-def descended(p: Problem, now: State, lam: float, tol: float) -> State:
+def descend_path(p: Problem, now: State, lam: float, tol: float) -> State:
     """One sweep at the next λ of the path; more of them while a λ on the way leaves the objective where it was."""
     before, least = now.objective, max(lam, 1e-6 * float(np.linalg.norm(p.x)))  # λ = 0 is not reached by halves
     while True:
         if now.lam != lam:
-            now = lowered(p, now, now.lam / 2 if now.lam / 2 > least else lam)
-        now = refilled(p, now, tol)
+            now = lower_penalty(p, now, now.lam / 2 if now.lam / 2 > least else lam)
+        now = refill(p, now, tol)
         if now.lam == lam or before - now.objective > tol * before:
             return now
 
 
-def chosen(cells: Observed, cap: int | None, offset: np.ndarray, seed: int) -> tuple[float, dict]:
+def choose_reg(cells: Observed, cap: int | None, offset: np.ndarray, seed: int) -> tuple[float, dict]:
     """The best λ, and the path over λ on nine tenths of the known cells with the error on the others."""
     X, W = cells.X, cells.W
     held = generator(seed, 1).permutation(X.nnz) < X.nnz // HELD
     kept = sparse.csr_array((np.where(held, 0, W.data), W.indices, W.indptr), shape=W.shape)
-    p = problem_of(observed(as_blocks(X), kept), cap, offset)
+    p = make_problem(observed(as_blocks(X), kept), cap, offset)
     rows, cols = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[held], X.indices[held]
     goal, w = X.data[held] - offset[cols], W.data[held]
-    state = from_nothing(p, seed)
+    state = start_from_zero(p, seed)
     lam, least = state.lam, LEAST * state.lam
     best, waited, reg = np.inf, 0, p.scale * lam * FALL
     path: dict[str, list[float]] = {name: [] for name in NOTHING}
     while waited < PATIENCE and lam > least and (len(goal) or not path["reg"]):
         lam *= FALL
-        state = _settled(p, lowered(p, state, lam)._replace(pace=1.0))
+        state = _settle(p, lower_penalty(p, state, lam)._replace(pace=1.0))
         gap = goal - np.einsum("tk,tk->t", state.L[rows], state.R[cols])
         rmse = float(np.sqrt(w @ gap**2 / w.sum())) if len(goal) else 0.0
         for name, value in zip(NOTHING, (p.scale * lam, rmse, state.L.shape[1]), strict=True):
@@ -195,13 +195,13 @@ def chosen(cells: Observed, cap: int | None, offset: np.ndarray, seed: int) -> t
     return reg, path
 
 
-def _settled(p: Problem, start: State) -> State:
+def _settle(p: Problem, start: State) -> State:
     """The answer for one λ of the search, to the accuracy that a comparison needs."""
     inner = SoftImpute()
     with loop.quietly():
         loop.run(
             inner,
-            lambda state, t: loop.Sweep(new := refilled(p, state, 1e-3), new.objective),
+            lambda state, t: loop.Sweep(new := refill(p, state, 1e-3), new.objective),
             start,
             max_iter=20,
             tol=1e-3,

@@ -17,7 +17,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twofold.completion._sparse_low_rank import LowRank, Places, at_cells, leading, places, plus, start_block
+from twofold.completion._sparse_low_rank import (
+    LowRank,
+    Places,
+    add_low_rank,
+    compute_at_cells,
+    draw_start,
+    find_leading,
+    index_cells,
+)
 from twofold.core import loop
 from twofold.core.data.known_cells import Observed
 from twofold.core.estimator import fitting
@@ -110,66 +118,66 @@ class SVDImpute(LowRank):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SVDImpute:
         """Fit to the known cells of X (NaN or unstored is unknown); `sample_weight` one number a row or a cell."""
         cells = self._observed(X, sample_weight)
-        seed, problem = seed_of(self.random_state), problem_of(cells, self._determined(cells))
+        seed, problem = seed_of(self.random_state), make_problem(cells, self._determined(cells))
         whole = float(problem.w @ problem.x**2) / 2
 
         def sweep(state: State, t: int) -> loop.Sweep:
-            state = refilled(problem, state, self.tol)
+            state = refill(problem, state, self.tol)
             return loop.Sweep(state, problem.scale * state.objective, done=state.objective <= self.tol**2 * whole)
 
-        self._run(cells, sweep, from_means(problem, cells, seed), seed, X, tol=self.tol, k=problem.k or 1)
+        self._run(cells, sweep, start_from_means(problem, cells, seed), seed, X, tol=self.tol, k=problem.k or 1)
         return self
 
 
-def problem_of(cells: Observed, k: int | None, offset: np.ndarray | float = 0.0) -> Problem:
+def make_problem(cells: Observed, k: int | None, offset: np.ndarray | float = 0.0) -> Problem:
     """The cells in float64 less their column's offset, their weights divided by the largest."""
     w, x = cells.W.data.astype(np.float64), cells.X.data.astype(np.float64)
     x -= np.broadcast_to(offset, cells.shape[1])[cells.X.indices]
-    return Problem(places(cells), x, w / w.max(), k, float(w.max()))
+    return Problem(index_cells(cells), x, w / w.max(), k, float(w.max()))
 
 
-def column_means(cells: Observed) -> np.ndarray:
+def compute_column_means(cells: Observed) -> np.ndarray:
     """The mean of every column's known cells, and that of all where a column is empty: (d,)."""
     mass, total = cells.cols.mass, np.asarray(cells.X.multiply(cells.W).sum(axis=0, dtype=np.float64)).ravel()
     return np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), total.sum() / mass.sum())
 
 
-def from_means(p: Problem, cells: Observed, seed: int) -> State:
+def start_from_means(p: Problem, cells: Observed, seed: int) -> State:
     """M with every cell at its column's mean."""
-    mean = column_means(cells)
+    mean = compute_column_means(cells)
     length = np.linalg.norm(mean) or 1.0
     L, R = np.full((cells.shape[0], 1), length), (mean / length)[:, None]
-    at = at_cells(p.where, L, R)
-    V = np.hstack([R, start_block(p.where, (p.k or 1) + 5, seed)])[:, : cells.shape[1]]
-    return State(L, R, at, L, R, at, V, 1.0, 0.0, error(p, at))
+    at = compute_at_cells(p.where, L, R)
+    V = np.hstack([R, draw_start(p.where, (p.k or 1) + 5, seed)])[:, : cells.shape[1]]
+    return State(L, R, at, L, R, at, V, 1.0, 0.0, compute_error(p, at))
 
 
-def error(p: Problem, at: np.ndarray) -> float:
+def compute_error(p: Problem, at: np.ndarray) -> float:
     """Half the weighted squared error on the known cells."""
     return 0.5 * float(p.w @ (p.x - at) ** 2)
 
 
-def refilled(p: Problem, now: State, tol: float, most: int = 1) -> State:
+def refill(p: Problem, now: State, tol: float, most: int = 1) -> State:
     """One sweep: fill and truncate, with momentum unless that gains nothing worth `tol`; then it begins anew."""
     pace = (1 + np.sqrt(1 + 4 * now.pace**2)) / 2
     on = (now.pace - 1) / pace
     if on > 0:
         L, R = np.hstack([(1 + on) * now.L, -on * now.L0]), np.hstack([now.R, now.R0])
-        new = truncated(p, now, now.at + on * (now.at - now.at0), L, R, most)
+        new = truncate(p, now, now.at + on * (now.at - now.at0), L, R, most)
         if new.objective < (1 - tol) * now.objective:
             return new._replace(pace=pace)
-    new = truncated(p, now, now.at, now.L, now.R, most)
+    new = truncate(p, now, now.at, now.L, now.R, most)
     # Without momentum it cannot rise but by rounding; then nothing is left to gain.
     return new._replace(pace=(1 + np.sqrt(5)) / 2) if new.objective <= now.objective else now
 
 
-def truncated(p: Problem, now: State, at: np.ndarray, L: np.ndarray, R: np.ndarray, most: int) -> State:
+def truncate(p: Problem, now: State, at: np.ndarray, L: np.ndarray, R: np.ndarray, most: int) -> State:
     """The holes of X filled from L Rᵀ, and the leading triplets of that, shrunk by λ: the next M."""
-    filled = plus(p.where, p.w * (p.x - at), L, R)
-    found = leading(filled, now.V, k=p.k, above=now.lam, tol=1e-12, most=most)
+    filled = add_low_rank(p.where, p.w * (p.x - at), L, R)
+    found = find_leading(filled, now.V, k=p.k, above=now.lam, tol=1e-12, most=most)
     r = min(int((found.s > now.lam).sum()), len(found.s) if p.k is None else p.k)
     s = found.s[:r] - now.lam
     L, R = found.L[:, :r] * (s / found.s[:r]), np.ascontiguousarray(found.V[:, :r])
-    at = at_cells(p.where, L, R)
-    objective = error(p, at) + now.lam * float(s.sum())
+    at = compute_at_cells(p.where, L, R)
+    objective = compute_error(p, at) + now.lam * float(s.sum())
     return State(L, R, at, now.L, now.R, now.at, found.V, now.pace, now.lam, objective)

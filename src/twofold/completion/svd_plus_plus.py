@@ -20,7 +20,15 @@ import numpy as np
 from scipy import sparse
 
 from twofold.completion._factors import Factors
-from twofold.completion._known_pattern import Link, Pattern, block_sums, divergence, linked, start, update
+from twofold.completion._known_pattern import (
+    Link,
+    Pattern,
+    compute_divergence,
+    link_pattern,
+    start_link,
+    sum_block,
+    update_link,
+)
 from twofold.core import loop
 from twofold.core.data.known_cells import Observed, Side
 from twofold.core.data.missing_patterns import LOG_2PI
@@ -68,7 +76,7 @@ class Moments(NamedTuple):
     h: np.ndarray  # (n,2) E[c], E[c²]
 
 
-def moments(q: Posterior) -> Moments:
+def compute_moments(q: Posterior) -> Moments:
     """The expectations a half-step of the other side needs."""
     p, t = q.mean.shape[1], q.cov.shape[1]
     a, c = np.tril_indices(p)
@@ -82,7 +90,7 @@ def moments(q: Posterior) -> Moments:
     return Moments(Q, F, G, h)
 
 
-def posterior(
+def compute_posterior(
     X: sparse.csr_array,
     w: np.ndarray,
     prior: np.ndarray,
@@ -109,7 +117,7 @@ def half_step(side: Side, prior: np.ndarray, *state: Any) -> tuple[Posterior, fl
     """All rows of one side; their sums are taken row by row, so that cuts do not show."""
     engine = Engine()
     shared = [engine.broadcast(s) for s in state]
-    parts = engine.gather(engine.map(posterior, side.blocks, side.weights, side.blocks.rows(prior), *shared))
+    parts = engine.gather(engine.map(compute_posterior, side.blocks, side.weights, side.blocks.rows(prior), *shared))
     U, V, left, logdet = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Posterior(U, V), float(left.sum()), float(logdet.sum())
 
@@ -185,13 +193,13 @@ class SVDPlusPlus(Factors):
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments."""
         cells, seed = self._observed(X, sample_weight), seed_of(self.random_state)
         k, (mean, spread) = self._rank(cells.shape), spread_of(cells)
-        rows = linked(cells.rows, cells.cols, generator(seed, 1))
-        cols = linked(cells.cols, cells.rows, generator(seed, 2))
+        rows = link_pattern(cells.rows, cells.cols, generator(seed, 1))
+        cols = link_pattern(cells.cols, cells.rows, generator(seed, 2))
         plan = Plan(cells, rows, cols, mean, spread)
         loop.run(
             self,
             lambda state, t: sweep(state, plan),
-            begin(plan, k, seed),
+            start_state(plan, k, seed),
             max_iter=self.max_iter,
             tol=self.tol,
             fitted=lambda state: _attributes(state, plan),
@@ -203,7 +211,7 @@ class SVDPlusPlus(Factors):
 
     def _folding(self) -> tuple[Callable, tuple]:
         Z = Posterior(np.column_stack([self.components_.T, self.column_bias_]), self.column_covariance_)
-        return fold_rows, (self.implicit_, moments(Z), self.precision_, 1 / self.noise_variance_, self.mean_)
+        return fold_rows, (self.implicit_, compute_moments(Z), self.precision_, 1 / self.noise_variance_, self.mean_)
 
 
 def fold_rows(
@@ -211,10 +219,10 @@ def fold_rows(
 ) -> np.ndarray:
     """Posterior means (m,p) of new rows."""
     scale = 1 / np.sqrt(np.maximum(np.diff(X.indptr), 1)).astype(Y.dtype)[:, None]
-    return posterior(X, np.ones_like(X.data), scale * block_sums(X, Y), given, lam, tau, mean)[0]
+    return compute_posterior(X, np.ones_like(X.data), scale * sum_block(X, Y), given, lam, tau, mean)[0]
 
 
-def begin(plan: Plan, k: int, seed: int) -> State:
+def start_state(plan: Plan, k: int, seed: int) -> State:
     """Small random factors, sure of themselves; biases zero."""
     size, (a, c), cells = 0.1, np.tril_indices(k + 1), plan.cells
 
@@ -223,7 +231,7 @@ def begin(plan: Plan, k: int, seed: int) -> State:
         mean[:, -1] = 0
         return Posterior(mean.astype(cells.dtype), np.tile(((a == c) * size**2).astype(cells.dtype), (count, 1)))
 
-    rows, cols = (start(F, k + 1, 5.0, cells.dtype) for F in (plan.rows, plan.cols))
+    rows, cols = (start_link(F, k + 1, 5.0, cells.dtype) for F in (plan.rows, plan.cols))
     left = float(cells.rows.mass.sum()) * 0.7
     return State(drawn(cells.shape[0], 3), drawn(cells.shape[1], 4), left, 0.0, rows, cols)
 
@@ -233,18 +241,20 @@ def sweep(state: State, plan: Plan) -> loop.Sweep:
     cells, total = plan.cells, float(plan.cells.rows.mass.sum())
     tau = total / state.left
     Z, _, log_z = half_step(
-        cells.cols, state.cols.mean, moments(state.U), state.cols.precision, tau, plan.mean, plan.spread
+        cells.cols, state.cols.mean, compute_moments(state.U), state.cols.precision, tau, plan.mean, plan.spread
     )
-    rows = update(plan.rows, state.rows, state.U.mean, _variance(state.U))
-    cols = update(plan.cols, state.cols, Z.mean, _variance(Z))
-    U, left, log_u = half_step(cells.rows, rows.mean, moments(Z), rows.precision, tau, plan.mean, plan.spread)
+    rows = update_link(plan.rows, state.rows, state.U.mean, _sum_variances(state.U))
+    cols = update_link(plan.cols, state.cols, Z.mean, _sum_variances(Z))
+    U, left, log_u = half_step(cells.rows, rows.mean, compute_moments(Z), rows.precision, tau, plan.mean, plan.spread)
     bound = 0.5 * (tau * left - total * (np.log(tau) - LOG_2PI) + log_z + log_u - U.mean.size - Z.mean.size)
-    bound += divergence(plan.rows, rows, U.mean, _variance(U)) + divergence(plan.cols, cols, Z.mean, _variance(Z))
+    bound += compute_divergence(plan.rows, rows, U.mean, _sum_variances(U)) + compute_divergence(
+        plan.cols, cols, Z.mean, _sum_variances(Z)
+    )
     left = max(left, 1e-6 * total)  # a table without noise has a floor under it
     return loop.Sweep(State(U, Z, left, tau, rows, cols), bound, {"noise": plan.spread**2 / tau})
 
 
-def _variance(q: Posterior) -> np.ndarray:
+def _sum_variances(q: Posterior) -> np.ndarray:
     """The posterior variances of all rows, summed (p,)."""
     p = q.mean.shape[1]
     return q.cov[:, np.arange(1, p + 1).cumsum() - 1].sum(axis=0, dtype=np.float64)

@@ -18,13 +18,13 @@ import numpy as np
 from twofold.completion._sparse_low_rank import (
     LowRank,
     Places,
-    at_cells,
-    dot,
-    leading,
-    places,
-    plus,
-    start_block,
-    turned_dot,
+    add_low_rank,
+    compute_at_cells,
+    draw_start,
+    find_leading,
+    index_cells,
+    multiply,
+    multiply_transposed,
 )
 from twofold.core import loop
 from twofold.core.estimator import fitting
@@ -114,37 +114,37 @@ class SVP(LowRank):
         """Fit to the known cells of X (NaN or unstored is unknown); `sample_weight` one number a row or a cell."""
         cells = self._observed(X, sample_weight)
         seed, k = seed_of(self.random_state), self._determined(cells)
-        problem = Problem(places(cells), cells.X.data.astype(np.float64), cells.W.data.astype(np.float64), k)
+        problem = Problem(index_cells(cells), cells.X.data.astype(np.float64), cells.W.data.astype(np.float64), k)
         whole = float(np.sqrt(problem.w @ problem.x**2))
 
         def sweep(state: State, t: int) -> loop.Sweep:
-            state = improved(problem, state) if state.L.shape[1] else first(problem, state)
+            state = improve(problem, state) if state.L.shape[1] else take_first_step(problem, state)
             residual = np.sqrt(2 * state.objective) / whole if whole else 0.0
             return loop.Sweep(state, state.objective, {"residual": residual}, done=residual <= self.tol)
 
         n, d = cells.shape
-        empty, V = np.zeros_like(problem.x), start_block(problem.where, k + 5, seed)
+        empty, V = np.zeros_like(problem.x), draw_start(problem.where, k + 5, seed)
         start = State(np.zeros((n, 0)), np.zeros((d, 0)), empty, empty, V, whole**2 / 2)
         self._run(cells, sweep, start, seed, X, tol=self.tol, k=k)
         return self
 
 
-def first(p: Problem, state: State) -> State:
+def take_first_step(p: Problem, state: State) -> State:
     """From nothing: the known cells scaled up as if holes were like them, projected; less if that overshoots."""
     n, d = p.where.shape
     step = n * d / p.w.sum()
     while True:
-        new = projected(p, state, p.w * p.x, step, most=10)
+        new = project_step(p, state, p.w * p.x, step, most=10)
         if new.objective <= state.objective or step * p.w.max() <= 1:
             return new
         step = max(step / 2, 1 / p.w.max())
 
 
-def improved(p: Problem, state: State) -> State:
+def improve(p: Problem, state: State) -> State:
     """One sweep; where the conjugate or the exact step would let the error rise, shorter steps that cannot."""
     G = p.w * (p.x - state.at)
     U = state.L / np.maximum(np.linalg.norm(state.L, axis=0), 1e-300)
-    g, last = tangent(p, G, U, state.R), tangent(p, state.D, U, state.R)
+    g, last = project_on_tangent(p, G, U, state.R), project_on_tangent(p, state.D, U, state.R)
     curve = float(p.w @ last**2)
     beta = -float(p.w @ (g * last)) / curve if curve > 0 else 0.0
     for turn in (beta, 0.0):
@@ -152,13 +152,13 @@ def improved(p: Problem, state: State) -> State:
         curve = float(p.w @ along**2)
         step = float(G @ along) / curve if curve > 0 else 0.0
         if step > 0:
-            new = projected(p, state, D, step)
+            new = project_step(p, state, D, step)
             if new.objective <= state.objective:
                 return new
     safe = 1 / p.w.max()  # a step of majorization, which cannot fail
     step = max(step / 2, safe)
     while True:
-        new = projected(p, state, G, step)
+        new = project_step(p, state, G, step)
         if new.objective <= state.objective:
             return new
         if step <= safe:
@@ -166,16 +166,16 @@ def improved(p: Problem, state: State) -> State:
         step = max(step / 2, safe)
 
 
-def tangent(p: Problem, D: np.ndarray, U: np.ndarray, R: np.ndarray) -> np.ndarray:
+def project_on_tangent(p: Problem, D: np.ndarray, U: np.ndarray, R: np.ndarray) -> np.ndarray:
     """D (stored in the cells) projected onto the tangent space of the rank-k matrices at U · Rᵀ, in the cells."""
-    S = plus(p.where, D)
-    DR, DU = dot(S, R), turned_dot(S, U)  # (n,k), (d,k)
-    return at_cells(p.where, np.hstack([U, DR - U @ (U.T @ DR)]), np.hstack([DU, R]))
+    S = add_low_rank(p.where, D)
+    DR, DU = multiply(S, R), multiply_transposed(S, U)  # (n,k), (d,k)
+    return compute_at_cells(p.where, np.hstack([U, DR - U @ (U.T @ DR)]), np.hstack([DU, R]))
 
 
-def projected(p: Problem, state: State, D: np.ndarray, step: float, most: int = 1) -> State:
+def project_step(p: Problem, state: State, D: np.ndarray, step: float, most: int = 1) -> State:
     """P_k(M + step·D), within a space that holds the rows of M."""
-    found = leading(plus(p.where, step * D, state.L, state.R), state.V, k=p.k, tol=1e-12, most=most)
+    found = find_leading(add_low_rank(p.where, step * D, state.L, state.R), state.V, k=p.k, tol=1e-12, most=most)
     L, R = np.ascontiguousarray(found.L[:, : p.k]), np.ascontiguousarray(found.V[:, : p.k])
-    at = at_cells(p.where, L, R)
+    at = compute_at_cells(p.where, L, R)
     return State(L, R, at, D, found.V, 0.5 * float(p.w @ (p.x - at) ** 2))

@@ -17,7 +17,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from twofold.completion._sparse_low_rank import LowRank, Places, at_cells, leading, places, plus, start_block
+from twofold.completion._sparse_low_rank import (
+    LowRank,
+    Places,
+    add_low_rank,
+    compute_at_cells,
+    draw_start,
+    find_leading,
+    index_cells,
+)
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.known_cells import Observed
@@ -137,16 +145,16 @@ class SVT(LowRank):
         x, seed, (n, d) = cells.X.data.astype(np.float64), seed_of(self.random_state), cells.shape
         whole = float(np.linalg.norm(x))
         size = whole / np.sqrt(len(x)) or 1.0
-        problem = Problem(places(cells), x, float(self.tau or 1.5 * np.sqrt(n * d) * size))
+        problem = Problem(index_cells(cells), x, float(self.tau or 1.5 * np.sqrt(n * d) * size))
 
         def sweep(state: State, t: int) -> loop.Sweep:
             last = float(np.linalg.norm(state.gap)) / (whole or 1.0)
-            state = ascended(problem, state, min(0.01 * last, 1e-2)) if t else kicked(problem, state)
+            state = ascend_dual(problem, state, min(0.01 * last, 1e-2)) if t else start_dual(problem, state)
             residual = float(np.linalg.norm(state.gap)) / (whole or 1.0)
             extra = {"residual": residual, "rank": len(state.L.T)}
             return loop.Sweep(state, state.objective, extra, done=residual <= self.tol)
 
-        V = start_block(problem.where, 6, seed)
+        V = draw_start(problem.where, 6, seed)
         step = float(self.step or 1.2 * n * d / len(x))
         none = np.zeros_like(x)
         start = State(none, none, np.zeros((n, 0)), np.zeros((d, 0)), x, V, step, 1.0, 0.0)
@@ -164,15 +172,15 @@ def _refuse_weights(cells: Observed) -> None:
         )
 
 
-def kicked(p: Problem, state: State) -> State:
+def start_dual(p: Problem, state: State) -> State:
     """The first sweep: as many steps at once as leave every singular value of Y below τ, and one more."""
-    found = leading(plus(p.where, p.x), state.V, k=1, tol=1e-4)
+    found = find_leading(add_low_rank(p.where, p.x), state.V, k=1, tol=1e-4)
     steps = np.ceil(p.tau / (state.step * found.s[0])) if found.s[0] > 0 else 1.0
     y = steps * state.step * p.x
-    return shrunk(p, y, state._replace(z=y, V=found.V), 1e-4)
+    return shrink_dual(p, y, state._replace(z=y, V=found.V), 1e-4)
 
 
-def ascended(p: Problem, now: State, tol: float) -> State:
+def ascend_dual(p: Problem, now: State, tol: float) -> State:
     """One step on the dual, with momentum unless the objective would rise by it, and then shorter if it still does.
 
     The singular vectors need be only as good as the residual, which `tol` says.
@@ -181,24 +189,24 @@ def ascended(p: Problem, now: State, tol: float) -> State:
     z = now.y + now.step * now.gap
     pace = (1 + np.sqrt(1 + 4 * now.pace**2)) / 2
     if now.pace > 1:
-        new = shrunk(p, z + (now.pace - 1) / pace * (z - now.z), now, tol)
+        new = shrink_dual(p, z + (now.pace - 1) / pace * (z - now.z), now, tol)
         if new.objective <= now.objective + slack:
             return new._replace(z=z, pace=pace)
-    new = shrunk(p, z, now, tol)
+    new = shrink_dual(p, z, now, tol)
     if new.objective > now.objective + slack:  # or did a singular vector hide before? Look again from here
-        now = shrunk(p, now.y, now._replace(V=new.V), 0.1 * tol)
+        now = shrink_dual(p, now.y, now._replace(V=new.V), 0.1 * tol)
     while new.objective > now.objective + slack and now.step > 1:
         now = now._replace(step=max(now.step / 2, 1.0))
         z = now.y + now.step * now.gap
-        new = shrunk(p, z, now, tol)
+        new = shrink_dual(p, z, now, tol)
     return new._replace(z=z, pace=(1 + np.sqrt(5)) / 2)
 
 
-def shrunk(p: Problem, y: np.ndarray, now: State, tol: float) -> State:
+def shrink_dual(p: Problem, y: np.ndarray, now: State, tol: float) -> State:
     """M = shrink(Y, τ), its error, and the negative dual ½‖M‖² − ⟨Y, X⟩."""
-    found = leading(plus(p.where, y), now.V, above=p.tau, tol=tol)
+    found = find_leading(add_low_rank(p.where, y), now.V, above=p.tau, tol=tol)
     r = int((found.s > p.tau).sum())
     left = found.s[:r] - p.tau
     L, R = found.L[:, :r] * (left / found.s[:r]), np.ascontiguousarray(found.V[:, :r])
-    gap = p.x - at_cells(p.where, L, R)
+    gap = p.x - compute_at_cells(p.where, L, R)
     return now._replace(y=y, L=L, R=R, gap=gap, V=found.V, objective=0.5 * float(left @ left) - float(y @ p.x))

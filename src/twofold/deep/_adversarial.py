@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
 
-from twofold.deep._network import dense, start
+from twofold.deep._network import build_dense, init_weights
 
 Shape = tuple[int, int, int]  # of a picture: channels, height, width
 HIDDEN = {"dense": (256, 256), "convolutional": (32, 64)}
@@ -31,7 +31,7 @@ class Generator(nn.Module):
         self.shape = shape
         c, h, w = shape
         if architecture == "dense":
-            self.layers = dense([k, *hidden, c * h * w], "relu")
+            self.layers = build_dense([k, *hidden, c * h * w], "relu")
             return
         sizes = [(h, w)]
         for _ in hidden:
@@ -41,7 +41,7 @@ class Generator(nn.Module):
         for (a, b), size in zip(pairwise([*hidden[::-1], c]), sizes[-2::-1], strict=True):
             layers += [nn.Upsample(size=size), nn.Conv2d(a, b, 3, padding=1), nn.ReLU()]
         self.layers = nn.Sequential(*layers[:-1])
-        start(self.layers, "relu")
+        init_weights(self.layers, "relu")
 
     def forward(self, z: Tensor) -> Tensor:
         return torch.sigmoid(self.layers(z)).reshape(-1, *self.shape)
@@ -66,7 +66,7 @@ class Critic(nn.Module):
             layers.append(nn.Flatten())
             wide = hidden[-1] * h * w
         self.body, self.head = nn.Sequential(*layers), nn.Linear(wide, 1)
-        start(self.body, "relu")
+        init_weights(self.body, "relu")
         if spectral:
             for layer in [*self.body, self.head]:
                 if isinstance(layer, (nn.Linear, nn.Conv2d)):
@@ -79,7 +79,7 @@ class Critic(nn.Module):
         return self.head(self.features(x))[:, 0]
 
 
-def value(real: Tensor, fake: Tensor) -> Tensor:
+def compute_value(real: Tensor, fake: Tensor) -> Tensor:
     """V for the critic's log-odds of real and of generated pictures."""
     return -F.softplus(-real).mean() - F.softplus(fake).mean()
 
@@ -93,13 +93,13 @@ def critic_loss(critic: Critic, x: Tensor, fakes: list[Tensor], weight: float) -
     """−V, with R1, ½ weight E‖∇ₓ l(x)‖² at real pictures, added; and V alone."""
     x = x.detach().requires_grad_(weight > 0)
     real = critic(x)
-    v = value(real, torch.cat([critic(fake.detach()) for fake in fakes]))
+    v = compute_value(real, torch.cat([critic(fake.detach()) for fake in fakes]))
     if weight == 0:
         return -v, v
     (slope,) = torch.autograd.grad(real.sum(), x, create_graph=True)
     return -v + 0.5 * weight * slope.square().flatten(1).sum(dim=1).mean(), v
 
 
-def divergence(v: Tensor) -> Tensor:
+def compute_divergence(v: Tensor) -> Tensor:
     """The Jensen-Shannon divergence that a critic can prove, in nats: at most log 2."""
     return 0.5 * (v + math.log(4.0))

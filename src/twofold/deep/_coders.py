@@ -8,7 +8,7 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from twofold.deep._gaussians import Bernoulli, Diagonal, Gaussian
-from twofold.deep._network import ACTIVATIONS, dense, start
+from twofold.deep._network import ACTIVATIONS, build_dense, init_weights
 from twofold.deep._variational import Coder
 
 
@@ -25,10 +25,10 @@ class DenseCoder(Coder):
     ):
         super().__init__(shape, output)
         self.n_codes, d = k, math.prod(shape)
-        self.encoder = dense([d, *hidden, 2 * k], activation)
-        self.decoder = dense([k, *hidden[::-1], d], activation)
-        start(self.encoder[-1], "linear")
-        start(self.decoder[-1], "linear")
+        self.encoder = build_dense([d, *hidden, 2 * k], activation)
+        self.decoder = build_dense([k, *hidden[::-1], d], activation)
+        init_weights(self.encoder[-1], "linear")
+        init_weights(self.decoder[-1], "linear")
 
     def recognise(self, x: Tensor) -> Diagonal:  # (n,c,h,w) -> two of (n,k)
         return Diagonal(*self.encoder(x.flatten(1)).chunk(2, dim=1))
@@ -65,9 +65,9 @@ class ConvolutionalCoder(Coder):
         self.decoder = nn.Sequential(
             nn.Linear(k, wide), act(), nn.Linear(wide, b * h * w), act(), nn.Unflatten(1, self.small), *up
         )
-        start(self, activation)
-        start(self.encoder[-1], "linear")
-        start(self.decoder[-1], "linear")
+        init_weights(self, activation)
+        init_weights(self.encoder[-1], "linear")
+        init_weights(self.decoder[-1], "linear")
 
     def recognise(self, x: Tensor) -> Diagonal:  # (n,c,h,w) -> two of (n,k)
         return Diagonal(*self.encoder(x).chunk(2, dim=1))

@@ -12,10 +12,10 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.deep._network import Network
 
-PICTURES: dict = {"image_shape": [None, tuple, list]}  # the constraint of the parameter that they all have
+IMAGES: dict = {"image_shape": [None, tuple, list]}  # the constraint of the parameter that they all have
 
 
-class PictureNetwork(Network):
+class ImageNetwork(Network):
     """Base of the networks for pictures.
 
     Fitted: ``image_shape_`` (h,w) or (h,w,c); ``flat_``, whether they came as rows; ``range_``, black and white.
@@ -52,8 +52,8 @@ class PictureNetwork(Network):
         eight_bit = getattr(X, "dtype", None) == np.uint8
         blocks, rows, y = self._rows(self._flattened(X, reset), reset=reset, **options)
         if reset:
-            self.range_ = pixel_range(rows, eight_bit)
-            self.image_shape_ = row_shape(rows.shape[1], self.image_shape) if self.flat_ else self.image_shape_
+            self.range_ = find_pixel_range(rows, eight_bit)
+            self.image_shape_ = choose_shape(rows.shape[1], self.image_shape) if self.flat_ else self.image_shape_
         low, high = self.range_
         pixels = (rows - np.float32(low)) / np.float32(high - low)
         pixels = np.clip(pixels, 0, 1) if self._clip else pixels
@@ -67,7 +67,7 @@ class PictureNetwork(Network):
         return found.reshape(len(found), -1) if self.flat_ else found.reshape(len(found), *self.image_shape_)
 
 
-def row_shape(d: int, wish: tuple[int, ...] | None) -> tuple[int, ...]:
+def choose_shape(d: int, wish: tuple[int, ...] | None) -> tuple[int, ...]:
     """The (h,w) or (h,w,c) of pictures that come as rows: the given one, a square, or one line of pixels."""
     if wish is not None:
         if len(wish) not in (2, 3) or math.prod(wish) != d:
@@ -77,7 +77,7 @@ def row_shape(d: int, wish: tuple[int, ...] | None) -> tuple[int, ...]:
     return (side, side) if side * side == d else (1, d)
 
 
-def pixel_range(rows: np.ndarray, eight_bit: bool) -> tuple[float, float]:
+def find_pixel_range(rows: np.ndarray, eight_bit: bool) -> tuple[float, float]:
     """Black and white: 0 and 255 for bytes, 0 and 1 for what lies between, else from the least to the largest."""
     low, high = float(rows.min()), float(rows.max())
     if eight_bit and high > 1:

@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from twofold.deep._network import start
+from twofold.deep._network import init_weights
 
 
 class Layer(nn.Module):
@@ -46,8 +46,8 @@ class Layer(nn.Module):
 
     def pixel(self, before: Tensor, h: Tensor, above: Tensor) -> Tensor:
         """The horizontal step for one pixel h (n,p), the one before, and what comes from above (n,p)."""
-        a = linear(self.across, torch.stack([before, h], dim=2).flatten(1)) + above
-        return h + linear(self.out, F.relu(a))
+        a = apply_at_pixel(self.across, torch.stack([before, h], dim=2).flatten(1)) + above
+        return h + apply_at_pixel(self.out, F.relu(a))
 
 
 class Causal(nn.Module):
@@ -64,7 +64,7 @@ class Causal(nn.Module):
         self.head = nn.Sequential(
             nn.ReLU(), nn.Conv2d(p, 2 * p, 1), nn.ReLU(), nn.Conv2d(2 * p, levels if levels > 2 else 1, 1)
         )
-        start(self, "relu")
+        init_weights(self, "relu")
         layer: Any
         with torch.no_grad():  # a sum over many layers should start no larger than one over few
             for layer in self.layers:
@@ -136,11 +136,11 @@ class Causal(nn.Module):
             for m, layer in enumerate(self.layers):
                 memory[m], h = h, layer.pixel(memory[m], h, above[m][:, :, j])
             if missing[:, j].any():
-                out = linear(self.head[3], F.relu(linear(self.head[1], F.relu(h))))
+                out = apply_at_pixel(self.head[3], F.relu(apply_at_pixel(self.head[1], F.relu(h))))
                 k[:, j] = torch.where(missing[:, j], self.choose(out, u[:, j]), k[:, j])
                 line[:, self.reach + j] = k[:, j].float() / (self.levels - 1)
 
 
-def linear(conv: Any, x: Tensor) -> Tensor:
+def apply_at_pixel(conv: Any, x: Tensor) -> Tensor:
     """A convolution at one place: its kernel over all that it sees there, (n,q) -> (n,p)."""
     return F.linear(x, conv.weight.flatten(1), conv.bias)

@@ -20,7 +20,7 @@ from twofold.core.numerics.moments import column_moments
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.deep._optimizers import OPTIMIZERS
-from twofold.deep._train import SCHEDULES, Player, device_of, drawing, threads, train
+from twofold.deep._train import SCHEDULES, Player, choose_device, limit_threads, seed_torch, train
 
 TRAINING: dict = {  # the constraints of the parameters that every network has
     "optimizer": [StrOptions(set(OPTIMIZERS))],
@@ -66,15 +66,15 @@ class Network(Model):
         check_is_fitted(self)
         known = self.__dict__.get("_module")
         if known is None or known[0] is not self.weights_:
-            with drawing(0):  # the weights drawn in building are replaced
+            with seed_torch(0):  # the weights drawn in building are replaced
                 module = self._build()
             module.load_state_dict({name: torch.from_numpy(np.array(w)) for name, w in self.weights_.items()})
-            self._module = known = (self.weights_, module.to(device_of(self.device)).eval())
+            self._module = known = (self.weights_, module.to(choose_device(self.device)).eval())
         return known[1]
 
     def _fresh(self, seed: int) -> Any:
         """A module to be trained; its weights belong to the seed."""
-        with drawing(seed):
+        with seed_torch(seed):
             return self._build()
 
     def _train(
@@ -117,20 +117,20 @@ class Network(Model):
         module, out = self.module_, []
         where = next(module.parameters()).device
         work = min(ROWS, len(arrays[0])) * sum(w.size for w in self.weights_.values())
-        with torch.inference_mode(), threads(work), drawing(0 if seed is None else seed):
+        with torch.inference_mode(), limit_threads(work), seed_torch(0 if seed is None else seed):
             for start in range(0, len(arrays[0]), ROWS):
                 rows = (torch.from_numpy(np.ascontiguousarray(a[start : start + ROWS])).to(where) for a in arrays)
                 out.append(fn(module, *rows).cpu().numpy())
         return np.concatenate(out)
 
 
-def varying(rows: np.ndarray) -> np.ndarray:
+def find_varying(rows: np.ndarray) -> np.ndarray:
     """The columns (c,) of rows (n,d) that are not constant; the first if all are, as a network needs one."""
     columns = np.flatnonzero(rows.max(axis=0) > rows.min(axis=0))
     return columns if len(columns) else np.zeros(1, np.int64)
 
 
-def dense(sizes: list[int], activation: str, dropout: float = 0.0, last: bool = False) -> nn.Sequential:
+def build_dense(sizes: list[int], activation: str, dropout: float = 0.0, last: bool = False) -> nn.Sequential:
     """Affine maps from size to size with an activation after each, the last one only on request.
 
     A weight (b,a) stands in memory unit by unit or, where the layer narrows, input by input: its gradient is then the
@@ -147,11 +147,11 @@ def dense(sizes: list[int], activation: str, dropout: float = 0.0, last: bool = 
             if dropout:
                 layers.append(Dropout(dropout))
     network = nn.Sequential(*layers)
-    start(network, activation)
+    init_weights(network, activation)
     return network
 
 
-def layer_sizes(name: str, wish: Any) -> list[int]:
+def check_layer_sizes(name: str, wish: Any) -> list[int]:
     """Units of each layer, checked: a whole number is one layer."""
     sizes: list[Any] = [wish] if isinstance(wish, Integral) else list(wish)
     if not all(isinstance(s, Integral) and not isinstance(s, bool) and int(s) > 0 for s in sizes):
@@ -159,7 +159,7 @@ def layer_sizes(name: str, wish: Any) -> list[int]:
     return [int(s) for s in sizes]
 
 
-def start(module: nn.Module, activation: str) -> None:
+def init_weights(module: nn.Module, activation: str) -> None:
     """Weights that neither blow up nor fade from layer to layer: He et al. 2015 for ReLU, Glorot & Bengio 2010 else.
 
     Biases are as torch draws them, not zero: with one input column all kinks of the ReLUs would lie at one place.

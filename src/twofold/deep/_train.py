@@ -68,29 +68,29 @@ def train(
 
     `note` may look at what an epoch brought, warn, and return more columns of the history.
     """
-    where = device_of(model.device)
+    where = choose_device(model.device)
     module.to(where)
     data = tuple(D.to(where) for D in data)
     optimisers = [Optimiser(model.optimizer, p.parameters, model.weight_decay, p.betas) for p in players]
 
     def sweep(state: State, t: int) -> loop.Sweep:
-        put(state, module, optimisers)
-        parts = epoch(model, module, players, optimisers, data, seed, t)
+        restore_state(state, module, optimisers)
+        parts = run_epoch(model, module, players, optimisers, data, seed, t)
         if not all(map(math.isfinite, parts.values())):
             rate = f"learning_rate={model.learning_rate:g}"
             raise InputError(f"{type(model).__name__} diverged in epoch {t + 1} with {rate}. Give a smaller one.")
         extra = {k: v for k, v in parts.items() if k != "objective"}
         extra.update(note(parts) if note else {})
-        return loop.Sweep(taken(module, optimisers), parts["objective"], extra, done=t == model.max_iter - 1)
+        return loop.Sweep(copy_state(module, optimisers), parts["objective"], extra, done=t == model.max_iter - 1)
 
-    with threads(model.batch_size * len(flat(list(module.parameters())))):
+    with limit_threads(model.batch_size * len(flatten(list(module.parameters())))):
         loop.run(
             model,
             sweep,
-            taken(module, optimisers),
+            copy_state(module, optimisers),
             max_iter=model.max_iter,
             tol=-math.inf,  # the epochs that were asked for are made: a noisy objective says little about the end
-            fitted=lambda state: {"weights_": named(state.weights, module)},
+            fitted=lambda state: {"weights_": name_weights(state.weights, module)},
             X=X,
             y=y,
             fingerprint=fingerprint,
@@ -98,7 +98,7 @@ def train(
         )
 
 
-def epoch(
+def run_epoch(
     model: Any,
     module: nn.Module,
     players: list[Player],
@@ -113,9 +113,9 @@ def epoch(
     rate = SCHEDULES[model.schedule]
     seen: dict[str, list[Tensor]] = {}
     module.train()
-    with drawing(seed, t):
+    with seed_torch(seed, t):
         order = torch.randperm(n).to(data[0].device)
-        for i, batch in enumerate(batches(data, order, size)):
+        for i, batch in enumerate(iterate_batches(data, order, size)):
             done = (t + i / steps) / model.max_iter
             for j, (player, optimiser) in enumerate(zip(players, optimisers, strict=True)):
                 loss, parts = player.loss(*batch, done)
@@ -127,7 +127,7 @@ def epoch(
     return {name: float(torch.stack(values).cpu().double() @ shares) for name, values in seen.items()}
 
 
-def batches(data: tuple[Tensor, ...], order: Tensor, size: int) -> Iterator[tuple[Tensor, ...]]:
+def iterate_batches(data: tuple[Tensor, ...], order: Tensor, size: int) -> Iterator[tuple[Tensor, ...]]:
     """The rows in that order, so many at a time. Fetching has a cost of its own: small batches are fetched together."""
     together = max(1, FETCHED // (size * data[0][0].numel()))
     for rows in order.split(together * size):
@@ -137,27 +137,27 @@ def batches(data: tuple[Tensor, ...], order: Tensor, size: int) -> Iterator[tupl
 # ---- state ---------------------------------------------------------------------------------------------------------
 
 
-def taken(module: nn.Module, optimisers: list[Optimiser]) -> State:
+def copy_state(module: nn.Module, optimisers: list[Optimiser]) -> State:
     """A copy of all weights, and of what the optimisers remember."""
-    return State(flat(list(module.state_dict().values())), flat(memory_of(optimisers)))
+    return State(flatten(list(module.state_dict().values())), flatten(list_memory(optimisers)))
 
 
-def put(state: State, module: nn.Module, optimisers: list[Optimiser]) -> None:
-    """The opposite of `taken`."""
-    fill(list(module.state_dict().values()), state.weights)
-    fill(memory_of(optimisers), state.memory)
+def restore_state(state: State, module: nn.Module, optimisers: list[Optimiser]) -> None:
+    """The opposite of `copy_state`."""
+    fill_tensors(list(module.state_dict().values()), state.weights)
+    fill_tensors(list_memory(optimisers), state.memory)
 
 
-def memory_of(optimisers: list[Optimiser]) -> list[Tensor]:
+def list_memory(optimisers: list[Optimiser]) -> list[Tensor]:
     return [t for optimiser in optimisers for t in optimiser.memory]
 
 
-def flat(tensors: list[Tensor]) -> np.ndarray:
+def flatten(tensors: list[Tensor]) -> np.ndarray:
     parts = [t.detach().to("cpu", torch.float32).reshape(-1) for t in tensors]
     return torch.cat(parts).numpy().copy() if parts else np.zeros(0, np.float32)
 
 
-def fill(tensors: list[Tensor], values: np.ndarray) -> None:
+def fill_tensors(tensors: list[Tensor], values: np.ndarray) -> None:
     start = 0
     with torch.no_grad():
         for t in tensors:
@@ -165,7 +165,7 @@ def fill(tensors: list[Tensor], values: np.ndarray) -> None:
             start += t.numel()
 
 
-def named(values: np.ndarray, module: nn.Module) -> dict[str, np.ndarray]:
+def name_weights(values: np.ndarray, module: nn.Module) -> dict[str, np.ndarray]:
     """A flat array as the arrays of a module's state, by their names."""
     out, start = {}, 0
     for name, t in module.state_dict().items():
@@ -177,7 +177,7 @@ def named(values: np.ndarray, module: nn.Module) -> dict[str, np.ndarray]:
 # ---- machine -------------------------------------------------------------------------------------------------------
 
 
-def device_of(wish: str) -> torch.device:
+def choose_device(wish: str) -> torch.device:
     """ "auto" is the graphics card if there is one."""
     if wish == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -185,7 +185,7 @@ def device_of(wish: str) -> torch.device:
 
 
 @contextmanager
-def threads(work: int) -> Iterator[None]:
+def limit_threads(work: int) -> Iterator[None]:
     """As many threads in torch as the configuration says, or one if the work of a batch is too little to be shared."""
     before = torch.get_num_threads()
     torch.set_num_threads(config().threads if work > ENOUGH else 1)
@@ -196,7 +196,7 @@ def threads(work: int) -> Iterator[None]:
 
 
 @contextmanager
-def drawing(seed: int, *path: int) -> Iterator[None]:
+def seed_torch(seed: int, *path: int) -> Iterator[None]:
     """Torch's random numbers are those of a place, within; the stream outside is not touched."""
     with torch.random.fork_rng():
         torch.manual_seed(int(generator(seed, *path).integers(2**62)))

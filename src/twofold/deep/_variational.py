@@ -29,7 +29,7 @@ from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.deep._gaussians import Bernoulli, Gaussian, Posterior, center, log_standard
-from twofold.deep._images import PICTURES, PictureNetwork
+from twofold.deep._images import IMAGES, ImageNetwork
 from twofold.deep._network import ACTIVATIONS, TRAINING
 from twofold.deep._train import Player
 
@@ -43,7 +43,7 @@ CODES: dict = {  # the constraints of the parameters that both have
     "noise": [StrOptions({"shared", "pixel"}), Interval(Real, 0, None, closed="neither")],
     "beta": [Interval(Real, 0, None, closed="left")],
     "warm_up": [Interval(Real, 0, 1, closed="both")],
-    **PICTURES,
+    **IMAGES,
     **TRAINING,
 }
 
@@ -95,7 +95,7 @@ class Coder(nn.Module):
         return self.output.mean(self.generate(self.posterior(x).mean))
 
 
-def step_loss(
+def compute_loss(
     module: Coder, x: Tensor, noise: Tensor, weight: float, reinforce: bool = False
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The mean loss of a batch for given noise (n,k), with its two terms.
@@ -116,7 +116,7 @@ def step_loss(
     return loss, {"reconstruction": reconstruction, "kl": kl}
 
 
-class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PictureNetwork):
+class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwork):
     """Base of the generators with Gaussian codes."""
 
     n_components: Any
@@ -168,7 +168,7 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PictureNetw
 
         def loss(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
             noise = torch.randn(len(x), module.n_codes, device=x.device)
-            found, parts = step_loss(module, x, noise, self._kl_weight(done), self._reinforce)
+            found, parts = compute_loss(module, x, noise, self._kl_weight(done), self._reinforce)
             if self._reinforce:
                 module.baseline.lerp_(parts["reconstruction"].detach(), 0.1)
             return found, parts
@@ -265,12 +265,12 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PictureNetw
         keys = np.array([zlib.crc32(row.tobytes(), seed) for row in pixels], dtype=np.int64)
 
         def rows(module: Coder, x: Tensor, keys: Tensor) -> Tensor:
-            return reduce(torch.cat(list(log_weights(module, x, keys.tolist(), s)), dim=1), s).float()
+            return reduce(torch.cat(list(compute_log_weights(module, x, keys.tolist(), s)), dim=1), s).float()
 
         return self._through(rows, pixels, keys)
 
 
-def log_weights(module: Coder, x: Tensor, keys: list[int], n_draws: int) -> Iterator[Tensor]:
+def compute_log_weights(module: Coder, x: Tensor, keys: list[int], n_draws: int) -> Iterator[Tensor]:
     """log p(x|z) + log p(z) − log q(z|x) for some draws of z at a time, (n, up to DRAWS) in double precision."""
     q = module.posterior(x)
     n, k = q.mean.shape

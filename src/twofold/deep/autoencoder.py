@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
-from twofold.deep._images import PictureNetwork, pixel_range
-from twofold.deep._network import ACTIVATIONS, ROWS, TRAINING, dense, layer_sizes, varying
+from twofold.deep._images import ImageNetwork, find_pixel_range
+from twofold.deep._network import ACTIVATIONS, ROWS, TRAINING, build_dense, check_layer_sizes, find_varying
 from twofold.deep._train import Player
 
 
@@ -33,9 +33,9 @@ class Coder(nn.Module):
 
     def __init__(self, d: int, columns: np.ndarray, model: Autoencoder):
         super().__init__()
-        sizes = [len(columns), *layer_sizes("hidden", model.hidden), model.n_components]
-        self.encoder = dense(sizes, model.activation)  # (n,c) -> (n,k)
-        self.decoder = dense(sizes[::-1], model.activation)  # (n,k) -> (n,c)
+        sizes = [len(columns), *check_layer_sizes("hidden", model.hidden), model.n_components]
+        self.encoder = build_dense(sizes, model.activation)  # (n,c) -> (n,k)
+        self.decoder = build_dense(sizes[::-1], model.activation)  # (n,k) -> (n,c)
         self.squash = model.output == "sigmoid"
         self.register_buffer("columns", torch.from_numpy(columns), persistent=False)
         self.register_buffer("centre", torch.zeros(d))
@@ -48,7 +48,7 @@ class Coder(nn.Module):
         spread = float(np.sqrt(np.mean((rows - mean) ** 2)))
         self.centre.copy_(torch.from_numpy(mean))
         self.scale.fill_(spread if spread > 0 else 1.0)
-        self.range.copy_(torch.tensor(pixel_range(rows, False)))
+        self.range.copy_(torch.tensor(find_pixel_range(rows, False)))
 
     def prepared(self, x: Tensor) -> Tensor:  # (n,d) -> (n,c), centred and scaled
         return ((x - self.centre) / self.scale).index_select(1, self.columns)
@@ -73,7 +73,7 @@ class Coder(nn.Module):
         return self.decode(self.encode(x))
 
 
-class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PictureNetwork):
+class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwork):
     """A deep autoencoder: codes of `n_components` numbers from which rows, or pictures, are drawn again.
 
     With ``activation="linear"`` it finds PCA's subspace; with hidden layers that bend it says more in as many numbers.
@@ -167,7 +167,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PictureNetw
     def fit(self, X: Any, y: Any = None) -> Autoencoder:
         """Learn to code rows (n,d) or pictures (n,h,w), (n,h,w,c)."""
         blocks, rows, _ = self._rows(self._flattened(X, True), reset=True)
-        seed, self.columns_ = self._seed(), varying(rows)
+        seed, self.columns_ = self._seed(), find_varying(rows)
         module = self._fresh(seed)
         module.learn(rows)
         with torch.no_grad():

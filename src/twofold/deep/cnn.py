@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.params import Interval
-from twofold.deep._images import PICTURES, PictureNetwork
-from twofold.deep._network import TRAINING, Dropout, Standard, dense, layer_sizes, start
+from twofold.deep._images import IMAGES, ImageNetwork
+from twofold.deep._network import TRAINING, Dropout, Standard, build_dense, check_layer_sizes, init_weights
 from twofold.deep.mlp import Classifier
 
 
@@ -34,7 +34,7 @@ class Convolutions(nn.Module):
         c, h, w = shape
         self.inputs = Standard(c)
         layers: list[nn.Module] = []
-        for width in layer_sizes("channels", model.channels):
+        for width in check_layer_sizes("channels", model.channels):
             layers.append(nn.Conv2d(c, width, model.kernel_size, padding=model.kernel_size // 2))
             c, pool = width, (min(model.pooling, h), min(model.pooling, w))  # only as far as it fits
             if max(pool) > 1:
@@ -42,10 +42,10 @@ class Convolutions(nn.Module):
                 h, w = h // pool[0], w // pool[1]
             layers.append(nn.ReLU())  # (n,c,h,w) so far; before the pooling it would give the same, of more numbers
         self.layers = nn.Sequential(*layers)
-        start(self.layers, "relu")
-        sizes = [c * h * w, *layer_sizes("hidden", model.hidden), outputs]
+        init_weights(self.layers, "relu")
+        sizes = [c * h * w, *check_layer_sizes("hidden", model.hidden), outputs]
         self.silence = Dropout(model.dropout)
-        self.dense = dense(sizes, "relu", model.dropout)  # (n,c·h·w) -> (n,outputs)
+        self.dense = build_dense(sizes, "relu", model.dropout)  # (n,c·h·w) -> (n,outputs)
         self.layers.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def learn(self, pixels: np.ndarray, w: np.ndarray | None) -> None:
@@ -64,7 +64,7 @@ class Convolutions(nn.Module):
         return self.raw(self.prepared(x))
 
 
-class CNNClassifier(Classifier, PictureNetwork):
+class CNNClassifier(Classifier, ImageNetwork):
     """A network of convolutions that tells pictures apart.
 
     Parameters
@@ -116,7 +116,7 @@ class CNNClassifier(Classifier, PictureNetwork):
         "kernel_size": [Interval(Integral, 1, None, closed="left")],
         "pooling": [Interval(Integral, 1, None, closed="left")],
         "dropout": [Interval(Real, 0, 1, closed="left")],
-        **PICTURES,
+        **IMAGES,
         **TRAINING,
     }
 

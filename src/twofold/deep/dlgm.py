@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from twofold.core.checks import InputError
 from twofold.core.params import Interval, StrOptions
 from twofold.deep._gaussians import Bernoulli, Diagonal, Gaussian, Posterior, RankOne, Stacked
-from twofold.deep._network import dense, layer_sizes, start
+from twofold.deep._network import build_dense, check_layer_sizes, init_weights
 from twofold.deep._variational import CODES, Coder, Variational
 
 
@@ -42,13 +42,13 @@ class Layers(Coder):
         self.codes, self.n_codes, self.rank_one = codes, sum(codes), rank_one
         d, numbers = math.prod(shape), 3 if rank_one else 2
         below = [d, *hidden[::-1]]  # units from the picture upwards
-        self.climbs = nn.ModuleList([dense([a, b, b], activation, last=True) for a, b in pairwise(below)])
+        self.climbs = nn.ModuleList([build_dense([a, b, b], activation, last=True) for a, b in pairwise(below)])
         self.heads = nn.ModuleList([nn.Linear(b, numbers * k) for b, k in zip(hidden[::-1], codes[::-1], strict=True)])
         self.injects = nn.ModuleList([nn.Linear(k, b, bias=False) for k, b in zip(codes, hidden, strict=True)])
-        self.falls = nn.ModuleList([dense([a, b, b], activation) for a, b in pairwise(hidden)])
-        self.last = dense([hidden[-1], hidden[-1], d], activation)
+        self.falls = nn.ModuleList([build_dense([a, b, b], activation) for a, b in pairwise(hidden)])
+        self.last = build_dense([hidden[-1], hidden[-1], d], activation)
         for m in (self.heads, self.injects, self.last[-1]):
-            start(m, "linear")
+            init_weights(m, "linear")
 
     def recognise(self, x: Tensor) -> Posterior:  # (n,c,h,w) -> means and spreads (n,K) of all layers
         up, found = x.flatten(1), []
@@ -167,7 +167,7 @@ class DLGM(Variational):
         self.random_state = random_state
 
     def _build(self) -> Layers:
-        codes, hidden = layer_sizes("n_components", self.n_components), layer_sizes("hidden", self.hidden)
+        codes, hidden = check_layer_sizes("n_components", self.n_components), check_layer_sizes("hidden", self.hidden)
         if isinstance(self.hidden, Integral):
             hidden = hidden * len(codes)
         if not codes or len(codes) != len(hidden):
@@ -179,7 +179,7 @@ class DLGM(Variational):
 
     @property
     def layer_(self) -> np.ndarray:
-        codes = layer_sizes("n_components", self.n_components)
+        codes = check_layer_sizes("n_components", self.n_components)
         return np.repeat(np.arange(len(codes), 0, -1), codes)
 
     def _code_name(self, j: int) -> str:

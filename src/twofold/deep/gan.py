@@ -23,10 +23,10 @@ from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
-from twofold.deep._adversarial import HIDDEN, Critic, Generator, critic_loss, divergence, generator_loss
-from twofold.deep._images import PICTURES, PictureNetwork
-from twofold.deep._network import TRAINING, layer_sizes
-from twofold.deep._train import Player, drawing
+from twofold.deep._adversarial import HIDDEN, Critic, Generator, compute_divergence, critic_loss, generator_loss
+from twofold.deep._images import IMAGES, ImageNetwork
+from twofold.deep._network import TRAINING, check_layer_sizes
+from twofold.deep._train import Player, seed_torch
 from twofold.deep._variational import CollapseWarning
 
 BETAS = (0.5, 0.99)  # less momentum than usual: the goal of each moves with the other
@@ -41,14 +41,14 @@ class Adversaries(nn.Module):
         super().__init__()
         shape = model._channels, model.image_shape_[0], model.image_shape_[1]
         hidden = HIDDEN[model.architecture] if model.hidden is None else model.hidden
-        sizes = layer_sizes("hidden", hidden)
+        sizes = check_layer_sizes("hidden", hidden)
         if model.architecture == "convolutional" and not sizes:
             raise InputError("hidden=(): convolutions need channels, as (32, 64).")
         self.generator = Generator(shape, model.n_components, sizes, model.architecture)
         self.critic = Critic(shape, sizes, model.architecture, model.penalty == "spectral")
 
 
-class GAN(PictureNetwork):
+class GAN(ImageNetwork):
     """Generative adversarial network, for pictures or rows.
 
     Parameters
@@ -104,7 +104,7 @@ class GAN(PictureNetwork):
         "loss": [StrOptions({"non-saturating", "minimax"})],
         "penalty": [StrOptions({"r1", "spectral", "none"})],
         "penalty_weight": [Interval(Real, 0, None, closed="left")],
-        **PICTURES,
+        **IMAGES,
         **TRAINING,
     }
 
@@ -159,7 +159,7 @@ class GAN(PictureNetwork):
 
         def critic(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
             loss, v = critic_loss(module.critic, x, [made(x)], weight)
-            return loss, {"objective": v, "divergence": divergence(v)}
+            return loss, {"objective": v, "divergence": compute_divergence(v)}
 
         def maker(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
             loss = generator_loss(module.critic(made(x)), self.loss)
@@ -169,7 +169,9 @@ class GAN(PictureNetwork):
             Player(list(module.critic.parameters()), critic, BETAS),
             Player(list(module.generator.parameters()), maker, BETAS),
         ]
-        note = diversity(pixels, lambda: made(torch.zeros(WATCHED, device=next(module.parameters()).device)), seed)
+        note = watch_diversity(
+            pixels, lambda: made(torch.zeros(WATCHED, device=next(module.parameters()).device)), seed
+        )
         self._train(module, players, (pixels,), blocks, seed, X=X, note=note)
         warn_if_alike(self)
         return self
@@ -188,12 +190,12 @@ class GAN(PictureNetwork):
         return self._through(lambda module, x: torch.sigmoid(module.critic(x)), pixels)
 
 
-def diversity(pixels: np.ndarray, draw: Callable[[], Tensor], seed: int) -> Callable[[dict], dict[str, float]]:
+def watch_diversity(pixels: np.ndarray, draw: Callable[[], Tensor], seed: int) -> Callable[[dict], dict[str, float]]:
     """What to note after an epoch: the variance of drawn pictures as a share of the data's."""
     spread = float(pixels.var(axis=0, dtype=np.float64).sum())
 
     def note(parts: dict) -> dict[str, float]:
-        with torch.no_grad(), drawing(seed):
+        with torch.no_grad(), seed_torch(seed):
             found = float(draw().var(dim=0).sum())
         return {"diversity": found / spread if spread else 1.0}
 

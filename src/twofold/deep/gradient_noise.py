@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from twofold.core.checks import InputError
 from twofold.core.seeds import seed_of
-from twofold.deep._train import drawing, threads
-from twofold.deep._variational import Coder, Variational, step_loss
+from twofold.deep._train import limit_threads, seed_torch
+from twofold.deep._variational import Coder, Variational, compute_loss
 
 
 class GradientNoise(NamedTuple):
@@ -68,39 +68,41 @@ def gradient_variance(
     module: Any = model.module_
     _, pixels, _ = model._pictures(X)
     x = torch.from_numpy(pixels).to(module.mean.device)
-    weights = recognising(module, x)
+    weights = list_encoder_weights(module, x)
     found = {}
     work = len(x) * sum(w.numel() for w in module.parameters())
-    with drawing(seed_of(random_state)), threads(work):
-        baseline = torch.stack([draw(module, x, 0.0)[1]["reconstruction"].detach() for _ in range(10)]).mean()
+    with seed_torch(seed_of(random_state)), limit_threads(work):
+        baseline = torch.stack([draw_loss(module, x, 0.0)[1]["reconstruction"].detach() for _ in range(10)]).mean()
         for name in ("reparameterized", "reinforce"):
             at = baseline if name == "reinforce" else None
-            found[name] = noise_of([gradient(module, x, model.beta, weights, at) for _ in range(n_draws)])
+            found[name] = measure_noise([compute_gradient(module, x, model.beta, weights, at) for _ in range(n_draws)])
     return found
 
 
-def draw(module: Coder, x: Tensor, weight: float, reinforce: bool = False) -> tuple[Tensor, dict[str, Tensor]]:
+def draw_loss(module: Coder, x: Tensor, weight: float, reinforce: bool = False) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss of a batch for fresh codes."""
-    return step_loss(module, x, torch.randn(len(x), module.n_codes, device=x.device), weight, reinforce)
+    return compute_loss(module, x, torch.randn(len(x), module.n_codes, device=x.device), weight, reinforce)
 
 
-def recognising(module: Coder, x: Tensor) -> list[nn.Parameter]:
+def list_encoder_weights(module: Coder, x: Tensor) -> list[nn.Parameter]:
     """The weights that the posterior depends on."""
     weights = list(module.parameters())
     reached = torch.autograd.grad(module.posterior(x).kl().mean(), weights, allow_unused=True)
     return [w for w, g in zip(weights, reached, strict=True) if g is not None]
 
 
-def gradient(module: Coder, x: Tensor, weight: float, weights: list[nn.Parameter], baseline: Tensor | None) -> Tensor:
+def compute_gradient(
+    module: Coder, x: Tensor, weight: float, weights: list[nn.Parameter], baseline: Tensor | None
+) -> Tensor:
     """The gradient from one draw, as one vector; by REINFORCE if there is a baseline."""
     before = module.baseline.clone()
     if baseline is not None:
         module.baseline.copy_(baseline)
-    loss, _ = draw(module, x, weight, baseline is not None)
+    loss, _ = draw_loss(module, x, weight, baseline is not None)
     module.baseline.copy_(before)
     return torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, weights)])
 
 
-def noise_of(gradients: list[Tensor]) -> GradientNoise:
+def measure_noise(gradients: list[Tensor]) -> GradientNoise:
     all_ = torch.stack(gradients).double()
     return GradientNoise(all_.mean(0).cpu().numpy(), all_.var(0).cpu().numpy())

@@ -26,7 +26,16 @@ from twofold.core.checks import InputError, check_weights
 from twofold.core.data.blocks import Blocks
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
-from twofold.deep._network import ACTIVATIONS, ROWS, TRAINING, Network, Standard, dense, layer_sizes, varying
+from twofold.deep._network import (
+    ACTIVATIONS,
+    ROWS,
+    TRAINING,
+    Network,
+    Standard,
+    build_dense,
+    check_layer_sizes,
+    find_varying,
+)
 from twofold.deep._train import Player
 
 
@@ -149,7 +158,7 @@ class MLP(Supervised):
         self.random_state = random_state
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, blocks: Blocks, rows: np.ndarray, targets: np.ndarray) -> None:
-        self.columns_ = varying(rows)
+        self.columns_ = find_varying(rows)
         seen = rows if len(self.columns_) == rows.shape[1] else np.take(rows, self.columns_, axis=1)
         super()._fit(X, y, sample_weight, blocks, seen, targets)
 
@@ -164,10 +173,10 @@ class Dense(nn.Module):
 
     def __init__(self, columns: np.ndarray, outputs: int, options: MLP):
         super().__init__()
-        sizes = [len(columns), *layer_sizes("hidden", options.hidden), outputs]
+        sizes = [len(columns), *check_layer_sizes("hidden", options.hidden), outputs]
         self.register_buffer("columns", torch.from_numpy(columns), persistent=False)
         self.inputs = Standard(len(columns))
-        self.layers = dense(sizes, options.activation, options.dropout)
+        self.layers = build_dense(sizes, options.activation, options.dropout)
         self.outputs = Standard(outputs)
 
     def learn(self, rows: np.ndarray, w: np.ndarray | None) -> None:

@@ -25,15 +25,15 @@ from twofold.core.data.blocks import Blocks
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
-from twofold.deep._images import PICTURES, PictureNetwork
+from twofold.deep._images import IMAGES, ImageNetwork
 from twofold.deep._masked_conv import Causal
 from twofold.deep._network import ROWS, TRAINING
-from twofold.deep._train import Player, threads
+from twofold.deep._train import Player, limit_threads
 
 TOGETHER = 64  # pictures that go through the convolutions at once: more would leave the cache
 
 
-class PixelCNN(DensityMixin, PictureNetwork):
+class PixelCNN(DensityMixin, ImageNetwork):
     """A network that knows how likely a picture is, and draws pictures pixel by pixel.
 
     Likelihoods are exact, in nats a picture, and those of levels: a value counts as the level it is nearest to. Two
@@ -90,7 +90,7 @@ class PixelCNN(DensityMixin, PictureNetwork):
         "n_layers": [Interval(Integral, 1, None, closed="left")],
         "reach": [Interval(Integral, 1, None, closed="left")],
         "levels": [None, Interval(Integral, 2, 256, closed="both")],
-        **PICTURES,
+        **IMAGES,
         **TRAINING,
     }
     levels_: int
@@ -204,7 +204,7 @@ class PixelCNN(DensityMixin, PictureNetwork):
         """X as levels (n,h,w·c), and the blocks it came from."""
         blocks, pixels, _ = self._pictures(X, reset=reset)
         if reset:
-            self.levels_ = levels_of(pixels) if self.levels is None else int(self.levels)
+            self.levels_ = find_levels(pixels) if self.levels is None else int(self.levels)
         k = np.rint(pixels * np.float32(self.levels_ - 1)).astype(np.uint8)
         return blocks, np.ascontiguousarray(k.transpose(0, 2, 3, 1).reshape(len(k), *self._size))
 
@@ -243,7 +243,7 @@ class PixelCNN(DensityMixin, PictureNetwork):
         module: Any = self.module_
         where, u = module.place.device, generator(seed_of(random_state)).random(k.shape)
         out = []
-        with torch.inference_mode(), threads(min(ROWS, len(k)) * module.place[0, :, 0, 0].numel() ** 2):
+        with torch.inference_mode(), limit_threads(min(ROWS, len(k)) * module.place[0, :, 0, 0].numel() ** 2):
             for start in range(0, len(k), ROWS):
                 part = slice(start, start + ROWS)
 
@@ -256,17 +256,17 @@ class PixelCNN(DensityMixin, PictureNetwork):
         return np.concatenate(out)
 
 
-def levels_of(pixels: np.ndarray) -> int:
+def find_levels(pixels: np.ndarray) -> int:
     """The smallest number of even levels from 0 to 1 on which all pixels lie; 256 if no smaller one does."""
     found = 256
     for some in (pixels[:512], pixels):  # most often the first few say it all
         values = np.unique(some).astype(np.float64)
-        found = next((n for n in range(2, 256) if on_levels(values, n)), 256)
-        if found == 256 or on_levels(pixels, found):
+        found = next((n for n in range(2, 256) if fits_levels(values, n)), 256)
+        if found == 256 or fits_levels(pixels, found):
             break
     return found
 
 
-def on_levels(values: np.ndarray, n: int) -> bool:
+def fits_levels(values: np.ndarray, n: int) -> bool:
     steps = values * (n - 1)
     return bool(np.abs(steps - np.rint(steps)).max() < 1e-3)

@@ -51,16 +51,16 @@ def frechet_distance(real: Any, generated: Any, *, features: Any = None, random_
     >>> frechet_distance(real, near).distance < 0.05, round(frechet_distance(real, far).distance)
     (True, 4)
     """
-    A, B = (_features(X, features, name) for X, name in ((real, "real"), (generated, "generated")))
+    A, B = (_check_features(X, features, name) for X, name in ((real, "real"), (generated, "generated")))
     if A.shape[1] != B.shape[1]:
         raise InputError(f"real samples have {A.shape[1]} features, generated ones {B.shape[1]}. Give the same kind.")
     order = generator(seed_of(random_state)).permutation(len(A))
     half = len(A) // 2
-    floor = _between(A[order[:half]], A[order[half:]]) if half > 1 else float("nan")
-    return Frechet(_between(A, B), floor)
+    floor = _measure_distance(A[order[:half]], A[order[half:]]) if half > 1 else float("nan")
+    return Frechet(_measure_distance(A, B), floor)
 
 
-def _features(X: Any, features: Any, name: str) -> np.ndarray:
+def _check_features(X: Any, features: Any, name: str) -> np.ndarray:
     F = np.asarray(X if features is None else features(X), dtype=np.float64)
     F = F.reshape(len(F), -1) if F.ndim > 1 else F[:, None]
     if len(F) < 2 or not np.isfinite(F).all():
@@ -68,7 +68,7 @@ def _features(X: Any, features: Any, name: str) -> np.ndarray:
     return F
 
 
-def _between(A: np.ndarray, B: np.ndarray) -> float:
+def _measure_distance(A: np.ndarray, B: np.ndarray) -> float:
     """The distance of two samples; tr (C C')^½ is the nuclear norm of the product of their centred factors."""
     a, b = (X - X.mean(axis=0) for X in (A, B))
     # C = aᵀa/n, so the eigenvalues of C C' are the squared singular values of a bᵀ/√(nm): taken from R factors, d × d.

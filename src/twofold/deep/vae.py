@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from twofold.core.params import Interval, StrOptions
 from twofold.deep._coders import ConvolutionalCoder, DenseCoder
-from twofold.deep._network import layer_sizes
+from twofold.deep._network import check_layer_sizes
 from twofold.deep._variational import CODES, Coder, Variational
 
 HIDDEN = {"dense": (500, 500), "convolutional": (32, 64)}
@@ -140,6 +140,6 @@ class VAE(Variational):
         return self.gradient == "reinforce"
 
     def _build(self) -> Coder:
-        sizes = layer_sizes("hidden", HIDDEN[self.architecture] if self.hidden is None else self.hidden)
+        sizes = check_layer_sizes("hidden", HIDDEN[self.architecture] if self.hidden is None else self.hidden)
         make = DenseCoder if self.architecture == "dense" else ConvolutionalCoder
         return make(*self._output(), int(self.n_components), sizes, self.activation)

@@ -18,12 +18,12 @@ from torch import Tensor
 
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
-from twofold.deep._adversarial import Critic, critic_loss, divergence, generator_loss
+from twofold.deep._adversarial import Critic, compute_divergence, critic_loss, generator_loss
 from twofold.deep._coders import ConvolutionalCoder, DenseCoder
-from twofold.deep._network import layer_sizes
+from twofold.deep._network import check_layer_sizes
 from twofold.deep._train import Player
 from twofold.deep._variational import CODES, Coder, Variational
-from twofold.deep.gan import BETAS, WATCHED, diversity, warn_if_alike
+from twofold.deep.gan import BETAS, WATCHED, warn_if_alike, watch_diversity
 from twofold.deep.vae import HIDDEN
 
 
@@ -134,7 +134,7 @@ class VAEGAN(Variational):
         self.random_state = random_state
 
     def _build(self) -> Coder:
-        hidden = layer_sizes("hidden", HIDDEN[self.architecture] if self.hidden is None else self.hidden)
+        hidden = check_layer_sizes("hidden", HIDDEN[self.architecture] if self.hidden is None else self.hidden)
         shape, output = self._output()
         make = DenseCoder if self.architecture == "dense" else ConvolutionalCoder
         module = make(shape, output, self.n_components, hidden, self.activation)
@@ -148,7 +148,7 @@ class VAEGAN(Variational):
         seed = self._seed()
         module = self._fresh(seed)
         module.learn(pixels)
-        note = diversity(pixels, lambda: from_prior(module, WATCHED, next(module.parameters()).device), seed)
+        note = watch_diversity(pixels, lambda: draw_from_prior(module, WATCHED, next(module.parameters()).device), seed)
         self._train(module, self._players(module), (pixels,), blocks, seed, X=X, note=note)
         self._look(pixels)
         warn_if_alike(self)
@@ -175,15 +175,15 @@ class VAEGAN(Variational):
             with torch.no_grad():
                 z = module.posterior(x).draw(torch.randn(len(x), self.n_components, device=x.device))
             again = module.output.mean(module.generate(z))
-            logits = module.critic(torch.cat([again, from_prior(module, len(x), x.device)]))
+            logits = module.critic(torch.cat([again, draw_from_prior(module, len(x), x.device)]))
             word = generator_loss(logits, "non-saturating")
             return apart(x, again) + self.share * word, {"generator": word}
 
         def critic(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
             with torch.no_grad():
-                fakes = [through(x)[1], from_prior(module, len(x), x.device)]
+                fakes = [through(x)[1], draw_from_prior(module, len(x), x.device)]
             loss, v = critic_loss(module.critic, x, fakes, self.penalty_weight)
-            return loss, {"divergence": divergence(v)}
+            return loss, {"divergence": compute_divergence(v)}
 
         halves = module.encoder, module.decoder, module.critic
         return [
@@ -192,6 +192,6 @@ class VAEGAN(Variational):
         ]
 
 
-def from_prior(module: Any, n: int, device: torch.device) -> Tensor:
+def draw_from_prior(module: Any, n: int, device: torch.device) -> Tensor:
     """n pictures of codes drawn from N(0, I)."""
     return module.output.mean(module.generate(torch.randn(n, module.n_codes, device=device)))

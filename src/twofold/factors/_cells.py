@@ -24,19 +24,21 @@ class Fit(NamedTuple):
     loss: np.ndarray
 
 
-def slices(k: int, X: Any, W: Any) -> Iterator[tuple]:
+def iterate_slices(k: int, X: Any, W: Any) -> Iterator[tuple]:
     """Where they are, and dense pieces of a block's rows and of their weights."""
     step = max(1, SLICE // max(1, X.shape[1], k * k))
     for start in range(0, X.shape[0], step):
         at = slice(start, start + step)
-        yield at, dense(X[at]), None if W is None else dense(W[at])
+        yield at, as_dense(X[at]), None if W is None else as_dense(W[at])
 
 
-def dense(X: Any) -> np.ndarray:
+def as_dense(X: Any) -> np.ndarray:
     return X.toarray() if sparse.issparse(X) else X
 
 
-def known(X: np.ndarray, W: np.ndarray | None, shift: np.ndarray, loss: Loss) -> tuple[np.ndarray, np.ndarray | None]:
+def fill_holes(
+    X: np.ndarray, W: np.ndarray | None, shift: np.ndarray, loss: Loss
+) -> tuple[np.ndarray, np.ndarray | None]:
     """The cells less the shift, and their weights; a hole has some cell the loss knows, and counts nothing."""
     X = X - shift
     holes = np.isnan(X) if W is None else np.isnan(X) | (W == 0)
@@ -46,25 +48,25 @@ def known(X: np.ndarray, W: np.ndarray | None, shift: np.ndarray, loss: Loss) ->
     return X, None if W is None else W.astype(X.dtype, copy=False)
 
 
-def weighed(W: np.ndarray | None, values: np.ndarray) -> np.ndarray:
+def weigh(W: np.ndarray | None, values: np.ndarray) -> np.ndarray:
     return values if W is None else W * values
 
 
-def cell_losses(loss: Loss, X: np.ndarray, W: np.ndarray | None, M: np.ndarray) -> np.ndarray:
-    return weighed(W, loss.value(X, M))
+def compute_losses(loss: Loss, X: np.ndarray, W: np.ndarray | None, M: np.ndarray) -> np.ndarray:
+    return weigh(W, loss.value(X, M))
 
 
-def down(A: np.ndarray, w: np.ndarray | None) -> np.ndarray:
+def sum_columns(A: np.ndarray, w: np.ndarray | None) -> np.ndarray:
     """Sums of the columns, each row as often as it counts."""
     return A.sum(axis=0, dtype=np.float64) if w is None else w @ A
 
 
-def across(A: np.ndarray) -> np.ndarray:
+def sum_rows(A: np.ndarray) -> np.ndarray:
     """Sums of the rows."""
     return A.sum(axis=1, dtype=np.float64)
 
 
-def grams(C: np.ndarray, Z: np.ndarray) -> np.ndarray:
+def compute_grams(C: np.ndarray, Z: np.ndarray) -> np.ndarray:
     """Σ_j c_ij z_j z_jᵀ for every row of C (m,d), Z (k,d): (m,k,k). The triangle is summed, and put in both places."""
     k = len(Z)
     above = np.triu_indices(k)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twofold.factors.constraints import Constraint
-from twofold.factors.constraints.k_sparse import times
+from twofold.factors.constraints.k_sparse import multiply_rows
 
 TURN = 3  # proximal steps that a turn over the coordinates stands for
 
@@ -55,15 +55,15 @@ class Side(NamedTuple):
         least = np.finfo(H.dtype).eps * diagonal.max() + np.finfo(H.dtype).tiny
         if self.constraint.elementwise or (self.right and not self.constraint.joint):
             scale = np.sqrt(np.maximum(diagonal, least))
-            L = scale**2 * _largest(H / scale[..., :, None] / scale[..., None, :])[..., None]
+            L = scale**2 * _bound_eigenvalue(H / scale[..., :, None] / scale[..., None, :])[..., None]
             L = L.max(axis=0) if self.right and not self.constraint.elementwise and H.ndim == 3 else L
         else:
-            L = _largest(H)[..., None]
+            L = _bound_eigenvalue(H)[..., None]
             L = L.max(axis=0) if self.right and H.ndim == 3 else L
         return np.maximum(np.atleast_2d(L), least).astype(H.dtype)
 
 
-def _largest(H: np.ndarray) -> np.ndarray:
+def _bound_eigenvalue(H: np.ndarray) -> np.ndarray:
     """At least the largest eigenvalue: itself for one matrix, the largest row sum for many."""
     return np.linalg.eigvalsh(H)[-1:][0] if H.ndim == 2 else np.abs(H).sum(axis=-1).max(axis=-1)
 
@@ -74,28 +74,28 @@ def improve(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float = 0.0
         found = side.constraint.solve(q.H, q.B)
         if found is not None:
             found = found.astype(F.dtype, copy=False)
-            before, after = (side.costs(q.values(A, times(A, q.H)), A) for A in (F, found))
-            return where(after <= before, found, F)
+            before, after = (side.costs(q.values(A, multiply_rows(A, q.H)), A) for A in (F, found))
+            return choose_rows(after <= before, found, F)
     if side.constraint.elementwise and q.H.ndim == 2:
-        return coordinates(q, F, side, steps, tol)
-    return accelerated(q, F, side, steps, tol)
+        return descend_coordinates(q, F, side, steps, tol)
+    return take_accelerated_steps(q, F, side, steps, tol)
 
 
-def coordinates(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float) -> np.ndarray:
+def descend_coordinates(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float) -> np.ndarray:
     """Number by number, each exactly. A row rests when a turn gains less than `tol` of its cost."""
     F, moving = F.copy(), np.arange(len(F))
     for _ in range(max(1, steps // TURN)):
-        new, gain = _turn(q, F[moving], side.constraint)
+        new, gain = _visit_coordinates(q, F[moving], side.constraint)
         F[moving] = new
         if tol:
-            goes = gain > tol * np.abs(q.values(new, times(new, q.H)))
+            goes = gain > tol * np.abs(q.values(new, multiply_rows(new, q.H)))
             moving, q = moving[goes], q._replace(B=q.B[goes])
             if not len(moving):
                 break
     return F
 
 
-def _turn(q: Parabola, F: np.ndarray, constraint: Constraint) -> tuple[np.ndarray, np.ndarray]:
+def _visit_coordinates(q: Parabola, F: np.ndarray, constraint: Constraint) -> tuple[np.ndarray, np.ndarray]:
     """All coordinates once, and half of what every row gains by it, at least."""
     F, gain = np.array(F.T, order="C"), np.zeros(len(F))  # (k,m), so that a coordinate of all rows lies together
     diagonal = np.diagonal(q.H)
@@ -107,28 +107,28 @@ def _turn(q: Parabola, F: np.ndarray, constraint: Constraint) -> tuple[np.ndarra
     return np.ascontiguousarray(F.T), gain
 
 
-def accelerated(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float) -> np.ndarray:
+def take_accelerated_steps(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float) -> np.ndarray:
     """Proximal steps that run ahead. A row rests when a step gains less than `tol` of its cost."""
     L = side.steepness(q.H)
     step = 1 / L
-    FH = times(F, q.H)
+    FH = multiply_rows(F, q.H)
     old, oldH, cost = F, FH, side.costs(q.values(F, FH), F)
     t, moving = np.ones_like(cost), np.ones(cost.shape, dtype=bool)
     for _ in range(steps):
         after = (1 + np.sqrt(1 + 4 * t**2)) / 2
         ahead = ((t - 1) / after)[:, None].astype(F.dtype)
         new = side.prox(F + ahead * (F - old) - (FH + ahead * (FH - oldH) - q.B) * step, step)
-        newH = times(new, q.H)
+        newH = multiply_rows(new, q.H)
         found = side.costs(q.values(new, newH), new)
         rises = ~(found <= cost) & moving
         if rises.any():  # from F itself, which cannot rise but by rounding
-            new = where(rises, side.prox(F - (FH - q.B) * step, step), new)
-            newH = times(new, q.H)
+            new = choose_rows(rises, side.prox(F - (FH - q.B) * step, step), new)
+            newH = multiply_rows(new, q.H)
             found, after = side.costs(q.values(new, newH), new), np.where(rises, 1.0, after)
         moving &= found <= cost
         gain = np.where(moving, cost - found, 0)
         old, oldH = F, FH
-        F, FH = where(moving, new, F), where(moving, newH, FH)
+        F, FH = choose_rows(moving, new, F), choose_rows(moving, newH, FH)
         t, cost = after, cost - gain
         moving &= gain > tol * np.abs(cost)
         if not moving.any():
@@ -136,6 +136,6 @@ def accelerated(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float) 
     return F
 
 
-def where(chosen: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def choose_rows(chosen: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Rows of a where chosen, else of b; `chosen` is one word for each row, or one for all."""
     return a if chosen.all() else np.where(chosen[:, None], a, b)

@@ -12,14 +12,14 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, stacked
 from twofold.core.numerics.moments import Columns, column_moments, merge
 from twofold.core.seeds import generator
-from twofold.factors._cells import dense, known
+from twofold.factors._cells import as_dense, fill_holes
 from twofold.factors._left_step import start_codes
 from twofold.factors._problem import Problem
 from twofold.factors._right_step import Data
 from twofold.factors.losses import Loss
 
 
-def weights_of(sample_weight: Any, shape: tuple[int, int]) -> tuple[np.ndarray | None, Any]:
+def check_cell_weights(sample_weight: Any, shape: tuple[int, int]) -> tuple[np.ndarray | None, Any]:
     """Weights of the rows (n,), or of the cells (n,d), whichever is given."""
     if sample_weight is None:
         return None, None
@@ -38,29 +38,29 @@ def weights_of(sample_weight: Any, shape: tuple[int, int]) -> tuple[np.ndarray |
     return None, W
 
 
-def columns_of(blocks: Blocks, w: np.ndarray | None, W: Any) -> Columns:
+def compute_columns(blocks: Blocks, w: np.ndarray | None, W: Any) -> Columns:
     """Mean and spread of every column over what is known of it."""
     engine = engine_for(blocks)
     if W is None:
         return column_moments(engine, blocks, w)
-    return engine.reduce(merge, engine.map(_weighed_columns, blocks, blocks.rows(W)))
+    return engine.reduce(merge, engine.map(_weigh_columns, blocks, blocks.rows(W)))
 
 
-def _weighed_columns(X: Any, W: Any) -> Columns:
-    x, weights = known(dense(X).astype(np.float64), dense(W), np.zeros(X.shape[1]), Loss())
+def _weigh_columns(X: Any, W: Any) -> Columns:
+    x, weights = fill_holes(as_dense(X).astype(np.float64), as_dense(W), np.zeros(X.shape[1]), Loss())
     weight = np.asarray(weights).sum(axis=0)
     mean = (weights * x).sum(axis=0) / np.maximum(weight, 1e-300)
     return Columns(weight, mean, (weights * (x - mean) ** 2).sum(axis=0), 0, float(len(x)))
 
 
-def given(init: Any, data: Data) -> np.ndarray:
+def check_init(init: Any, data: Data) -> np.ndarray:
     Z, shape = np.asarray(init, dtype=np.float64), (data.problem.k, data.blocks.shape[1])
     if Z.shape != shape or not np.isfinite(Z).all():
         raise InputError(f"init must be {shape} finite numbers; it has shape {Z.shape}. Check it.")
     return Z
 
 
-def drawn(data: Data, columns: Columns, seed: int) -> np.ndarray:
+def draw_init(data: Data, columns: Columns, seed: int) -> np.ndarray:
     """Noise of the columns' size; where codes are discrete, rows of X by chance, each as likely as its weight."""
     p, rng = data.problem, generator(seed)
     mean, spread = np.where(columns.weight > 0, columns.mean, 0), np.sqrt(columns.variance)
@@ -81,17 +81,17 @@ def drawn(data: Data, columns: Columns, seed: int) -> np.ndarray:
 
 
 def _pick(X: Any, W: Any, places: np.ndarray) -> np.ndarray:
-    rows = dense(X[places])
-    return rows if W is None else np.where(dense(W[places]) > 0, rows, np.nan)
+    rows = as_dense(X[places])
+    return rows if W is None else np.where(as_dense(W[places]) > 0, rows, np.nan)
 
 
-def codes_for(V: np.ndarray, data: Data) -> Rows:
+def start_all_codes(V: np.ndarray, data: Data) -> Rows:
     """Codes to begin with, kept by the blocks."""
     Z, _ = data.problem.split(V)
     shared = data.engine.broadcast(Z), data.engine.broadcast(data.problem)
-    parts = data.engine.map(_codes, data.blocks, data.blocks.rows(data.W), *shared)
+    parts = data.engine.map(_start_block, data.blocks, data.blocks.rows(data.W), *shared)
     return data.engine.reduce(add, parts, keep=True)[0]
 
 
-def _codes(X: Any, W: Any, Z: np.ndarray, p: Problem) -> tuple[tuple, float]:
+def _start_block(X: Any, W: Any, Z: np.ndarray, p: Problem) -> tuple[tuple, float]:
     return (start_codes(X, W, Z, p),), 0.0

@@ -49,7 +49,7 @@ def check_choices(loss: Loss, left: Constraint, right: Constraint, intercept: bo
         raise InputError(f"{loss!r} needs values above 0, which an intercept does not keep. Set it to False.")
 
 
-def outside(X: Any, loss: Loss) -> int:
+def count_outside(X: Any, loss: Loss) -> int:
     """How many cells of a block cannot be used; NaN is a hole in a dense one."""
     if sparse.issparse(X):
         return int(np.count_nonzero(loss.outside(X.data) | ~np.isfinite(X.data)))
@@ -59,7 +59,7 @@ def outside(X: Any, loss: Loss) -> int:
 def refuse_values(blocks: Blocks, loss: Loss) -> None:
     """Raise with the place of the first cell that the loss does not know."""
     for i, start in enumerate(blocks.bounds[:-1]):
-        if outside(blocks[i], loss):
+        if count_outside(blocks[i], loss):
             X = blocks[i].toarray() if sparse.issparse(blocks[i]) else blocks[i]
             row, column = divmod(int(np.argmax(loss.outside(X))), X.shape[1])
             raise InputError(

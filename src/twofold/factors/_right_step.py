@@ -14,11 +14,11 @@ from twofold.core.data.blocks import Blocks, Rows, as_blocks
 from twofold.core.engine.local import Engine, add, engine_for, fingerprint
 from twofold.core.numerics.extrapolation import geometric
 from twofold.factors import _left_step, _sums
-from twofold.factors._half_step import Parabola, Side, improve, where
+from twofold.factors._half_step import Parabola, Side, choose_rows, improve
 from twofold.factors._left_step import ENOUGH, FACTOR, TRIES
 from twofold.factors._problem import Problem
 from twofold.factors._sums import Sums
-from twofold.factors.constraints.k_sparse import times
+from twofold.factors.constraints.k_sparse import multiply_rows
 
 ROUNDING = 1e-13, 1e-12  # of Σ w x²: a misfit below is none, in double and single precision
 
@@ -37,7 +37,7 @@ class Data(NamedTuple):
     def of(cls, blocks: Blocks, w: np.ndarray | None, W: Any, problem: Problem) -> Data:
         engine, square = engine_for(blocks), 0.0
         if problem.plain:
-            parts = engine.map(_sums.square, blocks, blocks.rows(w), engine.broadcast(problem.shift))
+            parts = engine.map(_sums.sum_squares, blocks, blocks.rows(w), engine.broadcast(problem.shift))
             square = engine.reduce(add, parts)
         return cls(engine, blocks, w, W, problem, square)
 
@@ -50,28 +50,28 @@ class Data(NamedTuple):
         return self.engine.map(fn, self.blocks, *per_row, kept, *shared)
 
 
-def advance(data: Data) -> Callable[[Rows, np.ndarray], tuple[Rows, np.ndarray, float]]:
+def make_sweep(data: Data) -> Callable[[Rows, np.ndarray], tuple[Rows, np.ndarray, float]]:
     """One sweep: the codes of all rows given V, then V given the codes."""
 
     def sweep(kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
-        kept, s = data.engine.reduce(add, data.over_blocks(_left_step.codes, kept, V), keep=True)
+        kept, s = data.engine.reduce(add, data.over_blocks(_left_step.update_codes, kept, V), keep=True)
         if data.problem.plain:
-            V = columns(V, s, data.problem)
+            V = update_columns(V, s, data.problem)
             fit = 0.5 * (data.square - 2 * np.vdot(s.B, V) + np.vdot(s.H, V.astype(np.float64).T @ V))
             fit = fit if fit > ROUNDING[V.dtype == np.float32] * data.square else 0.0
-            return kept, V, fit + s.penalty + right_penalty(V, data.problem)
-        return kept, *safely(V, s, data, kept)
+            return kept, V, fit + s.penalty + sum_right_penalty(V, data.problem)
+        return kept, *update_safely(V, s, data, kept)
 
     return sweep
 
 
-def columns(V: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
+def update_columns(V: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
     """Better columns for their parabolas: Z given μ, then μ given Z."""
     k, F = p.k, V[:, : p.k].astype(np.float64)
     B = s.B[:, :k]
     if V.shape[1] > k:
         B = B - s.H[..., :k, k] * V[:, k:]
-    F = _used(improve(Parabola(s.H[..., :k, :k], B), F, Side(p.right, True), p.steps), F, s, p)
+    F = _keep_unused(improve(Parabola(s.H[..., :k, :k], B), F, Side(p.right, True), p.steps), F, s, p)
     if V.shape[1] == k:
         return np.ascontiguousarray(F, dtype=V.dtype)
     own = np.maximum(s.H[..., k, k], np.finfo(np.float64).tiny)
@@ -79,7 +79,7 @@ def columns(V: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
     return np.column_stack([F, np.where(s.H[..., k, k] > 0, mu, V[:, k])]).astype(V.dtype)
 
 
-def _used(found: np.ndarray, F: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
+def _keep_unused(found: np.ndarray, F: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
     """What no row uses stays as it is, if that costs nothing: an empty cluster may be of use again."""
     if not p.right.elementwise:
         return found
@@ -87,49 +87,49 @@ def _used(found: np.ndarray, F: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
     return still if p.right.values(still.T).sum() <= p.right.values(found.T).sum() else found
 
 
-def right_penalty(V: np.ndarray, p: Problem) -> float:
+def sum_right_penalty(V: np.ndarray, p: Problem) -> float:
     return float(p.right.values(V[:, : p.k].T).sum())
 
 
-def costs(loss: np.ndarray | float, V: np.ndarray, p: Problem) -> np.ndarray:
+def compute_costs(loss: np.ndarray | float, V: np.ndarray, p: Problem) -> np.ndarray:
     """Loss and penalty: of every column (d,) where these do not know each other, else (1,) of all."""
     if p.right.elementwise:
         return loss + p.right.values(V[:, : p.k])
-    return np.array([np.sum(loss) + right_penalty(V, p)])
+    return np.array([np.sum(loss) + sum_right_penalty(V, p)])
 
 
-def safely(V: np.ndarray, s: Sums, data: Data, kept: Rows) -> tuple[np.ndarray, float]:
+def update_safely(V: np.ndarray, s: Sums, data: Data, kept: Rows) -> tuple[np.ndarray, float]:
     """The same where no sum over the rows says what V costs: the losses are looked at again."""
     p = data.problem
     if p.loss.positive:
         V = np.ascontiguousarray(p.right.shares(s.B.T, s.H.T).T, dtype=V.dtype)
-        return V, float(_losses(data, kept, V).sum()) + s.penalty + right_penalty(V, p)
-    cost, double = costs(s.loss, V, p), V.astype(np.float64)
-    slope = times(double, s.H) - s.B
+        return V, float(_sum_losses(data, kept, V).sum()) + s.penalty + sum_right_penalty(V, p)
+    cost, double = compute_costs(s.loss, V, p), V.astype(np.float64)
+    slope = multiply_rows(double, s.H) - s.B
     if p.loss.quadratic:  # the parabolas are the losses
-        new = columns(V, s, p)
+        new = update_columns(V, s, p)
         step = new.astype(np.float64) - double
-        found = costs(s.loss + np.einsum("jc,jc->j", step, slope + 0.5 * times(step, s.H)), new, p)
+        found = compute_costs(s.loss + np.einsum("jc,jc->j", step, slope + 0.5 * multiply_rows(step, s.H)), new, p)
         V, cost = (new, found) if found.sum() <= cost.sum() else (V, cost)
         return V, float(cost.sum()) + s.penalty
     best, rest, gain = V, np.ones(cost.shape, dtype=bool), ENOUGH[V.dtype == np.float32] * abs(float(cost.sum()))
     for t in range(TRIES):
         H = s.H * FACTOR**t
-        new = columns(V, s._replace(H=H, B=times(double, H) - slope), p)
-        change = np.where(rest, costs(_losses(data, kept, new), new, p) - cost, 0)
+        new = update_columns(V, s._replace(H=H, B=multiply_rows(double, H) - slope), p)
+        change = np.where(rest, compute_costs(_sum_losses(data, kept, new), new, p) - cost, 0)
         good = rest & (change <= 0)
-        best, cost, rest = where(good, new, best), np.where(good, cost + change, cost), rest & ~good
+        best, cost, rest = choose_rows(good, new, best), np.where(good, cost + change, cost), rest & ~good
         gain -= float(change[good].sum())
         if float(change[rest].sum()) <= gain:
             break  # what is left waits for the next sweep
     return best, float(cost.sum()) + s.penalty
 
 
-def _losses(data: Data, kept: Rows, V: np.ndarray) -> np.ndarray:
-    return data.engine.reduce(add, data.over_blocks(_sums.losses, kept, V))
+def _sum_losses(data: Data, kept: Rows, V: np.ndarray) -> np.ndarray:
+    return data.engine.reduce(add, data.over_blocks(_sums.sum_losses, kept, V))
 
 
-def runs_ahead(p: Problem) -> Callable[[np.ndarray, np.ndarray, float], np.ndarray] | None:
+def make_extrapolation(p: Problem) -> Callable[[np.ndarray, np.ndarray, float], np.ndarray] | None:
     """How the shared factor runs ahead along its last step, if there is anything between its points."""
     if p.left.discrete or p.right.discrete:
         return None

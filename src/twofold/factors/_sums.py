@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.factors._cells import Fit, cell_losses, down, grams, known, slices, weighed
+from twofold.factors._cells import Fit, compute_grams, compute_losses, fill_holes, iterate_slices, sum_columns, weigh
 from twofold.factors._problem import Problem
-from twofold.factors.constraints.k_sparse import times
+from twofold.factors.constraints.k_sparse import multiply_rows
 from twofold.factors.losses import Loss
 
 
@@ -25,66 +25,66 @@ class Sums(NamedTuple):
     penalty: float  # Σ w of the codes
 
 
-def with_ones(U: np.ndarray, V: np.ndarray) -> np.ndarray:
+def append_ones(U: np.ndarray, V: np.ndarray) -> np.ndarray:
     return np.hstack([U, np.ones((len(U), 1), U.dtype)]) if V.shape[1] > U.shape[1] else U
 
 
-def penalty(U: np.ndarray, w: Any, p: Problem) -> float:
+def sum_penalty(U: np.ndarray, w: Any, p: Problem) -> float:
     return float(p.left.values(U).sum() if w is None else w @ p.left.values(U))
 
 
-def plain_sums(X: Any, w: Any, U: np.ndarray, V: np.ndarray, p: Problem) -> Sums:
+def sum_plain(X: Any, w: Any, U: np.ndarray, V: np.ndarray, p: Problem) -> Sums:
     """Squared error, every cell known and alike: one matrix for all columns.
 
     In double precision whatever X has: the objective is a small difference of these sums.
     """
-    A = with_ones(U, V).astype(np.float64)
+    A = append_ones(U, V).astype(np.float64)
     weighted = A if w is None else A * w[:, None]
     if sparse.issparse(X):
         B = np.asarray(X.T @ weighted) - np.outer(p.shift, weighted.sum(axis=0))
     else:
         B = (X - p.shift).T @ weighted
-    return Sums(weighted.T @ A, B, 0.0, penalty(U, w, p))
+    return Sums(weighted.T @ A, B, 0.0, sum_penalty(U, w, p))
 
 
-def curve(X: np.ndarray, W: Any, w: Any, fit: Fit, V: np.ndarray, p: Problem) -> Sums:
+def sum_parabolas(X: np.ndarray, W: Any, w: Any, fit: Fit, V: np.ndarray, p: Problem) -> Sums:
     """The parabolas of the columns of a dense slice, at V; `fit` has the rows' codes, values and losses."""
     if p.loss.positive:
-        return log_sums(X, W, w, fit, V, p)
-    (U, M, loss), A = fit, with_ones(fit.U, V)
-    S = weighed(W, p.loss.slope(X.T, M.T).T)  # a column at a time, for a loss that looks along its last axis
-    C = W if p.loss.quadratic and W is not None else weighed(W, p.loss.curvature(X.T, M.T).T)
+        return sum_logs(X, W, w, fit, V, p)
+    (U, M, loss), A = fit, append_ones(fit.U, V)
+    S = weigh(W, p.loss.slope(X.T, M.T).T)  # a column at a time, for a loss that looks along its last axis
+    C = W if p.loss.quadratic and W is not None else weigh(W, p.loss.curvature(X.T, M.T).T)
     if w is not None:
         S, C = (F * w.astype(F.dtype)[:, None] for F in (S, C))
-    H = grams(C.T, A.T).astype(np.float64)
+    H = compute_grams(C.T, A.T).astype(np.float64)
     G = (S.T @ A).astype(np.float64)
-    return Sums(H, times(V.astype(np.float64), H) - G, down(loss, w), penalty(U, w, p))
+    return Sums(H, multiply_rows(V.astype(np.float64), H) - G, sum_columns(loss, w), sum_penalty(U, w, p))
 
 
-def ratios(loss: Loss, X: np.ndarray, W: np.ndarray | None, M: np.ndarray) -> np.ndarray:
+def compute_ratios(loss: Loss, X: np.ndarray, W: np.ndarray | None, M: np.ndarray) -> np.ndarray:
     """x / m, weighed, for a loss whose slope is 1 − x/m."""
-    return weighed(W, 1 - loss.slope(X, M))
+    return weigh(W, 1 - loss.slope(X, M))
 
 
-def log_sums(X: np.ndarray, W: Any, w: Any, fit: Fit, V: np.ndarray, p: Problem) -> Sums:
+def sum_logs(X: np.ndarray, W: Any, w: Any, fit: Fit, V: np.ndarray, p: Problem) -> Sums:
     """The same where logarithms stand for parabolas: a in B, and s in H (d,k)."""
     U, M, loss = fit
     weighted = U if w is None else U * w.astype(U.dtype)[:, None]
-    a = V * (ratios(p.loss, X, W, M).T @ weighted)
+    a = V * (compute_ratios(p.loss, X, W, M).T @ weighted)
     s = np.broadcast_to(weighted.sum(axis=0), a.shape) if W is None else W.T @ weighted
-    return Sums(s.astype(np.float64, order="C"), a.astype(np.float64), down(loss, w), penalty(U, w, p))
+    return Sums(s.astype(np.float64, order="C"), a.astype(np.float64), sum_columns(loss, w), sum_penalty(U, w, p))
 
 
-def losses(X: Any, w: Any, W: Any, kept: tuple, V: np.ndarray, p: Problem) -> np.ndarray:
+def sum_losses(X: Any, w: Any, W: Any, kept: tuple, V: np.ndarray, p: Problem) -> np.ndarray:
     """Σ w ℓ of every column of one block."""
     (Z, mu), total = p.split(V), np.zeros(X.shape[1])
-    for rows, x, cells in slices(p.k, X, W):
-        x, cells = known(x, cells, p.shift, p.loss)
-        total += down(cell_losses(p.loss, x, cells, kept[0][rows] @ Z + mu), None if w is None else w[rows])
+    for rows, x, cells in iterate_slices(p.k, X, W):
+        x, cells = fill_holes(x, cells, p.shift, p.loss)
+        total += sum_columns(compute_losses(p.loss, x, cells, kept[0][rows] @ Z + mu), None if w is None else w[rows])
     return total
 
 
-def square(X: Any, w: Any, shift: np.ndarray) -> float:
+def sum_squares(X: Any, w: Any, shift: np.ndarray) -> float:
     """Σ w ‖x − shift‖² of one block."""
     weights = np.ones(X.shape[0]) if w is None else w
     if sparse.issparse(X):

@@ -28,10 +28,10 @@ from twofold.core.numerics.moments import Columns
 from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.factors import _left_step, constraints, losses
-from twofold.factors._cells import dense
-from twofold.factors._init import codes_for, columns_of, drawn, given, weights_of
-from twofold.factors._problem import Problem, check_choices, outside, refuse_values
-from twofold.factors._right_step import Data, advance, runs_ahead
+from twofold.factors._cells import as_dense
+from twofold.factors._init import check_cell_weights, check_init, compute_columns, draw_init, start_all_codes
+from twofold.factors._problem import Problem, check_choices, count_outside, refuse_values
+from twofold.factors._right_step import Data, make_extrapolation, make_sweep
 
 
 class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
@@ -176,8 +176,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
         loop.run(
             self,
-            sweeper(advance(data), runs_ahead(data.problem), self.tol),
-            begin(V, codes_for(V, data)),
+            sweeper(make_sweep(data), make_extrapolation(data.problem), self.tol),
+            begin(V, start_all_codes(V, data)),
             max_iter=self.max_iter,
             tol=self.tol,
             fitted=fitted,
@@ -198,11 +198,11 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         """The problem, its weights and what is constant in its objective, with cells that cannot be used refused."""
         loss, left, right = self._choices()
         check_choices(loss, left, right, self.intercept)
-        w, W = weights_of(sample_weight, blocks.shape)
+        w, W = check_cell_weights(sample_weight, blocks.shape)
         engine = engine_for(blocks)
-        if engine.reduce(add, engine.map(outside, blocks, engine.broadcast(loss))):
+        if engine.reduce(add, engine.map(count_outside, blocks, engine.broadcast(loss))):
             self._refuse(blocks)
-        columns = columns_of(blocks, w, W)
+        columns = compute_columns(blocks, w, W)
         squares = columns.scatter + columns.weight * columns.mean**2
         if not np.isfinite(squares).all():
             j = int(np.argmin(np.isfinite(squares)))
@@ -227,7 +227,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             p, mu = data.problem, np.zeros(data.blocks.shape[1])
             if self.intercept and not p.loss.shifts:
                 mu = p.loss.start(np.where(columns.weight > 0, columns.mean, 0))
-            Z = given(self.init, data) if self.init is not None else drawn(data, columns, seed) - mu
+            Z = check_init(self.init, data) if self.init is not None else draw_init(data, columns, seed) - mu
         V = data.problem.right.start(np.asarray(Z, data.blocks.dtype)).T
         return np.column_stack([V, mu]).astype(data.blocks.dtype) if self.intercept else np.ascontiguousarray(V)
 
@@ -251,7 +251,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     def transform(self, X: Any) -> Any:
         """The codes (n,k) of rows, given the components; holes are not looked at."""
-        return self._rowwise(_codes_of, X, *self._folding())
+        return self._rowwise(_fold_codes, X, *self._folding())
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Rows from codes: what the loss expects where the model says U Z + μ."""
@@ -260,21 +260,21 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     def complete(self, X: Any) -> np.ndarray:
         """X with its holes (NaN) filled; every other cell as it is."""
         blocks = self._blocks(X)
-        filled = np.concatenate([dense(blocks[i]) for i in range(len(blocks))])
+        filled = np.concatenate([as_dense(blocks[i]) for i in range(len(blocks))])
         return np.where(np.isnan(filled), self.inverse_transform(self.transform(X)), filled).astype(blocks.dtype)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the mean objective a row, over its known cells, with the row's best code."""
-        cost = self._rowwise(_costs_of, X, *self._folding())
+        cost = self._rowwise(_cost_rows, X, *self._folding())
         return -float(np.average(np.asarray(cost), weights=check_weights(sample_weight, len(cost))))
 
 
-def _codes_of(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:
-    if outside(X, p.loss):  # shows in the result, and is then refused with its place
+def _fold_codes(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:
+    if count_outside(X, p.loss):  # shows in the result, and is then refused with its place
         return np.full((X.shape[0], p.k), np.nan)
     return _left_step.fold(X, V.astype(X.dtype), replace(p, shift=p.shift.astype(X.dtype)))
 
 
-def _costs_of(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:
-    U = _codes_of(X, V, p)
-    return _left_step.costs(X, U, V.astype(X.dtype), replace(p, shift=p.shift.astype(X.dtype)))
+def _cost_rows(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:
+    U = _fold_codes(X, V, p)
+    return _left_step.compute_costs(X, U, V.astype(X.dtype), replace(p, shift=p.shift.astype(X.dtype)))

@@ -8,7 +8,7 @@ from typing import Any
 Progress = Callable[[float], Any]
 
 
-def part(progress: Progress | None, i: int, n: int) -> Progress:
+def split_progress(progress: Progress | None, i: int, n: int) -> Progress:
     """The progress of job i of n, as progress of all."""
     return (lambda share: None) if progress is None else (lambda share: progress((i + share) / n))
 

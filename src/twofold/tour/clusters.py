@@ -55,7 +55,7 @@ def moving(X: np.ndarray, seed: int) -> Part:
         "one side. A sweep gives every wine to the nearest centre, then moves each centre to the mean of its wines. "
         "Neither half-step can raise the cost, so the sweeps must come to rest.",
         "KMeans(3, init=start, tol=0).fit(X)",
-        plots.centres_moving_figure(X, path, shown),
+        plots.moving_centers_figure(X, path, shown),
         "Cells of the three centres and the ways they have come: at the start, after the first sweeps, and at rest.",
         {
             "sweeps until nothing moved": str(len(path) - 1),
@@ -79,7 +79,7 @@ def digits(seed: int) -> Part:
         f"k-means with {CENTRES} centres on {len(data.data):,} handwritten digits. Nobody says which digit is which; "
         "the labels serve only to name the clusters afterwards. Digits that are written in two ways get two centres.",
         f"KMeans({CENTRES}).fit(X).cluster_centers_",
-        plots.centres_figure(model.cluster_centers_[order].reshape(-1, 8, 8), captions),
+        plots.centers_figure(model.cluster_centers_[order].reshape(-1, 8, 8), captions),
         "The centres as pictures, each with the digit most common in its cluster and the share of that digit.",
         {
             "digits in a cluster named rightly": f"{counts.max(axis=1).sum() / counts.sum():.0%}",

@@ -6,7 +6,7 @@ import numpy as np
 
 from twofold import datasets
 from twofold.core.seeds import generator
-from twofold.plots.models.pictures import comparison_figure, signals_figure, with_holes
+from twofold.plots.models.pictures import comparison_figure, paint_holes, signals_figure
 from twofold.plots.models.signals import bases_figure
 from twofold.signals.bases.dct import DCT
 from twofold.signals.bases.haar import Haar
@@ -106,7 +106,7 @@ def holes(picture: np.ndarray, seed: int) -> Part:
         "where nothing is seen. Atoms are learned from patches with holes, too: cells that are missing count nothing, "
         "as in every table of this library.",
         "inpaint_image(picture, missing)",
-        comparison_figure([("photograph", picture), ("half of it", with_holes(picture, gone)), ("filled", filled)]),
+        comparison_figure([("photograph", picture), ("half of it", paint_holes(picture, gone)), ("filled", filled)]),
         "A photograph, the same with half of its pixels missing, and filled in.",
         {"mean in the holes": f"{flat:.1f} dB", "filled": f"{after:.1f} dB"},
     )

@@ -13,7 +13,7 @@ from twofold import datasets
 from twofold.core.seeds import generator
 from twofold.linear.pca import PCA
 from twofold.plots.models import topics as plots
-from twofold.plots.models.topic_map import map_figure
+from twofold.plots.models.topic_map import topic_map_figure
 from twofold.text.bag_of_words import BagOfWords
 from twofold.topics.evaluation import perplexity, topic_coherence
 from twofold.topics.lda.lda import LatentDirichletAllocation
@@ -139,7 +139,7 @@ def neighbours(w: World) -> Part:
         f"smallest, <i>{escape(labels(w)[c])}</i>, has a document nearly to itself: "
         f"<code>{escape(w.text.names[best])}</code>, of which it is {w.mixtures[best, c]:.0%}.",
         "at = topic_map(topics)",
-        map_figure(np.asarray(topic_map(w.topics)), w.shares, labels(w)),
+        topic_map_figure(np.asarray(topic_map(w.topics)), w.shares, labels(w)),
         "Topics in a plane, by the Jensen-Shannon distance of their words.",
     )
 

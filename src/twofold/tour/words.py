@@ -11,7 +11,7 @@ from twofold import datasets
 from twofold.clusters.kmeans.kmeans import KMeans
 from twofold.core.seeds import generator
 from twofold.plots.models import words as plots
-from twofold.plots.models.word_map import map_figure
+from twofold.plots.models.word_map import word_map_figure
 from twofold.text.stop_words import english
 from twofold.tour.station import Part, Station
 from twofold.words import align
@@ -84,7 +84,7 @@ def neighbours(w: World) -> Part:
         "they would meet by chance, and the table of the logarithms was cut to fifty directions. Close on the map are "
         "words that may stand in for each other, and words for the same things.",
         "vectors = PMIEmbedding(50).fit(documents).vectors_\n" + f'vectors.nearest("{asked[0]}"), vectors.map_2d()',
-        map_figure(np.asarray(w.vectors.map_2d(shown, method="tsne")), shown, groups.tolist(), weights),
+        word_map_figure(np.asarray(w.vectors.map_2d(shown, method="tsne")), shown, groups.tolist(), weights),
         "The most frequent words of the docstrings in a plane, those with similar vectors close together.",
         {name: escape(text) for name, text in near.items()},
     )
@@ -144,7 +144,7 @@ def steps(w: World) -> dict[str, list[tuple[str, str]]]:
 
 def directions(w: World) -> Part:
     found = {title: (pairs, np.array([w.vectors[list(pair)] for pair in pairs])) for title, pairs in steps(w).items()}
-    agree = [float(plots.common_step(U).mean()) for _, U in found.values()]
+    agree = [float(plots.measure_common_step(U).mean()) for _, U in found.values()]
     pairs, opposites = (own for own, _ in found.values())
     asked = [w.vectors.analogy(a, b, c)[0][0] == d for a, b in pairs for c, d in pairs if a != c]
     beside = [b in [word for word, _ in w.vectors.nearest(a, 3)] for a, b in opposites]

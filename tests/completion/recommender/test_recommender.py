@@ -142,14 +142,14 @@ def _empty(rec):
 
 def test_joining_shares_are_the_terms_of_a_linear_model(fitted):
     """The general way of sharing agrees with the exact one where a model adds up cell by cell."""
-    from twofold.completion.recommender._explain import _joining, contributions
+    from twofold.completion.recommender._explain import _split_by_joining, split_prediction
 
     rec = fitted("mean")
     model = Biases(reg=5.0).fit(rec.ratings_)
     x = rec.ratings_[[4]]
-    general = _joining(model, x, 3)
-    assert general.sum() == pytest.approx(contributions(model, x, 3).sum(), abs=1e-5)
-    assert np.corrcoef(general, contributions(model, x, 3))[0, 1] > 0.9
+    general = _split_by_joining(model, x, 3)
+    assert general.sum() == pytest.approx(split_prediction(model, x, 3).sum(), abs=1e-5)
+    assert np.corrcoef(general, split_prediction(model, x, 3))[0, 1] > 0.9
 
 
 @pytest.mark.parametrize("name", ["als", "svd++", "implicit", "item neighbours"])

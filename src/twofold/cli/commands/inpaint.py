@@ -77,9 +77,9 @@ def inpaint(
         )
     writers = {path: picture_writer(path, whole) for path in out}
     if compare is not None:
-        from twofold.plots.models.pictures import comparison_figure, with_holes
+        from twofold.plots.models.pictures import comparison_figure, paint_holes
 
-        panels = [("before", with_holes(picture.pixels, holes)), ("after", whole.pixels)]
+        panels = [("before", paint_holes(picture.pixels, holes)), ("after", whole.pixels)]
         writers[compare] = figure_writer(compare, comparison_figure(panels, outcome.title), outcome)
     deliver(outcome, writers, as_json, quiet)
 

@@ -13,8 +13,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from twofold.completion.recommender._splits import part, split_cells
-from twofold.completion.recommender._top_n import Product, top_lists
+from twofold.completion.recommender._splits import split_cells, take_cells
+from twofold.completion.recommender._top_n import Product, rank_items
 from twofold.core.callbacks import Checkpoint, EarlyStopping
 from twofold.core.loop import quietly
 from twofold.metrics import ndcg_at_k
@@ -29,7 +29,7 @@ RIDGES = (10.0, 50.0, 200.0)  # of ImplicitALS: how much is held back depends on
 def fit_given(model: Any, X: sparse.csr_array, callbacks: list) -> tuple[Any, dict]:
     """A copy of the model that was given, fitted."""
     fitted = clone(model).set_callbacks(*callbacks).fit(X)
-    return fitted, {**_about(fitted), "why": "it was given"}
+    return fitted, {**_describe(fitted), "why": "it was given"}
 
 
 def fit_chosen(X: sparse.csr_array, implicit: bool, holdout: float, seed: int, callbacks: list) -> tuple[Any, dict]:
@@ -37,22 +37,20 @@ def fit_chosen(X: sparse.csr_array, implicit: bool, holdout: float, seed: int, c
     if X.nnz < ENOUGH or not holdout:
         why = "nothing was held out" if not holdout else f"{X.nnz} ratings are too few to hold some out"
         with quietly():  # its sweeps were not chosen by the one who would be warned
-            fitted = default_model(implicit, seed).set_callbacks(*callbacks).fit(X)
-        return fitted, {**_about(fitted), "why": f"the default for {_kind(implicit)} data; {why}"}
+            fitted = make_default_model(implicit, seed).set_callbacks(*callbacks).fit(X)
+        return fitted, {**_describe(fitted), "why": f"the default for {_name_kind(implicit)} data; {why}"}
     fold = split_cells(X, "random", holdout, None, seed)
     watching = [c for c in callbacks if not isinstance(c, (Checkpoint, EarlyStopping))]  # those belong to the last fit
-    try_out = _ranking_trial if implicit else _rating_trial
-    model, figures = try_out(part(X, fold < 0), part(X, fold == 0), seed, watching)
+    try_out = _try_rankings if implicit else _try_ratings
+    model, figures = try_out(take_cells(X, fold < 0), take_cells(X, fold == 0), seed, watching)
     with quietly():  # it stops where the trial did
         fitted = clone(model).set_callbacks(*callbacks).fit(X)
     won = figures["score"] > figures["baseline_score"] if implicit else figures["score"] <= figures["baseline_score"]
-    why = (
-        f"the default for {_kind(implicit)} data {'beats' if won else 'does not beat'} the baseline on ratings held out"
-    )
-    return fitted, {**_about(fitted), "why": why, "held_out": int((fold == 0).sum()), **figures}
+    why = f"the default for {_name_kind(implicit)} data {'beats' if won else 'does not beat'} the baseline on ratings held out"
+    return fitted, {**_describe(fitted), "why": why, "held_out": int((fold == 0).sum()), **figures}
 
 
-def default_model(implicit: bool, seed: int) -> Any:
+def make_default_model(implicit: bool, seed: int) -> Any:
     """SVDPlusPlus for ratings, ImplicitALS for what has none."""
     if implicit:
         from twofold.completion.implicit_als import ImplicitALS
@@ -63,58 +61,62 @@ def default_model(implicit: bool, seed: int) -> Any:
     return SVDPlusPlus(random_state=seed)
 
 
-def _rating_trial(train: sparse.csr_array, held: sparse.csr_array, seed: int, callbacks: list) -> tuple[Any, dict]:
+def _try_ratings(train: sparse.csr_array, held: sparse.csr_array, seed: int, callbacks: list) -> tuple[Any, dict]:
     """The model to fit to everything, by the error on held-out ratings."""
     from twofold.completion.biases import Biases
 
-    model, stop = default_model(False, seed), EarlyStopping(train, held, patience=PATIENCE)
+    model, stop = make_default_model(False, seed), EarlyStopping(train, held, patience=PATIENCE)
     with quietly():
         trial = clone(model).set_callbacks(stop, *callbacks).fit(train)
         baseline = Biases().fit(train)
     sweeps = stop.best_sweep_ + 1
-    score, base = _rmse(trial, held, train), _rmse(baseline, held, train)
+    score, base = _measure_rmse(trial, held, train), _measure_rmse(baseline, held, train)
     figures = {"measure": "rmse", "score": score, "sweeps": sweeps, "baseline": "Biases", "baseline_score": base}
     if score > base:
         return Biases(), figures
     return (model.set_params(max_iter=sweeps) if sweeps < trial.n_iter_ else model), figures
 
 
-def _ranking_trial(train: sparse.csr_array, held: sparse.csr_array, seed: int, callbacks: list) -> tuple[Any, dict]:
+def _try_rankings(train: sparse.csr_array, held: sparse.csr_array, seed: int, callbacks: list) -> tuple[Any, dict]:
     """The same for implicit data, by the lists; a large ridge comes down to popularity."""
     users = np.flatnonzero(np.diff(held.indptr))[:LISTS]
     scores = {}
     for reg in RIDGES:
-        model = default_model(True, seed).set_params(reg=reg)
+        model = make_default_model(True, seed).set_params(reg=reg)
         with quietly():
-            scores[reg] = _ndcg(model.set_callbacks(*callbacks).fit(train), held, train, users)
+            scores[reg] = _measure_ndcg(model.set_callbacks(*callbacks).fit(train), held, train, users)
     best = max(RIDGES, key=lambda reg: scores[reg])
     figures = {"measure": f"ndcg@{N}", "score": scores[best], "tried": {f"reg={r:g}": scores[r] for r in RIDGES}}
-    base = _ndcg(popularity(train), held, train, users)
-    return default_model(True, seed).set_params(reg=best), {**figures, "baseline": "popularity", "baseline_score": base}
+    base = _measure_ndcg(score_by_popularity(train), held, train, users)
+    return make_default_model(True, seed).set_params(reg=best), {
+        **figures,
+        "baseline": "popularity",
+        "baseline_score": base,
+    }
 
 
-def popularity(X: sparse.csr_array) -> Product:
+def score_by_popularity(X: sparse.csr_array) -> Product:
     """Everyone is recommended what most people have."""
     counts = np.bincount(X.indices, minlength=X.shape[1]).astype(np.float32)
     return Product(np.ones((X.shape[0], 1), np.float32), counts[None], np.zeros(X.shape[0], np.float32))
 
 
-def _rmse(model: Any, held: sparse.csr_array, train: sparse.csr_array) -> float:
+def _measure_rmse(model: Any, held: sparse.csr_array, train: sparse.csr_array) -> float:
     rows = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
     found = np.clip(model.predict(rows, held.indices), train.data.min(), train.data.max())
     return float(np.sqrt(np.mean((found.astype(np.float64) - held.data) ** 2)))
 
 
-def _ndcg(model: Any, held: sparse.csr_array, train: sparse.csr_array, users: np.ndarray) -> float:
-    lists = np.concatenate([found.items for _, found in top_lists(model, train, users, N)])
+def _measure_ndcg(model: Any, held: sparse.csr_array, train: sparse.csr_array, users: np.ndarray) -> float:
+    lists = np.concatenate([found.items for _, found in rank_items(model, train, users, N)])
     return float(ndcg_at_k(lists, held[users], N))
 
 
-def _kind(implicit: bool) -> str:
+def _name_kind(implicit: bool) -> str:
     return "implicit" if implicit else "explicit"
 
 
-def _about(model: Any) -> dict:
+def _describe(model: Any) -> dict:
     plain = (bool, int, float, str, type(None))
     parameters = {k: v if isinstance(v, plain) else repr(v) for k, v in model.get_params(deep=False).items()}
     return {"model": type(model).__name__, "parameters": parameters}

@@ -29,42 +29,48 @@ from twofold.core.numerics.alternating_ridge import Ridge
 CHUNK = 2**22  # predicted cells at a time
 
 
-def contributions(model: Any, x: sparse.csr_array, col: int) -> np.ndarray:
+def split_prediction(model: Any, x: sparse.csr_array, col: int) -> np.ndarray:
     """(known cells,) the share of each known cell of the row x (1,d) in the model's value in column `col`."""
     if isinstance(model, Neighborhood):  # its own shares, and those in the row's bias
         said = np.asarray(model.contributions(x.indices, x.data, col), dtype=np.float64)
-        return said + _shifted(x, *model._folding()[1][:2])
+        return said + _split_bias(x, *model._folding()[1][:2])
     if isinstance(model, Biases):
-        return _shifted(x, *model._folding()[1])
+        return _split_bias(x, *model._folding()[1])
     if isinstance(model, Factors):
         fold, state = model._folding()
         if fold is fold_rows and state[2].floor is None:
-            return _regressed(x, col, *state)
+            return _split_ridge(x, col, *state)
         if fold is fold_counts:
-            return _counted(x, col, *state)
+            return _split_counts(x, col, *state)
         if fold is fold_posterior:
-            return _expected(x, col, *state)
-    return _joining(model, x, col)
+            return _split_posterior(x, col, *state)
+    return _split_by_joining(model, x, col)
 
 
-def _shifted(x: sparse.csr_array, offset: np.ndarray, lam: float) -> np.ndarray:
+def _split_bias(x: sparse.csr_array, offset: np.ndarray, lam: float) -> np.ndarray:
     """A row's bias is a shrunk mean of what its cells deviate."""
     return (x.data - offset[x.indices].astype(np.float64)) / (x.nnz + lam)
 
 
-def _regressed(x: sparse.csr_array, col: int, Z: np.ndarray, offset: np.ndarray, ridge: Ridge) -> np.ndarray:
+def _split_ridge(x: sparse.csr_array, col: int, Z: np.ndarray, offset: np.ndarray, ridge: Ridge) -> np.ndarray:
     V = Z[x.indices].astype(np.float64)  # (cells,p)
     lam = ridge.lam * (len(V) if ridge.scaled else 1)
-    return _terms(V, np.ones(len(V)), x.data - offset[x.indices].astype(np.float64), lam * np.eye(V.shape[1]), Z[col])
+    return _solve_terms(
+        V, np.ones(len(V)), x.data - offset[x.indices].astype(np.float64), lam * np.eye(V.shape[1]), Z[col]
+    )
 
 
-def _counted(x: sparse.csr_array, col: int, Z: np.ndarray, base: np.ndarray, ridge: Ridge, alpha: float) -> np.ndarray:
+def _split_counts(
+    x: sparse.csr_array, col: int, Z: np.ndarray, base: np.ndarray, ridge: Ridge, alpha: float
+) -> np.ndarray:
     w = alpha * x.data.astype(np.float64)
     safe = np.where(w > 0, w, 1.0)
-    return _terms(Z[x.indices].astype(np.float64), w, (1 + w) / safe, base + ridge.lam * np.eye(len(base)), Z[col])
+    return _solve_terms(
+        Z[x.indices].astype(np.float64), w, (1 + w) / safe, base + ridge.lam * np.eye(len(base)), Z[col]
+    )
 
 
-def _expected(
+def _split_posterior(
     x: sparse.csr_array, col: int, Y: np.ndarray, given: Moments, lam: np.ndarray, tau: float, mean: float
 ) -> np.ndarray:
     """SVD++: a cell speaks by its value and, through the prior mean Σ y_j /√n, by being there."""
@@ -78,14 +84,14 @@ def _expected(
     return (said + there) @ np.linalg.solve(A, given.F[col].astype(wide))
 
 
-def _terms(V: np.ndarray, w: np.ndarray, gap: np.ndarray, held: np.ndarray, z: np.ndarray) -> np.ndarray:
+def _solve_terms(V: np.ndarray, w: np.ndarray, gap: np.ndarray, held: np.ndarray, z: np.ndarray) -> np.ndarray:
     if not len(V):
         return np.empty(0)
     A = (V.T * w) @ V + held
     return w * gap * (V @ np.linalg.solve(A, z.astype(np.float64)))
 
 
-def _joining(model: Any, x: sparse.csr_array, col: int) -> np.ndarray:
+def _split_by_joining(model: Any, x: sparse.csr_array, col: int) -> np.ndarray:
     """The mean of what each cell adds to those before it, and to those after it."""
     m = x.nnz
     forward, backward = np.zeros(m + 1), np.zeros(m + 1)  # the prediction from the first, and the last, s cells
@@ -94,10 +100,10 @@ def _joining(model: Any, x: sparse.csr_array, col: int) -> np.ndarray:
         for start in range(0, m + 1, step):
             sizes = np.arange(start, min(start + step, m + 1))
             rows = [sparse.csr_array((data[:s], index[:s], [0, s]), shape=x.shape) for s in sizes]
-            out[sizes] = model.predict(_sorted(sparse.vstack(rows, format="csr")))[:, col]
+            out[sizes] = model.predict(_sort_indices(sparse.vstack(rows, format="csr")))[:, col]
     return (np.diff(forward) + np.diff(backward)[::-1]) / 2
 
 
-def _sorted(X: sparse.csr_array) -> sparse.csr_array:
+def _sort_indices(X: sparse.csr_array) -> sparse.csr_array:
     X.sort_indices()
     return X

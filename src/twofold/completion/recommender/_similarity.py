@@ -17,7 +17,7 @@ from scipy import sparse
 FEW = 20.0  # ratings at which a direction is half believed
 
 
-def similarities(model: Any, X: sparse.csr_array, col: int) -> np.ndarray:
+def compare_items(model: Any, X: sparse.csr_array, col: int) -> np.ndarray:
     """(d,) the similarity of every item to item `col`."""
     own = getattr(model, "similarities_", None)
     if own is not None and getattr(model, "kind", "item") == "item":
@@ -27,12 +27,12 @@ def similarities(model: Any, X: sparse.csr_array, col: int) -> np.ndarray:
         norms = np.sqrt((Z.astype(np.float64) ** 2).sum(axis=0))
         cosines = (Z[:, col] @ Z) / np.maximum(norms * norms[col], 1e-300)
     else:
-        cosines = _of_ratings(X, col)
+        cosines = _compare_ratings(X, col)
     counts = np.bincount(X.indices, minlength=X.shape[1])
     return cosines * counts / (counts + FEW)
 
 
-def _of_ratings(X: sparse.csr_array, col: int) -> np.ndarray:
+def _compare_ratings(X: sparse.csr_array, col: int) -> np.ndarray:
     counts = np.maximum(np.diff(X.indptr), 1)
     means = np.asarray(X.sum(axis=1)).ravel() / counts
     data = X.data.astype(np.float64) - np.repeat(means, np.diff(X.indptr))

@@ -69,7 +69,7 @@ def check_split(kind: str, test_size: Any, folds: Any) -> None:
         raise InputError(f"folds={folds!r} must be a whole number of at least 2, or None for a single split.")
 
 
-def part(X: sparse.csr_array, chosen: np.ndarray) -> sparse.csr_array:
+def take_cells(X: sparse.csr_array, chosen: np.ndarray) -> sparse.csr_array:
     """Only some of the stored cells, in a table of the same shape."""
     indptr = np.concatenate([[0], np.cumsum(chosen)])[X.indptr].astype(X.indptr.dtype)
     return sparse.csr_array((X.data[chosen], X.indices[chosen], indptr), shape=X.shape)

@@ -38,23 +38,23 @@ class Lists(NamedTuple):
     scores: np.ndarray  # (m,n)
 
 
-def top_lists(model: Any, seen: sparse.csr_array, rows: np.ndarray, n: int) -> Iterator[tuple[np.ndarray, Lists]]:
+def rank_items(model: Any, seen: sparse.csr_array, rows: np.ndarray, n: int) -> Iterator[tuple[np.ndarray, Lists]]:
     """For some rows of the fitted table, group by group: the rows, and their n best columns not stored in `seen`."""
     engine, d = Engine(), seen.shape[1]
-    score, state, dtype = scorer(model, seen)
-    step, threaded = rows_per_block(d, dtype), score is not _of_cells
+    score, state, dtype = choose_scorer(model, seen)
+    step, threaded = rows_per_block(d, dtype), score is not _score_cells
     shared = (seen, min(n, d), score, state)
     for start in range(0, len(rows), step * GROUP):
         group = rows[start : start + step * GROUP]
         blocks = Rows(group[at : at + step] for at in range(0, len(group), step))
         if threaded:
-            found = engine.gather(engine.map(_best_of, blocks, *(engine.broadcast(s) for s in shared)))
+            found = engine.gather(engine.map(_rank_block, blocks, *(engine.broadcast(s) for s in shared)))
         else:  # the model's own predictions may use the engine, which must not wait for itself
-            found = [_best_of(block, *shared) for block in blocks]
+            found = [_rank_block(block, *shared) for block in blocks]
         yield group, Lists(*(np.concatenate(part) for part in zip(*found, strict=True)))
 
 
-def _best_of(rows: np.ndarray, seen: sparse.csr_array, n: int, score: Callable, state: Any) -> Lists:
+def _rank_block(rows: np.ndarray, seen: sparse.csr_array, n: int, score: Callable, state: Any) -> Lists:
     S, known = score(rows, state), seen[rows]
     out = Lists(np.empty((len(rows), n), np.int64), np.empty((len(rows), n), S.dtype))
     best(S, known.indptr, known.indices, *out)
@@ -69,40 +69,40 @@ class Product(NamedTuple):
     bias: np.ndarray  # (n,)
 
 
-def scorer(model: Any, seen: sparse.csr_array) -> tuple[Callable, Any, np.dtype]:
+def choose_scorer(model: Any, seen: sparse.csr_array) -> tuple[Callable, Any, np.dtype]:
     """A function (rows, state) → scores (m,d) that may be overwritten, its state, and their dtype."""
     if isinstance(model, Product):
-        return _of_product, model, model.Z.dtype
+        return _score_product, model, model.Z.dtype
     if isinstance(model, Factors) and type(model)._trained is Factors._trained:
         Z, offset = model.components_, model.column_bias_ + model.components_.dtype.type(model.mean_)
         U = model.row_factors_
         if offset.any():  # as one more factor, so that no second pass over the scores is needed
             U, Z = np.column_stack([U, np.ones(len(U), U.dtype)]), np.vstack([Z, offset])
-        return _of_product, Product(U, Z, model.row_bias_), Z.dtype
+        return _score_product, Product(U, Z, model.row_bias_), Z.dtype
     if isinstance(model, Neighborhood) and model.kind == "item":
-        return _of_rows, (seen, model._both()), model.residuals_.dtype
-    return _of_cells, model, np.dtype(np.float64)
+        return _score_rows, (seen, model._both()), model.residuals_.dtype
+    return _score_cells, model, np.dtype(np.float64)
 
 
-def _of_product(rows: np.ndarray, p: Product) -> np.ndarray:
+def _score_product(rows: np.ndarray, p: Product) -> np.ndarray:
     size, kept = len(rows) * p.Z.shape[1], getattr(_own, "scores", None)
     if kept is None or kept.dtype != p.Z.dtype or kept.size < size:
         kept = _own.scores = np.empty(size, p.Z.dtype)
     return np.matmul(p.U[rows], p.Z, out=kept[:size].reshape(len(rows), -1))
 
 
-def _of_rows(rows: np.ndarray, state: tuple) -> np.ndarray:
+def _score_rows(rows: np.ndarray, state: tuple) -> np.ndarray:
     """Rows folded in again, which for this model gives the same in their holes as asking cell by cell."""
     X, (fold, folding, value, valuing) = state
     return np.array(value(fold(X[rows], *folding), *valuing))
 
 
-def _of_cells(rows: np.ndarray, model: Any) -> np.ndarray:
+def _score_cells(rows: np.ndarray, model: Any) -> np.ndarray:
     d = model.n_features_in_
     return model.predict(np.repeat(rows, d), np.tile(np.arange(d), len(rows))).reshape(len(rows), d)
 
 
-def best_of_row(scores: np.ndarray, seen: np.ndarray, n: int) -> Lists:
+def rank_row(scores: np.ndarray, seen: np.ndarray, n: int) -> Lists:
     """The n best columns of one row of scores (d,), those in `seen` left out."""
     n = min(n, len(scores))
     out = Lists(np.empty((1, n), np.int64), np.empty((1, n), scores.dtype))

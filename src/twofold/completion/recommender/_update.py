@@ -15,14 +15,14 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
-from twofold.completion._base import folded
+from twofold.completion._base import fold_block
 from twofold.completion.recommender._ids import coded
 from twofold.completion.recommender._ratings_table import Cells, merged, triples
-from twofold.completion.recommender.evaluation import coordinates, joined
+from twofold.completion.recommender.evaluation import join_ids, list_coordinates
 from twofold.core.checks import InputError
 
 
-def with_ratings(rec: Any, ratings: Any) -> tuple[Cells, Any]:
+def join_ratings(rec: Any, ratings: Any) -> tuple[Cells, Any]:
     """The table of a recommender with more ratings in it, and its model grown to that table."""
     if not hasattr(rec.model_, "add_rows"):
         raise InputError(
@@ -32,17 +32,17 @@ def with_ratings(rec: Any, ratings: Any) -> tuple[Cells, Any]:
     if t.rating is None:
         raise InputError("the new ratings have no column of ratings. Give user, item and rating.")
     old_users, old_items = (pl.Series(ids.tolist()) for ids in (rec.users_, rec.items_))
-    (users, i), (items, j) = coded(joined(old_users, t.user)), coded(joined(old_items, t.item))
+    (users, i), (items, j) = coded(join_ids(old_users, t.user)), coded(join_ids(old_items, t.item))
     n, d = len(old_users), len(old_items)
     rows, cols = i[:n], j[:d]  # where the old ones are now
-    old_i, old_j = coordinates(rec.ratings_)
+    old_i, old_j = list_coordinates(rec.ratings_)
     both = np.append(rows[old_i], i[n:]), np.append(cols[old_j], j[d:])
     values = np.append(rec.ratings_.data, t.rating).astype(np.float64)
     X = merged(*both, values, (len(users), len(items)), rec.duplicates).astype(rec.ratings_.dtype)
-    return Cells(users, items, X, False, rec.columns_), grown(rec.model_, X, rows, cols, np.unique(i[n:]))
+    return Cells(users, items, X, False, rec.columns_), grow_model(rec.model_, X, rows, cols, np.unique(i[n:]))
 
 
-def grown(model: Any, X: sparse.csr_array, rows: np.ndarray, cols: np.ndarray, touched: np.ndarray) -> Any:
+def grow_model(model: Any, X: sparse.csr_array, rows: np.ndarray, cols: np.ndarray, touched: np.ndarray) -> Any:
     """The model of the table X, whose rows and columns `rows` and `cols` are those it was fitted to."""
     model = copy.deepcopy(model)
     new_rows, new_cols = (np.setdiff1d(np.arange(size), old) for size, old in zip(X.shape, (rows, cols), strict=True))
@@ -55,6 +55,6 @@ def grown(model: Any, X: sparse.csr_array, rows: np.ndarray, cols: np.ndarray, t
     model.row_factors_, model.row_bias_ = model.row_factors_[back_rows], model.row_bias_[back_rows]
     model.components_ = np.ascontiguousarray(model.components_[:, back_cols])
     model.column_bias_ = model.column_bias_[back_cols]
-    codes, k = model._rowwise(folded, X[touched], *model._folding()), len(model.components_)
+    codes, k = model._rowwise(fold_block, X[touched], *model._folding()), len(model.components_)
     model.row_factors_[touched], model.row_bias_[touched] = codes[:, :k], model._bias_of(codes)
     return model

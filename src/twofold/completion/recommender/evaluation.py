@@ -22,11 +22,11 @@ import polars as pl
 from scipy import sparse
 
 from twofold import metrics
-from twofold.completion.recommender._default_model import popularity
+from twofold.completion.recommender._default_model import score_by_popularity
 from twofold.completion.recommender._ids import coded, places, plain
 from twofold.completion.recommender._ratings_table import Cells, merged, table, triples
-from twofold.completion.recommender._splits import part
-from twofold.completion.recommender._top_n import Product, best_of_row, top_lists
+from twofold.completion.recommender._splits import take_cells
+from twofold.completion.recommender._top_n import Product, rank_items, rank_row
 from twofold.core.checks import InputError
 
 MEASURES = {
@@ -87,13 +87,13 @@ class Fold(NamedTuple):
     coverage: float
 
 
-def halves(X: sparse.csr_array, fold: np.ndarray) -> Iterator[tuple[sparse.csr_array, sparse.csr_array]]:
+def split_folds(X: sparse.csr_array, fold: np.ndarray) -> Iterator[tuple[sparse.csr_array, sparse.csr_array]]:
     """Training and test cells of every fold."""
     for f in range(int(fold.max()) + 1):
-        yield part(X, fold != f), part(X, fold == f)
+        yield take_cells(X, fold != f), take_cells(X, fold == f)
 
 
-def evaluated(
+def evaluate_parts(
     learn: Callable[[Cells], Any],
     cells: Cells,
     parts: Iterator[tuple[sparse.csr_array, sparse.csr_array]],
@@ -106,21 +106,21 @@ def evaluated(
     tested = unseen = users = 0
     thresholds = []
     for train, test in parts:
-        rec = learn(compressed(cells, train))
+        rec = learn(compress_table(cells, train))
         level = None if cells.implicit else float(train.data.mean(dtype=np.float64)) if relevant is None else relevant
-        wanted = test if level is None else part(test, test.data >= level)
+        wanted = test if level is None else take_cells(test, test.data >= level)
         thresholds.append(level)
-        for name, fold in judged(rec, test, wanted, n).items():
+        for name, fold in judge_fold(rec, test, wanted, n).items():
             found.setdefault(name, []).append(fold)
-        i, j = coordinates(test)
+        i, j = list_coordinates(test)
         tested, users = tested + test.nnz, users + int(np.count_nonzero(np.diff(wanted.indptr)))
         unseen += int(np.sum((places(rec.users_, i) < 0) | (places(rec.items_, j) < 0)))
     level = None if cells.implicit else float(np.mean([t for t in thresholds if t is not None]))
-    table = pl.DataFrame([pooled(name, folds) for name, folds in found.items()])
+    table = pl.DataFrame([pool_folds(name, folds) for name, folds in found.items()])
     return Evaluation(table, n, split, level, tested, users, unseen)
 
 
-def compressed(cells: Cells, train: sparse.csr_array) -> Cells:
+def compress_table(cells: Cells, train: sparse.csr_array) -> Cells:
     """The training part as a table of its own: users and items without a training rating do not exist in it.
 
     Ids are the rows and columns of the whole table.
@@ -132,51 +132,51 @@ def compressed(cells: Cells, train: sparse.csr_array) -> Cells:
     return Cells(rows, cols.astype(np.int64), X, cells.implicit, cells.columns)
 
 
-def coordinates(X: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
+def list_coordinates(X: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
     """Row and column of every stored cell."""
     return np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices.astype(np.int64)
 
 
-def judged(rec: Any, test: sparse.csr_array, wanted: sparse.csr_array, n: int) -> dict[str, Fold]:
+def judge_fold(rec: Any, test: sparse.csr_array, wanted: sparse.csr_array, n: int) -> dict[str, Fold]:
     """The recommender and its baselines on one test part, whose rows and columns are the ids."""
     users = np.flatnonzero(np.diff(wanted.indptr))
-    i, j = coordinates(test)
+    i, j = list_coordinates(test)
     entries: dict[str, tuple[Any, Any]] = {type(rec.model_).__name__: (rec.model_, rec.predict)}
     if not rec.implicit_ and "Biases" not in entries:
-        entries["Biases"] = (biases(rec), rec._baseline)
-    entries["popularity"] = (popularity(rec.ratings_), None)
+        entries["Biases"] = (score_by_biases(rec), rec._baseline)
+    entries["popularity"] = (score_by_popularity(rec.ratings_), None)
     out = {}
     for name, (source, predict) in entries.items():
         errors = None if predict is None or rec.implicit_ else predict(i, j) - test.data
-        lists, figures = lists_of(rec, source, users, n), {}
+        lists, figures = list_items(rec, source, users, n), {}
         if len(users):
             figures = {m: f(lists, wanted[users], n, average=False) for m, f in MEASURES.items()}
         out[name] = Fold(errors, figures, metrics.coverage(lists, len(rec.items_), n))
     return out
 
 
-def biases(rec: Any) -> Product:
+def score_by_biases(rec: Any) -> Product:
     """The order that biases alone put items in."""
     b = rec.baseline_
     return Product(np.ones((len(b.row_bias_), 1)), b.column_bias_[None].astype(np.float64), b.row_bias_)
 
 
-def lists_of(rec: Any, source: Any, users: np.ndarray, n: int) -> np.ndarray:
+def list_items(rec: Any, source: Any, users: np.ndarray, n: int) -> np.ndarray:
     """(users, n) the ids of the items recommended to each, -1 where there are no more."""
     out = np.full((len(users), n), -1, np.int64)
     row = places(rec.users_, users)
-    liked = best_of_row(rec._liked(), np.empty(0, np.int64), n).items
+    liked = rank_row(rec._liked(), np.empty(0, np.int64), n).items
     out[row < 0, : len(liked)] = rec.items_[liked]
     at = np.flatnonzero(row >= 0)
     start = 0
-    for group, found in top_lists(source, rec.ratings_, row[at], n):
+    for group, found in rank_items(source, rec.ratings_, row[at], n):
         here = at[start : start + len(group)]
         out[here, : found.items.shape[1]] = np.where(found.items >= 0, rec.items_[found.items], -1)
         start += len(group)
     return out
 
 
-def pooled(name: str, folds: list[Fold]) -> dict[str, Any]:
+def pool_folds(name: str, folds: list[Fold]) -> dict[str, Any]:
     """One row of the table."""
     row: dict[str, Any] = {"model": name, "rmse": None, "mae": None}
     if folds[0].errors is not None:
@@ -188,10 +188,12 @@ def pooled(name: str, folds: list[Fold]) -> dict[str, Any]:
     return row | {"coverage": float(np.mean([f.coverage for f in folds]))}
 
 
-def given_parts(rec: Any, ratings: Any, test: Any) -> tuple[Cells, Iterator[tuple[sparse.csr_array, sparse.csr_array]]]:
+def read_given_test(
+    rec: Any, ratings: Any, test: Any
+) -> tuple[Cells, Iterator[tuple[sparse.csr_array, sparse.csr_array]]]:
     """Ratings and test ratings as tables of all users and items of either."""
     t, more = (triples(r, rec.user, rec.item, rec.rating) for r in (ratings, test))
-    (users, i), (items, j) = coded(joined(t.user, more.user)), coded(joined(t.item, more.item))
+    (users, i), (items, j) = coded(join_ids(t.user, more.user)), coded(join_ids(t.item, more.item))
     m = len(t.user)
     cells = table(users, items, i[:m], j[:m], t, rec.duplicates, rec._implicit())
     values = np.ones(len(i) - m) if more.rating is None else more.rating
@@ -200,7 +202,7 @@ def given_parts(rec: Any, ratings: Any, test: Any) -> tuple[Cells, Iterator[tupl
     return cells, iter([(cells.X, held)])
 
 
-def joined(a: pl.Series, b: pl.Series) -> pl.Series:
+def join_ids(a: pl.Series, b: pl.Series) -> pl.Series:
     """The ids of two tables, in one type."""
     a, b = plain(a), plain(b)
     return pl.concat([a, b] if a.dtype == b.dtype else [a.cast(pl.String), b.cast(pl.String)])
@@ -208,7 +210,7 @@ def joined(a: pl.Series, b: pl.Series) -> pl.Series:
 
 def check_apart(cells: Cells, test: sparse.csr_array) -> None:
     """No pair may be in both parts."""
-    keys = [i * np.int64(test.shape[1]) + j for i, j in map(coordinates, (cells.X, test))]
+    keys = [i * np.int64(test.shape[1]) + j for i, j in map(list_coordinates, (cells.X, test))]
     both = np.intersect1d(*keys)
     if len(both):
         i, j = divmod(int(both[0]), test.shape[1])

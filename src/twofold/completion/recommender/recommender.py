@@ -20,14 +20,14 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.completion.recommender import evaluation
-from twofold.completion.recommender._explain import contributions
+from twofold.completion.recommender._explain import split_prediction
 from twofold.completion.recommender._ids import place
 from twofold.completion.recommender._rating_model import RatingModel
 from twofold.completion.recommender._ratings_table import Cells, row_of
-from twofold.completion.recommender._similarity import similarities
+from twofold.completion.recommender._similarity import compare_items
 from twofold.completion.recommender._splits import split_cells
-from twofold.completion.recommender._top_n import Lists, best_of_row, top_lists, write_frames
-from twofold.completion.recommender._update import with_ratings
+from twofold.completion.recommender._top_n import Lists, rank_items, rank_row, write_frames
+from twofold.completion.recommender._update import join_ratings
 from twofold.core.checks import InputError
 from twofold.core.seeds import seed_of
 from twofold.core.sklearn_shim import callbacks_of
@@ -98,7 +98,7 @@ class Recommender(RatingModel):
         before counts as a duplicate. The model must be able to grow, as :class:`ALS` is.
         """
         check_is_fitted(self)
-        return self._keep(*with_ratings(self, ratings))
+        return self._keep(*join_ratings(self, ratings))
 
     # ---- recommending ------------------------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ class Recommender(RatingModel):
         check_is_fitted(self)
         _check_n(n)
         row = np.array([place(self.users_, user, "user")])
-        _, found = next(top_lists(self.model_, self.ratings_, row, n))
+        _, found = next(rank_items(self.model_, self.ratings_, row, n))
         there = found.items[0] >= 0
         return self._frame(Lists(found.items[0, there], found.scores[0, there]))
 
@@ -125,7 +125,7 @@ class Recommender(RatingModel):
                 f"left out, being no items of the ratings: {', '.join(map(repr, unknown[:10]))}", stacklevel=2
             )
         scores = self.model_.predict(x)[0] if x.nnz else self._liked()
-        return self._frame(best_of_row(np.asarray(scores), x.indices, n))
+        return self._frame(rank_row(np.asarray(scores), x.indices, n))
 
     def recommend_all(self, n: int = 10, path: str | os.PathLike | None = None) -> Iterator[pl.DataFrame] | None:
         """The n best items of every user, in the order of ``users_``, without ever holding all scores.
@@ -150,8 +150,8 @@ class Recommender(RatingModel):
         return None
 
     def _all_frames(self, n: int) -> Iterator[pl.DataFrame]:
-        users, items = _ids(self.users_), _ids(self.items_)
-        for rows, found in top_lists(self.model_, self.ratings_, np.arange(len(self.users_)), n):
+        users, items = _as_series(self.users_), _as_series(self.items_)
+        for rows, found in rank_items(self.model_, self.ratings_, np.arange(len(self.users_)), n):
             there = found.items >= 0
             who = np.repeat(rows, there.sum(axis=1))
             scores = self._clipped(found.scores[there])
@@ -164,8 +164,8 @@ class Recommender(RatingModel):
         check_is_fitted(self)
         _check_n(n)
         col = place(self.items_, item, "item")
-        found = best_of_row(similarities(self.model_, self.ratings_, col), np.array([col]), n)
-        return pl.DataFrame([_ids(self.items_)[found.items].alias("item"), pl.Series("similarity", found.scores)])
+        found = rank_row(compare_items(self.model_, self.ratings_, col), np.array([col]), n)
+        return pl.DataFrame([_as_series(self.items_)[found.items].alias("item"), pl.Series("similarity", found.scores)])
 
     def explain(self, user: Any, item: Any, n: int | None = 5) -> pl.DataFrame:
         """The items the user has rated that carried the prediction for another item.
@@ -179,9 +179,9 @@ class Recommender(RatingModel):
         check_is_fitted(self)
         row, col = place(self.users_, user, "user"), place(self.items_, item, "item")
         x = self.ratings_[[row]]
-        shares = contributions(self.model_, x, col)
+        shares = split_prediction(self.model_, x, col)
         order = np.argsort(-shares, kind="stable")[:n]
-        seen = _ids(self.items_)[x.indices[order].astype(np.int64)].alias("item")
+        seen = _as_series(self.items_)[x.indices[order].astype(np.int64)].alias("item")
         return pl.DataFrame([seen, pl.Series("rating", x.data[order]), pl.Series("share", shares[order])])
 
     # ---- measuring ---------------------------------------------------------------------------------------------
@@ -234,13 +234,13 @@ class Recommender(RatingModel):
                 raise InputError("test was given without ratings to train on. Call evaluate(ratings, test=...).")
             cells = Cells(self.users_, self.items_, self.ratings_, self.implicit_, self.columns_)
         if test is not None:
-            cells, parts = evaluation.given_parts(self, ratings, test)
-            return evaluation.evaluated(self._again, cells, parts, n, relevant, "given")
+            cells, parts = evaluation.read_given_test(self, ratings, test)
+            return evaluation.evaluate_parts(self._again, cells, parts, n, relevant, "given")
         cells = cells if ratings is None else self._cells(ratings)
         seed = seed_of(self.random_state if random_state is None else random_state)
         fold = split_cells(cells.X, split, test_size, folds, seed)
         said = f"{split}, {folds} folds" if folds else f"{split}, {test_size:g}"
-        return evaluation.evaluated(self._again, cells, evaluation.halves(cells.X, fold), n, relevant, said)
+        return evaluation.evaluate_parts(self._again, cells, evaluation.split_folds(cells.X, fold), n, relevant, said)
 
     def _again(self, cells: Cells) -> Recommender:
         return clone(self).set_callbacks(*callbacks_of(self))._learn(cells)
@@ -248,11 +248,11 @@ class Recommender(RatingModel):
     # ---- helpers -----------------------------------------------------------------------------------------------
 
     def _frame(self, found: Lists) -> pl.DataFrame:
-        items = _ids(self.items_)[found.items].alias("item")
+        items = _as_series(self.items_)[found.items].alias("item")
         return pl.DataFrame([items, pl.Series("score", self._clipped(found.scores))])
 
 
-def _ids(ids: np.ndarray) -> pl.Series:
+def _as_series(ids: np.ndarray) -> pl.Series:
     return pl.Series(ids.tolist(), dtype=pl.String) if ids.dtype == object else pl.Series(ids)
 
 

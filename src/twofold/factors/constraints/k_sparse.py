@@ -44,10 +44,10 @@ class KSparse(Constraint):
             f = np.linalg.solve(A, np.take_along_axis(B, chosen, axis=1)[:, :, None])[:, :, 0]
             F = np.zeros_like(B)
             np.put_along_axis(F, chosen, f, axis=1)
-            gain = np.abs(B - times(F, H)) / size
+            gain = np.abs(B - multiply_rows(F, H)) / size
         return F
 
 
-def times(F: np.ndarray, H: np.ndarray) -> np.ndarray:
+def multiply_rows(F: np.ndarray, H: np.ndarray) -> np.ndarray:
     """f H for every row, H (k,k) or (m,k,k)."""
     return F @ H if H.ndim == 2 else (F[:, None, :] @ H)[:, 0, :]

@@ -26,11 +26,11 @@ def _bare(ax: Axes) -> None:
     ax.spines[:].set_visible(False)
 
 
-def _nearest(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+def _find_nearest(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     return ((X[:, None] - Z) ** 2).sum(axis=2).argmin(axis=1)
 
 
-def centres_moving_figure(X: np.ndarray, path: Sequence[np.ndarray], shown: Sequence[int]) -> Figure:
+def moving_centers_figure(X: np.ndarray, path: Sequence[np.ndarray], shown: Sequence[int]) -> Figure:
     """Lloyd's sweeps in the plane: the cell of each centre, and the way it has come.
 
     Parameters
@@ -47,8 +47,8 @@ def centres_moving_figure(X: np.ndarray, path: Sequence[np.ndarray], shown: Sequ
     with style():
         figure = new_figure(11, 10.2 / len(shown) * ratio + 0.4)
         for ax, t in zip(figure.subplots(1, len(shown), squeeze=False).ravel(), shown, strict=True):
-            cells(ax, path[t], low, high)
-            labels = _nearest(X, path[t])
+            draw_cells(ax, path[t], low, high)
+            labels = _find_nearest(X, path[t])
             ax.scatter(*X.T, s=9, c=[_color(c) for c in labels], alpha=0.75, linewidths=0, rasterized=True)
             for c in range(len(path[t])):
                 ax.plot(*np.array([Z[c] for Z in path[: t + 1]]).T, color=INK, lw=1.3)
@@ -62,11 +62,11 @@ def centres_moving_figure(X: np.ndarray, path: Sequence[np.ndarray], shown: Sequ
     return figure
 
 
-def cells(ax: Axes, Z: np.ndarray, low: np.ndarray, high: np.ndarray, fine: int = 260) -> None:
+def draw_cells(ax: Axes, Z: np.ndarray, low: np.ndarray, high: np.ndarray, fine: int = 260) -> None:
     """The Voronoi cells of centres in the plane, in pale colours with white borders."""
     x, y = np.linspace(low[0], high[0], fine), np.linspace(low[1], high[1], fine)
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    own = _nearest(grid, Z).reshape(fine, fine)
+    own = _find_nearest(grid, Z).reshape(fine, fine)
     shades = ListedColormap([_color(c) for c in range(len(Z))])
     extent = (float(low[0]), float(high[0]), float(low[1]), float(high[1]))
     ax.imshow(own, cmap=shades, vmin=-0.5, vmax=len(Z) - 0.5, origin="lower", extent=extent, alpha=0.16, aspect="auto")
@@ -74,10 +74,10 @@ def cells(ax: Axes, Z: np.ndarray, low: np.ndarray, high: np.ndarray, fine: int 
         ax.contour(x, y, own == c, levels=[0.5], colors="white", linewidths=1.4)
 
 
-def ellipses(ax: Axes, model: Any) -> None:
+def draw_ellipses(ax: Axes, model: Any) -> None:
     """One and two standard deviations of each component of a GaussianMixture in the plane; heavier ones are darker."""
     for c, (mean, weight) in enumerate(zip(model.means_, model.weights_, strict=True)):
-        values, axes = np.linalg.eigh(_matrix(model, c))
+        values, axes = np.linalg.eigh(_full_covariance(model, c))
         angle = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
         for times, alpha in ((2, 0.13), (1, 0.22)):
             width, height = 2 * times * np.sqrt(values[::-1])
@@ -88,7 +88,7 @@ def ellipses(ax: Axes, model: Any) -> None:
         ax.plot(*mean, "o", ms=6, color=_color(c), mec="white", mew=1.2)
 
 
-def _matrix(model: Any, c: int) -> np.ndarray:
+def _full_covariance(model: Any, c: int) -> np.ndarray:
     """The covariance of component c in full."""
     S, kind = model.covariances_, model.covariance_type
     if kind in ("tied", "fixed"):
@@ -112,16 +112,16 @@ def mixture_figure(
     with style():
         figure = new_figure(11, 4.3)
         left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
-        ellipses(left, model)
+        draw_ellipses(left, model)
         left.scatter(*X.T, s=15, c=[_color(c) for c in labels], alpha=0.75, linewidths=0, rasterized=True)
         left.set_title("Rows and components, one and two standard deviations")
         _bare(left)
         left.set_aspect("auto")
-        criteria(right, curves, chosen)
+        draw_criteria(right, curves, chosen)
     return figure
 
 
-def criteria(ax: Axes, curves: Mapping[str, Sequence[tuple[int, float]]], chosen: int, name: str = "BIC") -> None:
+def draw_criteria(ax: Axes, curves: Mapping[str, Sequence[tuple[int, float]]], chosen: int, name: str = "BIC") -> None:
     """A criterion over the number of clusters, from the best value of all upwards."""
     best = min(value for curve in curves.values() for _, value in curve)
     for color, (label, curve) in zip(COLORS, curves.items(), strict=False):
@@ -135,7 +135,7 @@ def criteria(ax: Axes, curves: Mapping[str, Sequence[tuple[int, float]]], chosen
         ax.legend()
 
 
-def centres_figure(pictures: np.ndarray, captions: Sequence[str], per_row: int = 10) -> Figure:
+def centers_figure(pictures: np.ndarray, captions: Sequence[str], per_row: int = 10) -> Figure:
     """Centres that are pictures, each with a line below it.
 
     Parameters

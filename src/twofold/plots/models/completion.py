@@ -77,7 +77,7 @@ def curves_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], ylabel: s
     return figure
 
 
-def landscape(ax: Axes, x: float, reg: float = 0.0, reach: float = 2.6) -> None:
+def draw_landscape(ax: Axes, x: float, reg: float = 0.0, reach: float = 2.6) -> None:
     """Heights of ½(x − uz)² + ½ reg (u² + z²) in the plane of u and z, and the curve u z = x."""
     grid = np.linspace(-reach, reach, 401)
     u, z = np.meshgrid(grid, grid)
@@ -120,7 +120,7 @@ def landscape_figure(
         for ax, (title, (reg, paths)) in zip(
             figure.subplots(1, len(panels), squeeze=False).ravel(), panels.items(), strict=True
         ):
-            landscape(ax, x, reg, reach)
+            draw_landscape(ax, x, reg, reach)
             for color, (name, path) in zip((INK, COLORS[4], COLORS[5]), paths.items(), strict=False):
                 outline = [withStroke(linewidth=3.4, foreground="white")]
                 ax.plot(*path.T, color=color, lw=1.6, path_effects=outline, label=name)

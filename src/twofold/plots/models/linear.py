@@ -36,7 +36,7 @@ def spectrum_figure(values: np.ndarray, choices: Mapping[str, int]) -> Figure:
         left.bar(c, values, width=0.8, color=COLORS[0], alpha=0.85)
         left.set(title="Variance along each axis", xlabel="component", xlim=(0.2, len(c) + 0.8))
         left.grid(axis="x", visible=False)
-        _mark(left, choices, values)
+        _mark_choices(left, choices, values)
         share = np.cumsum(values) / values.sum()
         right.plot(c, share, color=COLORS[1], lw=2)
         right.fill_between(c, share, color=COLORS[1], alpha=0.1, lw=0)
@@ -53,7 +53,7 @@ def spectrum_figure(values: np.ndarray, choices: Mapping[str, int]) -> Figure:
     return figure
 
 
-def _mark(ax: Axes, choices: Mapping[str, int], values: np.ndarray) -> None:
+def _mark_choices(ax: Axes, choices: Mapping[str, int], values: np.ndarray) -> None:
     """A flag for each rule, the names at different heights so that none hides another."""
     order = sorted(choices, key=lambda name: choices[name])
     top = values[0]
@@ -212,13 +212,13 @@ def planes_figure(planes: Mapping[str, np.ndarray], labels: np.ndarray) -> Figur
                 color = DIGIT_COLORS[i % len(DIGIT_COLORS)]
                 ax.scatter(*own.T, s=8, color=color, alpha=0.45, linewidths=0, rasterized=True)
             for i, kind in enumerate(kinds):
-                _label(ax, np.median(at[labels == kind], axis=0), str(kind), DIGIT_COLORS[i % len(DIGIT_COLORS)])
+                _write_label(ax, np.median(at[labels == kind], axis=0), str(kind), DIGIT_COLORS[i % len(DIGIT_COLORS)])
             ax.set(title=title, xticks=[], yticks=[])
             ax.spines[:].set_visible(False)
     return figure
 
 
-def _label(ax: Axes, at: np.ndarray, text: str, color: str) -> None:
+def _write_label(ax: Axes, at: np.ndarray, text: str, color: str) -> None:
     box = {"boxstyle": "circle,pad=0.25", "fc": color, "ec": "white", "lw": 1}
     ax.text(
         float(at[0]),

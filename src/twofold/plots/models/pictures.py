@@ -32,7 +32,7 @@ def comparison_figure(panels: Sequence[Panel], title: str = "") -> Figure:
     """
     with style():
         h, w = panels[0][1].shape[:2]
-        detail = differing(panels[0][1], panels[-1][1]) if min(h, w) > 2 * SMALL else None
+        detail = find_detail(panels[0][1], panels[-1][1]) if min(h, w) > 2 * SMALL else None
         each = 11 / len(panels)  # inches
         tall = min(each * h / w, 8.0)
         rows = 2 if detail else 1
@@ -40,26 +40,26 @@ def comparison_figure(panels: Sequence[Panel], title: str = "") -> Figure:
         grid = figure.add_gridspec(rows, len(panels))
         for i, (name, pixels) in enumerate(panels):
             ax = figure.add_subplot(grid[0, i])
-            show(ax, pixels, name)
+            show_image(ax, pixels, name)
             if detail:
                 row, column, height, width = detail
                 at = column - 0.5, row - 0.5
                 ax.add_patch(Rectangle(at, width, height, fill=False, ec="white", lw=1.4, path_effects=EDGE))
                 part = pixels[row : row + height, column : column + width]
-                show(figure.add_subplot(grid[1, i]), part, "", "nearest")
-        heading(figure, title)
+                show_image(figure.add_subplot(grid[1, i]), part, "", "nearest")
+        add_title(figure, title)
     return figure
 
 
-def heading(figure: Figure, title: str) -> None:
+def add_title(figure: Figure, title: str) -> None:
     if title:
         figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=INK)
 
 
-def show(ax: Axes, pixels: np.ndarray, name: str, interpolation: str = "antialiased") -> None:
+def show_image(ax: Axes, pixels: np.ndarray, name: str, interpolation: str = "antialiased") -> None:
     """A picture as it is: black is 0, white the largest number its type has."""
     h, w = pixels.shape[:2]
-    values = shrunk(pixels) / np.float32(np.iinfo(pixels.dtype).max)
+    values = shrink_image(pixels) / np.float32(np.iinfo(pixels.dtype).max)
     ax.imshow(values, "gray", vmin=0, vmax=1, interpolation=interpolation, extent=(-0.5, w - 0.5, h - 0.5, -0.5))
     ax.set_title(name)
     ax.set_xticks([])
@@ -68,7 +68,7 @@ def show(ax: Axes, pixels: np.ndarray, name: str, interpolation: str = "antialia
     ax.spines[:].set_visible(False)
 
 
-def shrunk(pixels: np.ndarray) -> np.ndarray:
+def shrink_image(pixels: np.ndarray) -> np.ndarray:
     """Large pictures by means of square blocks: a figure shows no more, and drawing every pixel takes much memory.
 
     >>> shrunk(np.arange(4200 * 4).reshape(4, 4200)).shape
@@ -81,7 +81,7 @@ def shrunk(pixels: np.ndarray) -> np.ndarray:
     return pixels[: h * s, : w * s].reshape(h, s, w, s, -1).mean(axis=(1, 3)).reshape(h, w, *pixels.shape[2:])
 
 
-def differing(before: np.ndarray, after: np.ndarray) -> tuple[int, int, int, int]:
+def find_detail(before: np.ndarray, after: np.ndarray) -> tuple[int, int, int, int]:
     """The detail, of the picture's shape, where two pictures differ much and the second shows much.
 
     Returns its row, column, height and width.
@@ -101,7 +101,7 @@ def differing(before: np.ndarray, after: np.ndarray) -> tuple[int, int, int, int
     return min(int(row), h - height), min(int(column), w - width), height, width
 
 
-def with_holes(pixels: np.ndarray, mask: np.ndarray) -> np.ndarray:
+def paint_holes(pixels: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """The picture in colour, what is missing painted over.
 
     >>> with_holes(np.zeros((1, 2), np.uint8), np.array([[True, False]])).tolist()
@@ -144,8 +144,8 @@ def rate_distortion_figure(
         ax.set(title="Quality against size (up and left is better)", xlabel="bits a pixel", ylabel="PSNR, dB")
         ax.legend(loc="lower right")
         for i, (name, pixels) in enumerate(panels):
-            show(figure.add_subplot(grid[i, 1]), pixels, name)
-        heading(figure, title)
+            show_image(figure.add_subplot(grid[i, 1]), pixels, name)
+        add_title(figure, title)
     return figure
 
 
@@ -167,5 +167,5 @@ def signals_figure(signals: Mapping[str, tuple[np.ndarray, np.ndarray]], title: 
             ax.set_title(name)
             ax.margins(x=0.01)
         axes[0].legend(loc="upper right", ncols=2)
-        heading(figure, title)
+        add_title(figure, title)
     return figure

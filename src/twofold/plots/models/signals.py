@@ -24,7 +24,7 @@ NOTHING = 1e-12  # a residual of this length is rounding
 # --- bases --------------------------------------------------------------------------------------------------
 
 
-def energy_lost(codes: np.ndarray) -> np.ndarray:
+def compute_energy_lost(codes: np.ndarray) -> np.ndarray:
     """(d + 1,) the share of Σ c² that is lost when the largest 0, 1, 2, ... coefficients are kept.
 
     >>> energy_lost(np.array([1.0, 0.0, -3.0])).round(3).tolist()
@@ -61,7 +61,7 @@ def bases_figure(signal: np.ndarray, bases: Mapping[str, Basis], kept: int) -> F
             ax.margins(x=0.01)
             if i < len(bases) - 1:
                 ax.tick_params(labelbottom=False)
-            right.plot(energy_lost(codes)[: 6 * kept + 1], color=color, lw=2.2, label=name)
+            right.plot(compute_energy_lost(codes)[: 6 * kept + 1], color=color, lw=2.2, label=name)
         right.axvline(kept, color=GREY, lw=1, ls=(0, (3, 2)))
         right.set(title="Energy lost", xlabel="coefficients kept, the largest first", yscale="log", ylim=(None, 1.3))
         right.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
@@ -74,7 +74,7 @@ def bases_figure(signal: np.ndarray, bases: Mapping[str, Basis], kept: int) -> F
 # --- pursuits -----------------------------------------------------------------------------------------------
 
 
-def pursuit_path(dictionary: np.ndarray, x: np.ndarray, steps: int) -> np.ndarray:
+def trace_pursuit(dictionary: np.ndarray, x: np.ndarray, steps: int) -> np.ndarray:
     """(steps + 1, d) what matching pursuit has made of x after 0, 1, 2, ... steps."""
     x = np.asarray(x, dtype=np.float64)
     return np.array([x - matching_pursuit(dictionary, x, n_steps=t).residual for t in range(steps + 1)])
@@ -97,7 +97,7 @@ def pursuits_figure(
         figure = new_figure(11, 3.9)
         *left, right = figure.subplots(1, len(panels) + 1)
         for ax, (title, (atoms, x)) in zip(left, panels.items(), strict=True):
-            _way(ax, np.asarray(atoms), np.asarray(x), steps)
+            _draw_path(ax, np.asarray(atoms), np.asarray(x), steps)
             ax.set_title(title)
         seen = [value for values in errors.values() for value in values if value > NOTHING]
         floor = min(seen) / 4
@@ -115,13 +115,13 @@ def pursuits_figure(
     return figure
 
 
-def _way(ax: Axes, atoms: np.ndarray, x: np.ndarray, steps: int) -> None:
+def _draw_path(ax: Axes, atoms: np.ndarray, x: np.ndarray, steps: int) -> None:
     look: Any = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0}
     for i, atom in enumerate(atoms / np.linalg.norm(atoms, axis=1, keepdims=True)):
         ax.annotate("", atom, (0, 0), arrowprops=look | {"color": GREY, "lw": 1.6})
         beside = (atom[0] + 0.09 * atom[1], atom[1] - 0.09 * atom[0])
         ax.annotate(f"u{'₁₂₃₄₅₆₇₈₉'[i]}", beside, color=GREY, ha="center", va="center", fontsize=10.5)
-    path = pursuit_path(atoms, x, steps)
+    path = trace_pursuit(atoms, x, steps)
     moved = np.linalg.norm(np.diff(path, axis=0), axis=1) > 1e-9
     for a, b in zip(path[:-1][moved], path[1:][moved], strict=True):
         ax.annotate("", b, a, arrowprops=look | {"color": COLORS[1], "lw": 1.8, "mutation_scale": 9})

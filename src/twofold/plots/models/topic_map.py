@@ -14,7 +14,7 @@ from matplotlib.patheffects import withStroke
 from twofold.plots.style import COLORS, new_figure, style
 
 
-def map_figure(at: np.ndarray, shares: np.ndarray, labels: Sequence[str]) -> Figure:
+def topic_map_figure(at: np.ndarray, shares: np.ndarray, labels: Sequence[str]) -> Figure:
     """Topics in the plane, close when they use the same words, as large as they are talked about.
 
     Parameters
@@ -26,11 +26,11 @@ def map_figure(at: np.ndarray, shares: np.ndarray, labels: Sequence[str]) -> Fig
     """
     with style():
         figure = new_figure(9.5, 5.6)
-        map_of(figure.subplots(), at, shares, labels)
+        draw_topic_map(figure.subplots(), at, shares, labels)
     return figure
 
 
-def map_of(
+def draw_topic_map(
     ax: Axes, at: np.ndarray, shares: np.ndarray, labels: Sequence[str], inches: tuple[float, float] = (9.0, 5.2)
 ) -> None:
     """Circles with numbers inside, and words beside them where these hide nothing; `inches` is the room there is."""
@@ -38,7 +38,7 @@ def map_of(
     colors = [COLORS[c % len(COLORS)] for c in range(len(at))]
     low, high = at.min(axis=0), at.max(axis=0)
     pad = np.maximum(0.16 * (high - low), 1e-3)
-    place = _apart((at - low + pad) / (high - low + 2 * pad) * inches, radius)
+    place = _push_apart((at - low + pad) / (high - low + 2 * pad) * inches, radius)
     at = low - pad + place / inches * (high - low + 2 * pad)
     ax.scatter(at[:, 0], at[:, 1], s=(144 * radius) ** 2, c=colors, alpha=0.55, linewidths=0)
     ax.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))
@@ -59,7 +59,7 @@ def map_of(
     ax.spines[:].set_visible(False)
 
 
-def _apart(place: np.ndarray, radius: np.ndarray) -> np.ndarray:
+def _push_apart(place: np.ndarray, radius: np.ndarray) -> np.ndarray:
     """Places moved a little where one circle would hide the number in another."""
     place = place.copy()
     for _ in range(60):

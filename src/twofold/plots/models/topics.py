@@ -129,23 +129,23 @@ def prevalence_figure(periods: np.ndarray, shares: np.ndarray, labels: Sequence[
         NaN where a period has no documents.
     labels : sequence of k str
     """
-    shown = _moving(shares)
+    shown = _find_changing(shares)
     rows = -(-len(shown) // 4)
     with style():
         figure = new_figure(11, 1.75 * rows + 0.3)
         axes = figure.subplots(rows, 4, sharex=True, sharey=True, squeeze=False).ravel()
-        prevalence_of(axes, periods, shares, labels)
+        draw_prevalence(axes, periods, shares, labels)
     return figure
 
 
-def _moving(shares: np.ndarray) -> np.ndarray:
+def _find_changing(shares: np.ndarray) -> np.ndarray:
     """The topics whose share changes most, in their order."""
     return np.sort(np.argsort(-np.nanstd(shares, axis=0), kind="stable")[:MOST_PANELS])
 
 
-def prevalence_of(axes: Any, periods: np.ndarray, shares: np.ndarray, labels: Sequence[str]) -> None:
+def draw_prevalence(axes: Any, periods: np.ndarray, shares: np.ndarray, labels: Sequence[str]) -> None:
     """One panel a topic, all with the same axes."""
-    shown = _moving(shares)
+    shown = _find_changing(shares)
     days: Any = periods.astype("datetime64[D]")
     for ax, c in zip(axes, shown, strict=False):
         color = COLORS[c % len(COLORS)]
@@ -175,11 +175,11 @@ def choice_figure(ks: Sequence[int], perplexities: Sequence[float], coherences: 
     """
     with style():
         figure = new_figure(7.2, 3.3)
-        choice_of(figure.subplots(), ks, perplexities, coherences, best)
+        draw_choice(figure.subplots(), ks, perplexities, coherences, best)
     return figure
 
 
-def choice_of(
+def draw_choice(
     ax: Axes, ks: Sequence[int], perplexities: Sequence[float], coherences: Sequence[float], best: int
 ) -> None:
     """Two scales in one panel: what is blue should be low, what is orange high."""

@@ -17,7 +17,7 @@ LINE = 0.0155  # inches of height a line, for each point of the font's size
 LONGEST = 22  # letters of a word that are written
 
 
-def map_figure(
+def word_map_figure(
     at: np.ndarray,
     words: Sequence[str],
     groups: Sequence[int] | None = None,
@@ -39,13 +39,13 @@ def map_figure(
     """
     with style():
         figure = new_figure(11, 7.2)
-        map_of(figure.subplots(), at, words, groups, weights, (10.6, 6.6 if title else 6.9))
+        draw_word_map(figure.subplots(), at, words, groups, weights, (10.6, 6.6 if title else 6.9))
         if title:
             figure.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold", color=INK)
     return figure
 
 
-def map_of(
+def draw_word_map(
     ax: Axes,
     at: np.ndarray,
     words: Sequence[str],
@@ -57,7 +57,7 @@ def map_of(
     n = len(at)
     of = np.zeros(n, dtype=int) if groups is None else np.asarray(groups)
     colors = [COLORS[g % len(COLORS)] for g in of]
-    size = _sizes(n, weights)
+    size = _scale_fonts(n, weights)
     low, high = at.min(axis=0), at.max(axis=0)
     pad = np.maximum(0.06 * (high - low), 1e-3)
     place = (at - low + pad) / (high - low + 2 * pad) * inches
@@ -67,24 +67,24 @@ def map_of(
     taken = np.zeros((0, 4))  # left, right, bottom, top
     for i, word in enumerate(words):
         text = word if len(word) <= LONGEST else word[: LONGEST - 1] + "…"
-        for ha, va, shift, box in _sides(place[i], _wide(text, size[i]), LINE * size[i]):
+        for ha, va, shift, box in _sides(place[i], _measure_width(text, size[i]), LINE * size[i]):
             if _free(box, i, place, taken, inches):
                 taken = np.vstack([taken, box])
                 ax.annotate(
                     text, (at[i, 0], at[i, 1]), xytext=shift, textcoords="offset points", ha=ha, va=va,
-                    fontsize=size[i], color=darker(colors[i]), path_effects=halo,
+                    fontsize=size[i], color=darken(colors[i]), path_effects=halo,
                 )  # fmt: skip
                 break
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
 
 
-def _wide(text: str, size: float) -> float:
+def _measure_width(text: str, size: float) -> float:
     """Inches that a text takes, and a little room behind it."""
     return TextPath((0, 0), text, size=size).get_extents().width / 72 + 0.03
 
 
-def _sizes(n: int, weights: Sequence[float] | None) -> np.ndarray:
+def _scale_fonts(n: int, weights: Sequence[float] | None) -> np.ndarray:
     """Points: between 7.5 and 12 by the logarithm of the weights."""
     if weights is None:
         return np.full(n, 9.0)
@@ -92,7 +92,7 @@ def _sizes(n: int, weights: Sequence[float] | None) -> np.ndarray:
     return 7.5 + 4.5 * (level - level.min()) / max(float(np.ptp(level)), 1e-9)
 
 
-def darker(color: str) -> tuple[float, ...]:
+def darken(color: str) -> tuple[float, ...]:
     """Letters need more ink than dots."""
     return tuple(0.72 * part for part in to_rgb(color))
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from twofold.plots.models.word_map import darker
+from twofold.plots.models.word_map import darken
 from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, new_figure, style
 
 CLOSE = 0.08  # of a panel: words nearer than this would hide each other
@@ -20,7 +20,7 @@ CLOSE = 0.08  # of a panel: words nearer than this would hide each other
 # --- pairs and products -------------------------------------------------------------------------------------
 
 
-def common_step(U: np.ndarray) -> np.ndarray:
+def measure_common_step(U: np.ndarray) -> np.ndarray:
     """(n,) the cosine of each pair's step with the mean step of the other pairs; about 0 if nothing is common.
 
     Parameters
@@ -28,8 +28,8 @@ def common_step(U: np.ndarray) -> np.ndarray:
     U : ndarray of shape (n, 2, k)
         The vectors of n pairs of words.
     """
-    D = _unit(_unit(U[:, 1]) - _unit(U[:, 0]))
-    others = _unit(D.sum(axis=0) - D)
+    D = _normalize_rows(_normalize_rows(U[:, 1]) - _normalize_rows(U[:, 0]))
+    others = _normalize_rows(D.sum(axis=0) - D)
     return np.einsum("ij,ij->i", D, others)
 
 
@@ -47,19 +47,19 @@ def steps_figure(panels: Mapping[str, tuple[Sequence[tuple[str, str]], np.ndarra
         figure = new_figure(11, 4.4)
         axes = figure.subplots(1, len(panels), squeeze=False, sharey=True).ravel()
         for ax, (title, (pairs, U)) in zip(axes, panels.items(), strict=True):
-            V = np.stack([_unit(U[:, 0]), _unit(U[:, 1])], axis=1)
-            up = _unit((V[1::2, 1] - V[1::2, 0]).mean(axis=0)[None])[0]
+            V = np.stack([_normalize_rows(U[:, 0]), _normalize_rows(U[:, 1])], axis=1)
+            up = _normalize_rows((V[1::2, 1] - V[1::2, 0]).mean(axis=0)[None])[0]
             V, pairs = V[::2], pairs[::2]  # those that did not make the upright
             middle = V.mean(axis=1) - np.outer(V.mean(axis=1) @ up, up)
             across = np.linalg.svd(middle - middle.mean(axis=0), full_matrices=False)[2][0]
             places = np.stack([V @ across, V @ up], axis=2)  # (n,2,2)
-            own = _spread(places, shown)
-            _arrows(ax, [pairs[i] for i in own], places[own])
+            own = _choose_apart(places, shown)
+            _draw_arrows(ax, [pairs[i] for i in own], places[own])
             ax.set(title=title, xticks=[], yticks=[])
     return figure
 
 
-def _spread(ends: np.ndarray, most: int) -> list[int]:
+def _choose_apart(ends: np.ndarray, most: int) -> list[int]:
     """Which of the arrows (n,2,2) to show: as many as have no ends close together."""
     at = ends / np.maximum(np.ptp(ends, axis=(0, 1)), 1e-12)
     apart = np.linalg.norm(at[:, None, :, None] - at[None, :, None, :], axis=4).min(axis=(2, 3))  # (n,n)
@@ -72,7 +72,7 @@ def _spread(ends: np.ndarray, most: int) -> list[int]:
     return own
 
 
-def _arrows(ax: Axes, pairs: Sequence[tuple[str, str]], places: np.ndarray) -> None:
+def _draw_arrows(ax: Axes, pairs: Sequence[tuple[str, str]], places: np.ndarray) -> None:
     halo = [withStroke(linewidth=2.2, foreground="white")]
     for p, (words, ends) in enumerate(zip(pairs, places, strict=True)):
         color = COLORS[p % len(COLORS)]
@@ -82,7 +82,7 @@ def _arrows(ax: Axes, pairs: Sequence[tuple[str, str]], places: np.ndarray) -> N
             low = at[1] < other[1]
             ax.annotate(
                 word, at, xytext=(0, -4 if low else 4), textcoords="offset points", ha="center",
-                va="top" if low else "bottom", fontsize=9.5, color=darker(color), path_effects=halo,
+                va="top" if low else "bottom", fontsize=9.5, color=darken(color), path_effects=halo,
             )  # fmt: skip
     ax.scatter(places[..., 0].ravel(), places[..., 1].ravel(), s=10, color=GREY, linewidths=0)
     ax.margins(0.14)
@@ -93,7 +93,7 @@ def _panels(figure: Figure, n: int) -> Any:
     return figure.subplots(1, n, squeeze=False).ravel()
 
 
-def _unit(X: np.ndarray) -> np.ndarray:
+def _normalize_rows(X: np.ndarray) -> np.ndarray:
     X = np.asarray(X, dtype=np.float64)
     return X / np.maximum(np.linalg.norm(X, axis=-1, keepdims=True), 1e-12)
 

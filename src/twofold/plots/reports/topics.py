@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from twofold.plots.models.topic_map import map_of
-from twofold.plots.models.topics import MOST_BARS, MOST_PANELS, choice_of, prevalence_of
+from twofold.plots.models.topic_map import draw_topic_map
+from twofold.plots.models.topics import MOST_BARS, MOST_PANELS, draw_choice, draw_prevalence
 from twofold.plots.style import COLORS, INK, new_figure, style
 
 ACROSS = 4  # panels of time in a row
@@ -54,14 +54,14 @@ def topic_report_figure(
             upper, lower = halves
         grid = upper.add_gridspec(2, 2, width_ratios=[1.45, 1], height_ratios=[bars, max(above - bars, 0.01)])
         left = upper.add_subplot(grid[:, 0])
-        map_of(left, at, shares, short, (5.6, above - 0.5))
+        draw_topic_map(left, at, shares, short, (5.6, above - 0.5))
         left.set_title("Topics: close if they use the same words")
         bars_of(upper.add_subplot(grid[0, 1] if choice else grid[:, 1]), shares, tops)
         if choice:
-            choice_of(upper.add_subplot(grid[1, 1]), **choice)
+            draw_choice(upper.add_subplot(grid[1, 1]), **choice)
         if time is not None:
             axes = lower.subplots(rows, ACROSS, sharex=True, sharey=True, squeeze=False).ravel()
-            prevalence_of(axes, *time, short)
+            draw_prevalence(axes, *time, short)
             lower.suptitle("Share of the words over time", x=0.012, ha="left", fontsize=11.5, fontweight="bold")
         if title:
             whole.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold", color=INK)

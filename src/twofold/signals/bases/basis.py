@@ -79,7 +79,7 @@ def _as_shape(shape: Any) -> tuple[int, ...]:
     return tuple(int(s) for s in shape) if np.iterable(shape) else (int(shape),)
 
 
-def along_each(transform: Callable[[np.ndarray], np.ndarray], X: np.ndarray, ndim: int) -> np.ndarray:
+def apply_along_each(transform: Callable[[np.ndarray], np.ndarray], X: np.ndarray, ndim: int) -> np.ndarray:
     """A transform of the last axis, applied to each of the last `ndim` axes."""
     for axis in range(-1, -ndim - 1, -1):
         X = np.moveaxis(transform(np.moveaxis(X, axis, -1)), -1, axis)

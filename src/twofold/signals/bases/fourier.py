@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft
 
-from twofold.signals.bases.basis import Basis, along_each
+from twofold.signals.bases.basis import Basis, apply_along_each
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Fourier(Basis):
     """
 
     def _forward(self, X: np.ndarray) -> np.ndarray:
-        return along_each(_analyze, X, self.ndim)
+        return apply_along_each(_analyze, X, self.ndim)
 
     def _backward(self, C: np.ndarray) -> np.ndarray:
-        return along_each(_synthesize, C, self.ndim)
+        return apply_along_each(_synthesize, C, self.ndim)
 
 
 def _analyze(X: np.ndarray) -> np.ndarray:

@@ -56,15 +56,15 @@ class Shifted(Basis):
 
     def _forward(self, X: np.ndarray) -> np.ndarray:
         assert self.basis is not None
-        copies = np.stack([_rolled(X, move) for move in self._moves()], axis=-self.ndim - 1)
+        copies = np.stack([_roll(X, move) for move in self._moves()], axis=-self.ndim - 1)
         return self.basis.analyze(copies) / np.sqrt(2**self.ndim)
 
     def _backward(self, C: np.ndarray) -> np.ndarray:
         assert self.basis is not None
         copies = np.moveaxis(self.basis.synthesize(C), -self.ndim - 1, 0)
-        moved: Any = sum(_rolled(X, tuple(-m for m in move)) for X, move in zip(copies, self._moves(), strict=True))
+        moved: Any = sum(_roll(X, tuple(-m for m in move)) for X, move in zip(copies, self._moves(), strict=True))
         return moved / np.sqrt(2**self.ndim)
 
 
-def _rolled(X: np.ndarray, move: tuple[int, ...]) -> np.ndarray:
+def _roll(X: np.ndarray, move: tuple[int, ...]) -> np.ndarray:
     return np.roll(X, move, axis=tuple(range(-len(move), 0)))

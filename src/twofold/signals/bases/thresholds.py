@@ -35,7 +35,7 @@ def threshold(codes: Any, level: float) -> tuple[np.ndarray, float]:
     codes = np.asarray(codes)
     if not level >= 0:
         raise InputError(f"level={level!r}: a threshold is a number >= 0.")
-    return _kept(codes, np.abs(codes) >= level)
+    return _keep(codes, np.abs(codes) >= level)
 
 
 def keep_largest(codes: Any, n: int) -> tuple[np.ndarray, float]:
@@ -55,9 +55,9 @@ def keep_largest(codes: Any, n: int) -> tuple[np.ndarray, float]:
     order = np.argsort(-np.abs(codes), axis=None, kind="stable")
     kept = np.zeros(codes.size, dtype=bool)
     kept[order[:n]] = True
-    return _kept(codes, kept.reshape(codes.shape))
+    return _keep(codes, kept.reshape(codes.shape))
 
 
-def _kept(codes: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, float]:
+def _keep(codes: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, float]:
     dropped = codes[~kept].astype(np.float64)
     return codes * kept, float(dropped @ dropped)

@@ -14,7 +14,7 @@ import numpy as np
 import pywt
 
 from twofold.core.checks import InputError
-from twofold.signals.bases.basis import Basis, along_each
+from twofold.signals.bases.basis import Basis, apply_along_each
 
 Step = Callable[[np.ndarray, pywt.Wavelet], np.ndarray]
 
@@ -56,11 +56,11 @@ class Wavelet(Basis):
     levels: int | None = None
 
     def _forward(self, X: np.ndarray) -> np.ndarray:
-        return _pyramid(X, self.ndim, self._filter(), self._levels(X.shape[-self.ndim :]), _halve, range)
+        return _apply_levels(X, self.ndim, self._filter(), self._levels(X.shape[-self.ndim :]), _halve, range)
 
     def _backward(self, C: np.ndarray) -> np.ndarray:
         levels = self._levels(C.shape[-self.ndim :])
-        return _pyramid(C, self.ndim, self._filter(), levels, _double, lambda n: range(n - 1, -1, -1))
+        return _apply_levels(C, self.ndim, self._filter(), levels, _double, lambda n: range(n - 1, -1, -1))
 
     def _filter(self) -> pywt.Wavelet:
         try:
@@ -83,7 +83,7 @@ class Wavelet(Basis):
         return count
 
 
-def _pyramid(
+def _apply_levels(
     X: np.ndarray, ndim: int, wavelet: pywt.Wavelet, levels: int, step: Step, order: Callable[[int], range]
 ) -> np.ndarray:
     """The step on the averages of every level: the first ⌈n/2^level⌉ numbers of each axis."""
@@ -93,7 +93,7 @@ def _pyramid(
         sizes.append(tuple((n + 1) // 2 for n in sizes[-1]))
     for level in order(levels):
         corner: Any = (..., *(slice(n) for n in sizes[level]))
-        out[corner] = along_each(lambda A: step(A, wavelet), out[corner], ndim)
+        out[corner] = apply_along_each(lambda A: step(A, wavelet), out[corner], ndim)
     return out
 
 

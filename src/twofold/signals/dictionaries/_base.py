@@ -17,7 +17,7 @@ from twofold.core.estimator import Model
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator
 from twofold.signals.bases.dct import DCT
-from twofold.signals.sparse_coding.pursuits import Coding, codes_of, coding, seen_codes
+from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, encode_seen, prepare_coding
 
 ROUNDING = 1e-26, 1e-12  # of ‖X‖²: an error below is none, in double and single precision
 
@@ -47,11 +47,11 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     def _coding(self) -> Coding:
         check_is_fitted(self)
-        return coding(self.components_, np.float64, *self._limits())
+        return prepare_coding(self.components_, np.float64, *self._limits())
 
     def transform(self, X: Any) -> Any:
         """Codes (n,k), as an array."""
-        return self._rowwise(_dense_codes, X, self._coding(), self._allow_nan)
+        return self._rowwise(_encode_dense, X, self._coding(), self._allow_nan)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Signals from codes."""
@@ -59,45 +59,45 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean of ½‖x − code · atoms‖² over what is seen."""
-        return -0.5 * float(self._rowwise(_squared_errors, X, self._coding(), self._allow_nan).mean())
+        return -0.5 * float(self._rowwise(_square_errors, X, self._coding(), self._allow_nan).mean())
 
 
-def _dense_codes(X: Any, c: Coding, holes: bool) -> np.ndarray:
+def _encode_dense(X: Any, c: Coding, holes: bool) -> np.ndarray:
     X = X.toarray() if hasattr(X, "toarray") else X
     missing = np.isnan(X)
     if np.isinf(X).any() or (missing.any() and not holes):
         return np.full((len(X), len(c.atoms)), np.nan)  # refused with its place
     if X.dtype != c.atoms.dtype:
         c = c._replace(atoms=c.atoms.astype(X.dtype), gram=c.gram.astype(X.dtype))
-    codes = seen_codes(np.where(missing, 0, X), ~missing, c) if missing.any() else codes_of(X, c)
+    codes = encode_seen(np.where(missing, 0, X), ~missing, c) if missing.any() else encode_rows(X, c)
     return codes.toarray()
 
 
-def _squared_errors(X: Any, c: Coding, holes: bool) -> np.ndarray:
+def _square_errors(X: Any, c: Coding, holes: bool) -> np.ndarray:
     X = X.toarray() if hasattr(X, "toarray") else X
-    codes = _dense_codes(X, c, holes)
+    codes = _encode_dense(X, c, holes)
     R = X - codes @ c.atoms.astype(X.dtype)
     R = np.where(np.isnan(X) & np.isfinite(codes).all(axis=1, keepdims=True), 0, R)
     return np.einsum("ij,ij->i", R, R, dtype=np.float64)
 
 
-def or_none(error: float, square: float, dtype: np.dtype) -> float:
+def drop_rounding(error: float, square: float, dtype: np.dtype) -> float:
     """½‖X − U D‖², or 0 if it is no more than rounding leaves of ‖X‖²."""
     return error if error > ROUNDING[dtype == np.float32] * square else 0.0
 
 
-def unit(D: np.ndarray) -> np.ndarray:
+def normalize_atoms(D: np.ndarray) -> np.ndarray:
     """Atoms scaled to length 1; those without a length stay."""
     length = np.linalg.norm(D, axis=1, keepdims=True)
     return D / np.where(length > 0, length, 1)
 
 
-def size_of(n_components: int | None, shape: tuple[int, int]) -> int:
+def choose_size(n_components: int | None, shape: tuple[int, int]) -> int:
     """Atoms: as wished, or twice as many as a signal has numbers, if there are so many signals."""
     return min(2 * shape[1], shape[0]) if n_components is None else int(n_components)
 
 
-def first_atoms(init: Any, k: int, X: np.ndarray, seed: int) -> np.ndarray:
+def start_atoms(init: Any, k: int, X: np.ndarray, seed: int) -> np.ndarray:
     """Atoms to begin with, of length 1; X holds signals to choose from."""
     rng, d = generator(seed), X.shape[1]
     if not isinstance(init, str):
@@ -112,4 +112,4 @@ def first_atoms(init: Any, k: int, X: np.ndarray, seed: int) -> np.ndarray:
         D = np.vstack([X[picked], rng.standard_normal((k - len(picked), d))])
     else:
         D = rng.standard_normal((k, d))
-    return np.ascontiguousarray(unit(D), dtype=X.dtype)
+    return np.ascontiguousarray(normalize_atoms(D), dtype=X.dtype)

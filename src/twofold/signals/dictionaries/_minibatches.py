@@ -14,7 +14,7 @@ import numpy as np
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.data.sources import DenseSource
 from twofold.core.engine.local import Engine, engine_for
-from twofold.signals.sparse_coding.pursuits import in_pieces
+from twofold.signals.sparse_coding.pursuits import cut_into_pieces
 
 
 class MiniBatches:
@@ -49,7 +49,7 @@ class MiniBatches:
 
     def _batch(self, X: Any, every: slice, name: tuple[int, int]) -> Blocks:
         if not self.apart:
-            return in_pieces(DenseSource(X[every]))
+            return cut_into_pieces(DenseSource(X[every]))
         if name not in self._kept:  # its workers keep it from sweep to sweep
-            self._kept[name] = in_pieces(X.some(every))
+            self._kept[name] = cut_into_pieces(X.some(every))
         return self._kept[name]

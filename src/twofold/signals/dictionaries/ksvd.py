@@ -24,8 +24,8 @@ from twofold.core.estimator import fitting
 from twofold.core.params import StrOptions
 from twofold.core.seeds import seed_of
 from twofold.kernels.ksvd import update_atoms, update_atoms_seen
-from twofold.signals.dictionaries._base import LEARNED, Dictionary, first_atoms, or_none, size_of
-from twofold.signals.sparse_coding.pursuits import all_codes, coding, in_pieces
+from twofold.signals.dictionaries._base import LEARNED, Dictionary, choose_size, drop_rounding, start_atoms
+from twofold.signals.sparse_coding.pursuits import cut_into_pieces, encode_all, prepare_coding
 
 TWINS = 0.99  # cosine from which two atoms are one
 
@@ -55,7 +55,7 @@ class Signals(NamedTuple):
     square: float  # Σ w ‖x‖²
 
     def error_of(self, R: np.ndarray) -> float:
-        return or_none(0.5 * float(np.einsum("ij,ij->", R, R, dtype=np.float64)), self.square, R.dtype)
+        return drop_rounding(0.5 * float(np.einsum("ij,ij->", R, R, dtype=np.float64)), self.square, R.dtype)
 
     def weighed(self, rows: Any, power: int = 1) -> Any:
         """Rows of an array or a sparse array times √w, or divided by it."""
@@ -70,27 +70,27 @@ class Signals(NamedTuple):
 
 def encode(s: Signals, D: np.ndarray) -> sparse.csr_array:
     """Codes of all signals; weights do not matter to them."""
-    return all_codes(s.blocks, coding(D, s.X.dtype, s.n_nonzero, s.error), s.seen)
+    return encode_all(s.blocks, prepare_coding(D, s.X.dtype, s.n_nonzero, s.error), s.seen)
 
 
-def residuals(s: Signals, codes: sparse.csr_array, D: np.ndarray) -> np.ndarray:
+def compute_residuals(s: Signals, codes: sparse.csr_array, D: np.ndarray) -> np.ndarray:
     """√w (x − u D) (n,d), 0 where nothing is seen."""
     R = codes @ D
     R = s.weighed(np.subtract(s.X, R, out=R))
     return R if s.seen is None else np.where(s.seen, R, 0)
 
 
-def better(s: Signals, old: State, new: sparse.csr_array) -> sparse.csr_array:
+def keep_better_codes(s: Signals, old: State, new: sparse.csr_array) -> sparse.csr_array:
     """For every signal the code with the smaller error: a pursuit is greedy, and may do worse than the one before."""
     before = old.codes()
-    then, now = (np.einsum("ij,ij->i", R, R) for R in (residuals(s, codes, old.D) for codes in (before, new)))
+    then, now = (np.einsum("ij,ij->i", R, R) for R in (compute_residuals(s, codes, old.D) for codes in (before, new)))
     keep, take = (sparse.diags_array(mask.astype(new.dtype), format="csr") for mask in (now > then, now <= then))
     mixed = sparse.csr_array(take @ new + keep @ before)
     mixed.eliminate_zeros()
     return mixed
 
 
-def exact_atoms(R: np.ndarray, D: np.ndarray, start: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
+def update_atoms_exactly(R: np.ndarray, D: np.ndarray, start: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
     """Like `update_atoms`, with the leading singular vector itself."""
     for j in np.flatnonzero(np.diff(start)):
         use = slice(start[j], start[j + 1])
@@ -102,7 +102,7 @@ def exact_atoms(R: np.ndarray, D: np.ndarray, start: np.ndarray, rows: np.ndarra
         D[j] = atom
 
 
-def merged(codes: sparse.csr_array, D: np.ndarray) -> sparse.csr_array | None:
+def merge_twins(codes: sparse.csr_array, D: np.ndarray) -> sparse.csr_array | None:
     """Codes in which the first of two twins takes over from the second; None if there are no twins."""
     G = D @ D.T
     first, second = np.nonzero(np.triu(np.abs(G), 1) > TWINS)
@@ -118,7 +118,7 @@ def merged(codes: sparse.csr_array, D: np.ndarray) -> sparse.csr_array | None:
     return found
 
 
-def refresh(D: np.ndarray, R: np.ndarray, X: np.ndarray, codes: sparse.csr_array) -> np.ndarray:
+def replace_unused(D: np.ndarray, R: np.ndarray, X: np.ndarray, codes: sparse.csr_array) -> np.ndarray:
     """Atoms that nobody uses become the signals that are coded worst."""
     lost = np.flatnonzero(np.bincount(codes.indices, minlength=len(D)) == 0)
     if not len(lost):
@@ -216,9 +216,9 @@ class KSVD(Dictionary):
         blocks = self._blocks(X, reset=True)
         w = self._weights(blocks, sample_weight)
         signals = self._signals(blocks, w)
-        k = size_of(self.n_components, blocks.shape)
+        k = choose_size(self.n_components, blocks.shape)
         seed = seed_of(self.random_state)
-        D = first_atoms(self.init, k, signals.X, seed)
+        D = start_atoms(self.init, k, signals.X, seed)
         none = np.zeros(0, D.dtype), np.zeros(0, np.int32), np.zeros(len(signals.X) + 1, np.int64)
         loop.run(
             self,
@@ -242,38 +242,38 @@ class KSVD(Dictionary):
         X, seen = (np.where(holes, 0, X), ~holes) if holes.any() else (X, None)
         square = float((np.einsum("ij,ij->i", X, X, dtype=np.float64) * (1 if w is None else w)).sum())
         root = None if w is None else np.sqrt(w)
-        return Signals(in_pieces(DenseSource(X)), X, seen, root, self.n_nonzero, self.error, square)
+        return Signals(cut_into_pieces(DenseSource(X)), X, seen, root, self.n_nonzero, self.error, square)
 
     def _sweep(self, s: Signals, state: State) -> loop.Sweep:
         codes = encode(s, state.D)
         new = self._learned(s, codes, state)
         if s.error is None and new.error > state.error:
-            new = self._learned(s, better(s, state, codes), state)
+            new = self._learned(s, keep_better_codes(s, state, codes), state)
         objective = new.error if s.error is None else s.atoms_a_signal(new.indptr)
         return loop.Sweep(new, objective, {"error": new.error})
 
     def _learned(self, s: Signals, codes: sparse.csr_array, state: State) -> State:
         """Every atom in turn, with its coefficients; then those that are twins or lost."""
         by_atom = sparse.csc_array(s.weighed(codes))
-        R, D = residuals(s, codes, state.D), state.D.copy()
+        R, D = compute_residuals(s, codes, state.D), state.D.copy()
         uses = by_atom.indptr, by_atom.indices, by_atom.data
         if s.seen is not None:
             update_atoms_seen(R, s.seen, D, *uses)
         elif self.solver == "exact":
-            exact_atoms(R, D, *uses)
+            update_atoms_exactly(R, D, *uses)
         else:
             update_atoms(R, D, *uses)
         codes, R = self._parted(s, s.weighed(sparse.csr_array(by_atom), -1), R, D, state.error)
-        return State(refresh(D, R, s.X, codes), codes.data, codes.indices, codes.indptr, s.error_of(R))
+        return State(replace_unused(D, R, s.X, codes), codes.data, codes.indices, codes.indptr, s.error_of(R))
 
     def _parted(
         self, s: Signals, codes: sparse.csr_array, R: np.ndarray, D: np.ndarray, before: float
     ) -> tuple[sparse.csr_array, np.ndarray]:
         """One of two twins gives up its uses, so that it can be replaced, unless the error would rise by it."""
-        fewer = merged(codes, D)
+        fewer = merge_twins(codes, D)
         if fewer is None:
             return codes, R
-        rest = residuals(s, fewer, D)
+        rest = compute_residuals(s, fewer, D)
         return (fewer, rest) if s.error_of(rest) <= before else (codes, R)
 
     def _limits(self) -> tuple[int | None, float | None]:

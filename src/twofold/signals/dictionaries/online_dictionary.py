@@ -23,10 +23,10 @@ from twofold.core.engine.local import fingerprint, single_blas
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
-from twofold.signals.dictionaries._base import LEARNED, Dictionary, first_atoms, or_none, size_of
+from twofold.signals.dictionaries._base import LEARNED, Dictionary, choose_size, drop_rounding, start_atoms
 from twofold.signals.dictionaries._minibatches import MiniBatches
-from twofold.signals.dictionaries._online_steps import State, half_step, merge, some_signals, step
-from twofold.signals.sparse_coding.pursuits import coding
+from twofold.signals.dictionaries._online_steps import State, draw_signals, half_step, merge, take_step
+from twofold.signals.sparse_coding.pursuits import prepare_coding
 
 
 class OnlineDictionary(Dictionary):
@@ -152,8 +152,8 @@ class OnlineDictionary(Dictionary):
         return self
 
     def _start(self, blocks: Blocks, w: np.ndarray | None, seed: int) -> State:
-        d, k = blocks.shape[1], size_of(self.n_components, blocks.shape)
-        D = first_atoms(self.init, k, some_signals(blocks, w, k, seed), seed).astype(np.float64)
+        d, k = blocks.shape[1], choose_size(self.n_components, blocks.shape)
+        D = start_atoms(self.init, k, draw_signals(blocks, w, k, seed), seed).astype(np.float64)
         return State(D, np.zeros((k, k)), np.zeros((k, d)), np.zeros(k), 0)
 
     def _so_far(self) -> State:
@@ -163,14 +163,14 @@ class OnlineDictionary(Dictionary):
     def _sweep(self, batches: MiniBatches, state: State, rng: np.random.Generator, most: float) -> loop.Sweep:
         engine, dtype, total = batches.engine, batches.blocks.dtype, np.zeros(4)
         for blocks, w in batches.shuffled(rng):
-            shared = engine.broadcast(coding(state.D, dtype, *self._limits()))
+            shared = engine.broadcast(prepare_coding(state.D, dtype, *self._limits()))
             found = engine.reduce(merge, engine.map(half_step, blocks, w, shared))
             if not np.isfinite(found.sums.cost):
                 self._refuse(batches.blocks)
-            state = step(state, found, most)
+            state = take_step(state, found, most)
             total += found.sums[-4:]
         weight, square, cost, atoms = map(float, total)
-        return loop.Sweep(state, (or_none(cost, square, dtype) if self.error is None else atoms) / weight)
+        return loop.Sweep(state, (drop_rounding(cost, square, dtype) if self.error is None else atoms) / weight)
 
     def _attributes(self, s: State, dtype: np.dtype) -> dict:
         return {

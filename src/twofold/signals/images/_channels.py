@@ -17,7 +17,7 @@ from twofold.core.checks import InputError
 OPPONENT = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]]) / np.sqrt([[3], [2], [6]])
 
 
-def checked(image: Any) -> np.ndarray:
+def check_image(image: Any) -> np.ndarray:
     """The picture as an array of finite numbers."""
     image = np.asarray(image)
     if image.ndim not in (2, 3) or 0 in image.shape or (image.ndim == 3 and image.shape[2] > 4):
@@ -37,37 +37,37 @@ def checked(image: Any) -> np.ndarray:
     return image
 
 
-def channels_of(image: np.ndarray) -> list[np.ndarray]:
+def split_channels(image: np.ndarray) -> list[np.ndarray]:
     """The channels (h,w) without alpha, as floats: one of a grey picture, three of a coloured one."""
     narrow = image.dtype.itemsize <= (2 if image.dtype.kind in "iu" else 4)
     dtype = np.dtype(np.float32 if narrow else np.float64)
     if image.ndim == 2 or image.shape[2] < 3:
         return [np.array(image if image.ndim == 2 else image[..., 0], dtype)]
-    return [_mixed([image[..., i] for i in range(3)], weights, dtype) for weights in OPPONENT]
+    return [_mix_planes([image[..., i] for i in range(3)], weights, dtype) for weights in OPPONENT]
 
 
-def picture_of(channels: list[np.ndarray], like: np.ndarray) -> np.ndarray:
+def join_channels(channels: list[np.ndarray], like: np.ndarray) -> np.ndarray:
     """The picture with these channels, of the shape and dtype of `like` and with its alpha.
 
     Integers are rounded and clipped to what they can hold; floats stay as they are.
     """
     out = like.copy()
     if len(channels) == 1:
-        out[(...,) if out.ndim == 2 else (..., 0)] = _as(channels[0], out.dtype)
+        out[(...,) if out.ndim == 2 else (..., 0)] = _cast(channels[0], out.dtype)
         return out
     for i in range(3):
-        out[..., i] = _as(_mixed(channels, OPPONENT[:, i], channels[0].dtype), out.dtype)
+        out[..., i] = _cast(_mix_planes(channels, OPPONENT[:, i], channels[0].dtype), out.dtype)
     return out
 
 
-def _mixed(planes: list[np.ndarray], weights: np.ndarray, dtype: Any) -> np.ndarray:
+def _mix_planes(planes: list[np.ndarray], weights: np.ndarray, dtype: Any) -> np.ndarray:
     total = planes[0] * dtype.type(weights[0])
     for plane, weight in zip(planes[1:], weights[1:], strict=True):
         total += plane * dtype.type(weight)
     return total
 
 
-def _as(plane: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _cast(plane: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if dtype.kind not in "iu":
         return plane.astype(dtype)
     limits, plane = np.iinfo(dtype), np.rint(plane)

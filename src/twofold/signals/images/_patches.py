@@ -26,32 +26,32 @@ def check_patches(patch: Any, n_atoms: Any, max_iter: Any) -> None:
             raise InputError(f"{name}={value!r}: a whole number of at least {least} is needed.")
 
 
-def strips(shape: tuple[int, int], size: int) -> list[range]:
+def cut_strips(shape: tuple[int, int], size: int) -> list[range]:
     """The rows of places, cut into runs."""
     down, across = shape[0] - size + 1, shape[1] - size + 1
     step = max(1, STRIP // across)
     return [range(a, min(a + step, down)) for a in range(0, down, step)]
 
 
-def patches_of(image: np.ndarray, size: int, rows: range) -> np.ndarray:
+def take_patches(image: np.ndarray, size: int, rows: range) -> np.ndarray:
     """All patches (m, size²) of `image` (h,w) whose first row is among `rows`, by rows of places."""
     windows = sliding_window_view(image[rows.start : rows.stop + size - 1], (size, size))
     return windows.reshape(-1, size * size)
 
 
-def patches_at(image: np.ndarray, size: int, places: np.ndarray) -> np.ndarray:
+def take_patches_at(image: np.ndarray, size: int, places: np.ndarray) -> np.ndarray:
     """The patches at some places, counted along the rows: (m, size²)."""
     windows = sliding_window_view(image, (size, size))
     i, j = np.divmod(places, windows.shape[1])
     return windows[i, j].reshape(-1, size * size)
 
 
-def n_places(shape: tuple[int, int], size: int) -> int:
+def count_places(shape: tuple[int, int], size: int) -> int:
     """How many patches a picture has."""
     return (shape[0] - size + 1) * (shape[1] - size + 1)
 
 
-def laid(patches: np.ndarray, size: int, width: int) -> np.ndarray:
+def sum_patches(patches: np.ndarray, size: int, width: int) -> np.ndarray:
     """Sum of the patches of whole rows of places, each where it belongs: (rows + size − 1, width)."""
     across = width - size + 1
     grid = patches.reshape(-1, across, size, size)
@@ -62,7 +62,7 @@ def laid(patches: np.ndarray, size: int, width: int) -> np.ndarray:
     return out
 
 
-def coverage(shape: tuple[int, int], size: int) -> np.ndarray:
+def count_patches(shape: tuple[int, int], size: int) -> np.ndarray:
     """How many patches hold each pixel: (h,w) in single precision, which is exact."""
     down, across = (
         np.minimum(np.minimum(np.arange(1, n + 1), np.arange(n, 0, -1)), min(size, n - size + 1)).astype(np.float32)
@@ -71,7 +71,7 @@ def coverage(shape: tuple[int, int], size: int) -> np.ndarray:
     return np.outer(down, across)
 
 
-def cosine_patches(n: int, size: int) -> np.ndarray:
+def make_cosine_atoms(n: int, size: int) -> np.ndarray:
     """Products of a wave down and a wave across, as atoms (n, size²) of length 1; more than size² are a frame.
 
     Every wave but the first, which is constant, has mean 0.

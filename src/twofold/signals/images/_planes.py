@@ -17,7 +17,7 @@ from functools import cache
 import numpy as np
 
 from twofold.core.engine.local import single_blas
-from twofold.signals.bases.basis import along_each
+from twofold.signals.bases.basis import apply_along_each
 from twofold.signals.bases.dct import DCT
 
 SIDE = 8
@@ -35,7 +35,7 @@ class Blocks:
     close: tuple[tuple[tuple[int, int], ...], ...]
 
     def planes(self, channel: np.ndarray) -> list[np.ndarray]:
-        B = blocks_of(channel)
+        B = cut_blocks(channel)
         with single_blas():
             return list((self.atoms.astype(B.dtype) @ B.reshape(len(B), -1)).reshape(-1, *B.shape[1:]))
 
@@ -57,7 +57,7 @@ class Blocks:
         return total
 
 
-def blocks_of(channel: np.ndarray) -> np.ndarray:
+def cut_blocks(channel: np.ndarray) -> np.ndarray:
     """Pixels by their place in a block: (64, blocks down, blocks across), the last row and column repeated."""
     h, w = channel.shape
     padded = np.pad(channel, ((0, -h % SIDE), (0, -w % SIDE)), mode="edge")
@@ -66,7 +66,7 @@ def blocks_of(channel: np.ndarray) -> np.ndarray:
 
 
 @cache
-def cosines() -> Blocks:
+def make_cosine_blocks() -> Blocks:
     """From low to high frequencies; those next to a frequency (u,v), and lower, tell about it."""
     order = sorted(np.ndindex(SIDE, SIDE), key=lambda f: (sum(f), f))
     place = {frequency: k for k, frequency in enumerate(order)}
@@ -79,13 +79,13 @@ def cosines() -> Blocks:
     return Blocks(atoms[[u * SIDE + v for u, v in order]], close)
 
 
-def principal(channels: list[np.ndarray]) -> np.ndarray:
+def find_principal_atoms(channels: list[np.ndarray]) -> np.ndarray:
     """The principal directions of all blocks, as whole numbers: coefficients of cosines, in steps of 1 / FINE."""
-    moment, cosine = np.zeros((SIDE * SIDE, SIDE * SIDE)), cosines().atoms
+    moment, cosine = np.zeros((SIDE * SIDE, SIDE * SIDE)), make_cosine_blocks().atoms
     largest = max(float(np.abs(channel).max()) for channel in channels) or 1.0
     for channel in channels:
         for top in range(0, len(channel), 32 * SIDE):  # a strip at a time
-            B = blocks_of(channel[top : top + 32 * SIDE]).reshape(SIDE * SIDE, -1) / np.float64(largest)
+            B = cut_blocks(channel[top : top + 32 * SIDE]).reshape(SIDE * SIDE, -1) / np.float64(largest)
             with single_blas():
                 moment += B @ B.T
     with single_blas():
@@ -93,11 +93,11 @@ def principal(channels: list[np.ndarray]) -> np.ndarray:
     return np.rint(axes * FINE).astype(np.int32)
 
 
-def learned(whole: np.ndarray) -> Blocks:
+def make_learned_blocks(whole: np.ndarray) -> Blocks:
     """Blocks in the basis that such whole numbers (k, 64) tell of, made orthonormal again."""
     with single_blas():
         Q, R = np.linalg.qr(whole.T / FINE)
-        atoms = (Q * np.where(np.diag(R) < 0, -1, 1)).T @ cosines().atoms
+        atoms = (Q * np.where(np.diag(R) < 0, -1, 1)).T @ make_cosine_blocks().atoms
     return Blocks(atoms, tuple(tuple((j, 1) for j in range(max(1, k - 6), k)) for k in range(len(whole))))
 
 
@@ -108,7 +108,7 @@ class Pyramid:
     def planes(self, channel: np.ndarray) -> list[np.ndarray]:
         rest, bands = channel, list[np.ndarray]()
         for h, w in self._halved(channel.shape):
-            both = along_each(_apart, rest, 2)
+            both = apply_along_each(_split_level, rest, 2)
             bands = [both[:h, w:], both[h:, :w], both[h:, w:], *bands]
             rest = both[:h, :w]
         return [rest, *bands]
@@ -119,7 +119,7 @@ class Pyramid:
         rest = planes[0]
         for k in range(1, len(planes), 3):
             across, down, both = planes[k : k + 3]
-            rest = along_each(_together, np.block([[rest, across], [down, both]]), 2)
+            rest = apply_along_each(_join_level, np.block([[rest, across], [down, both]]), 2)
         return rest
 
     def shapes(self, shape: tuple[int, int]) -> list[tuple[int, int]]:
@@ -145,7 +145,7 @@ class Pyramid:
         return found
 
 
-def _apart(X: np.ndarray) -> np.ndarray:
+def _split_level(X: np.ndarray) -> np.ndarray:
     """One level along the last axis: the averages, then the differences."""
     if X.shape[-1] < 2:
         return X
@@ -155,7 +155,7 @@ def _apart(X: np.ndarray) -> np.ndarray:
     return np.concatenate([even * X.dtype.type(SCALE), odd / X.dtype.type(SCALE)], axis=-1)
 
 
-def _together(C: np.ndarray) -> np.ndarray:
+def _join_level(C: np.ndarray) -> np.ndarray:
     """The reverse: every step undone, the last first."""
     n = C.shape[-1]
     if n < 2:

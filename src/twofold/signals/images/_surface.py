@@ -19,7 +19,7 @@ TENSION = 1 / 4  # one over the square of the width, in pixels, from which a gap
 NEAR, STEPS = 1e-4, 50  # of the conjugate gradients: relative residual, and steps at most
 
 
-def surface(channel: np.ndarray, missing: np.ndarray) -> np.ndarray:
+def fit_surface(channel: np.ndarray, missing: np.ndarray) -> np.ndarray:
     """The channel (h,w) with its missing pixels filled, within the range of the known ones."""
     known = channel[~missing]
     with single_blas():
@@ -33,13 +33,13 @@ def _smooth(X: np.ndarray, missing: np.ndarray, tension: float) -> np.ndarray:
     if n == 0:
         return X
     h, w = X.shape
-    total, count = (_fours(np.pad(A, ((0, h % 2), (0, w % 2)))) for A in (X, ~missing))
+    total, count = (_sum_fours(np.pad(A, ((0, h % 2), (0, w % 2)))) for A in (X, ~missing))
     half = _smooth(total / np.maximum(count, 1), count == 0, 4 * tension)
-    start = _doubled(_doubled(half).T).T[:h, :w]
+    start = _double_rows(_double_rows(half).T).T[:h, :w]
 
     def force(Y: np.ndarray) -> np.ndarray:
-        bend = _laplacian(Y)
-        return (_laplacian(bend) - tension * bend)[missing]
+        bend = _apply_laplacian(Y)
+        return (_apply_laplacian(bend) - tension * bend)[missing]
 
     def bent(hidden: np.ndarray) -> np.ndarray:
         Y = np.zeros((h, w))
@@ -53,7 +53,7 @@ def _smooth(X: np.ndarray, missing: np.ndarray, tension: float) -> np.ndarray:
     return out
 
 
-def _laplacian(X: np.ndarray) -> np.ndarray:
+def _apply_laplacian(X: np.ndarray) -> np.ndarray:
     out = np.zeros_like(X)
     down, across = X[1:] - X[:-1], X[:, 1:] - X[:, :-1]
     out[:-1] += down
@@ -63,12 +63,12 @@ def _laplacian(X: np.ndarray) -> np.ndarray:
     return out
 
 
-def _fours(A: np.ndarray) -> np.ndarray:
+def _sum_fours(A: np.ndarray) -> np.ndarray:
     """Sums of two by two."""
     return A.reshape(A.shape[0] // 2, 2, A.shape[1] // 2, 2).sum(axis=(1, 3))
 
 
-def _doubled(A: np.ndarray) -> np.ndarray:
+def _double_rows(A: np.ndarray) -> np.ndarray:
     """Twice as many rows, between those that are there."""
     around = np.concatenate([A[:1], A, A[-1:]])
     return np.stack([0.75 * A + 0.25 * around[:-2], 0.75 * A + 0.25 * around[2:]], axis=1).reshape(-1, A.shape[1])

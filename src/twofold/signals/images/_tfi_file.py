@@ -21,8 +21,15 @@ import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.kernels.arithmetic_coder import CONTEXTS, HALF, KINDS, LENGTHS, WORD, code_plane
-from twofold.signals.images._channels import channels_of, picture_of
-from twofold.signals.images._planes import SIDE, Blocks, Pyramid, cosines, learned, principal
+from twofold.signals.images._channels import join_channels, split_channels
+from twofold.signals.images._planes import (
+    SIDE,
+    Blocks,
+    Pyramid,
+    find_principal_atoms,
+    make_cosine_blocks,
+    make_learned_blocks,
+)
 
 METHODS = "dct", "wavelet", "pca"
 DTYPES = "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64"
@@ -61,7 +68,7 @@ class Head(NamedTuple):
         return 3 if self.depth >= 3 else 1
 
 
-class Quantised(NamedTuple):
+class Quantized(NamedTuple):
     """The coefficients of a picture as whole numbers, planes one after the other."""
 
     numbers: list[np.ndarray]  # for each channel, int32
@@ -71,9 +78,9 @@ class Quantised(NamedTuple):
     atoms: np.ndarray | None  # of a learned basis
 
 
-def quantised(
+def quantize(
     coefficients: list[np.ndarray], shapes: list[tuple[int, int]], step: float, atoms: np.ndarray | None
-) -> Quantised:
+) -> Quantized:
     """Rounded; planes at the end that are zero in all channels are left out."""
     numbers, last, counts, rests = list[np.ndarray](), 0, np.zeros(4), np.zeros(4)
     for c in coefficients:
@@ -89,38 +96,38 @@ def quantised(
     used = int(np.searchsorted(ends, last, side="right")) + 1
     one, two, more = (round(128 * rests[k] / max(counts[k], 1)) for k in (1, 2, 3))
     atoms = None if atoms is None else np.ascontiguousarray(atoms[:used])
-    return Quantised([q[: ends[used - 1]] for q in numbers], shapes[:used], (one, two, more), step, atoms)
+    return Quantized([q[: ends[used - 1]] for q in numbers], shapes[:used], (one, two, more), step, atoms)
 
 
-def restored(q: np.ndarray, shifts: tuple[int, int, int], step: float, dtype: Any) -> np.ndarray:
+def dequantize(q: np.ndarray, shifts: tuple[int, int, int], step: float, dtype: Any) -> np.ndarray:
     """Coefficients from whole numbers."""
     size = np.abs(q)
     moved = np.array([0, *shifts], dtype)[np.minimum(size, 3)] / dtype.type(128)
     return np.copysign((size + moved) * dtype.type(step), q.astype(dtype))
 
 
-def planes_in(flat: np.ndarray, shapes: list[tuple[int, int]]) -> list[np.ndarray]:
+def split_planes(flat: np.ndarray, shapes: list[tuple[int, int]]) -> list[np.ndarray]:
     """The planes that lie one after the other, in place."""
     ends = np.cumsum([h * w for h, w in shapes])[:-1]
     return [part.reshape(shape) for part, shape in zip(np.split(flat, ends), shapes, strict=True)]
 
 
-def transform(method: str, atoms: np.ndarray | None) -> Blocks | Pyramid:
+def choose_transform(method: str, atoms: np.ndarray | None) -> Blocks | Pyramid:
     if method == "wavelet":
         return Pyramid()
-    return cosines() if atoms is None else learned(atoms)
+    return make_cosine_blocks() if atoms is None else make_learned_blocks(atoms)
 
 
-def atoms_for(method: str, channels: list[np.ndarray]) -> np.ndarray | None:
+def learn_atoms(method: str, channels: list[np.ndarray]) -> np.ndarray | None:
     """What the picture's own basis is stored as, if the method learns one."""
-    return principal(channels) if method == "pca" else None
+    return find_principal_atoms(channels) if method == "pca" else None
 
 
-def channels_from(found: Quantised, method: str, shape: tuple[int, int], dtype: np.dtype) -> list[np.ndarray]:
+def decode_channels(found: Quantized, method: str, shape: tuple[int, int], dtype: np.dtype) -> list[np.ndarray]:
     """The channels (h,w) again."""
-    way = transform(method, found.atoms)
-    back = [restored(q, found.shifts, found.step, dtype) for q in found.numbers]
-    return [way.channel(planes_in(c, found.shapes), shape) for c in back]
+    way = choose_transform(method, found.atoms)
+    back = [dequantize(q, found.shifts, found.step, dtype) for q in found.numbers]
+    return [way.channel(split_planes(c, found.shapes), shape) for c in back]
 
 
 class Coder:
@@ -146,22 +153,22 @@ class Coder:
         return (self.buffer[:place].tobytes() + bytes([min((low >> 24) + 1, 255)])).rstrip(b"\0")
 
 
-def coded(found: Quantised, method: str) -> bytes:
+def encode(found: Quantized, method: str) -> bytes:
     coder = Coder()
     if found.atoms is not None:
         coder.plane(found.atoms, np.zeros(found.atoms.shape, np.int64), ATOMS)
-    _run(coder, transform(method, found.atoms), found)
+    _code_planes(coder, choose_transform(method, found.atoms), found)
     return coder.done()
 
 
-def _run(coder: Coder, way: Blocks | Pyramid, found: Quantised) -> None:
+def _code_planes(coder: Coder, way: Blocks | Pyramid, found: Quantized) -> None:
     for numbers in found.numbers:
         sizes = list[np.ndarray]()
-        for k, q in enumerate(planes_in(numbers, found.shapes)):
+        for k, q in enumerate(split_planes(numbers, found.shapes)):
             sizes.append(coder.plane(q, way.expected(sizes, q.shape), ORDINARY if k else SMOOTH))
 
 
-def packed(alpha: np.ndarray) -> bytes:
+def pack_alpha(alpha: np.ndarray) -> bytes:
     """Alpha without loss: a byte says how, then the differences along the rows."""
     whole = alpha.view(f"u{alpha.itemsize}")
     steps = whole.astype(f"<u{alpha.itemsize}")
@@ -170,7 +177,7 @@ def packed(alpha: np.ndarray) -> bytes:
     return min(b"Z" + zlib.compress(raw, 9), b"X" + lzma.compress(raw, preset=9), key=len)
 
 
-def unpacked(data: bytes, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+def unpack_alpha(data: bytes, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
     count = shape[0] * shape[1] * dtype.itemsize
     if data[:1] == b"Z":
         raw = zlib.decompressobj().decompress(data[1:], count + 1)
@@ -182,13 +189,13 @@ def unpacked(data: bytes, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray
     return np.cumsum(steps, axis=1, dtype=f"u{dtype.itemsize}").view(dtype)
 
 
-def sealed(head: Head, coefficients: bytes, alpha: bytes) -> bytes:
+def seal(head: Head, coefficients: bytes, alpha: bytes) -> bytes:
     """The file."""
     data = HEAD.pack(*head) + coefficients + alpha
     return data + CHECK.pack(zlib.crc32(data))
 
 
-def head_of(data: bytes, name: str) -> Head:
+def read_head(data: bytes, name: str) -> Head:
     """The checked start of a file; `name` is what the complaint calls it."""
     if len(data) < HEAD.size + CHECK.size or data[:3] != MAGIC:
         raise InputError(f"{name} is not a picture that twofold compressed, or its start is damaged.")
@@ -205,27 +212,27 @@ def head_of(data: bytes, name: str) -> Head:
     return head
 
 
-def decoded(data: bytes, name: str) -> np.ndarray:
+def decode(data: bytes, name: str) -> np.ndarray:
     """The picture in a file."""
-    head = head_of(data, name)
+    head = read_head(data, name)
     try:
-        return _picture(head, data[HEAD.size : -CHECK.size])
+        return _decode_body(head, data[HEAD.size : -CHECK.size])
     except (ValueError, IndexError, zlib.error, lzma.LZMAError, EOFError) as error:
         raise InputError(f"{name} cannot be read, although its checksum is right: {error}.") from error
 
 
-def _picture(head: Head, body: bytes) -> np.ndarray:
+def _decode_body(head: Head, body: bytes) -> np.ndarray:
     method, dtype, shape = METHODS[head.method], np.dtype(DTYPES[head.dtype]), (head.height, head.width)
     coder, atoms = Coder(body[: len(body) - head.alpha]), None
     if method == "pca":
         atoms = np.zeros((min(head.planes, SIDE * SIDE), SIDE * SIDE), np.int32)
         coder.plane(atoms, np.zeros(atoms.shape, np.int64), ATOMS)
-    way = transform(method, atoms)
+    way = choose_transform(method, atoms)
     shapes = way.shapes(shape)[: head.planes]
     numbers = [np.zeros(sum(h * w for h, w in shapes), np.int32) for _ in range(head.channels)]
-    found = Quantised(numbers, shapes, (head.shift1, head.shift2, head.shift3), head.step, atoms)
-    _run(coder, way, found)
+    found = Quantized(numbers, shapes, (head.shift1, head.shift2, head.shift3), head.step, atoms)
+    _code_planes(coder, way, found)
     like = np.zeros(head.shape, dtype)
     if head.depth in (2, 4):
-        like[..., -1] = unpacked(body[len(body) - head.alpha :], shape, dtype)
-    return picture_of(channels_from(found, method, shape, channels_of(like[:1, :1])[0].dtype), like)
+        like[..., -1] = unpack_alpha(body[len(body) - head.alpha :], shape, dtype)
+    return join_channels(decode_channels(found, method, shape, split_channels(like[:1, :1])[0].dtype), like)

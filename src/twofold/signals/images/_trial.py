@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from twofold.signals.images import _tfi_file
-from twofold.signals.images._channels import picture_of
+from twofold.signals.images._channels import join_channels
 
 LARGEST = 1 << 30  # what a coefficient may be in steps
 
@@ -28,30 +28,30 @@ class Trial:
         self.image, self.method = image, method
         self.shape, self.dtype = channels[0].shape, channels[0].dtype
         self.colours = image if image.ndim == 2 else image[..., : 3 if image.shape[2] >= 3 else 1]
-        self.atoms = _tfi_file.atoms_for(method, channels)
-        way = _tfi_file.transform(method, self.atoms)
+        self.atoms = _tfi_file.learn_atoms(method, channels)
+        way = _tfi_file.choose_transform(method, self.atoms)
         self.shapes = way.shapes(self.shape)
         self.coefficients = [np.concatenate([c.ravel() for c in way.planes(channel)]) for channel in channels]
-        self.alpha = _tfi_file.packed(image[..., -1]) if image.ndim == 3 and image.shape[2] in (2, 4) else b""
-        self.peak = peak_of(self.colours)
+        self.alpha = _tfi_file.pack_alpha(image[..., -1]) if image.ndim == 3 and image.shape[2] in (2, 4) else b""
+        self.peak = find_peak(self.colours)
         top = max(float(np.abs(c).max()) for c in self.coefficients)
         exact = self.peak / LARGEST if image.dtype.kind == "f" else 1 / 16  # smaller steps change no integer
         self.steps = np.log2([max(top / LARGEST, exact), max(2 * top, 2 * exact)])  # from the finest to all is zero
 
-    def quantised(self, x: float) -> _tfi_file.Quantised:
-        return _tfi_file.quantised(self.coefficients, self.shapes, 2.0**x, self.atoms)
+    def quantised(self, x: float) -> _tfi_file.Quantized:
+        return _tfi_file.quantize(self.coefficients, self.shapes, 2.0**x, self.atoms)
 
     def quality(self, x: float) -> float:
         """PSNR with a step of 2^x."""
-        channels = _tfi_file.channels_from(self.quantised(x), self.method, self.shape, self.dtype)
-        out = picture_of(channels, self.image)
+        channels = _tfi_file.decode_channels(self.quantised(x), self.method, self.shape, self.dtype)
+        out = join_channels(channels, self.image)
         return psnr(self.colours, out[..., : self.colours.shape[-1]], self.peak)
 
     def size(self, x: float) -> int:
         """Bytes of the file with a step of 2^x."""
         return (
             _tfi_file.HEAD.size
-            + len(_tfi_file.coded(self.quantised(x), self.method))
+            + len(_tfi_file.encode(self.quantised(x), self.method))
             + len(self.alpha)
             + _tfi_file.CHECK.size
         )
@@ -72,10 +72,10 @@ class Trial:
             len(found.shapes),
             len(self.alpha),
         )
-        return _tfi_file.sealed(head, _tfi_file.coded(found, self.method), self.alpha)
+        return _tfi_file.seal(head, _tfi_file.encode(found, self.method), self.alpha)
 
 
-def peak_of(colours: np.ndarray) -> float:
+def find_peak(colours: np.ndarray) -> float:
     """What an error is compared with: the range of the integers, or that of the floats that are there."""
     if colours.dtype.kind in "iu":
         limits = np.iinfo(colours.dtype)

@@ -19,7 +19,7 @@ import numpy as np
 from twofold.core.checks import InputError
 from twofold.core.files.safetensors_file import appearing
 from twofold.signals.images import _tfi_file
-from twofold.signals.images._channels import channels_of, checked
+from twofold.signals.images._channels import check_image, split_channels
 from twofold.signals.images._trial import Trial
 
 USUAL = 36.0  # dB: hard to tell from the original
@@ -49,14 +49,14 @@ class CompressedImage:
     name: str = field(default="the compressed picture", repr=False, compare=False)  # what complaints call it
 
     def __post_init__(self) -> None:
-        _tfi_file.head_of(self.data, self.name)
+        _tfi_file.read_head(self.data, self.name)
 
     def __repr__(self) -> str:
         return f"<CompressedImage {self.shape} {self.dtype}: {self.size} bytes, {self.psnr:.2f} dB, {self.method}>"
 
     @cached_property
     def _head(self) -> _tfi_file.Head:
-        return _tfi_file.head_of(self.data, self.name)
+        return _tfi_file.read_head(self.data, self.name)
 
     @property
     def size(self) -> int:
@@ -84,7 +84,7 @@ class CompressedImage:
 
     def decode(self) -> np.ndarray:
         """The picture, of the shape and dtype it had."""
-        return _tfi_file.decoded(self.data, self.name)
+        return _tfi_file.decode(self.data, self.name)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file, usually called ``.tfi``: complete or not at all."""
@@ -115,7 +115,7 @@ def open_image(path: str | os.PathLike[str]) -> CompressedImage:
     return CompressedImage(data, os.fspath(path))
 
 
-def _searched(slack: Callable[[float], float], x: float, good: float, bad: float) -> float | None:
+def _search_step(slack: Callable[[float], float], x: float, good: float, bad: float) -> float | None:
     """The x between that is nearest to `bad` and keeps the target: slack(x) >= 0, which falls by about 1 an octave.
 
     None if not even the good end keeps it.
@@ -173,7 +173,7 @@ def compress_image(
     >>> bool(10 * np.log10(255**2 / error) >= 36), small.size < image.nbytes / 7
     (True, True)
     """
-    image = _picture(image)
+    image = _check_dtype(image)
     if method not in ("auto", *_tfi_file.METHODS):
         raise InputError(f'method="{method}": choose "auto", "dct", "wavelet" or "pca".')
     if psnr is not None and size is not None:
@@ -182,16 +182,16 @@ def compress_image(
         raise InputError(f"psnr={psnr!r}: a quality is a number of decibels > 0, such as 36.")
     if size is not None and not size >= 1:
         raise InputError(f"size={size!r}: a file has one byte or more. Give a number of bytes, such as 40_000.")
-    channels = channels_of(image)
+    channels = split_channels(image)
     made, near = list[CompressedImage](), list[float]()
     for name in _tfi_file.METHODS if method == "auto" else (method,):
         trial = Trial(image, channels, name)
         if size is None:
             goal = USUAL if psnr is None else float(psnr)
-            x = _for_quality(trial, goal)
+            x = _find_step_for_quality(trial, goal)
             near.append(trial.quality(trial.steps[0]) if x is None else np.inf)
         else:
-            x = _for_size(trial, size)
+            x = _find_step_for_size(trial, size)
             near.append(trial.size(trial.steps[1]) if x is None else 0)
         if x is not None:
             made.append(CompressedImage(trial.file(x)))
@@ -202,8 +202,8 @@ def compress_image(
     raise InputError(f"size={size}: the smallest file of this picture has {min(near):.0f} bytes. Allow more.")
 
 
-def _picture(image: Any) -> np.ndarray:
-    image = checked(image)
+def _check_dtype(image: Any) -> np.ndarray:
+    image = check_image(image)
     if image.dtype.name not in _tfi_file.DTYPES:
         raise InputError(
             f"the image holds {image.dtype}; a file holds {', '.join(_tfi_file.DTYPES)}. Convert it first."
@@ -211,7 +211,7 @@ def _picture(image: Any) -> np.ndarray:
     return image.astype(image.dtype.newbyteorder("="), copy=False)
 
 
-def _for_quality(trial: Trial, goal: float) -> float | None:
+def _find_step_for_quality(trial: Trial, goal: float) -> float | None:
     fine, coarse = trial.steps
     guess = np.log2(trial.peak) + (10.8 - goal) / OCTAVE  # an error spread evenly over a step has its square / 12
     start = guess if fine < guess < coarse else (fine + coarse) / 2
@@ -220,14 +220,14 @@ def _for_quality(trial: Trial, goal: float) -> float | None:
         found = trial.quality(x)
         return found if found == np.inf else (found - goal) / OCTAVE
 
-    return _searched(slack, start, fine, coarse)
+    return _search_step(slack, start, fine, coarse)
 
 
-def _for_size(trial: Trial, goal: float) -> float | None:
+def _find_step_for_size(trial: Trial, goal: float) -> float | None:
     fine, coarse = trial.steps
-    found = _searched(lambda x: np.log2(goal / trial.size(x)), (fine + coarse) / 2, coarse, fine)
+    found = _search_step(lambda x: np.log2(goal / trial.size(x)), (fine + coarse) / 2, coarse, fine)
     exact = found is not None and trial.quality(found) == np.inf
-    return _for_quality(trial, np.inf) if exact else found  # more bytes would gain nothing
+    return _find_step_for_quality(trial, np.inf) if exact else found  # more bytes would gain nothing
 
 
 def rate_distortion(image: Any) -> dict[str, dict[str, np.ndarray]]:
@@ -250,8 +250,8 @@ def rate_distortion(image: Any) -> dict[str, dict[str, np.ndarray]]:
     >>> sorted(curves), bool((np.diff(curves["dct"]["psnr"]) > 0).all())
     (['dct', 'pca', 'wavelet'], True)
     """
-    image = _picture(image)
-    channels, curves = channels_of(image), {}
+    image = _check_dtype(image)
+    channels, curves = split_channels(image), {}
     for method in _tfi_file.METHODS:
         trial = Trial(image, channels, method)
         steps = np.log2(trial.peak) - np.arange(1.0, 8.0)

@@ -22,21 +22,21 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.engine.local import Engine
 from twofold.core.seeds import generator, seed_of
-from twofold.signals._progress import Progress, Sweeps, part
+from twofold.signals._progress import Progress, Sweeps, split_progress
 from twofold.signals.bases.wavelet import Wavelet
 from twofold.signals.dictionaries.ksvd import KSVD
-from twofold.signals.images._channels import channels_of, checked, picture_of
+from twofold.signals.images._channels import check_image, join_channels, split_channels
 from twofold.signals.images._patches import (
     check_patches,
-    cosine_patches,
-    coverage,
-    laid,
-    n_places,
-    patches_at,
-    patches_of,
-    strips,
+    count_patches,
+    count_places,
+    cut_strips,
+    make_cosine_atoms,
+    sum_patches,
+    take_patches,
+    take_patches_at,
 )
-from twofold.signals.sparse_coding.pursuits import Coding, codes_of, coding
+from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, prepare_coding
 
 GAIN, OF = 1.15, 64  # C: what is left of a patch of 64 pixels may be this much longer than noise is
 TRUST, MOST = 30 / 255, 15.0  # λ σ over the spread of the picture's values: 30 for the values of 8 bits; and λ at most
@@ -106,18 +106,18 @@ def denoise_image(
     >>> bool(np.std(denoised - clean) < 6)                # of 20
     True
     """
-    image = checked(image)
+    image = check_image(image)
     check_patches(patch, n_atoms, max_iter)
     if sigma is not None and not (isinstance(sigma, Real) and 0 <= float(sigma) < np.inf):
         raise InputError(f"sigma={sigma!r}: the noise's standard deviation is a number >= 0, or None to estimate it.")
-    channels, seed = channels_of(image), seed_of(random_state)
+    channels, seed = split_channels(image), seed_of(random_state)
     size = min(int(patch), *image.shape[:2])
     for i in range(len(channels)):
-        tell = part(progress, i, len(channels))
-        noise = _noise_of(channels[i]) if sigma is None else float(sigma)
-        channels[i] = _denoised(channels[i], noise, size, int(n_atoms), int(max_iter), generator(seed, i), tell)
+        tell = split_progress(progress, i, len(channels))
+        noise = _estimate_noise(channels[i]) if sigma is None else float(sigma)
+        channels[i] = _denoise_channel(channels[i], noise, size, int(n_atoms), int(max_iter), generator(seed, i), tell)
         tell(1.0)
-    return picture_of(channels, image)
+    return join_channels(channels, image)
 
 
 def estimate_sigma(image: Any) -> float:
@@ -132,21 +132,21 @@ def estimate_sigma(image: Any) -> float:
     >>> 9.5 < estimate_sigma(noisy) < 10.5
     True
     """
-    return float(np.sqrt(np.mean([_noise_of(channel) ** 2 for channel in channels_of(checked(image))])))
+    return float(np.sqrt(np.mean([_estimate_noise(channel) ** 2 for channel in split_channels(check_image(image))])))
 
 
-def allowed(size: int) -> float:
+def allow_residual(size: int) -> float:
     """How long what is left of a patch may be for noise of 1: as likely for noise of every size as C p is for 8 x 8."""
     likely = gammainc(OF / 2, GAIN**2 * OF / 2)
     return float(np.sqrt(2 * gammaincinv(size * size / 2, likely)))
 
 
-def few(size: int) -> int:
+def limit_atoms(size: int) -> int:
     """Atoms a patch at most: half as many as it has pixels."""
     return max(1, size * size // 2)
 
 
-def _noise_of(channel: np.ndarray) -> float:
+def _estimate_noise(channel: np.ndarray) -> float:
     h, w = channel.shape
     if min(h, w) < 2:
         return 0.0
@@ -154,7 +154,7 @@ def _noise_of(channel: np.ndarray) -> float:
     return float(np.median(np.abs(finest))) / NORMAL_MAD
 
 
-def _denoised(
+def _denoise_channel(
     channel: np.ndarray, sigma: float, size: int, n_atoms: int, max_iter: int, rng: np.random.Generator, tell: Progress
 ) -> np.ndarray:
     """One channel without its noise; the array that came in is used up, for large pictures have large ones."""
@@ -165,17 +165,17 @@ def _denoised(
     Y = channel.astype(channel.dtype if sigma > FAINT * (high - low) else np.float64, copy=False)
     Y -= middle
     Y /= sigma  # noise of 1, whatever the units are
-    places = n_places(Y.shape, size)
+    places = count_places(Y.shape, size)
     training = max_iter * min(TAUGHT, places)
     share = training / (training + places)
-    atoms = cosine_patches(n_atoms, size).astype(Y.dtype)
+    atoms = make_cosine_atoms(n_atoms, size).astype(Y.dtype)
     if max_iter:
-        atoms = _taught(Y, atoms, size, max_iter, rng, lambda done: tell(share * done))
+        atoms = _learn_atoms(Y, atoms, size, max_iter, rng, lambda done: tell(share * done))
     trust = min(MOST, TRUST * float(np.subtract(*np.percentile(Y, [99, 1]))))
-    X = _recoded(Y, atoms, size, lambda done: tell(share + (1 - share) * done))
+    X = _recode_patches(Y, atoms, size, lambda done: tell(share + (1 - share) * done))
     Y *= trust
     X += Y
-    weights = coverage(Y.shape, size)
+    weights = count_patches(Y.shape, size)
     weights += trust
     X /= weights
     X *= sigma
@@ -183,54 +183,65 @@ def _denoised(
     return X.astype(channel.dtype, copy=False)
 
 
-def _taught(
+def _learn_atoms(
     Y: np.ndarray, atoms: np.ndarray, size: int, max_iter: int, rng: np.random.Generator, tell: Progress
 ) -> np.ndarray:
     """The atoms after K-SVD of patches that are more than noise."""
-    count = n_places(Y.shape, size)
-    patches, _, more = _centred(patches_at(Y, size, rng.choice(count, min(count, DRAWN), replace=False)))
+    count = count_places(Y.shape, size)
+    patches, _, more = _center_patches(take_patches_at(Y, size, rng.choice(count, min(count, DRAWN), replace=False)))
     patches = patches[more][:TAUGHT]
     if not len(patches):
         return atoms
     model = KSVD(
-        len(atoms), n_nonzero=few(size), error=allowed(size), init=atoms, tol=0, max_iter=max_iter, random_state=0
+        len(atoms),
+        n_nonzero=limit_atoms(size),
+        error=allow_residual(size),
+        init=atoms,
+        tol=0,
+        max_iter=max_iter,
+        random_state=0,
     )
     with loop.quietly():
         return model.set_callbacks(Sweeps(tell, max_iter)).fit(patches).components_
 
 
-def _recoded(Y: np.ndarray, atoms: np.ndarray, size: int, tell: Progress) -> np.ndarray:
+def _recode_patches(Y: np.ndarray, atoms: np.ndarray, size: int, tell: Progress) -> np.ndarray:
     """Sum of all coded patches, each where it belongs."""
-    engine, runs, total = Engine(), strips(Y.shape, size), np.zeros_like(Y)
-    shared, picture = engine.broadcast(coding(atoms, Y.dtype, few(size), allowed(size))), engine.broadcast(Y)
+    engine, runs, total = Engine(), cut_strips(Y.shape, size), np.zeros_like(Y)
+    shared, picture = (
+        engine.broadcast(prepare_coding(atoms, Y.dtype, limit_atoms(size), allow_residual(size))),
+        engine.broadcast(Y),
+    )
     for first in range(0, len(runs), AT_ONCE):
         some = runs[first : first + AT_ONCE]
-        for rows, strip in zip(some, engine.gather(engine.map(_strip, Rows(some), picture, shared)), strict=True):
+        for rows, strip in zip(
+            some, engine.gather(engine.map(_recode_strip, Rows(some), picture, shared)), strict=True
+        ):
             total[rows.start : rows.stop + size - 1] += strip
         tell((first + len(some)) / len(runs))
     return total
 
 
-def _strip(rows: range, Y: np.ndarray, c: Coding) -> np.ndarray:
+def _recode_strip(rows: range, Y: np.ndarray, c: Coding) -> np.ndarray:
     """Coded patches of some rows of places, summed; a patch that is not sparse stays as it is."""
     size = math.isqrt(c.atoms.shape[1])
-    patches, means, more = _centred(patches_of(Y, size, rows))
+    patches, means, more = _center_patches(take_patches(Y, size, rows))
     coded = np.repeat(means, size * size, axis=1)
     patches = patches[more]
-    found = codes_of(patches, c) @ c.atoms
+    found = encode_rows(patches, c) @ c.atoms
     patches -= found
-    missed = _squares(patches) > SLACK * c.tol**2
+    missed = _sum_squares(patches) > SLACK * c.tol**2
     found[missed] += patches[missed]
     coded[more] += found
-    return laid(coded, size, Y.shape[1])
+    return sum_patches(coded, size, Y.shape[1])
 
 
-def _centred(patches: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _center_patches(patches: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Patches without their means, the means, and which patches are more than noise."""
     means = patches.mean(axis=1, keepdims=True)
     patches -= means
-    return patches, means, _squares(patches) > allowed(math.isqrt(patches.shape[1])) ** 2
+    return patches, means, _sum_squares(patches) > allow_residual(math.isqrt(patches.shape[1])) ** 2
 
 
-def _squares(patches: np.ndarray) -> np.ndarray:
+def _sum_squares(patches: np.ndarray) -> np.ndarray:
     return np.einsum("ij,ij->i", patches, patches)

@@ -20,20 +20,20 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.engine.local import Engine
 from twofold.core.seeds import generator, seed_of
-from twofold.signals._progress import Progress, Sweeps, part
+from twofold.signals._progress import Progress, Sweeps, split_progress
 from twofold.signals.dictionaries.ksvd import KSVD
-from twofold.signals.images._channels import channels_of, checked, picture_of
+from twofold.signals.images._channels import check_image, join_channels, split_channels
 from twofold.signals.images._patches import (
     check_patches,
-    cosine_patches,
-    laid,
-    n_places,
-    patches_at,
-    patches_of,
-    strips,
+    count_places,
+    cut_strips,
+    make_cosine_atoms,
+    sum_patches,
+    take_patches,
+    take_patches_at,
 )
-from twofold.signals.images._surface import surface
-from twofold.signals.sparse_coding.pursuits import Coding, codes_of, coding, seen_codes
+from twofold.signals.images._surface import fit_surface
+from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, encode_seen, prepare_coding
 
 ENOUGH, EACH = 1 / 3, 1 / 4  # of a patch, and of each of its quarters, must be seen for it to be coded by that alone
 TAUGHT = 20_000  # patches that teach, at most
@@ -107,19 +107,19 @@ def inpaint_image(
     """
     check_patches(patch, n_atoms, max_iter)
     given = np.array(image)
-    missing = _mask(mask, given)
+    missing = _check_mask(mask, given)
     colours = given[..., :-1] if given.ndim == 3 and given.shape[2] in (2, 4) else given
     colours[missing] = 0
-    checked(given)
+    check_image(given)
     if not missing.any():
         return given
-    channels, seed = channels_of(given), seed_of(random_state)
+    channels, seed = split_channels(given), seed_of(random_state)
     job = _Job(missing, min(int(patch), *given.shape[:2]), int(n_atoms), int(max_iter))
     for i in range(len(channels)):
-        tell = part(progress, i, len(channels))
-        channels[i] = _filled(channels[i], job, generator(seed, i), tell)
+        tell = split_progress(progress, i, len(channels))
+        channels[i] = _fill_channel(channels[i], job, generator(seed, i), tell)
         tell(1.0)
-    out = picture_of(channels, given)
+    out = join_channels(channels, given)
     out[~missing] = given[~missing]
     return out
 
@@ -133,7 +133,7 @@ class _Job(NamedTuple):
     max_iter: int
 
 
-def _mask(mask: Any, image: np.ndarray) -> np.ndarray:
+def _check_mask(mask: Any, image: np.ndarray) -> np.ndarray:
     mask = np.asarray(mask)
     if mask.shape != image.shape[:2]:
         raise InputError(
@@ -146,32 +146,32 @@ def _mask(mask: Any, image: np.ndarray) -> np.ndarray:
     return mask
 
 
-def _filled(channel: np.ndarray, job: _Job, rng: np.random.Generator, tell: Progress) -> np.ndarray:
+def _fill_channel(channel: np.ndarray, job: _Job, rng: np.random.Generator, tell: Progress) -> np.ndarray:
     """One channel without its holes."""
     known = channel[~job.missing]
     low, high = float(known.min()), float(known.max())
     if low == high:
         return np.where(job.missing, known[0], channel)
     Y = (channel - np.asarray(low, channel.dtype)) / np.asarray(high - low, channel.dtype)
-    X, atoms = surface(Y, job.missing), cosine_patches(job.n_atoms, job.size).astype(Y.dtype)
+    X, atoms = fit_surface(Y, job.missing), make_cosine_atoms(job.n_atoms, job.size).astype(Y.dtype)
     if job.max_iter:
-        atoms = _taught(X, atoms, job, rng, part(tell, 0, 2))
-    tell = part(tell, 1, 2)
+        atoms = _learn_atoms(X, atoms, job, rng, split_progress(tell, 0, 2))
+    tell = split_progress(tell, 1, 2)
     for i, (by_seen, error) in enumerate([(True, CLOSE), *((False, error) for error in PASSES)]):
-        c = coding(atoms, Y.dtype, CODED if by_seen else None, error * job.size)
-        X = _recoded(X, job.missing, by_seen, c, part(tell, i, 1 + len(PASSES)))
+        c = prepare_coding(atoms, Y.dtype, CODED if by_seen else None, error * job.size)
+        X = _recode_patches(X, job.missing, by_seen, c, split_progress(tell, i, 1 + len(PASSES)))
     return X * np.asarray(high - low, X.dtype) + np.asarray(low, X.dtype)
 
 
-def _taught(X: np.ndarray, atoms: np.ndarray, job: _Job, rng: np.random.Generator, tell: Progress) -> np.ndarray:
+def _learn_atoms(X: np.ndarray, atoms: np.ndarray, job: _Job, rng: np.random.Generator, tell: Progress) -> np.ndarray:
     """The atoms after K-SVD of patches that show enough."""
-    count = n_places(X.shape, job.size)
+    count = count_places(X.shape, job.size)
     places = rng.choice(count, min(count, 4 * TAUGHT), replace=False)
-    seen = patches_at(~job.missing, job.size, places)
-    able = np.flatnonzero(_telling(seen, job.size))[:TAUGHT]
+    seen = take_patches_at(~job.missing, job.size, places)
+    able = np.flatnonzero(_shows_enough(seen, job.size))[:TAUGHT]
     if len(able) < FEWEST * len(atoms):
         return atoms
-    seen, patches = seen[able], patches_at(X, job.size, places[able])
+    seen, patches = seen[able], take_patches_at(X, job.size, places[able])
     patches = np.where(seen, patches - patches.mean(axis=1, keepdims=True), np.nan)
     error = ERROR * float(np.sqrt(seen.sum(axis=1).mean()))
     model = KSVD(len(atoms), n_nonzero=LEARNED, error=error, init=atoms, tol=0, max_iter=job.max_iter, random_state=0)
@@ -179,7 +179,7 @@ def _taught(X: np.ndarray, atoms: np.ndarray, job: _Job, rng: np.random.Generato
         return model.set_callbacks(Sweeps(tell, job.max_iter)).fit(patches).components_.astype(X.dtype)
 
 
-def _telling(seen: np.ndarray, size: int) -> np.ndarray:
+def _shows_enough(seen: np.ndarray, size: int) -> np.ndarray:
     """Which patches show enough of themselves, and everywhere: from one side alone the other cannot be told."""
     cuts = [0, size // 2]
     quarters = np.add.reduceat(
@@ -189,17 +189,17 @@ def _telling(seen: np.ndarray, size: int) -> np.ndarray:
     return (seen.mean(axis=1) >= ENOUGH) & (quarters >= EACH * np.outer(sides, sides)).all(axis=(1, 2))
 
 
-def _recoded(X: np.ndarray, missing: np.ndarray, by_seen: bool, c: Coding, tell: Progress) -> np.ndarray:
+def _recode_patches(X: np.ndarray, missing: np.ndarray, by_seen: bool, c: Coding, tell: Progress) -> np.ndarray:
     """The picture with its missing pixels replaced by the mean of the coded patches over them, where there are any.
 
     A patch counts by how much of it is seen: those in the middle of a hole know nothing.
     """
     engine, size = Engine(), round(c.atoms.shape[1] ** 0.5)
-    runs, total, votes = strips(X.shape, size), np.zeros_like(X), np.zeros_like(X)
+    runs, total, votes = cut_strips(X.shape, size), np.zeros_like(X), np.zeros_like(X)
     shared = [engine.broadcast(value) for value in (X, missing, by_seen, size, c)]
     for first in range(0, len(runs), AT_ONCE):
         some = runs[first : first + AT_ONCE]
-        for rows, found in zip(some, engine.gather(engine.map(_strip, Rows(some), *shared)), strict=True):
+        for rows, found in zip(some, engine.gather(engine.map(_recode_strip, Rows(some), *shared)), strict=True):
             total[rows.start : rows.stop + size - 1] += found[0]
             votes[rows.start : rows.stop + size - 1] += found[1]
         tell((first + len(some)) / len(runs))
@@ -209,18 +209,18 @@ def _recoded(X: np.ndarray, missing: np.ndarray, by_seen: bool, c: Coding, tell:
     return out
 
 
-def _strip(
+def _recode_strip(
     rows: range, X: np.ndarray, missing: np.ndarray, by_seen: bool, size: int, c: Coding
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sums of the coded patches, and their weights over each pixel; those without holes are left out."""
-    seen = patches_of(~missing, size, rows)
+    seen = take_patches(~missing, size, rows)
     share = seen.mean(axis=1)
-    chosen = np.flatnonzero((share < 1) & (_telling(seen, size) if by_seen else share > 0))
-    patches, seen = patches_of(X, size, rows)[chosen], seen[chosen]
+    chosen = np.flatnonzero((share < 1) & (_shows_enough(seen, size) if by_seen else share > 0))
+    patches, seen = take_patches(X, size, rows)[chosen], seen[chosen]
     means = patches.mean(axis=1, keepdims=True)
     patches = patches - means
-    codes = seen_codes(np.where(seen, patches, 0), seen, c) if by_seen else codes_of(patches, c)
+    codes = encode_seen(np.where(seen, patches, 0), seen, c) if by_seen else encode_rows(patches, c)
     coded, votes = np.zeros((len(share), size * size), X.dtype), np.zeros((len(share), size * size), X.dtype)
     votes[chosen] = share[chosen, None]
     coded[chosen] = (codes @ c.atoms + means) * votes[chosen]
-    return laid(coded, size, X.shape[1]), laid(votes, size, X.shape[1])
+    return sum_patches(coded, size, X.shape[1]), sum_patches(votes, size, X.shape[1])

@@ -32,9 +32,9 @@ from twofold.signals.bases.gabor import Gabor
 from twofold.signals.bases.haar import Haar
 from twofold.signals.bases.shifted import Shifted
 from twofold.signals.bases.wavelet import Wavelet
-from twofold.signals.sensing.measurements import FAST, MATRICES, Measuring, drawn
-from twofold.signals.sensing.phase_diagram import FAR, on_the_curve
-from twofold.signals.sparse_coding.basis_pursuit import basis_pursuit, basis_pursuit_denoise, least_sum
+from twofold.signals.sensing.measurements import FAST, MATRICES, Measuring, draw_measurements
+from twofold.signals.sensing.phase_diagram import FAR, compute_curve_point
+from twofold.signals.sparse_coding.basis_pursuit import basis_pursuit, basis_pursuit_denoise, minimize_sum
 
 TOL = 1e-7
 STEPS, STEPS_SHIFTED = 300, 60  # sparse signals arrive in time; pictures have settled to some 0.01 dB by then
@@ -73,8 +73,8 @@ def measurements_needed(K: int, D: int) -> int:
         raise InputError(f"K={K!r} and D={D!r}: numbers that are not zero are from 0 to the length of the signal.")
     if K in (0, D):
         return int(K)
-    z = brentq(lambda z: np.prod(on_the_curve(z)) - K / D, 0, FAR)
-    return int(np.ceil(D * on_the_curve(z)[0] - 1e-9))
+    z = brentq(lambda z: np.prod(compute_curve_point(z)) - K / D, 0, FAR)
+    return int(np.ceil(D * compute_curve_point(z)[0] - 1e-9))
 
 
 class CompressiveSensing(Model):
@@ -169,7 +169,7 @@ class CompressiveSensing(Model):
         pictures (..., h, w), as the basis has it.
         """
         shape = check_array(X, ensure_2d=False, allow_nd=True, input_name="X").shape
-        basis = self.basis if self.basis is not None else _usual(len(shape), self.kind)
+        basis = self.basis if self.basis is not None else _choose_basis(len(shape), self.kind)
         shape = shape[max(len(shape) - basis.ndim, 0) :]
         d = int(np.prod(shape))
         if len(shape) != basis.ndim or d == 0:
@@ -179,7 +179,7 @@ class CompressiveSensing(Model):
             raise InputError(f"n_measurements={m} is more than the {d} numbers of a signal. Ask for {d} at most.")
         self.shape_, self.basis_, self.n_measurements_ = shape, basis, m
         self.n_features_in_ = shape[-1]
-        self.measuring_ = drawn(self.kind, shape, m, generator(seed_of(self.random_state)))
+        self.measuring_ = draw_measurements(self.kind, shape, m, generator(seed_of(self.random_state)))
         self.history_: dict = {"objective": [], "seconds": []}
         return self
 
@@ -213,7 +213,7 @@ class CompressiveSensing(Model):
         """y (m,) ↦ coefficients, in the way that suits the measurements and the basis."""
         A, basis = self.measuring_, self.basis_
         if A.matrix is None and (basis.orthonormal or isinstance(basis, Shifted)):
-            return partial(_by_fast_steps, A, basis, sigma)
+            return partial(_recover_by_fast_steps, A, basis, sigma)
         inner = basis.coefficients(self.shape_)
         if A.matrix is not None:
             B: Any = basis.analyze(A.matrix.reshape(-1, *self.shape_)).reshape(len(A.matrix), -1)
@@ -229,13 +229,13 @@ class CompressiveSensing(Model):
         return lambda y: basis_pursuit_denoise(B, y, sigma=sigma).reshape(inner)
 
 
-def _usual(ndim: int, kind: str) -> Basis:
+def _choose_basis(ndim: int, kind: str) -> Basis:
     if ndim == 1:
         return DCT()
     return Shifted(2, Wavelet(2, "haar")) if kind in FAST else Wavelet(2, "sym8")
 
 
-def _by_fast_steps(A: Measuring, basis: Basis, sigma: float, y: np.ndarray) -> np.ndarray:
+def _recover_by_fast_steps(A: Measuring, basis: Basis, sigma: float, y: np.ndarray) -> np.ndarray:
     """The least sum of sizes, where A Aᵀ = I and Ψ Ψᵀ = I."""
     radius = sigma * np.sqrt(len(y))
 
@@ -247,4 +247,4 @@ def _by_fast_steps(A: Measuring, basis: Basis, sigma: float, y: np.ndarray) -> n
         return basis.analyze(x + A.transpose(reach * missing))
 
     steps = STEPS if basis.orthonormal else STEPS_SHIFTED
-    return least_sum(project, np.zeros(basis.coefficients(A.shape)), TOL, steps)[0]
+    return minimize_sum(project, np.zeros(basis.coefficients(A.shape)), TOL, steps)[0]

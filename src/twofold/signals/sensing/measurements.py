@@ -26,7 +26,7 @@ import numpy as np
 from scipy.linalg import hadamard
 
 from twofold.core.checks import InputError
-from twofold.signals.bases.basis import along_each
+from twofold.signals.bases.basis import apply_along_each
 from twofold.signals.bases.fourier import Fourier
 
 MATRICES, FAST = ("gaussian", "rademacher"), ("fourier", "hadamard")
@@ -70,22 +70,22 @@ class Measuring(NamedTuple):
         if self.kind == "fourier":
             return Fourier(ndim=len(self.shape)).analyze(X)
         if self.signs is None:
-            return along_each(walsh, X, 2)
-        p = _powers(X.shape[-1])[0]
-        X = np.concatenate([walsh(X[..., :p]) * self.signs[:p], X[..., p:]], axis=-1)
-        return _on_end(X, p) if p < X.shape[-1] else X
+            return apply_along_each(transform_walsh, X, 2)
+        p = _split_into_powers(X.shape[-1])[0]
+        X = np.concatenate([transform_walsh(X[..., :p]) * self.signs[:p], X[..., p:]], axis=-1)
+        return _transform_end(X, p) if p < X.shape[-1] else X
 
     def _back(self, C: np.ndarray) -> np.ndarray:
         if self.kind == "fourier":
             return Fourier(ndim=len(self.shape)).synthesize(C)
         if self.signs is None:
-            return along_each(walsh, C, 2)
-        p = _powers(C.shape[-1])[0]
-        C = _on_end(C, p) if p < C.shape[-1] else C
-        return np.concatenate([walsh(C[..., :p] * self.signs[:p]), C[..., p:]], axis=-1)
+            return apply_along_each(transform_walsh, C, 2)
+        p = _split_into_powers(C.shape[-1])[0]
+        C = _transform_end(C, p) if p < C.shape[-1] else C
+        return np.concatenate([transform_walsh(C[..., :p] * self.signs[:p]), C[..., p:]], axis=-1)
 
 
-def drawn(kind: str, shape: tuple[int, ...], m: int, rng: np.random.Generator) -> Measuring:
+def draw_measurements(kind: str, shape: tuple[int, ...], m: int, rng: np.random.Generator) -> Measuring:
     """Random measurements of that kind."""
     d = int(np.prod(shape))
     if kind in MATRICES:
@@ -97,21 +97,21 @@ def drawn(kind: str, shape: tuple[int, ...], m: int, rng: np.random.Generator) -
         A = rng.standard_normal((m, d)) if kind == "gaussian" else 2.0 * rng.integers(0, 2, (m, d)) - 1
         return Measuring(kind, shape, matrix=A / np.sqrt(m))
     if len(shape) == 2:
-        return Measuring(kind, shape, rows=_denser_below(_frequencies(kind, shape), m, rng))
+        return Measuring(kind, shape, rows=_draw_low_rows(_list_frequencies(kind, shape), m, rng))
     order, signs = rng.permutation(d), 2.0 * rng.integers(0, 2, d) - 1
     return Measuring(kind, shape, rows=np.sort(rng.choice(d, m, replace=False)), order=order, signs=signs)
 
 
-def _frequencies(kind: str, shape: tuple[int, ...]) -> np.ndarray:
+def _list_frequencies(kind: str, shape: tuple[int, ...]) -> np.ndarray:
     """Distance from the constant, of every product of waves: (h,w), 1 at the end of an axis."""
     if kind == "fourier":
         axes = [(np.arange(n) + 1) // 2 / max(n // 2, 1) for n in shape]  # 1, cos 1, sin 1, cos 2, ...
     else:
-        axes = [np.concatenate([np.arange(p) / p for p in _powers(n)]) for n in shape]
+        axes = [np.concatenate([np.arange(p) / p for p in _split_into_powers(n)]) for n in shape]
     return np.hypot(axes[0][:, None], axes[1])
 
 
-def _denser_below(frequency: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
+def _draw_low_rows(frequency: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
     """Exactly m places, each with its own probability min(1, c / (0.1 + r)³), c such that they add up to m."""
     wish = 1 / (0.1 + frequency.ravel()) ** 3
     wish[0] = 1e15  # the mean is always measured
@@ -125,20 +125,22 @@ def _denser_below(frequency: np.ndarray, m: int, rng: np.random.Generator) -> np
     return np.sort(order[np.diff(passed, prepend=0.0) > 0])
 
 
-def walsh(X: np.ndarray) -> np.ndarray:
+def transform_walsh(X: np.ndarray) -> np.ndarray:
     """Along the last axis, on each of the powers of two it is cut into; by rising number of changes of sign.
 
     Orthonormal and symmetric: its own inverse.
     """
-    cuts = np.cumsum(_powers(X.shape[-1]))[:-1]
-    return np.concatenate([_butterflies(part)[..., _by_changes(part.shape[-1])] for part in np.split(X, cuts, -1)], -1)
+    cuts = np.cumsum(_split_into_powers(X.shape[-1]))[:-1]
+    return np.concatenate(
+        [_transform_butterflies(part)[..., _order_by_changes(part.shape[-1])] for part in np.split(X, cuts, -1)], -1
+    )
 
 
-def _on_end(X: np.ndarray, p: int) -> np.ndarray:
-    return np.concatenate([X[..., :-p], walsh(X[..., -p:])], axis=-1)
+def _transform_end(X: np.ndarray, p: int) -> np.ndarray:
+    return np.concatenate([X[..., :-p], transform_walsh(X[..., -p:])], axis=-1)
 
 
-def _butterflies(X: np.ndarray) -> np.ndarray:
+def _transform_butterflies(X: np.ndarray) -> np.ndarray:
     """Sums and differences at distance 1, 2, 4, ...: d log d steps, the first ones together as a product."""
     d, batch = X.shape[-1], X.shape[:-1]
     step = min(d, SMALL)
@@ -151,13 +153,13 @@ def _butterflies(X: np.ndarray) -> np.ndarray:
 
 
 @cache
-def _powers(d: int) -> tuple[int, ...]:
+def _split_into_powers(d: int) -> tuple[int, ...]:
     """The powers of two that add up to d, the largest first."""
     return tuple(1 << b for b in range(d.bit_length() - 1, -1, -1) if d >> b & 1)
 
 
 @cache
-def _by_changes(d: int) -> np.ndarray:
+def _order_by_changes(d: int) -> np.ndarray:
     """Places, among what butterflies leave, of the rows with 0, 1, ... changes of sign: Gray codes, bits reversed."""
     count = np.arange(d)
     gray, places = count ^ (count >> 1), np.zeros(d, dtype=np.int64)

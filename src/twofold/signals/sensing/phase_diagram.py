@@ -10,7 +10,7 @@ for ties, only if)
 
     an h with A h = 0 has   slope(h) = Σ_S s h + Σ_rest |h|  <  0
 
-so only the signs, the places and the null space matter. `recovered_by_least_sum` looks for such an h by alternating
+so only the signs, the places and the null space matter. `check_least_sum` looks for such an h by alternating
 between the two (Douglas & Rachford): either h turns up, or there is a proof w that no slope is below −10⁻⁶ √n ‖h‖.
 
 References: Donoho & Tanner 2009; Donoho, Maleki & Montanari 2009; Amelunxen, Lotz, McCoy & Tropp 2014.
@@ -37,7 +37,7 @@ STEPS = 2000
 NO_SLOPE = 1e-6  # times √n ‖h‖
 
 
-def on_the_curve(z: float, nonnegative: bool = False) -> tuple[float, float]:
+def compute_curve_point(z: float, nonnegative: bool = False) -> tuple[float, float]:
     """δ and ρ of the point of the curve with parameter z > 0; both fall as z grows.
 
     δ = c φ(z) / (z + c (φ(z) − z Φ(−z)))     ρ = 1 − z Φ(−z) / φ(z)     c = 2, or 1 if the signal is not negative
@@ -80,9 +80,9 @@ def donoho_tanner(delta: Any, *, nonnegative: bool = False) -> Any:
         raise InputError(f"delta={delta!r}: measurements for each unknown are from 0 to 1.")
 
     def one(d: float) -> float:
-        if d <= on_the_curve(FAR, nonnegative)[0]:
+        if d <= compute_curve_point(FAR, nonnegative)[0]:
             return 0.0
-        return on_the_curve(brentq(lambda z: on_the_curve(z, nonnegative)[0] - d, 0, FAR), nonnegative)[1]
+        return compute_curve_point(brentq(lambda z: compute_curve_point(z, nonnegative)[0] - d, 0, FAR), nonnegative)[1]
 
     found = np.array([one(d) for d in asked.ravel()]).reshape(asked.shape)
     return found if asked.ndim else float(found)
@@ -158,7 +158,7 @@ def phase_diagram(
         raise InputError(f'method="{method}" is not one of {", ".join(TRIALS)}.')
     if n < 2 or trials < 1:
         raise InputError(f"n={n!r} and trials={trials!r}: a length of 2 and one trial are the least.")
-    m, K = _grid(n, delta, rho)
+    m, K = _make_grid(n, delta, rho)
     seed, success = seed_of(random_state), np.zeros(K.shape)
     for done, (i, j) in enumerate(itertools.product(*map(range, K.shape))):
         won = 0.0
@@ -169,11 +169,11 @@ def phase_diagram(
         if progress is not None:
             progress((done + 1) / K.size)
     ratio = K / m[:, None]
-    curve = np.array([half(r, s, trials) for r, s in zip(ratio, success, strict=True)])
+    curve = np.array([find_half_success(r, s, trials) for r, s in zip(ratio, success, strict=True)])
     return PhaseDiagram(n, trials, method, m / n, ratio, success, curve, donoho_tanner(m / n))
 
 
-def _grid(n: int, delta: Any, rho: Any) -> tuple[np.ndarray, np.ndarray]:
+def _make_grid(n: int, delta: Any, rho: Any) -> tuple[np.ndarray, np.ndarray]:
     """Whole numbers m (p,) and K (p,q) nearest to what is asked."""
     delta = np.arange(0.05, 1, 0.1) if delta is None else np.atleast_1d(np.asarray(delta, dtype=np.float64))
     rho = np.arange(0.05, 1, 0.05) if rho is None else np.atleast_1d(np.asarray(rho, dtype=np.float64))
@@ -187,7 +187,7 @@ def _grid(n: int, delta: Any, rho: Any) -> tuple[np.ndarray, np.ndarray]:
     return m, np.clip(K, 1, m[:, None]).astype(np.int64)
 
 
-def half(rho: np.ndarray, success: np.ndarray, trials: int) -> float:
+def find_half_success(rho: np.ndarray, success: np.ndarray, trials: int) -> float:
     """Where success falls through one half: log odds = a − b ρ, fitted to all points of a row."""
     if not success.min() < 0.5 <= success.max():
         return float("nan")
@@ -199,7 +199,7 @@ def half(rho: np.ndarray, success: np.ndarray, trials: int) -> float:
     return float(middle - width * fit.intercept_[0] / fit.coef_[0, 0])
 
 
-def planted(n: int, K: int, count: int, rng: np.random.Generator) -> np.ndarray:
+def plant_signals(n: int, K: int, count: int, rng: np.random.Generator) -> np.ndarray:
     """Signals as columns (n,count), each with K normal numbers at random places."""
     places = np.argsort(rng.random((n, count)), axis=0)[:K]
     X = np.zeros((n, count))
@@ -207,7 +207,7 @@ def planted(n: int, K: int, count: int, rng: np.random.Generator) -> np.ndarray:
     return X
 
 
-def _won_by_least_sum(n: int, m: int, K: int, count: int, rng: np.random.Generator) -> float:
+def _count_by_least_sum(n: int, m: int, K: int, count: int, rng: np.random.Generator) -> float:
     """The null space of a Gaussian matrix is a random subspace, as is what is orthogonal to it: draw the smaller."""
     kernel = 2 * m > n
     space = np.linalg.qr(rng.standard_normal((n, n - m if kernel else m)))[0]
@@ -216,10 +216,10 @@ def _won_by_least_sum(n: int, m: int, K: int, count: int, rng: np.random.Generat
         part = space @ (space.T @ V)
         return part if kernel else V - part
 
-    return float(recovered_by_least_sum(onto_kernel, np.sign(planted(n, K, count, rng))).sum())
+    return float(check_least_sum(onto_kernel, np.sign(plant_signals(n, K, count, rng))).sum())
 
 
-def recovered_by_least_sum(onto_kernel: Callable[[np.ndarray], np.ndarray], signs: np.ndarray) -> np.ndarray:
+def check_least_sum(onto_kernel: Callable[[np.ndarray], np.ndarray], signs: np.ndarray) -> np.ndarray:
     """For signals with these signs (n,T), whether basis pursuit recovers them, given the projection on the null space.
 
     Each step makes a point h of the null space and a w with w = s on S, |w| ≤ 1 elsewhere. Since slope(h) ≥ w·h for
@@ -245,12 +245,12 @@ def recovered_by_least_sum(onto_kernel: Callable[[np.ndarray], np.ndarray], sign
     return outcome
 
 
-def _won_by_matching(n: int, m: int, K: int, count: int, rng: np.random.Generator) -> float:
+def _count_by_matching(n: int, m: int, K: int, count: int, rng: np.random.Generator) -> float:
     A = rng.standard_normal((m, n))
     A /= np.linalg.norm(A, axis=0)
-    X = planted(n, K, count, rng).T
+    X = plant_signals(n, K, count, rng).T
     found = orthogonal_matching_pursuit(A.T, X @ A.T, n_nonzero=K).toarray()
     return float((np.linalg.norm(found - X, axis=1) < 1e-3 * np.linalg.norm(X, axis=1)).sum())
 
 
-TRIALS = {"basis_pursuit": _won_by_least_sum, "orthogonal_matching_pursuit": _won_by_matching}
+TRIALS = {"basis_pursuit": _count_by_least_sum, "orthogonal_matching_pursuit": _count_by_matching}

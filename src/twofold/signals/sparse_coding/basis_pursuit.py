@@ -61,18 +61,18 @@ def basis_pursuit(A: Any, y: Any, *, solver: str = "auto", tol: float = 1e-8, ma
     >>> bool(np.allclose(basis_pursuit(A, A @ x), x))
     True
     """
-    y = _measured(A, y)
+    y = _check_measurements(A, y)
     if solver not in ("auto", "lp", "admm"):
         raise InputError(f'solver="{solver}" is not one of auto, lp, admm.')
     array = not isinstance(A, LinearOperator)
     if solver == "lp" or (solver == "auto" and array and np.size(A) <= LP_CELLS):
         if not array:
             raise InputError('solver="lp" needs A as an array; an operator goes with solver="admm".')
-        return _by_program(np.asarray(A, np.float64), y)
-    return _by_projections(A, y, tol, max_iter)
+        return _solve_program(np.asarray(A, np.float64), y)
+    return _solve_by_projections(A, y, tol, max_iter)
 
 
-def _measured(A: Any, y: Any) -> np.ndarray:
+def _check_measurements(A: Any, y: Any) -> np.ndarray:
     y, shape = np.asarray(y, dtype=np.float64), np.shape(A) if not isinstance(A, LinearOperator) else A.shape
     if len(shape) != 2 or y.shape != shape[:1]:
         raise InputError(f"A has shape {shape} and y {y.shape}; a matrix (m, d) and measurements (m,) are needed.")
@@ -81,7 +81,7 @@ def _measured(A: Any, y: Any) -> np.ndarray:
     return y
 
 
-def _by_program(A: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _solve_program(A: np.ndarray, y: np.ndarray) -> np.ndarray:
     d = A.shape[1]
     found = linprog(np.ones(2 * d), A_eq=np.hstack([A, -A]), b_eq=y, method="highs")  # x = p − q with p, q ≥ 0
     if not found.success:
@@ -89,7 +89,7 @@ def _by_program(A: np.ndarray, y: np.ndarray) -> np.ndarray:
     return found.x[:d] - found.x[d:]
 
 
-def _projector(A: Any, y: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def _make_projector(A: Any, y: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """v ↦ the nearest x with A x = y, the factorization of A Aᵀ made once."""
     if isinstance(A, LinearOperator):
         solve = lambda r: cg(LinearOperator((len(y),) * 2, matvec=lambda v: A @ (A.T @ v)), r, rtol=1e-12)[0]  # noqa: E731
@@ -102,14 +102,14 @@ def _projector(A: Any, y: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     return lambda v: v - A.T @ solve(A @ v - y)
 
 
-def _by_projections(A: Any, y: np.ndarray, tol: float, max_iter: int) -> np.ndarray:
-    x, arrived = least_sum(_projector(A, y), np.zeros(A.shape[1]), tol, max_iter)
+def _solve_by_projections(A: Any, y: np.ndarray, tol: float, max_iter: int) -> np.ndarray:
+    x, arrived = minimize_sum(_make_projector(A, y), np.zeros(A.shape[1]), tol, max_iter)
     if not arrived:
-        _late("basis_pursuit", max_iter)
+        _warn_late("basis_pursuit", max_iter)
     return x
 
 
-def least_sum(
+def minimize_sum(
     project: Callable[[np.ndarray], np.ndarray], start: np.ndarray, tol: float, max_iter: int
 ) -> tuple[np.ndarray, bool]:
     """The point of a convex set with the least Σ|x|, given v ↦ the nearest point of it; and whether it was reached."""
@@ -124,7 +124,7 @@ def least_sum(
         before, z = z, shrink(ahead + u, level)
         u = u + ahead - z
         primal, dual = np.linalg.norm(x - z), np.linalg.norm(z - before)
-        if max(primal, dual) <= tol * _size(x):
+        if max(primal, dual) <= tol * _measure_size(x):
             return x, True
         if primal > 5 * dual or dual > 5 * primal:
             factor = 0.5 if primal > 5 * dual else 2.0
@@ -137,11 +137,11 @@ def shrink(v: np.ndarray, level: float) -> np.ndarray:
     return np.sign(v) * np.maximum(np.abs(v) - level, 0)
 
 
-def _size(v: np.ndarray) -> float:
+def _measure_size(v: np.ndarray) -> float:
     return max(float(np.linalg.norm(v)), 1e-300)
 
 
-def _late(name: str, max_iter: int) -> None:
+def _warn_late(name: str, max_iter: int) -> None:
     message = f"{name} did not converge in max_iter={max_iter} steps. Raise max_iter, or loosen tol."
     warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
@@ -190,27 +190,27 @@ def basis_pursuit_denoise(
     >>> bool(np.linalg.norm(found - x) < 0.1 * np.linalg.norm(x))
     True
     """
-    y = _measured(A, y)
+    y = _check_measurements(A, y)
     if (reg is None) == (sigma is None):
         raise InputError("give reg (λ) or sigma (the noise), and not both.")
     given = reg if reg is not None else sigma
     if not given >= 0:  # type: ignore[operator]
         raise InputError(f"{'reg' if sigma is None else 'sigma'}={given!r} must be a number >= 0.")
     op: Any = aslinearoperator(A)
-    steepest = _largest_eigenvalue(op)
+    steepest = _find_largest_eigenvalue(op)
     most = float(np.abs(op.T @ y).max())
     x = np.zeros(op.shape[1])
     if most == 0 or steepest == 0:
         return x
     if reg is not None:
-        return _proximal(op, y, reg, x, steepest, tol, max_iter)
+        return _take_proximal_steps(op, y, reg, x, steepest, tol, max_iter)
     goal = float(sigma) * np.sqrt(len(y))  # type: ignore[arg-type]
     if np.linalg.norm(y) <= goal:
         return x
     low, high = np.log(1e-6 * most), np.log(most)
     for _ in range(30):  # the residual grows with λ
         middle = (low + high) / 2
-        x = _proximal(op, y, float(np.exp(middle)), x, steepest, tol, max_iter)
+        x = _take_proximal_steps(op, y, float(np.exp(middle)), x, steepest, tol, max_iter)
         gap = np.linalg.norm(op @ x - y) - goal
         low, high = (low, middle) if gap > 0 else (middle, high)
         if abs(gap) <= 1e-3 * goal:
@@ -218,11 +218,11 @@ def basis_pursuit_denoise(
     return x
 
 
-def _largest_eigenvalue(op: Any) -> float:
+def _find_largest_eigenvalue(op: Any) -> float:
     """Of AᵀA, a little above: power iteration from a fixed start."""
     v, value = np.random.default_rng(0).standard_normal(op.shape[1]), 0.0
     for _ in range(50):
-        v = v / _size(v)
+        v = v / _measure_size(v)
         v = op.T @ (op @ v)
         before, value = value, float(np.linalg.norm(v))
         if value - before <= 1e-4 * value:
@@ -230,7 +230,7 @@ def _largest_eigenvalue(op: Any) -> float:
     return 1.02 * value
 
 
-def _proximal(
+def _take_proximal_steps(
     op: Any, y: np.ndarray, reg: float, x: np.ndarray, steepest: float, tol: float, max_iter: int
 ) -> np.ndarray:
     """Steps that run ahead, begun anew whenever they point uphill."""
@@ -242,7 +242,7 @@ def _proximal(
             t = 1.0
         later = (1 + np.sqrt(1 + 4 * t * t)) / 2
         ahead, x, t = new + (t - 1) / later * step, new, later
-        if np.linalg.norm(step) <= tol * _size(new):
+        if np.linalg.norm(step) <= tol * _measure_size(new):
             return x
-    _late("basis_pursuit_denoise", max_iter)
+    _warn_late("basis_pursuit_denoise", max_iter)
     return x

@@ -19,7 +19,7 @@ BLOCK = 1024  # atoms whose products with all others are looked at together
 MOST = 20_000  # linear programs at most
 
 
-def _atoms(dictionary: Any) -> np.ndarray:
+def _check_atoms(dictionary: Any) -> np.ndarray:
     D = np.asarray(dictionary, dtype=np.float64)
     if D.ndim != 2 or len(D) < 2:
         raise InputError(f"the dictionary has shape {D.shape}; two atoms or more, as rows (k, d), are needed.")
@@ -29,7 +29,7 @@ def _atoms(dictionary: Any) -> np.ndarray:
     return D / lengths[:, None]
 
 
-def _products(D: np.ndarray) -> Any:
+def _iterate_products(D: np.ndarray) -> Any:
     """|⟨a, b⟩| of some atoms with all, the product with itself left out."""
     for start in range(0, len(D), BLOCK):
         G = np.abs(D[start : start + BLOCK] @ D.T)
@@ -49,7 +49,7 @@ def coherence(dictionary: Any) -> float:
     >>> bool(np.isclose(coherence(both), np.sqrt(2 / 64), rtol=1e-3))
     True
     """
-    return min(1.0, float(max(G.max() for G in _products(_atoms(dictionary)))))
+    return min(1.0, float(max(G.max() for G in _iterate_products(_check_atoms(dictionary)))))
 
 
 def babel(dictionary: Any, K: int) -> float:
@@ -63,10 +63,10 @@ def babel(dictionary: Any, K: int) -> float:
     >>> babel(np.eye(5), 3)
     0.0
     """
-    D = _atoms(dictionary)
+    D = _check_atoms(dictionary)
     if not 1 <= K < len(D):
         raise InputError(f"K={K!r} must be from 1 to {len(D) - 1}, the number of other atoms.")
-    return float(max(np.sort(G, axis=1)[:, -K:].sum(axis=1).max() for G in _products(D)))
+    return float(max(np.sort(G, axis=1)[:, -K:].sum(axis=1).max() for G in _iterate_products(D)))
 
 
 def recovery_bound(dictionary: Any) -> float:

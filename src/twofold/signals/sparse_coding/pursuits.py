@@ -33,9 +33,9 @@ class Coding(NamedTuple):
     tol: float  # error a signal
 
 
-def coding(dictionary: Any, dtype: Any, n_nonzero: int | None, tol: float | None) -> Coding:
+def prepare_coding(dictionary: Any, dtype: Any, n_nonzero: int | None, tol: float | None) -> Coding:
     """Checked, with its Gram matrix; without a limit a signal gets as many atoms as it has numbers, at most."""
-    D = atoms_of(dictionary).astype(dtype)
+    D = check_atoms(dictionary).astype(dtype)
     k, d = D.shape
     if n_nonzero is not None and not n_nonzero >= 1:
         raise InputError(f"n_nonzero={n_nonzero!r}: a code has one atom or more. Give tol for as few as possible.")
@@ -49,7 +49,7 @@ def coding(dictionary: Any, dtype: Any, n_nonzero: int | None, tol: float | None
     return Coding(D, gram, most, 0.0 if tol is None else float(tol))
 
 
-def atoms_of(dictionary: Any) -> np.ndarray:
+def check_atoms(dictionary: Any) -> np.ndarray:
     D = np.asarray(dictionary)
     if D.ndim != 2 or 0 in D.shape or D.dtype.kind not in "fiub":
         raise InputError(f"the dictionary has shape {D.shape} of {D.dtype}; atoms are rows of numbers, (k, d).")
@@ -87,20 +87,20 @@ def as_csr(index: np.ndarray, value: np.ndarray, count: np.ndarray, k: int) -> s
     return codes
 
 
-def in_pieces(source: Source) -> Blocks:
+def cut_into_pieces(source: Source) -> Blocks:
     """A source's signals, cut finer than other rows are."""
     source.bounds = np.append(np.arange(0, max(source.shape[0], 1), PIECE), source.shape[0])
     return Blocks(source)
 
 
-def all_codes(signals: Blocks, c: Coding, seen: np.ndarray | None = None) -> sparse.csr_array:
+def encode_all(signals: Blocks, c: Coding, seen: np.ndarray | None = None) -> sparse.csr_array:
     """Codes (n,k) of signals in memory, piece by piece."""
     engine = Engine()
-    parts = engine.map(seen_codes, signals, signals.rows(seen), engine.broadcast(c))
+    parts = engine.map(encode_seen, signals, signals.rows(seen), engine.broadcast(c))
     return stacked(engine.gather(parts))
 
 
-def codes_of(X: np.ndarray, c: Coding) -> sparse.csr_array:
+def encode_rows(X: np.ndarray, c: Coding) -> sparse.csr_array:
     return as_csr(*encode(X, c), len(c.atoms))
 
 
@@ -143,34 +143,34 @@ def orthogonal_matching_pursuit(
     single = X.ndim == 1
     X = np.atleast_2d(X)
     dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-    D = atoms_of(dictionary)
+    D = check_atoms(dictionary)
     if X.ndim != 2 or X.shape[1] != D.shape[1]:
         raise InputError(f"X has shape {X.shape}; the atoms have {D.shape[1]} numbers. Give signals (n, {D.shape[1]}).")
     if mask is not None:
-        codes = masked_codes(D, X, np.atleast_2d(np.asarray(mask, dtype=bool)), n_nonzero, tol)
+        codes = encode_masked(D, X, np.atleast_2d(np.asarray(mask, dtype=bool)), n_nonzero, tol)
     else:
-        signals = in_pieces(DenseSource(X.astype(dtype, copy=False)))
+        signals = cut_into_pieces(DenseSource(X.astype(dtype, copy=False)))
         refuse("orthogonal_matching_pursuit", signals)
         length = np.linalg.norm(D, axis=1)
         unit = np.where(length > 0, length, 1)
-        codes = all_codes(signals, coding(D / unit[:, None], dtype, n_nonzero, tol))
+        codes = encode_all(signals, prepare_coding(D / unit[:, None], dtype, n_nonzero, tol))
         codes = sparse.csr_array(codes.multiply((1 / unit).astype(dtype)[None, :]))
     return codes.toarray()[0] if single else codes
 
 
-def masked_codes(
+def encode_masked(
     D: np.ndarray, X: np.ndarray, mask: np.ndarray, n_nonzero: int | None, tol: float | None
 ) -> sparse.csr_array:
     """Codes of signals of which only some numbers are seen."""
     if mask.shape != X.shape:
         raise InputError(f"mask has shape {mask.shape}, X {X.shape}; they must be alike. True marks what is missing.")
     dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-    signals = in_pieces(DenseSource(np.where(mask, 0, X).astype(dtype)))
+    signals = cut_into_pieces(DenseSource(np.where(mask, 0, X).astype(dtype)))
     refuse("orthogonal_matching_pursuit", signals)
-    return all_codes(signals, coding(D, dtype, n_nonzero, tol), ~mask)
+    return encode_all(signals, prepare_coding(D, dtype, n_nonzero, tol), ~mask)
 
 
-def seen_codes(X: np.ndarray, seen: np.ndarray | None, c: Coding) -> sparse.csr_array:
+def encode_seen(X: np.ndarray, seen: np.ndarray | None, c: Coding) -> sparse.csr_array:
     return as_csr(*encode(X, c, seen), len(c.atoms))
 
 
@@ -214,7 +214,7 @@ def matching_pursuit(dictionary: Any, x: Any, *, n_steps: int = 100, tol: float 
     >>> found.errors.round(3)                            # it falls, but never to zero
     array([1.   , 0.6  , 0.36 , 0.216])
     """
-    D, x = atoms_of(dictionary).astype(np.float64), np.asarray(x, dtype=np.float64)
+    D, x = check_atoms(dictionary).astype(np.float64), np.asarray(x, dtype=np.float64)
     if x.shape != D.shape[1:] or not np.isfinite(x).all():
         raise InputError(f"x has shape {x.shape}; one signal of {D.shape[1]} finite numbers is needed.")
     length = np.maximum(np.linalg.norm(D, axis=1), np.finfo(np.float64).tiny)

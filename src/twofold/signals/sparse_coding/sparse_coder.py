@@ -13,8 +13,8 @@ import numpy as np
 from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval
-from twofold.signals.dictionaries._base import Dictionary, unit
-from twofold.signals.sparse_coding.pursuits import atoms_of
+from twofold.signals.dictionaries._base import Dictionary, normalize_atoms
+from twofold.signals.sparse_coding.pursuits import check_atoms
 
 
 class SparseCoder(Dictionary):
@@ -64,14 +64,14 @@ class SparseCoder(Dictionary):
     @fitting
     def fit(self, X: Any = None, y: Any = None) -> SparseCoder:
         """Nothing is learned; the atoms are scaled, and X, if given, is checked."""
-        D = atoms_of(self.dictionary)
+        D = check_atoms(self.dictionary)
         dtype = D.dtype if D.dtype in (np.float32, np.float64) else np.dtype(np.float64)
         if X is not None:
             blocks = self._blocks(X, reset=True)
             if blocks.shape[1] != D.shape[1]:
                 raise InputError(f"X has {blocks.shape[1]} features; the atoms have {D.shape[1]} numbers.")
         self.n_features_in_ = D.shape[1]
-        self.components_ = unit(D).astype(dtype)
+        self.components_ = normalize_atoms(D).astype(dtype)
         self.history_: dict = {"objective": [], "seconds": []}
         return self
 
