@@ -46,7 +46,8 @@ def fit_chosen(X: sparse.csr_array, implicit: bool, holdout: float, seed: int, c
     with quietly():  # it stops where the trial did
         fitted = clone(model).set_callbacks(*callbacks).fit(X)
     won = figures["score"] > figures["baseline_score"] if implicit else figures["score"] <= figures["baseline_score"]
-    why = f"the default for {_name_kind(implicit)} data {'beats' if won else 'does not beat'} the baseline on ratings held out"
+    verdict = "beats" if won else "does not beat"
+    why = f"the default for {_name_kind(implicit)} data {verdict} the baseline on ratings held out"
     return fitted, {**_describe(fitted), "why": why, "held_out": int((fold == 0).sum()), **figures}
 
 
