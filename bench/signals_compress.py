@@ -13,8 +13,8 @@ from PIL import Image
 
 from bench.harness import Bar, Contestant, Event, Missing, Row
 from twofold.io.images import read_image
+from twofold.metrics import psnr
 from twofold.signals import compress_image
-from twofold.signals.images._trial import psnr
 
 NAMES = "house", "peppers", "cameraman", "barbara"
 GOAL, SECONDS = 36.0, 2.0

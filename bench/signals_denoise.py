@@ -10,8 +10,8 @@ import numpy as np
 
 from bench.harness import Bar, Contestant, Event, Missing, Row
 from twofold.io.images import read_image
+from twofold.metrics import psnr
 from twofold.signals import denoise_image
-from twofold.signals.images._trial import psnr
 
 PUBLISHED = {  # Elad & Aharon 2006, patches of 8 x 8, 256 atoms
     "house": {10: 35.98, 20: 33.20, 50: 27.95},

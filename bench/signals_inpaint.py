@@ -9,8 +9,8 @@ from scipy.interpolate import griddata
 
 from bench.harness import Bar, Contestant, Event, Missing, Row
 from bench.signals_compress import NAMES, photograph
+from twofold.metrics import psnr
 from twofold.signals import inpaint_image
-from twofold.signals.images._trial import psnr
 
 SECONDS = 60.0  # for 256 x 256
 

@@ -17,7 +17,7 @@ import numpy as np
 from bench.harness import Bar, Contestant, Event, Row, Timed
 from bench.linear_stream import _peak as peak
 from twofold.datasets.bundled import photographs
-from twofold.signals.images._trial import psnr
+from twofold.metrics import psnr
 
 SIGMA, PATIENCE = 10.0, 900.0
 

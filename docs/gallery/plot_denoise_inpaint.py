@@ -10,11 +10,11 @@ learned from the damaged picture itself.
 import numpy as np
 
 from twofold import datasets
-from twofold.plots.models.pictures import comparison_figure, paint_holes
+from twofold.metrics import psnr
+from twofold.plots.models.images import comparison_figure, paint_holes
 from twofold.plots.models.signals import atoms_figure
 from twofold.signals import KSVD, denoise_image, inpaint_image
 from twofold.signals.images._patches import make_cosine_atoms, take_patches
-from twofold.signals.images._trial import psnr
 
 photo = datasets.photographs().flower[88:280, 170:426]
 rng = np.random.default_rng(0)

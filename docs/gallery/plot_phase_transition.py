@@ -8,7 +8,7 @@ fewer measurements than numbers there are many signals that would explain them. 
 
 import numpy as np
 
-from twofold.plots.models.phase_diagram import transition_figure
+from twofold.plots.models.signals import transition_figure
 from twofold.signals import (
     DCT,
     CompressiveSensing,

@@ -8,7 +8,7 @@ bytes, or more error.
 """
 
 from twofold import datasets
-from twofold.plots.models.pictures import comparison_figure, rate_distortion_figure
+from twofold.plots.models.images import comparison_figure, rate_distortion_figure
 from twofold.signals import compress_image, rate_distortion
 
 photo = datasets.photographs().flower[60:316, 180:500]

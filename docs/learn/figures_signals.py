@@ -10,9 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from twofold import KSVD, CompressiveSensing, PCABasis, datasets
-from twofold.plots.models import pictures
+from twofold.metrics import psnr
+from twofold.plots.models import images
 from twofold.plots.models import signals as plots
-from twofold.plots.models.phase_diagram import transition_figure
+from twofold.plots.models.signals import transition_figure
 from twofold.plots.models.words import curves_figure
 from twofold.plots.style import COLORS, GREY, INK, new_figure, style
 from twofold.signals import (
@@ -30,7 +31,6 @@ from twofold.signals import (
     recovery_bound,
 )
 from twofold.signals.images._patches import count_places, make_cosine_atoms, take_patches_at
-from twofold.signals.images._trial import psnr
 
 RNG = np.random.default_rng
 SIDE = 8  # of a patch
@@ -172,7 +172,7 @@ def signals_sensing() -> Figure:
         found = sensing.recover(sensing.measure(picture.astype(np.float64)))
         found = np.clip(np.rint(found), 0, 255).astype(np.uint8)
         panels.append((f"{share:.0%} measured: {psnr(picture, found, 255):.1f} dB", found))
-    return pictures.comparison_figure(panels)
+    return images.comparison_figure(panels)
 
 
 # --- dictionaries ---------------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def signals_rate() -> Figure:
     photograph = datasets.photographs().flower[60:316, 180:500]
     curves = {names[method]: curve for method, curve in rate_distortion(photograph).items()}
     small = compress_image(photograph, size=6000)
-    return pictures.rate_distortion_figure(
+    return images.rate_distortion_figure(
         curves,
         {names[small.method]: (small.bits_per_pixel, small.psnr)},
         [("original, 245,760 bytes", photograph), (f"{small.size:,} bytes, {small.psnr:.1f} dB", small.decode())],
@@ -263,7 +263,7 @@ def signals_denoise() -> Figure:
     for name, sweeps in (("cosines", 0), ("learned", 10)):
         clean = denoise_image(noisy, 25, max_iter=sweeps, random_state=0)
         panels.append((f"{name}: {psnr(picture, clean, 255):.2f} dB", clean))
-    return pictures.comparison_figure(panels)
+    return images.comparison_figure(panels)
 
 
 def _filled(picture: np.ndarray, mask: np.ndarray, sweeps: int) -> tuple[np.ndarray, float]:
@@ -276,11 +276,11 @@ def signals_inpaint() -> Figure:
     """A photograph with half of its pixels gone."""
     picture = _pagoda()[10:106, 60:204]
     mask = RNG(0).random(picture.shape) < 0.5
-    panels = [("original", picture), ("half of it", pictures.paint_holes(picture, mask))]
+    panels = [("original", picture), ("half of it", images.paint_holes(picture, mask))]
     for name, sweeps in (("cosines", 0), ("learned", 10)):
         out, quality = _filled(picture, mask, sweeps)
         panels.append((f"{name}: {quality:.2f} dB", out))
-    return pictures.comparison_figure(panels)
+    return images.comparison_figure(panels)
 
 
 def signals_missing() -> Figure:

@@ -12,10 +12,10 @@ from sklearn.datasets import load_digits
 
 import twofold
 from twofold import GAN, VAEGAN, Checkpoint, InputError
-from twofold.deep._adversarial import Critic, compute_divergence, compute_value, critic_loss, generator_loss
 from twofold.deep._optimizers import Optimiser
 from twofold.deep._train import Player, run_epoch
 from twofold.deep._variational import CollapseWarning
+from twofold.deep.gan import Critic, compute_divergence, compute_value, critic_loss, generator_loss
 
 
 class Options:

@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import twofold
 from twofold import Checkpoint, InputError, PixelCNN
 from twofold.core.seeds import generator
-from twofold.deep._masked_conv import Causal
+from twofold.deep.pixelcnn import Causal
 
 QUICK = {"channels": 8, "n_layers": 2, "learning_rate": 0.02, "batch_size": 32, "max_iter": 4, "random_state": 0}
 

@@ -31,7 +31,7 @@ from twofold.factors import (
 )
 from twofold.factors._half_step import Parabola, Side, improve
 from twofold.factors._right_step import make_sweep
-from twofold.factors.constraints.k_sparse import multiply_rows
+from twofold.factors.constraints.base import multiply_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 LOSSES = [Squared(), Huber(0.5), Absolute(), Logistic(), Poisson("log")]

@@ -7,7 +7,7 @@ from scipy.interpolate import griddata
 from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.signals import inpaint_image
-from twofold.signals.images._surface import fit_surface
+from twofold.signals.images.inpaint import fit_surface
 
 QUICK = {"n_atoms": 64, "max_iter": 2, "random_state": 0}
 

@@ -47,7 +47,7 @@ def test_the_error_never_rises(solver, init):
 
 def test_the_sweep_is_made_again_when_fresh_codes_would_raise_the_error(monkeypatch):
     again, fallback = [], ksvd.keep_better_codes
-    monkeypatch.setattr(ksvd, "better", lambda *given: again.append(1) or fallback(*given))
+    monkeypatch.setattr(ksvd, "keep_better_codes", lambda *given: again.append(1) or fallback(*given))
     X = np.random.default_rng(0).normal(size=(60, 16))
     objective = np.array(KSVD(24, n_nonzero=5, tol=0, max_iter=30, random_state=0).fit(X).history_["objective"])
     assert again and (np.diff(objective) <= 1e-9).all()

@@ -128,10 +128,10 @@ def test_sparse_equals_dense_and_weight_zero_is_a_hole(kind):
 
 @both_kinds
 def test_threads_and_blocks_do_not_matter(kind, small_blocks, monkeypatch):
-    from twofold.completion import _similar_lines
+    from twofold.completion import neighborhood
 
-    monkeypatch.setattr(_similar_lines, "WORK", 500)
-    monkeypatch.setattr(_similar_lines, "REQUESTS", 37)
+    monkeypatch.setattr(neighborhood, "WORK", 500)
+    monkeypatch.setattr(neighborhood, "REQUESTS", 37)
     X = table(n=80)
     results = []
     for threads in (1, 3):

@@ -7,8 +7,7 @@ from sklearn.datasets import make_sparse_coded_signal
 
 from twofold import KSVD, InputError, OnlineDictionary, SparseCoder
 from twofold.core.data.blocks import as_blocks
-from twofold.signals.dictionaries._minibatches import MiniBatches
-from twofold.signals.dictionaries._online_steps import half_step, merge, take_step
+from twofold.signals.dictionaries.online_dictionary import MiniBatches, half_step, merge, take_step
 from twofold.signals.sparse_coding.pursuits import prepare_coding
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* did not converge")

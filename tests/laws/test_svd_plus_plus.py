@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from twofold import SVDPlusPlus
-from twofold.completion import _known_pattern, svd_plus_plus
+from twofold.completion import svd_plus_plus
 from twofold.completion.svd_plus_plus import Plan, Posterior, compute_moments, start_state, sweep
 from twofold.core.data.blocks import as_blocks
 from twofold.core.data.known_cells import observed
@@ -63,8 +63,8 @@ def problem(X, w=None):
     cells = observed(as_blocks(X), w)
     mean, spread = svd_plus_plus.spread_of(cells)
     rng, known = np.random.default_rng(0), ~np.isnan(X)
-    rows = exact(_known_pattern.link_pattern(cells.rows, cells.cols, rng), known)
-    cols = exact(_known_pattern.link_pattern(cells.cols, cells.rows, rng), known.T)
+    rows = exact(svd_plus_plus.link_pattern(cells.rows, cells.cols, rng), known)
+    cols = exact(svd_plus_plus.link_pattern(cells.cols, cells.rows, rng), known.T)
     return Plan(cells, rows, cols, mean, spread)
 
 
@@ -131,7 +131,7 @@ def test_moments_are_means_over_draws():
 
 def linked(known, seed=0):
     cells = observed(as_blocks(np.where(known, 1.0, np.nan)))
-    return _known_pattern.link_pattern(cells.rows, cells.cols, np.random.default_rng(seed))
+    return svd_plus_plus.link_pattern(cells.rows, cells.cols, np.random.default_rng(seed))
 
 
 def some(n, d, share=0.3, seed=0):
@@ -164,8 +164,8 @@ def test_quadrature_is_exact_for_its_probes_on_small_tables(shape, name):
     known, f = some(*shape), FUNCTIONS[name]
     F = linked(known, seed=7)
     values, vectors = np.linalg.eigh(scaled(known) @ scaled(known).T)
-    V = np.random.default_rng(7).choice([-1.0, 1.0], size=(shape[0], _known_pattern.PROBES))
-    inside = ((vectors.T @ V) ** 2 * f(np.maximum(values, 0))[:, None]).sum() / _known_pattern.PROBES
+    V = np.random.default_rng(7).choice([-1.0, 1.0], size=(shape[0], svd_plus_plus.PROBES))
+    inside = ((vectors.T @ V) ** 2 * f(np.maximum(values, 0))[:, None]).sum() / svd_plus_plus.PROBES
     np.testing.assert_allclose((F.shares * f(F.nodes)).sum(), inside, rtol=1e-6)
 
 
@@ -187,10 +187,10 @@ def test_coefficients_are_a_ridge_regression(monkeypatch):
         return ((T - D @ Y) ** 2).sum(axis=0) + ridge * (Y**2).sum(axis=0)
 
     start = rng.normal(size=(20, 3))
-    few = _known_pattern._regress_link(F, start, T, ridge)
+    few = svd_plus_plus._regress_link(F, start, T, ridge)
     assert np.all(cost(few) < cost(start)) and np.all(cost(few) >= cost(dense) - 1e-12)
-    monkeypatch.setattr(_known_pattern, "STEPS", 60)
-    np.testing.assert_allclose(_known_pattern._regress_link(F, start, T, ridge), dense, atol=1e-8)
+    monkeypatch.setattr(svd_plus_plus, "STEPS", 60)
+    np.testing.assert_allclose(svd_plus_plus._regress_link(F, start, T, ridge), dense, atol=1e-8)
 
 
 def test_the_prior_of_a_link_is_its_pattern_times_its_coefficients():

@@ -18,8 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.completion._base import fold_block
-from twofold.completion._factors import Factors, fold_rows
+from twofold.completion._base import Factors, fold_block, fold_rows
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import as_blocks

@@ -18,13 +18,20 @@ from torch import Tensor
 
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
-from twofold.deep._adversarial import Critic, compute_divergence, critic_loss, generator_loss
-from twofold.deep._coders import ConvolutionalCoder, DenseCoder
 from twofold.deep._network import check_layer_sizes
 from twofold.deep._train import Player
 from twofold.deep._variational import CODES, Coder, Variational
-from twofold.deep.gan import BETAS, WATCHED, warn_if_alike, watch_diversity
-from twofold.deep.vae import HIDDEN
+from twofold.deep.gan import (
+    BETAS,
+    WATCHED,
+    Critic,
+    compute_divergence,
+    critic_loss,
+    generator_loss,
+    warn_if_alike,
+    watch_diversity,
+)
+from twofold.deep.vae import HIDDEN, ConvolutionalCoder, DenseCoder
 
 
 class VAEGAN(Variational):

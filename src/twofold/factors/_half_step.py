@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twofold.factors.constraints import Constraint
-from twofold.factors.constraints.k_sparse import multiply_rows
+from twofold.factors.constraints.base import multiply_rows
 
 TURN = 3  # proximal steps that a turn over the coordinates stands for
 

@@ -12,9 +12,8 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, stacked
 from twofold.core.numerics.moments import Columns, column_moments, merge
 from twofold.core.seeds import generator
-from twofold.factors._cells import as_dense, fill_holes
+from twofold.factors._algebra import Problem, as_dense, fill_holes
 from twofold.factors._left_step import start_codes
-from twofold.factors._problem import Problem
 from twofold.factors._right_step import Data
 from twofold.factors.losses import Loss
 

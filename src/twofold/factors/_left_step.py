@@ -17,11 +17,22 @@ import numpy as np
 from scipy import sparse
 
 from twofold.core.engine.local import add
-from twofold.factors._cells import Fit, compute_grams, compute_losses, fill_holes, iterate_slices, sum_rows, weigh
+from twofold.factors._algebra import (
+    Fit,
+    Problem,
+    Sums,
+    compute_grams,
+    compute_losses,
+    compute_ratios,
+    fill_holes,
+    iterate_slices,
+    sum_parabolas,
+    sum_plain,
+    sum_rows,
+    weigh,
+)
 from twofold.factors._half_step import Parabola, Side, improve
-from twofold.factors._problem import Problem
-from twofold.factors._sums import Sums, compute_ratios, sum_parabolas, sum_plain
-from twofold.factors.constraints.k_sparse import multiply_rows
+from twofold.factors.constraints.base import multiply_rows
 
 TRIES, FACTOR = 8, 4.0  # a step that does not help is made again with so many times the curvature
 ENOUGH = 1e-10, 1e-6  # of a row's cost: a gain that is none, in double and single precision

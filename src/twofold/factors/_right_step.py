@@ -13,12 +13,11 @@ import numpy as np
 from twofold.core.data.blocks import Blocks, Rows, as_blocks
 from twofold.core.engine.local import Engine, add, engine_for, fingerprint
 from twofold.core.numerics.extrapolation import geometric
-from twofold.factors import _left_step, _sums
+from twofold.factors import _left_step
+from twofold.factors._algebra import Problem, Sums, sum_losses, sum_squares
 from twofold.factors._half_step import Parabola, Side, choose_rows, improve
 from twofold.factors._left_step import ENOUGH, FACTOR, TRIES
-from twofold.factors._problem import Problem
-from twofold.factors._sums import Sums
-from twofold.factors.constraints.k_sparse import multiply_rows
+from twofold.factors.constraints.base import multiply_rows
 
 ROUNDING = 1e-13, 1e-12  # of Σ w x²: a misfit below is none, in double and single precision
 
@@ -37,7 +36,7 @@ class Data(NamedTuple):
     def of(cls, blocks: Blocks, w: np.ndarray | None, W: Any, problem: Problem) -> Data:
         engine, square = engine_for(blocks), 0.0
         if problem.plain:
-            parts = engine.map(_sums.sum_squares, blocks, blocks.rows(w), engine.broadcast(problem.shift))
+            parts = engine.map(sum_squares, blocks, blocks.rows(w), engine.broadcast(problem.shift))
             square = engine.reduce(add, parts)
         return cls(engine, blocks, w, W, problem, square)
 
@@ -126,7 +125,7 @@ def update_safely(V: np.ndarray, s: Sums, data: Data, kept: Rows) -> tuple[np.nd
 
 
 def _sum_losses(data: Data, kept: Rows, V: np.ndarray) -> np.ndarray:
-    return data.engine.reduce(add, data.over_blocks(_sums.sum_losses, kept, V))
+    return data.engine.reduce(add, data.over_blocks(sum_losses, kept, V))
 
 
 def make_extrapolation(p: Problem) -> Callable[[np.ndarray, np.ndarray, float], np.ndarray] | None:

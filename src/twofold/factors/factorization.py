@@ -15,6 +15,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,9 +29,8 @@ from twofold.core.numerics.moments import Columns
 from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.factors import _left_step, constraints, losses
-from twofold.factors._cells import as_dense
+from twofold.factors._algebra import Problem, as_dense
 from twofold.factors._init import check_cell_weights, check_init, compute_columns, draw_init, start_all_codes
-from twofold.factors._problem import Problem, check_choices, count_outside, refuse_values
 from twofold.factors._right_step import Data, make_extrapolation, make_sweep
 
 
@@ -267,6 +267,44 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         """Minus the mean objective a row, over its known cells, with the row's best code."""
         cost = self._rowwise(_cost_rows, X, *self._folding())
         return -float(np.average(np.asarray(cost), weights=check_weights(sample_weight, len(cost))))
+
+
+def check_choices(
+    loss: losses.Loss, left: constraints.Constraint, right: constraints.Constraint, intercept: bool
+) -> None:
+    """Refuse what does not go together."""
+    if left.joint:
+        raise InputError(
+            f"left={left!r} ties all rows of X together, which only the right factor can be. Give X transposed, and "
+            f"right={left!r}."
+        )
+    for name, side in (("left", left), ("right", right)):
+        if loss.positive and type(side).shares is constraints.Constraint.shares:
+            raise InputError(
+                f"{loss!r} needs values above 0, which {name}={side!r} does not keep. Use NonNegative() or Simplex() "
+                'on both sides, or Poisson(link="log").'
+            )
+    if loss.positive and intercept:
+        raise InputError(f"{loss!r} needs values above 0, which an intercept does not keep. Set it to False.")
+
+
+def count_outside(X: Any, loss: losses.Loss) -> int:
+    """How many cells of a block cannot be used; NaN is a hole in a dense one."""
+    if sparse.issparse(X):
+        return int(np.count_nonzero(loss.outside(X.data) | ~np.isfinite(X.data)))
+    return int(np.count_nonzero(loss.outside(X) | np.isinf(X)))
+
+
+def refuse_values(blocks: Blocks, loss: losses.Loss) -> None:
+    """Raise with the place of the first cell that the loss does not know."""
+    for i, start in enumerate(blocks.bounds[:-1]):
+        if count_outside(blocks[i], loss):
+            X = blocks[i].toarray() if sparse.issparse(blocks[i]) else blocks[i]
+            row, column = divmod(int(np.argmax(loss.outside(X))), X.shape[1])
+            raise InputError(
+                f"X[{int(start) + row}, {column}] is {X[row, column]:g}; loss={loss!r} needs {loss.needs}. Scale the "
+                "data, or use another loss: Squared()."
+            )
 
 
 def _fold_codes(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:

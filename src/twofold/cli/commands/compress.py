@@ -174,7 +174,7 @@ def disk_size(source: str) -> int:
 
 def curves(picture: Picture, tried: dict[str, Any], found: Any, outcome: Outcome) -> Any:
     """Quality against size, and the picture before and after."""
-    from twofold.plots.models.pictures import rate_distortion_figure
+    from twofold.plots.models.images import rate_distortion_figure
 
     best = next(iter(tried.values()))
     after = best.decode()

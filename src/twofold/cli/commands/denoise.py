@@ -79,7 +79,7 @@ def cleaned(
     picture: Picture, given: Picture, sigma: float | None, add_noise: float | None, seed: int, progress: Fraction | None
 ) -> tuple[Picture, Outcome]:
     """The picture without its noise, and what there is to say about it."""
-    from twofold.signals.images._trial import psnr
+    from twofold.metrics import psnr
     from twofold.signals.images.denoise import denoise_image, estimate_sigma  # seconds: bad input is told before
 
     start = time.perf_counter()
@@ -134,7 +134,7 @@ def removed_line(taken: float, alike: float, level: float) -> str:
 
 
 def figure(picture: Picture, given: Picture, clean: Picture, add_noise: float | None, outcome: Outcome) -> Any:
-    from twofold.plots.models.pictures import comparison_figure
+    from twofold.plots.models.images import comparison_figure
 
     facts = outcome.facts
     if not add_noise:

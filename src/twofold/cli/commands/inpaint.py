@@ -77,7 +77,7 @@ def inpaint(
         )
     writers = {path: picture_writer(path, whole) for path in out}
     if compare is not None:
-        from twofold.plots.models.pictures import comparison_figure, paint_holes
+        from twofold.plots.models.images import comparison_figure, paint_holes
 
         panels = [("before", paint_holes(picture.pixels, holes)), ("after", whole.pixels)]
         writers[compare] = figure_writer(compare, comparison_figure(panels, outcome.title), outcome)
@@ -166,7 +166,7 @@ def filled(picture: Picture, whole: Picture, holes: np.ndarray, seed: int, quiet
 
 def checked(picture: Picture, holes: np.ndarray, seed: int, fill: Any) -> Check | None:
     """Hide known pixels in the shape of the holes, moved elsewhere, and fill them again."""
-    from twofold.signals.images._trial import psnr
+    from twofold.metrics import psnr
 
     part, missing, hidden = to_hide(holes, seed)
     if not hidden.any() or (missing | hidden).all():

@@ -240,7 +240,7 @@ def told(given: Given, kind: str, sparse: Sparse, best: Trial, trials: list[Tria
 
 def tried(given: Given, fraction: float, kind: str, basis: Any, seed: int, done: Iterator[None]) -> Trial:
     """Measure everything so many times, and recover it."""
-    from twofold.signals.images._trial import psnr
+    from twofold.metrics import psnr
     from twofold.signals.sensing.compressive_sensing import CompressiveSensing
 
     m = max(1, round(fraction * given.size))
@@ -289,7 +289,7 @@ def pixels_of(given: Given, trial: Trial) -> np.ndarray:
 
 
 def figure(given: Given, best: Trial, outcome: Outcome) -> Any:
-    from twofold.plots.models.pictures import comparison_figure, signals_figure
+    from twofold.plots.models.images import comparison_figure, signals_figure
 
     if given.picture is not None:
         after = f"recovered from {best.fraction:.0%}, {decibels(best.psnr)}"

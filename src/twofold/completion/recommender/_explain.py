@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._factors import Factors, fold_rows
+from twofold.completion._base import Factors, fold_rows
 from twofold.completion.biases import Biases
 from twofold.completion.implicit_als import fold_counts
 from twofold.completion.neighborhood import Neighborhood

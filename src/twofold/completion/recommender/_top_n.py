@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
-from twofold.completion._factors import Factors
+from twofold.completion._base import Factors
 from twofold.completion.neighborhood import Neighborhood
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows

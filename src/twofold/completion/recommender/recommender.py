@@ -1,39 +1,46 @@
-"""People's ids and things' ids around any completion model.
+"""User and item ids around any completion model.
 
-    (user, item, rating) rows  →  X (n,d) with holes  →  a model of the holes  →  for each user the best of them
+    (user, item, rating) rows  →  X (n,d) with holes  →  a model of the holes  →  a rating for any pair of ids
+                                                                               →  for each user the best of the holes
 
-Each thing is done by a module beside it: `ratings` reads, `choice` picks a model, `rating_model` fits and predicts,
-`toplists` ranks, `explaining` splits a prediction into shares, `evaluation` measures.
+Pairs whose user or item the ratings do not have are predicted from biases, so that there is always an answer.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from collections.abc import Iterator
-from numbers import Integral
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from twofold.completion._base import Completion, fold_block
+from twofold.completion.biases import Biases
 from twofold.completion.recommender import evaluation
+from twofold.completion.recommender._default_model import fit_chosen, fit_given
 from twofold.completion.recommender._explain import split_prediction
-from twofold.completion.recommender._ids import place
-from twofold.completion.recommender._rating_model import RatingModel
-from twofold.completion.recommender._ratings_table import Cells, row_of
-from twofold.completion.recommender._similarity import compare_items
+from twofold.completion.recommender._ids import coded, place, places
+from twofold.completion.recommender._ratings_table import Cells, cells_of, merged, row_of, triples
 from twofold.completion.recommender._splits import split_cells
 from twofold.completion.recommender._top_n import Lists, rank_items, rank_row, write_frames
-from twofold.completion.recommender._update import join_ratings
+from twofold.completion.recommender.evaluation import join_ids, list_coordinates
 from twofold.core.checks import InputError
+from twofold.core.estimator import Model
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.sklearn_shim import callbacks_of
 
+FEW = 20.0  # ratings at which the direction of an item's factors is half believed
 
-class Recommender(RatingModel):
+
+class Recommender(Model):
     """Recommendations by id, from rows of user, item and rating.
 
     A rating is predicted by a completion model of the table users × items, whose holes are what a user has not rated;
@@ -91,6 +98,88 @@ class Recommender(RatingModel):
     True
     """
 
+    users_: np.ndarray
+    items_: np.ndarray
+    ratings_: sparse.csr_array
+    model_: Any
+    implicit_: bool
+    _parameter_constraints: ClassVar[dict] = {
+        "model": [None, Completion],
+        "user": [None, str],
+        "item": [None, str],
+        "rating": [None, str],
+        "duplicates": [StrOptions({"mean", "last"})],
+        "clip": ["boolean"],
+        "holdout": [Interval(Real, 0, 0.9, closed="both")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        model: Any = None,
+        *,
+        user: str | None = None,
+        item: str | None = None,
+        rating: str | None = None,
+        duplicates: str = "mean",
+        clip: bool = True,
+        holdout: float = 0.1,
+        random_state: Any = None,
+    ):
+        self.model = model
+        self.user = user
+        self.item = item
+        self.rating = rating
+        self.duplicates = duplicates
+        self.clip = clip
+        self.holdout = holdout
+        self.random_state = random_state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    # ---- learning ----------------------------------------------------------------------------------------------
+
+    def fit(self, ratings: Any, y: Any = None) -> Any:
+        """Learn from ratings.
+
+        Parameters
+        ----------
+        ratings : frame, path, or arrays
+            A pandas or polars frame; the path of a CSV, TSV or Parquet file; a tuple (users, items) or (users, items,
+            ratings); or a list or array of such rows. Ids may be of any type; ratings may be text: "4.5" or "4,5".
+        y : ignored
+        """
+        self._validate_params()
+        return self._learn(self._cells(ratings))
+
+    def _cells(self, ratings: Any) -> Cells:
+        return cells_of(ratings, self.user, self.item, self.rating, self.duplicates, self._implicit())
+
+    def _implicit(self) -> bool | None:
+        """Whether a model that was given wants counts; None if the data has to say."""
+        return True if type(self.model).__name__ == "ImplicitALS" else None
+
+    def _learn(self, cells: Cells) -> Any:
+        callbacks, seed = callbacks_of(self), seed_of(self.random_state)
+        X = cells.X
+        if self.model is None:
+            model, self.choice_ = fit_chosen(X, cells.implicit, self.holdout, seed, callbacks)
+        else:
+            model, self.choice_ = fit_given(self.model, X, callbacks)
+        return self._keep(cells, model.set_callbacks())
+
+    def _keep(self, cells: Cells, model: Any) -> Any:
+        """Everything that follows from the ratings and a fitted model of them."""
+        self.model_, X = model, cells.X
+        self.users_, self.items_, self.ratings_ = cells.users, cells.items, X
+        self.implicit_, self.columns_ = cells.implicit, cells.columns
+        self.range_ = (float(X.data.min()), float(X.data.max()))
+        self.baseline_ = None
+        if not cells.implicit:
+            self.baseline_ = Biases().fit(X)
+        return self
+
     def add_ratings(self, ratings: Any) -> Recommender:
         """Take in more ratings, of known and of new users and items, without refitting.
 
@@ -99,6 +188,50 @@ class Recommender(RatingModel):
         """
         check_is_fitted(self)
         return self._keep(*join_ratings(self, ratings))
+
+    # ---- predicting --------------------------------------------------------------------------------------------
+
+    def predict(self, users: Any, items: Any) -> np.ndarray:
+        """The predicted rating of each pair (users[t], items[t]); one user or item may stand for all.
+
+        Users and items that the ratings do not have are predicted from what is known: the item's bias, the user's, or
+        the mean. Never NaN.
+        """
+        check_is_fitted(self)
+        i, j = self._pairs(users, items)
+        out = self._biased(i, j)
+        both = (i >= 0) & (j >= 0)
+        if both.any():
+            out[both] = self.model_.predict(i[both], j[both])
+        return self._clipped(out)
+
+    def _baseline(self, users: Any, items: Any) -> np.ndarray:
+        """What biases alone predict."""
+        return self._clipped(self._biased(*self._pairs(users, items)))
+
+    def _liked(self) -> np.ndarray:
+        """(items,) how much each item is liked overall: its mean and bias, or the share of users who have it."""
+        if self.baseline_ is None:
+            return np.bincount(self.ratings_.indices, minlength=len(self.items_)) / len(self.users_)
+        return self.baseline_.column_bias_.astype(np.float64) + self.baseline_.mean_
+
+    def _biased(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        middle = 0.0 if self.baseline_ is None else float(self.baseline_.mean_)
+        out = np.where(j >= 0, self._liked()[j], middle)
+        return out if self.baseline_ is None else out + np.where(i >= 0, self.baseline_.row_bias_[i], 0.0)
+
+    def _pairs(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and columns of pairs of ids, -1 where there is none."""
+        given = [
+            [ids] if isinstance(ids, (str, bytes)) or not hasattr(ids, "__len__") else ids for ids in (users, items)
+        ]
+        if len(given[0]) != len(given[1]) and 1 not in map(len, given):
+            raise InputError(f"{len(given[0])} users and {len(given[1])} items were given; pairs must be equally long.")
+        i, j = np.broadcast_arrays(places(self.users_, given[0]), places(self.items_, given[1]))
+        return i, j
+
+    def _clipped(self, scores: np.ndarray) -> np.ndarray:
+        return np.clip(scores, *self.range_) if self.clip and not self.implicit_ else scores
 
     # ---- recommending ------------------------------------------------------------------------------------------
 
@@ -259,3 +392,84 @@ def _as_series(ids: np.ndarray) -> pl.Series:
 def _check_n(n: Any) -> None:
     if not isinstance(n, Integral) or n < 1:
         raise InputError(f"n={n!r} must be a whole number of at least 1.")
+
+
+# ---- more ratings -------------------------------------------------------------------------------------------------
+
+
+def join_ratings(rec: Any, ratings: Any) -> tuple[Cells, Any]:
+    """The table of a recommender with more ratings in it, and its model grown to that table."""
+    if not hasattr(rec.model_, "add_rows"):
+        raise InputError(
+            f"{type(rec.model_).__name__} cannot take in more ratings. Fit again, or use a model that can: ALS."
+        )
+    t = triples(ratings, rec.user, rec.item, rec.rating)
+    if t.rating is None:
+        raise InputError("the new ratings have no column of ratings. Give user, item and rating.")
+    old_users, old_items = (pl.Series(ids.tolist()) for ids in (rec.users_, rec.items_))
+    (users, i), (items, j) = coded(join_ids(old_users, t.user)), coded(join_ids(old_items, t.item))
+    n, d = len(old_users), len(old_items)
+    rows, cols = i[:n], j[:d]  # where the old ones are now
+    old_i, old_j = list_coordinates(rec.ratings_)
+    both = np.append(rows[old_i], i[n:]), np.append(cols[old_j], j[d:])
+    values = np.append(rec.ratings_.data, t.rating).astype(np.float64)
+    X = merged(*both, values, (len(users), len(items)), rec.duplicates).astype(rec.ratings_.dtype)
+    return Cells(users, items, X, False, rec.columns_), grow_model(rec.model_, X, rows, cols, np.unique(i[n:]))
+
+
+def grow_model(model: Any, X: sparse.csr_array, rows: np.ndarray, cols: np.ndarray, touched: np.ndarray) -> Any:
+    """The model of the table X, whose rows and columns `rows` and `cols` are those it was fitted to.
+
+    Only rows and columns that the new cells touch are solved for; everything else stays as it was. New users are folded
+    in from the items that are known, new items from all who rated them, then every user with new cells once more.
+    """
+    model = copy.deepcopy(model)
+    new_rows, new_cols = (np.setdiff1d(np.arange(size), old) for size, old in zip(X.shape, (rows, cols), strict=True))
+    if len(new_rows):
+        model.add_rows(X[new_rows][:, cols])
+    order_rows, order_cols = np.append(rows, new_rows), np.append(cols, new_cols)
+    if len(new_cols):
+        model.add_columns(X[order_rows][:, new_cols])
+    back_rows, back_cols = np.argsort(order_rows), np.argsort(order_cols)
+    model.row_factors_, model.row_bias_ = model.row_factors_[back_rows], model.row_bias_[back_rows]
+    model.components_ = np.ascontiguousarray(model.components_[:, back_cols])
+    model.column_bias_ = model.column_bias_[back_cols]
+    codes, k = model._rowwise(fold_block, X[touched], *model._folding()), len(model.components_)
+    model.row_factors_[touched], model.row_bias_[touched] = codes[:, :k], model._bias_of(codes)
+    return model
+
+
+# ---- similar items ------------------------------------------------------------------------------------------------
+
+
+def compare_items(model: Any, X: sparse.csr_array, col: int) -> np.ndarray:
+    """(d,) the similarity of every item to item `col`.
+
+        cos(z_j, z_t) · n_j / (n_j + 20)      for a model with column factors; n_j ratings of item j
+        a model's own                         for one that keeps similarities of items
+        cos(r_j, r_t) · n_j / (n_j + 20)      for any other, r_j the ratings of item j less each user's mean
+
+    The factors of an item that few have rated point somewhere by chance: it is believed as far as its ratings go.
+    """
+    own = getattr(model, "similarities_", None)
+    if own is not None and getattr(model, "kind", "item") == "item":
+        return np.asarray(own[[col]].toarray()).ravel().astype(np.float64)
+    Z = getattr(model, "components_", None)
+    if Z is not None and Z.shape[0] > 1:
+        norms = np.sqrt((Z.astype(np.float64) ** 2).sum(axis=0))
+        cosines = (Z[:, col] @ Z) / np.maximum(norms * norms[col], 1e-300)
+    else:
+        cosines = _compare_ratings(X, col)
+    counts = np.bincount(X.indices, minlength=X.shape[1])
+    return cosines * counts / (counts + FEW)
+
+
+def _compare_ratings(X: sparse.csr_array, col: int) -> np.ndarray:
+    counts = np.maximum(np.diff(X.indptr), 1)
+    means = np.asarray(X.sum(axis=1)).ravel() / counts
+    data = X.data.astype(np.float64) - np.repeat(means, np.diff(X.indptr))
+    if not data.any():  # implicit data, all alike: being there is all there is
+        data = np.ones_like(data)
+    R = sparse.csr_array((data, X.indices, X.indptr), shape=X.shape).tocsc()
+    norms = np.sqrt(np.asarray(R.multiply(R).sum(axis=0)).ravel())
+    return np.asarray((R.T @ R[:, [col]]).todense()).ravel() / np.maximum(norms * norms[col], 1e-300)

@@ -54,3 +54,8 @@ def check_number(thing: Any, name: str, least: float, whole: bool = False) -> No
     if not isinstance(value, kind) or not least <= value < np.inf:  # type: ignore[operator]
         what = "a whole number" if whole else "a number"
         raise InputError(f"{type(thing).__name__}({name}={value!r}): {name} must be {what} from {least} on.")
+
+
+def multiply_rows(F: np.ndarray, H: np.ndarray) -> np.ndarray:
+    """f H for every row, H (k,k) or (m,k,k)."""
+    return F @ H if H.ndim == 2 else (F[:, None, :] @ H)[:, 0, :]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from twofold.factors.constraints.base import Constraint, check_number
+from twofold.factors.constraints.base import Constraint, check_number, multiply_rows
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,3 @@ class KSparse(Constraint):
             np.put_along_axis(F, chosen, f, axis=1)
             gain = np.abs(B - multiply_rows(F, H)) / size
         return F
-
-
-def multiply_rows(F: np.ndarray, H: np.ndarray) -> np.ndarray:
-    """f H for every row, H (k,k) or (m,k,k)."""
-    return F @ H if H.ndim == 2 else (F[:, None, :] @ H)[:, 0, :]

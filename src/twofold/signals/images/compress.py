@@ -18,10 +18,11 @@ import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.core.files.safetensors_file import appearing
+from twofold.metrics.image import find_peak, psnr
 from twofold.signals.images import _tfi_file
-from twofold.signals.images._channels import check_image, split_channels
-from twofold.signals.images._trial import Trial
+from twofold.signals.images._channels import check_image, join_channels, split_channels
 
+LARGEST = 1 << 30  # what a coefficient may be in steps
 USUAL = 36.0  # dB: hard to tell from the original
 OCTAVE = 20 * np.log10(2)  # dB that PSNR falls by when the error doubles
 CLOSE = 0.002  # octaves of the step, about 0.01 dB or 0.1 % of the bytes, within which the search ends
@@ -113,6 +114,60 @@ def open_image(path: str | os.PathLike[str]) -> CompressedImage:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
     return CompressedImage(data, os.fspath(path))
+
+
+class Trial:
+    """A picture and one method: what each step would give."""
+
+    def __init__(self, image: np.ndarray, channels: list[np.ndarray], method: str):
+        self.image, self.method = image, method
+        self.shape, self.dtype = channels[0].shape, channels[0].dtype
+        self.colors = image if image.ndim == 2 else image[..., : 3 if image.shape[2] >= 3 else 1]
+        self.atoms = _tfi_file.learn_atoms(method, channels)
+        way = _tfi_file.choose_transform(method, self.atoms)
+        self.shapes = way.shapes(self.shape)
+        self.coefficients = [np.concatenate([c.ravel() for c in way.planes(channel)]) for channel in channels]
+        self.alpha = _tfi_file.pack_alpha(image[..., -1]) if image.ndim == 3 and image.shape[2] in (2, 4) else b""
+        self.peak = find_peak(self.colors)
+        top = max(float(np.abs(c).max()) for c in self.coefficients)
+        exact = self.peak / LARGEST if image.dtype.kind == "f" else 1 / 16  # smaller steps change no integer
+        self.steps = np.log2([max(top / LARGEST, exact), max(2 * top, 2 * exact)])  # from the finest to all is zero
+
+    def quantised(self, x: float) -> _tfi_file.Quantized:
+        return _tfi_file.quantize(self.coefficients, self.shapes, 2.0**x, self.atoms)
+
+    def quality(self, x: float) -> float:
+        """PSNR with a step of 2^x."""
+        channels = _tfi_file.decode_channels(self.quantised(x), self.method, self.shape, self.dtype)
+        out = join_channels(channels, self.image)
+        return psnr(self.colors, out[..., : self.colors.shape[-1]], self.peak)
+
+    def size(self, x: float) -> int:
+        """Bytes of the file with a step of 2^x."""
+        return (
+            _tfi_file.HEAD.size
+            + len(_tfi_file.encode(self.quantised(x), self.method))
+            + len(self.alpha)
+            + _tfi_file.CHECK.size
+        )
+
+    def file(self, x: float) -> bytes:
+        found = self.quantised(x)
+        head = _tfi_file.Head(
+            _tfi_file.MAGIC,
+            _tfi_file.VERSION,
+            _tfi_file.METHODS.index(self.method),
+            _tfi_file.DTYPES.index(self.image.dtype.name),
+            self.image.shape[2] if self.image.ndim == 3 else 0,
+            self.image.shape[0],
+            self.image.shape[1],
+            2.0**x,
+            self.quality(x),
+            *found.shifts,
+            len(found.shapes),
+            len(self.alpha),
+        )
+        return _tfi_file.seal(head, _tfi_file.encode(found, self.method), self.alpha)
 
 
 def _search_step(slack: Callable[[float], float], x: float, good: float, bad: float) -> float | None:
