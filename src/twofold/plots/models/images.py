@@ -71,7 +71,7 @@ def show_image(ax: Axes, pixels: np.ndarray, name: str, interpolation: str = "an
 def shrink_image(pixels: np.ndarray) -> np.ndarray:
     """Large pictures by means of square blocks: a figure shows no more, and drawing every pixel takes much memory.
 
-    >>> shrunk(np.arange(4200 * 4).reshape(4, 4200)).shape
+    >>> shrink_image(np.arange(4200 * 4).reshape(4, 4200)).shape
     (1, 1400)
     """
     s = -(-max(pixels.shape[:2]) // LARGE)
@@ -104,7 +104,7 @@ def find_detail(before: np.ndarray, after: np.ndarray) -> tuple[int, int, int, i
 def paint_holes(pixels: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """The picture in colour, what is missing painted over.
 
-    >>> with_holes(np.zeros((1, 2), np.uint8), np.array([[True, False]])).tolist()
+    >>> paint_holes(np.zeros((1, 2), np.uint8), np.array([[True, False]])).tolist()
     [[[181, 73, 91], [0, 0, 0]]]
     """
     out = np.array(pixels) if pixels.ndim == 3 else np.dstack([pixels] * 3)

@@ -28,7 +28,7 @@ NOTHING = 1e-12  # a residual of this length is rounding
 def compute_energy_lost(codes: np.ndarray) -> np.ndarray:
     """(d + 1,) the share of Σ c² that is lost when the largest 0, 1, 2, ... coefficients are kept.
 
-    >>> energy_lost(np.array([1.0, 0.0, -3.0])).round(3).tolist()
+    >>> compute_energy_lost(np.array([1.0, 0.0, -3.0])).round(3).tolist()
     [1.0, 0.1, 0.0, 0.0]
     """
     squares = np.sort(np.square(codes, dtype=np.float64).ravel())
