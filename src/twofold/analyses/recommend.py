@@ -464,12 +464,12 @@ def for_new(model: Any, ratings: dict[Any, float], n: int, explain: bool) -> Lis
 
 def reasons_for(model: Any, x: Any, frame: pl.DataFrame) -> list[list[tuple[Any, float]]]:
     """The rated items that spoke most for each recommendation, with their shares in it; x (1,d) are the ratings."""
-    from twofold.completion.recommender._explain import contributions
+    from twofold.completion.recommender._explain import split_prediction
     from twofold.completion.recommender._ids import places
 
     out = []
     for column in places(model.items_, frame["item"].to_list()).tolist():
-        shares = contributions(model.model_, x, column)
+        shares = split_prediction(model.model_, x, column)
         order = np.argsort(-shares, kind="stable")[:REASONS]
         out.append([(plain(model.items_[x.indices[j]]), float(shares[j])) for j in order if shares[j] > 0])
     return out
