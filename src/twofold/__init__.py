@@ -38,7 +38,7 @@ _MODELS = {
     "Recommender": "twofold.completion.recommender.recommender",
     "BagOfWords": "twofold.text.bag_of_words",
     "LSA": "twofold.topics.lsa",
-    "PLSA": "twofold.topics.plsa.plsa",
+    "PLSA": "twofold.topics.plsa",
     "LatentDirichletAllocation": "twofold.topics.lda.lda",
     "NMF": "twofold.topics.nmf.nmf",
     "Vocabulary": "twofold.text.vocabulary",

@@ -13,7 +13,7 @@ from twofold.core.data.blocks import as_blocks
 from twofold.core.data.csr_folder import write_csr
 from twofold.topics.evaluation import perplexity
 from twofold.topics.lda import _online, _scvb0
-from twofold.topics.lda._batches import batches, finer
+from twofold.topics.lda._documents import batches, finer
 
 SOLVERS = ["scvb0", "gibbs", "online"]
 every = pytest.mark.parametrize("solver", SOLVERS)

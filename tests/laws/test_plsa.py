@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 import twofold
 from twofold.core.checks import InputError
 from twofold.topics.nmf.nmf import NMF
-from twofold.topics.plsa.plsa import PLSA
+from twofold.topics.plsa import PLSA
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -5,7 +5,7 @@ from twofold.topics.evaluation import perplexity, topic_coherence
 from twofold.topics.lda.lda import LatentDirichletAllocation
 from twofold.topics.lsa import LSA
 from twofold.topics.nmf.nmf import NMF
-from twofold.topics.plsa.plsa import PLSA
+from twofold.topics.plsa import PLSA
 from twofold.topics.topic_table import topic_map, topic_table
 
 __all__ = [

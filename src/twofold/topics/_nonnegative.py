@@ -1,4 +1,4 @@
-"""The first look at data that must not be negative: sums that make objectives free, and refusals with their place."""
+"""Data that must not be negative: sums that objectives need, and errors that name the first cell below zero."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
@@ -14,7 +15,26 @@ from twofold.core.engine.local import engine_for
 from twofold.core.estimator import Model
 
 
-class Look(NamedTuple):
+class NonnegativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+    """A model of data that must not be negative, with `components_` (k,d)."""
+
+    components_: np.ndarray
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
+        super()._refuse(blocks, allow_nan)
+        refuse_negative(type(self).__name__, blocks)
+
+
+class Totals(NamedTuple):
     """Σ over the known cells, each row counted with its weight."""
 
     total: float  # Σ w x
@@ -24,7 +44,7 @@ class Look(NamedTuple):
     least: float
 
 
-def look_at(X: Any, w: np.ndarray | None, logs: bool) -> Look:
+def sum_block(X: Any, w: np.ndarray | None, logs: bool) -> Totals:
     """What one block adds."""
     if sparse.issparse(X):
         values, weights = X.data, None if w is None else np.repeat(w, np.diff(X.indptr))
@@ -36,22 +56,24 @@ def look_at(X: Any, w: np.ndarray | None, logs: bool) -> Look:
     least = float(x.min(initial=0.0))
     wx = x if weights is None else x * weights
     constant = float(np.sum(xlogy(wx, x)) - wx.sum()) if logs and least >= 0 else 0.0
-    return Look(float(wx.sum()), float(np.vdot(wx, x)), constant, missing, least)
+    return Totals(float(wx.sum()), float(np.vdot(wx, x)), constant, missing, least)
 
 
-def _both(a: Look, b: Look) -> Look:
-    return Look(a.total + b.total, a.square + b.square, a.logs + b.logs, a.missing + b.missing, min(a.least, b.least))
+def _merge(a: Totals, b: Totals) -> Totals:
+    return Totals(a.total + b.total, a.square + b.square, a.logs + b.logs, a.missing + b.missing, min(a.least, b.least))
 
 
-def look(model: Model, blocks: Blocks, w: np.ndarray | None, *, allow_nan: bool = False, logs: bool = False) -> Look:
+def sum_cells(
+    model: Model, blocks: Blocks, w: np.ndarray | None, *, allow_nan: bool = False, logs: bool = False
+) -> Totals:
     """One pass over the data; cells that cannot be used are refused by name. `logs` only where they are asked for."""
     engine = engine_for(blocks)
-    seen = engine.reduce(_both, engine.map(look_at, blocks, blocks.rows(w), engine.broadcast(logs)))
-    if not np.isfinite(seen.square) or (seen.missing and not allow_nan):
+    totals = engine.reduce(_merge, engine.map(sum_block, blocks, blocks.rows(w), engine.broadcast(logs)))
+    if not np.isfinite(totals.square) or (totals.missing and not allow_nan):
         model._refuse(blocks, allow_nan=allow_nan)
-    if seen.least < 0 or not np.isfinite(seen.square):
+    if totals.least < 0 or not np.isfinite(totals.square):
         refuse_negative(type(model).__name__, blocks)
-    return seen
+    return totals
 
 
 def refuse_negative(name: str, blocks: Blocks) -> None:

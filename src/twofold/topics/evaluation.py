@@ -16,14 +16,13 @@ from twofold.core.engine.local import add, engine_for
 from twofold.core.seeds import generator, seed_of
 from twofold.kernels.lda import log_likelihood
 from twofold.topics._nonnegative import refuse_negative
-from twofold.topics.lda._batches import as_counts, padded, usable
-from twofold.topics.lda._fold_in import folded
+from twofold.topics.lda._documents import as_counts, fold_mixtures, is_usable, pad
 
 ALPHA = 0.1  # a topic, where nothing else is known
 EPSILON = 1e-12  # added to shares of documents, so that words never seen together have a logarithm
 
 
-def topics_of(topics: Any) -> np.ndarray:
+def as_topics(topics: Any) -> np.ndarray:
     """The topics of a model, or of an array (k,d), as distributions: rows sum to one."""
     Z = np.atleast_2d(np.asarray(getattr(topics, "components_", topics), dtype=np.float64))
     if Z.ndim != 2 or not np.isfinite(Z).all() or Z.min() < 0 or not (Z.sum(axis=1) > 0).all():
@@ -51,7 +50,7 @@ def perplexity(topics: Any, X: Any, *, alpha: Any = None, random_state: Any = No
         The prior of the fold-in; None takes the model's own ``alpha_``, or 0.1 where it has none. Give one to all
         when topics of different makers are compared.
     random_state : int, RandomState, Generator or None, default=None
-        Which tokens go to which half. None means 0, so that all models are asked the same.
+        Which tokens go to which half. None means 0, so that all models are scored on the same tokens.
 
     Returns
     -------
@@ -67,22 +66,22 @@ def perplexity(topics: Any, X: Any, *, alpha: Any = None, random_state: Any = No
     >>> round(perplexity(np.ones((3, 50)), X), 6)                          # knowing nothing: any of the 50 words
     50.0
     """
-    Z = topics_of(topics)
-    blocks = _checked(X, Z, "perplexity", whole=True)
+    Z = as_topics(topics)
+    blocks = _check(X, Z, "perplexity", whole=True)
     alpha = getattr(topics, "alpha_", ALPHA) if alpha is None else alpha
     prior = np.broadcast_to(np.asarray(alpha, dtype=np.float64), len(Z)) if np.size(alpha) in (1, len(Z)) else None
     if prior is None or not (prior > 0).all():
         raise InputError(f"alpha is {alpha}; one number > 0, or one for each of the {len(Z)} topics, is needed.")
     engine, seed = engine_for(blocks), 0 if random_state is None else seed_of(random_state)
-    state = (padded(Z.T, np.dtype(np.float64)), padded(prior, np.dtype(np.float64)), seed)
+    state = (pad(Z.T, np.dtype(np.float64)), pad(prior, np.dtype(np.float64)), seed)
     at = Rows(range(len(blocks)))
-    logp, tokens = engine.reduce(add, engine.map(_completed, blocks, at, *(engine.broadcast(s) for s in state)))
+    logp, tokens = engine.reduce(add, engine.map(_complete, blocks, at, *(engine.broadcast(s) for s in state)))
     if not tokens:
         raise InputError("no document has a second half with a known word; give documents of two words at least.")
     return float(np.exp(-logp / tokens))
 
 
-def halves(X: Any, rng: np.random.Generator) -> tuple[sparse.csr_array, sparse.csr_array]:
+def split_halves(X: Any, rng: np.random.Generator) -> tuple[sparse.csr_array, sparse.csr_array]:
     """Each document's tokens split in two at random; of an odd number the first half has one more."""
     data, indices, indptr = as_counts(X, np.dtype(np.int64))
     n, cell = X.shape[0], np.repeat(np.arange(len(data)), data)
@@ -95,13 +94,13 @@ def halves(X: Any, rng: np.random.Generator) -> tuple[sparse.csr_array, sparse.c
     return make(first), make(data - first)
 
 
-def _completed(X: Any, at: int, topics: np.ndarray, alpha: np.ndarray, seed: int) -> tuple[float, float]:
+def _complete(X: Any, at: int, topics: np.ndarray, alpha: np.ndarray, seed: int) -> tuple[float, float]:
     """What a block's second halves add: their log-likelihood given the first, and their tokens."""
     if X.shape[0] == 0:
         return 0.0, 0.0
-    seen, asked = halves(X, generator(seed, at))
+    seen, hidden = split_halves(X, generator(seed, at))
     out = np.empty((2, X.shape[0]))
-    log_likelihood(*as_counts(asked, topics.dtype), topics, folded(seen, topics, alpha), *out)
+    log_likelihood(*as_counts(hidden, topics.dtype), topics, fold_mixtures(seen, topics, alpha), *out)
     logp, tokens = out.sum(axis=1)
     return float(logp), float(tokens)
 
@@ -141,8 +140,8 @@ def topic_coherence(topics: Any, X: Any, *, measure: str = "npmi", top: int = 10
         raise InputError(f'measure is {measure!r}; choose "npmi" or "umass".')
     if top < 2:
         raise InputError(f"top={top} words make no pair; take 2 at least.")
-    Z = topics_of(topics)
-    blocks = _checked(X, Z, "topic_coherence", whole=False)
+    Z = as_topics(topics)
+    blocks = _check(X, Z, "topic_coherence", whole=False)
     best = np.argsort(-Z, axis=1, kind="stable")[:, :top]  # (k,top), the likeliest first
     words, at = np.unique(best, return_inverse=True)
     engine = engine_for(blocks)
@@ -172,7 +171,7 @@ def _coherence(D: np.ndarray, n: int, measure: str) -> float:
     return float(np.where(everywhere, 1.0, value).mean())
 
 
-def _checked(X: Any, Z: np.ndarray, name: str, whole: bool) -> Any:
+def _check(X: Any, Z: np.ndarray, name: str, whole: bool) -> Any:
     """X as blocks, its width that of the topics, its cells counts."""
     blocks = as_blocks(X)
     if blocks.shape[1] != Z.shape[1]:
@@ -190,5 +189,5 @@ def _checked(X: Any, Z: np.ndarray, name: str, whole: bool) -> Any:
 def _kind(X: Any) -> tuple[bool, bool]:
     """Whether a block's cells are finite and >= 0, and whether they are whole."""
     cells = X.data if sparse.issparse(X) else X
-    good = usable(X)
+    good = is_usable(X)
     return good, good and bool((cells == np.floor(cells)).all())

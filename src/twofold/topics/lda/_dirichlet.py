@@ -19,7 +19,7 @@ from scipy.special import polygamma, psi
 
 from twofold.kernels.lda import dirichlet_sums
 
-LEAST, MOST = 1e-4, 1e3  # a topic that nobody has, and one that everybody has alike, stop here
+LEAST, MOST = 1e-4, 1e3  # a topic that no document has, and one that all have alike, stop here
 CALM = 2.0  # a step changes no α by more than this factor: the first topics say little
 
 
@@ -37,14 +37,14 @@ class Counts(NamedTuple):
     below: float
 
 
-def logs_of(gamma: np.ndarray, w: np.ndarray) -> Logs:
+def sum_logs(gamma: np.ndarray, w: np.ndarray) -> Logs:
     """Of documents with Dirichlets gamma (m,k)."""
     gamma = gamma.astype(np.float64)
     logs = psi(gamma) - psi(gamma.sum(axis=1, keepdims=True))
     return Logs(w.astype(np.float64) @ logs, float(w.sum(dtype=np.float64)))
 
 
-def counts_of(counts: np.ndarray, alpha: np.ndarray, w: np.ndarray) -> Counts:
+def sum_counts(counts: np.ndarray, alpha: np.ndarray, w: np.ndarray) -> Counts:
     """Of documents with topic counts (m,k)."""
     above = np.zeros(len(alpha))
     return Counts(above, float(dirichlet_sums(counts, alpha, w, above)))
@@ -57,7 +57,7 @@ def step(alpha: np.ndarray, s: Logs | Counts) -> np.ndarray:
     >>> counts = np.array([rng.multinomial(200, p) for p in rng.dirichlet([0.2, 1.0], size=2000)], dtype=float)
     >>> alpha = np.ones(2)
     >>> for _ in range(200):
-    ...     alpha = step(alpha, counts_of(counts, alpha, np.ones(2000)))
+    ...     alpha = step(alpha, sum_counts(counts, alpha, np.ones(2000)))
     >>> alpha.round(1)
     array([0.2, 1. ])
     """

@@ -23,7 +23,7 @@ from twofold.core.engine.local import add
 from twofold.core.seeds import generator
 from twofold.kernels.gibbs import LANES, sample_topics
 from twofold.topics.lda import _dirichlet
-from twofold.topics.lda._batches import Corpus, as_counts, finer
+from twofold.topics.lda._documents import Corpus, as_counts, finer, pad
 
 BURN_IN = 0.5  # of the sweeps, whose samples are not averaged
 STILL = 0.01  # a sampler whose objective falls by more than this from one quarter of the sweeps to the next is moving
@@ -64,14 +64,14 @@ class Sums(NamedTuple):
     prior: _dirichlet.Counts
 
 
-def repeated(X: Any, w: np.ndarray | None) -> Any:
+def repeat_rows(X: Any, w: np.ndarray | None) -> Any:
     """A document of weight 2 is two documents."""
     return X if w is None else X[np.repeat(np.arange(X.shape[0]), w.astype(np.int64))]
 
 
 def deal(X: Any, w: np.ndarray | None, at: int, k: int, seed: int, init: np.ndarray | None) -> tuple[tuple, np.ndarray]:
     """The first topics of a block's tokens, at random or by the starting topics, and their counts (d,k)."""
-    data, indices, _ = as_counts(repeated(X, w), np.dtype(np.int64))
+    data, indices, _ = as_counts(repeat_rows(X, w), np.dtype(np.int64))
     words = np.repeat(indices, data)
     u = generator(seed, 0, at).random(len(words))
     if init is None:
@@ -85,23 +85,15 @@ def deal(X: Any, w: np.ndarray | None, at: int, k: int, seed: int, init: np.ndar
 
 def resample(X: Any, w: np.ndarray | None, at: int, kept: tuple, s: Shared) -> tuple[tuple, Sums]:
     """The rows' half-step: new topics for a block's tokens, and what that changes."""
-    X, k, K = repeated(X, w), len(s.alpha), s.counts.shape[1]
+    X, k, K = repeat_rows(X, w), len(s.alpha), s.counts.shape[1]
     z, own, counts = kept[0].copy(), np.zeros((X.shape[0], K), s.counts.dtype), s.counts.copy()
     uniform = generator(s.seed, s.sweep + 1, at).random(len(z), dtype=np.float32)
-    priors = filled_up(s.alpha), np.float32(s.beta), k
+    priors = pad(s.alpha, np.float32, LANES), np.float32(s.beta), k
     logp = sample_topics(*as_counts(X, np.dtype(np.int64)), z, counts, s.totals.copy(), *priors, uniform, own)
     counts -= s.counts
     documents = own[:, :k] if s.learn else own[:0, :k]
-    prior = _dirichlet.counts_of(documents, s.alpha, np.ones(len(documents)))
+    prior = _dirichlet.sum_counts(documents, s.alpha, np.ones(len(documents)))
     return (z,), Sums(counts, float(logp), len(z), prior)
-
-
-def filled_up(A: np.ndarray) -> np.ndarray:
-    """Topics filled up with zeros as the kernel wants them: (…,k) → (…,K) in float32, exact for counts below 2^24."""
-    k = A.shape[-1]
-    out = np.zeros((*A.shape[:-1], -(-k // LANES) * LANES), np.float32)
-    out[..., :k] = A
-    return out
 
 
 def solver(c: Corpus, max_iter: int) -> tuple[State, Callable[[State, int], loop.Sweep]]:
@@ -114,7 +106,7 @@ def solver(c: Corpus, max_iter: int) -> tuple[State, Callable[[State, int], loop
     kept, counts = c.engine.reduce(add, begin, keep=True)
 
     def sweep(s: State, t: int) -> loop.Sweep:
-        shown = filled_up(s.counts)
+        shown = pad(s.counts, np.float32, LANES)
         totals = shown.sum(axis=0, dtype=np.float64)
         shared = c.engine.broadcast(Shared(shown, totals, s.alpha, c.beta, c.learn, c.seed, t))
         kept, sums = c.engine.reduce(add, c.engine.map(resample, blocks, w, at, s.kept, shared), keep=True)
@@ -124,12 +116,12 @@ def solver(c: Corpus, max_iter: int) -> tuple[State, Callable[[State, int], loop
         third, fourth = (old + objective * (4 * t // max_iter == q) for q, old in ((2, s.third), (3, s.fourth)))
         new = State(counts, alpha, s.total + counts if late else s.total, s.samples + late, third, fourth, kept)
         extra = {"alpha": float(alpha.sum())}
-        return loop.Sweep(new, objective, extra, done=t == max_iter - 1, converged=settled(third, fourth, max_iter))
+        return loop.Sweep(new, objective, extra, done=t == max_iter - 1, converged=has_settled(third, fourth, max_iter))
 
     return State(counts, c.alpha, np.zeros((d, c.k)), 0, 0.0, 0.0, kept), sweep
 
 
-def settled(third: float, fourth: float, sweeps: int) -> bool:
+def has_settled(third: float, fourth: float, sweeps: int) -> bool:
     """Whether the mean objective of the last quarter is hardly lower than that of the quarter before."""
     if sweeps < 4:
         return False

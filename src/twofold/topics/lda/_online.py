@@ -23,8 +23,8 @@ from twofold.core.engine.local import add
 from twofold.core.seeds import generator
 from twofold.kernels.lda import log_likelihood, variational, variational_counts
 from twofold.topics.lda import _dirichlet
-from twofold.topics.lda._batches import Corpus, as_counts, batches, finer, padded, weights_of
-from twofold.topics.lda._scvb0 import PATIENCE, blend, topics_of
+from twofold.topics.lda._documents import Corpus, as_counts, as_weights, batches, finer, pad
+from twofold.topics.lda._scvb0 import PATIENCE, blend, word_shares
 
 PASSES, CLOSE = 100, 1e-3  # a document is done when its γ move by less than CLOSE a topic
 CELLS = 2**14  # stored counts a block, if the words are not more
@@ -56,28 +56,28 @@ class Sums(NamedTuple):
     prior: _dirichlet.Logs
 
 
-def shown(counts: np.ndarray, alpha: np.ndarray, beta: float, dtype: np.dtype) -> Shared:
+def expect(counts: np.ndarray, alpha: np.ndarray, beta: float, dtype: np.dtype) -> Shared:
     """exp E log φ and E φ under Dirichlet(counts + β), word-major."""
     lam = counts + beta
     logs = psi(lam) - psi(lam.sum(axis=0))
     # Only the ratios between the topics of a word matter: taken from the largest, rare words do not underflow.
     return Shared(
-        padded(np.exp(logs - logs.max(axis=1, keepdims=True)), dtype), padded(topics_of(counts, beta), dtype), alpha
+        pad(np.exp(logs - logs.max(axis=1, keepdims=True)), dtype), pad(word_shares(counts, beta), dtype), alpha
     )
 
 
 def documents(X: Any, w: np.ndarray | None, s: Shared) -> Sums:
     """The rows' half-step: a block's variational Dirichlets, and the topic counts they expect."""
     dtype, k = s.topics.dtype, len(s.alpha)
-    cells, alpha, w = as_counts(X, dtype), padded(s.alpha, dtype), weights_of(w, X.shape[0], dtype)
+    cells, alpha, w = as_counts(X, dtype), pad(s.alpha, dtype), as_weights(w, X.shape[0], dtype)
     lengths = np.asarray(X.sum(axis=1), dtype=np.float64).reshape(-1, 1)
-    gamma = padded(s.alpha + lengths / k, dtype)
+    gamma = pad(s.alpha + lengths / k, dtype)
     found = np.zeros_like(s.topics)
     variational(*cells, s.chances, alpha, k, gamma, PASSES, CLOSE)
     variational_counts(*cells, s.chances, k, gamma, w, found)
     logp, tokens = np.empty(len(gamma)), np.empty(len(gamma))
     log_likelihood(*cells, s.topics, gamma / gamma.sum(axis=1, keepdims=True), logp, tokens)
-    prior = _dirichlet.logs_of(gamma[:, :k], w)
+    prior = _dirichlet.sum_logs(gamma[:, :k], w)
     return Sums(found[:, :k].astype(np.float64), float(logp @ w), float(tokens @ w), prior)
 
 
@@ -94,7 +94,7 @@ def solver(c: Corpus) -> tuple[State, Callable[[State, int], loop.Sweep]]:
     def sweep(s: State, t: int) -> loop.Sweep:
         counts, found = s.counts, []
         for b, (blocks, w) in enumerate(zip(*parts, strict=True)):
-            shared = c.engine.broadcast(shown(counts, s.alpha, c.beta, c.dtype))
+            shared = c.engine.broadcast(expect(counts, s.alpha, c.beta, c.dtype))
             sums = c.engine.reduce(add, c.engine.map(documents, blocks, w, shared))
             counts = blend(counts, sums, tokens, rate(t * len(parts.blocks) + b, len(parts.blocks)))
             found.append(sums)
@@ -109,5 +109,5 @@ def solver(c: Corpus) -> tuple[State, Callable[[State, int], loop.Sweep]]:
 
 def minibatch(c: Corpus, counts: np.ndarray, alpha: np.ndarray) -> Sums:
     """What a mini-batch of new documents says, given the topic counts so far."""
-    shared = c.engine.broadcast(shown(counts, alpha, c.beta, c.dtype))
+    shared = c.engine.broadcast(expect(counts, alpha, c.beta, c.dtype))
     return c.engine.reduce(add, c.engine.map(documents, c.blocks, c.blocks.rows(c.w), shared))

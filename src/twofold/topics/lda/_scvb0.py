@@ -23,7 +23,7 @@ from twofold.core.engine.local import add
 from twofold.core.seeds import generator
 from twofold.kernels.lda import expected_counts, fold_in, variational
 from twofold.topics.lda import _dirichlet
-from twofold.topics.lda._batches import Corpus, Kept, as_counts, batches, finer, padded, weights_of
+from twofold.topics.lda._documents import Corpus, Kept, as_counts, as_weights, batches, finer, pad
 
 PASSES = 3  # over a document a sweep, from where the last sweep left it
 COLD = 10  # the same from nothing
@@ -33,7 +33,7 @@ KEPT = 256 * 10**6  # bytes the documents' own counts may take, or else they sta
 DECAY = 0.7  # ρ_t = (1 + t)^−DECAY, but at least a batch's share of the corpus
 PATIENCE = 2  # sweeps before α is learned
 ENOUGH = 1000  # documents to learn α from, a sweep
-ASKED, CLOSE = 50, 1e-3  # passes over them, until a document's numbers move by less than CLOSE a topic
+PRIOR_PASSES, CLOSE = 50, 1e-3  # passes over them, until a document's numbers move by less than CLOSE a topic
 
 
 class State(NamedTuple):
@@ -51,7 +51,7 @@ class Shared(NamedTuple):
     alpha: np.ndarray  # (k,)
     passes: int
     keep: bool
-    every: int  # which documents are asked about α: every so many, or none if 0
+    every: int  # which documents α is learned from: every so many, or none if 0
 
 
 class Sums(NamedTuple):
@@ -63,7 +63,7 @@ class Sums(NamedTuple):
     prior: _dirichlet.Logs
 
 
-def topics_of(counts: np.ndarray, beta: float) -> np.ndarray:
+def word_shares(counts: np.ndarray, beta: float) -> np.ndarray:
     """p(word | topic), word-major: (N_jc + β)/(N_c + dβ)."""
     return (counts + beta) / (counts.sum(axis=0) + len(counts) * beta)
 
@@ -71,23 +71,23 @@ def topics_of(counts: np.ndarray, beta: float) -> np.ndarray:
 def documents(X: Any, w: np.ndarray | None, kept: tuple | None, s: Shared) -> tuple[tuple | None, Sums]:
     """The rows' half-step: a block's documents fold in, and say which topic counts they expect."""
     dtype, k = s.topics.dtype, len(s.alpha)
-    cells, alpha, w = as_counts(X, dtype), padded(s.alpha, dtype), weights_of(w, X.shape[0], dtype)
+    cells, alpha, w = as_counts(X, dtype), pad(s.alpha, dtype), as_weights(w, X.shape[0], dtype)
     own = np.zeros((X.shape[0], len(alpha)), dtype) if kept is None else kept[0]
     found = np.zeros_like(s.topics)
     fold_in(*cells, s.topics, alpha, own, s.passes - 1, -1.0)
     logp, tokens = expected_counts(*cells, s.topics, alpha, own, w, found)
-    prior = asked(X, w, own, alpha, s)
+    prior = prior_sums(X, w, own, alpha, s)
     return (own,) if s.keep else None, Sums(found[:, :k].astype(np.float64), logp, tokens, prior)
 
 
-def asked(X: Any, w: np.ndarray, own: np.ndarray, alpha: np.ndarray, s: Shared) -> _dirichlet.Logs:
+def prior_sums(X: Any, w: np.ndarray, own: np.ndarray, alpha: np.ndarray, s: Shared) -> _dirichlet.Logs:
     """What some documents say about α. Expected counts cannot tell; a variational Dirichlet a document can."""
     k, some = len(s.alpha), slice(None, None, s.every or None)
     if not s.every:
         return _dirichlet.Logs(np.zeros(k), 0.0)
     gamma = own[some] + alpha
-    variational(*as_counts(X[some], s.topics.dtype), s.topics, alpha, k, gamma, ASKED, CLOSE)
-    return _dirichlet.logs_of(gamma[:, :k], w[some])
+    variational(*as_counts(X[some], s.topics.dtype), s.topics, alpha, k, gamma, PRIOR_PASSES, CLOSE)
+    return _dirichlet.sum_logs(gamma[:, :k], w[some])
 
 
 def rate(t: int, count: int) -> float:
@@ -106,9 +106,9 @@ def solver(c: Corpus) -> tuple[State, Callable[[State, int], loop.Sweep]]:
         counts, kept, found = s.counts, parts.split(s.kept), []
         every = max(1, n // ENOUGH) if c.learn and t >= PATIENCE else 0
         for b, (blocks, w) in enumerate(zip(*parts, strict=True)):
-            shown = Shared(padded(topics_of(counts, c.beta), c.dtype), s.alpha, PASSES if keep else COLD, keep, every)
+            shared = Shared(pad(word_shares(counts, c.beta), c.dtype), s.alpha, PASSES if keep else COLD, keep, every)
             kept[b], sums = c.engine.reduce(
-                add, c.engine.map(documents, blocks, w, kept[b], c.engine.broadcast(shown)), keep=True
+                add, c.engine.map(documents, blocks, w, kept[b], c.engine.broadcast(shared)), keep=True
             )
             counts = blend(counts, sums, tokens, rate(t * len(parts.blocks) + b, len(parts.blocks)))
             found.append(sums)
@@ -130,6 +130,6 @@ def blend(counts: np.ndarray, sums: Sums, tokens: float, rho: float) -> np.ndarr
 
 def minibatch(c: Corpus, counts: np.ndarray, alpha: np.ndarray) -> Sums:
     """What a mini-batch of new documents says, given the topic counts so far."""
-    shown = c.engine.broadcast(Shared(padded(topics_of(counts, c.beta), c.dtype), alpha, COLD, False, int(c.learn)))
+    shared = c.engine.broadcast(Shared(pad(word_shares(counts, c.beta), c.dtype), alpha, COLD, False, int(c.learn)))
     nothing = Rows([None] * len(c.blocks))
-    return c.engine.reduce(add, c.engine.map(documents, c.blocks, c.blocks.rows(c.w), nothing, shown), keep=True)[1]
+    return c.engine.reduce(add, c.engine.map(documents, c.blocks, c.blocks.rows(c.w), nothing, shared), keep=True)[1]

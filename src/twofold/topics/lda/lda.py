@@ -5,7 +5,7 @@
 
 One sweep:  each block  topics of its words, given Z and the document's other words
             then once   Z ← the words each topic was given; α ← what suits the documents' topic counts
-The solvers, a file each: `scvb0`, `gibbs`, `online`. References: Blei, Ng & Jordan 2003; Griffiths & Steyvers 2004.
+The solvers, a file each: _scvb0, _gibbs, _online. References: Blei, Ng & Jordan 2003; Griffiths & Steyvers 2004.
 """
 
 from __future__ import annotations
@@ -16,26 +16,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
-from twofold.core.engine.local import engine_for, fingerprint
-from twofold.core.estimator import Model, Reorderable, fitting
+from twofold.core.engine.local import add, engine_for, fingerprint
+from twofold.core.estimator import Reorderable, fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
-from twofold.topics._nonnegative import refuse_negative
+from twofold.topics._nonnegative import NonnegativeModel
 from twofold.topics.lda import _dirichlet, _gibbs, _online, _scvb0
-from twofold.topics.lda._batches import Corpus, padded, prior_of, starting_topics, survey
-from twofold.topics.lda._fold_in import document_scores, mixtures
+from twofold.topics.lda._documents import Corpus, document_scores, is_usable, mixtures, pad
 
 START = 0.1  # α of every topic before it is learned
 MINIBATCHES: dict[str, Any] = {"scvb0": _scvb0, "online": _online}  # the solvers that can go on
 
 
-class LatentDirichletAllocation(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+class LatentDirichletAllocation(Reorderable, NonnegativeModel):
     """Latent Dirichlet allocation: every document is a mixture of topics, every topic a distribution of words.
 
     ``p(word j | document i) = Σ_c p(c | i) p(j | c)`` with Dirichlet priors on both.
@@ -89,7 +87,6 @@ class LatentDirichletAllocation(Reorderable, ClassNamePrefixFeaturesOutMixin, Tr
     [[0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0]]
     """
 
-    components_: np.ndarray
     alpha_: np.ndarray
     _component_axes: ClassVar[dict[str, int]] = {"components_": 0, "alpha_": 0, "topic_weight_": 0}
     _parameter_constraints: ClassVar[dict] = {
@@ -123,11 +120,6 @@ class LatentDirichletAllocation(Reorderable, ClassNamePrefixFeaturesOutMixin, Tr
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        return tags
 
     # ---- fitting -----------------------------------------------------------------------------------------------
 
@@ -169,15 +161,15 @@ class LatentDirichletAllocation(Reorderable, ClassNamePrefixFeaturesOutMixin, Tr
     def _corpus(self, blocks: Blocks, w: np.ndarray | None) -> Corpus:
         """The data and the parameters, checked."""
         n, d = blocks.shape
-        words = survey(blocks, w)
+        words = count_words(blocks, w)
         if words is None:
             self._refuse(blocks)
         if words is None or not words.sum() > 0:
             raise InputError(f"X of shape {blocks.shape} holds no words: every count is 0. Give at least one document.")
         k = min(10, n, d) if self.n_components is None else self.n_components
-        init = None if self.init is None else starting_topics(self.init, k, d)
+        init = None if self.init is None else check_init(self.init, k, d)
         learn = isinstance(self.doc_topic_prior, str)
-        alpha = np.full(k, START) if learn else prior_of(self.doc_topic_prior, k)
+        alpha = np.full(k, START) if learn else check_prior(self.doc_topic_prior, k)
         weight = float(n if w is None else w.sum())
         return Corpus(
             engine_for(blocks), blocks, w, words, weight, k, alpha, learn, self.topic_word_prior,
@@ -186,7 +178,7 @@ class LatentDirichletAllocation(Reorderable, ClassNamePrefixFeaturesOutMixin, Tr
 
     def _attributes(self, state: Any, dtype: np.dtype) -> dict:
         counts = _gibbs.topic_counts(state) if isinstance(state, _gibbs.State) else state.counts
-        topics = _scvb0.topics_of(counts, self.topic_word_prior)
+        topics = _scvb0.word_shares(counts, self.topic_word_prior)
         return {
             "components_": np.ascontiguousarray(topics.T).astype(dtype),
             "alpha_": state.alpha.copy(),
@@ -229,19 +221,11 @@ class LatentDirichletAllocation(Reorderable, ClassNamePrefixFeaturesOutMixin, Tr
 
     # ---- using -------------------------------------------------------------------------------------------------
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
-
-    def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
-        super()._refuse(blocks, allow_nan)
-        refuse_negative(type(self).__name__, blocks)
-
     def _topics(self) -> tuple[np.ndarray, np.ndarray]:
         """Topics and prior as the kernels want them."""
         check_is_fitted(self)
         dtype = self.components_.dtype
-        return padded(np.ascontiguousarray(self.components_.T), dtype), padded(self.alpha_, dtype)
+        return pad(np.ascontiguousarray(self.components_.T), dtype), pad(self.alpha_, dtype)
 
     def transform(self, X: Any) -> np.ndarray:
         """p(topic | document) (n,k), the topics held fixed; a document without known words gets the prior's mean."""
@@ -289,3 +273,37 @@ class LatentDirichletAllocation(Reorderable, ClassNamePrefixFeaturesOutMixin, Tr
         each = [rng.multinomial(m, p @ topics) for m, p in zip(np.broadcast_to(length, n), shares, strict=True)]
         X = sparse.vstack([sparse.csr_array(row[None]) for row in each], format="csr")
         return (X, shares) if return_topics else X
+
+
+def _word_counts(X: Any, w: np.ndarray | None) -> tuple[np.ndarray, int]:
+    if not is_usable(X):
+        return np.zeros(X.shape[1]), 1
+    w = np.ones(X.shape[0]) if w is None else w
+    return np.asarray(X.T @ w, dtype=np.float64).ravel(), 0
+
+
+def count_words(blocks: Blocks, w: np.ndarray | None) -> np.ndarray | None:
+    """How often each word occurs (d,), with weights; None if a cell is no count."""
+    engine = engine_for(blocks)
+    words, bad = engine.reduce(add, engine.map(_word_counts, blocks, blocks.rows(w)))
+    return None if bad else words
+
+
+def check_init(init: Any, k: int, d: int) -> np.ndarray:
+    """The user's topics, rows summing to one."""
+    topics = np.asarray(init, dtype=np.float64)
+    if topics.shape != (k, d):
+        raise InputError(f"init has shape {topics.shape}; {(k, d)} is needed, a row of word weights for each topic.")
+    if not (np.isfinite(topics).all() and topics.min() >= 0 and topics.sum(axis=1).min() > 0):
+        raise InputError("init must hold finite weights >= 0, with at least one word in every row.")
+    return topics / topics.sum(axis=1, keepdims=True)
+
+
+def check_prior(value: Any, k: int) -> np.ndarray:
+    """doc_topic_prior as one number a topic."""
+    alpha = np.asarray(value, dtype=np.float64)
+    if alpha.ndim == 0:
+        return np.full(k, float(alpha))
+    if alpha.shape != (k,) or not (np.isfinite(alpha).all() and alpha.min() > 0):
+        raise InputError(f'doc_topic_prior is {value}; give "learned", one number > 0, or {k} of them.')
+    return alpha

@@ -1,21 +1,32 @@
-"""What a non-negative factorization is made to, and where it begins."""
+"""What a non-negative factorization is fitted to, and where it begins.
+
+    NNDSVD   X ≈ Σ_c s_c a_c b_cᵀ; of each pair (a, b) the larger of its positive and its negative part is kept
+    random   absolute normals whose products have the data's mean
+
+The singular vectors come from a few turns of subspace iteration, which is as much as a start needs; sparse data stays
+sparse, and holes stand at their column's mean.
+Reference: Boutsidis & Gallopoulos 2008.
+"""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from twofold.core.checks import InputError
-from twofold.core.data.blocks import Blocks, Rows
+from twofold.core.data.blocks import Blocks, Rows, as_blocks
 from twofold.core.data.known_cells import Observed
-from twofold.core.engine.local import engine_for, stacked
-from twofold.topics._nonnegative import Look
-from twofold.topics.nmf._holes import Holes
-from twofold.topics.nmf._nndsvd import Start, flat, nndsvd, random
-from twofold.topics.nmf._squared_masked import without_weightless
+from twofold.core.engine.local import Engine, add, engine_for, stacked
+from twofold.core.numerics.moments import column_moments
+from twofold.core.seeds import generator
+from twofold.topics._nonnegative import Totals
+from twofold.topics.nmf._missing_cells import Holes
 
-LEAST = 0.01  # of the typical entry: what zeros of the start are lifted to, for rules that multiply
+LIFT = 0.01  # of the typical entry: what zeros of the start are lifted to, for rules that multiply
+TURNS = 3
+OVERSAMPLE = 10
 
 
 class Data(NamedTuple):
@@ -24,7 +35,7 @@ class Data(NamedTuple):
     blocks: Blocks
     w: np.ndarray | None  # (n,) row weights
     W: Any  # (n,d) cell weights, or None
-    seen: Look
+    totals: Totals
     cells: Observed | None  # the known cells, where some are missing or count differently
     holes: Holes
 
@@ -34,39 +45,154 @@ class Data(NamedTuple):
         if self.cells is not None:
             return float(np.average(self.cells.X.data, weights=self.cells.W.data))
         n, d = self.blocks.shape
-        return self.seen.total / ((n if self.w is None else self.w.sum()) * d)
+        return self.totals.total / ((n if self.w is None else self.w.sum()) * d)
+
+
+class Start(NamedTuple):
+    """Both factors to begin with."""
+
+    kept: Rows  # (U,) of every block
+    V: np.ndarray  # (d,k)
 
 
 def start(data: Data, k: int, loss: str, init: Any, solver: str, seed: int) -> Start:
     """Both factors to begin with; U is one array where the known cells are in one place."""
     blocks, cells = data.blocks, data.cells
     level = float(np.sqrt(data.mean / k))
-    least = LEAST * level if solver in ("newton", "multiplicative") else 0.0
+    least = LIFT * level if solver in ("newton", "multiplicative") else 0.0
     if not isinstance(init, str):
-        V = np.maximum(given(init, k, blocks.shape[1]).T, least).astype(blocks.dtype)
-        found = flat(blocks, np.ascontiguousarray(V), level)
+        V = np.maximum(check_init(init, k, blocks.shape[1]).T, least).astype(blocks.dtype)
+        found = start_level(blocks, np.ascontiguousarray(V), level)
     elif init == "random":
-        found = random(blocks, k, seed, level)
+        found = start_randomly(blocks, k, seed, level)
     else:
-        found = by_singular_vectors(data, k, seed, level, least)
+        found = from_singular_vectors(data, k, seed, level, least)
     if loss == "squared" and cells is not None:
         found = found._replace(kept=Rows([(stacked([U for (U,) in found.kept.local()]),)]))
     return found
 
 
-def by_singular_vectors(data: Data, k: int, seed: int, level: float, least: float) -> Start:
+def from_singular_vectors(data: Data, k: int, seed: int, level: float, least: float) -> Start:
     """NNDSVD; a cell without weight is a hole to it, too."""
     blocks, cells = data.blocks, data.cells
     if cells is None or data.W is None:
         return nndsvd(engine_for(blocks), blocks, data.w, cells is not None, k, seed, level, least)
-    whole = without_weightless(cells, blocks.is_sparse)
+    whole = mark_weightless(cells, blocks.is_sparse)
     kept, V = nndsvd(engine_for(whole), whole, None, not whole.is_sparse, k, seed, level, least)
     return Start(Rows((U,) for U in blocks.rows(stacked([U for (U,) in kept]))), V)
 
 
-def given(init: Any, k: int, d: int) -> np.ndarray:
+def check_init(init: Any, k: int, d: int) -> np.ndarray:
     """Parts from the user, checked."""
     Z = np.asarray(init, dtype=np.float64)
     if Z.shape != (k, d) or not np.isfinite(Z).all() or Z.min() < 0:
         raise InputError(f"init must be {(k, d)} finite numbers >= 0; it has shape {Z.shape}. Check or clip it.")
     return Z
+
+
+def mark_weightless(cells: Observed, stored: bool) -> Blocks:
+    """The table with holes where a cell does not count; zeros there if it came as sparse."""
+    if stored:
+        return as_blocks(cells.X)
+    X = np.full(cells.shape, np.nan, cells.dtype)
+    X[np.repeat(np.arange(cells.shape[0]), np.diff(cells.X.indptr)), cells.X.indices] = cells.X.data
+    return as_blocks(X)
+
+
+def fill(X: Any, mean: np.ndarray | None) -> Any:
+    """The block with its holes at their column's mean."""
+    if mean is None or sparse.issparse(X):
+        return X
+    return np.where(np.isnan(X), mean.astype(X.dtype), X)
+
+
+def _product(X: Any, w: np.ndarray | None, mean: np.ndarray | None, Q: np.ndarray) -> np.ndarray:
+    """XᵀWX Q of one block: (d,l)."""
+    X = fill(X, mean)
+    Y = X @ Q.astype(X.dtype)
+    if w is not None:
+        Y = Y * w.astype(X.dtype)[:, None]
+    return np.asarray(X.T @ Y, dtype=np.float64)
+
+
+def right_vectors(
+    engine: Engine, blocks: Blocks, w: np.ndarray | None, mean: np.ndarray | None, k: int, seed: int
+) -> np.ndarray:
+    """The leading right singular vectors of √w X, roughly: orthonormal columns (d,r), r ≤ k what the rank allows."""
+    d = blocks.shape[1]
+    Q = np.linalg.qr(generator(seed, 0).standard_normal((d, min(k + OVERSAMPLE, d))))[0]
+    for turn in range(TURNS):
+        B = engine.reduce(
+            add, engine.map(_product, blocks, blocks.rows(w), engine.broadcast(mean), engine.broadcast(Q))
+        )
+        if turn < TURNS - 1:
+            Q = np.linalg.qr(B)[0]
+    T = Q.T @ B
+    values, Y = np.linalg.eigh((T + T.T) / 2)
+    some = values[::-1][:k] > np.finfo(blocks.dtype).eps * 100 * max(values[-1], 0.0)
+    return Q @ Y[:, ::-1][:, :k][:, some]
+
+
+class Parts(NamedTuple):
+    """Σ over rows of the squares of the positive and of the negative parts of X b: (k,) each."""
+
+    up: np.ndarray
+    down: np.ndarray
+
+
+def _left(X: Any, w: np.ndarray | None, mean: np.ndarray | None, B: np.ndarray) -> tuple[tuple, Parts]:
+    P = np.asarray(fill(X, mean) @ B.astype(X.dtype))
+    square = P.astype(np.float64) ** 2 * (1.0 if w is None else w[:, None])
+    return (P,), Parts(np.where(P > 0, square, 0).sum(axis=0), np.where(P < 0, square, 0).sum(axis=0))
+
+
+def _rows(X: Any, kept: tuple, scale: np.ndarray, level: float, least: float) -> tuple[tuple, int]:
+    """U of one block from X b: the chosen sign of it, scaled; components beyond the rank stand at a level."""
+    U = np.full((X.shape[0], len(scale)), level, X.dtype)
+    r = kept[0].shape[1]
+    U[:, :r] = np.maximum(kept[0] * scale[:r].astype(X.dtype), X.dtype.type(least))
+    return (U,), 0
+
+
+def nndsvd(
+    engine: Engine, blocks: Blocks, w: np.ndarray | None, holes: bool, k: int, seed: int, level: float, least: float
+) -> Start:
+    """Both factors. `level` is the size of an entry where singular vectors are lacking (more parts than the rank);
+    zeros are lifted to `least`, for rules that multiply."""
+    d = blocks.shape[1]
+    mean = column_moments(engine, blocks, w).mean if holes else None
+    B = right_vectors(engine, blocks, w, mean, min(k, d), seed)
+    r = B.shape[1]
+    kept, found = engine.reduce(
+        add, engine.map(_left, blocks, blocks.rows(w), engine.broadcast(mean), engine.broadcast(B)), keep=True
+    )
+    up, down = np.sqrt(found.up) * _norm(np.maximum(B, 0)), np.sqrt(found.down) * _norm(np.minimum(B, 0))
+    sign = np.where(up >= down, 1.0, -1.0)
+    V = np.full((d, k), 0.0)
+    V[:, :r] = np.maximum(B * sign, 0)
+    V[:, r:] = level * np.abs(generator(seed, 1).standard_normal((d, k - r)))
+    # Both sides of a component get the same norm, so that neither dwarfs the other's rounding.
+    rows = np.sqrt(np.where(sign > 0, found.up, found.down))
+    mine = np.sqrt(np.maximum(rows * _norm(V[:, :r]), 0))
+    V[:, :r] *= mine / np.maximum(_norm(V[:, :r]), 1e-300)
+    scale = np.zeros(k)
+    scale[:r] = sign * mine / np.maximum(rows, 1e-300)
+    shared = [engine.broadcast(value) for value in (scale, level, least)]
+    kept, _ = engine.reduce(add, engine.map(_rows, blocks, kept, *shared), keep=True)
+    return Start(kept, np.maximum(V, least).astype(blocks.dtype))
+
+
+def _norm(A: np.ndarray) -> np.ndarray:
+    return np.sqrt((A**2).sum(axis=0))
+
+
+def start_level(blocks: Blocks, V: np.ndarray, level: float) -> Start:
+    """Rows that lean to no part."""
+    rows = (int(b - a) for a, b in zip(blocks.bounds[:-1], blocks.bounds[1:], strict=True))
+    return Start(Rows((np.full((m, V.shape[1]), level, blocks.dtype),) for m in rows), V)
+
+
+def start_randomly(blocks: Blocks, k: int, seed: int, level: float) -> Start:
+    """Parts drawn at random, every row the same mixture of them."""
+    V = level * np.abs(generator(seed, 1).standard_normal((blocks.shape[1], k)))
+    return start_level(blocks, V.astype(blocks.dtype), level)

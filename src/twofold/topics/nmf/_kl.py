@@ -1,4 +1,5 @@
-"""Half-steps of non-negative factorization under the generalised Kullback–Leibler divergence.
+"""Half-steps of non-negative factorization under the generalized Kullback–Leibler divergence: of whole tables, and of
+known or weighted cells.
 
     minimise  Σ w (x log(x/ŷ) − x + ŷ)   over  U ≥ 0, Z ≥ 0     ŷ = U Z
     X (n,d) in row blocks   U (n,k) kept by the blocks   V = Zᵀ (d,k)
@@ -6,7 +7,8 @@
 One sweep:  each block  U ← Newton's method by coordinates (newton), or Lee & Seung's rule (multiplicative), given V;
                         its sums Σ w u x/ŷ and Σ w u
             then once   V ← V · Σ w u x/ŷ  /  Σ w u, which never goes up and needs nothing but sums
-Zeros cost only ⟨Σu, Σz⟩. The objective is that before V moves, since it comes free there.
+Zeros cost only ⟨Σu, Σz⟩. The objective is that before V moves, since it comes free there. With missing or weighted
+cells each row has its own, and V moves column by column; _missing_cells says what a missing cell counts.
 References: Hsieh & Dhillon 2011; Lee & Seung 2001.
 """
 
@@ -16,14 +18,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.special import kl_div, xlogy
 
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for
 from twofold.kernels.kl import newton_cells, newton_counts
-from twofold.topics.nmf._holes import Holes
+from twofold.topics.nmf._missing_cells import Holes
 
 PASSES = 2  # over the coordinates of a row, a sweep
-EXACT = 500  # passes at most, where codes are wanted to the end
+EXACT = 500  # passes at most, where the best codes are wanted
 
 
 class Rule(NamedTuple):
@@ -65,7 +68,7 @@ def newton(c: Cells, V: np.ndarray, U: np.ndarray, rule: Rule) -> tuple[np.ndarr
     return ratio, cost
 
 
-def improved(c: Cells, V: np.ndarray, U: np.ndarray, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def improve(c: Cells, V: np.ndarray, U: np.ndarray, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Better codes by either rule, x/ŷ and the cost of each row."""
     U = U.copy()
     if rule.solver == "multiplicative":
@@ -78,24 +81,24 @@ def improved(c: Cells, V: np.ndarray, U: np.ndarray, rule: Rule) -> tuple[np.nda
 def codes(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, rule: Rule) -> tuple[tuple, Sums]:
     """The rows' half-step of one block, and what it adds."""
     c = Cells(X if sparse.issparse(X) else sparse.csr_array(X))
-    U, ratio, cost = improved(c, V, kept[0], rule)
-    weighted = by_weight(U, w)
+    U, ratio, cost = improve(c, V, kept[0], rule)
+    weighted = weigh(U, w)
     UR = np.asarray(c.like(ratio).T @ weighted, dtype=np.float64)
     return (U,), Sums(UR, weighted.sum(axis=0, dtype=np.float64), float(cost.sum() if w is None else cost @ w))
 
 
-def by_weight(U: np.ndarray, w: np.ndarray | None) -> np.ndarray:
+def weigh(U: np.ndarray, w: np.ndarray | None) -> np.ndarray:
     return U if w is None else U * w.astype(U.dtype)[:, None]
 
 
 def parts(V: np.ndarray, UR: np.ndarray, U: np.ndarray) -> np.ndarray:
-    """The shared half-step: minimises a bound that touches the objective at V. A part nobody uses stays."""
+    """The shared half-step: minimises a bound that touches the objective at V. A part that no row uses stays."""
     V = V.astype(np.float64)
     return np.where(U > 0, V * UR / np.where(U > 0, U, 1.0), V)
 
 
 class KullbackLeibler:
-    """The problem as the sweeps see it. `logs` is Σ w (x log x − x), which no factor changes."""
+    """The problem on whole tables. `logs` is Σ w (x log x − x), which no factor changes."""
 
     def __init__(self, blocks: Blocks, w: np.ndarray | None, logs: float, holes: Holes, rule: Rule):
         self.engine, self.blocks, self.rows = engine_for(blocks), blocks, blocks.rows(w)
@@ -105,9 +108,9 @@ class KullbackLeibler:
         kept, s = self._codes(kept, V, self.rule)
         return kept, parts(V, s.UR, s.U).astype(self.blocks.dtype), max(self.logs + s.cost, 0.0)
 
-    def settled(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float, float]:
-        """Codes to the end, given V; the divergence; and what share of the data that leaves unexplained."""
-        kept, s = self._codes(kept, V, to_the_end(V.dtype))
+    def finish(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float, float]:
+        """The best codes given V; the divergence; and what share of the data that leaves unexplained."""
+        kept, s = self._codes(kept, V, exact_rule(V.dtype))
         D = max(self.logs + s.cost, 0.0)
         return kept, D, self.holes.unexplained(D)
 
@@ -116,5 +119,133 @@ class KullbackLeibler:
         return self.engine.reduce(add, self.engine.map(codes, self.blocks, self.rows, kept, *shared), keep=True)
 
 
-def to_the_end(dtype: np.dtype) -> Rule:
+def exact_rule(dtype: np.dtype) -> Rule:
+    """For codes at their minimum."""
     return Rule("newton", EXACT, 1e-10 if dtype == np.float64 else 1e-5)
+
+
+def _start_codes(X: Any, V: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Where codes under KL begin; columns that no part has cannot be explained and are left out."""
+    unused = V.max(axis=1) <= 0
+    if unused.any():
+        X = X @ sparse.diags_array((~unused).astype(X.dtype)) if sparse.issparse(X) else np.where(unused, 0, X)
+    mass = np.asarray(X.sum(axis=1) if sparse.issparse(X) else np.nansum(X, axis=1)).ravel() / max(
+        float(V.sum()), 1e-300
+    )
+    return X, np.repeat(mass.astype(V.dtype)[:, None], V.shape[1], axis=1)
+
+
+def fold(X: Any, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The codes (m,k) of new rows, and the divergence of each row."""
+    X, U = _start_codes(X, V)
+    c = Cells(sparse.csr_array(X))
+    _, cost = newton(c, V, U, exact_rule(V.dtype))
+    x = c.X.data.astype(np.float64)
+    return U, np.maximum(cost + np.asarray(c.like(xlogy(x, x) - x).sum(axis=1)).ravel(), 0)
+
+
+# --- missing or weighted cells ------------------------------------------------------------------------------
+
+
+class Table(NamedTuple):
+    """A block with its holes filled: all its cells, and which of them are known."""
+
+    X: np.ndarray  # (m,d) holes at their column's mean
+    w: np.ndarray  # (m,d) weights; of a hole, to be multiplied by κ
+    known: np.ndarray  # (m,d)
+
+    def cells(self, kappa: float) -> Cells:
+        m, d = self.X.shape
+        w = np.where(self.known, self.w, self.w.dtype.type(kappa) * self.w).ravel()
+        indices, indptr = np.tile(np.arange(d, dtype=np.int32), m), np.arange(0, m * d + 1, d)
+        return Cells(sparse.csr_array((self.X.ravel() * w, indices, indptr), shape=self.X.shape), w)
+
+
+def fill(X: Any, W: Any, share: np.ndarray, means: np.ndarray) -> Table:
+    """A block, its cell weights (or None), and what its holes stand at and count."""
+    X, W = (A.toarray() if sparse.issparse(A) else A for A in (X, W))
+    known = ~np.isnan(X) if W is None else ~np.isnan(X) & (W > 0)
+    w = np.where(known, 1.0 if W is None else W, share[:, None]).astype(X.dtype)
+    return Table(np.where(known, X, means.astype(X.dtype)), w, known)
+
+
+def divergences(t: Table, U: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """(m,2): of the known cells, and of the holes without κ."""
+    y = np.maximum((U @ V.T).astype(np.float64, copy=False), 1e-30)
+    cost = t.w * kl_div(t.X.astype(np.float64, copy=False), y)
+    return np.stack([cost.sum(axis=1, where=t.known), cost.sum(axis=1, where=~t.known)], axis=1)
+
+
+class CellSums(NamedTuple):
+    """Added over blocks, in float64; of known cells, and of holes without κ."""
+
+    UR: np.ndarray  # (d,k) Σ w u x/ŷ
+    U: np.ndarray  # (d,k) Σ w u
+    UR_holes: np.ndarray
+    U_holes: np.ndarray
+    D: float
+    P: float
+
+
+def cell_codes(
+    X: Any, W: Any, w: np.ndarray | None, share: np.ndarray, kept: tuple, means: np.ndarray, V: np.ndarray,
+    kappa: float, rule: Rule,
+) -> tuple[tuple, CellSums]:  # fmt: skip
+    """The rows' half-step of one block, and what it adds."""
+    t = fill(X, W, share, means)
+    c, (U,) = t.cells(kappa), kept
+    U, ratio, _ = improve(c, V, U, rule)
+    weighted, ratio = weigh(U, w), ratio.reshape(X.shape)
+    D, P = divergences(t, U, V).T @ (np.ones(len(U)) if w is None else w)
+    back = X.dtype.type(1 / kappa)  # ratio has κ in it where cells are missing
+    pieces = (np.where(t.known, *pair) for pair in ((ratio, 0), (t.w, 0), (0, ratio * back), (0, t.w)))
+    UR, total, UR_holes, total_holes = ((A.T @ weighted).astype(np.float64) for A in pieces)
+    return (U,), CellSums(UR, total, UR_holes, total_holes, float(D), float(P))
+
+
+def known_divergence(
+    X: Any, W: Any, w: np.ndarray | None, share: np.ndarray, kept: tuple, means: np.ndarray, V: np.ndarray
+) -> float:
+    """D of one block."""
+    each = divergences(fill(X, W, share, means), kept[0], V)[:, 0]
+    return float(each.sum() if w is None else each @ w)
+
+
+class MaskedKullbackLeibler:
+    """The problem where cells are missing or weighted: row weights w (n,), or cell weights W (n,d), or neither."""
+
+    def __init__(self, blocks: Blocks, w: np.ndarray | None, W: Any, holes: Holes, rule: Rule):
+        self.engine, self.blocks, self.holes, self.rule = engine_for(blocks), blocks, holes, rule
+        share = holes.share if w is None else holes.share / np.where(w > 0, w, 1.0)  # w multiplies whole rows
+        self.rows = (blocks.rows(W), blocks.rows(w), blocks.rows(share))
+
+    def unexplained(self, kept: Rows, V: np.ndarray) -> float:
+        shared = (self.engine.broadcast(self.holes.means), self.engine.broadcast(V))
+        found = self.engine.map(known_divergence, self.blocks, *self.rows, kept, *shared)
+        return self.holes.unexplained(self.engine.reduce(add, found))
+
+    def _codes(self, kept: Rows, V: np.ndarray, kappa: float, rule: Rule) -> tuple[Rows, CellSums]:
+        shared = [self.engine.broadcast(value) for value in (self.holes.means, V, kappa, rule)]
+        return self.engine.reduce(add, self.engine.map(cell_codes, self.blocks, *self.rows, kept, *shared), keep=True)
+
+    def advance(self, kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
+        kept, s = self._codes(kept, V, self.unexplained(kept, V), self.rule)
+        kappa = self.holes.unexplained(s.D)
+        new = parts(V, s.UR + kappa * s.UR_holes, s.U + kappa * s.U_holes)
+        return kept, new.astype(self.blocks.dtype), self.holes.objective(s.D, s.P)
+
+    def finish(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float, float]:
+        """The best codes given V; how far the known cells are from them; and the κ that was used."""
+        kappa = self.unexplained(kept, V)
+        kept, s = self._codes(kept, V, kappa, exact_rule(V.dtype))
+        return kept, s.D, kappa
+
+
+def fold_known(
+    X: np.ndarray, V: np.ndarray, share: np.ndarray, means: np.ndarray, kappa: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The codes (m,k) of new rows with missing cells, and the divergence of each row's known ones."""
+    X, U = _start_codes(X, V)
+    t = fill(X, None, share, np.where(V.max(axis=1) > 0, means, 0))
+    newton(t.cells(kappa), V, U, exact_rule(V.dtype))
+    return U, divergences(t, U, V)[:, 0]

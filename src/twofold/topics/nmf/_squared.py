@@ -1,4 +1,4 @@
-"""Half-steps of non-negative factorization under squared error.
+"""Half-steps of non-negative factorization under squared error: of whole tables, and of known or weighted cells.
 
     minimise  ½ Σ w ‖x − u Z‖² + λ Σ w u   over  U ≥ 0, Z ≥ 0  (with λ > 0 every part has norm 1 at most)
     X (n,d) in row blocks   U (n,k) kept by the blocks   V = Zᵀ (d,k)
@@ -6,6 +6,12 @@
 One sweep:  each block  U ← non-negative least squares given V (hals), or least squares clipped at 0 (als),
                         or Lee & Seung's rule (multiplicative); its sums ΣUᵀU, ΣUᵀX
             then once   V ← the same, given the sums, which also give the objective
+
+    minimise  D = ½ Σ_Ω w_ij (x_ij − ⟨u_i, z_j⟩)²  for known cells Ω, and a little of what is outside: _missing_cells
+
+One sweep:  each row     u_i ← non-negative least squares over its known cells, given V
+            each column  v_j ← the same, sides exchanged
+What all cells would add is one k×k matrix for all rows; a row takes back what its known cells have of it.
 References: Cichocki & Phan 2009 (HALS); Gillis & Glineur 2012; Lee & Seung 2001; Berry et al. 2007 (projected ALS).
 """
 
@@ -14,11 +20,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from twofold.core.data.blocks import Blocks, Rows
+from twofold.core.data.known_cells import Observed, Side, known
 from twofold.core.engine.local import Engine, add, engine_for
-from twofold.kernels.nnls import nnls, nnls_end
-from twofold.topics.nmf._holes import Holes
+from twofold.kernels.nnls import nnls, nnls_cells, nnls_end
+from twofold.topics.nmf._missing_cells import Holes
 
 ENOUGH = 0.01  # a row stops when a sweep gains this share of what its first one gained
 DENSE_SWEEPS, SPARSE_SWEEPS = 4, 2  # while G stays; with sparse data a sweep costs as much as a product with X
@@ -44,7 +52,7 @@ class Sums(NamedTuple):
     codes: float  # Σ w u
 
 
-def half(G: np.ndarray, B: np.ndarray, U: np.ndarray, rule: Rule) -> np.ndarray:
+def solve(G: np.ndarray, B: np.ndarray, U: np.ndarray, rule: Rule) -> np.ndarray:
     """One side given G = VᵀV (k,k) and B = XV (m,k), from where U (m,k) stands."""
     dtype = U.dtype
     G, B = G.astype(dtype, copy=False), np.ascontiguousarray(B, dtype=dtype)
@@ -61,11 +69,12 @@ def half(G: np.ndarray, B: np.ndarray, U: np.ndarray, rule: Rule) -> np.ndarray:
 
 def codes(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, rule: Rule) -> tuple[tuple, Sums]:
     """The rows' half-step of one block, and what it adds."""
-    U = half(V.T @ V, X @ V, kept[0], rule)
-    return (U,), sums(X, w, U)
+    U = solve(V.T @ V, X @ V, kept[0], rule)
+    return (U,), add_up(X, w, U)
 
 
-def sums(X: Any, w: np.ndarray | None, U: np.ndarray) -> Sums:
+def add_up(X: Any, w: np.ndarray | None, U: np.ndarray) -> Sums:
+    """What the codes of one block add to the sums."""
     weighted = U if w is None else U * w.astype(U.dtype)[:, None]
     if X.shape[0] * X.shape[1] <= SMALL:
         weighted = weighted.astype(np.float64, copy=False)
@@ -80,12 +89,12 @@ def parts(V: np.ndarray, s: Sums, rule: Rule) -> np.ndarray:
     engine, plain = Engine(), rule._replace(l1=0.0)
     cuts = range(0, len(V), CHUNK)
     pieces = (Rows(A[a : a + CHUNK] for a in cuts) for A in (s.UX, V))
-    done = engine.map(half, engine.broadcast(s.UU), *pieces, engine.broadcast(plain))
+    done = engine.map(solve, engine.broadcast(s.UU), *pieces, engine.broadcast(plain))
     return np.concatenate(engine.gather(done))
 
 
 def unit_parts(V: np.ndarray, s: Sums, sweeps: int) -> np.ndarray:
-    """One part after the other to its best value of norm 1 at most: the best in the cone, then pulled to the ball."""
+    """One part after the other to its best value of norm 1 at most: the best in the cone, then scaled to the ball."""
     V = V.astype(np.float64)
     for _ in range(sweeps):
         for c in np.flatnonzero(np.diagonal(s.UU) > 0):
@@ -94,13 +103,13 @@ def unit_parts(V: np.ndarray, s: Sums, sweeps: int) -> np.ndarray:
     return V
 
 
-def held(V: np.ndarray) -> np.ndarray:
-    """Parts pulled to norm 1 at most, as the penalty of the codes wants them."""
+def clip_norms(V: np.ndarray) -> np.ndarray:
+    """Parts scaled to norm 1 at most, as the penalty of the codes needs them."""
     return V / np.maximum(np.sqrt((V**2).sum(axis=0)), 1).astype(V.dtype)
 
 
 class Squared:
-    """The problem as the sweeps see it."""
+    """The problem on whole tables."""
 
     def __init__(self, blocks: Blocks, w: np.ndarray | None, square: float, holes: Holes, rule: Rule):
         self.engine, self.blocks, self.rows = engine_for(blocks), blocks, blocks.rows(w)
@@ -116,10 +125,12 @@ class Squared:
     def objective(self, V: np.ndarray, s: Sums) -> float:
         return misfit(self.square, V, s) + self.rule.l1 * s.codes
 
-    def settled(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float, float]:
-        """Codes to the end, given V; the misfit ½ Σ w ‖x − uZ‖²; and what share of the data that leaves unexplained."""
+    def finish(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float, float]:
+        """The best codes given V; the misfit ½ Σ w ‖x − uZ‖²; and what share of the data that leaves unexplained."""
         shared = (self.engine.broadcast(V), self.engine.broadcast(self.rule.l1))
-        kept, s = self.engine.reduce(add, self.engine.map(settle, self.blocks, self.rows, kept, *shared), keep=True)
+        kept, s = self.engine.reduce(
+            add, self.engine.map(exact_codes, self.blocks, self.rows, kept, *shared), keep=True
+        )
         D = misfit(self.square, V, s)
         return kept, D, self.holes.unexplained(D)
 
@@ -131,27 +142,138 @@ def misfit(square: float, V: np.ndarray, s: Sums) -> float:
     return left if left > rounding * square else 0.0
 
 
-def to_the_end(G: np.ndarray, B: np.ndarray, U: np.ndarray) -> None:
+def solve_exactly(G: np.ndarray, B: np.ndarray, U: np.ndarray) -> None:
     """U (m,k) ← the minimum, in place, from where it stands."""
     done = np.empty(len(U), bool)
-    nnls(G, B, U, NEAR, end_of(U.dtype))
+    nnls(G, B, U, NEAR, exact_tol(U.dtype))
     nnls_end(G.astype(np.float64), B, U, done)
     if not done.all():
         rest = U[~done]
-        nnls(G, B[~done], rest, EXACT, end_of(U.dtype))
+        nnls(G, B[~done], rest, EXACT, exact_tol(U.dtype))
         U[~done] = rest
 
 
-def settle(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, l1: float) -> tuple[tuple, Sums]:
+def exact_codes(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, l1: float) -> tuple[tuple, Sums]:
+    """As `codes`, to the minimum."""
     U = kept[0].copy()
-    to_the_end(V.T @ V, less(X @ V, l1), U)
-    return (U,), sums(X, w, U)
+    solve_exactly(V.T @ V, subtract(X @ V, l1), U)
+    return (U,), add_up(X, w, U)
 
 
-def less(B: np.ndarray, l1: float) -> np.ndarray:
+def subtract(B: np.ndarray, l1: float) -> np.ndarray:
     return np.ascontiguousarray(B - B.dtype.type(l1) if l1 else B)
 
 
-def end_of(dtype: np.dtype) -> Any:
+def exact_tol(dtype: np.dtype) -> Any:
     """What counts as no gain any more, as a share of the first sweep's."""
     return dtype.type(1e-18 if dtype == np.float64 else 1e-10)
+
+
+def fold(X: Any, V: np.ndarray, l1: float) -> tuple[np.ndarray, np.ndarray]:
+    """The codes (m,k) of new rows, and the objective of each row."""
+    U, G, B = np.zeros((X.shape[0], V.shape[1]), V.dtype), V.T @ V, np.asarray(X @ V)
+    solve_exactly(G, subtract(B, l1), U)
+    u, square = U.astype(np.float64), X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
+    misfit = 0.5 * (square - 2 * (u * B).sum(axis=1) + np.einsum("ic,cb,ib->i", u, G.astype(np.float64), u))
+    return U, np.maximum(misfit, 0) + l1 * u.sum(axis=1)
+
+
+# --- missing or weighted cells ------------------------------------------------------------------------------
+
+
+class Unknown(NamedTuple):
+    """What one side should be where it is not known: a missing cell counts κ e_i f_j and stands at t_i s_j."""
+
+    e: np.ndarray  # (rows of this side,)
+    t: np.ndarray
+    f: np.ndarray  # (rows of the other side,)
+    s: np.ndarray
+
+    def totals(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Σ f v vᵀ, Σ f s v and Σ f s² over the other side."""
+        weighted = V * self.f[:, None]
+        return weighted.T @ V, weighted.T @ self.s, float(self.f @ self.s**2)
+
+
+def describe_unknown(cells: Observed, holes: Holes) -> tuple[Unknown, Unknown]:
+    """Along the rows, and along the columns."""
+    (n, d), dtype = cells.shape, cells.dtype
+    share = holes.share.astype(dtype)
+    holed = (np.bincount(cells.X.indices, minlength=d) < n).astype(dtype)
+    return (
+        Unknown(share, np.ones(n, dtype), np.ones(d, dtype), holes.means),
+        Unknown(holed, holes.means, share, np.ones(n, dtype)),
+    )
+
+
+class Plan(NamedTuple):
+    """How far a half-step goes, and what the missing cells count in it."""
+
+    sweeps: int
+    kappa: float
+    tol: float = ENOUGH
+
+
+def solve_cells(
+    X: sparse.csr_array,
+    w: np.ndarray,
+    U: np.ndarray,
+    e: np.ndarray,
+    t: np.ndarray,
+    V: np.ndarray,
+    rest: tuple,
+    plan: Plan,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The half-step of one block, and both costs of each of its rows."""
+    U, cost, number = U.copy(), np.empty((X.shape[0], 2)), V.dtype.type
+    f, s, G, g, total = rest
+    how = (plan.sweeps, number(plan.tol), number(plan.kappa))
+    nnls_cells(X.indptr, X.indices, X.data, w, V, *how, e, t, f, s, G, g, total, U, cost)
+    return U, cost
+
+
+def solve_side(side: Side, out: Unknown, U: np.ndarray, V: np.ndarray, plan: Plan) -> tuple[np.ndarray, float, float]:
+    """All rows of one side given the other; costs are summed row by row, so cuts do not show."""
+    engine = Engine()
+    rest = (out.f, out.s, *out.totals(V))
+    rows = [side.blocks.rows(A) for A in (U, out.e, out.t)]
+    shared = [engine.broadcast(value) for value in (V, rest, plan)]
+    found = engine.gather(engine.map(solve_cells, side.blocks, side.weights, *rows, *shared))
+    D, P = np.concatenate([cost for _, cost in found]).sum(axis=0)
+    return np.concatenate([U for U, _ in found]), float(D), float(P)
+
+
+class MaskedSquared:
+    """The problem where cells are missing or weighted; all known cells are in memory, and so is U."""
+
+    def __init__(self, cells: Observed, holes: Holes):
+        self.cells, self.holes = cells, holes
+        self.out = describe_unknown(cells, holes)
+
+    def unexplained(self, U: np.ndarray, V: np.ndarray) -> float:
+        return self.holes.unexplained(solve_side(self.cells.rows, self.out[0], U, V, Plan(0, 0.0))[1])
+
+    def advance(self, kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
+        ((U,),) = kept
+        plan = Plan(DENSE_SWEEPS, self.unexplained(U, V))
+        U, *_ = solve_side(self.cells.rows, self.out[0], U, V, plan)
+        V, D, P = solve_side(self.cells.cols, self.out[1], V, U, plan)
+        return Rows([(U,)]), V, self.holes.objective(D, P)
+
+    def finish(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float, float]:
+        """The best codes given V; how far the known cells are from them; and the κ that was used."""
+        ((U,),) = kept
+        kappa = self.unexplained(U, V)
+        U, D, _ = solve_side(self.cells.rows, self.out[0], U, V, Plan(EXACT, kappa, exact_tol(V.dtype)))
+        return Rows([(U,)]), D, kappa
+
+
+def fold_known(
+    X: np.ndarray, V: np.ndarray, share: np.ndarray, means: np.ndarray, kappa: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The codes (m,k) of new rows with missing cells, and the objective of each row over its known ones."""
+    c, U, (m, d) = known(X), np.zeros((X.shape[0], V.shape[1]), V.dtype), X.shape
+    out = Unknown(share.astype(V.dtype), np.ones(m, V.dtype), np.ones(d, V.dtype), means)
+    plan = Plan(EXACT, kappa, exact_tol(V.dtype))
+    U, cost = solve_cells(c, np.ones(c.nnz, V.dtype), U, out.e, out.t, V, (out.f, out.s, *out.totals(V)), plan)
+    return U, cost[:, 0]

@@ -5,7 +5,7 @@
 
 One sweep:  each block  U_b ← better codes given Z, and their sums
             then once   Z   ← better parts given the sums; it runs ahead along its last step while that pays
-The half-steps are in nmf_squared, nmf_kl and nmf_masked, looking ahead in extrapolation, the start in nmf_start.
+The half-steps are in _squared and _kl, looking ahead in core.numerics.extrapolation, the start in _init.
 """
 
 from __future__ import annotations
@@ -15,31 +15,26 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows, is_dask
+from twofold.core.data.known_cells import Observed, observed, sides
 from twofold.core.engine.local import fingerprint, stacked
-from twofold.core.estimator import Model, Reorderable, fitting
+from twofold.core.estimator import Reorderable, fitting
 from twofold.core.numerics.extrapolation import State, begin, geometric, nonnegative, sweeper
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
-from twofold.topics._nonnegative import look, refuse_negative
+from twofold.topics._nonnegative import NonnegativeModel, sum_cells
 from twofold.topics.nmf import _kl, _squared
-from twofold.topics.nmf._codes import fold, row_costs
-from twofold.topics.nmf._holes import holes_of, no_holes
 from twofold.topics.nmf._init import Data, start
-from twofold.topics.nmf._kl import KullbackLeibler
-from twofold.topics.nmf._kl_masked import MaskedKullbackLeibler
-from twofold.topics.nmf._squared import Squared, held
-from twofold.topics.nmf._squared_masked import Masked, known_cells
+from twofold.topics.nmf._missing_cells import expect_holes, measure_holes, share_of_holes
 
 SOLVERS = {"squared": ("hals", "als", "multiplicative"), "kl": ("newton", "multiplicative")}
 
 
-class NMF(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+class NMF(Reorderable, NonnegativeModel):
     """Non-negative matrix factorization: rows as sums, never differences, of k parts.
 
     ``X ≈ codes @ components_`` with nothing below zero, by squared error or by the generalised Kullback-Leibler
@@ -103,7 +98,6 @@ class NMF(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model)
     True
     """
 
-    components_: np.ndarray
     _allow_nan: ClassVar[bool] = True
     _component_axes: ClassVar[dict[str, int]] = {"components_": 0}
     _parameter_constraints: ClassVar[dict] = {
@@ -138,11 +132,6 @@ class NMF(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model)
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        return tags
-
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NMF:
         """Find the parts.
@@ -169,7 +158,7 @@ class NMF(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model)
         k, solver = self._rank(data.blocks.shape), self._solver(data.cells is not None)
         problem, (kept, V) = self._problem(data, solver), start(data, k, self.loss, self.init, solver, seed)
         sweep = sweeper(problem.advance, self._ahead(solver), self.tol, falls=solver != "als")
-        last = begin(held(V) if self.l1 else V, kept)
+        last = begin(_squared.clip_norms(V) if self.l1 else V, kept)
 
         def fitted(state: State) -> dict:
             nonlocal last
@@ -189,7 +178,7 @@ class NMF(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model)
             fingerprint=lambda: fingerprint(data.blocks, data.w) + ("" if data.cells is None else data.cells.sign()),
             seed=seed,
         )
-        kept, misfit, self.unexplained_ = problem.settled(last.kept, last.V)
+        kept, misfit, self.unexplained_ = problem.finish(last.kept, last.V)
         self.reconstruction_err_ = float(np.sqrt(2 * misfit))
         return kept
 
@@ -200,17 +189,17 @@ class NMF(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model)
         elif sample_weight is not None and (given := np.asarray(sample_weight)).ndim == 2:
             W = given
         w = None if W is not None else self._weights(blocks, sample_weight)
-        seen = look(self, blocks, w, allow_nan=not blocks.is_sparse, logs=self.loss == "kl")
-        if W is None and not seen.missing:
-            return Data(blocks, w, None, seen, None, no_holes(blocks, w, seen, self.loss))
-        cells = known_cells(blocks, w if W is None else W, type(self).__name__)
-        return Data(blocks, w, W, seen, cells, holes_of(cells, self.loss))
+        totals = sum_cells(self, blocks, w, allow_nan=not blocks.is_sparse, logs=self.loss == "kl")
+        if W is None and not totals.missing:
+            return Data(blocks, w, None, totals, None, expect_holes(blocks, w, totals, self.loss))
+        cells = gather_cells(blocks, w if W is None else W, type(self).__name__)
+        return Data(blocks, w, W, totals, cells, measure_holes(cells, self.loss))
 
     def _rank(self, shape: tuple[int, int]) -> int:
         return min(10, *shape) if self.n_components is None else int(self.n_components)
 
     def _solver(self, masked: bool) -> str:
-        """The solver by name, and a word where it cannot do what is asked."""
+        """The solver by name, or an error where it cannot do what is asked."""
         known = SOLVERS[self.loss]
         solver = known[0] if self.solver == "auto" else self.solver
         if solver not in known:
@@ -226,32 +215,27 @@ class NMF(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model)
         return solver
 
     def _problem(self, data: Data, solver: str) -> Any:
-        blocks, w, W, seen, cells, holes = data
+        blocks, w, W, totals, cells, holes = data
         if self.loss == "kl" and cells is not None:
-            return MaskedKullbackLeibler(blocks, w, W, holes, _kl.Rule(solver))
+            return _kl.MaskedKullbackLeibler(blocks, w, W, holes, _kl.Rule(solver))
         if self.loss == "kl":
-            return KullbackLeibler(blocks, w, seen.logs, holes, _kl.Rule(solver))
+            return _kl.KullbackLeibler(blocks, w, totals.logs, holes, _kl.Rule(solver))
         if cells is not None:
-            return Masked(cells, holes)
+            return _squared.MaskedSquared(cells, holes)
         sweeps = _squared.SPARSE_SWEEPS if blocks.is_sparse else _squared.DENSE_SWEEPS
-        return Squared(blocks, w, seen.square, holes, _squared.Rule(solver, self.l1, sweeps))
+        return _squared.Squared(blocks, w, totals.square, holes, _squared.Rule(solver, self.l1, sweeps))
 
     def _ahead(self, solver: str) -> Any:
         """How parts run ahead, if the solver lets them."""
         if solver in ("als", "multiplicative"):
             return None
         run = nonnegative if solver == "hals" else geometric
-        return (lambda *steps: held(run(*steps))) if self.l1 else run
+        return (lambda *steps: _squared.clip_norms(run(*steps))) if self.l1 else run
 
     # ---- using -------------------------------------------------------------------------------------------------
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
-
     def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
-        super()._refuse(blocks, allow_nan=not blocks.is_sparse if allow_nan is None else allow_nan)
-        refuse_negative(type(self).__name__, blocks)
+        super()._refuse(blocks, not blocks.is_sparse if allow_nan is None else allow_nan)
 
     def _folding(self) -> tuple:
         check_is_fitted(self)
@@ -259,7 +243,7 @@ class NMF(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model)
 
     def transform(self, X: Any) -> Any:
         """The codes (n,k) of rows, given the parts; missing cells count as in fitting."""
-        return self._rowwise(fold, X, *self._folding())
+        return self._rowwise(find_codes, X, *self._folding())
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Rows from codes: U Z."""
@@ -269,3 +253,50 @@ class NMF(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model)
         """Minus the mean objective a row, over its known cells, with the row's best code."""
         cost = self._rowwise(row_costs, X, *self._folding())
         return -float(np.average(np.asarray(cost), weights=sample_weight))
+
+
+def gather_cells(blocks: Blocks, weights: Any, name: str) -> Observed:
+    """The cells that count. In sparse data an unstored cell is a zero like any other: its weight says if it counts."""
+    if not blocks.is_sparse or np.ndim(weights) < 2:
+        return observed(blocks, weights, name)
+    if weights.shape != blocks.shape:
+        raise InputError(f"sample_weight has shape {weights.shape}; one weight a cell of X {blocks.shape} is needed.")
+    X = sparse.vstack([blocks[b] for b in range(len(blocks))], format="csr")
+    W = sparse.csr_array(weights).astype(X.dtype)
+    W.sum_duplicates()
+    W.eliminate_zeros()
+    if not (np.isfinite(W.data) & (W.data > 0)).all():
+        raise InputError(
+            "sample_weight has a cell that is negative or not finite; set 0 where a cell should not count."
+        )
+    row = np.repeat(np.arange(X.shape[0]), np.diff(W.indptr))
+    values = np.asarray(X[row, W.indices]).ravel()
+    return sides(sparse.csr_array((values, W.indices, W.indptr), shape=X.shape), W)
+
+
+def find_codes(X: Any, V: np.ndarray, l1: float, loss: str, means: np.ndarray, kappa: float) -> np.ndarray:
+    """The codes (m,k) of new rows."""
+    return solve_rows(X, V, l1, loss, means, kappa)[0]
+
+
+def row_costs(X: Any, V: np.ndarray, l1: float, loss: str, means: np.ndarray, kappa: float) -> np.ndarray:
+    """The objective of each new row (m,) over its known cells, with its best code."""
+    return solve_rows(X, V, l1, loss, means, kappa)[1]
+
+
+def solve_rows(
+    X: Any, V: np.ndarray, l1: float, loss: str, means: np.ndarray, kappa: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best codes of new rows, missing cells at their column's mean with weight κ, and the cost of each row.
+
+    A negative cell gives a code that is no number, so that it is refused by name.
+    """
+    X = X.astype(V.dtype, copy=False)
+    values = X.data if sparse.issparse(X) else X
+    holes = not sparse.issparse(X) and bool(np.isnan(X).any())
+    if (values < 0).any() or not np.isfinite(np.nansum(values)) or (sparse.issparse(X) and np.isnan(values).any()):
+        return np.full((X.shape[0], V.shape[1]), np.nan, V.dtype), np.full(X.shape[0], np.nan)
+    if not holes:
+        return _squared.fold(X, V, l1) if loss == "squared" else _kl.fold(X, V)
+    share = share_of_holes((~np.isnan(X)).sum(axis=1), X.shape[1])
+    return (_squared if loss == "squared" else _kl).fold_known(X, V, share, means, kappa)

@@ -14,22 +14,23 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, fingerprint, stacked
-from twofold.core.estimator import Model, Reorderable, fitting
+from twofold.core.estimator import Reorderable, fitting
 from twofold.core.numerics.extrapolation import State, begin, geometric, sweeper
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
-from twofold.kernels.plsa import em_counts
-from twofold.topics._nonnegative import look, refuse_negative
-from twofold.topics.plsa._fold_in import counts_of, fold, log_likelihoods, tokens_by_topic, topic_tokens
+from twofold.kernels.kl import newton_counts
+from twofold.kernels.plsa import em_counts, em_fold
+from twofold.topics._nonnegative import NonnegativeModel, sum_cells
 
 PASSES = 2  # over a document's mixture, a sweep
+EXACT = 500  # passes at most over a new document
 
 
 class SymmetricForm(NamedTuple):
@@ -49,7 +50,7 @@ class Sums(NamedTuple):
 
 def mixtures(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, beta: float, passes: int) -> tuple[tuple, Sums]:
     """The documents' half-step of one block, and what it adds. V comes raised to β."""
-    X, U = counts_of(X, V.dtype), kept[0].copy()
+    X, U = as_csr(X, V.dtype), kept[0].copy()
     T, loglik = np.zeros(V.shape), np.empty(len(U))
     ones = np.ones(len(U)) if w is None else w
     em_counts(X.indptr, X.indices, X.data, ones, V, V.dtype.type(beta), passes, U, T, loglik)
@@ -63,11 +64,11 @@ def topics(V: np.ndarray, s: Sums, old: np.ndarray) -> np.ndarray:
     return np.where(total > 0, counts / np.where(total > 0, total, 1.0), old)
 
 
-def normalised(V: np.ndarray) -> np.ndarray:
+def normalize(V: np.ndarray) -> np.ndarray:
     return V / V.sum(axis=0)
 
 
-class PLSA(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
+class PLSA(Reorderable, NonnegativeModel):
     """Probabilistic latent semantic analysis: every document is a mixture of k topics, every topic a mixture of words.
 
     ``p(word | document) = Σ_c p(word | c) p(c | document)``, fitted by expectation maximization to counts.
@@ -113,7 +114,6 @@ class PLSA(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model
     array([0., 1.])
     """
 
-    components_: np.ndarray
     topic_share_: np.ndarray
     _component_axes: ClassVar[dict[str, int]] = {"components_": 0, "topic_share_": 0}
     _parameter_constraints: ClassVar[dict] = {
@@ -142,11 +142,6 @@ class PLSA(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        return tags
-
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PLSA:
         """Find the topics.
@@ -161,9 +156,9 @@ class PLSA(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model
         """
         blocks = self._blocks(X, reset=True)
         w = self._weights(blocks, sample_weight)
-        seen, engine, seed = look(self, blocks, w), engine_for(blocks), seed_of(self.random_state)
+        totals, engine, seed = sum_cells(self, blocks, w), engine_for(blocks), seed_of(self.random_state)
         rows, beta = blocks.rows(w), float(self.tempering)
-        tokens = max(seen.total, 1e-300)
+        tokens = max(totals.total, 1e-300)
         fixed = (engine.broadcast(beta), engine.broadcast(PASSES))
 
         def advance(kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
@@ -175,7 +170,7 @@ class PLSA(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model
         V = self._start(blocks, seed)
         loop.run(
             self,
-            sweeper(advance, lambda *steps: normalised(geometric(*steps)), self.tol),
+            sweeper(advance, lambda *steps: normalize(geometric(*steps)), self.tol),
             begin(V, _even(blocks, V.shape[1])),
             max_iter=self.max_iter,
             tol=self.tol,
@@ -197,13 +192,13 @@ class PLSA(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model
         n, d = blocks.shape
         k = min(10, n, d) if self.n_components is None else int(self.n_components)
         if isinstance(self.init, str):
-            return normalised(generator(seed, 0).random((d, k)) + 0.5).astype(blocks.dtype)
+            return normalize(generator(seed, 0).random((d, k)) + 0.5).astype(blocks.dtype)
         Z = np.asarray(self.init, dtype=np.float64)
         if Z.shape != (k, d) or not np.isfinite(Z).all() or Z.min() < 0 or not Z.any(axis=1).all():
             raise InputError(
                 f"init must be {(k, d)} finite numbers >= 0 with none of the topics empty; it has shape {Z.shape}."
             )
-        return np.ascontiguousarray(normalised(Z.T).astype(blocks.dtype))
+        return np.ascontiguousarray(normalize(Z.T).astype(blocks.dtype))
 
     def _attributes(self, state: State) -> dict:
         k = state.V.shape[1]
@@ -211,14 +206,6 @@ class PLSA(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model
         return {"components_": np.ascontiguousarray(state.V.T), "topic_share_": np.full(k, 1 / k, state.V.dtype)}
 
     # ---- using -------------------------------------------------------------------------------------------------
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
-
-    def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
-        super()._refuse(blocks, allow_nan)
-        refuse_negative(type(self).__name__, blocks)
 
     def _folding(self) -> tuple[np.ndarray, np.ndarray, float]:
         check_is_fitted(self)
@@ -256,3 +243,61 @@ def _share(total: np.ndarray) -> np.ndarray:
 def _even(blocks: Blocks, k: int) -> Rows:
     rows = np.diff(blocks.bounds)
     return Rows((np.full((int(m), k), 1 / k, blocks.dtype),) for m in rows)
+
+
+# --- new documents ------------------------------------------------------------------------------------------
+
+
+def as_csr(X: Any, dtype: np.dtype) -> sparse.csr_array:
+    return sparse.csr_array(X).astype(dtype, copy=False)
+
+
+def fold(X: Any, V: np.ndarray, share: np.ndarray, beta: float) -> np.ndarray:
+    """p(topic | document) of new documents; one without a known word gets the topics' share."""
+    return find_mixtures(X, V, share, beta)[0]
+
+
+def log_likelihoods(X: Any, V: np.ndarray, share: np.ndarray, beta: float) -> np.ndarray:
+    """(m,2): Σ_j x log p(word | document), and the tokens, of words some topic knows."""
+    U, X = find_mixtures(X, V, share, beta)
+    if np.isnan(U).any():
+        return np.full((len(U), 2), np.nan)
+    loglik, T = np.empty(len(U)), np.zeros(V.shape)
+    em_counts(X.indptr, X.indices, X.data, np.ones(len(U)), V, V.dtype.type(1), 1, U.copy(), T, loglik)
+    return np.column_stack([loglik, np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()])
+
+
+def find_mixtures(X: Any, V: np.ndarray, share: np.ndarray, beta: float) -> tuple[np.ndarray, sparse.csr_array]:
+    """The mixtures u that maximize Σ_j x_j log ⟨u, v_j⟩, and the counts without words that no topic has.
+
+    The untempered optimum is that of NMF under the Kullback-Leibler divergence with topics that sum to 1, and Newton's
+    method is there sooner than EM.
+    """
+    X, dtype = as_csr(X, V.dtype), V.dtype
+    if (X.data < 0).any() or not np.isfinite(X.data.sum()):
+        return np.full((X.shape[0], len(share)), np.nan, dtype), X
+    x = np.where(np.asarray(V.max(axis=1) > 0)[X.indices], X.data, 0)
+    X = sparse.csr_array((x, X.indices, X.indptr), shape=X.shape)
+    tokens = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+    U = np.tile(share.astype(dtype), (X.shape[0], 1))
+    end = dtype.type(1e-10 if dtype == np.float64 else 1e-5)
+    if beta == 1.0:
+        U = np.ascontiguousarray(np.repeat(tokens[:, None] / len(share), len(share), axis=1), dtype=dtype)
+        ratio, cost = np.empty_like(x), np.empty(len(U))
+        ones = np.ones(len(share), dtype)
+        newton_counts(X.indptr, X.indices, x, V, ones, EXACT, end, U, ratio, cost)
+        size = U.sum(axis=1, keepdims=True)
+        U = np.where(size > 0, U / np.where(size > 0, size, 1), share.astype(dtype))
+    else:
+        em_fold(X.indptr, X.indices, x, V ** dtype.type(beta), dtype.type(beta), EXACT, end, U)
+    return U, X
+
+
+def tokens_by_topic(X: Any, V: np.ndarray, share: np.ndarray, beta: float) -> np.ndarray:
+    U, X = find_mixtures(X, V, share, beta)
+    return U.astype(np.float64) * np.asarray(X.sum(axis=1, dtype=np.float64)).reshape(-1, 1)
+
+
+def topic_tokens(X: Any, w: np.ndarray | None, V: np.ndarray, share: np.ndarray, beta: float) -> np.ndarray:
+    tokens = tokens_by_topic(X, V, share, beta)
+    return tokens.sum(axis=0) if w is None else w @ tokens

@@ -1,7 +1,10 @@
-"""Documents as the solvers of LDA see them: counts in blocks, blocks in mini-batches.
+"""Documents as the solvers of LDA see them: counts in blocks, blocks in mini-batches; and the mixtures of new ones.
 
 Where blocks and batches are cut depends on the data alone, never on threads or on where it lies. A batch takes every
 B-th block, so that a corpus sorted by subject still gives batches that are alike.
+
+New documents fold in with the topics held fixed: θ_c ∝ α_c + Σ_j x_j γ_jc,  γ_jc ∝ θ_c p(j | c), repeated until it
+stands still.
 """
 
 from __future__ import annotations
@@ -12,11 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
-from twofold.core.engine.local import Engine, add, engine_for
+from twofold.core.engine.local import Engine
+from twofold.kernels.lda import fold_in, log_likelihood
 
 FEW = 10**6  # cells of a table up to which float64 is computed in float64
+PASSES, CLOSE = 200, 1e-5  # of folding in, until topic counts move by less than this share of the document's length
 LANES = 16  # numbers a row of topics is filled up to a multiple of, so that compiled loops have no ragged end
 
 
@@ -111,54 +115,43 @@ def as_counts(X: Any, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return X.data.astype(dtype, copy=False), X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64)
 
 
-def weights_of(w: np.ndarray | None, rows: int, dtype: np.dtype) -> np.ndarray:
+def as_weights(w: np.ndarray | None, rows: int, dtype: np.dtype) -> np.ndarray:
     return np.ones(rows, dtype) if w is None else w.astype(dtype)
 
 
-def padded(topics: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """(d,k) → (d,K), K the next multiple of `LANES` (of 8 for few topics), filled up with zeros."""
+def pad(topics: np.ndarray, dtype: Any, lanes: int | None = None) -> np.ndarray:
+    """(…,k) → (…,K), K the next multiple of `lanes` (by default `LANES`, or 8 for few topics), filled with zeros."""
     k = topics.shape[-1]
-    lanes = LANES if k > 8 else 8
+    lanes = lanes or (LANES if k > 8 else 8)
     out = np.zeros((*topics.shape[:-1], -(-k // lanes) * lanes), dtype)
     out[..., :k] = topics
     return out
 
 
-def usable(X: Any) -> bool:
+def is_usable(X: Any) -> bool:
     """Whether every cell is a finite number that is not negative."""
     cells = X.data if sparse.issparse(X) else X
     return cells.size == 0 or bool(cells.min() >= 0 and np.isfinite(cells.max()))
 
 
-def _word_counts(X: Any, w: np.ndarray | None) -> tuple[np.ndarray, int]:
-    if not usable(X):
-        return np.zeros(X.shape[1]), 1
-    w = np.ones(X.shape[0]) if w is None else w
-    return np.asarray(X.T @ w, dtype=np.float64).ravel(), 0
+def fold_mixtures(X: Any, topics: np.ndarray, alpha: np.ndarray, passes: int = PASSES) -> np.ndarray:
+    """p(topic | document) (m,K) of a block, padding included; NaN if a cell is no count."""
+    if not is_usable(X):
+        return np.full((X.shape[0], len(alpha)), np.nan, topics.dtype)
+    counts = np.zeros((X.shape[0], len(alpha)), topics.dtype)
+    fold_in(*as_counts(X, topics.dtype), topics, alpha, counts, passes, CLOSE)
+    shares = np.maximum(counts, 0) + alpha
+    return shares / shares.sum(axis=1, keepdims=True)
 
 
-def survey(blocks: Blocks, w: np.ndarray | None) -> np.ndarray | None:
-    """How often each word occurs (d,), with weights; None if a cell is no count."""
-    engine = engine_for(blocks)
-    words, bad = engine.reduce(add, engine.map(_word_counts, blocks, blocks.rows(w)))
-    return None if bad else words
+def mixtures(X: Any, topics: np.ndarray, alpha: np.ndarray, k: int) -> np.ndarray:
+    return np.ascontiguousarray(fold_mixtures(X, topics, alpha)[:, :k])
 
 
-def starting_topics(init: Any, k: int, d: int) -> np.ndarray:
-    """The user's topics, rows summing to one."""
-    topics = np.asarray(init, dtype=np.float64)
-    if topics.shape != (k, d):
-        raise InputError(f"init has shape {topics.shape}; {(k, d)} is needed, a row of word weights for each topic.")
-    if not (np.isfinite(topics).all() and topics.min() >= 0 and topics.sum(axis=1).min() > 0):
-        raise InputError("init must hold finite weights >= 0, with at least one word in every row.")
-    return topics / topics.sum(axis=1, keepdims=True)
-
-
-def prior_of(value: Any, k: int) -> np.ndarray:
-    """doc_topic_prior as one number a topic."""
-    alpha = np.asarray(value, dtype=np.float64)
-    if alpha.ndim == 0:
-        return np.full(k, float(alpha))
-    if alpha.shape != (k,) or not (np.isfinite(alpha).all() and alpha.min() > 0):
-        raise InputError(f'doc_topic_prior is {value}; give "learned", one number > 0, or {k} of them.')
-    return alpha
+def document_scores(X: Any, topics: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """(m,2): each document's log-likelihood, and its tokens that any topic knows."""
+    shares, out = fold_mixtures(X, topics, alpha), np.empty((2, X.shape[0]))
+    if np.isnan(shares).any():
+        return np.full((X.shape[0], 2), np.nan)
+    log_likelihood(*as_counts(X, topics.dtype), topics, shares, *out)
+    return out.T.astype(topics.dtype)

@@ -6,7 +6,7 @@
     P   how far U Z is from those means in the missing cells: the same measure, and a row's missing cells count together
         no more than its known ones
 
-Without P a part that a row hardly shows could run wild where the row is not known. This is the most probable
+Without P a part that a row hardly shows could grow without bound where the row is not known. This is the most probable
 factorization if missing cells lie about their column's mean as known ones do and the noise is learned along; where the
 known cells are met exactly, the missing ones count nothing. A sweep that begins at D lowers D + κP with κ = D / D₀,
 the share of the data that is not yet explained: the logarithm is concave, so that lowers D exp(P / D₀), too.
@@ -23,9 +23,9 @@ from twofold.core.data.blocks import Blocks
 from twofold.core.data.known_cells import Observed
 from twofold.core.engine.local import engine_for
 from twofold.core.numerics.moments import column_moments
-from twofold.topics._nonnegative import Look
+from twofold.topics._nonnegative import Totals
 
-LEAST = 1e-6  # of D₀ is added to D, so that missing cells are never quite free
+FLOOR = 1e-6  # of D₀ is added to D, so that missing cells are never quite free
 
 
 class Holes(NamedTuple):
@@ -37,14 +37,14 @@ class Holes(NamedTuple):
 
     def unexplained(self, D: float) -> float:
         """κ"""
-        return (D + LEAST * self.null) / self.null
+        return (D + FLOOR * self.null) / self.null
 
     def objective(self, D: float, P: float) -> float:
-        floor = LEAST * self.null
+        floor = FLOOR * self.null
         return float((D + floor) * np.exp(min(P / self.null, 500.0)) - floor)
 
 
-def holes_of(cells: Observed, loss: str) -> Holes:
+def measure_holes(cells: Observed, loss: str) -> Holes:
     """From the known cells and their weights."""
     x, w = cells.X.data.astype(np.float64), cells.W.data.astype(np.float64)
     d, j = cells.shape[1], cells.X.indices
@@ -56,17 +56,17 @@ def holes_of(cells: Observed, loss: str) -> Holes:
         null, size = float(w @ (xlogy(x, x) - xlogy(x, np.where(x > 0, means[j], 1.0)))), float(w @ x)
     known = np.diff(cells.X.indptr)
     level = cells.rows.mass / np.maximum(known, 1)
-    return Holes(means.astype(cells.dtype), _positive(null, size), shares(known, d) * level)
+    return Holes(means.astype(cells.dtype), _positive(null, size), share_of_holes(known, d) * level)
 
 
-def no_holes(blocks: Blocks, w: np.ndarray | None, seen: Look, loss: str) -> Holes:
+def expect_holes(blocks: Blocks, w: np.ndarray | None, totals: Totals, loss: str) -> Holes:
     """The same of a whole table: new rows may have holes."""
     found = column_moments(engine_for(blocks), blocks, w)
     if loss == "squared":
-        null, size = 0.5 * float(found.scatter.sum()), 0.5 * seen.square
+        null, size = 0.5 * float(found.scatter.sum()), 0.5 * totals.square
     else:
         sums = found.mean * found.weight
-        null, size = seen.logs + seen.total - float(xlogy(sums, np.maximum(found.mean, 1e-300)).sum()), seen.total
+        null, size = totals.logs + totals.total - float(xlogy(sums, np.maximum(found.mean, 1e-300)).sum()), totals.total
     return Holes(found.mean.astype(blocks.dtype), _positive(null, size), np.empty(0))
 
 
@@ -75,7 +75,7 @@ def _positive(null: float, size: float) -> float:
     return max(null, 1e-12 * size) or 1.0
 
 
-def shares(known: np.ndarray, d: int) -> np.ndarray:
+def share_of_holes(known: np.ndarray, d: int) -> np.ndarray:
     """What a missing cell of rows with so many known ones counts, beside κ and the row's weight."""
     missing = d - known
     return np.where(missing > 0, np.minimum(1.0, known / np.maximum(missing, 1)), 0.0)

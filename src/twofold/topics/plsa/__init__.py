@@ -1,5 +1,0 @@
-"""Probabilistic latent semantic analysis."""
-
-from twofold.topics.plsa.plsa import PLSA
-
-__all__ = ["PLSA"]
