@@ -7,7 +7,7 @@ from scipy import sparse
 import twofold
 from twofold.core.checks import InputError
 from twofold.core.seeds import generator
-from twofold.topics.evaluation import halves, perplexity, topic_coherence
+from twofold.topics.evaluation import perplexity, split_halves, topic_coherence
 
 
 def corpus(n=150, d=40, k=4, length=60, seed=0):
@@ -19,7 +19,7 @@ def corpus(n=150, d=40, k=4, length=60, seed=0):
 
 def brute_force(topics, X, alpha):
     """The definition, cell by cell, with a fold-in that runs until nothing moves at all."""
-    first, second = (half.toarray() for half in halves(sparse.csr_array(X), generator(0, 0)))
+    first, second = (half.toarray() for half in split_halves(sparse.csr_array(X), generator(0, 0)))
     logp, tokens = 0.0, 0
     for seen, asked in zip(first, second, strict=True):
         theta = np.full(len(topics), 1 / len(topics))
@@ -49,12 +49,12 @@ def test_perplexity_is_what_it_says(alpha):
 def test_halves_are_halves():
     X = corpus()[0]
     X[0], X[1] = 0, np.eye(1, X.shape[1])[0]
-    first, second = (h.toarray() for h in halves(sparse.csr_array(X), np.random.default_rng(0)))
+    first, second = (h.toarray() for h in split_halves(sparse.csr_array(X), np.random.default_rng(0)))
     np.testing.assert_array_equal(first + second, X)
     assert (first >= 0).all() and (second >= 0).all()
     np.testing.assert_array_equal(first.sum(axis=1), (X.sum(axis=1) + 1) // 2)
     many = np.full((2000, 4), 5)
-    share = halves(sparse.csr_array(many), np.random.default_rng(0))[0].toarray()
+    share = split_halves(sparse.csr_array(many), np.random.default_rng(0))[0].toarray()
     np.testing.assert_allclose(share.mean(axis=0), 2.5, atol=0.1)  # every word as likely to be in either
 
 

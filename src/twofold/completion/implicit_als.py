@@ -88,6 +88,7 @@ class ImplicitALS(Factors):
     """
 
     _default_components: ClassVar[int] = 64
+    _allow_negative: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict] = {
         **Factors._parameter_constraints,
         "reg": [Interval(Real, 0, None, closed="neither")],
@@ -113,11 +114,6 @@ class ImplicitALS(Factors):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        return tags
 
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ImplicitALS:

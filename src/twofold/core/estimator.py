@@ -52,6 +52,8 @@ class Model(CallbackSupportMixin, BaseEstimator):
     _records: ClassVar[tuple] = ()  # NamedTuples that fitted attributes may hold
     _allow_nan: ClassVar[bool] = False
     _allow_sparse: ClassVar[bool] = True
+    _allow_negative: ClassVar[bool] = True
+    _takes_text: ClassVar[bool] = False  # in place of a table
     feature_names_in_: np.ndarray
     get_feature_names_out: Callable
 
@@ -59,6 +61,9 @@ class Model(CallbackSupportMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._allow_sparse
         tags.input_tags.allow_nan = self._allow_nan
+        tags.input_tags.positive_only = not self._allow_negative
+        tags.input_tags.string = self._takes_text
+        tags.input_tags.two_d_array = not self._takes_text
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:

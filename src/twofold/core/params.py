@@ -82,6 +82,13 @@ class HasMethods:
         return f"an object with the methods {', '.join(self.methods)}"
 
 
+ITERATIVE: dict[str, list] = {  # of every model that repeats sweeps until they change little
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "random_state": ["random_state", np.random.Generator],
+}
+
+
 class _Rule(NamedTuple):
     """A test and its words, for what needs no class."""
 

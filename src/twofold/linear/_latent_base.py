@@ -5,7 +5,7 @@ E:  each block  posterior codes given (m, W, ψ)      M:  then once  the subclas
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from twofold.core.estimator import Rescalable
 from twofold.core.numerics.density import Density
 from twofold.core.numerics.moments import Columns
 from twofold.core.numerics.spectrum import spectrum
-from twofold.core.params import Interval
+from twofold.core.params import ITERATIVE, Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.linear._linear_gaussian import Theta, code_means, code_moments, em_step, fill, log_density
 
@@ -55,9 +55,7 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
     _allow_nan: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
+        **ITERATIVE,
     }
 
     def _prepare(self, X: Any, sample_weight: Any, scale: bool = False) -> Data:

@@ -12,7 +12,7 @@ Reference: Baldi & Hornik 1989.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from twofold.core.checks import InputError
 from twofold.core.engine.local import engine_for, fingerprint
 from twofold.core.estimator import Model, Reorderable, fitting
 from twofold.core.numerics.spectrum import scatter_operator, spectrum
-from twofold.core.params import Interval
+from twofold.core.params import ITERATIVE, Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.linalg import centered_dot
 
@@ -93,9 +93,7 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "tied": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
+        **ITERATIVE,
     }
 
     def __init__(

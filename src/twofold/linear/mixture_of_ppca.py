@@ -11,7 +11,7 @@ Reference: Tipping & Bishop 1999 (mixtures).
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from twofold.core.data.missing_patterns import Patterns, centred, observe
 from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.numerics.density import MixtureDensity
-from twofold.core.params import Interval
+from twofold.core.params import ITERATIVE, Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.linear._linear_gaussian import (
     Theta,
@@ -97,9 +97,7 @@ class MixtureOfPPCA(Reorderable, MixtureDensity):
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "n_latent": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
+        **ITERATIVE,
     }
 
     def __init__(

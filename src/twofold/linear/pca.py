@@ -28,7 +28,7 @@ from twofold.core.history import History
 from twofold.core.numerics.density import Density
 from twofold.core.numerics.moments import Moments, column_moments, merge, moments
 from twofold.core.numerics.spectrum import SOLVERS, Spectrum, choose, of_moments, spectrum
-from twofold.core.params import Interval, StrOptions
+from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.linalg import centered_dot, fix_signs
 from twofold.linear import _n_components
@@ -129,9 +129,7 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         "solver": [StrOptions(set(SOLVERS))],
         "scale": ["boolean"],
         "whiten": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
+        **ITERATIVE,
     }
 
     def __init__(

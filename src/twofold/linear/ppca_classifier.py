@@ -8,7 +8,7 @@ Reference: Tipping & Bishop 1999, section 5.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from twofold.core.engine.local import engine_for, fingerprint
 from twofold.core.estimator import fitting
 from twofold.core.numerics.density import ClassDensity
 from twofold.core.numerics.moments import column_moments
-from twofold.core.params import Interval
+from twofold.core.params import ITERATIVE, Interval
 from twofold.core.seeds import seed_of
 from twofold.linear._linear_gaussian import log_density
 from twofold.linear.ppca import PPCA
@@ -76,9 +76,7 @@ class PPCAClassifier(ClassifierMixin, ClassDensity):
     _allow_nan: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
+        **ITERATIVE,
     }
 
     def __init__(self, n_components: int = 2, *, tol: float = 1e-8, max_iter: int = 1000, random_state: Any = None):

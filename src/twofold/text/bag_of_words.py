@@ -103,6 +103,7 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
     document_frequency_: np.ndarray
     n_documents_: int
     stop_words_: np.ndarray
+    _takes_text: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = {
         "lowercase": ["boolean"],
         "stop_words": [str, os.PathLike, list, tuple, set, frozenset, np.ndarray, None],
@@ -137,12 +138,6 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
         self.min_length = min_length
         self.numbers = numbers
         self.vocabulary = vocabulary
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "vocabulary_")

@@ -81,6 +81,7 @@ class Vocabulary(Model):
     counts_: np.ndarray
     n_tokens_: int
     n_lines_: int
+    _takes_text: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = {
         "min_count": [Interval(Integral, 1, None, closed="left")],
         "max_size": [Interval(Integral, 1, None, closed="left"), None],
@@ -91,12 +92,6 @@ class Vocabulary(Model):
         self.min_count = min_count
         self.max_size = max_size
         self.lowercase = lowercase
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "words_")

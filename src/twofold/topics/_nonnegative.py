@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -19,11 +19,7 @@ class NonnegativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model)
     """A model of data that must not be negative, with `components_` (k,d)."""
 
     components_: np.ndarray
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        return tags
+    _allow_negative: ClassVar[bool] = False
 
     @property
     def _n_features_out(self) -> int:

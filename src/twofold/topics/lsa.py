@@ -11,7 +11,7 @@ A new document is folded in by the same product. The solvers are in core/numeric
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.numerics.spectrum import Spectrum, spectrum
-from twofold.core.params import Interval, StrOptions
+from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.linalg import fix_signs
 from twofold.text.tfidf import Weighing, weigh, weighed, weighing
@@ -102,9 +102,7 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "weighting": [StrOptions({"tfidf", "log"}), None],
         "solver": [StrOptions({"auto", "covariance", "gram", "power", "randomized", "lanczos"})],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
+        **ITERATIVE,
     }
 
     def __init__(
@@ -124,10 +122,9 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = self.weighting is not None
-        return tags
+    @property
+    def _allow_negative(self) -> bool:  # type: ignore[override]
+        return self.weighting is None
 
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LSA:

@@ -23,7 +23,7 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, fingerprint, stacked
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.numerics.extrapolation import State, begin, geometric, sweeper
-from twofold.core.params import Interval, StrOptions
+from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.kernels.kl import newton_counts
 from twofold.kernels.plsa import em_counts, em_fold
@@ -120,9 +120,7 @@ class PLSA(Reorderable, NonnegativeModel):
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "tempering": [Interval(Real, 0, None, closed="neither")],
         "init": [StrOptions({"random"}), "array-like"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
+        **ITERATIVE,
     }
 
     def __init__(

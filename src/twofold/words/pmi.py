@@ -145,6 +145,7 @@ class PMIEmbedding(Model):
     contexts_: WordVectors
     vocabulary_: Vocabulary
     singular_values_: np.ndarray
+    _takes_text: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "window": [Interval(Integral, 1, None, closed="left")],
@@ -153,9 +154,7 @@ class PMIEmbedding(Model):
         "power": [Interval(Real, 0, None, closed="left")],
         "add_contexts": ["boolean"],
         "positive": ["boolean"],
-        "min_count": [Interval(Integral, 1, None, closed="left")],
-        "max_size": [Interval(Integral, 1, None, closed="left"), None],
-        "lowercase": ["boolean"],
+        **Vocabulary._parameter_constraints,
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -185,12 +184,6 @@ class PMIEmbedding(Model):
         self.max_size = max_size
         self.lowercase = lowercase
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> PMIEmbedding:

@@ -23,7 +23,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import Reorderable, fitting
-from twofold.core.params import Interval, StrOptions
+from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.topics._nonnegative import NonnegativeModel
 from twofold.topics.lda import _dirichlet, _gibbs, _online, _scvb0
@@ -95,9 +95,7 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
         "doc_topic_prior": [StrOptions({"learned"}), Interval(Real, 0, None, closed="neither"), "array-like"],
         "topic_word_prior": [Interval(Real, 0, None, closed="neither")],
         "init": [None, "array-like"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
+        **ITERATIVE,
     }
 
     def __init__(

@@ -24,7 +24,7 @@ from twofold.core.data.known_cells import Observed, observed, sides
 from twofold.core.engine.local import fingerprint, stacked
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.numerics.extrapolation import State, begin, geometric, nonnegative, sweeper
-from twofold.core.params import Interval, StrOptions
+from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.topics._nonnegative import NonnegativeModel, sum_cells
 from twofold.topics.nmf import _kl, _squared
@@ -106,9 +106,7 @@ class NMF(Reorderable, NonnegativeModel):
         "solver": [StrOptions({"auto", "hals", "als", "multiplicative", "newton"})],
         "init": [StrOptions({"nndsvd", "random"}), "array-like"],
         "l1": [Interval(Real, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
+        **ITERATIVE,
     }
 
     def __init__(

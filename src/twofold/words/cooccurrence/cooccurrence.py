@@ -82,6 +82,7 @@ class Cooccurrence(Model):
 
     vocabulary_: Vocabulary
     counts_: Any
+    _takes_text: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = {
         "window": [Interval(Integral, 1, None, closed="left")],
         "weighting": [StrOptions({"harmonic", "flat"})],
@@ -110,12 +111,6 @@ class Cooccurrence(Model):
         self.max_size = max_size
         self.vocabulary = vocabulary
         self.lowercase = lowercase
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "counts_")

@@ -116,6 +116,7 @@ class GloVe(Model):
     row_bias_: np.ndarray
     column_bias_: np.ndarray
     total_: float
+    _takes_text: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "window": [Interval(Integral, 1, None, closed="left")],
@@ -127,9 +128,7 @@ class GloVe(Model):
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "min_count": [Interval(Integral, 1, None, closed="left")],
-        "max_size": [Interval(Integral, 1, None, closed="left"), None],
-        "lowercase": ["boolean"],
+        **Vocabulary._parameter_constraints,
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -165,12 +164,6 @@ class GloVe(Model):
         self.max_size = max_size
         self.lowercase = lowercase
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
 
     # ---- fitting -----------------------------------------------------------------------------------------------
 

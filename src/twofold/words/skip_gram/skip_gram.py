@@ -114,6 +114,7 @@ class SkipGram(Model):
     contexts_: WordVectors
     biases_: np.ndarray | None
     vocabulary_: Vocabulary
+    _takes_text: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "window": [Interval(Integral, 1, None, closed="left")],
@@ -121,9 +122,7 @@ class SkipGram(Model):
         "subsample": [Interval(Real, 0, None, closed="left"), None],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "min_count": [Interval(Integral, 1, None, closed="left")],
-        "max_size": [Interval(Integral, 1, None, closed="left"), None],
-        "lowercase": ["boolean"],
+        **Vocabulary._parameter_constraints,
         "loss": [StrOptions({"negative", "softmax"})],
         "biases": ["boolean"],
         "deterministic": ["boolean"],
@@ -160,12 +159,6 @@ class SkipGram(Model):
         self.biases = biases
         self.deterministic = deterministic
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
 
     @fitting
     def fit(self, corpus: Any, y: Any = None) -> SkipGram:
