@@ -47,7 +47,7 @@ _MODELS = {
     "GloVe": "twofold.words.glove.glove",
     "PMIEmbedding": "twofold.words.pmi",
     "WordVectors": "twofold.words.word_vectors.word_vectors",
-    "Alignment": "twofold.words.alignment.alignment",
+    "Alignment": "twofold.words.alignment",
     "Factorization": "twofold.factors.factorization",
     "PCABasis": "twofold.signals.bases.pca_basis",
     "KSVD": "twofold.signals.dictionaries.ksvd",

@@ -6,7 +6,7 @@ import pytest
 import twofold
 from twofold import WordVectors
 from twofold.words import align
-from twofold.words.alignment._matching import density, mutual, procrustes
+from twofold.words.alignment import match_mutually, neighbor_density, procrustes
 from twofold.words.word_vectors._nearest import norms_of, unit
 
 
@@ -116,11 +116,11 @@ def test_mutual_pairs_choose_each_other(n, m, K):
     X, Y = unit(rng.normal(size=(n, 6))), unit(rng.normal(size=(m, 6)))
     C = X @ Y.T
     rx = np.sort(C, axis=1)[:, -min(K, m) :].mean(axis=1)
-    np.testing.assert_allclose(density(X, Y, norms_of(Y), K), rx, atol=1e-12)
+    np.testing.assert_allclose(neighbor_density(X, Y, norms_of(Y), K), rx, atol=1e-12)
     ry = np.sort(C, axis=0)[-min(K, n) :].mean(axis=0)
     S = 2 * C - rx[:, None] - ry
     best = {(i, int(S[i].argmax())) for i in range(n)} & {(int(S[:, j].argmax()), j) for j in range(m)}
-    assert {(int(a), int(b)) for a, b in mutual(X, Y, K)} == best
+    assert {(int(a), int(b)) for a, b in match_mutually(X, Y, K)} == best
 
 
 def test_csls_helps_against_hubs():

@@ -191,7 +191,7 @@ def test_mini_batches_find_the_same_topics(solver, monkeypatch):
     X, topics = planted(800)
     monkeypatch.setattr(solver, "finer", lambda blocks, cells: finer(blocks, 2000))
     assert len(batches(finer(as_blocks(X), 2000), None, 2).blocks) > 3  # the law is about several
-    assert distance(best(solver.__name__.rpartition(".")[2], X).components_, topics)[0] < 0.12
+    assert distance(best(solver.__name__.rpartition("_")[2], X).components_, topics)[0] < 0.12
 
 
 @variational

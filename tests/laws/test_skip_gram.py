@@ -5,7 +5,7 @@ import pytest
 
 from twofold import SkipGram, config
 from twofold.kernels.skip_gram import alias_table
-from twofold.words.skip_gram._softmax import gradient
+from twofold.words.skip_gram._steps import gradient
 
 V = 6
 

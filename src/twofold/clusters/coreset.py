@@ -2,7 +2,7 @@
 
     q(x) = ½ · w/Σw + ½ · w·d²(x, mean)/Σw·d²      m rows drawn with probability q, each of weight w/(m·q)
 
-For any k centres the weighted cost of the coreset is the cost of all rows on average, and close to it for m large.
+For any k centers the weighted cost of the coreset is the cost of all rows on average, and close to it for m large.
 First pass:   each block  its weight, mean and scatter; with these the share of every block is known
 Second pass:  each block  draws as many rows as fell to it
 References: Bachem, Lucic & Krause 2018 (lightweight coresets); Bentley & Saxe 1980 (merge and reduce).
@@ -26,7 +26,7 @@ from twofold.core.seeds import generator, seed_of
 
 
 def coreset(X: Any, m: int, *, sample_weight: Any = None, random_state: Any = None) -> tuple[Any, np.ndarray]:
-    """Draw a lightweight coreset: m weighted rows whose k-means cost is that of all rows, for any centres.
+    """Draw a lightweight coreset: m weighted rows whose k-means cost is that of all rows, for any centers.
 
     Half of the chance is the same for every row, half grows with its squared distance from the mean. Drawn are m
     rows with replacement; one drawn twice comes once, with both weights, so there may be fewer than m points.
@@ -70,8 +70,8 @@ def coreset(X: Any, m: int, *, sample_weight: Any = None, random_state: Any = No
 def coreset_size(k: int, d: int, eps: float, delta: float = 0.1) -> int:
     """How many rows a coreset needs: m = (d·k·log k + log 1/δ) / ε².
 
-    With probability 1 − δ, for every set of k centres at once, the cost of the coreset is then within
-    ½ε·(cost of the rows) + ½ε·(cost of the rows with one centre, their mean) of the cost of the rows. The theorem
+    With probability 1 − δ, for every set of k centers at once, the cost of the coreset is then within
+    ½ε·(cost of the rows) + ½ε·(cost of the rows with one center, their mean) of the cost of the rows. The theorem
     leaves a constant before the formula open; it is taken as 1, which measurements show to be on the safe side.
     For k = 1, log 2 stands for log k.
 

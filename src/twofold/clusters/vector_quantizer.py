@@ -2,13 +2,13 @@
 
     minimise  Σ w ‖x − z_c(x)‖²   over a codebook Z (k,d)      a row costs ⌈log2 k⌉ bits instead of d numbers
 
-The codebook is k-means' centres; a palette is the codebook of an image's pixels.
+The codebook is k-means' centers; a palette is the codebook of an image's pixels.
 Reference: Gersho & Gray 1992.
 """
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from twofold.clusters.kmeans.kmeans import KMeans
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.loop import quietly
-from twofold.core.params import Interval
+from twofold.core.params import ITERATIVE, Interval
 
 
 class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-arg]
@@ -68,9 +68,7 @@ class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-
     n_init = 1  # many codes: one start is as good as another
     _parameter_constraints: ClassVar[dict] = {
         "n_codes": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
+        **ITERATIVE,
     }
 
     def __init__(self, n_codes: int = 256, *, max_iter: int = 100, tol: float = 1e-4, random_state: Any = None):
@@ -130,19 +128,19 @@ class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-
 
 
 def palette(image: Any, n_colors: int = 16, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Few colours that stand for all in an image: ``colours[indices]`` is the image again, nearly.
+    """Few colors that stand for all in an image: ``colors[indices]`` is the image again, nearly.
 
     Parameters
     ----------
     image : array of shape (h, w) or (h, w, c)
         In any range and dtype.
     n_colors : int, default=16
-        Colours at most; an image with fewer comes back exactly.
+        Colors at most; an image with fewer comes back exactly.
     random_state : int, RandomState, Generator or None, default=None
 
     Returns
     -------
-    colours : ndarray of shape (k,) or (k, c)
+    colors : ndarray of shape (k,) or (k, c)
         In the image's range and dtype: uint8 stays uint8.
     indices : ndarray of shape (h, w)
 
@@ -150,8 +148,8 @@ def palette(image: Any, n_colors: int = 16, *, random_state: Any = None) -> tupl
     --------
     >>> from twofold.clusters import palette
     >>> image = np.repeat(np.arange(256, dtype=np.uint8)[None], 8, axis=0)
-    >>> colours, indices = palette(image, 4, random_state=0)
-    >>> colours.dtype, indices.shape, int(np.abs(colours[indices].astype(int) - image).max()) <= 40
+    >>> colors, indices = palette(image, 4, random_state=0)
+    >>> colors.dtype, indices.shape, int(np.abs(colors[indices].astype(int) - image).max()) <= 40
     (dtype('uint8'), (8, 256), True)
     """
     image = np.asarray(image)
@@ -162,14 +160,14 @@ def palette(image: Any, n_colors: int = 16, *, random_state: Any = None) -> tupl
     if not np.isfinite(image).all():
         raise InputError("the image has pixels that are NaN or infinite. Fill them first.")
     pixels = image.reshape(image.shape[0] * image.shape[1], -1)
-    colours, inverse, counts = np.unique(pixels, axis=0, return_inverse=True, return_counts=True)
+    colors, inverse, counts = np.unique(pixels, axis=0, return_inverse=True, return_counts=True)
     inverse = inverse.ravel()
-    if len(colours) > n_colors:
+    if len(colors) > n_colors:
         with quietly():
             model = VectorQuantizer(n_colors, random_state=random_state).fit(
-                colours.astype(np.float64), sample_weight=counts
+                colors.astype(np.float64), sample_weight=counts
             )
         inverse = model.labels_[inverse]
-        centres = model.codebook_
-        colours = (np.rint(centres) if image.dtype.kind in "ui" else centres).astype(image.dtype)
-    return colours.reshape(len(colours), *image.shape[2:]), inverse.reshape(image.shape[:2])
+        centers = model.codebook_
+        colors = (np.rint(centers) if image.dtype.kind in "ui" else centers).astype(image.dtype)
+    return colors.reshape(len(colors), *image.shape[2:]), inverse.reshape(image.shape[:2])

@@ -1,7 +1,7 @@
 """Words: meaning from company."""
 
 from twofold.text.vocabulary import Vocabulary
-from twofold.words.alignment.alignment import Alignment, align
+from twofold.words.alignment import Alignment, align
 from twofold.words.cooccurrence.cooccurrence import Cooccurrence
 from twofold.words.glove.glove import GloVe
 from twofold.words.pmi import PMIEmbedding

@@ -7,10 +7,10 @@ from typing import Any
 
 from twofold.core.sklearn_shim import callbacks_of
 
-PAUSE = 0.1  # seconds between two words with a callback
+PAUSE = 0.1  # seconds between two reports
 
 
-class Telling:
+class ProgressReport:
     """Calls `on_words(done, total)` of a model's callbacks, where they have it, a few times a second.
 
     Both count words, or pairs of words, in all epochs together.
@@ -20,7 +20,7 @@ class Telling:
         self.listeners = [c for c in callbacks_of(model) if hasattr(c, "on_words")]
         self.total, self.last = total, 0.0
 
-    def tell(self, done: int) -> None:
+    def report(self, done: int) -> None:
         now = time.monotonic()
         if self.listeners and now - self.last >= PAUSE:
             self.last = now

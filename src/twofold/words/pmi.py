@@ -27,8 +27,8 @@ from twofold.core.params import Interval
 from twofold.core.seeds import seed_of
 from twofold.linalg import truncated_svd
 from twofold.text.vocabulary import Vocabulary
-from twofold.words.cooccurrence._counts import counted
-from twofold.words.cooccurrence._mapped_cells import mapped, with_cells
+from twofold.words.cooccurrence._mapped_cells import map_cells, replace_cells, sum_squares
+from twofold.words.cooccurrence.cooccurrence import count_pairs
 from twofold.words.word_vectors.word_vectors import WordVectors
 
 TOL = 1e-6  # relative accuracy of the squared singular values
@@ -55,7 +55,7 @@ def information(X: sparse.csr_array, first: int, by: Chance) -> sparse.csr_array
     """A block of M from a block of counts, whose first row is row `first`."""
     row = np.repeat(by.row[first : first + X.shape[0]], np.diff(X.indptr))
     cells = np.log(X.data.astype(np.float64)) - row - by.col[X.indices] - by.shift
-    return with_cells(X, np.maximum(cells, 0.0) if by.positive else cells)
+    return replace_cells(X, np.maximum(cells, 0.0) if by.positive else cells)
 
 
 def chance(blocks: Blocks, shift: float, smoothing: float, positive: bool) -> Chance:
@@ -74,10 +74,6 @@ def _row_sums(X: sparse.csr_array) -> np.ndarray:
 
 def _column_sums(X: sparse.csr_array) -> np.ndarray:
     return np.bincount(X.indices, X.data, minlength=X.shape[1])
-
-
-def _squares(X: sparse.csr_array) -> float:
-    return float(np.square(X.data, dtype=np.float64).sum())
 
 
 class PMIEmbedding(Model):
@@ -197,16 +193,15 @@ class PMIEmbedding(Model):
         """
         k, seed = int(self.n_components), seed_of(self.random_state)
         options = {name: getattr(self, name) for name in ("window", "min_count", "max_size", "lowercase")}
-        with counted(X, **options) as pairs:
+        with count_pairs(X, **options) as pairs:
             V, blocks = len(pairs.vocabulary), pairs.blocks
             if k > V:
                 raise InputError(f"n_components={k} is more than the {V} words of the vocabulary. Lower it.")
 
             def sweep(state: State, t: int) -> loop.Sweep:
                 by = chance(blocks, self.shift, self.smoothing, self.positive)
-                M = mapped(blocks, partial(information, by=by))
-                engine = Engine()
-                total = engine.reduce(add, engine.map(_squares, M))
+                M = map_cells(blocks, partial(information, by=by))
+                total = sum_squares(M)
                 U, s, Zt = truncated_svd(M, k, solver="randomized", tol=TOL, random_state=seed)
                 left = total - float(np.square(s, dtype=np.float64).sum())
                 return loop.Sweep(State(U, s, Zt), max(left, 0.0), done=True)
@@ -226,7 +221,7 @@ class PMIEmbedding(Model):
 
     def _attributes(self, state: State, vocabulary: Vocabulary) -> dict:
         U, s, Z = np.asarray(state.U), np.asarray(state.s), np.asarray(state.Zt).T
-        words, contexts = (U + Z if self.add_contexts else U) * raised(s, self.power), Z * raised(s, 1 - self.power)
+        words, contexts = (U + Z if self.add_contexts else U) * raise_to(s, self.power), Z * raise_to(s, 1 - self.power)
         return {
             "vectors_": WordVectors.of(vocabulary.words_, words, vocabulary.counts_),
             "contexts_": WordVectors.of(vocabulary.words_, contexts, vocabulary.counts_),
@@ -235,7 +230,7 @@ class PMIEmbedding(Model):
         }
 
 
-def raised(s: np.ndarray, power: float) -> np.ndarray:
+def raise_to(s: np.ndarray, power: float) -> np.ndarray:
     """σ^power; directions along which there is nothing stay at 0 whatever the power."""
     out, some = np.zeros_like(s), s > 1e-6 * s[0]
     out[some] = s[some] ** power

@@ -2,10 +2,10 @@
 
     ‖x − z‖² = ‖x̃‖² + ‖z̃‖² − 2 x·z̃ + 2 m·z̃      x̃ = x − m, z̃ = z − m, m the mean of all rows
 
-The first sweep is one matrix product: rows stay as they are and the centres are shifted; where the mean dwarfs the
+The first sweep is one matrix product: rows stay as they are and the centers are shifted; where the mean dwarfs the
 spread rows are shifted too, because the product would cancel. From then on each row keeps an upper bound on the
-distance to its centre and lower bounds on those to groups of other centres (Ding et al. 2015, Yinyang; with one
-group Hamerly 2010), and only distances that the bounds leave in doubt are computed. Few centres in few columns need
+distance to its center and lower bounds on those to groups of other centers (Ding et al. 2015, Yinyang; with one
+group Hamerly 2010), and only distances that the bounds leave in doubt are computed. Few centers in few columns need
 no bounds: one vectorised pass over rows less the mean compares every row with all of them.
 """
 
@@ -19,10 +19,10 @@ from scipy import sparse
 from twofold.kernels import kmeans as kernels
 
 CHUNK = 1024  # rows a product: its values stay in cache
-NARROW = 64  # columns up to which one pass over rows and centres is faster than a product
+NARROW = 64  # columns up to which one pass over rows and centers is faster than a product
 
 
-class Centres(NamedTuple):
+class Centers(NamedTuple):
     """The shared factor as the rows need it, sorted by group."""
 
     Z: np.ndarray  # (k,d) less the mean
@@ -30,7 +30,7 @@ class Centres(NamedTuple):
     far: bool  # whether rows must be shifted too
     drift: np.ndarray  # (k,) how far each moved in the last sweep
     group: np.ndarray | None  # (k,) ascending; None where no bounds are kept
-    half: np.ndarray  # (k,) a little less than half the way to the nearest other centre
+    half: np.ndarray  # (k,) a little less than half the way to the nearest other center
 
 
 class Sums(NamedTuple):
@@ -43,13 +43,13 @@ class Sums(NamedTuple):
     farthest: np.ndarray  # (d,) less the mean
 
 
-def plain(Z: np.ndarray, mean: np.ndarray, far: bool) -> Centres:
-    """Centres that have not moved, without bounds."""
-    return Centres(Z, mean, far, np.zeros(len(Z)), None, np.zeros(len(Z)))
+def hold_still(Z: np.ndarray, mean: np.ndarray, far: bool) -> Centers:
+    """Centers that have not moved, without bounds."""
+    return Centers(Z, mean, far, np.zeros(len(Z)), None, np.zeros(len(Z)))
 
 
-def half_gaps(Z: np.ndarray) -> np.ndarray:
-    """Half the distance of each centre to the nearest other, less a little for rounding."""
+def measure_half_gaps(Z: np.ndarray) -> np.ndarray:
+    """Half the distance of each center to the nearest other, less a little for rounding."""
     square = (Z**2).sum(axis=1)
     gaps = square[:, None] + square[None, :] - 2 * Z @ Z.T
     np.fill_diagonal(gaps, np.inf)
@@ -63,7 +63,7 @@ def merge(a: Sums, b: Sums) -> Sums:
     return Sums(a.counts, a.sums, a.moved + b.moved, far.distance, far.farthest)
 
 
-def chunks(X: Any, c: Centres) -> Any:
+def chunks(X: Any, c: Centers) -> Any:
     """The rows in chunks ready for products: (start, stop, rows), and the constants −2z̃ᵀ (d,k) and base (k,)."""
     far = c.far and not sparse.issparse(X)
     shift = np.zeros_like(c.mean) if far else c.mean
@@ -82,7 +82,7 @@ def squares(X: Any, shift: np.ndarray) -> np.ndarray:
     return np.maximum(own - 2 * (X @ m) + m @ m, 0)
 
 
-def look(X: Any, c: Centres) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def find_nearest(X: Any, c: Centers) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Label of each row, its squared distance, and the lower bounds by group (n,g), in one pass or by products."""
     n, d = X.shape
     starts = np.zeros(1, np.int64) if c.group is None or sparse.issparse(X) else _starts(c.group)
@@ -106,7 +106,7 @@ def _starts(group: np.ndarray) -> np.ndarray:
     return np.append(np.flatnonzero(np.diff(group, prepend=-1)), len(group))
 
 
-def assign(X: Any, w: np.ndarray | None, kept: tuple | None, c: Centres) -> tuple[tuple, Sums]:
+def assign(X: Any, w: np.ndarray | None, kept: tuple | None, c: Centers) -> tuple[tuple, Sums]:
     """New labels and bounds of a block, and what its moved rows change. `kept` is None in the first sweep.
 
     What a block keeps is changed in place: with bounds it is a good part of the data's size.
@@ -116,7 +116,7 @@ def assign(X: Any, w: np.ndarray | None, kept: tuple | None, c: Centres) -> tupl
         label, upper, lower = kept
         rows, former = reassign(X, label, upper, lower, c)
     else:
-        label, best, lower = look(X, c)
+        label, best, lower = find_nearest(X, c)
         upper = np.sqrt(best)
         former = np.full(n, -1, np.int32) if kept is None else kept[0]
         rows = np.flatnonzero(label != former)
@@ -129,7 +129,7 @@ def assign(X: Any, w: np.ndarray | None, kept: tuple | None, c: Centres) -> tupl
     return state, Sums(counts, sums, len(rows), float(upper[i]), farthest)
 
 
-def reassign(X: np.ndarray, label: Any, upper: Any, lower: Any, c: Centres) -> tuple[np.ndarray, np.ndarray]:
+def reassign(X: np.ndarray, label: Any, upper: Any, lower: Any, c: Centers) -> tuple[np.ndarray, np.ndarray]:
     """Move the bounds and settle what they leave in doubt, in place; the rows that moved and where they were."""
     assert c.group is not None
     kind, starts = X.dtype, _starts(c.group)
@@ -156,18 +156,18 @@ def moves(X: Any, shift: np.ndarray, w: np.ndarray, rows: Any, old: Any, label: 
     return counts, (H @ X).toarray() - np.outer(counts, shift)
 
 
-def label_rows(X: Any, c: Centres) -> np.ndarray:
-    """The nearest centre of each row."""
-    return look(X, c)[0]
+def label_rows(X: Any, c: Centers) -> np.ndarray:
+    """The nearest center of each row."""
+    return find_nearest(X, c)[0]
 
 
-def squared_distances(X: Any, c: Centres) -> np.ndarray:
-    """The squared distance of each row to its nearest centre, in float64."""
-    return look(X, c)[1].astype(np.float64)
+def squared_distances(X: Any, c: Centers) -> np.ndarray:
+    """The squared distance of each row to its nearest center, in float64."""
+    return find_nearest(X, c)[1].astype(np.float64)
 
 
-def all_distances(X: Any, c: Centres) -> np.ndarray:
-    """The distance of each row to every centre: (n,k)."""
+def all_distances(X: Any, c: Centers) -> np.ndarray:
+    """The distance of each row to every center: (n,k)."""
     parts = [
         np.sqrt(np.maximum(part @ minus + base + squares(part, shift)[:, None], 0))
         for _, _, part, shift, minus, base in chunks(X, c)

@@ -1,6 +1,6 @@
 """Where k-means begins.
 
-k-means++    each next centre drawn with probability ∝ squared distance, the best of a few tries (Arthur &
+k-means++    each next center drawn with probability ∝ squared distance, the best of a few tries (Arthur &
              Vassilvitskii 2007); the rows must fit in memory
 k-means‖     a few passes that each draw about 2k rows at once, then k-means++ on these (Bahmani et al. 2012)
 random       rows drawn with probability ∝ weight
@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.cluster import kmeans_plusplus
 
-from twofold.clusters.kmeans._assign import Centres, look, plain
+from twofold.clusters.kmeans._assign import Centers, find_nearest, hold_still
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import Engine, add, stacked
 from twofold.core.seeds import generator
@@ -34,8 +34,8 @@ class Seeding(NamedTuple):
     k: int
     seed: int
 
-    def centres(self, Z: np.ndarray) -> Centres:
-        return plain(Z - self.mean, self.mean, self.far)
+    def centers(self, Z: np.ndarray) -> Centers:
+        return hold_still(Z - self.mean, self.mean, self.far)
 
 
 def choose(blocks: Blocks, k: int) -> str:
@@ -45,9 +45,9 @@ def choose(blocks: Blocks, k: int) -> str:
 
 
 def start(s: Seeding, init: str) -> np.ndarray:
-    """k starting centres (k,d), in float64."""
+    """k starting centers (k,d), in float64."""
     init = choose(s.blocks, s.k) if init == "auto" else init
-    return {"k-means++": _plusplus, "k-means||": _parallel, "random": _random}[init](s)
+    return {"k-means++": _start_plusplus, "k-means||": _start_parallel, "random": _start_random}[init](s)
 
 
 def fetch(s: Seeding, wanted: np.ndarray) -> np.ndarray:
@@ -68,40 +68,42 @@ def _take(X: Any, rows: np.ndarray) -> np.ndarray:
     return np.asarray(part.toarray() if hasattr(part, "indptr") else part, dtype=np.float64)
 
 
-def _random(s: Seeding) -> np.ndarray:
+def _start_random(s: Seeding) -> np.ndarray:
     n = s.blocks.shape[0]
     p = None if s.w is None else s.w / s.w.sum()
     few = s.w is not None and int(np.count_nonzero(s.w)) < s.k
     return fetch(s, generator(s.seed).choice(n, size=s.k, replace=few, p=p))
 
 
-def _plusplus(s: Seeding) -> np.ndarray:
-    return _weighted_plusplus(stacked(s.engine.gather(s.engine.map(_same, s.blocks))), s.w, s)
+def _start_plusplus(s: Seeding) -> np.ndarray:
+    return _choose_plusplus(stacked(s.engine.gather(s.engine.map(_read, s.blocks))), s.w, s)
 
 
-def _same(X: Any) -> Any:
+def _read(X: Any) -> Any:
     return X
 
 
-def _weighted_plusplus(rows: Any, w: np.ndarray | None, s: Seeding) -> np.ndarray:
+def _choose_plusplus(rows: Any, w: np.ndarray | None, s: Seeding) -> np.ndarray:
     if not sparse.issparse(rows):  # far from the origin, squared distances cancel; sparse rows are near it
         rows = rows - s.mean.astype(rows.dtype)
     chosen, _ = kmeans_plusplus(rows, s.k, sample_weight=w, random_state=s.seed % 2**32)
     return chosen.astype(np.float64) + s.mean
 
 
-def _parallel(s: Seeding) -> np.ndarray:
+def _start_parallel(s: Seeding) -> np.ndarray:
     """Rounds of independent draws, each row with probability min(1, 2k·w·d²/Σwd²).
 
     Every row keeps its squared distance to the candidates so far and which is nearest, so a round costs only the
     distances to those drawn in the last.
     """
     places, rows = Rows(range(len(s.blocks))), s.blocks.rows(s.w)
-    Z = new = _random(s._replace(k=1))
+    Z = new = _start_random(s._replace(k=1))
     kept = Rows([None] * len(s.blocks))
     for t in range(ROUNDS + 1):
-        step = s.engine.broadcast((s.centres(new), len(Z) - len(new)))
-        kept, (total, weights) = s.engine.reduce(add, s.engine.map(_nearer, s.blocks, rows, kept, step), keep=True)
+        step = s.engine.broadcast((s.centers(new), len(Z) - len(new)))
+        kept, (total, weights) = s.engine.reduce(
+            add, s.engine.map(_update_nearest, s.blocks, rows, kept, step), keep=True
+        )
         if total <= 0 or t == ROUNDS:
             break
         draw = s.engine.broadcast((s.seed, t, 2 * s.k / total))
@@ -111,20 +113,20 @@ def _parallel(s: Seeding) -> np.ndarray:
         else:
             new = Z[-1:]
     weights = np.append(weights, np.zeros(len(Z) - len(weights)))
-    if len(Z) < s.k:  # fewer distinct rows than centres: the rest repeat
+    if len(Z) < s.k:  # fewer distinct rows than centers: the rest repeat
         return np.concatenate([Z, Z[np.arange(s.k - len(Z)) % len(Z)]])
-    return _weighted_plusplus(Z, np.maximum(weights, 1e-12), s)
+    return _choose_plusplus(Z, np.maximum(weights, 1e-12), s)
 
 
-def _nearer(X: Any, w: np.ndarray | None, kept: tuple | None, step: tuple) -> tuple[tuple, tuple]:
+def _update_nearest(X: Any, w: np.ndarray | None, kept: tuple | None, step: tuple) -> tuple[tuple, tuple]:
     """Distances brought up to date with new candidates, their weighted sum, and each candidate's weight."""
-    centres, first = step
-    label, gap, _ = look(X, centres)
+    centers, first = step
+    label, gap, _ = find_nearest(X, centers)
     label, gap = label + np.int32(first), gap.astype(np.float64)
     if kept is not None:
         closer = gap < kept[0]
         gap, label = np.where(closer, gap, kept[0]), np.where(closer, label, kept[1])
-    weights = np.bincount(label, weights=w, minlength=first + len(centres.Z)).astype(np.float64)
+    weights = np.bincount(label, weights=w, minlength=first + len(centers.Z)).astype(np.float64)
     return (gap, label), (float(gap.sum() if w is None else gap @ w), weights)
 
 

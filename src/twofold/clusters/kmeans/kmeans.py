@@ -1,35 +1,36 @@
 """k-means.
 
-    minimise  Σ w ‖x − z_c(x)‖²   over centres Z (k,d) and the label c of every row: a factorization X ≈ UZ, U one-hot
+    minimise  Σ w ‖x − z_c(x)‖²   over centers Z (k,d) and the label c of every row: a factorization X ≈ UZ, U one-hot
 
-One sweep:  each block  labels ← nearest centre, where the bounds leave a doubt; changes in counts and sums
-            then once   Z ← sums / counts; a centre left empty moves to the farthest row
+One sweep:  each block  labels ← nearest center, where the bounds leave a doubt; changes in counts and sums
+            then once   Z ← sums / counts; a center left empty moves to the farthest row
 References: Lloyd 1982; Ding et al. 2015 (bounds).
 """
 
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
+from collections.abc import Callable
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
-from sklearn.cluster import KMeans as SomeKMeans
+from sklearn.cluster import KMeans as SklearnKMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters.kmeans import _seeding
 from twofold.clusters.kmeans._assign import (
     NARROW,
-    Centres,
+    Centers,
     all_distances,
     assign,
-    half_gaps,
+    find_nearest,
+    hold_still,
     label_rows,
-    look,
+    measure_half_gaps,
     merge,
-    plain,
     squared_distances,
 )
 from twofold.core import loop
@@ -38,31 +39,31 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, fingerprint, stacked
 from twofold.core.estimator import Model, Reorderable, Rescalable, fitting
 from twofold.core.numerics.moments import column_moments
-from twofold.core.params import Interval, StrOptions
+from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 
 INITS = {"auto", "k-means++", "k-means||", "random"}
 KEPT = 256 * 10**6  # bytes that bounds may take; depends on the data's shape alone, so that a file gives the same bits
 WORK = 2e8  # multiply-adds a sweep below which several starts are cheap
-PLAIN = 2048  # multiply-adds a row below which looking at all centres costs no more than keeping bounds
+PLAIN = 2048  # multiply-adds a row below which looking at all centers costs no more than keeping bounds
 
 
 class State(NamedTuple):
-    """Centres less the mean, what they are made from, and what every block remembers."""
+    """Centers less the mean, what they are made from, and what every block remembers."""
 
     Z: np.ndarray  # (k,d)
     drift: np.ndarray  # (k,)
     counts: np.ndarray  # (k,)
     sums: np.ndarray  # (k,d)
-    order: np.ndarray  # (k,) which of the starting centres each is: they are worked on by group
+    order: np.ndarray  # (k,) which of the starting centers each is: they are worked on by group
     group: np.ndarray | None  # (k,)
     kept: Rows
 
 
 class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Model):
-    """k-means: every row belongs to the nearest of k centres, every centre is the mean of its rows.
+    """k-means: every row belongs to the nearest of k centers, every center is the mean of its rows.
 
-    Lloyd's sweeps as matrix products, with exact bounds so that rows whose centre cannot have changed are skipped.
+    Lloyd's sweeps as matrix products, with exact bounds so that rows whose center cannot have changed are skipped.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
 
     References
     ----------
-    Lloyd (1982), *IEEE Trans. Inf. Theory* 28, 129-137. Ding et al. (2015), *ICML* 37 (bounds by groups of centres).
+    Lloyd (1982), *IEEE Trans. Inf. Theory* 28, 129-137. Ding et al. (2015), *ICML* 37 (bounds by groups of centers).
     Bahmani et al. (2012), *PVLDB* 5 (k-means‖).
 
     Examples
@@ -114,9 +115,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions(INITS), "array-like"],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
+        **ITERATIVE,
     }
 
     def __init__(
@@ -140,15 +139,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
 
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
-        """Find the centres.
-
-        Parameters
-        ----------
-        X : array, sparse array, frame, path or dask array of shape (n, d)
-        y : ignored
-        sample_weight : array of shape (n,), optional
-            A row of weight 2 counts as two equal rows.
-        """
+        """Find the centers; see :meth:`PCA.fit` for the arguments."""
         self.__dict__.pop("scale_", None)
         blocks = self._blocks(X, reset=True)
         w = self._weights(blocks, sample_weight)
@@ -166,15 +157,15 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         rows = blocks.rows(w)
 
         def sweep(s: State, t: int) -> loop.Sweep:
-            gaps = np.zeros(len(s.Z)) if s.group is None else half_gaps(s.Z)
-            centres = engine.broadcast(Centres(s.Z, mean, far, s.drift, s.group, gaps))
-            kept, found = engine.reduce(merge, engine.map(assign, blocks, rows, s.kept, centres), keep=True)
+            gaps = np.zeros(len(s.Z)) if s.group is None else measure_half_gaps(s.Z)
+            centers = engine.broadcast(Centers(s.Z, mean, far, s.drift, s.group, gaps))
+            kept, found = engine.reduce(merge, engine.map(assign, blocks, rows, s.kept, centers), keep=True)
             new = update(s, found, kept)
             cost = max(total - float((new.sums**2).sum(axis=1) @ (1 / np.maximum(new.counts, 1e-300))), 0.0)
             return loop.Sweep(new, cost, {"moved": found.moved}, done=found.moved == 0)
 
         k, d = Z.shape
-        order, group = grouped(Z, groups_for(k, blocks))
+        order, group = group_centers(Z, count_groups(k, blocks))
         nothing = Rows([None] * len(blocks))
         empty = State(Z[order] - mean, np.zeros(k), np.zeros(k), np.zeros((k, d)), order, group, nothing)
         loop.run(
@@ -196,30 +187,23 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         if self.n_clusters > n:
             raise InputError(f"n_clusters={self.n_clusters} is more than n_samples={n}. Ask for fewer clusters.")
         if not isinstance(self.init, str) and np.shape(self.init) != (self.n_clusters, d):
-            raise InputError(f"init has shape {np.shape(self.init)}; {(self.n_clusters, d)} centres are needed.")
+            raise InputError(f"init has shape {np.shape(self.init)}; {(self.n_clusters, d)} centers are needed.")
 
     def _start(self, s: _seeding.Seeding) -> np.ndarray:
-        """The starting centres: given, drawn, or the end of the best of several fits."""
+        """The starting centers: given, drawn, or the end of the best of several fits."""
         if not isinstance(self.init, str):
             return np.asarray(self.init, dtype=np.float64)
         n, d = s.blocks.shape
         starts = int(np.clip(WORK / (n * d * s.k), 1, 10)) if self.n_init == "auto" else int(self.n_init)
         if starts == 1:
             return _seeding.start(s, self.init)
-        best: tuple[float, np.ndarray] | None = None
-        for t in range(starts):
-            one = clone(self).set_params(n_init=1, random_state=seed_of(generator(s.seed, t))).set_callbacks()
-            with loop.quietly():
-                one.fit(s.blocks, sample_weight=s.w)
-            if best is None or one.inertia_ < best[0]:
-                best = one.inertia_, one.cluster_centers_
-        assert best is not None
-        return best[1].astype(np.float64)
+        best = fit_best(self, starts, s.blocks, s.w, s.seed, cost=lambda model: model.inertia_)
+        return best.cluster_centers_.astype(np.float64)
 
     def _finish(self, blocks: Blocks, w: np.ndarray | None) -> None:
-        """Labels and cost with respect to the final centres, and a word if clusters are missing."""
+        """Labels and cost with respect to the final centers, and a word if clusters are missing."""
         engine = engine_for(blocks)
-        parts = engine.map(_settle, blocks, blocks.rows(w), engine.broadcast(self._centres()))
+        parts = engine.map(_label_block, blocks, blocks.rows(w), engine.broadcast(self._centers()))
         labels, (self.inertia_, self.counts_) = engine.reduce(add, parts, keep=True)
         self.labels_ = stacked(labels.local())
         found = int(np.count_nonzero(self.counts_))
@@ -233,11 +217,11 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
 
     def _attributes(self, s: State, mean: np.ndarray, dtype: np.dtype) -> dict:
         back = np.argsort(s.order)  # given back in the order they came
-        centres = (s.Z[back] + mean).astype(dtype)
-        return {"cluster_centers_": centres, "components_": centres, "counts_": s.counts[back]}
+        centers = (s.Z[back] + mean).astype(dtype)
+        return {"cluster_centers_": centers, "components_": centers, "counts_": s.counts[back]}
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
-        """Add a batch: every centre moves to the mean of all rows it was ever given, this batch's included.
+        """Add a batch: every center moves to the mean of all rows it was ever given, this batch's included.
 
         The first batch is clustered as in :meth:`fit`.
         """
@@ -246,14 +230,14 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         blocks = self._blocks(X)
         w = self._weights(blocks, sample_weight)
         engine = engine_for(blocks)
-        centres = self._centres()
-        parts = engine.map(assign, blocks, blocks.rows(w), Rows([None] * len(blocks)), engine.broadcast(centres))
+        centers = self._centers()
+        parts = engine.map(assign, blocks, blocks.rows(w), Rows([None] * len(blocks)), engine.broadcast(centers))
         _, found = engine.reduce(merge, parts, keep=True)
         if not np.isfinite(found.sums).all():
             self._refuse(blocks)
         self.counts_ = self.counts_ + found.counts
-        step = (found.sums - found.counts[:, None] * centres.Z) / np.maximum(self.counts_, 1e-300)[:, None]
-        centers = (centres.Z + step + centres.mean) * getattr(self, "scale_", 1.0)
+        step = (found.sums - found.counts[:, None] * centers.Z) / np.maximum(self.counts_, 1e-300)[:, None]
+        centers = (centers.Z + step + centers.mean) * getattr(self, "scale_", 1.0)
         self.cluster_centers_ = centers.astype(self.cluster_centers_.dtype)
         self.components_ = self.cluster_centers_
         self.labels_ = self.predict(X)
@@ -265,34 +249,49 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         blocks = super()._blocks(X, reset=reset, **options)
         return blocks.scaled(self.scale_) if hasattr(self, "scale_") else blocks
 
-    def _centres(self) -> Centres:
+    def _centers(self) -> Centers:
         check_is_fitted(self)
         Z = self.cluster_centers_.astype(np.float64) / getattr(self, "scale_", 1.0)
         mean = Z.mean(axis=0)
         limit = 1e4 if self.cluster_centers_.dtype == np.float64 else 10.0
         far = bool(np.any(mean**2 > limit * Z.var(axis=0)))
-        return plain(Z - mean, mean, far)
+        return hold_still(Z - mean, mean, far)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The nearest centre of each row."""
-        return self._rowwise(label_rows, X, self._centres(), opaque=True)
+        """The nearest center of each row."""
+        return self._rowwise(label_rows, X, self._centers(), opaque=True)
 
     def transform(self, X: Any) -> np.ndarray:
-        """The distance of each row to every centre: (n,k)."""
-        return self._rowwise(all_distances, X, self._centres())
+        """The distance of each row to every center: (n,k)."""
+        return self._rowwise(all_distances, X, self._centers())
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the cost of the rows, so that higher is better."""
-        cost = self._rowwise(squared_distances, X, self._centres())
+        cost = self._rowwise(squared_distances, X, self._centers())
         return -float(np.sum(cost if sample_weight is None else cost * np.asarray(sample_weight)))
 
 
+def fit_best(
+    model: Any, starts: int, blocks: Blocks, w: np.ndarray | None, seed: int, cost: Callable | None = None
+) -> Any:
+    """The best of several fits of a model, each from a start of its own; by its last objective unless told otherwise."""
+    best, least = None, np.inf
+    for t in range(starts):
+        one = clone(model).set_params(n_init=1, random_state=seed_of(generator(seed, t))).set_callbacks()
+        with loop.quietly():
+            one.fit(blocks, sample_weight=w)
+        value = one.history_["objective"][-1] if cost is None else cost(one)
+        if best is None or value < least:
+            best, least = one, value
+    return best
+
+
 def update(s: State, found: Any, kept: Rows) -> State:
-    """The shared half-step: means of the rows; an empty centre goes to the farthest row of all."""
+    """The shared half-step: means of the rows; an empty center goes to the farthest row of all."""
     counts, sums = s.counts + found.counts, s.sums + found.sums
     full = counts > 1e-12 * counts.sum()
     Z = np.where(full[:, None], sums / np.maximum(counts, 1e-300)[:, None], s.Z)
@@ -303,9 +302,9 @@ def update(s: State, found: Any, kept: Rows) -> State:
     return State(Z, drift, counts, sums, s.order, s.group, kept)
 
 
-def groups_for(k: int, blocks: Blocks) -> int:
-    """How many groups of centres get a bound: one for about five centres, but no more than four or a quarter
-    row's memory, and none where looking at every centre is as cheap, or where the bounds of all rows together would
+def count_groups(k: int, blocks: Blocks) -> int:
+    """How many groups of centers get a bound: one for about five centers, but no more than four or a quarter
+    row's memory, and none where looking at every center is as cheap, or where the bounds of all rows together would
     be too large to keep beside a stream."""
     n, d = blocks.shape
     if d <= NARROW and k * d <= PLAIN and not blocks.is_sparse:
@@ -314,17 +313,17 @@ def groups_for(k: int, blocks: Blocks) -> int:
     return int(min(max(1, min(k // 5, max(d // 4, 4))), max(room, 0)))
 
 
-def grouped(Z: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """An order of the centres in which near ones lie together, and the group of each in that order."""
+def group_centers(Z: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """An order of the centers in which near ones lie together, and the group of each in that order."""
     if count <= 1:
         return np.arange(len(Z)), np.zeros(len(Z), np.int64) if count else None
-    near = SomeKMeans(count, n_init=1, max_iter=5, random_state=0).fit_predict(Z)
+    near = SklearnKMeans(count, n_init=1, max_iter=5, random_state=0).fit_predict(Z)
     order = np.argsort(near, kind="stable")
     return order, np.unique(near[order], return_inverse=True)[1].astype(np.int64)
 
 
-def _settle(X: Any, w: np.ndarray | None, c: Centres) -> tuple[np.ndarray, tuple[float, np.ndarray]]:
+def _label_block(X: Any, w: np.ndarray | None, c: Centers) -> tuple[np.ndarray, tuple[float, np.ndarray]]:
     """The final labels of a block, its cost, and the weight of each cluster."""
-    label, cost, _ = look(X, c)
+    label, cost, _ = find_nearest(X, c)
     total = float(cost.sum(dtype=np.float64) if w is None else cost @ w)
     return label, (total, np.bincount(label, weights=w, minlength=len(c.Z)).astype(np.float64))

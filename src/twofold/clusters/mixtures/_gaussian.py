@@ -21,7 +21,7 @@ TYPES = ("full", "tied", "diag", "spherical", "fixed")
 
 
 class Shape(NamedTuple):
-    """The shared factor: π, centres less the mean of all rows, and covariances.
+    """The shared factor: π, centers less the mean of all rows, and covariances.
 
     `S` is (c,d,d) for "full", (1,d,d) for "tied" and "fixed", (c,d) for "diag" and "spherical".
     """
@@ -62,7 +62,7 @@ def densities(x: np.ndarray, patterns: Patterns, s: Shape) -> np.ndarray:
         cross = (s.means / s.S).astype(x.dtype)
         constant = d * LOG_2PI + np.log(s.S).sum(axis=1) + (s.means**2 / s.S).sum(axis=1)
         logp[:] = -0.5 * ((x * x) @ per.T - 2 * (x @ cross.T) + constant)
-    elif len(s.S) == 1:  # one shape for all: turn rows and centres once, then plain distances
+    elif len(s.S) == 1:  # one shape for all: turn rows and centers once, then plain distances
         P, logdet = _whitener(s.S[0])
         y, m = x @ P.astype(x.dtype), s.means @ P
         gaps = np.einsum("ij,ij->i", y, y)[:, None] - 2 * (y @ m.T.astype(x.dtype)) + (m**2).sum(axis=1)
@@ -143,7 +143,7 @@ def em_step(X: Any, w: np.ndarray | None, patterns: Patterns, kind: str, s: Shap
 
 
 def hard_step(X: Any, w: np.ndarray | None, patterns: Patterns, kind: str, s: Shape) -> Sums:
-    """The sums when every row belongs to its nearest centre: where EM starts from."""
+    """The sums when every row belongs to its nearest center: where EM starts from."""
     w = np.ones(X.shape[0]) if w is None else w
     x = centred(X, patterns, s.origin)
     at = x if patterns.mask.all() else np.where(np.isnan(X), 0.0, x)
@@ -155,7 +155,7 @@ def hard_step(X: Any, w: np.ndarray | None, patterns: Patterns, kind: str, s: Sh
 
 
 def estimate(t: Sums, s: Shape, kind: str, floor: np.ndarray) -> Shape:
-    """The shared half-step: weights, centres and covariances from the sums; `floor` (d,) is added to variances."""
+    """The shared half-step: weights, centers and covariances from the sums; `floor` (d,) is added to variances."""
     N = np.maximum(t.N, 1e-10)
     means = np.where((t.N > 1e-10)[:, None], t.x / N[:, None], s.means)
     weights = N / N.sum()

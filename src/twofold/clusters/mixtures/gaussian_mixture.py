@@ -16,10 +16,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.clusters.kmeans.kmeans import KMeans
+from twofold.clusters.kmeans.kmeans import KMeans, fit_best
 from twofold.clusters.mixtures._gaussian import TYPES, Shape, Sums, densities, em_step, estimate, hard_step
 from twofold.core import loop
 from twofold.core.checks import InputError
@@ -28,7 +27,7 @@ from twofold.core.data.missing_patterns import Observed, centred, find_patterns,
 from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import Reorderable, Rescalable, fitting
 from twofold.core.numerics.density import MixtureDensity
-from twofold.core.params import Interval, StrOptions
+from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.kernels.gaussian_missing import masked_expectation
 
@@ -89,10 +88,8 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         "covariance_type": [StrOptions(set(TYPES))],
         "covariance": [Interval(Real, 0, None, closed="neither"), "array-like"],
         "reg": [Interval(Real, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
+        **ITERATIVE,
     }
 
     def __init__(
@@ -120,7 +117,7 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
 
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GaussianMixture:
-        """Fit to rows that may have missing cells; see :meth:`KMeans.fit` for the arguments."""
+        """Fit to rows that may have missing cells; see :meth:`PCA.fit` for the arguments."""
         data = observe(self, X, sample_weight)
         if data.blocks.shape[0] < self.n_components:
             n = data.blocks.shape[0]
@@ -159,29 +156,24 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         return sweep
 
     def _start(self, data: Observed, seed: int, floor: np.ndarray) -> Shape:
-        """Every row to its nearest k-means centre, or the end of the likeliest of several fits."""
+        """Every row to its nearest k-means center, or the end of the likeliest of several fits."""
         if self.n_init > 1:
-            fits = []
-            for t in range(self.n_init):
-                one = clone(self).set_params(n_init=1, random_state=seed_of(generator(seed, t))).set_callbacks()
-                with loop.quietly():
-                    fits.append(one.fit(data.blocks, sample_weight=data.w))
-            return min(fits, key=lambda m: m.history_["objective"][-1])._shape(data.columns.mean)
+            return fit_best(self, self.n_init, data.blocks, data.w, seed)._shape(data.columns.mean)
         engine, origin = engine_for(data.blocks), data.columns.mean
         if data.holes:
-            centres = self._sampled_centres(data, seed)
+            centers = self._sampled_centers(data, seed)
         else:
             with loop.quietly():
                 model, blocks = self._nearest(data.blocks.shape, seed), data.blocks
                 # What is small enough for several starts is brought here: a cluster would spend its time on messages.
                 X = blocks if model.n_init == 1 else np.concatenate([blocks[i] for i in range(len(blocks))])
-                centres = model.fit(X, sample_weight=data.w).cluster_centers_.astype(np.float64)
-        c, d = centres.shape
+                centers = model.fit(X, sample_weight=data.w).cluster_centers_.astype(np.float64)
+        c, d = centers.shape
         spread = np.maximum(data.columns.variance, floor)
         S = self._given(d) if self.covariance_type == "fixed" else np.repeat(np.diag(spread)[None], c, axis=0)
         S = np.repeat(spread[None], c, axis=0) if self.covariance_type in ("diag", "spherical") else S
         S = S[:1] if self.covariance_type == "tied" else S
-        s = Shape(np.full(c, 1 / c), centres - origin, S, origin)
+        s = Shape(np.full(c, 1 / c), centers - origin, S, origin)
         fixed = engine.broadcast(self.covariance_type), engine.broadcast(s)
         parts = engine.map(hard_step, data.blocks, data.blocks.rows(data.w), data.patterns, *fixed)
         return estimate(engine.reduce(add, parts), s, self.covariance_type, floor)
@@ -191,8 +183,8 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         starts = int(np.clip(CHEAP / (shape[0] * shape[1] * self.n_components), 1, 10))
         return KMeans(self.n_components, n_init=starts, max_iter=50, random_state=seed)
 
-    def _sampled_centres(self, data: Observed, seed: int) -> np.ndarray:
-        """k-means centres of some rows with column means in the holes."""
+    def _sampled_centers(self, data: Observed, seed: int) -> np.ndarray:
+        """k-means centers of some rows with column means in the holes."""
         n = data.blocks.shape[0]
         rows = np.sort(generator(seed).permutation(n)[:10_000])
         sample = np.concatenate(

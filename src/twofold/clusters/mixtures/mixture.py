@@ -10,15 +10,15 @@ Reference: Dempster, Laird & Rubin 1977.
 from __future__ import annotations
 
 import os
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from numbers import Integral
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.clusters.kmeans.kmeans import KMeans
-from twofold.clusters.mixtures._em import State, em_step, features_of, hard_step, known, outside, update
+from twofold.clusters.kmeans._assign import Centers, label_rows
+from twofold.clusters.kmeans.kmeans import KMeans, fit_best
 from twofold.clusters.mixtures.components import READY, by_name
 from twofold.core import loop
 from twofold.core.checks import InputError
@@ -27,10 +27,27 @@ from twofold.core.engine.local import add, engine_for, fingerprint, stacked
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.numerics.density import MixtureDensity
 from twofold.core.numerics.moments import column_moments
-from twofold.core.params import HasMethods, Interval
+from twofold.core.params import ITERATIVE, HasMethods, Interval
 from twofold.core.seeds import generator, seed_of
 
-SAMPLE = 10_000  # rows that choose the starting centres
+SAMPLE = 10_000  # rows that choose the starting centers
+BLUR = 0.01  # of every row at the start belongs to all components alike, so that none is empty
+
+
+class State(NamedTuple):
+    """The shared factor: π, and one tuple of arrays a component."""
+
+    weights: np.ndarray  # (c,)
+    theta: Rows
+
+
+class Sums(NamedTuple):
+    """What a block adds."""
+
+    N: np.ndarray  # (c,)
+    parts: tuple  # one tuple of arrays a component
+    loglik: float
+    rows: float
 
 
 class Mixture(Reorderable, MixtureDensity):
@@ -45,13 +62,8 @@ class Mixture(Reorderable, MixtureDensity):
         See `mixtures.components` for what else a component may have. Only a model whose component is given
         by name can be saved.
     n_components : int, default=2
-    tol : float, default=1e-6
-        EM stops when the mean log-likelihood moves by less than this, relatively.
-    max_iter : int, default=200
-        Sweeps at most.
-    n_init : int, default=1
-        Starts, of which the likeliest is kept. Each starts from k-means.
-    random_state : int, RandomState, Generator or None, default=None
+    tol, max_iter, n_init, random_state
+        As for :class:`GaussianMixture`.
 
     Attributes
     ----------
@@ -93,10 +105,8 @@ class Mixture(Reorderable, MixtureDensity):
     _parameter_constraints: ClassVar[dict] = {
         "component": [str, HasMethods(["log_density", "sums", "estimate"])],
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
+        **ITERATIVE,
     }
 
     def __init__(
@@ -137,7 +147,7 @@ class Mixture(Reorderable, MixtureDensity):
 
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Mixture:
-        """Fit by EM; see :meth:`KMeans.fit` for the arguments."""
+        """Fit by EM; see :meth:`PCA.fit` for the arguments."""
         blocks = self._blocks(X, reset=True, min_rows=2)
         if blocks.shape[0] < self.n_components:
             raise InputError(
@@ -147,7 +157,7 @@ class Mixture(Reorderable, MixtureDensity):
         engine, rows = engine_for(blocks), blocks.rows(w)
         columns = column_moments(engine, blocks, w)
         component = self._component()
-        bad = engine.reduce(add, engine.map(outside, blocks, engine.broadcast(component)))
+        bad = engine.reduce(add, engine.map(count_outside, blocks, engine.broadcast(component)))
         if not np.isfinite(columns.scatter).all() or columns.missing or bad:
             self._refuse(blocks)
         component = component.settled(columns, blocks.dtype) if hasattr(component, "settled") else component
@@ -175,7 +185,7 @@ class Mixture(Reorderable, MixtureDensity):
         super()._refuse(blocks, allow_nan)
         component = self._component()
         for i, start in enumerate(blocks.bounds[:-1]):
-            if outside(blocks[i], component):
+            if count_outside(blocks[i], component):
                 X = blocks[i]
                 at = int(np.argmax(component.outside(X)))
                 if hasattr(X, "indptr"):
@@ -188,14 +198,9 @@ class Mixture(Reorderable, MixtureDensity):
                 )
 
     def _start(self, blocks: Blocks, w: np.ndarray | None, component: Any, seed: int) -> State:
-        """Every row to its nearest k-means centre, or the end of the likeliest of several fits."""
+        """Every row to its nearest k-means center, or the end of the likeliest of several fits."""
         if self.n_init > 1:
-            fits = []
-            for t in range(self.n_init):
-                one = clone(self).set_params(n_init=1, random_state=seed_of(generator(seed, t))).set_callbacks()
-                with loop.quietly():
-                    fits.append(one.fit(blocks, sample_weight=w))
-            return min(fits, key=lambda m: m.history_["objective"][-1])._state()
+            return fit_best(self, self.n_init, blocks, w, seed)._state()
         engine = engine_for(blocks)
         able = None if w is None or np.count_nonzero(w) < self.n_components else np.flatnonzero(w)
         n = blocks.shape[0] if able is None else len(able)
@@ -207,14 +212,14 @@ class Mixture(Reorderable, MixtureDensity):
                 np.split(chosen, np.searchsorted(chosen, blocks.bounds[1:-1])), blocks.bounds[:-1], strict=True
             )
         )
-        sample = stacked(engine.gather(engine.map(features_of, blocks, places, engine.broadcast(component))))
+        sample = stacked(engine.gather(engine.map(sample_features, blocks, places, engine.broadcast(component))))
         with loop.quietly():
-            centres = (
+            centers = (
                 KMeans(self.n_components, max_iter=50, random_state=seed)
                 .fit(sample, sample_weight=None if w is None else w[chosen])
-                ._centres()
+                ._centers()
             )
-        fixed = engine.broadcast(component), engine.broadcast(centres)
+        fixed = engine.broadcast(component), engine.broadcast(centers)
         found = engine.reduce(add, engine.map(hard_step, blocks, blocks.rows(w), *fixed))
         none = State(np.zeros(self.n_components), Rows([None] * self.n_components))
         return update(found, none, component)
@@ -228,7 +233,7 @@ class Mixture(Reorderable, MixtureDensity):
 
     def _joint(self) -> tuple:
         s = self._state()
-        return known, self._component(), s
+        return known_density, self._component(), s
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw new rows, and the components they come from; for components that have ``sample``."""
@@ -253,3 +258,75 @@ def _attributes(s: State) -> dict:
         "weights_": s.weights.copy(),
         "parameters_": tuple(np.stack(arrays) for arrays in zip(*s.theta, strict=True)),
     }
+
+
+def joint_density(X: Any, component: Any, s: State) -> np.ndarray:
+    """log π_c p(x; θ_c): (n,c)."""
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(s.weights)
+    columns = [np.asarray(component.log_density(X, theta), dtype=np.float64) for theta in s.theta]
+    if columns[0].shape != X.shape[:1]:
+        raise InputError(
+            f"{component!r}.log_density returned shape {columns[0].shape} for {X.shape[0]} rows; one number a row."
+        )
+    return np.stack(columns, axis=1) + log_weights
+
+
+def em_step(X: Any, w: np.ndarray | None, component: Any, s: State) -> Sums:
+    """The rows' half-step: responsibilities, and what they add."""
+    w = np.ones(X.shape[0]) if w is None else w
+    joint = joint_density(X, component, s)
+    logp = logsumexp(joint, axis=1)
+    r = np.exp(joint - logp[:, None]) * w[:, None]
+    return Sums(r.sum(axis=0), _parts(X, r, component), float(logp @ w), float(w.sum()))
+
+
+def hard_step(X: Any, w: np.ndarray | None, component: Any, centers: Centers) -> Sums:
+    """The sums when every row belongs to its nearest center, but for a little: where EM starts from."""
+    w = np.ones(X.shape[0]) if w is None else w
+    c = len(centers.Z)
+    r = np.full((len(w), c), BLUR / c)
+    r[np.arange(len(w)), label_rows(features(X, component), centers)] += 1 - BLUR
+    r *= w[:, None]
+    return Sums(r.sum(axis=0), _parts(X, r, component), 0.0, float(w.sum()))
+
+
+def _parts(X: Any, r: np.ndarray, component: Any) -> tuple:
+    """Each component's own sums, copied: the engine adds in place."""
+    each = (component.sums(X, np.ascontiguousarray(column)) for column in r.T)
+    return tuple(tuple(np.array(a, dtype=np.float64) for a in sums) for sums in each)
+
+
+def update(found: Sums, s: State, component: Any) -> State:
+    """The shared half-step. A component that holds next to nothing keeps its place."""
+    N = np.maximum(found.N, 1e-10)
+    theta = Rows(
+        old if old is not None and n <= 1e-10 else _theta(component.estimate(sums), component)
+        for n, sums, old in zip(found.N, found.parts, s.theta, strict=True)
+    )
+    return State(N / N.sum(), theta)
+
+
+def _theta(value: Any, component: Any) -> tuple:
+    if not isinstance(value, tuple):
+        raise InputError(f"{component!r}.estimate returned a {type(value).__name__}; it must return a tuple of arrays.")
+    return tuple(np.asarray(a, dtype=np.float64) for a in value)
+
+
+def features(X: Any, component: Any) -> Any:
+    return component.features(X) if hasattr(component, "features") else X
+
+
+def sample_features(X: Any, rows: np.ndarray, component: Any) -> Any:
+    return features(X[rows], component)
+
+
+def count_outside(X: Any, component: Any) -> int:
+    """How many cells have no density."""
+    return int(np.count_nonzero(component.outside(X))) if hasattr(component, "outside") else 0
+
+
+def known_density(X: Any, component: Any, s: State) -> np.ndarray:
+    """Joint densities, or NaN throughout if a cell has none, which is then refused with its place."""
+    joint = joint_density(X, component, s)
+    return np.full_like(joint, np.nan) if count_outside(X, component) else joint

@@ -14,7 +14,7 @@ from scipy import sparse
 from twofold.core.config import config
 from twofold.core.data.blocks import Blocks
 from twofold.core.data.sources import Source
-from twofold.core.engine.local import Engine
+from twofold.core.engine.local import Engine, add
 
 BLOCK = 2**22  # stored cells a block: products with thin matrices add up a dense result for each
 
@@ -43,25 +43,35 @@ class MappedSource(Source):
         raise NotImplementedError("no model looks at these tables along their columns")
 
 
-def mapped(blocks: Blocks, change: Change) -> Blocks:
+def map_cells(blocks: Blocks, change: Change) -> Blocks:
     """The table change(n): made once and kept if it fits into half of the memory budget, else made at every reading."""
     source = MappedSource(Blocks(blocks.source.finer(BLOCK)), change)
     table = Blocks(source)
     if source.n_stored * (table.dtype.itemsize + 4) <= config().memory // 2:
         engine = Engine()
-        made = engine.gather(engine.map(_itself, table))
+        made = engine.gather(engine.map(_read, table))
         source.made = dict(zip(map(int, table.bounds[:-1]), made, strict=True))
     return table
 
 
-def _itself(X: sparse.csr_array) -> sparse.csr_array:
+def _read(X: sparse.csr_array) -> sparse.csr_array:
     return X
 
 
-def with_cells(X: sparse.csr_array, cells: np.ndarray) -> sparse.csr_array:
+def replace_cells(X: sparse.csr_array, cells: np.ndarray) -> sparse.csr_array:
     """X with other values where it has any; those that are 0 are no longer stored."""
     out = sparse.csr_array((cells.astype(X.dtype), X.indices, X.indptr), shape=X.shape)
     if not cells.all():
         out = out.copy()
         out.eliminate_zeros()
     return out
+
+
+def sum_squares(blocks: Blocks) -> float:
+    """Σ x² over all cells."""
+    engine = Engine()
+    return engine.reduce(add, engine.map(_squares, blocks))
+
+
+def _squares(X: sparse.csr_array) -> float:
+    return float(np.square(X.data, dtype=np.float64).sum())

@@ -48,7 +48,7 @@ class Panel(NamedTuple):
     values: np.ndarray
 
 
-def weights_of(window: int, harmonic: bool, both: bool, most: int) -> Weights:
+def make_weights(window: int, harmonic: bool, both: bool, most: int) -> Weights:
     """Weights 1/distance, or 1, as whole numbers small enough that no row of a word that occurs `most` times overflows.
 
     The unit is the least common multiple of 1..window where that fits (windows up to 22 always do); else a power of
@@ -70,9 +70,9 @@ def pair_rows(corpus: Corpus, V: int, window: int, harmonic: bool, both: bool) -
     parts = runs(corpus, tokens_per_run, margin=window)
     counts = np.zeros(V, np.int64)
     for part in parts:
-        counts += _occurrences(part.read().own, V)
-    weights = weights_of(window, harmonic, both, int(counts.max()))
-    panels = _counted(parts[0], V, weights) if len(parts) == 1 else _spilled(parts, V, weights)
+        counts += _count_words(part.read().own, V)
+    weights = make_weights(window, harmonic, both, int(counts.max()))
+    panels = _count_run(parts[0], V, weights) if len(parts) == 1 else _count_on_disk(parts, V, weights)
     for panel in panels:
         rows = sparse.csr_array((panel.values, panel.indices, panel.indptr), shape=(len(panel.indptr) - 1, V))
         rows.has_canonical_format = True  # columns ascend: no need to look
@@ -90,16 +90,16 @@ class Places(NamedTuple):
     starts: np.ndarray
 
 
-def _places(run: Run, V: int) -> Places:
+def _find_places(run: Run, V: int) -> Places:
     lines = run.read()
-    starts = np.concatenate([[0], np.cumsum(_occurrences(lines.own, V))])
+    starts = np.concatenate([[0], np.cumsum(_count_words(lines.own, V))])
     tokens = np.empty(len(lines.tokens) + len(lines.ends) + 1, np.int32)
     places = np.empty(len(lines.own), np.int32)
     used = lay_out(lines.tokens, lines.ends, lines.first, lines.last, starts, tokens, places)
     return Places(tokens[:used], places, starts)
 
 
-def _occurrences(tokens: np.ndarray, V: int) -> np.ndarray:
+def _count_words(tokens: np.ndarray, V: int) -> np.ndarray:
     """How often each word occurs; a piece at a time, since bincount makes a wider copy of what it counts."""
     counts = np.zeros(V, np.int64)
     for at in range(0, len(tokens), 2**20):
@@ -107,32 +107,32 @@ def _occurrences(tokens: np.ndarray, V: int) -> np.ndarray:
     return counts
 
 
-def _counted(run: Run, V: int, weights: Weights, sums: bool = False) -> Iterator[Panel]:
+def _count_run(run: Run, V: int, weights: Weights, sums: bool = False) -> Iterator[Panel]:
     """The rows of one run of the corpus: counts, or the whole sums that several runs' counts are made of."""
-    found = _places(run, V)
+    found = _find_places(run, V)
     seen = len(weights.table) * (2 if weights.both else 1)
-    bounds = _cuts(np.minimum(seen * np.diff(found.starts), V))
-    return _mapped(_window_panel, bounds, found, weights, V, 0 if sums else weights.unit)
+    bounds = _cut_rows(np.minimum(seen * np.diff(found.starts), V))
+    return _map_panels(_window_panel, bounds, found, weights, V, 0 if sums else weights.unit)
 
 
 def _window_panel(rows: tuple[int, int, int], found: Places, weights: Weights, V: int, unit: int) -> Panel:
     a, b, most = rows
     out, starts = _panel(b - a, most), found.starts[a : b + 1]
-    window_rows(found.tokens, found.places, starts, weights.table, 1 + weights.both, *_spare(V), *out)
-    return _finished(out, unit)
+    window_rows(found.tokens, found.places, starts, weights.table, 1 + weights.both, *_make_scratch(V), *out)
+    return _finish(out, unit)
 
 
 def _panel(rows: int, most: int) -> Panel:
     return Panel(np.zeros(rows + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.int64))
 
 
-def _spare(V: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _make_scratch(V: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sums, and the bits that tell which of them are not zero."""
     blocks = np.zeros(V // 64 + 1, np.uint64)
     return np.zeros(V, np.int64), blocks, np.zeros(len(blocks) // 64 + 1, np.uint64)
 
 
-def _finished(panel: Panel, unit: int) -> Panel:
+def _finish(panel: Panel, unit: int) -> Panel:
     """Only what is stored, and as counts if a unit is given."""
     stored = int(panel.indptr[-1])
     values = panel.values[:stored]
@@ -140,7 +140,7 @@ def _finished(panel: Panel, unit: int) -> Panel:
     return Panel(panel.indptr, panel.indices[:stored].copy(), values)
 
 
-def _cuts(most: np.ndarray) -> list[tuple[int, int, int]]:
+def _cut_rows(most: np.ndarray) -> list[tuple[int, int, int]]:
     """Runs of rows (from, to, bound on what they store), given how much each may store."""
     before, bounds, a = np.concatenate([[0], np.cumsum(most)]), [], 0
     while a < len(most):
@@ -150,7 +150,7 @@ def _cuts(most: np.ndarray) -> list[tuple[int, int, int]]:
     return bounds
 
 
-def _mapped(make: Callable[..., Panel], bounds: list[tuple], *shared: Any) -> Iterator[Panel]:
+def _map_panels(make: Callable[..., Panel], bounds: list[tuple], *shared: Any) -> Iterator[Panel]:
     """Panels in order, a few at a time, as the memory budget allows."""
     engine = Engine()
     largest = ENTRY_BYTES * max(most for _, _, most in bounds)
@@ -175,24 +175,24 @@ class Part(NamedTuple):
             store.close()
 
 
-def _spilled(parts: list[Run], V: int, weights: Weights) -> Iterator[Panel]:
+def _count_on_disk(parts: list[Run], V: int, weights: Weights) -> Iterator[Panel]:
     """The rows of the whole corpus, each run of it counted to disk first."""
     written: list[Part] = []
     try:
         for run in parts:
-            written.append(_written(_counted(run, V, weights, sums=True)))
+            written.append(_write_part(_count_run(run, V, weights, sums=True)))
             if len(written) == MOST_PARTS:
                 former, written = written, []
-                written.append(_written(_merged(former, V, 0)))
+                written.append(_write_part(_merge_parts(former, V, 0)))
                 for part in former:
                     part.close()
-        yield from _merged(written, V, weights.unit)
+        yield from _merge_parts(written, V, weights.unit)
     finally:
         for part in written:
             part.close()
 
 
-def _written(panels: Iterable[Panel]) -> Part:
+def _write_part(panels: Iterable[Panel]) -> Part:
     part = Part(Store(np.int64, 0), Store(np.int32, 0), Store(np.int64, 0))
     part.starts.append(np.zeros(1, np.int64))
     for panel in panels:
@@ -204,15 +204,15 @@ def _written(panels: Iterable[Panel]) -> Part:
     return part
 
 
-def _merged(parts: list[Part], V: int, unit: int) -> Iterator[Panel]:
+def _merge_parts(parts: list[Part], V: int, unit: int) -> Iterator[Panel]:
     """Rows of several parts added up."""
     stored = np.zeros(V, np.int64)
     for part in parts:
         stored += np.diff(part.starts.read(0, V + 1))
-    return _mapped(_merged_panel, _cuts(stored), parts, V, unit)
+    return _map_panels(_merge_panel, _cut_rows(stored), parts, V, unit)
 
 
-def _merged_panel(rows: tuple[int, int, int], parts: list[Part], V: int, unit: int) -> Panel:
+def _merge_panel(rows: tuple[int, int, int], parts: list[Part], V: int, unit: int) -> Panel:
     a, b, most = rows
     starts = np.array([part.starts.read(a, b + 1) for part in parts])  # (parts, rows + 1)
     indices = [part.indices.read(int(s[0]), int(s[-1])) for part, s in zip(parts, starts, strict=True)]
@@ -220,5 +220,5 @@ def _merged_panel(rows: tuple[int, int, int], parts: list[Part], V: int, unit: i
     before = np.concatenate([[0], np.cumsum([len(found) for found in sums])[:-1]])
     starts += (before - starts[:, 0])[:, None]
     out = _panel(b - a, most)
-    merge_rows(starts, np.concatenate(indices), np.concatenate(sums), *_spare(V), *out)
-    return _finished(out, unit)
+    merge_rows(starts, np.concatenate(indices), np.concatenate(sums), *_make_scratch(V), *out)
+    return _finish(out, unit)

@@ -10,14 +10,18 @@ One pass:   each line   text → ids, by a vocabulary that is learned as the tex
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
 from twofold.core.checks import InputError
+from twofold.core.data.blocks import Blocks, as_blocks
 from twofold.core.data.csr_folder import ENDING, write_csr
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval, StrOptions
@@ -129,15 +133,15 @@ class Cooccurrence(Model):
         """
         if to is not None and not os.fspath(to).lower().endswith(ENDING):
             raise InputError(f'to={os.fspath(to)!r} must end in "{ENDING}": models know a sparse table by that.')
-        vocabulary, lines = self._encoded(corpus)
+        vocabulary, lines = self._encode(corpus)
         with lines:
             V, harmonic = len(vocabulary), self.weighting == "harmonic"
             blocks = pair_rows(lines, V, int(self.window), harmonic, bool(self.symmetric))
-            counts = _stacked(blocks, V) if to is None else write_csr(to, blocks)
+            counts = _stack(blocks, V) if to is None else write_csr(to, blocks)
         self.vocabulary_, self.counts_ = vocabulary, counts
         return self
 
-    def _encoded(self, corpus: Any) -> tuple[Vocabulary, Corpus]:
+    def _encode(self, corpus: Any) -> tuple[Vocabulary, Corpus]:
         given = self.vocabulary
         if given is None:
             vocabulary = Vocabulary(min_count=self.min_count, max_size=self.max_size, lowercase=self.lowercase)
@@ -152,7 +156,7 @@ class Cooccurrence(Model):
         return vocabulary, lines
 
 
-def _stacked(blocks: Iterable[sparse.csr_array], V: int) -> sparse.csr_array:
+def _stack(blocks: Iterable[sparse.csr_array], V: int) -> sparse.csr_array:
     """Blocks of rows as one array, which grows in its place, so that nothing is held twice."""
     values, indices, lengths, stored = np.empty(0, np.float32), np.empty(0, np.int32), list[np.ndarray](), 0
     for block in blocks:
@@ -165,3 +169,31 @@ def _stacked(blocks: Iterable[sparse.csr_array], V: int) -> sparse.csr_array:
     counts = sparse.csr_array((values, indices, indptr), shape=(V, V))
     counts.has_canonical_format = True
     return counts
+
+
+class PairCounts(NamedTuple):
+    """Counts n (V,V) in blocks of rows, and the words they are of."""
+
+    vocabulary: Vocabulary
+    blocks: Blocks
+
+
+@contextmanager
+def count_pairs(X: Any, **options: Any) -> Iterator[PairCounts]:
+    """The pairs of a fitted `Cooccurrence`, or those of a corpus, counted with its `options`.
+
+    Lists are counted in memory; what is read from files may be of any size, so its table goes to a temporary folder
+    and is read from there a few megabytes at a time.
+    """
+    with tempfile.TemporaryDirectory(prefix="twofold-words-") as folder:
+        if not isinstance(X, Cooccurrence):
+            small = isinstance(X, (list, tuple))
+            X = Cooccurrence(**options).fit(X, to=None if small else os.path.join(folder, "pairs.csr"))
+        check_is_fitted(X)
+        blocks = as_blocks(X.counts_)
+        if not blocks.source.indptr[-1]:  # type: ignore[attr-defined]
+            raise InputError(
+                f"no two of the {len(X.vocabulary_):,} words of the vocabulary occur within window={X.window} places "
+                "of each other. Give longer lines, or lower min_count."
+            )
+        yield PairCounts(X.vocabulary_, blocks)

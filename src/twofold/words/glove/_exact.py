@@ -21,13 +21,13 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.data.known_cells import observed
-from twofold.core.engine.local import Engine, add, stacked
+from twofold.core.engine.local import Engine, stacked
 from twofold.core.numerics import alternating_ridge
 from twofold.core.numerics.krylov import krylov
 from twofold.core.numerics.spectrum import scatter_operator
 from twofold.core.seeds import generator
 from twofold.linalg import centered_dot, fix_signs, truncated_svd
-from twofold.words.cooccurrence._mapped_cells import mapped, with_cells
+from twofold.words.cooccurrence._mapped_cells import map_cells, replace_cells, sum_squares
 
 TOL = 1e-8  # relative accuracy of the squared singular values
 MAX_ITER = 100  # products of the table with a thin matrix
@@ -43,7 +43,7 @@ class Factors(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What the loop needs, however the pairs are weighed."""
+    """What the loop needs, however the pairs are weighted."""
 
     start: Any
     sweep: Callable[[Any, int], loop.Sweep]
@@ -54,7 +54,7 @@ class Problem(NamedTuple):
 # ---- every cell alike ------------------------------------------------------------------------------------------
 
 
-def factorized(blocks: Blocks, k: int, biases: bool, seed: int) -> Problem:
+def factorize(blocks: Blocks, k: int, biases: bool, seed: int) -> Problem:
     """All cells count the same: one sweep, which is a singular value decomposition."""
     V = blocks.shape[0]
     most = V - 1 if biases else V
@@ -65,8 +65,8 @@ def factorized(blocks: Blocks, k: int, biases: bool, seed: int) -> Problem:
     empty = Factors(*(np.zeros((V, k), blocks.dtype) for _ in "UZ"), *(np.zeros(V, blocks.dtype) for _ in "bc"))
 
     def sweep(state: Factors, t: int) -> loop.Sweep:
-        M = mapped(blocks, logarithms)
-        found, left, converged = (centred_svd if biases else plain_svd)(M, k, seed)
+        M = map_cells(blocks, logarithms)
+        found, left, converged = (centered_svd if biases else plain_svd)(M, k, seed)
         return loop.Sweep(found, 0.5 * max(left, 0.0) / V**2, done=True, converged=converged)
 
     return Problem(empty, sweep, lambda state: state)
@@ -74,19 +74,18 @@ def factorized(blocks: Blocks, k: int, biases: bool, seed: int) -> Problem:
 
 def logarithms(X: sparse.csr_array, first: int) -> sparse.csr_array:
     """log(1 + n): zero where nothing was met."""
-    return with_cells(X, np.log1p(X.data))
+    return replace_cells(X, np.log1p(X.data))
 
 
 def plain_svd(M: Blocks, k: int, seed: int) -> tuple[Factors, float, bool]:
     """M ≈ U Zᵗ, and the squares left over."""
-    engine = Engine()
-    total = engine.reduce(add, engine.map(_squares, M))
+    total = sum_squares(M)
     U, s, Zt = truncated_svd(M, k, solver="randomized", tol=TOL, random_state=seed)
     none = np.zeros(len(U), U.dtype)
     return Factors(U * np.sqrt(s), Zt.T * np.sqrt(s), none, none), total - float((s.astype(float) ** 2).sum()), True
 
 
-def centred_svd(M: Blocks, k: int, seed: int) -> tuple[Factors, float, bool]:
+def centered_svd(M: Blocks, k: int, seed: int) -> tuple[Factors, float, bool]:
     """M ≈ U Zᵗ + b 1ᵗ + 1 cᵗ, and the squares left over. U and Z have means of zero, as has all that is left."""
     engine, V = Engine(), M.shape[0]
     times, column_means, _ = scatter_operator(engine, M, None, center=True)
@@ -101,16 +100,12 @@ def centred_svd(M: Blocks, k: int, seed: int) -> tuple[Factors, float, bool]:
     US = stacked(engine.gather(engine.map(centered_dot, M, *shared)))  # P M Zᵗ, of length s
     row_means = stacked(engine.gather(engine.map(_row_means, M)))
     mean = float(row_means.mean())
-    left = engine.reduce(add, engine.map(_squares, M)) - V * float(row_means @ row_means + column_means @ column_means)
+    left = sum_squares(M) - V * float(row_means @ row_means + column_means @ column_means)
     left += V**2 * mean**2 - float(values.sum())
     root = np.sqrt(np.sqrt(values))  # of s
     U = US / np.where(root > 0, root, 1.0)
     sides = (U, axes.T * root, row_means - mean / 2, column_means - mean / 2)
     return Factors(*(np.ascontiguousarray(a, M.dtype) for a in sides)), left, converged
-
-
-def _squares(X: sparse.csr_array) -> float:
-    return float(np.square(X.data, dtype=np.float64).sum())
 
 
 def _row_means(X: sparse.csr_array) -> np.ndarray:
@@ -120,13 +115,13 @@ def _row_means(X: sparse.csr_array) -> np.ndarray:
 # ---- every cell that was met alike -----------------------------------------------------------------------------
 
 
-def completed(blocks: Blocks, k: int, biases: bool, reg: float, seed: int) -> Problem:
+def complete(blocks: Blocks, k: int, biases: bool, reg: float, seed: int) -> Problem:
     """All pairs that were met count the same: matrix completion of their logarithms."""
     if k > blocks.shape[0]:
         raise InputError(
             f'n_components={k} is more than {blocks.shape[0]} words can have with weighting="observed". Lower it.'
         )
-    cells = observed(mapped(blocks, _log_counts), name="GloVe")
+    cells = observed(map_cells(blocks, _log_counts), name="GloVe")
     plan = alternating_ridge.planned(cells, k, reg=reg, biases=biases)
     start = alternating_ridge.begun(plan, biases, 1 if reg >= 0.01 else 5, generator(seed))
 

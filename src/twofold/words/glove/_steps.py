@@ -20,7 +20,7 @@ from twofold.core.engine.local import Engine
 from twofold.core.engine.strata import strata
 from twofold.core.seeds import generator
 from twofold.kernels.glove import adagrad_cells, shuffled
-from twofold.words._progress import Telling
+from twofold.words._progress import ProgressReport
 from twofold.words.glove._exact import Factors, Problem
 from twofold.words.glove._tiles import Dealt, deal, groups_for
 
@@ -57,7 +57,7 @@ def width(k: int) -> int:
     return -(-(k + 2) // 8) * 8
 
 
-def begun(plan: Plan, words: int) -> State:
+def start(plan: Plan, words: int) -> State:
     """Factors at random in ±1/2k, biases zero, sums of squares one: the first steps are of the rate itself."""
     k, sides = plan.k, []
     for side, one_at in ((0, k + 1), (1, k)):
@@ -68,7 +68,7 @@ def begun(plan: Plan, words: int) -> State:
     return State(*sides)
 
 
-def epoch(state: State, plan: Plan, t: int, telling: Telling) -> tuple[State, float]:
+def epoch(state: State, plan: Plan, t: int, progress: ProgressReport) -> tuple[State, float]:
     """All pairs once, stratum after stratum, and what they cost when their turn came."""
     U, Z, rng = state.U.copy(), state.Z.copy(), generator(plan.seed, 1, t)
     engine, tiles, total, done = Engine(), plan.dealt.tiles, 0.0, t * len(plan.dealt.tiles)
@@ -79,7 +79,7 @@ def epoch(state: State, plan: Plan, t: int, telling: Telling) -> tuple[State, fl
         steps = Rows(Step(int(r), int(c), seed) for (r, c), seed in zip(chosen, seeds, strict=True))
         total += sum(engine.gather(engine.map(step_tile, steps, *shared)))
         done += sum(int(tiles.cuts[s.row * B + s.col + 1] - tiles.cuts[s.row * B + s.col]) for s in steps)
-        telling.tell(done)
+        progress.report(done)
     return State(U, Z), total / len(tiles)
 
 
@@ -92,24 +92,24 @@ def step_tile(step: Step, plan: Plan, U: np.ndarray, Z: np.ndarray) -> float:
     return adagrad_cells(cells, plan.k, plan.rate, plan.alpha, plan.log_max, plan.one, mine, other)
 
 
-def factors_of(state: State, plan: Plan) -> Factors:
+def get_factors(state: State, plan: Plan) -> Factors:
     """Both sides in the order of the vocabulary."""
     U, Z, k = np.empty_like(state.U[:, 0]), np.empty_like(state.Z[:, 0]), plan.k
     U[plan.dealt.rows.order], Z[plan.dealt.cols.order] = state.U[:, 0], state.Z[:, 0]
     return Factors(U[:, :k].copy(), Z[:, :k].copy(), U[:, k].copy(), Z[:, k + 1].copy())
 
 
-def descent(
+def descend(
     blocks: Blocks, k: int, *, rate: float, x_max: float, alpha: float, biases: bool, epochs: int, seed: int, model: Any
 ) -> Problem:
-    """The pairs dealt into tiles, and the epochs over them; the callbacks of `model` hear how far they are."""
+    """The pairs dealt into tiles, and the epochs over them; the callbacks of `model` are told how far they are."""
     V, single = blocks.shape[0], np.float32
     count = groups_for(V, 2 * width(k) * 4, blocks.source.n_stored)
     dealt = deal(blocks, count, generator(seed, 2))
     plan = Plan(dealt, k, single(rate), single(alpha), single(np.log(x_max)), single(biases), seed)
-    telling = Telling(model, epochs * len(dealt.tiles))
+    progress = ProgressReport(model, epochs * len(dealt.tiles))
 
     def sweep(state: State, t: int) -> loop.Sweep:
-        return loop.Sweep(*epoch(state, plan, t, telling))
+        return loop.Sweep(*epoch(state, plan, t, progress))
 
-    return Problem(begun(plan, V), sweep, lambda state: factors_of(state, plan), dealt.tiles.close)
+    return Problem(start(plan, V), sweep, lambda state: get_factors(state, plan), dealt.tiles.close)

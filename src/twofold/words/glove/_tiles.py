@@ -87,7 +87,7 @@ def groups_for(words: int, line_bytes: int, cells: int) -> int:
     return max(int(min(wanted, np.sqrt(cells / TILE), MOST)), -(-words // PLACES), 1)
 
 
-def grouped(cells: np.ndarray, count: int, rng: np.random.Generator) -> Groups:
+def group_words(cells: np.ndarray, count: int, rng: np.random.Generator) -> Groups:
     """Words in groups of nearly as many pairs, given how many each word has."""
     group = groups(cells, count, rng)
     order = np.argsort(group, kind="stable")  # frequent words first, so that they lie together
@@ -97,17 +97,17 @@ def grouped(cells: np.ndarray, count: int, rng: np.random.Generator) -> Groups:
     return Groups(group, place, order, bounds)
 
 
-def recut(blocks: Blocks, count: int) -> Blocks:
+def cut_coarser(blocks: Blocks, count: int) -> Blocks:
     """The same table in blocks large enough that a number for each block and tile takes little memory."""
     return Blocks(blocks.source.finer(max(BLOCK, blocks.source.n_stored * count**2 // 2**23)))
 
 
 def deal(blocks: Blocks, count: int, rng: np.random.Generator) -> Dealt:
     """Deal the positive cells of a sparse table into count × count tiles, reading it three times."""
-    engine, blocks = Engine(), recut(blocks, count)
+    engine, blocks = Engine(), cut_coarser(blocks, count)
     stored = np.concatenate(engine.gather(engine.map(_per_row, blocks)))
-    rows = grouped(stored, count, rng)
-    cols = grouped(engine.reduce(add, engine.map(_per_column, blocks)), count, rng)
+    rows = group_words(stored, count, rng)
+    cols = group_words(engine.reduce(add, engine.map(_per_column, blocks)), count, rng)
     own = blocks.rows(rows.group)
     shared = [engine.broadcast(value) for value in (cols.group, count)]
     per_block = engine.gather(engine.map(_per_tile, blocks, own, *shared))

@@ -8,30 +8,33 @@ One sweep:  the pairs fall into B × B tiles of words × contexts; B strata of B
             each tile   u_i, z_j, b_i, c_j ← AdaGrad steps, a pair after the other in an order drawn for the sweep
 
 Threads never write the same vector, so any number of them gives the same bits. Other weights are solved at once, or
-by alternating least squares: see `glove_exact`.
+by alternating least squares: see _exact.
 References: Pennington, Socher & Manning 2014; Duchi, Hazan & Singer 2011 (AdaGrad); Gemulla et al. 2011 (strata).
 """
 
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
+from twofold.core.checks import InputError
+from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import Engine, add, fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.text.vocabulary import Vocabulary
-from twofold.words.cooccurrence._counts import Counted, counted
-from twofold.words.glove._exact import Factors, Problem, completed, factorized
-from twofold.words.glove._score import Measure, mean_cost
-from twofold.words.glove._steps import descent
+from twofold.words.cooccurrence.cooccurrence import PairCounts, count_pairs
+from twofold.words.glove._exact import Factors, Problem, complete, factorize
+from twofold.words.glove._steps import descend
 from twofold.words.word_vectors.word_vectors import WordVectors
+
+CHUNK = 2**16  # pairs scored at once
 
 
 class GloVe(Model):
@@ -179,12 +182,12 @@ class GloVe(Model):
         """
         seed, last = seed_of(self.random_state), self.max_iter - 1
         options = {name: getattr(self, name) for name in ("window", "min_count", "max_size", "lowercase")}
-        with counted(X, **options) as pairs:
+        with count_pairs(X, **options) as pairs:
             problem, total = self._problem(pairs, seed), _total(pairs)
 
             def sweep(state: Any, t: int) -> loop.Sweep:
                 made = problem.sweep(state, t)
-                return made if made.done or t < last else made._replace(done=True)  # what was asked for is done
+                return made if made.done or t < last else made._replace(done=True)  # all epochs are made
 
             try:
                 loop.run(
@@ -202,13 +205,13 @@ class GloVe(Model):
                 problem.close()
         return self
 
-    def _problem(self, pairs: Counted, seed: int) -> Problem:
+    def _problem(self, pairs: PairCounts, seed: int) -> Problem:
         k, biases = int(self.n_components), bool(self.biases)
         if self.weighting == "all":
-            return factorized(pairs.blocks, k, biases, seed)
+            return factorize(pairs.blocks, k, biases, seed)
         if self.weighting == "observed":
-            return completed(pairs.blocks, k, biases, self.reg, seed)
-        return descent(
+            return complete(pairs.blocks, k, biases, self.reg, seed)
+        return descend(
             pairs.blocks,
             k,
             rate=self.learning_rate,
@@ -247,17 +250,65 @@ class GloVe(Model):
         """
         check_is_fitted(self)
         found = Factors(self.row_factors_, np.ascontiguousarray(self.components_.T), self.row_bias_, self.column_bias_)
-        with counted(X, window=self.window, vocabulary=self.vocabulary_) as pairs:
+        with count_pairs(X, window=self.window, vocabulary=self.vocabulary_) as pairs:
             known = {word: at for at, word in enumerate(self.vocabulary_.words_.tolist())}
             ids = np.array([known.get(word, -1) for word in pairs.vocabulary.words_.tolist()], np.int64)
             how = Measure(self.weighting, self.x_max, self.alpha, self.total_ / _total(pairs))
             return -mean_cost(pairs.blocks, ids, found, how)
 
 
-def _total(pairs: Counted) -> float:
+def _total(pairs: PairCounts) -> float:
     engine = Engine()
     return float(engine.reduce(add, engine.map(_sum, pairs.blocks)))
 
 
 def _sum(X: sparse.csr_array) -> float:
     return float(X.data.sum(dtype=np.float64))
+
+
+# --- pairs of another text ----------------------------------------------------------------------------------
+
+
+class Measure(NamedTuple):
+    """How pairs are weighted, and what their counts are multiplied by: to the size of the text of the fit."""
+
+    weighting: str
+    x_max: float
+    alpha: float
+    scale: float
+
+    def weight(self, n: np.ndarray) -> np.ndarray:
+        return np.minimum(1.0, (n / self.x_max) ** self.alpha) if self.weighting == "power" else np.ones_like(n)
+
+    def goal(self, n: np.ndarray) -> np.ndarray:
+        return np.log1p(n) if self.weighting == "all" else np.log(n)
+
+
+class Sums(NamedTuple):
+    """Cost and number of some pairs."""
+
+    cost: float
+    pairs: int
+
+
+def mean_cost(blocks: Blocks, ids: np.ndarray, found: Factors, how: Measure) -> float:
+    """The mean over the pairs of `blocks`, whose rows and columns are the words `ids` (below 0: unknown)."""
+    engine = Engine()
+    shared = [engine.broadcast(value) for value in (ids, found, how)]
+    sums = engine.reduce(add, engine.map(_block_cost, blocks, blocks.rows(ids), *shared))
+    if not sums.pairs:
+        raise InputError("none of the pairs is of words that the model knows. Give a text in the same language.")
+    return sums.cost / sums.pairs
+
+
+def _block_cost(X: sparse.csr_array, rows: np.ndarray, ids: np.ndarray, found: Factors, how: Measure) -> Sums:
+    row, col = np.repeat(rows, np.diff(X.indptr)), ids[X.indices]
+    known = (row >= 0) & (col >= 0) & (X.data > 0)
+    row, col, n, total = row[known], col[known], X.data[known].astype(np.float64) * how.scale, 0.0
+    for at in range(0, len(n), CHUNK):
+        part = slice(at, at + CHUNK)
+        i, j = row[part], col[part]
+        gap = np.einsum("tk,tk->t", found.U[i], found.Z[j]).astype(np.float64)
+        gap += found.b[i].astype(np.float64) + found.c[j] - how.goal(n[part])
+        total += 0.5 * float(how.weight(n[part]) @ gap**2)
+    return Sums(total, len(n))

@@ -4,11 +4,11 @@
 
     X (V,D) words   Y (V,D) contexts   b (V,) biases, if any   k negatives a pair, drawn with chance ∝ count^¾
 
-One sweep:  every run of lines, on all threads at once: each word is the centre of a window, and the words around it
+One sweep:  every run of lines, on all threads at once: each word is the center of a window, and the words around it
             share its negatives, so that a window is two small matrix products   x_c, y_w, y_k ← a gradient step
 
-Threads write the same vectors without locks: see `skip_gram_steps`. `loss="softmax"` compares with every word of the
-vocabulary instead of a few: see `softmax`.
+Threads write the same vectors without locks: see _steps. `loss="softmax"` compares with every word of the vocabulary
+instead of a few.
 References: Mikolov et al. 2013; Levy & Goldberg 2014; Ji et al. 2016 (shared negatives); Niu et al. 2011 (no locks).
 """
 
@@ -30,9 +30,8 @@ from twofold.core.seeds import generator, seed_of
 from twofold.kernels.skip_gram import alias_table
 from twofold.text.vocabulary import Vocabulary
 from twofold.words._corpus import Corpus, Run, encoded, learned, runs
-from twofold.words._progress import Telling
-from twofold.words.skip_gram import _softmax
-from twofold.words.skip_gram._steps import RUN, Plan, State, Sums, chances, epoch, padded
+from twofold.words._progress import ProgressReport
+from twofold.words.skip_gram._steps import RUN, Plan, State, Sums, check_size, epoch, keep_chances, pad
 from twofold.words.word_vectors.word_vectors import WordVectors
 
 NOISE = 0.75  # power of the counts by which negatives are drawn
@@ -41,7 +40,7 @@ NOISE = 0.75  # power of the counts by which negatives are drawn
 class SkipGram(Model):
     """Word vectors by skip-gram: words that keep the same company get like vectors.
 
-    Every word of the text is the centre of a window. A word c near it and the centre w are a pair that was met; c and
+    Every word of the text is the center of a window. A word c near it and the center w are a pair that was met; c and
     a word drawn at random are one that was not. The vectors are trained to tell them apart, by ``⟨x_c, y_w⟩``, whose
     optimum is the pointwise mutual information of the two words minus log k::
 
@@ -52,10 +51,10 @@ class SkipGram(Model):
     n_components : int, default=100
         Numbers a vector.
     window : int, default=5
-        How many words to each side are company at most: each centre draws its own reach from 1 to this, so that
+        How many words to each side are company at most: each center draws its own reach from 1 to this, so that
         near words count more. Windows never cross a line.
     negatives : int, default=5
-        Words drawn at random for each centre, and compared with all the words around it.
+        Words drawn at random for each center, and compared with all the words around it.
     subsample : float or None, default=1e-3
         Words more frequent than this share of the text are left out at random, with a chance that grows with their
         frequency, before windows are laid; None or 0 keeps all.
@@ -69,7 +68,7 @@ class SkipGram(Model):
         "softmax" compares with all words, exactly: p(w | c) ∝ exp(⟨x_c, y_w⟩), by AdaGrad on batches of pairs; for
         vocabularies of up to 20,000 words. It is the same for any number of threads.
     biases : bool, default=False
-        Add to ⟨x_c, y_w⟩ a number b_w for the centre, which takes up how frequent it is.
+        Add to ⟨x_c, y_w⟩ a number b_w for the center, which takes up how frequent it is.
     deterministic : bool, default=False
         Visit the text in order on one thread, which gives the same bits every time. Otherwise threads write the same
         vectors without locks, and results differ a little from fit to fit unless ``twofold.config(threads=1)`` is set,
@@ -174,11 +173,11 @@ class SkipGram(Model):
         vocabulary = Vocabulary(min_count=self.min_count, max_size=self.max_size, lowercase=self.lowercase)
         with learned(corpus, vocabulary) as text:
             plan = self._plan(text, vocabulary, self.learning_rate, seed)
-            telling = Telling(self, self.max_iter * plan.tokens)
+            progress = ProgressReport(self, self.max_iter * plan.tokens)
 
             def sweep(state: State, t: int) -> loop.Sweep:
                 began = time.perf_counter()
-                state, sums = epoch(state, plan, t, telling)
+                state, sums = epoch(state, plan, t, progress)
                 speed = plan.tokens / (time.perf_counter() - began)
                 extra = {"words_per_second": speed, "learning_rate": plan.rate_at(t * plan.tokens)}
                 return loop.Sweep(state, self._mean(sums, vocabulary), extra, done=t == self.max_iter - 1)
@@ -191,7 +190,7 @@ class SkipGram(Model):
                 tol=-1.0,
                 fitted=lambda state: self._attributes(state, vocabulary),
                 X=corpus,
-                fingerprint=lambda: sign_of(vocabulary, plan.runs),
+                fingerprint=lambda: sign(vocabulary, plan.runs),
                 seed=seed,
             )
         return self
@@ -211,7 +210,7 @@ class SkipGram(Model):
     def _plan(self, text: Corpus, vocabulary: Vocabulary, rate: float, seed: int) -> Plan:
         found, exact = runs(text, RUN, margin=8 * self.window), self.loss == "softmax"
         if exact:
-            _softmax.check_size(len(vocabulary))
+            check_size(len(vocabulary))
         if not has_pairs(found):
             raise InputError(
                 f"no line of the corpus has two of the {len(vocabulary):,} words of the vocabulary, so no word has "
@@ -219,19 +218,19 @@ class SkipGram(Model):
             )
         cut, other = alias_table(vocabulary.counts_.astype(np.float64) ** NOISE)
         return Plan(
-            found, len(text), chances(vocabulary.counts_, self.subsample), cut, other, self.window, self.negatives,
+            found, len(text), keep_chances(vocabulary.counts_, self.subsample), cut, other, self.window, self.negatives,
             self.n_components if self.biases else -1, rate, self.max_iter, seed, exact, exact or self.deterministic,
         )  # fmt: skip
 
     def _start(self, vocabulary: Vocabulary, seed: int) -> State:
         """Words at random within half a unit of zero over D, contexts and biases at zero."""
         X = generator(seed).random((len(vocabulary), self.n_components), np.float32) - np.float32(0.5)
-        return self._padded(X / np.float32(self.n_components), np.zeros_like(X))
+        return self._pad(X / np.float32(self.n_components), np.zeros_like(X))
 
-    def _padded(self, X: np.ndarray, Y: np.ndarray, b: Any = 0) -> State:
+    def _pad(self, X: np.ndarray, Y: np.ndarray, b: Any = 0) -> State:
         """Rows of whole cache lines; with biases, X has a column of ones and Y has b there."""
         k, D = self.n_components, self.n_components + self.biases
-        X, Y = padded(X, D), padded(Y, D)
+        X, Y = pad(X, D), pad(Y, D)
         if self.biases:
             X[:, k], Y[:, k] = 1, b
         squares = np.zeros(X.shape if self.loss == "softmax" else (0, 0), np.float32)
@@ -239,7 +238,7 @@ class SkipGram(Model):
 
     def _state(self) -> State:
         """What was fitted, as a state."""
-        return self._padded(self.vectors_.vectors_, self.contexts_.vectors_, self.biases_)
+        return self._pad(self.vectors_.vectors_, self.contexts_.vectors_, self.biases_)
 
     def _mean(self, sums: Sums, vocabulary: Vocabulary) -> float:
         """The loss a pair; where chance left none, that of vectors that know nothing."""
@@ -262,7 +261,7 @@ def has_pairs(found: list[Run]) -> bool:
     return any((np.diff(run.read().ends, prepend=0) > 1).any() for run in found)
 
 
-def sign_of(vocabulary: Vocabulary, found: list[Run]) -> str:
+def sign(vocabulary: Vocabulary, found: list[Run]) -> str:
     """A short sign of the words and their order."""
     crc = zlib.crc32("\n".join(vocabulary.words_).encode())
     for run in found:

@@ -26,7 +26,7 @@ TILE_BYTES = 16 * 2**20  # of cosines, which are read again and again
 BATCH = 64  # questions scored together
 
 
-class Asked(NamedTuple):
+class Questions(NamedTuple):
     """Questions by the rows of their words' vectors."""
 
     U: np.ndarray  # (u,k) the different words of all questions, at length 1
@@ -38,12 +38,12 @@ def solve(questions: np.ndarray, W: np.ndarray, norms: np.ndarray, n: int, left:
     if method not in METHODS:
         raise InputError(f'method={method!r} is not "additive" or "multiplicative".')
     words, trios = np.unique(questions, return_inverse=True)
-    asked = Asked(unit(W[words], norms[words]), trios.reshape(questions.shape))
+    asked = Questions(unit(W[words], norms[words]), trios.reshape(questions.shape))
     width = max(64, TILE_BYTES // max(1, len(words) * W.itemsize))
     engine = Engine()
     shared = (asked, W, norms, min(n, len(W)), left, method)
     tiles = engine.map(_in_tile, Rows(cuts(0, len(W), width)), *(engine.broadcast(s) for s in shared))
-    found = _merged(engine.gather(tiles), min(n, len(W)))
+    found = _merge(engine.gather(tiles), min(n, len(W)))
     if method == "multiplicative":
         return found
     A, B, C = (asked.U[asked.trios[:, j]].astype(np.float64) for j in range(3))
@@ -52,7 +52,7 @@ def solve(questions: np.ndarray, W: np.ndarray, norms: np.ndarray, n: int, left:
 
 
 def _in_tile(
-    tile: tuple[int, int], asked: Asked, W: np.ndarray, norms: np.ndarray, n: int, left: Left, method: str
+    tile: tuple[int, int], asked: Questions, W: np.ndarray, norms: np.ndarray, n: int, left: Left, method: str
 ) -> Lists:
     """The n best words of every question among those of one tile."""
     lo, hi = tile
@@ -80,7 +80,7 @@ def _product(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> np.ndarray:
     return B
 
 
-def _merged(parts: list[Lists], n: int) -> Lists:
+def _merge(parts: list[Lists], n: int) -> Lists:
     """The n best of the tiles' lists; of equal ones the earlier word."""
     words, scores = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
     order = np.argsort(-scores, axis=1, kind="stable")[:, :n]

@@ -2,8 +2,8 @@
 
     cos(a, b) = a·b / |a||b|        W (V,k) vectors, the words by falling frequency
 
-Here are the words and what is asked of them; how the answers are found is told in `retrieval` (nearest words),
-`analogies`, `evaluation`, `plane` (maps) and `word_files`.
+Here are the words and the questions; how answers are found is in _nearest (nearest words), _analogies, evaluation and
+files (word2vec's).
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from sklearn.exceptions import NotFittedError
 from twofold.core.checks import InputError
 from twofold.core.estimator import Model
 from twofold.core.files import model_file
+from twofold.core.seeds import seed_of
+from twofold.linalg import truncated_svd
 from twofold.text._unknown_words import unknown
 from twofold.text.tokenize import Rules, bare
 from twofold.words import _checks
 from twofold.words.word_vectors._analogies import solve
-from twofold.words.word_vectors._map_2d import plane
 from twofold.words.word_vectors._nearest import Lists, leaving_out, norms_of, top, unit
 from twofold.words.word_vectors.evaluation import AnalogyScore, SimilarityScore, compare_similarities, solve_analogies
 from twofold.words.word_vectors.files import read_word2vec, write_word2vec
@@ -200,7 +201,7 @@ class WordVectors(Model):
         """
         self._check()
         at = np.arange(len(self)) if words is None else self._all([words] if isinstance(words, str) else words)
-        return plane(self._units(at), method, random_state)
+        return map_to_plane(self._units(at), method, random_state)
 
     # ---- files -----------------------------------------------------------------------------------------------------
 
@@ -297,3 +298,23 @@ class WordVectors(Model):
         """One query's answer."""
         pairs = zip(found.words[0].tolist(), found.scores[0].tolist(), strict=True)
         return [(str(self.words_[at]), score) for at, score in pairs if at >= 0]
+
+
+def map_to_plane(X: np.ndarray, method: str, random_state: Any) -> np.ndarray:
+    """Rows (n,k) as places (n,2): by the two directions of greatest variance, or by t-SNE."""
+    n = len(X)
+    if method not in ("pca", "tsne"):
+        raise InputError(f'method={method!r} is not "pca" or "tsne".')
+    if method == "tsne" and n > 3:
+        from sklearn.manifold import TSNE  # a second to import, and seldom needed
+
+        perplexity, method = min(30.0, (n - 1) / 3), "barnes_hut" if n > 500 else "exact"
+        return TSNE(
+            2, init="pca", perplexity=perplexity, method=method, random_state=seed_of(random_state)
+        ).fit_transform(X)
+    places = np.zeros((n, 2))
+    k = min(2, *X.shape)
+    if k:
+        U, s, _ = truncated_svd(X, k, center=True)
+        places[:, :k] = U * s
+    return places

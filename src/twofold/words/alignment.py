@@ -12,7 +12,9 @@ so that words which are near everything are near nothing in particular.
 
 from __future__ import annotations
 
+import os
 import zlib
+from collections.abc import Iterable, Mapping
 from functools import cached_property, partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
@@ -24,10 +26,9 @@ from twofold.core.checks import InputError
 from twofold.core.estimator import Model, fitting
 from twofold.core.loop import Sweep, run
 from twofold.core.params import Interval
+from twofold.text.documents import documents
 from twofold.words import _checks
-from twofold.words.alignment._matching import Side, density, mutual, prepared, procrustes, side
-from twofold.words.alignment._word_pairs import pairs_of, same_spelling
-from twofold.words.word_vectors._nearest import Lists, top
+from twofold.words.word_vectors._nearest import Lists, norms_of, top, unit
 from twofold.words.word_vectors.word_vectors import WordVectors
 
 METHODS = ("csls", "nearest")
@@ -90,13 +91,13 @@ class Alignment(Model):
     @fitting
     def fit(self, source: Any, target: Any, pairs: Any = None) -> Alignment:
         """Find the turn; arguments as in `align`."""
-        source, target = _vectors(source, "source"), _vectors(target, "target")
+        source, target = _get_vectors(source, "source"), _get_vectors(target, "target")
         if source.vectors_.shape[1] != target.vectors_.shape[1]:
             wide = [v.vectors_.shape[1] for v in (source, target)]
             raise InputError(f"source vectors have {wide[0]} numbers and target vectors {wide[1]}; they must be equal.")
-        known = np.empty((0, 2), np.int64) if pairs is None else pairs_of(pairs, source, target)
-        start = known if len(known) else same_spelling(source, target, self.vocabulary)
-        X, Y = (side(v, self.center, self.vocabulary).rows for v in (source, target))
+        known = np.empty((0, 2), np.int64) if pairs is None else find_pairs(pairs, source, target)
+        start = known if len(known) else find_same_spelling(source, target, self.vocabulary)
+        X, Y = (prepare_side(v, self.center, self.vocabulary).rows for v in (source, target))
         self.__dict__.pop("_sides", None)
 
         def turn(state: State, t: int) -> Sweep:
@@ -104,7 +105,7 @@ class Alignment(Model):
             W, found, last = procrustes(x, y), state.pairs, t == self.refine
             if not last:
                 turned = (X[: self.vocabulary] @ W).astype(Y.dtype)
-                found = _joined(known, mutual(turned, Y[: self.vocabulary], self.neighbors))
+                found = _join(known, match_mutually(turned, Y[: self.vocabulary], self.neighbors))
             apart = float(np.square(x @ W - y).sum(axis=1).mean())
             done = last or np.array_equal(found, state.pairs) or not len(found)
             return Sweep(State(W, state.pairs, found), apart, {"pairs": len(x)}, done=done)
@@ -124,7 +125,7 @@ class Alignment(Model):
         X = X if X.dtype == np.float64 else X.astype(np.float32)
         if X.shape[1:] != self.matrix_.shape[:1]:
             raise InputError(f"the vectors have shape {X.shape}; this alignment takes (n, {len(self.matrix_)}).")
-        return (prepared(X, self._sides[0].mean) @ self.matrix_).astype(X.dtype)
+        return (normalize(X, self._sides[0].mean) @ self.matrix_).astype(X.dtype)
 
     def translate(self, word: Any, n: int = 5, *, method: str = "csls") -> list:
         """The words of the target that match a word of the source best.
@@ -161,7 +162,7 @@ class Alignment(Model):
         vector are left out.
         """
         check_is_fitted(self)
-        known = pairs_of(pairs, self.source_, self.target_)
+        known = find_pairs(pairs, self.source_, self.target_)
         words, at = np.unique(known[:, 0], return_inverse=True)
         found = self._best(self.transform(self.source_.vectors_[words]), _checks.count(n), method).words
         right = np.zeros(len(words), bool)
@@ -177,12 +178,12 @@ class Alignment(Model):
             return top(Q, target.rows, target.norms, n)
         found = top(Q, target.rows, target.norms, n, handicap=(self._densities() / 2).astype(Q.dtype))
         near = slice(self.vocabulary)
-        r = density(Q, target.rows[near], target.norms[near], self.neighbors)
+        r = neighbor_density(Q, target.rows[near], target.norms[near], self.neighbors)
         return Lists(found.words, 2 * found.scores - r[:, None])
 
     @cached_property
     def _sides(self) -> tuple[Side, Side]:
-        source, target = (side(v, self.center, self.vocabulary) for v in (self.source_, self.target_))
+        source, target = (prepare_side(v, self.center, self.vocabulary) for v in (self.source_, self.target_))
         return source, target
 
     def _densities(self) -> np.ndarray:
@@ -191,7 +192,7 @@ class Alignment(Model):
         if made_for is not self.matrix_:
             source, target = self._sides
             X = (source.rows[: self.vocabulary] @ self.matrix_).astype(target.rows.dtype)
-            kept = density(target.rows, X, source.norms[: self.vocabulary], self.neighbors)
+            kept = neighbor_density(target.rows, X, source.norms[: self.vocabulary], self.neighbors)
             self._kept = (self.matrix_, kept)
         return kept
 
@@ -241,7 +242,7 @@ def align(source: Any, target: Any, pairs: Any = None, *, refine: int = 5, **opt
     return Alignment(refine=refine, **options).fit(source, target, pairs)
 
 
-def _vectors(v: Any, what: str) -> WordVectors:
+def _get_vectors(v: Any, what: str) -> WordVectors:
     v = v if isinstance(v, WordVectors) else getattr(v, "vectors_", v)
     if not isinstance(v, WordVectors):
         raise InputError(f"{what} is a {type(v).__name__}; give WordVectors, or a fitted model that has them.")
@@ -249,7 +250,7 @@ def _vectors(v: Any, what: str) -> WordVectors:
     return v
 
 
-def _joined(known: np.ndarray, found: np.ndarray) -> np.ndarray:
+def _join(known: np.ndarray, found: np.ndarray) -> np.ndarray:
     """The pairs that are known, and of those found what does not contradict them."""
     new = ~(np.isin(found[:, 0], known[:, 0]) | np.isin(found[:, 1], known[:, 1]))
     return np.concatenate([known, found[new]])
@@ -257,3 +258,118 @@ def _joined(known: np.ndarray, found: np.ndarray) -> np.ndarray:
 
 def _sign(*arrays: np.ndarray) -> str:
     return ":".join(f"{a.shape}{zlib.crc32(np.ascontiguousarray(a).tobytes()):08x}" for a in arrays)
+
+
+# --- vectors and turns --------------------------------------------------------------------------------------
+
+
+class Side(NamedTuple):
+    """The vectors of one side, prepared."""
+
+    rows: np.ndarray  # (V,k) of length 1, or zero
+    norms: np.ndarray  # (V,)
+    mean: np.ndarray  # (k,) what was taken off
+
+
+def normalize(W: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Rows at length 1, less the mean, at length 1 again; a zero vector stays one."""
+    rows = unit(W)
+    if mean.any():
+        zero = norms_of(rows) == 0
+        rows = unit(rows - mean.astype(W.dtype))
+        rows[zero] = 0
+    return rows
+
+
+def prepare_side(v: WordVectors, center: bool, vocabulary: int) -> Side:
+    W = v.vectors_
+    mean = unit(W[:vocabulary]).mean(axis=0, dtype=np.float64) if center else np.zeros(W.shape[1])
+    rows = normalize(W, mean)
+    return Side(rows, norms_of(rows), mean)
+
+
+def procrustes(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """The orthogonal matrix (k,k) that brings the rows X (p,k) nearest to the rows Y (p,k).
+
+    >>> turn = procrustes(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[0.0, 1.0], [-2.0, 0.0]]))
+    >>> turn.round(6) + 0.0
+    array([[ 0.,  1.],
+           [-1.,  0.]])
+    """
+    U, _, Vt = np.linalg.svd(X.astype(np.float64).T @ Y.astype(np.float64))
+    return U @ Vt
+
+
+def neighbor_density(Q: np.ndarray, other: np.ndarray, norms: np.ndarray, neighbors: int) -> np.ndarray:
+    """r: the mean cosine of each row Q (m,k) with its nearest rows among the others, or with all if there are fewer."""
+    scores = top(Q, other, norms, neighbors).scores.astype(np.float64)
+    there = np.isfinite(scores)
+    return np.where(there, scores, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+
+
+def match_mutually(X: np.ndarray, Y: np.ndarray, neighbors: int) -> np.ndarray:
+    """Pairs (p,2) of rows of X (n,k), already turned, and Y (m,k) that choose each other by CSLS."""
+    nx, ny = norms_of(X), norms_of(Y)
+    rx, ry = neighbor_density(X, Y, ny, neighbors), neighbor_density(Y, X, nx, neighbors)
+    there = top(X, Y, ny, 1, handicap=(ry / 2).astype(Y.dtype)).words[:, 0]  # r(x) is the same for all y
+    back = top(Y, X, nx, 1, handicap=(rx / 2).astype(X.dtype)).words[:, 0]
+    x = np.flatnonzero((there >= 0) & (nx > 0))
+    x = x[back[there[x]] == x]
+    return np.column_stack([x, there[x]])
+
+
+# --- pairs of words -----------------------------------------------------------------------------------------
+
+
+def find_pairs(pairs: Any, source: WordVectors, target: WordVectors) -> np.ndarray:
+    """Pairs as rows of the two (p,2); those with a word that has no vector are left out.
+
+    `pairs` is a list of (source word, target word), a dict, or the path of a file with two words a line.
+    """
+    listed = _read_pairs(pairs) if isinstance(pairs, (str, os.PathLike)) else _list_pairs(pairs)
+    places = [(source.place(a), target.place(b)) for a, b in listed if a in source and b in target]
+    if not places:
+        a, b = listed[0] if listed else ("", "")
+        raise InputError(
+            f"none of the {len(listed)} pairs has both its words among the vectors; the first is {a!r}, {b!r}. Check "
+            "that the source's words come first, and that upper and lower case agree."
+        )
+    return np.array(list(dict.fromkeys(places)), dtype=np.int64)
+
+
+def find_same_spelling(source: WordVectors, target: WordVectors, vocabulary: int) -> np.ndarray:
+    """The words that both have among their first, as rows of the two (p,2)."""
+    common = [word for word in source.words[:vocabulary].tolist() if word in target]
+    places = [(source.place(word), target.place(word)) for word in common]
+    places = [(a, b) for a, b in places if b < vocabulary]
+    if not places:
+        raise InputError(
+            f"source and target have no word in common among their first {vocabulary:,}. Give pairs=[(source word, "
+            "target word), ...] to start from."
+        )
+    return np.array(places, dtype=np.int64)
+
+
+def _list_pairs(pairs: Any) -> list[tuple[str, str]]:
+    if isinstance(pairs, Mapping):
+        pairs = pairs.items()
+    if not isinstance(pairs, Iterable):
+        raise InputError(f"pairs is {pairs!r}; give a list of (source word, target word), a dict, or a path.")
+    found = []
+    for at, pair in enumerate(pairs):
+        if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(word, str) for word in pair):
+            raise InputError(f"pairs[{at}] is {pair!r}, not two words: (source word, target word).")
+        found.append((str(pair[0]), str(pair[1])))
+    return found
+
+
+def _read_pairs(path: Any) -> list[tuple[str, str]]:
+    """Two words a line, with a tab or spaces between."""
+    found = []
+    for number, line in enumerate(documents(path), 1):
+        words = str(line).split("\t") if "\t" in line else str(line).split()
+        if len(words) == 2:
+            found.append((words[0].strip(), words[1].strip()))
+        elif words:
+            raise InputError(f"{os.fspath(path)}, line {number} has {len(words)} words; a pair is two: source, target.")
+    return found
