@@ -47,16 +47,21 @@ def run(
     sweep: Callable[[Any, int], Sweep],
     state: Any,
     *,
-    max_iter: int,
-    tol: float,
     fitted: Callable[[Any], dict],
+    max_iter: int | None = None,
+    tol: float | None = None,
     X: Any = None,
     y: Any = None,
     fingerprint: Callable[[], str] = lambda: "",
     seed: int | None = None,
     advice: str = "Raise max_iter, or loosen tol",
 ) -> None:
-    """Repeat `sweep(state, t)` and set on `model` what `fitted(state)` gives, with history_, n_iter_, converged_."""
+    """Repeat `sweep(state, t)` and set on `model` what `fitted(state)` gives, with history_, n_iter_, converged_.
+
+    `max_iter` and `tol` are the model's own unless given.
+    """
+    max_iter = model.max_iter if max_iter is None else max_iter
+    tol = model.tol if tol is None else tol
     task = Task(model, max_iter, X, y)
     savers = [c for c in task.callbacks if isinstance(c, Checkpoint)]
     stoppers = [c for c in task.callbacks if isinstance(c, EarlyStopping)]

@@ -5,6 +5,7 @@ E:  each block  posterior codes given (m, W, ψ)      M:  then once  the subclas
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
@@ -108,11 +109,9 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
             self,
             sweep,
             start,
-            max_iter=self.max_iter,
-            tol=self.tol,
             fitted=lambda theta: self._attributes(theta, blocks.dtype, spread),
             X=X,
-            fingerprint=lambda: fingerprint(blocks, w),
+            fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
         )
 

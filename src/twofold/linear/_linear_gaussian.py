@@ -116,12 +116,12 @@ def regress(s: Sums, ridge: np.ndarray | None = None) -> tuple[np.ndarray, np.nd
     k1 = s.xz.shape[1]
     zz = unpack(s.zz, k1)  # (1 or d,k+1,k+1)
     zz[zz[:, -1, -1] <= 1e-12 * s.rows] = np.eye(k1)  # a column no row of this component shows: nothing to learn
-    penalised = zz if ridge is None else zz + np.diag(np.append(ridge, 0.0))
+    penalized = zz if ridge is None else zz + np.diag(np.append(ridge, 0.0))
     if len(zz) == 1:
-        factor = sla.cho_factor(penalised[0], lower=True, check_finite=False)
+        factor = sla.cho_factor(penalized[0], lower=True, check_finite=False)
         C = sla.cho_solve(factor, s.xz.T, check_finite=False).T  # (d,k+1)
     else:
-        C = np.linalg.solve(penalised, s.xz[:, :, None])[:, :, 0]
+        C = np.linalg.solve(penalized, s.xz[:, :, None])[:, :, 0]
     fitted = np.matmul(zz, C[:, :, None])[:, :, 0]  # zz C_j, broadcast where all columns share one zz
     left = s.xx - 2 * (C * s.xz).sum(axis=1) + (C * fitted).sum(axis=1)
     weight = np.broadcast_to(zz[:, -1, -1], len(C))

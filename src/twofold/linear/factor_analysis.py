@@ -33,12 +33,8 @@ class FactorAnalysis(LatentGaussian):
     ----------
     n_components : int or None, default=None
         Factors, fewer than columns; None means d − 1.
-    tol : float, default=1e-8
-        EM stops when the mean log-likelihood moves by less than this, relatively.
-    max_iter : int, default=1000
-        Sweeps at most.
-    random_state : int, RandomState, Generator or None, default=None
-        Where EM starts.
+    tol, max_iter, random_state
+        As for :class:`PPCA`.
 
     Attributes
     ----------

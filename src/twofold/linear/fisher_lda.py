@@ -10,6 +10,7 @@ References: Fisher 1936; Rao 1948.
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -33,7 +34,7 @@ class State(NamedTuple):
 
     Z: np.ndarray  # (k,d)
     mean: np.ndarray  # (d,)
-    centres: np.ndarray  # (classes,k)
+    centers: np.ndarray  # (classes,k)
     log_prior: np.ndarray  # (classes,)
     ratios: np.ndarray  # (k,) between- over within-class variance
 
@@ -42,7 +43,7 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
     """Fisher's discriminant: the directions along which classes lie farthest apart for their spread.
 
     PCA looks for variance and does not know the labels; this looks for separation. There are at most
-    n_classes − 1 directions. Rows are classified by the nearest class centre along them, prior included, which is
+    n_classes − 1 directions. Rows are classified by the nearest class center along them, prior included, which is
     Bayes' rule for Gaussian classes of one covariance.
 
     Parameters
@@ -114,23 +115,14 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
                 "classes_": classes,
                 "components_": s.Z.astype(kind),
                 "mean_": s.mean.astype(kind),
-                "means_": s.centres.astype(kind),
+                "means_": s.centers.astype(kind),
                 "priors_": np.exp(s.log_prior).astype(kind),
                 "explained_variance_ratio_": (s.ratios / max(s.ratios.sum(), 1e-300)).astype(kind),
             }
 
         empty = State(*(np.zeros(0) for _ in State._fields))
-        loop.run(
-            self,
-            sweep,
-            empty,
-            max_iter=1,
-            tol=0.0,
-            fitted=fitted,
-            X=X,
-            y=y,
-            fingerprint=lambda: fingerprint(blocks, w, labels),
-        )
+        sign = partial(fingerprint, blocks, w, labels)
+        loop.run(self, sweep, empty, max_iter=1, tol=0.0, fitted=fitted, X=X, y=y, fingerprint=sign)
         return self
 
     def _directions(self, found: Any, weights: np.ndarray, sums: np.ndarray, classes: np.ndarray) -> State:
@@ -176,10 +168,10 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
         return joint_density, self.mean_, self.components_, self.means_.astype(np.float64), log_prior
 
 
-def joint_density(X: Any, mean: np.ndarray, axes: np.ndarray, centres: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
-    """log p(x, class) up to a constant of the row: (n,classes), by the distance to the class centres along the axes."""
+def joint_density(X: Any, mean: np.ndarray, axes: np.ndarray, centers: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
+    """log p(x, class) up to a constant of the row: (n,classes), by the distance to the class centers along the axes."""
     U = centered_dot(X, mean, axes).astype(np.float64)
-    return U @ centres.T - 0.5 * (centres**2).sum(axis=1) + log_prior
+    return U @ centers.T - 0.5 * (centers**2).sum(axis=1) + log_prior
 
 
 def class_sums(X: Any, labels: np.ndarray, w: np.ndarray | None, fixed: tuple) -> tuple[np.ndarray, np.ndarray]:

@@ -12,6 +12,7 @@ Reference: Baldi & Hornik 1989.
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
@@ -144,11 +145,9 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
             self,
             sweep,
             start,
-            max_iter=self.max_iter,
-            tol=self.tol,
             fitted=lambda s: _attributes(s, mean, principal.axes, blocks.dtype),
             X=X,
-            fingerprint=lambda: fingerprint(blocks, w),
+            fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
         )
         return self

@@ -1,4 +1,4 @@
-"""A mixture of probabilistic principal component analysers.
+"""A mixture of probabilistic principal component analyzers.
 
     maximise  Σ_i log Σ_c π_c N(x_i; m_c, W_cW_cᵀ + σ_c²I)      W_c (d,k)
 
@@ -11,6 +11,7 @@ Reference: Tipping & Bishop 1999 (mixtures).
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
@@ -37,7 +38,7 @@ from twofold.linear._linear_gaussian import (
     regress,
 )
 
-SAMPLE = 10_000  # rows that choose the starting centres
+SAMPLE = 10_000  # rows that choose the starting centers
 
 
 class State(NamedTuple):
@@ -53,7 +54,7 @@ class State(NamedTuple):
 
 
 class MixtureOfPPCA(Reorderable, MixtureDensity):
-    """A soft clustering into planes: each cluster has its own centre, k directions and noise.
+    """A soft clustering into planes: each cluster has its own center, k directions and noise.
 
     Parameters
     ----------
@@ -143,11 +144,9 @@ class MixtureOfPPCA(Reorderable, MixtureDensity):
             self,
             sweep,
             start,
-            max_iter=self.max_iter,
-            tol=self.tol,
             fitted=lambda s: _attributes(s, blocks.dtype),
             X=X,
-            fingerprint=lambda: fingerprint(blocks, w),
+            fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
         )
         thin = self.weights_ * columns.rows < k + 1
@@ -161,7 +160,7 @@ class MixtureOfPPCA(Reorderable, MixtureDensity):
         return self
 
     def _start(self, blocks: Any, w: np.ndarray | None, columns: Any, k: int, level: float, seed: int) -> State:
-        """Centres by k-means on evenly spaced rows, holes at the columns' means; loadings small and random."""
+        """Centers by k-means on evenly spaced rows, holes at the columns' means; loadings small and random."""
         n, d = blocks.shape
         chosen = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(int))
         taken = []

@@ -10,6 +10,7 @@ Reference: Tipping & Bishop 1999.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -134,7 +135,7 @@ class PPCA(LatentGaussian):
             tol=0.0,
             fitted=fitted,
             X=X,
-            fingerprint=lambda: fingerprint(data.blocks, data.w),
+            fingerprint=partial(fingerprint, data.blocks, data.w),
         )
 
     def _update(self, s: Any, theta: Theta, data: Data) -> loop.Sweep:

@@ -8,6 +8,7 @@ Reference: Tipping & Bishop 1999, section 5.
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
@@ -127,17 +128,8 @@ class PPCAClassifier(ClassifierMixin, ClassDensity):
             }
 
         empty = State(*(np.zeros(0) for _ in State._fields))
-        loop.run(
-            self,
-            sweep,
-            empty,
-            max_iter=1,
-            tol=0.0,
-            fitted=fitted,
-            X=X,
-            y=y,
-            fingerprint=lambda: fingerprint(blocks, w, labels),
-        )
+        sign = partial(fingerprint, blocks, w, labels)
+        loop.run(self, sweep, empty, max_iter=1, tol=0.0, fitted=fitted, X=X, y=y, fingerprint=sign)
         return self
 
     def _density(self, blocks: Any, w: np.ndarray | None, level: float, seed: int) -> tuple:

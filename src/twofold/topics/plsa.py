@@ -10,6 +10,7 @@ References: Hofmann 1999, 2001 (tempering).
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -170,11 +171,9 @@ class PLSA(Reorderable, NonnegativeModel):
             self,
             sweeper(advance, lambda *steps: normalize(geometric(*steps)), self.tol),
             begin(V, _even(blocks, V.shape[1])),
-            max_iter=self.max_iter,
-            tol=self.tol,
             fitted=self._attributes,
             X=X,
-            fingerprint=lambda: fingerprint(blocks, w),
+            fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
         )
         found = engine.map(topic_tokens, blocks, rows, *(engine.broadcast(s) for s in self._folding()))

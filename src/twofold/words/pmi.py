@@ -214,7 +214,7 @@ class PMIEmbedding(Model):
                 tol=0.0,
                 fitted=lambda state: self._attributes(state, pairs.vocabulary),
                 X=X,
-                fingerprint=lambda: fingerprint(blocks),
+                fingerprint=partial(fingerprint, blocks),
                 seed=seed,
             )
         return self

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
@@ -172,11 +173,9 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
             self,
             sweep,
             empty,
-            max_iter=self.max_iter,
-            tol=self.tol,
             fitted=lambda s: self._attributes(s, mean, blocks.dtype),
             X=X,
-            fingerprint=lambda: fingerprint(blocks, w),
+            fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
         )
         self._finish(blocks, w)
@@ -278,7 +277,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
 def fit_best(
     model: Any, starts: int, blocks: Blocks, w: np.ndarray | None, seed: int, cost: Callable | None = None
 ) -> Any:
-    """The best of several fits of a model, each from a start of its own; by its last objective unless told otherwise."""
+    """The best of several fits of a model, each from its own start: the least in `cost`, or in the last objective."""
     best, least = None, np.inf
     for t in range(starts):
         one = clone(model).set_params(n_init=1, random_state=seed_of(generator(seed, t))).set_callbacks()

@@ -11,6 +11,7 @@ References: Dempster, Laird & Rubin 1977; Ghahramani & Jordan 1994 (missing data
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -130,11 +131,9 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
             self,
             sweep,
             self._start(data, seed, floor),
-            max_iter=self.max_iter,
-            tol=self.tol,
             fitted=lambda s: self._attributes(s, data.blocks.dtype),
             X=X,
-            fingerprint=lambda: fingerprint(data.blocks, data.w),
+            fingerprint=partial(fingerprint, data.blocks, data.w),
             seed=seed,
         )
         self._warn_of_collapse(data, floor)

@@ -10,6 +10,7 @@ Reference: Dempster, Laird & Rubin 1977.
 from __future__ import annotations
 
 import os
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
@@ -171,11 +172,9 @@ class Mixture(Reorderable, MixtureDensity):
             self,
             sweep,
             self._start(blocks, w, component, seed),
-            max_iter=self.max_iter,
-            tol=self.tol,
             fitted=_attributes,
             X=X,
-            fingerprint=lambda: fingerprint(blocks, w),
+            fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
         )
         return self

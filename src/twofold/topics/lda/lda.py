@@ -11,6 +11,7 @@ The solvers, a file each: _scvb0, _gibbs, _online. References: Blei, Ng & Jordan
 from __future__ import annotations
 
 import time
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -146,11 +147,10 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
             self,
             sweep,
             state,
-            max_iter=self.max_iter,
             tol=0.0 if self.solver == "gibbs" else self.tol,
             fitted=lambda s: self._attributes(s, blocks.dtype),
             X=X,
-            fingerprint=lambda: fingerprint(blocks, w),
+            fingerprint=partial(fingerprint, blocks, w),
             seed=corpus.seed,
             advice="Raise max_iter" if self.solver == "gibbs" else "Raise max_iter, or loosen tol",
         )

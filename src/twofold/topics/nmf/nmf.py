@@ -169,8 +169,6 @@ class NMF(Reorderable, NonnegativeModel):
             self,
             sweep,
             last,
-            max_iter=self.max_iter,
-            tol=self.tol,
             fitted=fitted,
             X=X,
             fingerprint=lambda: fingerprint(data.blocks, data.w) + ("" if data.cells is None else data.cells.sign()),

@@ -14,6 +14,7 @@ References: Pennington, Socher & Manning 2014; Duchi, Hazan & Singer 2011 (AdaGr
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -194,11 +195,9 @@ class GloVe(Model):
                     self,
                     sweep,
                     problem.start,
-                    max_iter=self.max_iter,
-                    tol=self.tol,
                     fitted=lambda state: self._attributes(problem.factors(state), pairs.vocabulary, total),
                     X=X,
-                    fingerprint=lambda: fingerprint(pairs.blocks),
+                    fingerprint=partial(fingerprint, pairs.blocks),
                     seed=seed,
                 )
             finally:

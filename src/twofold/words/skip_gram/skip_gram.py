@@ -186,7 +186,6 @@ class SkipGram(Model):
                 self,
                 sweep,
                 self._start(vocabulary, seed),
-                max_iter=self.max_iter,
                 tol=-1.0,
                 fitted=lambda state: self._attributes(state, vocabulary),
                 X=corpus,
