@@ -73,7 +73,7 @@ _OTHERS = {
     "InputError": "twofold.core.checks",
     "ModelFileError": "twofold.core.checks",
 }
-_MODULES = {"datasets": "twofold.datasets", "linalg": "twofold.linalg"}
+_MODULES = {"analyses": "twofold.analyses", "datasets": "twofold.datasets", "linalg": "twofold.linalg"}
 _HOMES = {**_MODELS, **_OTHERS}
 
 __all__ = ["__version__", *_HOMES, *_MODULES]

@@ -9,6 +9,7 @@ Models are imported when a function is called, so that importing this package is
 """
 
 from twofold.analyses.answer import Answer
+from twofold.analyses.apply import apply
 from twofold.analyses.cluster import cluster
 from twofold.analyses.complete import complete
 from twofold.analyses.recommend import recommend
@@ -17,6 +18,7 @@ from twofold.analyses.topics import topics
 
 __all__ = [
     "Answer",
+    "apply",
     "cluster",
     "complete",
     "recommend",

@@ -48,13 +48,15 @@ Found = TypeVar("Found", bound="Answer")
 
 
 def analysis(function: Callable[Options, Found]) -> Callable[Options, Found]:
-    """Decorates a verb: the answer says how long it took."""
+    """Decorates a verb: the answer says how long it took, and its model which verb made it."""
 
     @wraps(function)
     def timed(*args: Options.args, **options: Options.kwargs) -> Found:
         start = time.perf_counter()
         answer = function(*args, **options)
         answer.seconds = time.perf_counter() - start
+        if answer.model is not None and not hasattr(answer.model, "made_by_"):
+            answer.model.made_by_ = function.__name__  # so that `apply` does the same to new rows
         return answer
 
     return timed

@@ -39,8 +39,8 @@ class Output(NamedTuple):
 def command(kind: type[Answer], result: str = "Result file") -> Callable[[Callable[..., Answer]], Callable[..., None]]:
     """Decorates a verb, a function of its own options that returns an answer of this kind.
 
-    Added are the options that say where the answer goes: -o, --save, --json, --force, --quiet. The function's first
-    parameter is what is read; its parameter `progress`, which is no option, is told what goes on.
+    Added are the options that say where the answer goes: -o, --save, --json, --force, --quiet. Parameters
+    without a default are what is read; `progress`, which is no option, is told what goes on.
     """
     shared = {
         "out": (Annotated[list[Path] | None, options.out(kind.endings, result)], None),
@@ -59,13 +59,9 @@ def command(kind: type[Answer], result: str = "Result file") -> Callable[[Callab
         def verb(**given: Any) -> None:
             where = {name: given.pop(name) for name in shared}
             output = Output(where.pop("out") or [], **where)
-            inputs = given[parameters[0].name]
-            run(
-                lambda watch: function(**given, progress=watch),
-                output,
-                kind,
-                [inputs] if isinstance(inputs, str) else inputs,
-            )
+            read = [given[p.name] for p in parameters if p.default is p.empty]
+            inputs = [one for value in read for one in ([value] if isinstance(value, str) else value)]
+            run(lambda watch: function(**given, progress=watch), output, kind, inputs)
 
         verb.__doc__, verb.__name__ = function.__doc__, function.__name__
         verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -69,6 +69,10 @@ VERBS = {
         "twofold.cli.commands.generate",
         "Draw new pictures from a model that was trained to make them.",
     ),
+    "apply": (
+        "twofold.cli.commands.apply",
+        "Apply a saved model to new rows, documents, images or ratings.",
+    ),
     "inspect": ("twofold.cli.commands.inspect", "Say what a model file holds: class, parameters, shapes, history."),
     "tour": ("twofold.cli.commands.tour", "See every family at work on bundled data, as one HTML page."),
 }

@@ -1,0 +1,405 @@
+"""A saved model on new data: codes, labels, filled cells, topics, recommendations, densities.
+
+What a model is applied to follows from the model: rows of a table, documents, images or ratings. What it gives is what
+the verb that made it gives; `what` asks for something else that the model can do.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+
+from twofold.analyses._tables import as_table, beside, data_in_code, is_paths, warnings_as_notes
+from twofold.analyses.answer import FRAMES, Answer, Grid, analysis, count
+from twofold.analyses.progress import SILENT, Progress
+from twofold.core.checks import InputError
+from twofold.io.tables.table import Table, quoted
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WHATS = ("codes", "labels", "filled", "scores")
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".npz")
+WORD_MODELS = ("SkipGram", "GloVe", "PMIEmbedding", "WordVectors")
+SHOWN = 8  # columns in the printed table
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class Application(Answer):
+    """What a model says about new data, a row each."""
+
+    what: str
+    result: pl.DataFrame
+
+    endings: ClassVar[tuple[str, ...]] = (*FRAMES, ".png", ".html")
+
+    @property
+    def title(self) -> str:
+        return f"{self.source}: {count(len(self.result), 'row')} → {self.what} by {type(self.model).__name__}"
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        return self.result
+
+    def grids(self) -> list[Grid]:
+        shown = self.result.columns[:SHOWN]
+        numbers = [j for j, name in enumerate(shown) if self.result[name].dtype.is_numeric()]
+        rows = [[show_cell(value) for value in row] for row in self.result.select(shown).head(500).iter_rows()]
+        rest = f"rows; with -o all are written, and {len(self.result.columns)} columns"
+        return [Grid(shown, rows, right=numbers, most=10, rest=rest)]
+
+    def lines(self) -> list[str]:
+        out = []
+        if "accuracy" in self.figures:
+            out.append(
+                f"{self.figures['accuracy']:.1%} of the rows with a known label are right; always the commonest label "
+                f"gives {self.baseline['accuracy']:.1%}"
+            )
+        return out
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "model": type(self.model).__name__,
+            "what": self.what,
+            "rows": len(self.result),
+            "columns": self.result.columns,
+            "result": self.result.head(1000).to_dicts(),
+        }
+
+    def plot(self) -> Figure:
+        from twofold.plots.reports.apply import application_figure
+
+        return application_figure(self.result, self.title)
+
+
+class Given(NamedTuple):
+    """New data as the model takes it."""
+
+    source: str
+    X: Any
+    kept: pl.DataFrame  # names of rows and columns set aside, written beside the results
+    notes: list[str]
+    truth: pl.Series | None = None  # labels, if the data has them
+
+
+@analysis
+def apply(
+    model: Any,
+    data: Any,
+    *,
+    what: str | None = None,
+    n: int = 10,
+    na: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    text: str | None = None,
+    progress: Progress = SILENT,
+) -> Application:
+    """Apply a saved model to new rows, documents, images or ratings.
+
+    Parameters
+    ----------
+    model : path or fitted estimator
+        A `.twofold` file, or the model itself.
+    data : path, list of paths, frame, array or list of texts
+        Of the kind that the model was fitted to. Columns are found by name.
+    what : {"codes", "labels", "filled", "scores"} or None
+        None: what the verb that made the model gives. Scores are log-densities.
+    n : int
+        How many items a recommender lists for each user.
+    na, drop : sequence of str
+        Texts that stand for a blank; columns that are not carried into the result.
+    text : str or None
+        The column of texts in a table of documents. None: the longest.
+    progress : Progress
+        Told what goes on.
+
+    Examples
+    --------
+    >>> from twofold import PCA, datasets
+    >>> X = datasets.iris().data
+    >>> apply(PCA(2).fit(X[:100]), X[100:]).table.shape
+    (50, 2)
+    """
+    name, model = model_of(model)
+    if what not in (None, *WHATS):
+        raise InputError(f"what {what}: choose {', '.join(WHATS[:-1])} or {WHATS[-1]}.")
+    with progress.doing("reading"):
+        given = read_for(model, data, na, drop, text)
+    with progress.doing("applying"), warnings_as_notes(given.notes):
+        what, columns = results(model, given, what, n)
+    result = columns if isinstance(columns, pl.DataFrame) else beside(as_plain_table(given.kept), columns)
+    figures, baseline = measure(columns, given.truth)
+    call = {"verb": "apply", "first": name, "data": data_in_code(data), "what": what, "n": n}
+    return Application(
+        source=given.source,
+        model=model,
+        figures=figures,
+        baseline=baseline,
+        notes=given.notes,
+        call=call | {"na": list(na), "drop": list(drop), "text": text},
+        what=what,
+        result=result,
+    )
+
+
+def model_of(model: Any) -> tuple[str, Any]:
+    """The model, and how the code names it."""
+    if not isinstance(model, (str, os.PathLike)):
+        return "", model
+    from twofold.core.checks import ModelFileError
+    from twofold.core.files.model_file import load
+    from twofold.io.tables.read import missing_message
+
+    if not Path(model).is_file():
+        raise ModelFileError(missing_message(os.fspath(model)))
+    return os.fspath(model), load(model)
+
+
+# --- reading ------------------------------------------------------------------------------------------------
+
+
+def read_for(model: Any, data: Any, na: Sequence[str], drop: Sequence[str], text: str | None) -> Given:
+    """The data as the kind of thing that the model was fitted to."""
+    if type(model).__name__ == "Recommender":
+        return given_ratings(data, na)
+    if hasattr(model, "bag_of_words_") or type(model).__name__ in WORD_MODELS:
+        return given_texts(data, text)
+    if wants_images(model, data):
+        return given_images(model, data)
+    return given_rows(model, as_table(data, na, drop))
+
+
+def wants_images(model: Any, data: Any) -> bool:
+    if hasattr(model, "image_shape_") and not getattr(model, "flat_", False):
+        return True
+    if hasattr(model, "feature_names_in_") or not isinstance(data, (str, os.PathLike)):
+        return False
+    path = Path(data)
+    if path.is_dir():
+        return any(p.suffix.lower() in IMAGES or "idx" in p.name for p in path.rglob("*"))
+    return path.suffix.lower() in IMAGES or "idx3" in path.name
+
+
+def given_rows(model: Any, table: Table) -> Given:
+    """The columns of the fit, in their order."""
+    X = table.numbers
+    names = [str(name) for name in getattr(model, "feature_names_in_", [])]
+    truth = None
+    target = getattr(model, "target_name_", None)
+    if target in table.columns:
+        truth = pl.Series(target, np.asarray(table.array())[:, table.columns.index(target)])
+    elif target in table.others.columns:
+        truth = table.others[target]
+    if names and names != table.columns:
+        check_columns(model, names, table)
+        places = [table.columns.index(name) for name in names]
+        X = table.array()[:, places]
+        extra = [name for name in table.columns if name not in names and name != target]
+        if extra:
+            table.notes.append(f"{quoted(extra)} not used: the model was fitted without")
+    X = table.array() if isinstance(X, Path) and X.suffix not in (".npy", ".parquet") else X
+    if isinstance(X, np.ndarray):
+        check_known(model, X, names or table.columns, table.source)
+        X = pl.DataFrame(X, schema=names) if names else X
+    kept = [*([table.ids] if table.ids is not None else []), *table.others.iter_columns()]
+    return Given(table.source, X, pl.DataFrame(kept), table.notes, truth)
+
+
+def check_columns(model: Any, names: list[str], table: Table) -> None:
+    missing = [name for name in names if name not in table.columns]
+    if not missing:
+        return
+    text = [name for name in missing if name in table.others.columns]
+    why = f"{quoted(text)} holds text there" if text else f"it has {quoted(table.columns)}"
+    raise InputError(
+        f"{table.source} has no column of numbers {quoted(missing)}, which {type(model).__name__} was fitted to; {why}."
+    )
+
+
+def check_known(model: Any, X: np.ndarray, names: Sequence[str], source: str) -> None:
+    """Blanks are named by row and column, with the remedy."""
+    if getattr(model, "_allow_nan", False) or not np.isnan(X).any():
+        return
+    row, column = np.argwhere(np.isnan(X))[0]
+    raise InputError(
+        f'{source}, row {row + 1}, column "{names[column]}" is blank, which {type(model).__name__} cannot use. Fill '
+        "the blanks first, with twofold complete."
+    )
+
+
+def given_texts(data: Any, text: str | None) -> Given:
+    from twofold.io.documents import read_documents
+
+    if isinstance(data, (list, tuple)) and data and is_paths(data) and not all(Path(one).exists() for one in data):
+        rows = pl.Series("text", np.arange(1, len(data) + 1))
+        return Given("the texts", list(data), pl.DataFrame([rows]), [])
+    if not isinstance(data, (str, os.PathLike, list, tuple)):
+        raise InputError("texts are given as a path, a list of paths, or a list of texts.")
+    paths = [data] if isinstance(data, (str, os.PathLike)) else data
+    documents = read_documents([os.fspath(one) for one in paths], text, None, None)
+    return Given(documents.source, documents.texts, pl.DataFrame([documents.ids]), documents.notes)
+
+
+def given_images(model: Any, data: Any) -> Given:
+    if not isinstance(data, (str, os.PathLike)):
+        X = np.asarray(data)
+        return Given("the images", X, pl.DataFrame([pl.Series("image", np.arange(len(X)))]), [])
+    from twofold.io.image_sets import read_pictures
+
+    shape = getattr(model, "image_shape_", None)
+    square = shape is not None and shape[0] == shape[1] and Path(data).is_dir()
+    found = read_pictures(Path(data), shape[0] if shape is not None and square else None)
+    X = found.pixels if hasattr(model, "image_shape_") else found.pixels.reshape(len(found.pixels), -1)
+    truth = None if found.labels is None else pl.Series("label", found.labels)
+    kept = pl.DataFrame([pl.Series("image", np.arange(len(X))), *([truth] if truth is not None else [])])
+    return Given(found.source, X, kept, found.notes, truth)
+
+
+def given_ratings(data: Any, na: Sequence[str]) -> Given:
+    from twofold.analyses.recommend import as_ratings
+
+    ratings = as_ratings(data, {"user": None, "item": None, "rating": None}, na)
+    return Given(ratings.source, ratings, pl.DataFrame(), list(ratings.notes))
+
+
+def as_plain_table(kept: pl.DataFrame) -> Table:
+    return Table(np.zeros((0, 0)), [], others=kept)
+
+
+# --- what the model says ------------------------------------------------------------------------------------
+
+
+def results(model: Any, given: Given, what: str | None, n: int) -> tuple[str, Any]:
+    """What is given, and its columns."""
+    kind = type(model).__name__
+    if kind == "Recommender":
+        return "recommendations", recommendations(model, given.X, n)
+    if hasattr(model, "bag_of_words_"):
+        from twofold.analyses._topic_models import mixtures_of_texts
+
+        return "topics", numbered("topic", mixtures_of_texts(model, given.X), first=1)
+    if kind in WORD_MODELS:
+        return "codes", numbered("v", document_vectors(model, given))
+    what = what or usual(model)
+    found = CAN[what](model, given.X)
+    if found is None:
+        able = [name for name, function in CAN.items() if name != what and possible(model, name)]
+        hint = (
+            f"Choose {' or '.join(able)}."
+            if able
+            else "It can be looked at with twofold inspect, and sampled from with twofold generate."
+        )
+        raise InputError(f"{kind} gives no {what}. {hint}")
+    return what, found
+
+
+def usual(model: Any) -> str:
+    """What the verb that made the model gives, or else what such a model is for."""
+    if getattr(model, "made_by_", "") == "complete":
+        return "filled"
+    return next((what for what in ("labels", "filled", "codes", "scores") if possible(model, what)), "codes")
+
+
+def possible(model: Any, what: str) -> bool:
+    if what == "labels":
+        return hasattr(model, "predict") and not hasattr(model, "complete")
+    if what == "filled":
+        return hasattr(model, "complete")
+    if what == "codes":
+        return hasattr(model, "transform") and not hasattr(model, "complete")
+    return hasattr(model, "score_samples") or hasattr(model, "log_likelihood")
+
+
+def labels(model: Any, X: Any) -> dict[str, np.ndarray] | None:
+    """The label of every row and how sure it is: a probability, or a distance to the center."""
+    if not possible(model, "labels"):
+        return None
+    found = np.asarray(model.predict(X))
+    name = "label" if hasattr(model, "classes_") else "cluster"
+    if hasattr(model, "predict_proba"):
+        return {name: found, "confidence": np.asarray(model.predict_proba(X)).max(axis=1)}
+    if hasattr(model, "cluster_centers_"):
+        return {name: found, "distance": np.asarray(model.transform(X)).min(axis=1)}
+    return {"value": found}
+
+
+def codes(model: Any, X: Any) -> dict[str, np.ndarray] | None:
+    if not possible(model, "codes"):
+        return None
+    U = model.transform(X)
+    U = np.asarray(U.toarray() if sp.issparse(U) else U)
+    names = [f"PC{c + 1}" for c in range(U.shape[1])] if getattr(model, "made_by_", "") == "reduce" else None
+    return dict(zip(names, U.T, strict=True)) if names else numbered("code", U.reshape(len(U), -1), first=1)
+
+
+def filled(model: Any, X: Any) -> dict[str, np.ndarray] | None:
+    """Blanks filled, everything else as it was."""
+    fill = next((getattr(model, m) for m in ("impute", "complete") if hasattr(model, m)), None)
+    if fill is None:
+        return None
+    Y = np.asarray(fill(X))
+    names = [str(name) for name in getattr(model, "feature_names_in_", [])]
+    return dict(zip(names, Y.T, strict=True)) if names else numbered("column_", Y, first=1)
+
+
+def scores(model: Any, X: Any) -> dict[str, np.ndarray] | None:
+    """Log-densities: the lower, the stranger the row."""
+    density = next((getattr(model, m) for m in ("score_samples", "log_likelihood") if hasattr(model, m)), None)
+    return None if density is None else {"log_density": np.asarray(density(X))}
+
+
+CAN = {"labels": labels, "codes": codes, "filled": filled, "scores": scores}
+
+
+def numbered(name: str, U: np.ndarray, first: int = 0) -> dict[str, np.ndarray]:
+    return {f"{name}{c + first}": U[:, c] for c in range(U.shape[1])}
+
+
+def document_vectors(model: Any, given: Given) -> np.ndarray:
+    """A vector a text; zeros where no word is known, which is said."""
+    vectors = getattr(model, "vectors_", model) if type(model).__name__ != "WordVectors" else model
+    out, unknown = np.zeros((len(given.X), vectors.vectors_.shape[1])), 0
+    for i, one in enumerate(given.X):
+        try:
+            out[i] = vectors.document(one)
+        except InputError:
+            unknown += 1
+    if unknown:
+        given.notes.append(f"{count(unknown, 'text')} without a known word: zeros")
+    return out
+
+
+def recommendations(model: Any, ratings: Any, n: int) -> pl.DataFrame:
+    """Lists for the users of these ratings, known to the model or not, from these ratings alone."""
+    user, item, rating = (ratings.columns[role] for role in ("user", "item", "rating"))
+    parts = []
+    for own in ratings.frame.partition_by(user, maintain_order=True):
+        items = own[item].to_list()
+        liked = dict(zip(items, own[rating].to_list(), strict=True)) if rating else items
+        lists = model.recommend_new(liked, n)
+        parts.append(lists.select(pl.lit(own[user][0]).alias("user"), pl.all()))
+    return pl.concat(parts, how="vertical_relaxed")
+
+
+def measure(columns: Any, truth: pl.Series | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """How many labels are right, where the data has them, beside always giving the commonest."""
+    if truth is None or not isinstance(columns, dict) or "label" not in columns:
+        return {}, {}
+    known = truth.is_not_null().to_numpy()
+    right = truth.cast(pl.String).to_numpy() == np.asarray(columns["label"]).astype(str)
+    most = truth.drop_nulls().value_counts()["count"].to_numpy().max(initial=0)
+    figures = {"what": "share of the labels that are right", "rows": int(known.sum())}
+    baseline = {"method": "the commonest label", "accuracy": float(most / max(known.sum(), 1))}
+    return figures | {"accuracy": float(right[known].mean()) if known.any() else float("nan")}, baseline
+
+
+def show_cell(value: Any) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

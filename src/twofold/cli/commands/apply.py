@@ -1,0 +1,32 @@
+"""`twofold apply`: a saved model on new rows, documents, images or ratings."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from twofold.analyses.apply import WHATS, Application
+from twofold.analyses.apply import apply as analyze
+from twofold.analyses.progress import SILENT, Progress
+from twofold.cli import _options as options
+from twofold.cli._run import command
+
+MODEL = "A model file (.twofold), as --save writes it."
+TAKES = "New data of the kind the model was fitted to: a table, documents, images or ratings."
+WHAT = f"{', '.join(WHATS[:-1])} or {WHATS[-1]} (log-densities). Default: what the verb that made the model gives."
+
+
+@command(Application)
+def apply(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)],
+    inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help=TAKES)],
+    what: Annotated[str | None, typer.Option(metavar="NAME", help=WHAT)] = None,
+    n: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Items to recommend to each user.")] = 10,
+    text: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of texts (default: the longest).")] = None,
+    na: options.Na = None,
+    drop: options.Drop = None,
+    progress: Progress = SILENT,
+) -> Application:
+    data = inputs[0] if len(inputs) == 1 else inputs
+    return analyze(model, data, what=what, n=n, na=na or (), drop=drop or (), text=text, progress=progress)
