@@ -292,11 +292,7 @@ def results(model: Any, given: Given, what: str | None, n: int) -> tuple[str, An
     found = CAN[what](model, given.X)
     if found is None:
         able = [name for name, function in CAN.items() if name != what and possible(model, name)]
-        hint = (
-            f"Choose {' or '.join(able)}."
-            if able
-            else "It can be looked at with twofold inspect, and sampled from with twofold generate."
-        )
+        hint = f"Choose {' or '.join(able)}." if able else "Draw from it with twofold generate."
         raise InputError(f"{kind} gives no {what}. {hint}")
     return what, found
 
@@ -346,6 +342,8 @@ def filled(model: Any, X: Any) -> dict[str, np.ndarray] | None:
     if fill is None:
         return None
     Y = np.asarray(fill(X))
+    if hasattr(model, "column_range_"):
+        Y = np.where(np.isnan(np.asarray(X, dtype=np.float64)), np.clip(Y, *model.column_range_), Y)
     names = [str(name) for name in getattr(model, "feature_names_in_", [])]
     return dict(zip(names, Y.T, strict=True)) if names else numbered("column_", Y, first=1)
 

@@ -303,6 +303,7 @@ def fill_blanks(
     with warnings_as_notes(notes):
         model = best.make().set_callbacks(*progress.callbacks()).fit(Y).set_callbacks()
         filled[:, varies], std[:, varies] = fill_in(model, Y, notes)
+    model.column_range_ = np.array([np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)])  # guesses keep to it
     for j in np.flatnonzero(fill & ~varies):
         filled[:, j] = np.nanmean(X[:, j])
     if table.named:

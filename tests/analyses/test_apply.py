@@ -1,0 +1,68 @@
+"""A saved model on new rows says what the analysis said."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import twofold
+from twofold import analyses
+from twofold.core.checks import InputError, ModelFileError
+
+
+@pytest.mark.parametrize(
+    ("verb", "file", "options"),
+    [
+        ("reduce", "groups.csv", {}),
+        ("reduce", "holes.csv", {}),
+        ("cluster", "groups.csv", {"n_clusters": 2}),
+        ("cluster", "holes.csv", {"n_clusters": 2}),
+        ("complete", "holes.csv", {}),
+    ],
+)
+def test_the_rows_of_the_fit_get_the_same_again(groups, verb, file, options):
+    answer = getattr(analyses, verb)(file, **options)
+    answer.save("m.twofold")
+    found = analyses.apply("m.twofold", file)
+    own = [c for c in answer.table.columns if answer.table[c].dtype.is_numeric()]
+    got = found.table.select(own).to_numpy()
+    np.testing.assert_allclose(got, answer.table.select(own).to_numpy(), rtol=1e-6, atol=1e-6)
+    assert found.table["name"].to_list() == answer.table["name"].to_list()
+
+
+def test_columns_are_found_by_name(groups):
+    analyses.reduce("groups.csv").save("m.twofold")
+    frame = pl.read_csv("groups.csv")
+    want = analyses.apply("m.twofold", frame).table
+    moved = frame.select("income", "name", "age", pl.lit(1.5).alias("new"), "weight", "height")
+    found = analyses.apply("m.twofold", moved)
+    assert found.table.equals(want) and any('"new" not used' in note for note in found.notes)
+    with pytest.raises(InputError, match='no column of numbers "age"'):
+        analyses.apply("m.twofold", frame.drop("age"))
+
+
+def test_a_classifier_labels_new_rows_and_is_measured_where_labels_are_known(groups):
+    y = np.where(np.arange(80) % 2, "late", "early")
+    frame = pl.read_csv("groups.csv").drop("name")
+    model = twofold.PPCAClassifier(1, random_state=0).fit(frame[:60], y[:60])
+    found = analyses.apply(model, frame[60:])
+    assert found.what == "labels" and found.table.columns == ["label", "confidence"]
+    assert (found.table["label"].to_numpy() == y[60:]).mean() == 1.0
+    model.target_name_ = "kind"
+    known = analyses.apply(model, frame[60:].with_columns(pl.Series("kind", y[60:])))
+    assert known.figures["accuracy"] == 1.0 and known.baseline["accuracy"] == 0.5
+
+
+def test_blanks_are_named_where_a_model_cannot_use_them(groups):
+    analyses.cluster("groups.csv", 2).save("m.twofold")
+    with pytest.raises(InputError, match=r"holes.csv, row \d+, column .* is blank, which KMeans cannot use"):
+        analyses.apply("m.twofold", "holes.csv")
+
+
+def test_what_a_model_cannot_do_is_said_with_what_it_can(groups):
+    model = analyses.cluster("groups.csv", 2).model
+    with pytest.raises(InputError, match="gives no scores"):
+        analyses.apply(model, "groups.csv", what="scores")
+    scores = analyses.apply(twofold.PPCA(2).fit(groups), groups, what="scores")
+    assert scores.table.columns == ["log_density"] and len(scores.table) == 80
+    with pytest.raises(ModelFileError, match="does not exist"):
+        analyses.apply("missing.twofold", "groups.csv")
