@@ -123,7 +123,7 @@ def test_wide_windows_are_right_to_rounding():
 @pytest.mark.parametrize("window", [1, 10, 22, 23, 40, 1000])
 @pytest.mark.parametrize("most", [1, 10**6, 10**9])
 def test_no_sum_can_overflow(window, most):
-    weights = module.weights_of(window, True, True, most)
+    weights = module.make_weights(window, True, True, most)
     assert 0 < 2 * most * sum(weights.table.tolist()) < 2**63
     errors = [abs(Fraction(w, weights.unit) - Fraction(1, d + 1)) for d, w in enumerate(weights.table.tolist())]
     assert max(errors) == 0 if window <= 22 else max(errors) < 1e-6
@@ -142,8 +142,8 @@ def test_threads_budget_and_source_do_not_change_a_bit(tmp_path, monkeypatch):
         (tmp_path / "x" / f"{at:04}.txt").write_text(line)
     model = Cooccurrence(window=8, min_count=3)
     expected = model.fit(lines).counts_
-    written = []
-    monkeypatch.setattr(module, "_written", lambda panels, write=module._written: written.append(1) or write(panels))
+    written, write = [], module._write_part
+    monkeypatch.setattr(module, "_write_part", lambda panels: written.append(1) or write(panels))
     sources = [lines, [line.split() for line in lines], *(tmp_path / name for name in ("x.txt", "x.txt.gz", "x"))]
     for at, corpus in enumerate(sources):
         for threads, memory in ((1, "1GB"), (3, "1MiB")) if at in (0, 3) else ((2, "1MiB"),):

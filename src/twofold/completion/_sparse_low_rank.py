@@ -24,6 +24,7 @@ from twofold.core.data.blocks import Rows
 from twofold.core.data.known_cells import Observed, Side
 from twofold.core.engine.local import Engine
 from twofold.core.numerics.alternating_ridge import Ridge
+from twofold.core.numerics.krylov import extend_basis
 from twofold.core.seeds import generator
 from twofold.kernels.sparse_low_rank import cell_dots, csr_dot
 from twofold.linalg import fix_signs
@@ -166,7 +167,7 @@ def find_leading(
             moving = size > 1e-14 * bound  # all help to see what may hide
             if not (moving.any() and _may_hide(s, size, wanted, k, above)):
                 break
-        Q = _extend_basis(K, rest[:, moving])
+        Q = extend_basis(K, rest[:, moving])
         AQ = multiply(A, Q)
         K, AK = np.hstack([K, Q]), np.hstack([AK, AQ])
         if step + 1 < most:
@@ -179,13 +180,6 @@ def _may_hide(s: np.ndarray, size: np.ndarray, wanted: int, k: int | None, above
     if wanted == k:
         return False
     return wanted == len(s) or bool(s[wanted] ** 2 + 10 * size[wanted] > above**2 > 0)
-
-
-def _extend_basis(K: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of what B has outside the span of K; twice, for orthogonality."""
-    B = B - K @ (K.T @ B)
-    Q = np.linalg.qr(B)[0][:, : K.shape[0] - K.shape[1]]
-    return np.linalg.qr(Q - K @ (K.T @ Q))[0]
 
 
 # ---- what the models on it share ---------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from twofold.core.data.known_cells import Observed, Side
 from twofold.core.engine.local import Engine
+from twofold.core.numerics.krylov import iterate_subspace
 from twofold.kernels import ridge as kernels
 
 FREE = -1e30  # a floor that binds nothing
@@ -161,11 +162,13 @@ def spectral_start(cells: Observed, mean: float, k: int, turns: int, rng: np.ran
     Without a firm ridge, a random start lets single columns run off with a factor of their own; a few turns of
     subspace iteration point all of them the right way.
     """
-    Z = drawn = rng.normal(size=(cells.shape[1], k)) / np.sqrt(cells.shape[1])
-    for _ in range(turns):
-        Z, R = np.linalg.qr(_product(cells.cols, _product(cells.rows, Z, mean, False), mean, True))
-        reached = abs(np.diagonal(R))
-        Z = np.where(reached > 1e-8 * reached.max(), Z, drawn)  # beyond the data's rank the product says nothing
+
+    def times(Z: np.ndarray) -> np.ndarray:
+        return _product(cells.cols, _product(cells.rows, Z, mean, False), mean, True)
+
+    drawn = rng.normal(size=(cells.shape[1], k)) / np.sqrt(cells.shape[1])
+    Z, reached = iterate_subspace(times, drawn, turns)
+    Z = np.where(reached > 1e-8 * reached.max(), Z, drawn)  # beyond the data's rank the product says nothing
     return Z * (np.sqrt(len(Z)) / k**0.25)
 
 

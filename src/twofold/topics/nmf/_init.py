@@ -19,14 +19,14 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows, as_blocks
 from twofold.core.data.known_cells import Observed
 from twofold.core.engine.local import Engine, add, engine_for, stacked
+from twofold.core.numerics.krylov import iterate_subspace, random_basis, rayleigh_ritz
 from twofold.core.numerics.moments import column_moments
 from twofold.core.seeds import generator
 from twofold.topics._nonnegative import Totals
 from twofold.topics.nmf._missing_cells import Holes
 
 LIFT = 0.01  # of the typical entry: what zeros of the start are lifted to, for rules that multiply
-TURNS = 3
-OVERSAMPLE = 10
+TURNS = 3  # of subspace iteration
 
 
 class Data(NamedTuple):
@@ -119,18 +119,14 @@ def right_vectors(
     engine: Engine, blocks: Blocks, w: np.ndarray | None, mean: np.ndarray | None, k: int, seed: int
 ) -> np.ndarray:
     """The leading right singular vectors of √w X, roughly: orthonormal columns (d,r), r ≤ k what the rank allows."""
-    d = blocks.shape[1]
-    Q = np.linalg.qr(generator(seed, 0).standard_normal((d, min(k + OVERSAMPLE, d))))[0]
-    for turn in range(TURNS):
-        B = engine.reduce(
-            add, engine.map(_product, blocks, blocks.rows(w), engine.broadcast(mean), engine.broadcast(Q))
-        )
-        if turn < TURNS - 1:
-            Q = np.linalg.qr(B)[0]
-    T = Q.T @ B
-    values, Y = np.linalg.eigh((T + T.T) / 2)
-    some = values[::-1][:k] > np.finfo(blocks.dtype).eps * 100 * max(values[-1], 0.0)
-    return Q @ Y[:, ::-1][:, :k][:, some]
+    shared = (blocks, blocks.rows(w), engine.broadcast(mean))
+
+    def times(Q: np.ndarray) -> np.ndarray:
+        return engine.reduce(add, engine.map(_product, *shared, engine.broadcast(Q)))
+
+    Q, _ = iterate_subspace(times, random_basis(blocks.shape[1], k, generator(seed, 0)), TURNS - 1)
+    values, Y = rayleigh_ritz(Q, times(Q), k)
+    return Q @ Y[:, values > np.finfo(blocks.dtype).eps * 100 * max(values[0], 0.0)]
 
 
 class Parts(NamedTuple):
