@@ -191,7 +191,7 @@ def count_pairs(X: Any, **options: Any) -> Iterator[PairCounts]:
             X = Cooccurrence(**options).fit(X, to=None if small else os.path.join(folder, "pairs.csr"))
         check_is_fitted(X)
         blocks = as_blocks(X.counts_)
-        if not blocks.source.indptr[-1]:  # type: ignore[attr-defined]
+        if not blocks.source.n_stored:
             raise InputError(
                 f"no two of the {len(X.vocabulary_):,} words of the vocabulary occur within window={X.window} places "
                 "of each other. Give longer lines, or lower min_count."
