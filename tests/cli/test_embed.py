@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from twofold import SkipGram, WordVectors, load
 from twofold.analyses._corpus import HeldOut, read_corpus
-from twofold.cli._word_progress import WordProgress
+from twofold.cli._progress import FitBar
 from twofold.cli.app import app
 
 SUBJECTS = {
@@ -65,7 +65,7 @@ def test_words_of_a_subject_are_neighbours(twofold, lines, method):
     assert len(found["nearest"]) >= 3 and not set(found["nearest"]) & set(GLUE)
     own = [OF[word] == OF.get(other) for word, near in found["nearest"].items() for other in near]
     assert np.mean(own) > (0.9 if method != "glove" else 0.4), found["nearest"]
-    assert found["held_out"]["right"] > 0.58
+    assert found["figures"]["right"] > 0.58
     assert found["tokens"] == 7200 and found["words"] == 51 and found["n_components"] == 10
 
 
@@ -74,7 +74,7 @@ def test_words_that_go_with_nothing_are_not_told_apart(twofold, folder):
     words = [f"word{i}" for i in range(30)]
     Path("noise.txt").write_text("\n".join(" ".join(rng.choice(words, 12)) for _ in range(600)))
     found = run_json(twofold, "noise.txt", "--method", "pmi", "-k", 5)
-    assert found["held_out"]["right"] == pytest.approx(0.5, abs=0.06)
+    assert found["figures"]["right"] == pytest.approx(0.5, abs=0.06)
 
 
 def test_every_way_to_give_text_is_the_same(twofold, lines, folder):
@@ -92,7 +92,7 @@ def test_every_way_to_give_text_is_the_same(twofold, lines, folder):
     found = {way: run_json(twofold, way, "--method", "pmi", "-k", 8) for way in ways}
     for way in ways:
         assert found[way]["nearest"] == found["lines.txt"]["nearest"], way
-        assert found[way]["held_out"] == found["lines.txt"]["held_out"], way
+        assert found[way]["figures"] == found["lines.txt"]["figures"], way
     result = CliRunner().invoke(app, ["embed", "-", "--method", "pmi", "-k", "8", "--json"], input="\n".join(lines))
     assert json.loads(result.stdout)["nearest"] == found["lines.txt"]["nearest"]
 
@@ -175,10 +175,13 @@ def test_settings_given_are_used(twofold, lines):
 
 def test_words_per_second_and_the_time_left_are_shown(sentences):
     drawn = io.StringIO()
-    watch = WordProgress("words", Console(file=drawn, force_terminal=True, width=100))
+    watch = FitBar(Console(file=drawn, force_terminal=True, width=100))
     model = SkipGram(5, max_iter=3, random_state=0).set_callbacks(watch).fit(sentences)
-    assert model.n_iter_ == watch.epoch == watch.epochs == 3
-    assert "words a second" in drawn.getvalue() and "left" in drawn.getvalue()
+    assert model.n_iter_ == watch.sweep == watch.most == 3
+    watch.setup(model, None)
+    watch.on_words(1000, 4000)  # which a longer fit calls a few times a second
+    watch.teardown(model, None)
+    assert "pairs a second" in drawn.getvalue() and "left" in drawn.getvalue()
 
 
 @pytest.mark.parametrize(

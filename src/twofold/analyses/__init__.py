@@ -12,6 +12,7 @@ from twofold.analyses.answer import Answer
 from twofold.analyses.apply import apply
 from twofold.analyses.cluster import cluster
 from twofold.analyses.complete import complete
+from twofold.analyses.embed import embed
 from twofold.analyses.recommend import recommend
 from twofold.analyses.reduce import reduce
 from twofold.analyses.topics import topics
@@ -21,6 +22,7 @@ __all__ = [
     "apply",
     "cluster",
     "complete",
+    "embed",
     "recommend",
     "reduce",
     "topics",

@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from twofold.core.seeds import generator
-from twofold.words._corpus import encoded
-
 SIDES = 5  # words on either side by which a hidden one is guessed
 MOST_TESTED = 40_000  # words
+CHANCE = {"method": "chance", "right": 0.5}
 RARE = 1e-3  # share of the text from which on words are tested, and believed, less
 
 
@@ -21,6 +19,9 @@ def told_apart(model: Any, texts: list[str], seed: int) -> dict[str, Any]:
     """
     if not texts:
         return {}
+    from twofold.core.seeds import generator
+    from twofold.words._corpus import encoded
+
     with encoded(texts, model.vocabulary_) as corpus:
         tokens, ends = np.array(corpus.tokens[:MOST_TESTED]), np.asarray(corpus.ends)
     if len(tokens) < 2:
@@ -49,5 +50,4 @@ def told_apart(model: Any, texts: list[str], seed: int) -> dict[str, Any]:
         "texts": len(texts),
         "words": len(at),
         "right": float(np.mean(gap > 0) + 0.5 * np.mean(gap == 0)),
-        "chance": 0.5,
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from twofold.analyses.answer import Grid
+
 if TYPE_CHECKING:
     from twofold.words.word_vectors.word_vectors import WordVectors
 
@@ -25,6 +27,23 @@ def solved(vectors: WordVectors, path: Path) -> dict[str, Any]:
 def agreed(vectors: WordVectors, path: Path) -> dict[str, Any]:
     """How far the vectors rank pairs of words as people do."""
     return {"file": str(path), **vectors.evaluate_similarity(path)._asdict()}
+
+
+def analogies_grid(asked: dict[str, Any]) -> Grid:
+    """Sections with the first vocabulary, totals with each."""
+    rows = [[part["section"], *cells(part)] for part in asked["sections"]]
+    rows += [[f"together, of {name} words", *cells(own)] for name, own in asked["vocabularies"].items()]
+    return Grid(["analogies", "right", "asked", "not asked"], rows, right=(1, 2, 3), most=len(rows))
+
+
+def cells(own: dict[str, Any]) -> list[str]:
+    right = own["accuracy"]
+    return [f"{right:.1%}" if right == right else "–", f"{own['asked']:,}", f"{own['skipped']:,}"]
+
+
+def similarity_grid(asked: list[dict[str, Any]]) -> Grid:
+    rows = [[own["file"], f"{own['spearman']:.3f}", f"{own['asked']:,}", f"{own['skipped']:,}"] for own in asked]
+    return Grid(["similarity", "Spearman", "pairs", "not known"], rows, right=(1, 2, 3), most=len(rows))
 
 
 def is_analogies(path: str | Path) -> bool:

@@ -1,27 +1,41 @@
-"""What `twofold embed` does between reading and writing: choose settings, learn, hold out, ask questions."""
+"""Vectors of words, by the company they keep.
+
+Skip-gram, GloVe or PMI. Settings that are not given are chosen by how much text there is; how good the vectors are is
+measured on texts held out, where the words around a hidden one must tell it from another.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from twofold.analyses._corpus import HeldOut, Text
-from twofold.analyses._tables import warnings_as_notes
+import polars as pl
+
+import twofold
+from twofold.analyses._corpus import HeldOut, Text, read_corpus
+from twofold.analyses._documents import as_documents, as_paths
+from twofold.analyses._tables import data_in_code, warnings_as_notes
+from twofold.analyses._targets import Writer
 from twofold.analyses._telling_words import examples
-from twofold.analyses._word_heldout import told_apart
-from twofold.analyses._word_questions import agreed, solved
-from twofold.cli._console import waiting
-from twofold.cli._word_progress import progress
+from twofold.analyses._word_files import WORD2VEC, frame, word_map, writer
+from twofold.analyses._word_heldout import CHANCE, told_apart
+from twofold.analyses._word_questions import agreed, analogies_grid, similarity_grid, solved
+from twofold.analyses.answer import DRAWN, FRAMES, Answer, Grid, analysis
+from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
-from twofold.text.vocabulary import Vocabulary
-from twofold.words.glove.glove import GloVe
-from twofold.words.pmi import PMIEmbedding
-from twofold.words.skip_gram.skip_gram import SkipGram
-from twofold.words.word_vectors.word_vectors import WordVectors
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from twofold.text.vocabulary import Vocabulary
+    from twofold.words.word_vectors.word_vectors import WordVectors
+
+METHODS = {"skipgram": "skip-gram", "glove": "GloVe", "pmi": "PMI"}
+MODELS = {"skipgram": "SkipGram", "glove": "GloVe", "pmi": "PMIEmbedding"}
 SMALL = 12e6  # letters up to which words are counted first, to choose by
 LETTERS = 6.0  # a word and the space behind it, about
 TWICE = 1_000_000  # words up to which a second fit, for the figure alone, is no trouble
@@ -32,8 +46,9 @@ FEW_WORDS = 10  # below which rare ones are taken, too
 SIZES = ((5_000_000, 100, 5, 5), (1_000_000, 100, 5, 8), (200_000, 50, 5, 12), (30_000, 50, 3, 25), (0, 25, 2, 50))
 OPTIONS = {"k": "-k", "min_count": "--min-count", "epochs": "--epochs"}
 SAID = {"k": "{} numbers a word", "min_count": "words seen {} times or more", "epochs": "{} epochs"}
+PARAMETERS = {"n_components=": "-k ", "min_count=": "--min-count ", "max_iter=": "--epochs ", "window=": "--window "}
 X_MAX = ((100_000_000, 100.0), (0, 10.0))  # words of text from which on: how often seen pairs weigh fully in GloVe
-SHOWN, NEAR = 8, 5  # words with their neighbours, and how many of these
+SHOWN, NEAR = 8, 5  # words with their neighbors, and how many of these
 
 
 class Settings(NamedTuple):
@@ -46,65 +61,210 @@ class Settings(NamedTuple):
     x_max: float
 
 
-@dataclass
-class Embedding:
+@dataclass(kw_only=True, repr=False, eq=False)
+class Embedding(Answer):
     """Word vectors and what is worth telling about them."""
 
-    text: Text
-    kind: str
+    method: str
     settings: Settings
-    model: Any
-    tested: dict[str, Any]
+    near: list[tuple[str, int, list[tuple[str, float]]]]  # words, how often each is seen, and those nearest to it
     analogies: dict[str, Any] = field(default_factory=dict)
     similarity: list[dict[str, Any]] = field(default_factory=list)
-    near: list[tuple[str, int, list[tuple[str, float]]]] = field(default_factory=list)
-    seconds: float = 0.0
+
+    endings: ClassVar[tuple[str, ...]] = (*WORD2VEC, *FRAMES, *DRAWN, ".twofold")
 
     @property
     def vectors(self) -> WordVectors:
         return self.model.vectors_
 
     @property
-    def vocabulary(self) -> Vocabulary:
-        return self.model.vocabulary_
+    def heading(self) -> str:
+        own = self.model.vocabulary_
+        return f"{self.source}: {own.n_tokens_:,} words of text, {len(own):,} different ones with a vector"
 
     @property
-    def notes(self) -> list[str]:
-        return self.text.notes
+    def title(self) -> str:
+        return f"{self.heading} → {self.vectors.vectors_.shape[1]} numbers a word by {METHODS[self.method]}"
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """A row a word: the word, how often it occurs, and its vector."""
+        return frame(self.vectors)
+
+    def grids(self) -> list[Grid]:
+        rows = [
+            [word, f"{seen:,}", ", ".join(f"{other} {cosine:.2f}" for other, cosine in near)]
+            for word, seen, near in self.near
+        ]
+        grids = [Grid(["word", "seen", "nearest"], rows, right=(1,))]
+        grids += [analogies_grid(self.analogies)] if self.analogies else []
+        return grids + ([similarity_grid(self.similarity)] if self.similarity else [])
+
+    def lines(self) -> list[str]:
+        own = self.figures
+        if not own:
+            return ["held out: nothing"]
+        return [
+            f"held out: {own['words']:,} words of {own['texts']:,} texts not learned from; the words around a hidden "
+            f"one tell it from one hidden elsewhere {own['right']:.1%} of the time, by chance "
+            f"{self.baseline['right']:.0%}"
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        history = getattr(self.model, "history_", {})
+        own = self.model.vocabulary_
+        return {
+            "lines": own.n_lines_,
+            "tokens": own.n_tokens_,
+            "words": len(own),
+            "model": type(self.model).__name__,
+            "n_components": self.vectors.vectors_.shape[1],
+            "settings": self.settings._asdict(),
+            "nearest": {word: dict(near) for word, _, near in self.near},
+            "analogies": self.analogies or None,
+            "similarity": self.similarity or None,
+            "objective": history.get("objective"),
+            "words_per_second": history.get("words_per_second"),
+        }
+
+    def plot(self) -> Figure:
+        return word_map(self.vectors, self.heading)
+
+    def writer(self, path: Path) -> Writer:
+        return writer(path, self.vectors) if path.suffix.lower() in WORD2VEC else super().writer(path)
 
 
-def analyse(text: Text, kind: str, given: dict[str, int | None], seed: int, quiet: bool = True) -> Embedding:
-    """Word vectors of a text; settings that are not given are chosen by how much of it there is."""
-    start = time.perf_counter()
+@analysis
+def embed(
+    data: Any,
+    *,
+    method: str = "skipgram",
+    n_components: int | None = None,
+    window: int | None = None,
+    min_count: int | None = None,
+    epochs: int | None = None,
+    text: str | None = None,
+    analogies: str | os.PathLike | None = None,
+    similarity: Sequence[str | os.PathLike] = (),
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> Embedding:
+    """Learn vectors of words: those are alike that are used alike.
+
+    Parameters
+    ----------
+    data : path, list of paths, frame, or sequence of texts
+        Text files, which are streamed; a folder of them; a table or frame with a column of text; or the texts.
+    method : {"skipgram", "glove", "pmi"}
+    n_components : int or None
+        Numbers a word. None: by the size of the text.
+    window : int or None
+        Neighbors on either side. None: the model's own.
+    min_count : int or None
+        Words seen less often are left out. None: by the size of the text.
+    epochs : int or None
+        Passes over the text; PMI has none. None: by the size of the text.
+    text : str or None
+        Column of a table. None: the one with the longest texts.
+    analogies : path or None
+        Questions to ask: a b c d a line, a is to b as c is to d.
+    similarity : sequence of paths
+        Judgements of people to compare with: two words and a number a line.
+    seed : int
+        Seed of everything random.
+    progress : Progress
+        Told what goes on.
+
+    Returns
+    -------
+    Embedding
+        ``table`` holds every word, how often it occurs, and its vector; ``vectors`` answers questions.
+
+    Examples
+    --------
+    >>> answer = embed(["the cat sat", "the dog sat", "a cat and a dog", "the bird and the cat"] * 9, method="pmi")
+    >>> answer.table.columns[:3]
+    ['word', 'count', 'x1']
+    """
+    if method not in METHODS:
+        raise InputError(f"--method {method}: choose {', '.join(METHODS)}.")
+    if method == "pmi" and epochs is not None:
+        raise InputError("--epochs: PMI has none, its vectors are computed at once. Leave it out.")
+    for option, file in [("--analogies", analogies), *(("--similarity", one) for one in similarity)]:
+        if file is not None and not os.path.isfile(file):
+            raise InputError(f"{option} {os.fspath(file)}: there is no such file.")
+    with progress.doing("reading"):
+        corpus = as_corpus(data, text)
+    given = {"k": n_components, "min_count": min_count, "epochs": epochs, "window": window}
+    model, settings, figures = learn(corpus, method, given, seed, progress)
+    with progress.doing("asking"):
+        solutions = {} if analogies is None else solved(model.vectors_, Path(analogies))
+        agreements = [agreed(model.vectors_, Path(path)) for path in similarity]
+    where = "data" if as_paths(data) is None else data_in_code(data)
+    call = {"verb": "embed", "data": where, "method": method, "n_components": settings.k, "window": settings.window}
+    call |= {"min_count": settings.min_count, "epochs": settings.epochs, "text": text}
+    call |= {"analogies": None if analogies is None else os.fspath(analogies)}
+    return Embedding(
+        source=corpus.source,
+        model=model,
+        figures=figures,
+        baseline=dict(CHANCE) if figures else {},
+        notes=corpus.notes,
+        call=call | {"similarity": [os.fspath(path) for path in similarity], "seed": seed},
+        method=method,
+        settings=settings,
+        near=neighbors(model.vectors_),
+        analogies=solutions,
+        similarity=agreements,
+    )
+
+
+def as_corpus(data: Any, column: str | None) -> Text:
+    """The text in whatever was given; `column` names one of a table."""
+    paths = as_paths(data)
+    if paths is not None:
+        return read_corpus(paths, column)
+    own = as_documents(data, column)
+    notes = [note.replace("documents in", "texts in") for note in own.notes if not note.startswith("dates in ")]
+    texts = [one for one in own.texts if one.strip()]
+    if not texts:
+        raise InputError(f"{own.source} has no text in it. Give some, or name the column of text.")
+    return Text(texts, own.source, float(sum(map(len, texts))), notes)
+
+
+# --- the fit, and how good it is ----------------------------------------------------------------------------
+
+
+def learn(
+    text: Text, kind: str, given: dict[str, int | None], seed: int, progress: Progress
+) -> tuple[Any, Settings, dict[str, Any]]:
+    """A model of the text, its settings, and its figures on texts held out."""
     counted = None
     if text.size <= SMALL:
-        with waiting("counting words", quiet):
+        from twofold.text.vocabulary import Vocabulary
+
+        with progress.doing("counting words"):
             counted = named(text, lambda: Vocabulary(min_count=1).fit(text.lines))
     settings = choose(text, kind, given, counted)
-    tested: dict[str, Any] = {}
-    lines: Any = HeldOut(text.lines, ONE_IN[1], seed)
     if counted is not None and counted.n_tokens_ <= TWICE:
-        tested = tested_apart(text, counted, kind, settings, seed, quiet)
-        lines = text.lines
-    model = named(text, lambda: fit(lines, kind, settings, seed, quiet, text.notes))
-    if isinstance(lines, HeldOut):
-        tested = told_apart(model, lines.held, seed)
-        texts = f"{len(lines.held):,} texts, 1 in {ONE_IN[1]}, are"
-        text.notes.append(f"{texts} not learned from, so that the rest can be tested" if tested else "nothing held out")
-    found = Embedding(text, kind, settings, model, tested)
-    found.near = neighbours(found.vectors)
-    found.seconds = time.perf_counter() - start
-    return found
+        figures = measure_apart(text, counted, kind, settings, seed, progress)
+        return named(text, lambda: fit(text.lines, kind, settings, seed, progress, text.notes)), settings, figures
+    lines = HeldOut(text.lines, ONE_IN[1], seed)
+    model = named(text, lambda: fit(lines, kind, settings, seed, progress, text.notes))
+    figures = told_apart(model, lines.held, seed)
+    texts = f"{len(lines.held):,} texts, 1 in {ONE_IN[1]}, are"
+    text.notes.append(f"{texts} not learned from, so that the rest can be tested" if figures else "nothing held out")
+    return model, settings, figures
 
 
-def tested_apart(
-    text: Text, counted: Vocabulary, kind: str, settings: Settings, seed: int, quiet: bool
+def measure_apart(
+    text: Text, counted: Vocabulary, kind: str, settings: Settings, seed: int, progress: Progress
 ) -> dict[str, Any]:
     """The held-out figure of a small text, by a fit for it alone: the vectors that are kept learn from all of it."""
     parts = HeldOut(text.lines, ONE_IN[0], seed)
     if counted.n_lines_ >= FEWEST:
         try:
-            return told_apart(fit(parts, kind, settings, seed, quiet, []), parts.held, seed)
+            return told_apart(fit(parts, kind, settings, seed, progress, []), parts.held, seed)
         except InputError:  # what is left is too little, which need not be so of the whole
             pass
     text.notes.append(f"too little text ({counted.n_lines_:,} lines) to hold any out")
@@ -146,14 +306,17 @@ def check_words(text: Text, least: int, kept: int, given: dict[str, int | None])
 
 
 def named(text: Text, work: Callable[[], Any]) -> Any:
-    """What `work` gives; if it refuses the text, with its name."""
+    """What `work` gives; if it refuses the text, with its name, and options in place of the model's parameters."""
     try:
         return work()
     except InputError as error:
-        raise error if text.source in str(error) else InputError(f"{text.source}: {error}") from error
+        said = str(error)
+        for parameter, option in PARAMETERS.items():
+            said = said.replace(parameter, option)
+        raise InputError(said if text.source in said else f"{text.source}: {said}") from error
 
 
-def fit(lines: Any, kind: str, own: Settings, seed: int, quiet: bool, notes: list[str]) -> Any:
+def fit(lines: Any, kind: str, own: Settings, seed: int, progress: Progress, notes: list[str]) -> Any:
     """A fitted model; what it warns of becomes a note."""
     options: dict[str, Any] = {"min_count": own.min_count, "random_state": seed}
     if own.window is not None:
@@ -162,25 +325,16 @@ def fit(lines: Any, kind: str, own: Settings, seed: int, quiet: bool, notes: lis
         options["max_iter"] = own.epochs
     if kind == "glove":
         options["x_max"] = own.x_max
-    models: dict[str, Any] = {"skipgram": SkipGram, "glove": GloVe, "pmi": PMIEmbedding}
-    model = models[kind](own.k, **options)
-    model.set_callbacks(*progress("pairs" if kind == "glove" else "words", quiet))
+    model = getattr(twofold, MODELS[kind])(own.k, **options).set_callbacks(*progress.callbacks())
     with warnings_as_notes(notes):
         model.fit(lines)
     return model.set_callbacks()
 
 
-def neighbours(vectors: WordVectors) -> list[tuple[str, int, list[tuple[str, float]]]]:
+def neighbors(vectors: WordVectors) -> list[tuple[str, int, list[tuple[str, float]]]]:
     """Some frequent words, how often each occurs, and the words nearest to it."""
     counts = vectors.counts_
     return [
         (word, 0 if counts is None else int(counts[vectors.place(word)]), vectors.nearest(word, NEAR))
         for word in examples(vectors, SHOWN)
     ]
-
-
-def ask(found: Embedding, analogies: Path | None, similarity: list[Path]) -> None:
-    """Put the questions of files to the vectors."""
-    if analogies is not None:
-        found.analogies = solved(found.vectors, analogies)
-    found.similarity = [agreed(found.vectors, path) for path in similarity]

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-from rich.table import Table as Grid
-from rich.text import Text as Line
 
-from twofold.cli._console import bar, check_targets, print_json, stdout, waiting, write_all
+from twofold.analyses._targets import check_targets, write_all
+from twofold.analyses._word_files import EXPORTED, read_vectors, writer
+from twofold.analyses.answer import Grid, plain, rich_table
+from twofold.cli import _options as options
+from twofold.cli._progress import progress
+from twofold.cli._run import print_json, stdout
 from twofold.core.checks import InputError
 
 if TYPE_CHECKING:
     from twofold.words.word_vectors.word_vectors import WordVectors
 
-ENDINGS = (".txt", ".vec", ".bin", ".csv", ".tsv", ".parquet", ".png", ".twofold")
 USES = {
     "nearest": "WORD [WORD ...]",
     "analogy": "MAN KING WOMAN",
@@ -24,38 +27,57 @@ USES = {
     "export": "FILE [FILE ...]",
 }
 NEEDS = {"nearest": (1, None), "analogy": (3, 3), "similarity": (2, 2), "evaluate": (1, None), "export": (1, None)}
-TAKES = "A .twofold file, or vectors in word2vec's formats: .txt, .vec, .bin (also .gz)."
+TAKES = "Model file (.twofold), or vectors in word2vec's formats: .txt, .vec, .bin (also .gz)."
 ACTION = "nearest WORD, analogy MAN KING WOMAN, similarity WORD WORD, evaluate FILE, export FILE."
-METHOD = "For analogies: additive or multiplicative."
+METHOD = "How analogies are solved: additive or multiplicative."
 
 
 def words(
     model: Annotated[str, typer.Argument(metavar="MODEL", help=TAKES)],
     action: Annotated[str | None, typer.Argument(metavar="ACTION", help=ACTION)] = None,
     given: Annotated[list[str] | None, typer.Argument(metavar="WORD...", help="Words, or files.")] = None,
-    number: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many words to show.")] = 10,
+    number: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Number of words to show.")] = 10,
     method: Annotated[str, typer.Option(metavar="NAME", help=METHOD)] = "additive",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    as_json: options.AsJson = False,
+    force: options.Force = False,
 ) -> None:
     given = given or []
     check(model, action, given, method, force)
-    with waiting("reading", False):
-        from twofold.cli._word_files import read_vectors
-
+    watch = progress(quiet=False)
+    with watch.doing("reading"):
         vectors = read_vectors(model)
+    with watch.doing("asking"):
+        found = ask(vectors, model, action, given, number, method)
+    if as_json:
+        print_json(plain(found.facts))
+        return
+    console = stdout()
+    for line in found.lines:
+        console.print(line, soft_wrap=True)
+    for i, grid in enumerate(found.grids):
+        if i:
+            console.print()
+        console.print(rich_table(grid))
+
+
+class Found(NamedTuple):
+    """What an action found: for programs, and for people."""
+
+    facts: dict[str, Any]
+    lines: Sequence[str] = ()
+    grids: Sequence[Grid] = ()
+
+
+def ask(vectors: WordVectors, model: str, action: str | None, given: list[str], n: int, method: str) -> Found:
     if action is None:
-        about(model, vectors, as_json)
-    elif action == "nearest":
-        nearest(vectors, given, number, as_json)
-    elif action == "analogy":
-        analogy(vectors, given, number, method, as_json)
-    elif action == "similarity":
-        similarity(vectors, given, as_json)
-    elif action == "evaluate":
-        evaluate(vectors, given, as_json)
-    else:
-        export(vectors, given, as_json)
+        return about(model, vectors)
+    if action == "nearest":
+        return nearest(vectors, given, n)
+    if action == "analogy":
+        return analogy(vectors, given, n, method)
+    if action == "similarity":
+        return similarity(vectors, given)
+    return evaluate(vectors, given) if action == "evaluate" else export(vectors, given)
 
 
 def check(model: str, action: str | None, given: list[str], method: str, force: bool) -> None:
@@ -70,7 +92,7 @@ def check(model: str, action: str | None, given: list[str], method: str, force: 
     if len(given) < least or (most is not None and len(given) > most):
         raise InputError(f"{action} takes {USES[action]}: twofold words {model} {action} {USES[action]}.")
     if action == "export":
-        check_targets([Path(file) for file in given], ENDINGS, force, [model])
+        check_targets([Path(file) for file in given], EXPORTED, force, [model])
     for file in given if action == "evaluate" else []:
         if not Path(file).is_file():
             raise InputError(
@@ -83,87 +105,53 @@ def spelled(vectors: WordVectors, word: str) -> str:
     return word if word in vectors or word.lower() not in vectors else word.lower()
 
 
-def nearest(vectors: WordVectors, given: list[str], n: int, as_json: bool) -> None:
+def nearest(vectors: WordVectors, given: list[str], n: int) -> Found:
     found = {word: vectors.nearest(spelled(vectors, word), n) for word in given}
-    if as_json:
-        print_json({word: dict(near) for word, near in found.items()})
-        return
-    for i, (word, near) in enumerate(found.items()):
-        ranked(f"nearest to {word}", "cosine", near, space=i > 0)
+    facts = {word: dict(near) for word, near in found.items()}
+    return Found(facts, grids=[ranked(f"nearest to {word}", "cosine", near) for word, near in found.items()])
 
 
-def analogy(vectors: WordVectors, given: list[str], n: int, method: str, as_json: bool) -> None:
+def analogy(vectors: WordVectors, given: list[str], n: int, method: str) -> Found:
     a, b, c = (spelled(vectors, word) for word in given)
     found = vectors.analogy(a, b, c, n, method=method)
-    if as_json:
-        print_json({"question": [a, b, c], "method": method, "answers": dict(found)})
-        return
-    ranked(f"{a} is to {b} as {c} is to", "cosine" if method == "additive" else "score", found)
+    grid = ranked(f"{a} is to {b} as {c} is to", "cosine" if method == "additive" else "score", found)
+    return Found({"question": [a, b, c], "method": method, "answers": dict(found)}, grids=[grid])
 
 
-def similarity(vectors: WordVectors, given: list[str], as_json: bool) -> None:
+def similarity(vectors: WordVectors, given: list[str]) -> Found:
     a, b = (spelled(vectors, word) for word in given)
     value = vectors.similarity(a, b)
-    if as_json:
-        print_json({"words": [a, b], "cosine": value})
-        return
-    stdout().print(f"{a} and {b}: cosine {value:.3f}")
+    return Found({"words": [a, b], "cosine": value}, [f"{a} and {b}: cosine {value:.3f}"])
 
 
-def evaluate(vectors: WordVectors, given: list[str], as_json: bool) -> None:
-    from twofold.analyses._word_questions import agreed, is_analogies, solved
-    from twofold.cli.commands.embed import show_analogies, show_similarity
+def evaluate(vectors: WordVectors, given: list[str]) -> Found:
+    from twofold.analyses._word_questions import agreed, analogies_grid, is_analogies, similarity_grid, solved
 
-    with waiting("asking", False):
-        solving = [solved(vectors, Path(file)) for file in given if is_analogies(file)]
-        pairs = [agreed(vectors, Path(file)) for file in given if not is_analogies(file)]
-    if as_json:
-        print_json({"analogies": solving, "similarity": pairs})
-        return
-    for own in solving:
-        show_analogies(own)
-    if pairs:
-        show_similarity(pairs)
+    solving = [solved(vectors, Path(file)) for file in given if is_analogies(file)]
+    pairs = [agreed(vectors, Path(file)) for file in given if not is_analogies(file)]
+    grids = [analogies_grid(own) for own in solving] + ([similarity_grid(pairs)] if pairs else [])
+    return Found({"analogies": solving, "similarity": pairs}, grids=grids)
 
 
-def export(vectors: WordVectors, given: list[str], as_json: bool) -> None:
-    from twofold.cli._word_files import writer
-
-    paths = [Path(file) for file in given]
-    with waiting("writing", False):
-        write_all({path: writer(path, vectors) for path in paths})
+def export(vectors: WordVectors, given: list[str]) -> Found:
+    write_all({Path(file): writer(Path(file), vectors) for file in given})
     V, k = vectors.vectors_.shape
-    if as_json:
-        print_json({"words": V, "n_components": k, "written": given})
-        return
-    stdout().print(f"{V:,} words, {k} numbers each: {', '.join(given)}", soft_wrap=True)
+    facts = {"words": V, "n_components": k, "written": given}
+    return Found(facts, [f"{V:,} words, {k} numbers each: {', '.join(given)}"])
 
 
-def about(model: str, vectors: WordVectors, as_json: bool) -> None:
+def about(model: str, vectors: WordVectors) -> Found:
     """What the file holds, and what can be asked."""
     from twofold.analyses._telling_words import examples
 
     V, k = vectors.vectors_.shape
     some = examples(vectors, 8)
-    if as_json:
-        print_json({"file": model, "words": V, "n_components": k, "some": some})
-        return
-    console = stdout()
-    console.print(f"{model}: {V:,} words, {k} numbers each", style="bold")
-    console.print(f"among them: {', '.join(some)}", soft_wrap=True)
-    for name, use in USES.items():
-        console.print(f"twofold words {model} {name} {use}", soft_wrap=True)
+    lines = [f"{model}: {V:,} words, {k} numbers each", f"among them: {', '.join(some)}"]
+    lines += [f"twofold words {model} {name} {use}" for name, use in USES.items()]
+    return Found({"file": model, "words": V, "n_components": k, "some": some}, lines)
 
 
-def ranked(title: str, name: str, found: list[tuple[str, float]], space: bool = False) -> None:
+def ranked(title: str, name: str, found: list[tuple[str, float]]) -> Grid:
     """Words with their scores, as a table with bars."""
-    console: Any = stdout()
-    grid = Grid(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    grid.add_column(title, no_wrap=True)
-    grid.add_column(name, justify="right", no_wrap=True)
-    grid.add_column("")
-    for word, score in found:
-        grid.add_row(Line(word), f"{score:.3f}", bar(score, 16))
-    if space:
-        console.print()
-    console.print(grid)
+    rows = [[word, f"{score:.3f}", float(score)] for word, score in found]
+    return Grid([title, name, ""], rows, right=(1,), most=len(rows))

@@ -8,23 +8,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from twofold.cli._console import Writer, table_writer
+import twofold
+from twofold.analyses._targets import Writer
+from twofold.analyses.answer import FRAMES, frame_writer
 from twofold.core.checks import InputError, ModelFileError
 from twofold.io.tables.read import kind, missing_message
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from twofold.words.word_vectors.word_vectors import WordVectors
 
 WORD2VEC = (".txt", ".vec", ".bin")
-TABLES = (".csv", ".tsv", ".parquet")
+EXPORTED = (*WORD2VEC, *FRAMES, ".png", ".twofold")
 ON_MAP = 240  # words
-GROUPS = 8  # colours
+GROUPS = 8  # colors
 
 
 def read_vectors(path: str) -> WordVectors:
     """The vectors in a model file, or in a file that word2vec or its like has written."""
-    from twofold.words.word_vectors.word_vectors import WordVectors
-
     if not Path(path).is_file():
         folder = " It is a folder: name a file in it." if Path(path).is_dir() else ""
         raise InputError(missing_message(path) if not folder else f"{path} is no file.{folder}")
@@ -32,19 +34,17 @@ def read_vectors(path: str) -> WordVectors:
         if kind(path) not in WORD2VEC:
             endings = ", ".join(WORD2VEC)
             raise InputError(f"{path}: vectors are read from .twofold files and from word2vec's, {endings} (also .gz).")
-        return WordVectors.load_word2vec(path)
-    from twofold import load
-
-    model = load(path)
-    found = model if isinstance(model, WordVectors) else getattr(model, "vectors_", None)
-    if not isinstance(found, WordVectors):
+        return twofold.WordVectors.load_word2vec(path)
+    model = twofold.load(path)
+    found = model if isinstance(model, twofold.WordVectors) else getattr(model, "vectors_", None)
+    if not isinstance(found, twofold.WordVectors):
         raise ModelFileError(
             f"{path} holds a {type(model).__name__}, which has no word vectors. Make some: twofold embed."
         )
     return found
 
 
-def writer(path: Path, vectors: WordVectors, title: str = "") -> Writer:
+def writer(path: Path, vectors: WordVectors) -> Writer:
     """A function that writes the vectors as the file's ending says."""
     ending = path.suffix.lower()
     if ending in WORD2VEC:
@@ -52,13 +52,11 @@ def writer(path: Path, vectors: WordVectors, title: str = "") -> Writer:
     if ending == ".twofold":
         return vectors.save
     if ending == ".png":
-        picture = map_picture(vectors, title)
-        return lambda to: _put(to, picture)
-    return table_writer(ending, frame(vectors))
+        from twofold.plots.style import as_png
 
-
-def _put(to: Path, picture: bytes) -> None:
-    to.write_bytes(picture)
+        picture = as_png(word_map(vectors))
+        return lambda to: to.write_bytes(picture)
+    return frame_writer(ending, frame(vectors))
 
 
 def frame(vectors: WordVectors) -> pl.DataFrame:
@@ -70,11 +68,10 @@ def frame(vectors: WordVectors) -> pl.DataFrame:
     return pl.DataFrame(columns | {f"x{c + 1}": X[:, c] for c in range(X.shape[1])})
 
 
-def map_picture(vectors: WordVectors, title: str = "") -> bytes:
-    """The most frequent words that are not merely grammar, on a map, in colours of groups."""
+def word_map(vectors: WordVectors, title: str = "") -> Figure:
+    """The most frequent words that are not merely grammar, on a map, in colors of groups."""
     from twofold.analyses._telling_words import telling
     from twofold.plots.models.word_map import word_map_figure
-    from twofold.plots.style import as_png
 
     words = telling(vectors, ON_MAP)
     if len(words) < 3:
@@ -82,14 +79,12 @@ def map_picture(vectors: WordVectors, title: str = "") -> bytes:
     at = np.asarray(vectors.map_2d(words, method="tsne"), dtype=np.float64)
     counts = vectors.counts_
     weights = None if counts is None else [float(counts[vectors.place(word)]) for word in words]
-    return as_png(word_map_figure(at, words, groups_of(vectors, words), weights, title), dpi=150)
+    return word_map_figure(at, words, groups_of(vectors, words), weights, title)
 
 
 def groups_of(vectors: WordVectors, words: list[str]) -> list[int]:
     """Words by the direction they point in: k-means of the vectors at length one."""
-    from twofold.clusters.kmeans.kmeans import KMeans
-
     X = vectors[words].astype(np.float64)
     X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
     k = min(GROUPS, max(1, len(words) // 5))
-    return KMeans(k, random_state=0).fit(X).labels_.tolist() if k > 1 else [0] * len(words)
+    return twofold.KMeans(k, random_state=0).fit(X).labels_.tolist() if k > 1 else [0] * len(words)
