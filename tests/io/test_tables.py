@@ -192,7 +192,7 @@ def test_bad_files_of_other_formats_are_refused(put):
     assert "two.npz::NAME, of: a, b" in refusal("two.npz")
     assert "not a readable .mtx" in refusal("text.mtx")
     assert "not a readable SQLite" in refusal("text.db")
-    assert "CSV" in refusal("sheet.xlsx")
+    assert "not a readable workbook" in refusal("sheet.xlsx")
 
 
 def test_what_is_not_there_is_named_with_what_is(put):

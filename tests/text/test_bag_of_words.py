@@ -291,9 +291,11 @@ def test_files_count_like_their_text(tmp_path):
         file.write(TEXTS[4])
     (folder / "b" / "4.txt").unlink()
     X = BagOfWords().fit_transform(TEXTS)
+    full = [i for i, text in enumerate(TEXTS) if text]  # a blank line is no document, an empty file is
     for path in (tmp_path / "lines.txt", str(tmp_path / "dos.txt"), tmp_path / "lines.txt.gz", folder):
-        assert (BagOfWords().fit_transform(path) != X).nnz == 0, path
-        assert (BagOfWords().fit(path).transform(path) != X).nnz == 0, path
+        own = X if path == folder else X[full]
+        assert (BagOfWords().fit_transform(path) != own).nnz == 0, path
+        assert (BagOfWords().fit(path).transform(path) != own).nnz == 0, path
     some = BagOfWords().fit(TEXTS).transform(str(folder / "**" / "*.txt"))
     assert (some != X[:4]).nnz == 0
 
@@ -315,7 +317,7 @@ def test_old_encodings_are_read(tmp_path):
         (pd.DataFrame({"text": ["a"]}), r'X\["text"\]'),
         (3, "int"),
         ("no/such/file.txt", "give a list"),
-        ("*.nothing", "no files"),
+        ("*.nothing", "matches no file"),
     ],
 )
 def test_what_is_no_document_is_refused(given_, what):
@@ -325,7 +327,7 @@ def test_what_is_no_document_is_refused(given_, what):
 
 def test_files_that_are_no_text_are_refused_by_name(tmp_path):
     (tmp_path / "image.txt").write_bytes(b"text\nmore\0text\n")
-    with pytest.raises(InputError, match=r"image\.txt, line 2"):
+    with pytest.raises(InputError, match=r"image\.txt, line 2 is not text"):
         BagOfWords().fit(tmp_path / "image.txt")
     whole = gzip.compress(b"some words\n" * 1000)
     (tmp_path / "cut.gz").write_bytes(whole[: len(whole) // 2])

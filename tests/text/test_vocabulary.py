@@ -3,6 +3,7 @@
 import gzip
 import unicodedata
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +14,12 @@ from sklearn.exceptions import NotFittedError
 
 import twofold
 from twofold import InputError
+from twofold.io import documents
 from twofold.text import _texts, counting
 from twofold.text.vocabulary import Vocabulary
 
 LINES = ["The cat sat on the mat.", "", "A cat's life: 9 lives, naïve NAÏVE don’t don't!", "हिन्दी में लिखा हिन्दी"]
+FULL = [line for line in LINES if line]  # blank lines of a file are no texts
 lines_of = st.lists(st.text(alphabet=st.sampled_from("abAB éσΣ'’_-.1२\u0301\n"), max_size=30), min_size=1, max_size=8)
 
 
@@ -82,18 +85,19 @@ def test_every_way_of_giving_a_corpus_counts_the_same(tmp_path):
     ):  # fmt: skip
         v = Vocabulary(min_count=1).fit(corpus)
         assert as_dict(v) == as_dict(expected)
-        assert (v.n_tokens_, v.n_lines_) == (expected.n_tokens_, len(LINES))
+        assert v.n_tokens_ == expected.n_tokens_
+        assert v.n_lines_ == (len(FULL) if isinstance(corpus, (str, Path)) else len(LINES))
 
 
 @pytest.mark.parametrize("piece", [1, 7, 40])
 def test_a_long_line_may_be_read_in_pieces(tmp_path, monkeypatch, piece):
     path = tmp_path / "long.txt"
     path.write_text("\n".join(LINES), "utf-8")
-    monkeypatch.setattr(_texts, "PIECE", piece)
-    assert [line.replace(" ", "") for line in _joined(_texts.Texts(path))] == [line.replace(" ", "") for line in LINES]
+    monkeypatch.setattr(documents, "PIECE", piece)
+    assert [line.replace(" ", "") for line in _joined(_texts.Texts(path))] == [line.replace(" ", "") for line in FULL]
     v = Vocabulary(min_count=1).fit(path)
     assert as_dict(v) == as_dict(Vocabulary(min_count=1).fit(LINES))
-    assert v.n_lines_ == len(LINES)
+    assert v.n_lines_ == len(FULL)
 
 
 def _joined(read):
@@ -152,19 +156,21 @@ def test_a_saved_vocabulary_is_the_same(tmp_path):
         len(clone(v))
 
 
-@pytest.mark.parametrize("what", ["cut", "flipped", "foreign"])
+@pytest.mark.parametrize("what", ["cut", "flipped"])
 def test_a_damaged_file_is_refused_with_its_place(tmp_path, what):
     generator = np.random.default_rng(1)
     text = "\n".join(" ".join(f"w{n}" for n in generator.integers(0, 9999, 20)) for _ in range(5000))
     raw = bytearray(gzip.compress(text.encode()))
     if what == "cut":
         del raw[len(raw) // 2 :]
-    elif what == "flipped":
+    else:
         raw[len(raw) // 2 : len(raw) // 2 + 40] = bytes(40)
     path = tmp_path / "corpus.txt.gz"
-    path.write_bytes(text.encode() if what == "foreign" else raw)
-    with pytest.raises(InputError, match=r"corpus\.txt\.gz cannot be read beyond line \d+"):
+    path.write_bytes(raw)
+    with pytest.raises(InputError, match=r"corpus\.txt\.gz is a damaged gzip file"):
         Vocabulary(min_count=1).fit(path)
+    path.write_bytes(text.encode())  # a wrong name does not matter
+    assert Vocabulary(min_count=1).fit(path).n_lines_ == 5000
 
 
 @pytest.mark.parametrize("corpus, message", [
@@ -178,5 +184,5 @@ def test_what_is_no_corpus_is_refused(corpus, message):
 
 def test_binary_files_are_refused(tmp_path):
     (tmp_path / "x.txt").write_bytes(b"fine\nnot\0text\n")
-    with pytest.raises(InputError, match=r"x\.txt, line 2"):
+    with pytest.raises(InputError, match=r"x\.txt, line 2 is not text"):
         Vocabulary(min_count=1).fit(tmp_path / "x.txt")

@@ -264,9 +264,9 @@ def given_images(model: Any, data: Any) -> Given:
 
 
 def given_ratings(data: Any, na: Sequence[str]) -> Given:
-    from twofold.analyses.recommend import as_ratings
+    from twofold.io.ratings import read_ratings
 
-    ratings = as_ratings(data, {"user": None, "item": None, "rating": None}, na)
+    ratings = read_ratings(data, missing=na)
     return Given(ratings.source, ratings, pl.DataFrame(), list(ratings.notes))
 
 

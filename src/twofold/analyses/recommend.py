@@ -331,21 +331,9 @@ def as_ratings_or_model(data: Any, given: dict[str, str | None], na: Sequence[st
         return Fitted(one, "the recommender")
     if isinstance(one, (str, os.PathLike)) and os.fspath(one).endswith(".twofold"):
         return Fitted(load_recommender(os.fspath(one)), os.fspath(one))
-    return as_ratings(data, given, na)
+    from twofold.io.ratings import read_ratings
 
-
-def as_ratings(data: Any, given: dict[str, str | None], na: Sequence[str]) -> Ratings:
-    """Ratings in files, frames or arrays, checked alike."""
-    from twofold.io.ratings import BLANKS, Piece, Ratings, checked, chosen, read_ratings
-    from twofold.io.ratings_frame import as_frame
-
-    paths = [data] if isinstance(data, (str, os.PathLike)) else data
-    if isinstance(paths, (list, tuple)) and is_paths(paths):
-        return read_ratings([os.fspath(one) for one in paths], given, na)
-    frame, notes, source = as_frame(data), list[str](), "the ratings"
-    columns = chosen(frame, given, source, notes)
-    frame = checked(frame, columns, [Piece(frame, source)], BLANKS | {one.strip().lower() for one in na}, notes)
-    return Ratings(frame, columns, source, notes)
+    return read_ratings(data, **given, missing=na)
 
 
 def load_recommender(path: str) -> Any:
@@ -368,7 +356,7 @@ def as_names(names: Any, data: Ratings | Fitted) -> dict[Any, str]:
 
     if isinstance(data, Fitted):
         return read_names(os.fspath(names), data.model.items_)
-    return read_names(os.fspath(names), data.frame[str(data.columns["item"])].unique().to_numpy())
+    return read_names(os.fspath(names), data.item.unique().to_numpy())
 
 
 # --- the fit, and how good it is ----------------------------------------------------------------------------
@@ -378,8 +366,8 @@ def fit(data: Ratings, seed: int, progress: Progress, notes: list[str]) -> Any:
     columns = {role: name for role, name in data.columns.items() if name is not None}
     model = twofold.Recommender(**columns, random_state=seed)
     with warnings_as_notes(notes):
-        model.set_callbacks(*progress.callbacks()).fit(data.frame)
-    again = data.frame.height - model.ratings_.nnz
+        model.set_callbacks(*progress.callbacks()).fit(data)
+    again = len(data.user) - model.ratings_.nnz
     if again:
         rows = f"{count(again, 'row')} repeat{'' if again > 1 else 's'}"
         what = "added up" if model.implicit_ else "averaged"

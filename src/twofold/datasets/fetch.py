@@ -6,7 +6,6 @@ a set with a stable public address is downloaded to on first use. Files may be p
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import tarfile
@@ -24,6 +23,7 @@ from sklearn.utils import Bunch
 
 from twofold.core.checks import InputError
 from twofold.io.image_sets import idx_array
+from twofold.io.open import read_bytes
 
 _MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 _MNIST_FILES = [f"{part}-{what}-ubyte.gz" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")]
@@ -113,7 +113,7 @@ def _download(name: str) -> Path:
 def _open(path: Path) -> bytes:
     """The content of a file, plain or with .gz added to its name."""
     packed = path.with_name(f"{path.name}.gz")
-    return gzip.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
+    return read_bytes(packed) if packed.exists() else path.read_bytes()
 
 
 def _unpacked(folder: Path) -> dict[str, bytes]:

@@ -1,42 +1,54 @@
 """Documents as users have them: files in folders, lines, paragraphs, rows of a table; said aloud which.
 
-folder, glob, several files   each text file is a document; a folder of tables is one table
-one text file, or stdin       each line; each paragraph where lines are wrapped
+folder, glob, several files   each text file is a document, or each of its lines; a folder of tables is one table
+one text file, or stdin       each line that is not blank; each paragraph where lines are wrapped
 CSV, TSV, JSONL, Parquet, ... each row, its text in one column
+
+Text files are read as they are gone through, a piece at a time, so that they never have to fit into memory.
 """
 
 from __future__ import annotations
 
+import codecs
 import glob
+import io
+import os
 import re
-import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from twofold.core.checks import InputError
 from twofold.io.dates import guess_dates, read_dates
+from twofold.io.encoding import HEAD, Recoded, decode, find_encoding, old_encoding, spelled
+from twofold.io.open import DAMAGED, ENDINGS, open_bytes, read_bytes
 from twofold.io.tables import arrays
 from twofold.io.tables.columns import BLANKS, to_numbers
-from twofold.io.tables.delimited import decode, find_delimiter, read_delimited, records
-from twofold.io.tables.read import ELSEWHERE, SQLITE, kind, missing_message, read_jsonl, read_one, unzipped
+from twofold.io.tables.delimited import find_delimiter, read_delimited, records
+from twofold.io.tables.read import ELSEWHERE, EXCEL, JSONL, PARQUET, SQLITE, kind, missing_message, read_jsonl, read_one
 from twofold.io.tables.table import Piece, Table, is_key, names_rows, quoted, stack, whole
 
-TABLES = (".csv", ".tsv", ".tab", ".psv", ".parquet", ".pq", ".jsonl", ".ndjson", *SQLITE)
+TABLES = (".csv", ".tsv", ".tab", ".psv", *PARQUET, *JSONL, *SQLITE, *EXCEL)
 PROSE = ("", ".txt", ".text", ".md", ".rst", ".tex", ".eml", ".asc", ".srt", ".log")
 ELSEWHERE_TOO = (".html", ".htm", ".xml", ".pdf", ".doc", ".docx", ".odt", ".rtf", ".epub")
 TITLES = ("title", "headline", "subject", "heading", "name", "label")
+PIECE = 2**20  # bytes of a line that are read at once
+PACKED = 3.0  # bytes of text in one of a packed file, about
+
+Part = tuple[str, int, bool]  # a document or the next part of a long one, its number, whether it goes on
 
 
 @dataclass
 class Documents:
-    """Texts, and what their owner calls them."""
+    """Texts in memory, and what their owner calls them."""
 
     texts: list[str]
     ids: pl.Series  # its name is what it holds: file, line, paragraph, row, or the user's column
@@ -45,6 +57,7 @@ class Documents:
     date_name: str = "date"
     source: str = ""
     notes: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)  # those of the notes that say what is not read
 
     def call(self, i: int) -> str:
         """A document as it is known: by its title, file or id; a bare line or row has only its number."""
@@ -55,8 +68,79 @@ class Documents:
         return self.titles is not None or self.ids.name not in ("line", "row", "paragraph")
 
 
-def read_documents(inputs: Sequence[str], text: str | None, date: str | None, title: str | None) -> Documents:
-    """Documents from whatever was given; `text`, `date` and `title` name columns of tables."""
+class TextFile(NamedTuple):
+    """A text file, and what in it is a document: "file", "line" or "paragraph"."""
+
+    path: str
+    unit: str
+
+
+@dataclass
+class TextFiles:
+    """The documents of text files, read anew each time they are gone through."""
+
+    files: list[TextFile]
+    source: str
+    notes: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    root: str = ""  # the folder they are named from
+
+    def __iter__(self) -> Iterator[str]:
+        return (text for text, _ in joined(self.parts()))
+
+    def parts(self, notes: list[str] | None = None) -> Iterator[Part]:
+        """The documents, very long lines in parts; `notes` are told which files are not UTF-8."""
+        for file in self.files:
+            yield from parts_of(file, notes)
+
+    @property
+    def size(self) -> float:
+        """Letters, about."""
+        paths = [file.path.partition("::")[0] for file in self.files]
+        return sum(os.path.getsize(p) * (PACKED if p.lower().endswith(ENDINGS) else 1.0) for p in paths)
+
+
+def read_documents(
+    inputs: Sequence[str], text: str | None = None, date: str | None = None, title: str | None = None
+) -> Documents:
+    """The documents in whatever was given, all in memory; `text`, `date` and `title` name columns of tables."""
+    found = find_documents(inputs, text, date, title)
+    if isinstance(found, Documents):
+        return found
+    unit, said = found.files[0].unit, list[str]()
+    texts, numbers = gathered(found.parts(said))
+    notes = found.notes + (said if len(said) <= 3 else [f"{len(said):,} files are not UTF-8, {said[0]}, the first"])
+    names = [os.path.relpath(file.path, found.root) if found.root else file.path for file in found.files]
+    ids = pl.Series(unit, names if unit == "file" else numbers)
+    notes.append(counted(len(texts), unit, found.source))
+    return Documents(texts, ids, source=found.source, notes=notes, left_out=found.left_out)
+
+
+def counted(n: int, unit: str, source: str) -> str:
+    wrapped = f"{source} is wrapped text: " if unit == "paragraph" else ""
+    return f"{wrapped}each of {n:,} {unit}s is a document"
+
+
+def find_documents(
+    inputs: Sequence[str],
+    text: str | None = None,
+    date: str | None = None,
+    title: str | None = None,
+    *,
+    split: bool = False,
+) -> Documents | TextFiles:
+    """The documents in whatever was given: those of tables and standard input are read, text files only found.
+
+    Parameters
+    ----------
+    inputs : sequence of str
+        Files, folders, patterns, or ``-`` for standard input.
+    text, date, title : str, optional
+        Columns of a table.
+    split : bool, default=False
+        Whether several text files are split into lines or paragraphs, as a single one always is. Else each is a
+        document.
+    """
     source = inputs[0] if len(inputs) == 1 else f"{inputs[0]} and {len(inputs) - 1} more"
     source = "standard input" if source == "-" else source
     notes: list[str] = []
@@ -65,17 +149,18 @@ def read_documents(inputs: Sequence[str], text: str | None, date: str | None, ti
     if foreign is not None:
         raise InputError(f"{foreign}: {kind(foreign)} files are not read. Save it as plain text (.txt) and give that.")
     given = {"--text": text, "--date": date, "--title": title}
-    if len(files) == 1:
-        path = files[0].partition("::")[0]
-        if path != "-" and kind(path) in (*TABLES, *arrays.ENDINGS, *ELSEWHERE):
-            return from_tables(files, source, given, notes)
-        return from_stream(path, source, given, notes)
-    if all(kind(file.partition("::")[0]) in TABLES for file in files):
-        return from_tables(files, source, given, notes)
     named = next((f"{option} {value}" for option, value in given.items() if value is not None), None)
-    if named:
+    tables = [kind(file) in TABLES for file in files if file != "-"]
+    if len(files) == 1:
+        if files[0] != "-" and kind(files[0]) in (*TABLES, *arrays.ENDINGS, *ELSEWHERE):
+            return from_tables(files, source, given, notes)
+        if files[0] == "-" or named:
+            return from_stream(files[0], source, given, notes)
+    elif tables and all(tables):
+        return from_tables(files, source, given, notes)
+    elif named:
         raise InputError(f"{named}: {source} is text without columns. Leave it out, or give a table.")
-    return from_files(files, root, source, notes)
+    return from_files(files, root, source, notes, split or len(files) == 1)
 
 
 # --- finding ------------------------------------------------------------------------------------------------
@@ -92,14 +177,13 @@ def find_texts(inputs: Sequence[str], notes: list[str]) -> tuple[list[str], str]
             files += in_folder(given, notes)
             root = given if len(inputs) == 1 else "."
         elif any(mark in given for mark in "*?["):
-            found = sorted(file for file in glob.glob(given, recursive=True) if Path(file).is_file())
+            found = sorted((file for file in glob.glob(given, recursive=True) if Path(file).is_file()), key=Path)
             if not found:
                 raise InputError(f"{given} matches no file. Check the folder and the pattern.")
             files += found
-            root = root or "."
         else:
             raise InputError(missing_message(given))
-    return files, root
+    return files, "" if root == "." else root
 
 
 def in_folder(folder: str, notes: list[str]) -> list[str]:
@@ -109,9 +193,9 @@ def in_folder(folder: str, notes: list[str]) -> list[str]:
         for path in Path(folder).rglob("*")
         if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     )
-    prose = [path for path in every if is_prose(path.name)]
-    chosen = prose or [path for path in every if kind(path.name) in TABLES]
-    rest = Counter(kind(path.name) or "unnamed" for path in set(every) - set(chosen))
+    prose = [path for path in every if is_prose(str(path))]
+    chosen = prose or [path for path in every if kind(str(path)) in TABLES]
+    rest = Counter(kind(str(path)) or "unnamed" for path in set(every) - set(chosen))
     holds = ", ".join(f"{n:,} {ending}" for ending, n in sorted(rest.items(), key=lambda item: (-item[1], item[0]))[:3])
     if not chosen:
         raise InputError(
@@ -129,62 +213,220 @@ def is_prose(name: str) -> bool:
     return ending in PROSE or ending[1:].isdigit()
 
 
-# --- reading ------------------------------------------------------------------------------------------------
-
-
-def from_files(files: list[str], root: str, source: str, notes: list[str]) -> Documents:
-    """Each file is a document."""
-    texts, names, said, foreign = [], [], [], []
+def from_files(files: list[str], root: str, source: str, notes: list[str], split: bool) -> TextFiles:
+    """Text files to be read later; of each, the beginning is looked at."""
+    found, foreign, empty = [], [], 0
     for file in files:
-        try:
-            text, more = as_text(unzipped(Path(file).read_bytes(), file), file)
-        except InputError:
+        head = head_of(file)
+        line = foreign_line(head)
+        if line is not None and len(files) == 1:
+            raise not_text(file, line)
+        if line is not None:
             foreign.append(file)
-            continue
-        texts.append(text.decode())
-        names.append(str(Path(file).relative_to(root)) if root not in ("", ".") else file)
-        said += more
-    if not texts:
+        elif split and not head.strip():
+            empty += 1
+        else:
+            found.append(TextFile(file, "file" if not split else "paragraph" if is_wrapped(head) else "line"))
+    if not found and empty:
+        raise InputError(f"{source} is empty. Give one document a line, or a table with a column of text.")
+    if not found:
         raise InputError(f"{foreign[0]} is not text, nor is any other file of {source}. Give text files.")
     if foreign:
         notes.append(f"{len(foreign):,} files are not text and are left out, {foreign[0]} the first")
-    notes += said if len(said) <= 3 else [f"{len(said):,} files are not UTF-8: read as Latin-1 (Windows-1252)"]
-    notes.append(f"each of {len(texts):,} files is a document")
-    return Documents(texts, pl.Series("file", names), source=source, notes=notes)
+    return TextFiles(found, source, list(notes), list(notes), root)
+
+
+def head_of(file: str) -> bytes:
+    """The beginning of a text file, unpacked."""
+    try:
+        with open_bytes(file) as opened:
+            return opened.read(HEAD)
+    except DAMAGED as error:
+        raise InputError(f"{file} cannot be read ({error}).") from None
+
+
+def foreign_line(head: bytes) -> int | None:
+    """The line at which bytes turn out to be no text, if they do: pictures and programs have codes that no text has."""
+    mark, code = find_encoding(head[:4096])
+    text = head[len(mark) : 4096].decode(code if code.startswith("utf-16") else "latin-1", "replace")
+    found = re.search(r"[\x00-\x08\x0e-\x1a]", text)
+    return None if found is None else text.count("\n", 0, found.start()) + 1
+
+
+def not_text(name: str, line: int) -> InputError:
+    return InputError(
+        f"{name}, line {line} is not text: it holds bytes that no text has. Save it as UTF-8 text, or leave it out "
+        'by a pattern such as "folder/*.txt".'
+    )
+
+
+def is_wrapped(head: bytes) -> bool:
+    """Whether lines go on in the next one, and blank ones lie between paragraphs."""
+    mark, code = find_encoding(head)
+    lines = [line.strip() for line in head[len(mark) :].decode(code, "replace").split("\n")]
+    full = [i for i, line in enumerate(lines) if line]
+    breaks = sum(b > a + 1 for a, b in pairwise(full))
+    return breaks >= 2 and len(full) >= 2 * (breaks + 1)
+
+
+# --- reading text -------------------------------------------------------------------------------------------
+
+
+def numbered_lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
+    """Every line of a text file with its number, blank ones too."""
+    name = os.fspath(path)
+    if not os.path.isfile(name.split("::")[0]):
+        raise InputError(missing_message(name))
+    with open_text(name) as file:
+        yield from ((number, text) for text, number in joined(lines_in(file, name)))
+
+
+def joined(parts: Iterator[Part]) -> Iterator[tuple[str, int]]:
+    """Documents out of their parts."""
+    begun = ""
+    for text, number, goes_on in parts:
+        if goes_on:
+            begun += text
+        else:
+            yield (begun + text if begun else text), number
+            begun = ""
+
+
+def gathered(parts: Iterator[Part]) -> tuple[list[str], list[int]]:
+    pairs = [(text.strip(), number) for text, number in joined(parts)]
+    return [text for text, _ in pairs], [number for _, number in pairs]
+
+
+def parts_of(file: TextFile, notes: list[str] | None = None) -> Iterator[Part]:
+    """The documents of one text file."""
+    if file.unit == "file":
+        text, said = decode(read_whole(file.path), file.path)
+        if notes is not None:
+            notes += said
+        yield text.decode(), 1, False
+        return
+    with open_text(file.path) as opened:
+        lines = lines_in(opened, file.path, notes)
+        yield from paragraphs_of(lines) if file.unit == "paragraph" else without_blank(lines)
+
+
+def read_whole(path: str) -> bytes:
+    try:
+        return read_bytes(path)
+    except DAMAGED as error:
+        raise InputError(f"{path} cannot be read ({error}).") from None
+
+
+@contextmanager
+def open_text(path: str) -> Iterator[BinaryIO]:
+    """A text file unpacked and without its byte order mark, UTF-16 as UTF-8."""
+    with open_bytes(path) as file, as_lines(file, path) as lines:
+        yield lines
+
+
+@contextmanager
+def as_lines(file: BinaryIO, name: str) -> Iterator[BinaryIO]:
+    """Bytes that can be cut into lines at newlines; the encoding is that of the beginning."""
+    head = file.peek(4096)[:4096]  # type: ignore[attr-defined]
+    found = find_encoding(head)
+    file.read(len(found.mark))
+    if found.is_wide:
+        decoder = codecs.getincrementaldecoder(found.name)()
+        yield io.BufferedReader(Recoded(file, lambda raw: decoder.decode(raw, not raw).encode(), name))
+    elif b"\r" in head and b"\n" not in head:
+        yield io.BufferedReader(Recoded(file, lambda raw: raw.replace(b"\r", b"\n"), name))
+    else:
+        yield file
+
+
+def lines_in(file: BinaryIO, name: str, notes: list[str] | None = None) -> Iterator[Part]:
+    """All lines; one that is longer than a piece comes in several, cut where there is white space."""
+    number, rest, old = 1, b"", ""
+    try:
+        while line := file.readline(PIECE + len(rest)):  # doubled until there is a place to cut
+            line, ended = rest + line, line.endswith(b"\n")
+            at = len(line) if ended else max(line.rfind(b" "), line.rfind(b"\t"))
+            rest = line[max(at, 0) :]
+            if at > 0:
+                raw = line[:at].rstrip(b"\r\n")
+                try:
+                    text = raw.decode()
+                except UnicodeDecodeError:
+                    text, old = old_line(raw, old, name, number, notes)
+                if "\0" in text:
+                    raise not_text(name, number)
+                yield text, number, not ended
+            number += ended
+        if rest:
+            text = old_line(rest, old, name, number, notes)[0]
+            if "\0" in text:
+                raise not_text(name, number)
+            yield text, number, False
+    except DAMAGED as why:
+        raise InputError(f"{name} cannot be read beyond line {number - 1} ({why}).") from None
+
+
+def old_line(raw: bytes, old: str, name: str, number: int, notes: list[str] | None) -> tuple[str, str]:
+    """A line that may not be UTF-8, and the encoding of those that are not."""
+    try:
+        return raw.decode(), old
+    except UnicodeDecodeError:
+        if not old:
+            old = old_encoding(head_of(name) if os.path.isfile(name.split("::")[0]) else raw)
+            if notes is not None:
+                notes.append(f"{name}, line {number} is not UTF-8: read as {spelled(old)}")
+        return raw.decode(old, "replace"), old
+
+
+def without_blank(lines: Iterator[Part]) -> Iterator[Part]:
+    """Lines that have something in them."""
+    inside = False
+    for part in lines:
+        if inside or part[2] or part[0].strip():
+            yield part
+        inside = part[2]
+
+
+def paragraphs_of(lines: Iterator[Part]) -> Iterator[Part]:
+    """Lines joined up to the next blank one; a very long paragraph in parts."""
+    number, held, begun = 1, "", False
+    inside = False  # a line that is cut
+    for text, _, goes_on in lines:
+        if inside or goes_on or text.strip():
+            held += text if goes_on else text.rstrip() + " "
+            if len(held) > PIECE:
+                yield held, number, True
+                held, begun = "", True
+        elif held or begun:
+            yield held.rstrip(), number, False
+            number, held, begun = number + 1, "", False
+        inside = goes_on
+    if held or begun:
+        yield held.rstrip(), number, False
 
 
 def from_stream(path: str, source: str, given: dict[str, str | None], notes: list[str]) -> Documents:
-    """One text: a table if it looks like one or a column is named, else lines or paragraphs."""
+    """A text read at once: a table if it looks like one or a column is named, else lines or paragraphs."""
     name = "standard input" if path == "-" else path
-    data = unzipped(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes(), name)
+    data = read_whole(path)
     if not data.strip():
         raise InputError(f"{name} is empty. Give one document a line, or a table with a column of text.")
-    text, more = as_text(data, name)
-    columns = any(value is not None for value in given.values())
+    line = foreign_line(data)
+    if line is not None:
+        raise not_text(name, line)
+    text, more = decode(data, name)
     if text.lstrip().startswith(b"{") and path == "-":
         return from_pieces([read_jsonl(text, name)], source, given, notes)
-    if columns or (path == "-" and looks_tabular(text)):
+    if any(value is not None for value in given.values()) or looks_tabular(text):
         return from_pieces([read_delimited(data, name)], source, given, notes)
-    lines = [line.strip() for line in text.decode().split("\n")]
-    full = [i for i, line in enumerate(lines) if line]
-    breaks = sum(b > a + 1 for a, b in pairwise(full))
-    notes += more
-    if breaks >= 2 and len(full) >= 2 * (breaks + 1):  # lines are wrapped, and blank ones lie between paragraphs
-        parts = [" ".join(part.split()) for part in re.split(r"\n\s*\n", text.decode()) if part.strip()]
-        notes.append(f"{name} is wrapped text: each of its {len(parts):,} paragraphs is a document")
-        return Documents(parts, pl.Series("paragraph", np.arange(1, len(parts) + 1)), source=source, notes=notes)
-    notes.append(f"each of {len(full):,} lines is a document")
-    ids = pl.Series("line", np.array(full) + 1)
-    return Documents([lines[i] for i in full], ids, source=source, notes=notes)
+    unit = "paragraph" if is_wrapped(text[:HEAD]) else "line"
+    lines = lines_in(io.BufferedReader(io.BytesIO(text)), name)
+    texts, numbers = gathered(paragraphs_of(lines) if unit == "paragraph" else without_blank(lines))
+    notes += [*more, counted(len(texts), unit, name)]
+    return Documents(texts, pl.Series(unit, numbers), source=source, notes=notes)
 
 
-def as_text(data: bytes, name: str) -> tuple[bytes, list[str]]:
-    """UTF-8, and what had to be assumed; pictures and programs are refused."""
-    head = data[:4096]
-    nul = np.flatnonzero(np.frombuffer(head, np.uint8) == 0) % 2  # in UTF-16 they are every other byte
-    if re.search(rb"[\x01-\x08\x0e-\x1a]", head) or (len(nul) and nul.min() != nul.max()):
-        raise InputError(f"{name} is not text. Give text, a folder of text files, or a table.")
-    return decode(data, name)
+# --- reading tables -----------------------------------------------------------------------------------------
 
 
 def looks_tabular(text: bytes) -> bool:

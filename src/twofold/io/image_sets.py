@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from PIL import Image
 
 from twofold.core.checks import InputError
 from twofold.io.images import read_image
+from twofold.io.open import read_bytes
 from twofold.io.tables.read import missing_message
 
 SEEN = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif", ".pgm", ".ppm")
@@ -115,9 +115,9 @@ def from_idx(path: Path) -> PictureSet:
 
 
 def read_idx(path: Path) -> np.ndarray:
-    data = path.read_bytes()
+    data = read_bytes(path)
     try:
-        return idx_array(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+        return idx_array(data)
     except (ValueError, IndexError, struct.error, EOFError, OSError) as error:
         raise InputError(f"{path} cannot be read as pictures ({error}). Give {TAKES}.") from None
 

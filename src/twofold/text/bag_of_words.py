@@ -76,9 +76,10 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
     Notes
     -----
     Documents may be a list of texts, a list of lists of words (which are not split, but judged by the same rules), a
-    column of a frame, a generator, or a path: a text file is a document a line (empty lines are empty documents), a
-    folder or a pattern such as ``"texts/*.txt"`` a document a file, plain or gzipped. Files are read as they
-    are counted. ``transform(path, to="counts.csr")`` writes the counts to disk, so that neither the text nor the
+    column of a frame, a generator, or a path: a text file is a document a line (blank lines are none; a paragraph
+    where lines are wrapped), a folder or a pattern such as ``"texts/*.txt"`` a document a file, a table (CSV, JSONL,
+    Parquet, ...) a document a row, plain or packed: what ``twofold topics`` reads. Text files are read as they are
+    counted. ``transform(path, to="counts.csr")`` writes the counts to disk, so that neither the text nor the
     table need fit into memory; every model takes that path for X.
 
     References

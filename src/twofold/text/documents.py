@@ -1,34 +1,30 @@
-"""Where documents come from: texts in memory, the lines of a file, the files of a folder.
-
-A document is a text, or a list of its words. Files are read one document at a time, plain or gzipped, as UTF-8;
-what is not UTF-8 is taken for Windows-1252, as most old text is.
-"""
+"""Where documents come from: texts or lists of words in memory, or whatever `twofold.io.documents` finds at a path."""
 
 from __future__ import annotations
 
 import glob
-import gzip
 import os
-import zlib
+import warnings
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import is_path
+from twofold.io.documents import Documents, TextFiles, find_documents
 
 
 def documents(X: Any) -> Iterator[str | list[str]]:
     """The documents in X, one after the other.
 
-    X is a path (a text file has a document a line, empty lines included; in a folder or among the files of a
-    pattern such as "texts/*.txt" each file is one, in the order of their names), or something to iterate over:
-    texts, or lists of words.
+    X is a path (a text file has a document a line, or a paragraph where lines are wrapped; in a folder or among the
+    files of a pattern such as "texts/*.txt" each file is one, in the order of their names; a table has one a row), or
+    something to iterate over: texts, or lists of words.
     """
     if is_path(X):
-        return _from_path(os.fspath(X))
+        found = from_path(os.fspath(X), split=False)
+        return iter(found.texts if isinstance(found, Documents) else found)
     if hasattr(X, "columns"):
         raise InputError(f'X is a {type(X).__name__}, a whole table. Give the column that holds the text: X["text"].')
     if getattr(X, "ndim", 1) != 1 or isinstance(X, (dict, bytes)) or not isinstance(X, Iterable):
@@ -62,58 +58,14 @@ def is_once(X: Any) -> bool:
     return not is_path(X) and isinstance(X, Iterator)
 
 
-# ---- files -----------------------------------------------------------------------------------------------------
-
-
-def _from_path(path: str) -> Iterator[str]:
-    if os.path.isdir(path):
-        found = [p for p in Path(path).rglob("*") if not any(part[0] == "." for part in p.relative_to(path).parts)]
-    elif os.path.exists(path):
-        return _lines(path)
-    elif glob.has_magic(path):
-        found = [Path(p) for p in glob.glob(path, recursive=True)]
-    else:
+def from_path(path: str, split: bool) -> Documents | TextFiles:
+    """The documents at a path; what is left out is said in a warning."""
+    if not (os.path.exists(path.split("::")[0]) or glob.has_magic(path)):
         raise InputError(f"{path[:200]}: no such file or folder. For one document give a list of it: [text].")
-    files = sorted((p.as_posix() for p in found if p.is_file()), key=lambda name: name.split("/"))
-    if not files:
-        raise InputError(f"{path}: there are no files in it.")
-    return (_whole(name) for name in files)
-
-
-def open_text(path: str) -> Any:
-    return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
-
-
-def _lines(path: str) -> Iterator[str]:
-    number = 0
-    try:
-        with open_text(path) as file:
-            for number, line in enumerate(file, 1):
-                yield decoded(line.rstrip(b"\r\n"), f"{path}, line {number}", first=number == 1)
-    except (OSError, EOFError, zlib.error) as why:
-        raise InputError(f"{path} cannot be read beyond line {number} ({why}).") from None
-
-
-def _whole(path: str) -> str:
-    try:
-        with open_text(path) as file:
-            return decoded(file.read(), path, first=True)
-    except (OSError, EOFError, zlib.error) as why:
-        raise InputError(f"{path} cannot be read ({why}).") from None
-
-
-def decoded(raw: bytes, where: str, first: bool) -> str:
-    if b"\0" in raw:
-        raise InputError(
-            f"{where} is not plain text: it has NUL bytes in it. Save it as UTF-8 text, or leave it out by a pattern "
-            'such as "folder/*.txt".'
-        )
-    if first:
-        raw = raw.removeprefix(b"\xef\xbb\xbf")
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return raw.decode("cp1252", "replace")
+    found = find_documents([path], split=split)
+    for note in found.left_out:
+        warnings.warn(note, stacklevel=2)
+    return found
 
 
 def as_words(words: Any) -> np.ndarray:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 from twofold.core.checks import InputError
+from twofold.io.encoding import decode
+from twofold.io.open import read_bytes
 from twofold.text.tokenize import normalised
 
 # By what they do in a sentence, which is how the list stays complete without being long.
@@ -62,9 +63,7 @@ def stop_words_of(given: Any) -> frozenset[str]:
         return english()
     if isinstance(given, (str, os.PathLike)):
         try:
-            lines = Path(given).read_text("utf-8-sig").splitlines()
-        except UnicodeDecodeError as why:
-            raise InputError(f"stop_words={os.fspath(given)!r}: the file is not UTF-8 ({why}). Save it so.") from None
+            lines = decode(read_bytes(given), os.fspath(given))[0].decode().splitlines()
         except OSError as why:
             raise InputError(
                 f'stop_words={os.fspath(given)!r} is neither "english" nor a file that can be read '

@@ -58,10 +58,11 @@ class Vocabulary(Model):
 
     Notes
     -----
-    A corpus is a path (a text file with a sentence or document a line, plain or gzipped; a folder or a pattern such
-    as ``"texts/*.txt"`` with a document a file), a list of texts, or a list of lists of words, which are not split
-    but judged by the same rules. Files are read as they are counted, and distinct words beyond the memory budget
-    wait on disk. ``len(v)``, ``word in v``, ``v[word]`` and ``v.encode(text)`` are what the other models use.
+    A corpus is a path (text files with a sentence or document a line, or a paragraph where lines are wrapped; a folder
+    or a pattern such as ``"texts/*.txt"``; a table with a column of text; plain or packed), a list of texts, or a list
+    of lists of words, which are not split but judged by the same rules. Files are read as they are counted, and
+    distinct words beyond the memory budget wait on disk. ``len(v)``, ``word in v``, ``v[word]`` and
+    ``v.encode(text)`` are what the other models use.
 
     References
     ----------

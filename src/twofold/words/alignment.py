@@ -26,7 +26,7 @@ from twofold.core.checks import InputError
 from twofold.core.estimator import Model, fitting
 from twofold.core.loop import Sweep, run
 from twofold.core.params import Interval
-from twofold.text.documents import documents
+from twofold.io.documents import numbered_lines
 from twofold.words import _checks
 from twofold.words.word_vectors._nearest import Lists, norms_of, top, unit
 from twofold.words.word_vectors.word_vectors import WordVectors
@@ -366,7 +366,7 @@ def _list_pairs(pairs: Any) -> list[tuple[str, str]]:
 def _read_pairs(path: Any) -> list[tuple[str, str]]:
     """Two words a line, with a tab or spaces between."""
     found = []
-    for number, line in enumerate(documents(path), 1):
+    for number, line in numbered_lines(path):
         words = str(line).split("\t") if "\t" in line else str(line).split()
         if len(words) == 2:
             found.append((words[0].strip(), words[1].strip()))

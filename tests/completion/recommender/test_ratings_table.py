@@ -54,7 +54,7 @@ def test_columns_are_found_by_name_and_said():
     assert rec.columns_ == {"user": "User-ID", "item": "ISBN", "rating": "Book-Rating"}
     other = Recommender(Biases(), rating="timestamp").fit(frame)
     assert other.range_ == (7, 9)
-    with pytest.raises(InputError, match=r"rating='stars'.*'ISBN'"):
+    with pytest.raises(InputError, match=r"rating='stars'.*\"ISBN\""):
         Recommender(Biases(), rating="stars").fit(frame)
 
 
@@ -187,25 +187,33 @@ def test_any_integer_is_an_id(ids, tmp_path_factory):
     assert back.users_.tolist() == sorted(set(ids))
 
 
+def test_rows_without_a_rating_are_left_out_and_said(tmp_path):
+    (tmp_path / "r.csv").write_text("user,item,rating\na,x,5\na,y,\nb,x,NA\nb,y,2\n")
+    for form in (tmp_path / "r.csv", [("a", "x", 5), ("a", "y", None), ("b", "x", float("nan")), ("b", "y", 2)]):
+        with pytest.warns(UserWarning, match="2 rows without a rating left out"):
+            rec = Recommender(Biases()).fit(form)
+        assert rec.ratings_.nnz == 2 and rec.users_.tolist() == ["a", "b"]
+
+
 # ---- refusals ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("ratings", "words"),
     [
-        ([("a", "x", "great"), ("a", "y", 1)], ["row 0", "'great'", "rating="]),
+        ([("a", "x", "great"), ("a", "y", 1)], ["row 0", '"great"', "rating="]),
         ([("a", "x", 1), ("a", "y", float("inf"))], ["row 1", "inf"]),
-        ([("a", "x", 1), ("a", "y", None)], ["row 1", "None"]),
-        ([("a", "x", 1), (None, "y", 2)], ["row 1", "no user", "Drop"]),
-        (pd.DataFrame({"user": [1, 2], "item": ["x", None], "rating": [1, 2]}), ["row 1", "no item"]),
-        ((np.array([1.0, np.nan]), ["x", "y"], [1, 2]), ["row 1", "no user"]),
+        ([("a", "x", None), ("a", "y", None)], ["every one is blank"]),
+        ([("a", "x", 1), (None, "y", 2)], ["row 1", "user is blank", "remove the row"]),
+        (pd.DataFrame({"user": [1, 2], "item": ["x", None], "rating": [1, 2]}), ["row 1", "item is blank"]),
+        ((np.array([1.0, np.nan]), ["x", "y"], [1, 2]), ["row 1", "user is blank"]),
         ([], ["0 rows"]),
         ([(1, 2, 3), (1, 2)], ["row 1", "(1, 2)"]),
-        (["ab", "cd"], ["row 0", "'ab'"]),
+        (["ab", "cd"], ["ab does not exist"]),
         (([1, 2], ["x"], [3, 4]), ["[2, 1, 2]"]),
         (7, ["int", "frame"]),
-        ("no/such/file.csv", ["no/such/file.csv", "not a file"]),
-        (pl.DataFrame({"user": [1]}), ["1 columns"]),
+        ("no/such/file.csv", ["no/such/file.csv", "does not exist"]),
+        (pl.DataFrame({"user": [1]}), ["one column"]),
     ],
 )
 def test_refused_ratings_are_named(ratings, words):

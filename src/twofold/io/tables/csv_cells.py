@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from twofold.io.tables.delimited import decode, find_delimiter
+from twofold.io.encoding import decode, find_encoding
+from twofold.io.tables.delimited import find_delimiter
 
-MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+ASCII_LIKE = ("utf-8", "cp1252", "latin-1")  # a byte below 128 is never part of another letter
 
 
 class Text(NamedTuple):
@@ -42,24 +43,11 @@ def open_text(data: bytes, name: str) -> Text:
     stripped = plain.rstrip(b"\n")
     parsed, delimiter = find_delimiter(stripped)
     delimiter = delimiter if parsed == stripped else " "
-    mark, code = next(((m, c) for m, c in MARKS if data.startswith(m)), (b"", ""))
-    if not mark and b"\0" in data[:4096]:
-        code = "utf-16-le" if data[1:4096:2].count(0) > data[0:4096:2].count(0) else "utf-16-be"
+    mark, code = find_encoding(data)
     body = data[len(mark) :]
-    if code.startswith("utf-16"):
+    if code not in ASCII_LIKE:
         return Text(body.decode(code).encode(), delimiter, "utf-8", code, mark)
-    return Text(body, delimiter, narrow(body), "", mark)
-
-
-def narrow(data: bytes) -> str:
-    """The encoding that a text of single bytes is read as."""
-    for code in ("utf-8", "cp1252"):
-        try:
-            data.decode(code)
-        except UnicodeDecodeError:
-            continue
-        return code
-    return "latin-1"
+    return Text(body, delimiter, code, "", mark)
 
 
 def records(text: Text) -> Iterator[Record]:

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from twofold.core.checks import InputError
+from twofold.io.open import read_bytes
 from twofold.io.tables import arrays
 from twofold.io.tables.columns import BLANKS
 from twofold.io.tables.csv_cells import Text, content, edited, open_text, records
 from twofold.io.tables.delimited import read_delimited
-from twofold.io.tables.read import ELSEWHERE, SQLITE, find_files, kind, read_one, unzipped
+from twofold.io.tables.read import ELSEWHERE, SQLITE, find_files, kind, read_one
 from twofold.io.tables.table import Piece, Table, assemble, unique_names
 
 OTHERS = (*SQLITE, *ELSEWHERE, *arrays.ENDINGS, ".parquet", ".pq", ".jsonl", ".ndjson")
@@ -44,8 +43,7 @@ def read_source(given: str, na: Sequence[str], drop: Sequence[str]) -> Source:
     path = files[0].partition("::")[0]
     if path == "-" or kind(path) not in OTHERS:
         name = "standard input" if path == "-" else path
-        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-        data = unzipped(raw, name)
+        data = read_bytes(files[0])
         piece = read_delimited(data, name)
         return Source(assemble([piece], name, na, drop), piece, open_text(data, name))
     part = read_one(files[0], na, drop, alone=True)

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from twofold.core.checks import InputError
+from twofold.io.encoding import decode
 from twofold.io.tables.columns import BLANKS
 from twofold.io.tables.table import Piece, unique_names
 
@@ -34,6 +35,17 @@ def read_delimited(data: bytes, name: str) -> Piece:
     if widths.max() > 1:  # in a file of one column an empty line is a blank cell, not an empty line
         filled = (widths > 1) | frame.to_series(0).is_not_null().to_numpy()
         frame, lines, widths = frame.filter(filled), lines[filled], widths[filled]
+    return tabulate(frame, lines, widths, name, delimiter, notes)
+
+
+def tabulate(
+    frame: pl.DataFrame, lines: np.ndarray, widths: np.ndarray, name: str, delimiter: str, notes: list[str]
+) -> Piece:
+    """Records of text cells as named columns: the first record is the header unless it holds numbers alone."""
+    last = frame.to_series(-1)
+    if frame.width > 1 < frame.height and last.null_count() == frame.height and (widths[1:] == frame.width).all():
+        notes.append(f"{name}: the empty field at the end of every line is left out")
+        frame, widths = frame[:, :-1], np.minimum(widths, frame.width - 1)
     first = [cell or "" for cell in frame.row(0)]
     comma = delimiter == ";"
     if all(is_number(cell, comma) or cell.strip().lower() in BLANKS for cell in first):
@@ -46,42 +58,6 @@ def read_delimited(data: bytes, name: str) -> Piece:
     if frame.height == 0:
         raise InputError(f"{name} has a header and no rows below it. Give a table with at least two rows.")
     return Piece(frame.rename(dict(zip(frame.columns, names, strict=True))), name, lines, comma, notes)
-
-
-def decode(data: bytes, name: str) -> tuple[bytes, list[str]]:
-    """The text as UTF-8 with plain newlines, and what had to be assumed to get there."""
-    notes = []
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        text = _decoded(data, "utf-16", name)
-    elif b"\0" in data[:4096]:
-        odd = data[1:4096:2].count(0) > data[0:4096:2].count(0)
-        text = _decoded(data, "utf-16-le" if odd else "utf-16-be", name)
-        if not text[:200].isprintable() and not text[:200].replace("\n", "").replace("\r", "").replace("\t", ""):
-            raise InputError(f"{name} is not text. Give a table: CSV, Parquet, JSONL, .npy, .mtx or SQLite.")
-        notes.append(f"{name} is read as UTF-16")
-    else:
-        try:
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            try:
-                text = data.decode("cp1252")
-            except UnicodeDecodeError:
-                text = data.decode("latin-1")
-            notes.append(f"{name}, line {line} is not UTF-8: read as Latin-1 (Windows-1252)")
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text.encode(), notes
-
-
-def _decoded(data: bytes, encoding: str, name: str) -> str:
-    try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise InputError(f"{name} is not text. Give a table: CSV, Parquet, JSONL, .npy, .mtx or SQLite.")
-    return text
 
 
 def find_delimiter(text: bytes) -> tuple[bytes, str]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import glob
-import gzip
 import io
 import json
 import sqlite3
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -19,21 +17,22 @@ import polars as pl
 
 from twofold.core.checks import InputError
 from twofold.core.config import config
+from twofold.io.open import ENDINGS, read_bytes, unpacked_name
 from twofold.io.tables import arrays
-from twofold.io.tables.delimited import read_delimited
+from twofold.io.tables.delimited import read_delimited, tabulate
 from twofold.io.tables.table import Piece, Table, assemble
 
 TEXT = (".csv", ".tsv", ".tab", ".psv", ".txt", ".dat")
 SQLITE = (".db", ".sqlite", ".sqlite3")
-IN_FOLDERS = (".csv", ".tsv", ".tab", ".psv", ".parquet", ".pq", ".jsonl", ".ndjson", *arrays.ENDINGS)
+EXCEL = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods")
+PARQUET = (".parquet", ".pq")
+JSONL = (".jsonl", ".ndjson")
+IN_FOLDERS = (".csv", ".tsv", ".tab", ".psv", *PARQUET, *JSONL, *EXCEL, *arrays.ENDINGS)
 ELSEWHERE = {
-    ".xlsx": "Save the sheet as CSV and give that.",
-    ".xls": "Save the sheet as CSV and give that.",
     ".json": "Give one object a line, as .jsonl.",
-    ".zip": "Unpack it and give the file inside.",
     ".pkl": "Pickles can run code and are not opened. Save the table as Parquet and give that.",
 }
-NAMED = "file.db::table"
+NAMED = "file.db::table, file.xlsx::sheet, file.zip::file and file.npz::array"
 
 
 def read_table(inputs: str | Path | Sequence[str | Path], na: Sequence[str] = (), drop: Sequence[str] = ()) -> Table:
@@ -75,12 +74,12 @@ def find_files(given: str) -> list[str]:
     path = Path(given)
     if path.is_dir():
         found = sorted(
-            str(p) for p in path.iterdir() if p.is_file() and kind(p.name) in IN_FOLDERS and p.name[0] != "."
+            str(p) for p in path.iterdir() if p.is_file() and kind(str(p)) in IN_FOLDERS and p.name[0] != "."
         )
         if not found:
             inside = Counter(p.suffix or "unnamed" for p in path.iterdir() if p.is_file())
             holds = ", ".join(f"{n} {suffix}" for suffix, n in inside.most_common(3)) or "nothing"
-            raise InputError(f"{given} holds no tables ({', '.join(IN_FOLDERS)}, also gzipped) but {holds}.")
+            raise InputError(f"{given} holds no tables ({', '.join(IN_FOLDERS)}, also packed) but {holds}.")
         return found
     if any(mark in given for mark in "*?["):
         found = sorted(file for file in glob.glob(given, recursive=True) if Path(file).is_file())
@@ -101,40 +100,34 @@ def missing_message(given: str) -> str:
 
 
 def kind(name: str) -> str:
-    """The ending that says how to read a file, `.gz` looked through."""
-    suffixes = [s.lower() for s in Path(name).suffixes]
-    return suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else (suffixes or [""])[-1]
+    """The ending that says how to read a file, that of its packing looked through."""
+    return Path(unpacked_name(name)).suffix.lower()
 
 
 def read_one(file: str, na: Sequence[str], drop: Sequence[str], alone: bool) -> Piece | Table:
     """One file by its ending; what has no known ending is taken for delimited text."""
     if file == "-":
-        return read_delimited(unzipped(sys.stdin.buffer.read(), "standard input"), "standard input")
+        return read_delimited(read_bytes("-"), "standard input")
     path, _, part = file.partition("::")
-    ending = kind(path)
+    ending = kind(file)
+    if ending in (*SQLITE, *EXCEL, *PARQUET, *arrays.ENDINGS) and path.lower().endswith(ENDINGS) and ending != ".mtx":
+        raise InputError(f"{file}: {ending} files are read as they are, not packed. Unpack it and give that.")
     if ending in SQLITE:
         return read_sqlite(path, part)
-    if part and ending != ".npz":
-        raise InputError(f"{file}: only SQLite ({NAMED}) and .npz (file.npz::array) have named parts.")
+    if ending in EXCEL:
+        return read_excel(path, part)
+    if part and ending != ".npz" and not path.lower().endswith(".zip"):
+        raise InputError(f"{file}: only {NAMED} have named parts.")
     if ending in ELSEWHERE:
         raise InputError(f"{file}: {ending} files are not read. {ELSEWHERE[ending]}")
     if Path(path).stat().st_size == 0:
         raise InputError(f"{file} is empty (0 bytes). Was it written completely?")
     if ending in arrays.ENDINGS:
         return arrays.read_array(path, part, ending, streaming=alone and not na and not drop)
-    if ending in (".parquet", ".pq"):
+    if ending in PARQUET:
         return read_parquet(path, streaming=alone and not na and not drop)
-    data = unzipped(Path(path).read_bytes(), path)
-    return read_jsonl(data, path) if ending in (".jsonl", ".ndjson") else read_delimited(data, path)
-
-
-def unzipped(data: bytes, name: str) -> bytes:
-    if not data.startswith(b"\x1f\x8b"):
-        return data
-    try:
-        return gzip.decompress(data)
-    except (OSError, EOFError) as error:
-        raise InputError(f"{name} is a damaged gzip file ({error}). Fetch or compress it again.") from None
+    data = read_bytes(file)
+    return read_jsonl(data, file) if ending in JSONL else read_delimited(data, file)
 
 
 def read_parquet(path: str, streaming: bool) -> Piece | Table:
@@ -179,6 +172,34 @@ def typed(values: Sequence[Any]) -> pl.Series:
         return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
     texts = [None if v is None else v if isinstance(v, str) else json.dumps(v, default=str) for v in values]
     return pl.Series(texts, dtype=pl.String)
+
+
+def read_excel(path: str, sheet: str) -> Piece:
+    """One sheet of a workbook, the first unless one is named; cells are read as they would stand in a CSV file."""
+    try:
+        import fastexcel
+    except ImportError:
+        raise InputError(f'{path}: workbooks need fastexcel. Install it: pip install "twofold[excel]".') from None
+    try:
+        book = fastexcel.read_excel(path)
+        if sheet and sheet not in book.sheet_names:
+            raise InputError(
+                f'{path} has no sheet "{sheet}". Name one as {path}::SHEET, of: {", ".join(book.sheet_names)}.'
+            )
+        name = sheet or book.sheet_names[0]
+        frame = book.load_sheet(name, header_row=None, dtypes="string").to_polars()
+    except fastexcel.FastExcelError as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{path} is not a readable workbook ({reason}). Save it again.") from None
+    notes = []
+    if not sheet and len(book.sheet_names) > 1:
+        others = ", ".join(book.sheet_names[1:4])
+        notes.append(f'{path}: read its first sheet, "{name}"; {path}::SHEET names another ({others})')
+    full = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series().to_numpy()
+    if not full.any():
+        raise InputError(f'{path}: sheet "{name}" is empty. Give a table with at least two rows of numbers.')
+    lines = np.flatnonzero(full) + 1
+    return tabulate(frame.filter(full), lines, np.full(len(lines), frame.width), f"{path}::{name}", ",", notes)
 
 
 def read_sqlite(path: str, table: str) -> Piece:

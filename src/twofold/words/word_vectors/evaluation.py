@@ -19,7 +19,7 @@ import polars as pl
 from scipy import stats
 
 from twofold.core.checks import InputError
-from twofold.text.documents import documents
+from twofold.io.documents import numbered_lines
 from twofold.words.word_vectors._analogies import solve
 from twofold.words.word_vectors._nearest import Left, unit
 
@@ -194,6 +194,6 @@ def _lines(path: Any) -> Iterator[tuple[int, str]]:
     """The lines of a file that are neither empty nor a comment, with their numbers."""
     if not isinstance(path, (str, os.PathLike)) or os.path.isdir(path):
         raise InputError(f"{path!r} is not the path of a file.")
-    for number, line in enumerate(documents(path), 1):
-        if isinstance(line, str) and line.strip() and not line.startswith("#"):
+    for number, line in numbered_lines(path):
+        if line.strip() and not line.startswith("#"):
             yield number, line.strip()

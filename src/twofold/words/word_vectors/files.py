@@ -3,18 +3,16 @@
     text     "V k" in the first line (GloVe: no such line), then a line a word:  word x1 x2 ... xk
     binary   "V k" in the first line, then for each word:  word, a space, k little-endian float32, perhaps a line end
 
-Both may be gzipped. What a file is shows in its first bytes, not in its name. Nothing is believed unseen: memory grows
+Both may be packed. What a file is shows in its first bytes, not in its name. Nothing is believed unseen: memory grows
 with what has been read, whatever the first line announces, and a file that ends early or late is refused.
 """
 
 from __future__ import annotations
 
 import gzip
-import io
 import itertools
 import os
 import sys
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from numbers import Integral
@@ -25,6 +23,7 @@ import polars as pl
 
 from twofold.core.checks import InputError, first_bad
 from twofold.core.files.safetensors_file import appearing
+from twofold.io.open import DAMAGED, open_bytes
 
 CHUNK = 4 * 2**20  # bytes of a file looked at together
 SPACES = b" \t\n\r\x0b\x0c"
@@ -95,12 +94,12 @@ def read_word2vec(path: str | os.PathLike, binary: bool | None, limit: int | Non
         raise InputError(f"limit={limit!r} must be a whole number of at least 1, or None for all words.")
     name, table = os.fspath(path), Table()
     try:
-        with _unpacked(name) as file:
+        with open_bytes(name, CHUNK) as file:
             header = _header(file, name, binary)
             total = min(n for n in (header.words, limit, sys.maxsize) if n is not None)
             for words, rows in (_binary if header.binary else _text)(file, name, header, total):
                 table.add(words, rows, name)
-    except (OSError, EOFError, zlib.error) as why:
+    except DAMAGED as why:
         raise InputError(f"{name} cannot be read beyond word {len(table.words)} ({why}).") from None
     return list(table.words), table.rows()
 
@@ -130,17 +129,6 @@ class Table:
     def rows(self) -> np.ndarray:
         self.vectors.resize((len(self.words), self.vectors.shape[1]), refcheck=False)
         return self.vectors
-
-
-@contextmanager
-def _unpacked(name: str) -> Iterator[Any]:
-    """The file, through gzip if its first bytes say so."""
-    with io.BufferedReader(io.FileIO(name), CHUNK) as raw:
-        if raw.peek(2)[:2] != b"\x1f\x8b":
-            yield raw
-            return
-        with gzip.open(raw) as file, io.BufferedReader(file, CHUNK) as buffered:
-            yield buffered
 
 
 def _header(file: Any, name: str, binary: bool | None) -> Header:
