@@ -5,9 +5,8 @@
 #   make lint    the first three of these
 #   make docs    build the documentation in docs/_build/html
 #   make bench   measure against the other libraries
-#   make lab     open the interactive page
 #
-# PYTHON=/path/to/python chooses the interpreter, TESTS=tests/linear a part of the tests, JOBS=4 more test processes (0: one, which debuggers like).
+# PYTHON=/path/to/python chooses the interpreter, TESTS=tests/words a part of the tests, JOBS=4 more test processes (0: one, which debuggers like).
 # The first run compiles the kernels, which takes some seconds; they are kept beside the source, or in
 # NUMBA_CACHE_DIR where that is set.
 
@@ -24,7 +23,7 @@ ifneq ($(wildcard ../shared/data),)
 export TWOFOLD_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help tour test lint docs bench lab clean
+.PHONY: help tour test lint docs bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -49,9 +48,6 @@ docs: .venv/.ready-docs-dask-deep
 
 bench: .venv/.ready-bench-dask-deep
 	@$(BIN)/python -m bench
-
-lab: .venv/.ready-lab
-	@$(BIN)/twofold lab
 
 clean:
 	rm -rf .venv docs/_build docs/gallery/auto docs/reference/generated tour.html

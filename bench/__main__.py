@@ -1,4 +1,4 @@
-"""python -m bench [family|event ...] [--repeats N] [--quick] [--list]"""
+"""python -m bench [family|event ...] [--repeats N] [--quick] [--record] [--list]"""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("events", nargs="*", metavar="family|event", help="which to run (default: all)")
     parser.add_argument("--repeats", type=int, default=5, help="timed rounds (default 5)")
     parser.add_argument("--quick", action="store_true", help="small data: checks that all runs, proves no bar")
+    parser.add_argument("--record", action="store_true", help="add the results to bench/RESULTS.md")
     parser.add_argument("--list", action="store_true", help="name the events and stop")
     asked = parser.parse_args(arguments)
     names = chosen(asked.events)
@@ -76,6 +77,8 @@ def main(arguments: list[str] | None = None) -> int:
             written = report.write(
                 HERE / "results", outcomes, about, ceilings, date
             )  # now: a long run may be cut short
+    if asked.record:
+        report.record(HERE / "RESULTS.md", outcomes, about, date)
     for path in written:
         print(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
     return 0

@@ -130,3 +130,17 @@ def write(folder: Path, outcomes: list[Outcome], machine: dict, ceilings: dict[s
     for ending, text in pages.items():
         (folder / (stem + ending)).write_text(text, encoding="utf-8")
     return [folder / (stem + ending) for ending in pages]
+
+
+def record(path: Path, outcomes: list[Outcome], machine: dict, date: str) -> None:
+    """Add a row an event to the history in the repository."""
+    rows = []
+    for outcome in outcomes:
+        rival, met = outcome.rival(), outcome.met()
+        peer = ("", "") if rival is None else (rival.contestant, f"{outcome.ratio(rival):.2f}")
+        bar = {None: "", True: "met", False: "missed"}[met]
+        about = f"{machine['cpu']}, {machine['threads']} threads"
+        entries = [date[:10], outcome.event.name, figure(outcome.ours().median), *peer, bar, about]
+        rows.append(f"| {' | '.join(entries)} |\n")
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(rows)
