@@ -7,7 +7,7 @@ import twofold
 from twofold import WordVectors
 from twofold.words import align
 from twofold.words.alignment import match_mutually, neighbor_density, procrustes
-from twofold.words.word_vectors._nearest import norms_of, unit
+from twofold.words.word_vectors._nearest import normalize_rows, row_norms
 
 
 def turned(V=400, k=12, noise=0.0, seed=0, dtype=np.float64, mirror=False):
@@ -84,7 +84,7 @@ def test_no_turn_fits_the_pairs_better():
 def test_directions_without_pairs_stay_free_but_length_is_kept():
     s, t, Q, pairs = turned(k=12)
     found = align(s, t, pairs[:3], refine=0, center=False)
-    known = unit(s.vectors_[:3])
+    known = normalize_rows(s.vectors_[:3])
     np.testing.assert_allclose(known @ found.matrix_, known @ Q, atol=1e-9)
 
 
@@ -99,7 +99,10 @@ def csls_by_hand(X, Y, K):
 def test_csls_is_its_formula():
     s, t, _, pairs = turned(V=150, noise=0.8)
     found = align(s, t, pairs[:40])
-    X, Y = found.transform(s.vectors_), unit(unit(t.vectors_) - unit(t.vectors_).mean(axis=0))
+    X, Y = (
+        found.transform(s.vectors_),
+        normalize_rows(normalize_rows(t.vectors_) - normalize_rows(t.vectors_).mean(axis=0)),
+    )
     S = csls_by_hand(X, Y, 10)
     for i in (0, 7, 149):
         answer = found.translate(f"a{i}", 20)
@@ -113,10 +116,10 @@ def test_csls_is_its_formula():
 @pytest.mark.parametrize("n, m, K", [(60, 80, 10), (5, 8, 10), (1, 30, 3)])
 def test_mutual_pairs_choose_each_other(n, m, K):
     rng = np.random.default_rng(2)
-    X, Y = unit(rng.normal(size=(n, 6))), unit(rng.normal(size=(m, 6)))
+    X, Y = normalize_rows(rng.normal(size=(n, 6))), normalize_rows(rng.normal(size=(m, 6)))
     C = X @ Y.T
     rx = np.sort(C, axis=1)[:, -min(K, m) :].mean(axis=1)
-    np.testing.assert_allclose(neighbor_density(X, Y, norms_of(Y), K), rx, atol=1e-12)
+    np.testing.assert_allclose(neighbor_density(X, Y, row_norms(Y), K), rx, atol=1e-12)
     ry = np.sort(C, axis=0)[-min(K, n) :].mean(axis=0)
     S = 2 * C - rx[:, None] - ry
     best = {(i, int(S[i].argmax())) for i in range(n)} & {(int(S[:, j].argmax()), j) for j in range(m)}

@@ -298,13 +298,13 @@ def test_tiles_and_threads_change_nothing(questions, monkeypatch):
 
 
 def test_threads_change_no_bit_of_many_queries(small_blocks):
-    from twofold.words.word_vectors._nearest import norms_of, top, unit
+    from twofold.words.word_vectors._nearest import find_nearest, normalize_rows, row_norms
 
     W = some(V=500).vectors_
     found = []
     for threads in (1, 2):
         with twofold.config(threads=threads):
-            found.append(top(unit(W), W, norms_of(W), 5))
+            found.append(find_nearest(normalize_rows(W), W, row_norms(W), 5))
     assert found[0].scores.tobytes() == found[1].scores.tobytes()
     np.testing.assert_array_equal(found[0].words, found[1].words)
 

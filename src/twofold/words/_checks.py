@@ -10,7 +10,7 @@ import numpy as np
 from twofold.core.checks import InputError, first_bad
 
 
-def distinct(words: Any) -> np.ndarray:
+def check_words(words: Any) -> np.ndarray:
     """Words (V,), each once."""
     found = np.empty(len(words), object)
     found[:] = [str(word) if isinstance(word, str) else word for word in words]
@@ -25,7 +25,7 @@ def distinct(words: Any) -> np.ndarray:
     return found
 
 
-def numbers(vectors: Any, words: np.ndarray) -> np.ndarray:
+def check_vectors(vectors: Any, words: np.ndarray) -> np.ndarray:
     """Their vectors (V,k), float64 if they are, else float32."""
     W = np.asarray(vectors)
     W = np.ascontiguousarray(W, dtype=np.float64 if W.dtype == np.float64 else np.float32)
@@ -37,7 +37,7 @@ def numbers(vectors: Any, words: np.ndarray) -> np.ndarray:
     return W
 
 
-def counts(counts: Any, V: int) -> np.ndarray:
+def check_counts(counts: Any, V: int) -> np.ndarray:
     """How often each of V words occurs."""
     found = np.asarray(counts)
     good = found.shape == (V,) and found.dtype.kind in "iuf" and (found >= 0).all() and 0 < found.sum() < np.inf
@@ -46,14 +46,14 @@ def counts(counts: Any, V: int) -> np.ndarray:
     return found
 
 
-def count(n: Any) -> int:
+def check_n(n: Any) -> int:
     """How many are wanted."""
     if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
         raise InputError(f"n={n!r} must be a whole number of at least 1.")
     return int(n)
 
 
-def words_of(query: Any) -> list[str] | None:
+def as_words(query: Any) -> list[str] | None:
     """A query's words, or None if it is made of something else."""
     if isinstance(query, str):
         return [query]
@@ -61,7 +61,7 @@ def words_of(query: Any) -> list[str] | None:
     return list(query) if listed and len(query) and any(isinstance(word, str) for word in query) else None
 
 
-def vector(query: Any, k: int) -> np.ndarray:
+def as_vector(query: Any, k: int) -> np.ndarray:
     """A query that is not made of words (k,)."""
     try:
         found = np.asarray(query, dtype=np.float64)
@@ -72,7 +72,7 @@ def vector(query: Any, k: int) -> np.ndarray:
     return found
 
 
-def direction(found: np.ndarray) -> np.ndarray:
+def as_direction(found: np.ndarray) -> np.ndarray:
     """A vector (k,) at length 1."""
     length = np.linalg.norm(found)
     if not (np.isfinite(length) and length > 0):

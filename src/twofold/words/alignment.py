@@ -28,7 +28,7 @@ from twofold.core.loop import Sweep, run
 from twofold.core.params import Interval
 from twofold.io.documents import numbered_lines
 from twofold.words import _checks
-from twofold.words.word_vectors._nearest import Lists, norms_of, top, unit
+from twofold.words.word_vectors._nearest import Lists, find_nearest, normalize_rows, row_norms
 from twofold.words.word_vectors.word_vectors import WordVectors
 
 METHODS = ("csls", "nearest")
@@ -143,10 +143,10 @@ class Alignment(Model):
         list of (word, score), best first; for several words, a list of such lists
         """
         check_is_fitted(self)
-        n, words = _checks.count(n), _checks.words_of(word)
-        X = self.source_[words] if words else _checks.vector(word, len(self.matrix_))[None]
+        n, words = _checks.check_n(n), _checks.as_words(word)
+        X = self.source_[words] if words else _checks.as_vector(word, len(self.matrix_))[None]
         for x in X:
-            _checks.direction(x)  # one of length 0 matches nothing
+            _checks.as_direction(x)  # one of length 0 matches nothing
         found = self._best(self.transform(X), n, method)
         names = self.target_.words
         lists = [
@@ -164,7 +164,7 @@ class Alignment(Model):
         check_is_fitted(self)
         known = find_pairs(pairs, self.source_, self.target_)
         words, at = np.unique(known[:, 0], return_inverse=True)
-        found = self._best(self.transform(self.source_.vectors_[words]), _checks.count(n), method).words
+        found = self._best(self.transform(self.source_.vectors_[words]), _checks.check_n(n), method).words
         right = np.zeros(len(words), bool)
         np.logical_or.at(right, at, (found[at] == known[:, 1:]).any(axis=1))
         return float(right.mean())
@@ -175,8 +175,8 @@ class Alignment(Model):
         target = self._sides[1]
         Q = Q.astype(target.rows.dtype)
         if method == "nearest":
-            return top(Q, target.rows, target.norms, n)
-        found = top(Q, target.rows, target.norms, n, handicap=(self._densities() / 2).astype(Q.dtype))
+            return find_nearest(Q, target.rows, target.norms, n)
+        found = find_nearest(Q, target.rows, target.norms, n, handicap=(self._densities() / 2).astype(Q.dtype))
         near = slice(self.vocabulary)
         r = neighbor_density(Q, target.rows[near], target.norms[near], self.neighbors)
         return Lists(found.words, 2 * found.scores - r[:, None])
@@ -273,19 +273,19 @@ class Side(NamedTuple):
 
 def normalize(W: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """Rows at length 1, less the mean, at length 1 again; a zero vector stays one."""
-    rows = unit(W)
+    rows = normalize_rows(W)
     if mean.any():
-        zero = norms_of(rows) == 0
-        rows = unit(rows - mean.astype(W.dtype))
+        zero = row_norms(rows) == 0
+        rows = normalize_rows(rows - mean.astype(W.dtype))
         rows[zero] = 0
     return rows
 
 
 def prepare_side(v: WordVectors, center: bool, vocabulary: int) -> Side:
     W = v.vectors_
-    mean = unit(W[:vocabulary]).mean(axis=0, dtype=np.float64) if center else np.zeros(W.shape[1])
+    mean = normalize_rows(W[:vocabulary]).mean(axis=0, dtype=np.float64) if center else np.zeros(W.shape[1])
     rows = normalize(W, mean)
-    return Side(rows, norms_of(rows), mean)
+    return Side(rows, row_norms(rows), mean)
 
 
 def procrustes(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -302,17 +302,17 @@ def procrustes(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 def neighbor_density(Q: np.ndarray, other: np.ndarray, norms: np.ndarray, neighbors: int) -> np.ndarray:
     """r: the mean cosine of each row Q (m,k) with its nearest rows among the others, or with all if there are fewer."""
-    scores = top(Q, other, norms, neighbors).scores.astype(np.float64)
+    scores = find_nearest(Q, other, norms, neighbors).scores.astype(np.float64)
     there = np.isfinite(scores)
     return np.where(there, scores, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
 
 
 def match_mutually(X: np.ndarray, Y: np.ndarray, neighbors: int) -> np.ndarray:
     """Pairs (p,2) of rows of X (n,k), already turned, and Y (m,k) that choose each other by CSLS."""
-    nx, ny = norms_of(X), norms_of(Y)
+    nx, ny = row_norms(X), row_norms(Y)
     rx, ry = neighbor_density(X, Y, ny, neighbors), neighbor_density(Y, X, nx, neighbors)
-    there = top(X, Y, ny, 1, handicap=(ry / 2).astype(Y.dtype)).words[:, 0]  # r(x) is the same for all y
-    back = top(Y, X, nx, 1, handicap=(rx / 2).astype(X.dtype)).words[:, 0]
+    there = find_nearest(X, Y, ny, 1, handicap=(ry / 2).astype(Y.dtype)).words[:, 0]  # r(x) is the same for all y
+    back = find_nearest(Y, X, nx, 1, handicap=(rx / 2).astype(X.dtype)).words[:, 0]
     x = np.flatnonzero((there >= 0) & (nx > 0))
     x = x[back[there[x]] == x]
     return np.column_stack([x, there[x]])

@@ -183,17 +183,9 @@ class PMIEmbedding(Model):
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> PMIEmbedding:
-        """Factorize what the pairs of a corpus tell.
-
-        Parameters
-        ----------
-        X : path, list or generator of str or of lists of str, or fitted Cooccurrence
-            A corpus, whose pairs are counted; or pairs that are.
-        y : ignored
-        """
+        """Learn the vectors of a corpus; see :meth:`GloVe.fit` for the arguments."""
         k, seed = int(self.n_components), seed_of(self.random_state)
-        options = {name: getattr(self, name) for name in ("window", "min_count", "max_size", "lowercase")}
-        with count_pairs(X, **options) as pairs:
+        with count_pairs(X, self) as pairs:
             V, blocks = len(pairs.vocabulary), pairs.blocks
             if k > V:
                 raise InputError(f"n_components={k} is more than the {V} words of the vocabulary. Lower it.")

@@ -178,9 +178,12 @@ class PairCounts(NamedTuple):
     blocks: Blocks
 
 
+OPTIONS = ("window", "min_count", "max_size", "lowercase")  # that models of pairs have in common with Cooccurrence
+
+
 @contextmanager
-def count_pairs(X: Any, **options: Any) -> Iterator[PairCounts]:
-    """The pairs of a fitted `Cooccurrence`, or those of a corpus, counted with its `options`.
+def count_pairs(X: Any, model: Any, vocabulary: Vocabulary | None = None) -> Iterator[PairCounts]:
+    """The pairs of a fitted `Cooccurrence`, or those of a corpus, counted with the options of `model`.
 
     Lists are counted in memory; what is read from files may be of any size, so its table goes to a temporary folder
     and is read from there a few megabytes at a time.
@@ -188,7 +191,10 @@ def count_pairs(X: Any, **options: Any) -> Iterator[PairCounts]:
     with tempfile.TemporaryDirectory(prefix="twofold-words-") as folder:
         if not isinstance(X, Cooccurrence):
             small = isinstance(X, (list, tuple))
-            X = Cooccurrence(**options).fit(X, to=None if small else os.path.join(folder, "pairs.csr"))
+            options = {name: getattr(model, name) for name in OPTIONS}
+            X = Cooccurrence(**options, vocabulary=vocabulary).fit(
+                X, to=None if small else os.path.join(folder, "pairs.csr")
+            )
         check_is_fitted(X)
         blocks = as_blocks(X.counts_)
         if not blocks.source.n_stored:

@@ -182,8 +182,7 @@ class GloVe(Model):
         y : ignored
         """
         seed, last = seed_of(self.random_state), self.max_iter - 1
-        options = {name: getattr(self, name) for name in ("window", "min_count", "max_size", "lowercase")}
-        with count_pairs(X, **options) as pairs:
+        with count_pairs(X, self) as pairs:
             problem, total = self._problem(pairs, seed), _total(pairs)
 
             def sweep(state: Any, t: int) -> loop.Sweep:
@@ -249,7 +248,7 @@ class GloVe(Model):
         """
         check_is_fitted(self)
         found = Factors(self.row_factors_, np.ascontiguousarray(self.components_.T), self.row_bias_, self.column_bias_)
-        with count_pairs(X, window=self.window, vocabulary=self.vocabulary_) as pairs:
+        with count_pairs(X, self, self.vocabulary_) as pairs:
             known = {word: at for at, word in enumerate(self.vocabulary_.words_.tolist())}
             ids = np.array([known.get(word, -1) for word in pairs.vocabulary.words_.tolist()], np.int64)
             how = Measure(self.weighting, self.x_max, self.alpha, self.total_ / _total(pairs))

@@ -18,7 +18,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.engine.local import Engine
 from twofold.kernels.top_k import best
-from twofold.words.word_vectors._nearest import Left, Lists, cosines, cuts, empty_lists, unit
+from twofold.words.word_vectors._nearest import Excluded, Lists, cosines, cut_range, empty_lists, normalize_rows
 
 METHODS = ("additive", "multiplicative")
 EPSILON = 1e-6  # keeps the multiplicative score from dividing by nothing
@@ -33,16 +33,16 @@ class Questions(NamedTuple):
     trios: np.ndarray  # (m,3) a, b, c among them
 
 
-def solve(questions: np.ndarray, W: np.ndarray, norms: np.ndarray, n: int, left: Left, method: str) -> Lists:
+def solve(questions: np.ndarray, W: np.ndarray, norms: np.ndarray, n: int, left: Excluded, method: str) -> Lists:
     """The n best words for each question (a, b, c) of `questions` (m,3), rows of W (V,k); scores as in `method`."""
     if method not in METHODS:
         raise InputError(f'method={method!r} is not "additive" or "multiplicative".')
     words, trios = np.unique(questions, return_inverse=True)
-    asked = Questions(unit(W[words], norms[words]), trios.reshape(questions.shape))
+    asked = Questions(normalize_rows(W[words], norms[words]), trios.reshape(questions.shape))
     width = max(64, TILE_BYTES // max(1, len(words) * W.itemsize))
     engine = Engine()
     shared = (asked, W, norms, min(n, len(W)), left, method)
-    tiles = engine.map(_in_tile, Rows(cuts(0, len(W), width)), *(engine.broadcast(s) for s in shared))
+    tiles = engine.map(_in_tile, Rows(cut_range(0, len(W), width)), *(engine.broadcast(s) for s in shared))
     found = _merge(engine.gather(tiles), min(n, len(W)))
     if method == "multiplicative":
         return found
@@ -52,7 +52,7 @@ def solve(questions: np.ndarray, W: np.ndarray, norms: np.ndarray, n: int, left:
 
 
 def _in_tile(
-    tile: tuple[int, int], asked: Questions, W: np.ndarray, norms: np.ndarray, n: int, left: Left, method: str
+    tile: tuple[int, int], asked: Questions, W: np.ndarray, norms: np.ndarray, n: int, left: Excluded, method: str
 ) -> Lists:
     """The n best words of every question among those of one tile."""
     lo, hi = tile
@@ -61,7 +61,7 @@ def _in_tile(
         G = G * G.dtype.type(0.5) + G.dtype.type(0.5)
     m, combine = len(asked.trios), _product if method == "multiplicative" else _sum
     found, mine = empty_lists(m, n, G.dtype), left.within(lo, hi)
-    for a, b in cuts(0, m, BATCH):
+    for a, b in cut_range(0, m, BATCH):
         out = combine(*(G[asked.trios[a:b, j]] for j in range(3)))
         best(out, *mine.part(a, b), found.words[a:b], found.scores[a:b])
     return Lists(np.where(found.words < 0, -1, found.words + lo), found.scores)

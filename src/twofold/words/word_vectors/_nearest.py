@@ -34,73 +34,75 @@ def empty_lists(m: int, n: int, dtype: Any) -> Lists:
     return Lists(np.empty((m, n), np.int64), np.empty((m, n), dtype))
 
 
-class Left(NamedTuple):
-    """The words that each query leaves out: words[starts[i] : starts[i + 1]] for query i."""
+class Excluded(NamedTuple):
+    """The words that each query excludes: words[starts[i] : starts[i + 1]] for query i."""
 
     starts: np.ndarray  # (m+1,)
     words: np.ndarray
 
-    def part(self, a: int, b: int) -> Left:
+    def part(self, a: int, b: int) -> Excluded:
         """For the queries from a to b."""
         starts = self.starts[a : b + 1]
-        return Left(starts - starts[0], self.words[starts[0] : starts[-1]])
+        return Excluded(starts - starts[0], self.words[starts[0] : starts[-1]])
 
-    def within(self, lo: int, hi: int) -> Left:
+    def within(self, lo: int, hi: int) -> Excluded:
         """As far as they lie between two words, and counted from the first of these."""
         inside = (self.words >= lo) & (self.words < hi)
-        return Left(np.concatenate([[0], np.cumsum(inside)])[self.starts].astype(np.int64), self.words[inside] - lo)
+        return Excluded(np.concatenate([[0], np.cumsum(inside)])[self.starts].astype(np.int64), self.words[inside] - lo)
 
 
-def leaving_out(lists: list[np.ndarray]) -> Left:
+def exclude(lists: list[np.ndarray]) -> Excluded:
     """What each query leaves out, from a list a query."""
     starts = np.cumsum([0, *map(len, lists)]).astype(np.int64)
-    return Left(starts, np.concatenate([np.empty(0, np.int64), *lists]).astype(np.int64))
+    return Excluded(starts, np.concatenate([np.empty(0, np.int64), *lists]).astype(np.int64))
 
 
-def norms_of(W: np.ndarray) -> np.ndarray:
+def row_norms(W: np.ndarray) -> np.ndarray:
     """Euclidean lengths (V,), summed in float64, a block at a time."""
-    parts = [np.square(W[a:b], dtype=np.float64).sum(axis=1) for a, b in cuts(0, len(W), 2**14)]
+    parts = [np.square(W[a:b], dtype=np.float64).sum(axis=1) for a, b in cut_range(0, len(W), 2**14)]
     return np.sqrt(np.concatenate(parts))
 
 
-def unit(W: np.ndarray, norms: np.ndarray | None = None) -> np.ndarray:
+def normalize_rows(W: np.ndarray, norms: np.ndarray | None = None) -> np.ndarray:
     """Rows of length 1; zero rows stay zero."""
-    norms = norms_of(W) if norms is None else norms
+    norms = row_norms(W) if norms is None else norms
     return W / np.where(norms > 0, norms, 1.0).astype(W.dtype)[:, None]
 
 
 def cosines(Q: np.ndarray, W: np.ndarray, norms: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Of queries of length 1 with words (m,V); NaN for zero vectors, which have no direction and so never rank."""
     out = np.matmul(Q, W.T, out=out)
-    return np.multiply(out, _inverse(norms, W.dtype), out=out)
+    return np.multiply(out, _invert(norms, W.dtype), out=out)
 
 
-def _inverse(norms: np.ndarray, dtype: Any) -> np.ndarray:
+def _invert(norms: np.ndarray, dtype: Any) -> np.ndarray:
     there = norms > np.finfo(dtype).tiny  # below it, one over it is infinite
     return np.where(there, 1 / np.where(there, norms, 1.0), np.nan).astype(dtype)
 
 
-def top(
+def find_nearest(
     Q: np.ndarray,
     W: np.ndarray,
     norms: np.ndarray,
     n: int,
-    left: Left | None = None,
+    left: Excluded | None = None,
     handicap: np.ndarray | None = None,
 ) -> Lists:
     """For each query Q (m,k) of length 1 the n words of the greatest cosine, less each word's handicap (V,)."""
     m, n, engine = len(Q), min(n, len(W)), Engine()
-    left = Left(np.zeros(m + 1, np.int64), np.empty(0, np.int64)) if left is None else left
-    score: Callable = cosines if handicap is None else partial(_less, handicap=handicap)
+    left = Excluded(np.zeros(m + 1, np.int64), np.empty(0, np.int64)) if left is None else left
+    score: Callable = cosines if handicap is None else partial(_subtract_handicap, handicap=handicap)
     if m > MANY:
-        Q, W, score = *_scaled(Q, W, norms, handicap), _products
+        Q, W, score = *_scale(Q, W, norms, handicap), _products
     step = rows_per_block(len(W), W.dtype)
     shared = (Q, W, norms, n, left, score, step)
-    groups = engine.map(_of_group, Rows(cuts(0, m, step * GROUP)), *(engine.broadcast(s) for s in shared))
+    groups = engine.map(_search_group, Rows(cut_range(0, m, step * GROUP)), *(engine.broadcast(s) for s in shared))
     return Lists(*(np.concatenate(part) for part in zip(*engine.gather(groups), strict=True)))
 
 
-def _less(Q: np.ndarray, W: np.ndarray, norms: np.ndarray, out: np.ndarray, handicap: np.ndarray) -> np.ndarray:
+def _subtract_handicap(
+    Q: np.ndarray, W: np.ndarray, norms: np.ndarray, out: np.ndarray, handicap: np.ndarray
+) -> np.ndarray:
     return np.subtract(cosines(Q, W, norms, out), handicap, out=out)
 
 
@@ -108,34 +110,34 @@ def _products(Q: np.ndarray, W: np.ndarray, norms: np.ndarray, out: np.ndarray) 
     return np.matmul(Q, W.T, out=out)
 
 
-def _scaled(
+def _scale(
     Q: np.ndarray, W: np.ndarray, norms: np.ndarray, handicap: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Queries and words whose plain products are the scores: for many queries cheaper than going over all scores."""
-    W = W * _inverse(norms, W.dtype)[:, None]
+    W = W * _invert(norms, W.dtype)[:, None]
     if handicap is None:
         return Q, W
     return np.column_stack([Q, np.ones(len(Q), Q.dtype)]), np.column_stack([W, -handicap.astype(W.dtype)])
 
 
-def _of_group(
+def _search_group(
     group: tuple[int, int],
     Q: np.ndarray,
     W: np.ndarray,
     norms: np.ndarray,
     n: int,
-    left: Left,
+    left: Excluded,
     score: Callable,
     step: int,
 ) -> Lists:
     first, last = group
     S, found = np.empty((min(step, last - first), len(W)), W.dtype), empty_lists(last - first, n, W.dtype)
-    for a, b in cuts(first, last, step):
+    for a, b in cut_range(first, last, step):
         rows = slice(a - first, b - first)
         best(score(Q[a:b], W, norms, S[: b - a]), *left.part(a, b), found.words[rows], found.scores[rows])
     return found
 
 
-def cuts(a: int, b: int, step: int) -> Iterator[tuple[int, int]]:
+def cut_range(a: int, b: int, step: int) -> Iterator[tuple[int, int]]:
     """From a to b in equal steps."""
     return ((at, min(at + step, b)) for at in range(a, b, step))

@@ -21,7 +21,7 @@ from scipy import stats
 from twofold.core.checks import InputError
 from twofold.io.documents import numbered_lines
 from twofold.words.word_vectors._analogies import solve
-from twofold.words.word_vectors._nearest import Left, unit
+from twofold.words.word_vectors._nearest import Excluded, normalize_rows
 
 NO_SECTION = "all"  # questions before the first section
 
@@ -60,13 +60,13 @@ class Spellings(NamedTuple):
     def places(self, words: list[str]) -> list[int]:
         return [self.group.get(word.casefold(), -1) for word in words]
 
-    def leaving_out(self, groups: np.ndarray) -> Left:
+    def exclude(self, groups: np.ndarray) -> Excluded:
         """For each row of groups (m,p), all their members."""
         sizes = np.diff(self.starts)[groups]  # (m,p)
         ends = np.cumsum(sizes)
         jump = self.starts[groups].ravel() - (ends - sizes.ravel())
         at = np.arange(ends[-1] if len(ends) else 0) + np.repeat(jump, sizes.ravel())
-        return Left(np.concatenate([[0], np.cumsum(sizes.sum(axis=1))]).astype(np.int64), self.members[at])
+        return Excluded(np.concatenate([[0], np.cumsum(sizes.sum(axis=1))]).astype(np.int64), self.members[at])
 
 
 def spellings(words: np.ndarray) -> Spellings:
@@ -88,7 +88,7 @@ def solve_analogies(
     sections, of, questions = _questions(path, known)
     asked = np.all(questions >= 0, axis=1)
     quads = questions[asked]
-    left = known.leaving_out(quads[:, :3])
+    left = known.exclude(quads[:, :3])
     found = solve(known.first[quads[:, :3]], W, norms, 1, left, method).words[:, 0]
     correct = np.zeros_like(asked)
     correct[asked] = (found >= 0) & (known.of[found] == quads[:, 3])
@@ -149,7 +149,7 @@ def compare_similarities(words: np.ndarray, W: np.ndarray, norms: np.ndarray, pa
     places, said = _pairs(path, known)
     asked = (places >= 0).all(axis=1)
     a, b = known.first[places[asked]].T
-    x, y = (unit(W[at].astype(np.float64), norms[at]) for at in (a, b))
+    x, y = (normalize_rows(W[at].astype(np.float64), norms[at]) for at in (a, b))
     cosine = np.einsum("ij,ij->i", x, y)
     said = said[asked]
     varies = len(said) > 1 and np.ptp(said) > 0 and np.ptp(cosine) > 0  # else no correlation is defined

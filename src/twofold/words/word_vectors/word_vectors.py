@@ -24,7 +24,7 @@ from twofold.text._unknown_words import unknown
 from twofold.text.tokenize import Rules, bare
 from twofold.words import _checks
 from twofold.words.word_vectors._analogies import solve
-from twofold.words.word_vectors._nearest import Lists, leaving_out, norms_of, top, unit
+from twofold.words.word_vectors._nearest import Lists, exclude, find_nearest, normalize_rows, row_norms
 from twofold.words.word_vectors.evaluation import AnalogyScore, SimilarityScore, compare_similarities, solve_analogies
 from twofold.words.word_vectors.files import read_word2vec, write_word2vec
 
@@ -85,9 +85,9 @@ class WordVectors(Model):
             How often each word occurs; `document` weighs words by it.
         """
         made = cls()
-        made.words_ = _checks.distinct(words)
-        made.vectors_ = _checks.numbers(vectors, made.words_)
-        made.counts_ = None if counts is None else _checks.counts(counts, len(made.words_))
+        made.words_ = _checks.check_words(words)
+        made.vectors_ = _checks.check_vectors(vectors, made.words_)
+        made.counts_ = None if counts is None else _checks.check_counts(counts, len(made.words_))
         return made
 
     def save(self, path: str | os.PathLike) -> None:
@@ -147,11 +147,11 @@ class WordVectors(Model):
         list of (word, cosine), best first; fewer than n where there are no more
         """
         self._check()
-        n, words = _checks.count(n), _checks.words_of(query)
+        n, words = _checks.check_n(n), _checks.as_words(query)
         at = self._all(words or [])
-        mean = self._units(at).mean(axis=0) if words else _checks.vector(query, self.vectors_.shape[1])
-        Q = _checks.direction(mean).astype(self.vectors_.dtype)[None]
-        return self._named(top(Q, self.vectors_, self._norms, n, leaving_out([at])))
+        mean = self._units(at).mean(axis=0) if words else _checks.as_vector(query, self.vectors_.shape[1])
+        Q = _checks.as_direction(mean).astype(self.vectors_.dtype)[None]
+        return self._named(find_nearest(Q, self.vectors_, self._norms, n, exclude([at])))
 
     def analogy(self, a: str, b: str, c: str, n: int = 1, *, method: str = "additive") -> list[tuple[str, float]]:
         """What `c` is to as `a` is to `b`, best first: ``analogy("man", "king", "woman")`` asks for the queen.
@@ -165,8 +165,8 @@ class WordVectors(Model):
             The cosine with b − a + c, or the product of the cosines with b and c over that with a, which lets no
             single large one decide. All vectors are taken at length 1.
         """
-        n, at = _checks.count(n), self._all([a, b, c])
-        return self._named(solve(at[None], self.vectors_, self._norms, n, leaving_out([at]), method))
+        n, at = _checks.check_n(n), self._all([a, b, c])
+        return self._named(solve(at[None], self.vectors_, self._norms, n, exclude([at]), method))
 
     def document(self, text: Any) -> np.ndarray:
         """A vector (k,) for a text: the weighted mean of its words' vectors, each at length 1.
@@ -281,7 +281,7 @@ class WordVectors(Model):
 
     @cached_property
     def _norms(self) -> np.ndarray:
-        return norms_of(self.vectors_)
+        return row_norms(self.vectors_)
 
     def _check(self) -> None:
         if not hasattr(self, "vectors_"):
@@ -292,7 +292,7 @@ class WordVectors(Model):
 
     def _units(self, at: np.ndarray) -> np.ndarray:
         """Some rows at length 1, in float64."""
-        return unit(self.vectors_[at].astype(np.float64), self._norms[at])
+        return normalize_rows(self.vectors_[at].astype(np.float64), self._norms[at])
 
     def _named(self, found: Lists) -> list[tuple[str, float]]:
         """One query's answer."""
