@@ -14,8 +14,8 @@ def small_blocks(monkeypatch):
 def _cluster(workers):
     distributed = pytest.importorskip("distributed")
     return distributed.LocalCluster(
-        processes=False, n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
-    )
+        processes=False, n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+    )  # port 0: whichever is free
 
 
 @pytest.fixture(scope="session")

@@ -104,7 +104,7 @@ def _atoms(model, **traits):
 TOO_MANY_ROWS = {"n_components": 241}  # of the 240 rows of the table
 TWO = {"n_components": 2, "random_state": 0}
 NEAR = {"n_neighbors": 5, "iterative": False, "repeats": False, "too_many": {}, "none": {"n_neighbors": 0}}
-EM = {"n_components": 2, "random_state": 0, "max_iter": 300, "tol": 1e-7}
+EM = {"n_components": 2, "random_state": 0, "max_iter": 2000, "tol": 1e-7}
 
 MODELS = [
     Case("PCA", {"n_components": 3, "random_state": 0}, nan=True),

@@ -93,7 +93,7 @@ def test_parquet_equals_memory(case, tmp_path):
 
 
 @streaming
-@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("workers", [0, 3])
 def test_dask_equals_memory(case, workers, clusters):
     da = pytest.importorskip("dask.array")
     distributed = pytest.importorskip("distributed")

@@ -158,14 +158,15 @@ def test_holes_are_taken_and_a_row_of_holes_still_answers(case):
 
 @every
 def test_saved_and_loaded_is_the_same_model(case, tmp_path):
-    model = case.fit(pd.DataFrame(X, columns=NAMES), y)
+    F = pd.DataFrame(X, columns=NAMES)
+    model = case.fit(F, y)
     model.save(tmp_path / "m.twofold")
     back = twofold.load(tmp_path / "m.twofold")
     assert type(back) is type(model) and back.get_params() == model.get_params()
     assert set(fitted(back)) == set(fitted(model)) and not differences(back, model)
     assert list(back.feature_names_in_) == NAMES
     for method in row_methods(model):
-        assert np.array_equal(getattr(back, method)(X), getattr(model, method)(X)), method
+        assert np.array_equal(getattr(back, method)(F), getattr(model, method)(F)), method
     assert not differences(case.fit(X, y), clone(back).fit(X, y) if case.needs_y else clone(back).fit(X))
 
 

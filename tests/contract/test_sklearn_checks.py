@@ -1,10 +1,16 @@
 """scikit-learn's own checks, over every model with its defaults."""
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import twofold
 
 from .registry import MODELS
+
+pytestmark = [  # the checks' tables are small and without structure: not every fit on them ends well, and it may say so
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:component.*collapsed:UserWarning"),
+]
 
 # Why a check cannot hold, by model; nothing is waived without a reason.
 _ROWS = "n_components=None keeps as many directions as there are rows, and a weight is not a row"

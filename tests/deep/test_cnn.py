@@ -183,16 +183,12 @@ def test_wrong_parameters_are_named(bars):
 
 _SINGLE = "networks compute in single precision, and a matrix product of one row rounds otherwise than one of many"
 _ORDER = "rows are dealt to batches by their place, and steps are noisy: a weight of two is two rows only on average"
+WAIVED = {"check_methods_subset_invariance": _SINGLE, "check_sample_weight_equivalence_on_dense_data": _ORDER}
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@parametrize_with_checks(
-    [CNNClassifier((8,), hidden=16, learning_rate=0.01, batch_size=32, max_iter=10)],
-    xfail_strict=False,  # how a product rounds depends on the machine
-    expected_failed_checks=lambda model: {
-        "check_methods_subset_invariance": _SINGLE,
-        "check_sample_weight_equivalence_on_dense_data": _ORDER,
-    },
-)
+@parametrize_with_checks([CNNClassifier((8,), hidden=16, learning_rate=0.01, batch_size=32, max_iter=10)])
 def test_scikit_learn_checks(estimator, check):
+    if why := WAIVED.get(check.func.__name__):
+        pytest.skip(why)  # it may hold by luck, or on some machines
     check(estimator)

@@ -24,8 +24,8 @@ WAIVED = {"Autoencoder": _NETWORK, "MLPClassifier": _WEIGHED, "MLPRegressor": _W
         twofold.GAN(2, hidden=(8,), max_iter=2),
         twofold.VAEGAN(2, hidden=(8,), max_iter=2),
     ],
-    expected_failed_checks=lambda model: WAIVED.get(type(model).__name__, {}),
-    xfail_strict=False,  # how a product rounds depends on the machine
 )
 def test_scikit_learn_checks(estimator, check):
+    if why := WAIVED.get(type(estimator).__name__, {}).get(check.func.__name__):
+        pytest.skip(why)  # it may hold by luck, or on some machines
     check(estimator)

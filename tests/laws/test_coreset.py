@@ -60,15 +60,14 @@ def test_a_coreset_of_the_stated_size_is_close_enough():
     m = coreset_size(5, 4, eps, 0.1)
     assert m < len(X)
     mean_cost = cost(X, X.mean(axis=0)[None])
-    full, misses = KMeans(5, n_init=3, random_state=0).fit(X).inertia_, 0
-    for seed in range(10):
+    full = KMeans(5, n_init=3, random_state=0).fit(X).inertia_
+    for seed in range(5):  # of thirty coresets none came nearer to its bound than a seventh
         points, weights = coreset(X, m, random_state=seed)
-        fitted = KMeans(5, n_init=1, random_state=seed).fit(points, sample_weight=weights).cluster_centers_
+        fitted = KMeans(5, n_init=5, random_state=seed).fit(points, sample_weight=weights).cluster_centers_
         for centres in (fitted, X[seed : seed + 5]):
             true = cost(X, centres)
-            misses += abs(cost(points, centres, weights) - true) > eps / 2 * (true + mean_cost)
-        misses += cost(X, fitted) > (1 + eps) * full
-    assert misses <= 3  # of 30, where one in ten may fail
+            assert abs(cost(points, centres, weights) - true) < eps / 2 * (true + mean_cost)
+        assert cost(X, fitted) < (1 + eps) * full
 
 
 def test_the_size_follows_the_formula():

