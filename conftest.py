@@ -25,7 +25,7 @@ settings.load_profile("suite")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    np.random.seed(0)  # where random_state=None draws from
+    np.random.seed(0)  # noqa: NPY002 (where random_state=None draws from)
 
 
 @pytest.fixture(autouse=True)
