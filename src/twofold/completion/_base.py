@@ -23,10 +23,11 @@ from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.known_cells import Observed, known, observed, stored
 from twofold.core.estimator import Model
-from twofold.core.numerics.alternating_ridge import Ridge, solve_rows, with_unit
+from twofold.core.numerics.alternating_ridge import Ridge, bias_of, solve_rows, with_unit
 from twofold.core.params import Interval
 
 
@@ -181,6 +182,8 @@ class Factors(Completion):
     column_bias_: np.ndarray
     mean_: float
     n_components: int | None
+    max_iter: int
+    tol: float
     _default_components: ClassVar[int] = 20
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
@@ -199,6 +202,20 @@ class Factors(Completion):
                 f"n_components={wanted} is more than a table of shape {shape} can have; at most {most}. Lower it."
             )
         return int(wanted)
+
+    def _run(
+        self,
+        cells: Observed,
+        sweep: Callable[[Any, int], loop.Sweep],
+        start: Any,
+        seed: int,
+        X: Any,
+        fitted: Callable[[Any], dict],
+        **options: Any,
+    ) -> None:
+        """The loop over sweeps from `start`; `fitted(state)` gives the attributes, `options` go to :func:`loop.run`."""
+        settings = {"max_iter": self.max_iter, "tol": self.tol, "fingerprint": cells.sign, **options}
+        loop.run(self, sweep, start, fitted=fitted, X=X, seed=seed, **settings)
 
     def _ridge(self) -> Ridge:
         """How new rows are regressed on the columns' factors."""
@@ -243,3 +260,14 @@ def fold_rows(X: sparse.csr_array, Z: np.ndarray, offset: np.ndarray, ridge: Rid
     """Ridge regressions of new rows (m,d) on the columns' features Z (d,p)."""
     ones, start = np.ones(len(X.data), Z.dtype), np.zeros((X.shape[0], Z.shape[1]), Z.dtype)
     return solve_rows(X, ones, start, None, Z, offset, ridge)[0]
+
+
+def split_biases(U: np.ndarray, Z: np.ndarray, k: int, unit: float) -> dict:
+    """Factors (n,p), (d,p) as attributes: k factors, and the bias in the column after them, if any, times `unit`."""
+    scale = U.dtype.type(unit)
+    return {
+        "components_": np.ascontiguousarray(Z[:, :k].T),
+        "row_factors_": np.ascontiguousarray(U[:, :k]),
+        "row_bias_": bias_of(U, k) * scale,
+        "column_bias_": bias_of(Z, k) * scale,
+    }

@@ -19,7 +19,6 @@ import numpy as np
 from scipy import sparse
 
 from twofold.completion._base import Factors, fold_rows
-from twofold.core import loop
 from twofold.core.data.blocks import Rows
 from twofold.core.data.known_cells import Observed, Side
 from twofold.core.engine.local import Engine
@@ -207,32 +206,10 @@ class LowRank(Factors):
     def _folding(self) -> tuple[Callable, tuple]:
         return fold_or_mean, (self.row_factors_.mean(axis=0), *super()._folding()[1])
 
-    def _run(
-        self,
-        cells: Observed,
-        sweep: Callable[[Any, int], loop.Sweep],
-        start: Any,
-        seed: int,
-        X: Any,
-        *,
-        tol: float,
-        k: int = 1,
-        more: Callable[[Any], dict] = lambda state: {},
-        advice: str = "Raise max_iter, or loosen tol",
-    ) -> None:
-        """THE loop, for a state whose M is L Rᵀ; at least k components are kept."""
-        loop.run(
-            self,
-            sweep,
-            start,
-            max_iter=self.max_iter,
-            tol=tol,
-            fitted=lambda state: {**balance_factors(cells, state.L, state.R, k), **more(state)},
-            X=X,
-            fingerprint=cells.sign,
-            seed=seed,
-            advice=advice,
-        )
+
+def make_attributes(cells: Observed, k: int = 1, **more: Any) -> Callable[[Any], dict]:
+    """How a state whose M is L Rᵀ becomes attributes: k components at least, and `more` beside them."""
+    return lambda state: {**balance_factors(cells, state.L, state.R, k), **more}
 
 
 def balance_factors(cells: Observed, L: np.ndarray, R: np.ndarray, k: int) -> dict:

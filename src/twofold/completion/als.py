@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.completion._base import Factors, fold_block, fold_rows
+from twofold.completion._base import Factors, fold_block, fold_rows, split_biases
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import as_blocks
@@ -133,17 +133,8 @@ class ALS(Factors):
         def sweep(state: State, t: int) -> loop.Sweep:
             return loop.Sweep(*swept(plan, state))
 
-        loop.run(
-            self,
-            sweep,
-            begun(plan, self.biases, 1 if self.reg >= 0.01 else 5, generator(seed)),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            fitted=lambda state: self._attributes(state, plan),
-            X=X,
-            fingerprint=cells.sign,
-            seed=seed,
-        )
+        start = begun(plan, self.biases, 1 if self.reg >= 0.01 else 5, generator(seed))
+        self._run(cells, sweep, start, seed, X, lambda state: self._attributes(state, plan))
         if plan.steps:  # so that a row folded in again gets its own factor back
             U, Z = self._sides()
             U, _ = plan._replace(steps=0).half(cells.rows, U, Z)
@@ -152,17 +143,9 @@ class ALS(Factors):
         return self
 
     def _attributes(self, state: State, plan: Plan) -> dict:
-        k, unit = plan.k, plan.cells.dtype.type(np.sqrt(plan.spread))
-        return {
-            "components_": np.ascontiguousarray(state.Z[:, :k].T),
-            "row_factors_": np.ascontiguousarray(state.U[:, :k]),
-            "row_bias_": bias_of(state.U, k) * unit,
-            "column_bias_": bias_of(state.Z, k) * unit,
-            "mean_": plan.mean,
-            "spread_": plan.spread,
-            "reg_": plan.ridge.lam,
-            "solver_": "cg" if plan.steps else "cholesky",
-        }
+        found = split_biases(state.U, state.Z, plan.k, np.sqrt(plan.spread))
+        solver = "cg" if plan.steps else "cholesky"
+        return {**found, "mean_": plan.mean, "spread_": plan.spread, "reg_": plan.ridge.lam, "solver_": solver}
 
     def _sides(self) -> tuple[np.ndarray, np.ndarray]:
         """Both factors as the sweeps see them: the bias last, in its own unit."""

@@ -20,14 +20,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._base import Factors
+from twofold.completion._base import Factors, split_biases
 from twofold.core import loop
 from twofold.core.data.blocks import Rows
 from twofold.core.data.known_cells import Observed, Side
 from twofold.core.engine.local import Engine
 from twofold.core.engine.strata import groups
 from twofold.core.estimator import fitting
-from twofold.core.numerics.alternating_ridge import Ridge, bias_of, features, spread_of
+from twofold.core.numerics.alternating_ridge import Ridge, features, spread_of
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.kernels import sgd
@@ -166,10 +166,8 @@ class GradientFactorization(Factors):
 
     Attributes
     ----------
-    components_ : ndarray of shape (k, d)
-    row_factors_ : ndarray of shape (n, k)
-    row_bias_, column_bias_ : ndarray of shape (n,), (d,)
-    mean_ : float
+    components_, row_factors_, row_bias_, column_bias_, mean_
+        As in :class:`ALS`.
     spread_, reg_ : float
         s, the standard deviation of the known cells, and λ = reg · s.
     history_, n_iter_, converged_
@@ -181,16 +179,13 @@ class GradientFactorization(Factors):
 
     Examples
     --------
-    >>> from scipy import sparse
-    >>> from twofold import GradientFactorization, datasets
-    >>> stars = datasets.ratings().ratings
-    >>> user, rating = stars["user"].to_numpy(), stars["rating"].to_numpy()
-    >>> item = np.unique(stars["item"].to_numpy(), return_inverse=True)[1]
-    >>> held = np.random.default_rng(0).random(len(rating)) < 0.1
-    >>> X = sparse.csr_array((rating[~held], (user[~held], item[~held])), shape=(500, 300))
-    >>> model = GradientFactorization(random_state=0).fit(X)
-    >>> error = model.predict(user[held], item[held]) - rating[held]
-    >>> bool(np.sqrt((error**2).mean()) < 0.9 * rating.std())
+    >>> from twofold import GradientFactorization
+    >>> rng = np.random.default_rng(0)
+    >>> truth = 3 + rng.normal(size=(300, 2)) @ rng.normal(size=(2, 100))
+    >>> X = np.where(rng.random(truth.shape) < 0.3, truth, np.nan)
+    >>> model = GradientFactorization(2, reg=0.01, random_state=0).fit(X)
+    >>> error = (model.predict(X) - truth)[np.isnan(X)]
+    >>> bool(np.sqrt((error**2).mean()) < 0.2 * truth.std())
     True
     """
 
@@ -241,17 +236,8 @@ class GradientFactorization(Factors):
             state = advance(state, plan)
             return loop.Sweep(state, state.objective)
 
-        loop.run(
-            self,
-            sweep,
-            self._start(plan, seed),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            fitted=lambda state: self._attributes(state, plan),
-            X=X,
-            fingerprint=cells.sign,
-            seed=seed,
-        )
+        start = self._start(plan, seed)
+        self._run(cells, sweep, start, seed, X, lambda state: self._attributes(state, plan))
         return self
 
     def _start(self, plan: Plan, seed: int) -> State:
@@ -266,16 +252,8 @@ class GradientFactorization(Factors):
         return State(U, Z, np.full(len(U), first), np.full(len(Z), first), self.learning_rate * plan.unit, 0.0)
 
     def _attributes(self, state: State, plan: Plan) -> dict:
-        k, unit = plan.k, plan.cells.dtype.type(plan.unit)
-        return {
-            "components_": np.ascontiguousarray(state.Z[:, :k].T),
-            "row_factors_": np.ascontiguousarray(state.U[:, :k]),
-            "row_bias_": bias_of(state.U, k) * unit,
-            "column_bias_": bias_of(state.Z, k) * unit,
-            "mean_": plan.mean,
-            "spread_": plan.unit**2,
-            "reg_": plan.lam,
-        }
+        found = split_biases(state.U, state.Z, plan.k, plan.unit)
+        return {**found, "mean_": plan.mean, "spread_": plan.unit**2, "reg_": plan.lam}
 
     def _ridge(self) -> Ridge:
         return Ridge(self.reg_, True)

@@ -142,17 +142,7 @@ class ImplicitALS(Factors):
 
         Z = (generator(seed).normal(size=(cells.shape[1], k)) / k).astype(cells.dtype)
         U, _ = half(cells.rows, np.zeros((cells.shape[0], k), cells.dtype), Z, steps)
-        loop.run(
-            self,
-            sweep,
-            State(U, Z),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            fitted=_attributes,
-            X=X,
-            fingerprint=cells.sign,
-            seed=seed,
-        )
+        self._run(cells, sweep, State(U, Z), seed, X, _attributes)
         if steps:  # so that a row folded in again gets its own factor back
             Z = np.ascontiguousarray(self.components_.T)
             self.row_factors_ = half(cells.rows, self.row_factors_, Z, 0)[0]

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._sparse_low_rank import LowRank, add_low_rank, draw_start, find_leading
+from twofold.completion._sparse_low_rank import LowRank, add_low_rank, draw_start, find_leading, make_attributes
 from twofold.completion.svd_impute import Problem, State, compute_column_means, compute_error, make_problem, refill
 from twofold.core import loop
 from twofold.core.data.blocks import as_blocks
@@ -139,7 +139,7 @@ class SoftImpute(LowRank):
             extra = {"reg": problem.scale * state.lam, "rank": state.L.shape[1]}
             return loop.Sweep(state, problem.scale * state.objective, extra)
 
-        self._run(cells, sweep, start_from_zero(problem, seed), seed, X, tol=self.tol, more=lambda state: said)
+        self._run(cells, sweep, start_from_zero(problem, seed), seed, X, make_attributes(cells, **said))
         return self
 
     def _ridge(self) -> Ridge:

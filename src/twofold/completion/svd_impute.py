@@ -25,6 +25,7 @@ from twofold.completion._sparse_low_rank import (
     draw_start,
     find_leading,
     index_cells,
+    make_attributes,
 )
 from twofold.core import loop
 from twofold.core.data.known_cells import Observed
@@ -65,23 +66,14 @@ class SVDImpute(LowRank):
     Parameters
     ----------
     n_components : int or None, default=None
-        The rank k. None means 20, or the most for which k(n + d − k) is at most a third of the known cells.
-    tol : float, default=1e-6
-        Stop when the error falls by less than this, relatively, or is within this of the cells' own norm.
-    max_iter : int, default=500
-        Sweeps at most.
-    random_state : int, RandomState, Generator or None, default=None
-        Where the first search for singular vectors begins.
+        The rank k; None as in :class:`SVP`.
+    tol, max_iter, random_state
+        As in :class:`SVP`.
 
     Attributes
     ----------
-    components_ : ndarray of shape (k, d)
-        √S Zᵀ for M = U S Zᵀ.
-    row_factors_ : ndarray of shape (n, k)
-        U√S. A row (column) without a known cell has the mean factor of the others.
-    singular_values_ : ndarray of shape (k,)
-    row_bias_, column_bias_, mean_
-        Zeros.
+    components_, row_factors_, singular_values_, row_bias_, column_bias_, mean_
+        As in :class:`SVP`.
     history_, n_iter_, converged_
         The objective is half the weighted squared error on the known cells; it never rises.
 
@@ -125,7 +117,8 @@ class SVDImpute(LowRank):
             state = refill(problem, state, self.tol)
             return loop.Sweep(state, problem.scale * state.objective, done=state.objective <= self.tol**2 * whole)
 
-        self._run(cells, sweep, start_from_means(problem, cells, seed), seed, X, tol=self.tol, k=problem.k or 1)
+        start = start_from_means(problem, cells, seed)
+        self._run(cells, sweep, start, seed, X, make_attributes(cells, problem.k or 1))
         return self
 
 

@@ -334,17 +334,8 @@ class SVDPlusPlus(Factors):
         rows = link_pattern(cells.rows, cells.cols, generator(seed, 1))
         cols = link_pattern(cells.cols, cells.rows, generator(seed, 2))
         plan = Plan(cells, rows, cols, mean, spread)
-        loop.run(
-            self,
-            lambda state, t: sweep(state, plan),
-            start_state(plan, k, seed),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            fitted=lambda state: _attributes(state, plan),
-            X=X,
-            fingerprint=cells.sign,
-            seed=seed,
-        )
+        start = start_state(plan, k, seed)
+        self._run(cells, lambda state, t: sweep(state, plan), start, seed, X, lambda state: _attributes(state, plan))
         return self
 
     def _folding(self) -> tuple[Callable, tuple]:

@@ -23,6 +23,7 @@ from twofold.completion._sparse_low_rank import (
     draw_start,
     find_leading,
     index_cells,
+    make_attributes,
     multiply,
     multiply_transposed,
 )
@@ -125,7 +126,7 @@ class SVP(LowRank):
         n, d = cells.shape
         empty, V = np.zeros_like(problem.x), draw_start(problem.where, k + 5, seed)
         start = State(np.zeros((n, 0)), np.zeros((d, 0)), empty, empty, V, whole**2 / 2)
-        self._run(cells, sweep, start, seed, X, tol=self.tol, k=k)
+        self._run(cells, sweep, start, seed, X, make_attributes(cells, k))
         return self
 
 

@@ -25,6 +25,7 @@ from twofold.completion._sparse_low_rank import (
     draw_start,
     find_leading,
     index_cells,
+    make_attributes,
 )
 from twofold.core import loop
 from twofold.core.checks import InputError
@@ -73,10 +74,8 @@ class SVT(LowRank):
         rises is taken back and halved, down to 1, which cannot fail.
     tol : float, default=1e-4
         Stop when the error on the known cells is within this of their norm.
-    max_iter : int, default=500
-        Sweeps at most.
-    random_state : int, RandomState, Generator or None, default=None
-        Where the first search for singular vectors begins.
+    max_iter, random_state
+        As in :class:`SVP`.
 
     Attributes
     ----------
@@ -159,7 +158,8 @@ class SVT(LowRank):
         none = np.zeros_like(x)
         start = State(none, none, np.zeros((n, 0)), np.zeros((d, 0)), x, V, step, 1.0, 0.0)
         advice = "Raise max_iter, or loosen tol; noisy cells are for SoftImpute"
-        self._run(cells, sweep, start, seed, X, tol=0.0, advice=advice, more=lambda state: {"tau_": problem.tau})
+        fitted = make_attributes(cells, tau_=problem.tau)
+        self._run(cells, sweep, start, seed, X, fitted, tol=0.0, advice=advice)
         return self
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,9 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
-from twofold.deep._network import Network
+from twofold.core.params import Interval, StrOptions
+from twofold.deep._network import Network, check_layer_sizes
 
 IMAGES: dict = {"image_shape": [None, tuple, list]}  # the constraint of the parameter that they all have
+LAYERS: dict = {  # those of the parameters that choose the layers of a generator
+    "n_components": [Interval(Integral, 1, None, closed="left")],
+    "hidden": ["array-like", None],
+    "architecture": [StrOptions({"dense", "convolutional"})],
+}
 
 
 class ImageNetwork(Network):
@@ -29,6 +37,10 @@ class ImageNetwork(Network):
     @property
     def _channels(self) -> int:
         return self.image_shape_[2] if len(self.image_shape_) == 3 else 1
+
+    def _hidden_sizes(self: Any, usual: Mapping[str, tuple[int, ...]]) -> list[int]:
+        """Units, or channels, of each layer: those asked for, or the usual ones of the architecture."""
+        return check_layer_sizes("hidden", usual[self.architecture] if self.hidden is None else self.hidden)
 
     def _flattened(self, X: Any, reset: bool) -> Any:
         """X with a row a picture; at a fit, whether they came so, and their shape, is noted."""

@@ -29,8 +29,8 @@ from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
-from twofold.deep._images import IMAGES, ImageNetwork
-from twofold.deep._network import TRAINING, build_dense, check_layer_sizes, init_weights
+from twofold.deep._images import IMAGES, LAYERS, ImageNetwork
+from twofold.deep._network import TRAINING, build_dense, init_weights
 from twofold.deep._train import Player, seed_torch
 from twofold.deep._variational import CollapseWarning
 
@@ -129,8 +129,7 @@ class Adversaries(nn.Module):
     def __init__(self, model: GAN):
         super().__init__()
         shape = model._channels, model.image_shape_[0], model.image_shape_[1]
-        hidden = HIDDEN[model.architecture] if model.hidden is None else model.hidden
-        sizes = check_layer_sizes("hidden", hidden)
+        sizes = model._hidden_sizes(HIDDEN)
         if model.architecture == "convolutional" and not sizes:
             raise InputError("hidden=(): convolutions need channels, as (32, 64).")
         self.generator = Generator(shape, model.n_components, sizes, model.architecture)
@@ -154,10 +153,8 @@ class GAN(ImageNetwork):
         nothing.
     penalty_weight : float, default=1.0
         Of R1.
-    image_shape : tuple or None, default=None
-        (h, w) or (h, w, c) of pictures that come as rows; None takes a square if there is one.
-    optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
-        As in :class:`MLPClassifier`.
+    image_shape, optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
+        As in :class:`VAE`.
 
     Attributes
     ----------
@@ -187,9 +184,7 @@ class GAN(ImageNetwork):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "hidden": ["array-like", None],
-        "architecture": [StrOptions(set(HIDDEN))],
+        **LAYERS,
         "loss": [StrOptions({"non-saturating", "minimax"})],
         "penalty": [StrOptions({"r1", "spectral", "none"})],
         "penalty_weight": [Interval(Real, 0, None, closed="left")],

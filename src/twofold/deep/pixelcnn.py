@@ -185,10 +185,8 @@ class PixelCNN(DensityMixin, ImageNetwork):
     levels : int, optional
         Values a pixel can have, evenly from black to white, at most 256. None is the smallest number of levels on
         which all values of the fit lie, and 256 if there is none: 2 for binary pictures, 17 for values 0, 1, … 16.
-    image_shape : tuple, optional
-        (h, w) or (h, w, c) of pictures that come as rows; squares are recognised, other rows are one line of pixels.
-    optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
-        As in :class:`MLPClassifier`.
+    image_shape, optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
+        As in :class:`CNNClassifier`.
 
     Attributes
     ----------

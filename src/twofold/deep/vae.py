@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from numbers import Integral
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from twofold.core.params import Interval, StrOptions
+from twofold.core.params import StrOptions
 from twofold.deep._gaussians import Bernoulli, Diagonal, Gaussian
-from twofold.deep._network import ACTIVATIONS, build_dense, check_layer_sizes, init_weights
+from twofold.deep._images import LAYERS
+from twofold.deep._network import ACTIVATIONS, build_dense, init_weights
 from twofold.deep._variational import CODES, Coder, Variational
 
 HIDDEN = {"dense": (500, 500), "convolutional": (32, 64)}
@@ -89,6 +89,13 @@ class ConvolutionalCoder(Coder):
         return self.decoder(z)
 
 
+def build_coder(model: Any) -> Coder:
+    """The networks that a VAE or VAEGAN asks for."""
+    make = DenseCoder if model.architecture == "dense" else ConvolutionalCoder
+    shape, output = model._output()
+    return make(shape, output, int(model.n_components), model._hidden_sizes(HIDDEN), model.activation)
+
+
 class VAE(Variational):
     """Variational autoencoder: pictures as draws from a network whose input is Gaussian noise.
 
@@ -155,9 +162,7 @@ class VAE(Variational):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "hidden": ["array-like", None],
-        "architecture": [StrOptions(set(HIDDEN))],
+        **LAYERS,
         "gradient": [StrOptions({"reparameterized", "reinforce"})],
         **CODES,
     }
@@ -208,6 +213,4 @@ class VAE(Variational):
         return self.gradient == "reinforce"
 
     def _build(self) -> Coder:
-        sizes = check_layer_sizes("hidden", HIDDEN[self.architecture] if self.hidden is None else self.hidden)
-        make = DenseCoder if self.architecture == "dense" else ConvolutionalCoder
-        return make(*self._output(), int(self.n_components), sizes, self.activation)
+        return build_coder(self)

@@ -10,15 +10,15 @@ Reference: Larsen et al. 2016.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from twofold.core.estimator import fitting
-from twofold.core.params import Interval, StrOptions
-from twofold.deep._network import check_layer_sizes
+from twofold.core.params import Interval
+from twofold.deep._images import LAYERS
 from twofold.deep._train import Player
 from twofold.deep._variational import CODES, Coder, Variational
 from twofold.deep.gan import (
@@ -31,7 +31,7 @@ from twofold.deep.gan import (
     warn_if_alike,
     watch_diversity,
 )
-from twofold.deep.vae import HIDDEN, ConvolutionalCoder, DenseCoder
+from twofold.deep.vae import HIDDEN, build_coder
 
 
 class VAEGAN(Variational):
@@ -56,10 +56,8 @@ class VAEGAN(Variational):
         Weight of the critic's word in what the decoder lowers.
     penalty_weight : float, default=1.0
         Of R1, which keeps the critic smooth.
-    image_shape : tuple or None, default=None
-        (h, w) or (h, w, c) of pictures that come as rows; None takes a square if there is one.
-    optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
-        As in :class:`MLPClassifier`.
+    image_shape, optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
+        As in :class:`VAE`.
 
     Attributes
     ----------
@@ -92,9 +90,7 @@ class VAEGAN(Variational):
 
     _parameter_constraints: ClassVar[dict] = {
         **CODES,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "hidden": ["array-like", None],
-        "architecture": [StrOptions(set(HIDDEN))],
+        **LAYERS,
         "share": [Interval(Real, 0, None, closed="left")],
         "penalty_weight": [Interval(Real, 0, None, closed="left")],
     }
@@ -141,11 +137,8 @@ class VAEGAN(Variational):
         self.random_state = random_state
 
     def _build(self) -> Coder:
-        hidden = check_layer_sizes("hidden", HIDDEN[self.architecture] if self.hidden is None else self.hidden)
-        shape, output = self._output()
-        make = DenseCoder if self.architecture == "dense" else ConvolutionalCoder
-        module = make(shape, output, self.n_components, hidden, self.activation)
-        module.critic = Critic(shape, hidden, self.architecture, spectral=False)
+        module = build_coder(self)
+        module.critic = Critic(module.shape, self._hidden_sizes(HIDDEN), self.architecture, spectral=False)
         return module
 
     @fitting

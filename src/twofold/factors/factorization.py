@@ -66,10 +66,11 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     n_init : int, default=1
         Starts, of which the best is kept.
     tol : float, default=1e-6
-        Stop when a sweep lowers the objective by less than this, relatively.
+        Stop when the objective falls by less than this share of itself in a sweep,
     max_iter : int, default=500
-        Sweeps at most.
+        or after so many sweeps.
     random_state : int, RandomState, Generator or None, default=None
+        Where the components begin.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ class Fourier(Basis):
     Parameters
     ----------
     ndim : {1, 2}, default=1
-        For signals along the last axis, or for images on the last two.
+        1 for signals, along the last axis; 2 for images, along the last two.
 
     References
     ----------

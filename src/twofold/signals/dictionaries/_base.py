@@ -6,7 +6,7 @@ X ≈ U D    X (n,d) signals   U (n,k) sparse codes   D (k,d) atoms of length 1
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -20,16 +20,6 @@ from twofold.signals.bases.dct import DCT
 from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, encode_seen, prepare_coding
 
 ROUNDING = 1e-26, 1e-12  # of ‖X‖²: an error below is none, in double and single precision
-
-LEARNED: dict[str, list] = {  # what a model takes that learns its atoms
-    "n_components": [None, Interval(Integral, 1, None, closed="left")],
-    "n_nonzero": [None, Interval(Integral, 1, None, closed="left")],
-    "error": [None, Interval(Real, 0, None, closed="left")],
-    "init": [StrOptions({"samples", "noise", "dct"}), "array-like"],
-    "tol": [Interval(Real, 0, None, closed="left")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "random_state": ["random_state", np.random.Generator],
-}
 
 
 class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
@@ -60,6 +50,26 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean of ½‖x − code · atoms‖² over what is seen."""
         return -0.5 * float(self._rowwise(_square_errors, X, self._coding(), self._allow_nan).mean())
+
+
+class LearnedDictionary(Dictionary):
+    """A dictionary whose atoms are learned: what :class:`KSVD` and :class:`OnlineDictionary` take alike."""
+
+    n_nonzero: int | None
+    error: float | None
+    _allow_sparse: ClassVar[bool] = False
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [None, Interval(Integral, 1, None, closed="left")],
+        "n_nonzero": [None, Interval(Integral, 1, None, closed="left")],
+        "error": [None, Interval(Real, 0, None, closed="left")],
+        "init": [StrOptions({"samples", "noise", "dct"}), "array-like"],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def _limits(self) -> tuple[int | None, float | None]:
+        return self.n_nonzero, self.error
 
 
 def _encode_dense(X: Any, c: Coding, holes: bool) -> np.ndarray:

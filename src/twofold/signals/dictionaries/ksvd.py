@@ -24,7 +24,7 @@ from twofold.core.estimator import fitting
 from twofold.core.params import StrOptions
 from twofold.core.seeds import seed_of
 from twofold.kernels.ksvd import update_atoms, update_atoms_seen
-from twofold.signals.dictionaries._base import LEARNED, Dictionary, choose_size, drop_rounding, start_atoms
+from twofold.signals.dictionaries._base import LearnedDictionary, choose_size, drop_rounding, start_atoms
 from twofold.signals.sparse_coding.pursuits import cut_into_pieces, encode_all, prepare_coding
 
 TWINS = 0.99  # cosine from which two atoms are one
@@ -131,7 +131,7 @@ def replace_unused(D: np.ndarray, R: np.ndarray, X: np.ndarray, codes: sparse.cs
     return D
 
 
-class KSVD(Dictionary):
+class KSVD(LearnedDictionary):
     """A dictionary that makes given signals sparse: ``X ≈ codes @ components_`` with few numbers a code.
 
     Parameters
@@ -186,8 +186,10 @@ class KSVD(Dictionary):
     """
 
     _allow_nan: ClassVar[bool] = True
-    _allow_sparse: ClassVar[bool] = False
-    _parameter_constraints: ClassVar[dict] = {**LEARNED, "solver": [StrOptions({"approximate", "exact"})]}
+    _parameter_constraints: ClassVar[dict] = {
+        **LearnedDictionary._parameter_constraints,
+        "solver": [StrOptions({"approximate", "exact"})],
+    }
 
     def __init__(
         self,
@@ -275,6 +277,3 @@ class KSVD(Dictionary):
             return codes, R
         rest = compute_residuals(s, fewer, D)
         return (fewer, rest) if s.error_of(rest) <= before else (codes, R)
-
-    def _limits(self) -> tuple[int | None, float | None]:
-        return self.n_nonzero, self.error

@@ -31,8 +31,7 @@ from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.kernels.ksvd import descend
 from twofold.signals.dictionaries._base import (
-    LEARNED,
-    Dictionary,
+    LearnedDictionary,
     choose_size,
     drop_rounding,
     normalize_atoms,
@@ -182,28 +181,21 @@ def draw_signals(blocks: Blocks, w: np.ndarray | None, k: int, seed: int) -> np.
     return np.concatenate(engine.gather(engine.map(_pick_signals, blocks, inside)))
 
 
-class OnlineDictionary(Dictionary):
+class OnlineDictionary(LearnedDictionary):
     """A dictionary that makes signals sparse, learned from mini-batches: ``X ≈ codes @ components_``.
 
     Like :class:`KSVD` for signals that do not fit in memory or keep coming: only ΣUᵀU and ΣUᵀX are remembered.
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Atoms; None means twice as many as a signal has numbers, or fewer if there are fewer signals.
-    n_nonzero : int or None, default=None
-        Atoms a signal at most; None, without `error`, means a tenth of d.
-    error : float or None, default=None
-        Code each signal with as few atoms as bring ‖x − code · atoms‖ to this or below.
-    init : {"samples", "noise", "dct"} or array of shape (k, d), default="samples"
-        Atoms to begin with: signals, noise, cosines (overcomplete if k > d), or given ones.
+    n_components, n_nonzero, error, init, random_state
+        As in :class:`KSVD`.
     batch_size : int, default=512
         Signals between two updates of the atoms, about.
     tol : float, default=1e-3
         Stop when a sweep moves the objective by less than this, relatively.
     max_iter : int, default=50
         Sweeps through the signals at most.
-    random_state : int, RandomState, Generator or None, default=None
 
     Attributes
     ----------
@@ -242,8 +234,10 @@ class OnlineDictionary(Dictionary):
     """
 
     history_: dict
-    _allow_sparse: ClassVar[bool] = False
-    _parameter_constraints: ClassVar[dict] = {**LEARNED, "batch_size": [Interval(Integral, 1, None, closed="left")]}
+    _parameter_constraints: ClassVar[dict] = {
+        **LearnedDictionary._parameter_constraints,
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+    }
 
     def __init__(
         self,
@@ -333,6 +327,3 @@ class OnlineDictionary(Dictionary):
             "idle_": s.idle,
             "n_batches_": s.batches,
         }
-
-    def _limits(self) -> tuple[int | None, float | None]:
-        return self.n_nonzero, self.error

@@ -1,21 +1,28 @@
-"""Overlapping patches of a picture: taken out, and laid back over each other.
+"""Overlapping patches of an image: taken out, coded over atoms learned from them, and laid back over each other.
 
     place (i,j), i ≤ h − p, j ≤ w − p  ↔  patch image[i:i+p, j:j+p] as a row of p² numbers
 
-A large picture has too many to hold them all, so they come in strips of places. The cuts depend on the shape alone.
+A large image has too many to hold them all, so they come in strips of places. The cuts depend on the shape alone.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from twofold.core import loop
 from twofold.core.checks import InputError
+from twofold.core.data.blocks import Rows
+from twofold.core.engine.local import Engine
+from twofold.signals._progress import Progress, Sweeps
+from twofold.signals.dictionaries.ksvd import KSVD
 
+AT_ONCE = 16  # strips between two calls of `progress`
 STRIP = 16_384  # places in a strip, about: 4 MB of patches of 8 x 8 in single precision
 
 
@@ -82,3 +89,27 @@ def make_cosine_atoms(n: int, size: int) -> np.ndarray:
     length = np.linalg.norm(waves, axis=1, keepdims=True)
     waves /= np.where(length > 0, length, 1)
     return np.kron(waves, waves)[:n]
+
+
+def learn_atoms(
+    patches: np.ndarray, atoms: np.ndarray, n_nonzero: int, error: float, max_iter: int, tell: Progress
+) -> np.ndarray:
+    """The atoms after K-SVD of patches, NaN where a pixel is missing, from these atoms."""
+    model = KSVD(len(atoms), n_nonzero=n_nonzero, error=error, init=atoms, tol=0, max_iter=max_iter, random_state=0)
+    with loop.quietly():
+        return model.set_callbacks(Sweeps(tell, max_iter)).fit(patches).components_
+
+
+def sum_over_strips(
+    recode: Callable, shared: tuple, size: int, totals: tuple[np.ndarray, ...], tell: Progress
+) -> tuple[np.ndarray, ...]:
+    """Totals (h,w), each with what `recode(rows of places, *shared)` gives for it added, strip by strip."""
+    engine, runs = Engine(), cut_strips(totals[0].shape, size)
+    held = [engine.broadcast(value) for value in shared]
+    for first in range(0, len(runs), AT_ONCE):
+        some = runs[first : first + AT_ONCE]
+        for rows, found in zip(some, engine.gather(engine.map(recode, Rows(some), *held)), strict=True):
+            for total, strip in zip(totals, found, strict=True):
+                total[rows.start : rows.stop + size - 1] += strip
+        tell((first + len(some)) / len(runs))
+    return totals

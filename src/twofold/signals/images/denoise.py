@@ -17,21 +17,18 @@ from typing import Any
 import numpy as np
 from scipy.special import gammainc, gammaincinv
 
-from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.data.blocks import Rows
-from twofold.core.engine.local import Engine
 from twofold.core.seeds import generator, seed_of
-from twofold.signals._progress import Progress, Sweeps, split_progress
+from twofold.signals._progress import Progress, split_progress
 from twofold.signals.bases.wavelet import Wavelet
-from twofold.signals.dictionaries.ksvd import KSVD
 from twofold.signals.images._channels import check_image, join_channels, split_channels
 from twofold.signals.images._patches import (
     check_patches,
     count_patches,
     count_places,
-    cut_strips,
+    learn_atoms,
     make_cosine_atoms,
+    sum_over_strips,
     sum_patches,
     take_patches,
     take_patches_at,
@@ -46,7 +43,6 @@ NORMAL_MAD = 0.674_489_750_196_082  # median of |x| for a standard normal x
 NO_NOISE = 1e-5  # of the range of values: less noise than this is none
 FAINT = 1e-3  # of the range of values: less noise than this is below what squares in single precision tell
 SLACK = 1.01  # of the square of what may be left: rounding
-AT_ONCE = 16  # strips between two calls of `progress`
 
 
 def denoise_image(
@@ -170,7 +166,7 @@ def _denoise_channel(
     share = training / (training + places)
     atoms = make_cosine_atoms(n_atoms, size).astype(Y.dtype)
     if max_iter:
-        atoms = _learn_atoms(Y, atoms, size, max_iter, rng, lambda done: tell(share * done))
+        atoms = _teach_atoms(Y, atoms, size, max_iter, rng, lambda done: tell(share * done))
     trust = min(MOST, TRUST * float(np.subtract(*np.percentile(Y, [99, 1]))))
     X = _recode_patches(Y, atoms, size, lambda done: tell(share + (1 - share) * done))
     Y *= trust
@@ -183,7 +179,7 @@ def _denoise_channel(
     return X.astype(channel.dtype, copy=False)
 
 
-def _learn_atoms(
+def _teach_atoms(
     Y: np.ndarray, atoms: np.ndarray, size: int, max_iter: int, rng: np.random.Generator, tell: Progress
 ) -> np.ndarray:
     """The atoms after K-SVD of patches that are more than noise."""
@@ -192,37 +188,16 @@ def _learn_atoms(
     patches = patches[more][:TAUGHT]
     if not len(patches):
         return atoms
-    model = KSVD(
-        len(atoms),
-        n_nonzero=limit_atoms(size),
-        error=allow_residual(size),
-        init=atoms,
-        tol=0,
-        max_iter=max_iter,
-        random_state=0,
-    )
-    with loop.quietly():
-        return model.set_callbacks(Sweeps(tell, max_iter)).fit(patches).components_
+    return learn_atoms(patches, atoms, limit_atoms(size), allow_residual(size), max_iter, tell)
 
 
 def _recode_patches(Y: np.ndarray, atoms: np.ndarray, size: int, tell: Progress) -> np.ndarray:
     """Sum of all coded patches, each where it belongs."""
-    engine, runs, total = Engine(), cut_strips(Y.shape, size), np.zeros_like(Y)
-    shared, picture = (
-        engine.broadcast(prepare_coding(atoms, Y.dtype, limit_atoms(size), allow_residual(size))),
-        engine.broadcast(Y),
-    )
-    for first in range(0, len(runs), AT_ONCE):
-        some = runs[first : first + AT_ONCE]
-        for rows, strip in zip(
-            some, engine.gather(engine.map(_recode_strip, Rows(some), picture, shared)), strict=True
-        ):
-            total[rows.start : rows.stop + size - 1] += strip
-        tell((first + len(some)) / len(runs))
-    return total
+    c = prepare_coding(atoms, Y.dtype, limit_atoms(size), allow_residual(size))
+    return sum_over_strips(_recode_strip, (Y, c), size, (np.zeros_like(Y),), tell)[0]
 
 
-def _recode_strip(rows: range, Y: np.ndarray, c: Coding) -> np.ndarray:
+def _recode_strip(rows: range, Y: np.ndarray, c: Coding) -> tuple[np.ndarray]:
     """Coded patches of some rows of places, summed; a patch that is not sparse stays as it is."""
     size = math.isqrt(c.atoms.shape[1])
     patches, means, more = _center_patches(take_patches(Y, size, rows))
@@ -233,7 +208,7 @@ def _recode_strip(rows: range, Y: np.ndarray, c: Coding) -> np.ndarray:
     missed = _sum_squares(patches) > SLACK * c.tol**2
     found[missed] += patches[missed]
     coded[more] += found
-    return sum_patches(coded, size, Y.shape[1])
+    return (sum_patches(coded, size, Y.shape[1]),)
 
 
 def _center_patches(patches: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

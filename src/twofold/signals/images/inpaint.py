@@ -16,19 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
-from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.data.blocks import Rows
-from twofold.core.engine.local import Engine, single_blas
+from twofold.core.engine.local import single_blas
 from twofold.core.seeds import generator, seed_of
-from twofold.signals._progress import Progress, Sweeps, split_progress
-from twofold.signals.dictionaries.ksvd import KSVD
+from twofold.signals._progress import Progress, split_progress
 from twofold.signals.images._channels import check_image, join_channels, split_channels
 from twofold.signals.images._patches import (
     check_patches,
     count_places,
-    cut_strips,
+    learn_atoms,
     make_cosine_atoms,
+    sum_over_strips,
     sum_patches,
     take_patches,
     take_patches_at,
@@ -38,13 +36,10 @@ from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, encode_s
 ENOUGH, EACH = 1 / 3, 1 / 4  # of a patch, and of each of its quarters, must be seen for it to be coded by that alone
 TAUGHT = 20_000  # patches that teach, at most
 FEWEST = 4  # patches for each atom; fewer teach nothing
-LEARNED, ERROR = (
-    3,
-    3 / 255,
-)  # atoms a patch at most when learning, and the error of a pixel, of the range, that is enough
+LEARNED = 3  # atoms a patch at most when learning,
+ERROR = 3 / 255  # and the error of a pixel, of the range, that is enough
 CODED, CLOSE = 16, 1.5 / 255  # the same when filling
 PASSES = 5 / 255, 4 / 255, 3 / 255, 2 / 255  # errors of a pixel, of the range
-AT_ONCE = 16  # strips between two calls of `progress`
 TENSION = 1 / 4  # one over the square of the width, in pixels, from which a gap is wide
 NEAR, STEPS = 1e-4, 50  # of the conjugate gradients: relative residual, and steps at most
 
@@ -71,15 +66,8 @@ def inpaint_image(
         What it holds where pixels are missing does not matter.
     mask : bool array of shape (h, w)
         True where a pixel is missing.
-    patch : int, default=8
-        Patches are patch x patch pixels; smaller if the picture is.
-    n_atoms : int, default=256
-    max_iter : int, default=10
-        Sweeps of K-SVD; 0 leaves the overcomplete cosines that it starts from.
-    random_state : int, RandomState, Generator or None, default=None
-        Draws the patches that teach the atoms.
-    progress : callable, optional
-        Called with the share of the work that is done, up to 1.0.
+    patch, n_atoms, max_iter, random_state, progress
+        As in :func:`denoise_image`.
 
     Returns
     -------
@@ -110,8 +98,8 @@ def inpaint_image(
     check_patches(patch, n_atoms, max_iter)
     given = np.array(image)
     missing = _check_mask(mask, given)
-    colours = given[..., :-1] if given.ndim == 3 and given.shape[2] in (2, 4) else given
-    colours[missing] = 0
+    colors = given[..., :-1] if given.ndim == 3 and given.shape[2] in (2, 4) else given
+    colors[missing] = 0
     check_image(given)
     if not missing.any():
         return given
@@ -157,7 +145,7 @@ def _fill_channel(channel: np.ndarray, job: _Job, rng: np.random.Generator, tell
     Y = (channel - np.asarray(low, channel.dtype)) / np.asarray(high - low, channel.dtype)
     X, atoms = fit_surface(Y, job.missing), make_cosine_atoms(job.n_atoms, job.size).astype(Y.dtype)
     if job.max_iter:
-        atoms = _learn_atoms(X, atoms, job, rng, split_progress(tell, 0, 2))
+        atoms = _teach_atoms(X, atoms, job, rng, split_progress(tell, 0, 2))
     tell = split_progress(tell, 1, 2)
     for i, (by_seen, error) in enumerate([(True, CLOSE), *((False, error) for error in PASSES)]):
         c = prepare_coding(atoms, Y.dtype, CODED if by_seen else None, error * job.size)
@@ -165,7 +153,7 @@ def _fill_channel(channel: np.ndarray, job: _Job, rng: np.random.Generator, tell
     return X * np.asarray(high - low, X.dtype) + np.asarray(low, X.dtype)
 
 
-def _learn_atoms(X: np.ndarray, atoms: np.ndarray, job: _Job, rng: np.random.Generator, tell: Progress) -> np.ndarray:
+def _teach_atoms(X: np.ndarray, atoms: np.ndarray, job: _Job, rng: np.random.Generator, tell: Progress) -> np.ndarray:
     """The atoms after K-SVD of patches that show enough."""
     count = count_places(X.shape, job.size)
     places = rng.choice(count, min(count, 4 * TAUGHT), replace=False)
@@ -176,9 +164,7 @@ def _learn_atoms(X: np.ndarray, atoms: np.ndarray, job: _Job, rng: np.random.Gen
     seen, patches = seen[able], take_patches_at(X, job.size, places[able])
     patches = np.where(seen, patches - patches.mean(axis=1, keepdims=True), np.nan)
     error = ERROR * float(np.sqrt(seen.sum(axis=1).mean()))
-    model = KSVD(len(atoms), n_nonzero=LEARNED, error=error, init=atoms, tol=0, max_iter=job.max_iter, random_state=0)
-    with loop.quietly():
-        return model.set_callbacks(Sweeps(tell, job.max_iter)).fit(patches).components_.astype(X.dtype)
+    return learn_atoms(patches, atoms, LEARNED, error, job.max_iter, tell).astype(X.dtype)
 
 
 def _shows_enough(seen: np.ndarray, size: int) -> np.ndarray:
@@ -196,15 +182,8 @@ def _recode_patches(X: np.ndarray, missing: np.ndarray, by_seen: bool, c: Coding
 
     A patch counts by how much of it is seen: those in the middle of a hole know nothing.
     """
-    engine, size = Engine(), round(c.atoms.shape[1] ** 0.5)
-    runs, total, votes = cut_strips(X.shape, size), np.zeros_like(X), np.zeros_like(X)
-    shared = [engine.broadcast(value) for value in (X, missing, by_seen, size, c)]
-    for first in range(0, len(runs), AT_ONCE):
-        some = runs[first : first + AT_ONCE]
-        for rows, found in zip(some, engine.gather(engine.map(_recode_strip, Rows(some), *shared)), strict=True):
-            total[rows.start : rows.stop + size - 1] += found[0]
-            votes[rows.start : rows.stop + size - 1] += found[1]
-        tell((first + len(some)) / len(runs))
+    size, zeros = round(c.atoms.shape[1] ** 0.5), (np.zeros_like(X), np.zeros_like(X))
+    total, votes = sum_over_strips(_recode_strip, (X, missing, by_seen, size, c), size, zeros, tell)
     filled = missing & (votes > 0)
     out = X.copy()
     out[filled] = total[filled] / votes[filled]
