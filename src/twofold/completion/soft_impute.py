@@ -132,7 +132,7 @@ class SoftImpute(LowRank):
         offset = compute_column_means(cells) if self.center else np.zeros(cells.shape[1])
         problem = make_problem(cells, cap, offset)
         reg, path = (float(self.reg), NOTHING) if self.reg is not None else choose_reg(cells, cap, offset, seed)
-        said = {"reg_": reg, "path_": path, "column_bias_": offset.astype(cells.dtype)}
+        said: dict[str, Any] = {"reg_": reg, "path_": path, "column_bias_": offset.astype(cells.dtype)}
 
         def sweep(state: State, t: int) -> loop.Sweep:
             state = descend_path(problem, state, reg / problem.scale, self.tol)
