@@ -23,7 +23,7 @@ from twofold.factors import (
     Simplex,
     UnitNorm,
 )
-from twofold.plots.models import linear
+from twofold.plots.models import images, linear
 from twofold.plots.style import DIVERGING, GREY, new_figure, style
 
 X = datasets.digits().data[:600]  # pictures of 8 × 8 pixels, from 0 to 16
@@ -82,7 +82,8 @@ with style():
         Z = components(name).reshape(-1, 8, 8)
         Z = Z / np.abs(Z).max(axis=(1, 2), keepdims=True)
         ax.imshow(
-            linear.mosaic(Z, DIVERGING, -1, 1, per_row=4), interpolation="none"
+            images.color_mosaic(Z, DIVERGING, -1, 1, per_row=4),
+            interpolation="none",
         )
         ax.set_title(name, pad=20)
         ax.annotate(

@@ -52,10 +52,10 @@ flat = VAE(2, **settings).fit(images)
 steps = norm.ppf(np.linspace(0.05, 0.95, 15))
 codes = np.array([(x, y) for y in steps[::-1] for x in steps])
 
-from twofold.plots.models.deep import mosaic
+from twofold.plots.models.images import gray_mosaic
 from twofold.plots.style import new_figure, style
 
-sheet = 255 - mosaic(flat.inverse_transform(codes), 15, (0, 16))
+sheet = 255 - gray_mosaic(flat.inverse_transform(codes), 15, (0, 16))
 
 with style():
     atlas = new_figure(6, 6)

@@ -10,7 +10,7 @@ import numpy as np
 
 from twofold import KMeans, PMIEmbedding, datasets
 from twofold.plots.models import words as plots
-from twofold.plots.models.word_map import word_map_figure
+from twofold.plots.models.words import word_map_figure
 from twofold.text.stop_words import english
 
 text = datasets.docstrings(2000).documents

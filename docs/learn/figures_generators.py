@@ -15,7 +15,7 @@ from scipy.stats import norm
 from twofold import GAN, VAE, VAEGAN, MLPClassifier, PixelCNN, datasets
 from twofold.deep import frechet_distance
 from twofold.deep.gradient_noise import gradient_variance
-from twofold.plots.models.deep import mosaic
+from twofold.plots.models.images import gray_mosaic
 from twofold.plots.models.linear import rows_figure
 from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, new_figure, style
 
@@ -171,7 +171,7 @@ def generators_collapse() -> Figure:
         left.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         left.legend()
         for ax, name in zip(others, drawn, strict=True):
-            ax.imshow(255 - mosaic(drawn[name], 6, (0, 1)), cmap="gray", vmin=0, vmax=255, interpolation="none")
+            ax.imshow(255 - gray_mosaic(drawn[name], 6, (0, 1)), cmap="gray", vmin=0, vmax=255, interpolation="none")
             ax.set_title(name)
             ax.axis("off")
     return figure

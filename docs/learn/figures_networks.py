@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from twofold import PCA, Autoencoder, CNNClassifier, EarlyStopping, MLPClassifier, datasets
-from twofold.plots.models.deep import mosaic
+from twofold.plots.models.images import gray_mosaic
 from twofold.plots.models.linear import planes_figure
 from twofold.plots.style import COLORS, GREY, INK, new_figure, style
 
@@ -189,7 +189,7 @@ def networks_moved() -> Figure:
         left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])
         some = [np.flatnonzero(truth == kind)[0] for kind in (2, 5, 8)]
         shown = np.stack([_moved(held[i : i + 1], s)[0] for i in some for s in steps])
-        left.imshow(255 - mosaic(shown, 5), cmap="gray", interpolation="none")
+        left.imshow(255 - gray_mosaic(shown, 5), cmap="gray", interpolation="none")
         left.axis("off")
         for color, (name, shares) in zip(COLORS, found.items(), strict=False):
             right.plot(steps, shares, color=color, lw=2, marker="o", label=name)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from twofold import Cooccurrence, EarlyStopping, GloVe, KMeans, PMIEmbedding, SkipGram, WordVectors, datasets
 from twofold.analyses._word_heldout import told_apart
 from twofold.plots.models import words as plots
-from twofold.plots.models.word_map import word_map_figure
+from twofold.plots.models.words import word_map_figure
 from twofold.text.stop_words import english
 from twofold.words import align
 

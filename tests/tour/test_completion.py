@@ -7,7 +7,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from twofold.linalg import shrink
-from twofold.plots.models.completion import label_apart, landscape_figure, phase_figure
+from twofold.plots.labels import label_points
+from twofold.plots.models.completion import landscape_figure, phase_figure
 from twofold.plots.reports.recommend import plane
 from twofold.tour.completion import cells, landscape, rated
 
@@ -48,7 +49,7 @@ def test_no_name_hides_another() -> None:
     figure = Figure(figsize=(11, 6))
     ax = figure.subplots()
     ax.scatter(*at.T)
-    label_apart(ax, at, [f"The Wonderful Film {j}" for j in range(200)], np.arange(200), 20)
+    label_points(ax, at, [f"The Wonderful Film {j}" for j in range(200)], np.arange(200), 20)
     figure.draw_without_rendering()
     boxes = [text.get_window_extent().shrunk(0.95, 0.7) for text in ax.texts]
     assert len(boxes) == 20

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from twofold.plots.models.topic_map import draw_topic_map
-from twofold.plots.models.topics import choice_figure, groups_figure, parts_figure, prevalence_figure, words_figure
+from twofold.plots.models.topics import (
+    choice_figure,
+    draw_topic_map,
+    groups_figure,
+    parts_figure,
+    prevalence_figure,
+    words_figure,
+)
 from twofold.plots.reports.topics import topic_report_figure
 from twofold.tour import topics as station
 

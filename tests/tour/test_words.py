@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from twofold.plots.models.word_map import draw_word_map, word_map_figure
-from twofold.plots.models.words import curves_figure, measure_common_step, products_figure, steps_figure
+from twofold.plots.models.words import (
+    curves_figure,
+    draw_word_map,
+    measure_common_step,
+    products_figure,
+    steps_figure,
+    word_map_figure,
+)
 from twofold.tour import words as station
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import matplotlib as mpl
 from cycler import cycler
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
@@ -75,6 +76,19 @@ def new_figure(width: float, height: float) -> Figure:
     figure = Figure(figsize=(width, height), layout=layout)
     FigureCanvasAgg(figure)
     return figure
+
+
+def strip_axes(ax: Axes) -> None:
+    """Leave out ticks, grid and frame."""
+    ax.set(xticks=[], yticks=[])
+    ax.grid(visible=False)
+    ax.spines[:].set_visible(False)
+
+
+def add_title(figure: Figure, title: str, size: float = 13) -> None:
+    """A title over the whole figure, at its left, if there is one to write."""
+    if title:
+        figure.suptitle(title, x=0.012, ha="left", fontsize=size, fontweight="bold", color=INK)
 
 
 def as_png(figure: Figure, dpi: int = 160) -> bytes:

@@ -13,7 +13,7 @@ from twofold import datasets
 from twofold.core.seeds import generator
 from twofold.linear.pca import PCA
 from twofold.plots.models import topics as plots
-from twofold.plots.models.topic_map import topic_map_figure
+from twofold.plots.models.topics import topic_map_figure
 from twofold.text.bag_of_words import BagOfWords
 from twofold.topics.evaluation import perplexity, topic_coherence
 from twofold.topics.lda.lda import LatentDirichletAllocation

@@ -11,7 +11,7 @@ from twofold import datasets
 from twofold.clusters.kmeans.kmeans import KMeans
 from twofold.core.seeds import generator
 from twofold.plots.models import words as plots
-from twofold.plots.models.word_map import word_map_figure
+from twofold.plots.models.words import word_map_figure
 from twofold.text.stop_words import english
 from twofold.tour.station import Part, Station
 from twofold.words import align

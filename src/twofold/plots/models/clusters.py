@@ -12,18 +12,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from twofold.plots.models.linear import DIGIT_COLORS, PAPER, mosaic
-from twofold.plots.style import COLORS, INK, new_figure, style
+from twofold.plots.models.images import DIGIT_COLORS, PAPER, color_mosaic
+from twofold.plots.style import COLORS, INK, new_figure, strip_axes, style
 
 
 def _color(c: int) -> str:
     return DIGIT_COLORS[c % len(DIGIT_COLORS)]
-
-
-def _bare(ax: Axes) -> None:
-    ax.set(xticks=[], yticks=[], aspect="equal")
-    ax.grid(visible=False)
-    ax.spines[:].set_visible(False)
 
 
 def _find_nearest(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
@@ -58,7 +52,8 @@ def moving_centers_figure(X: np.ndarray, path: Sequence[np.ndarray], shown: Sequ
             cost = float(((X - path[t][labels]) ** 2).sum())
             ax.set_title(f"{'start' if t == 0 else f'sweep {t}'}: cost {cost:,.0f}", fontsize=10.5)
             ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-            _bare(ax)
+            strip_axes(ax)
+            ax.set_aspect("equal")
     return figure
 
 
@@ -115,8 +110,7 @@ def mixture_figure(
         draw_ellipses(left, model)
         left.scatter(*X.T, s=15, c=[_color(c) for c in labels], alpha=0.75, linewidths=0, rasterized=True)
         left.set_title("Rows and components, one and two standard deviations")
-        _bare(left)
-        left.set_aspect("auto")
+        strip_axes(left)
         draw_criteria(right, curves, chosen)
     return figure
 
@@ -135,33 +129,33 @@ def draw_criteria(ax: Axes, curves: Mapping[str, Sequence[tuple[int, float]]], c
         ax.legend()
 
 
-def centers_figure(pictures: np.ndarray, captions: Sequence[str], per_row: int = 10) -> Figure:
-    """Centres that are pictures, each with a line below it.
+def centers_figure(images: np.ndarray, captions: Sequence[str], per_row: int = 10) -> Figure:
+    """Centers that are images, each with a line below it.
 
     Parameters
     ----------
-    pictures : ndarray of shape (k, h, w)
+    images : ndarray of shape (k, h, w)
     captions : sequence of str
     per_row : int, default=10
     """
-    rows = -(-len(pictures) // per_row)
+    rows = -(-len(images) // per_row)
     with style():
         figure = new_figure(11, 1.5 * rows)
         for ax in figure.subplots(rows, per_row, squeeze=False).ravel():
             ax.axis("off")
-        for ax, picture, caption in zip(figure.axes, pictures, captions, strict=False):
-            ax.imshow(mosaic(picture[None], PAPER, 0.0, float(picture.max())), interpolation="none")
+        for ax, image, caption in zip(figure.axes, images, captions, strict=False):
+            ax.imshow(color_mosaic(image[None], PAPER, 0.0, float(image.max())), interpolation="none")
             ax.set_title(caption, fontsize=10, fontweight="normal", loc="center", y=-0.38)
     return figure
 
 
 def palette_figure(image: np.ndarray, reduced: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
-    """A picture and the same in few colours, each with its palette, ordered by brightness.
+    """An image and the same in few colors, each with its palette, ordered by brightness.
 
     Parameters
     ----------
     image : ndarray of shape (h, w, 3)
-    reduced : mapping from str to (picture of shape (h, w, 3), colours of shape (k, 3))
+    reduced : mapping from str to (image of shape (h, w, 3), colors of shape (k, 3))
     """
     h, w, _ = image.shape
     half = -(-len(reduced) // 2)
@@ -171,13 +165,13 @@ def palette_figure(image: np.ndarray, reduced: Mapping[str, tuple[np.ndarray, np
         whole = figure.add_subplot(grid[:, :2])
         whole.imshow(image)
         whole.set_title("original", fontsize=10.5)
-        for i, (name, (picture, colours)) in enumerate(reduced.items()):
+        for i, (name, (fewer, colors)) in enumerate(reduced.items()):
             both = grid[i // half, 2 + i % half].subgridspec(2, 1, height_ratios=[11, 1], hspace=0.02)
             top, below = figure.add_subplot(both[0]), figure.add_subplot(both[1])
-            top.imshow(picture)
+            top.imshow(fewer)
             top.set_title(name, fontsize=10.5, pad=5)
-            bright = np.argsort(colours.astype(float) @ [0.299, 0.587, 0.114], kind="stable")
-            below.imshow(colours[bright][None].astype(image.dtype), aspect="auto", interpolation="none")
+            bright = np.argsort(colors.astype(float) @ [0.299, 0.587, 0.114], kind="stable")
+            below.imshow(colors[bright][None].astype(image.dtype), aspect="auto", interpolation="none")
         for ax in figure.axes:
             ax.axis("off")
     return figure

@@ -11,15 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from twofold.plots.style import COLORS, GREY, INK, PALE, SEQUENTIAL, new_figure, style
+from twofold.plots.labels import label_points
+from twofold.plots.style import COLORS, GREY, INK, PALE, SEQUENTIAL, new_figure, strip_axes, style
 
 HOLE = PALE  # a cell nobody has seen
-
-
-def _bare(ax: Axes) -> None:
-    ax.set(xticks=[], yticks=[])
-    ax.grid(visible=False)
-    ax.spines[:].set_visible(False)
 
 
 def tables_figure(tables: Mapping[str, np.ndarray], limits: tuple[float, float], label: str = "") -> Figure:
@@ -42,7 +37,7 @@ def tables_figure(tables: Mapping[str, np.ndarray], limits: tuple[float, float],
         for ax, (name, table) in zip(axes, tables.items(), strict=True):
             image = ax.imshow(table, cmap=colors, vmin=limits[0], vmax=limits[1], interpolation="none", aspect="auto")
             ax.set_title(name, fontsize=10.5)
-            _bare(ax)
+            strip_axes(ax)
         bar = figure.colorbar(image, ax=list(axes), fraction=0.015, pad=0.012, label=label)
         bar.outline.set_visible(False)
     return figure
@@ -166,7 +161,7 @@ def phase_figure(
 
 
 def items_figure(
-    at: np.ndarray, names: Sequence[str], groups: Sequence[str], weights: np.ndarray, labelled: int = 24
+    at: np.ndarray, names: Sequence[str], groups: Sequence[str], weights: np.ndarray, labeled: int = 24
 ) -> Figure:
     """Items by two of their factors: what the same people like lies close.
 
@@ -176,7 +171,7 @@ def items_figure(
     names, groups : sequence of str
     weights : ndarray of shape (m,)
         How often each was rated: sets the size of its dot, and the most rated are named.
-    labelled : int, default=24
+    labeled : int, default=24
     """
     kinds = sorted(set(groups))
     with style():
@@ -186,40 +181,9 @@ def items_figure(
         for color, kind in zip((*COLORS, "#4b5563", "#d16d9e"), kinds, strict=False):
             own = np.array([g == kind for g in groups])
             ax.scatter(at[own, 0], at[own, 1], s=sizes[own], color=color, alpha=0.75, linewidths=0, label=kind)
-        label_apart(ax, at, names, np.argsort(-weights, kind="stable"), labelled)
+        label_points(ax, at, names, np.argsort(-weights, kind="stable"), labeled)
         ax.axhline(0, color=GREY, lw=0.7)
         ax.axvline(0, color=GREY, lw=0.7)
         ax.set(xticks=[], yticks=[])
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=0.9)
     return figure
-
-
-def label_apart(
-    ax: Axes, at: np.ndarray, names: Sequence[str], order: np.ndarray, most: int, letter: float = 0.0085
-) -> None:
-    """Name points in the given order, leaving out those whose name would hide another.
-
-    `letter` is the width of a letter as a share of the picture's.
-    """
-    low, high = np.transpose([ax.get_xlim(), ax.get_ylim()])
-    taken: list[tuple[float, float, float]] = []  # left, right, height, in shares of the picture
-    for j in order:
-        x, y = (at[j] - low) / (high - low)
-        name = names[j] if len(names[j]) <= 26 else names[j][:25].rstrip() + "…"
-        width = letter * len(name) + 0.02
-        left = x - width if x + width > 1 else x
-        if not 0 <= left <= 1 or any(abs(y - h) < 0.035 and left < r and left + width > s for s, r, h in taken):
-            continue
-        taken.append((left, left + width, y))
-        ax.annotate(
-            name,
-            at[j],
-            xytext=(5 if left == x else -5, 0),
-            textcoords="offset points",
-            ha="left" if left == x else "right",
-            va="center",
-            fontsize=8.5,
-            path_effects=[withStroke(linewidth=2.6, foreground="white")],
-        )
-        if len(taken) == most:
-            return

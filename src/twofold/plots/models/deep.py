@@ -1,9 +1,8 @@
-"""Networks: the course of a training, and grids of pictures."""
+"""Networks: the course of a training, and grids of images."""
 
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,38 +10,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
-from twofold.plots.style import COLORS, INK, new_figure, style
-
-APART = 1  # pixels between pictures
-
-
-def mosaic(pictures: np.ndarray, columns: int | None = None, limits: tuple[float, float] | None = None) -> np.ndarray:
-    """Pictures (n,h,w) or (n,h,w,c) as one of bytes, row by row with thin lines between.
-
-    Parameters
-    ----------
-    pictures : ndarray
-    columns : int, optional
-        How many in a row; by default about a square.
-    limits : (float, float), optional
-        Black and white; by default the least and the largest number.
-    """
-    n, h, w = pictures.shape[:3]
-    low, high = limits or (float(pictures.min()), float(pictures.max()))
-    scaled = np.clip((pictures - low) / (high - low if high > low else 1), 0, 1) * 255
-    columns = columns or math.ceil(math.sqrt(n))
-    rows = -(-n // columns)
-    tall, wide = h + APART, w + APART
-    sheet = np.full((rows * tall + APART, columns * wide + APART, *pictures.shape[3:]), 64, np.uint8)
-    for i, one in enumerate(np.rint(scaled).astype(np.uint8)):
-        top, left = APART + i // columns * tall, APART + i % columns * wide
-        sheet[top : top + h, left : left + w] = one
-    return sheet[..., 0] if sheet.ndim == 3 and sheet.shape[2] == 1 else sheet
+from twofold.plots.models.images import gray_mosaic
+from twofold.plots.style import COLORS, add_title, new_figure, style
 
 
-def grid_png(pictures: np.ndarray, limits: tuple[float, float] | None = None) -> bytes:
-    """A grid as a PNG file, small pictures enlarged by whole numbers so that their pixels can be seen."""
-    sheet = mosaic(pictures, limits=limits)
+def grid_png(images: np.ndarray, limits: tuple[float, float] | None = None) -> bytes:
+    """A grid as a PNG file, small images enlarged by whole numbers so that their pixels can be seen."""
+    sheet = gray_mosaic(images, limits=limits)
     times = max(1, 800 // max(sheet.shape[:2]))
     sheet = sheet.repeat(times, axis=0).repeat(times, axis=1)
     file = io.BytesIO()
@@ -56,20 +30,20 @@ def training_figure(
     title: str = "",
     objective: str = "objective",
 ) -> Figure:
-    """Every column of a history over the epochs, and below it rows of pictures.
+    """Every column of a history over the epochs, and below it rows of images.
 
     Parameters
     ----------
     history : mapping of str to list of float
     rows : sequence of (str, ndarray of shape (n, h, w) or (n, h, w, c))
-        What each row of pictures is, and the pictures.
+        What each row of images is, and the images.
     title : str
     objective : str
         What the objective is called.
     """
     curves = {name: values for name, values in history.items() if name != "seconds"}
     with style():
-        sheets = [(name, mosaic(np.asarray(pictures), 16)) for name, pictures in rows]
+        sheets = [(name, gray_mosaic(np.asarray(images), 16)) for name, images in rows]
         heights = [2.6, *(max(11 * s.shape[0] / s.shape[1], 0.7) + 0.35 for _, s in sheets)]
         figure = new_figure(11, sum(heights) + 0.6)
         grid = figure.add_gridspec(len(heights), len(curves), height_ratios=heights)
@@ -87,7 +61,6 @@ def training_figure(
             ax.imshow(sheet, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
             ax.set_axis_off()
             ax.set_title(name)
-        if title:
-            figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=INK)
+        add_title(figure, title)
         figure.draw_without_rendering()  # once more than usual: ticks that come with the final size need room too
     return figure

@@ -1,28 +1,80 @@
-"""Pictures beside each other, signals over each other, and what a picture costs at which quality."""
+"""Images in a grid, images beside each other, signals over each other, and what an image costs at which quality."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 from scipy.ndimage import uniform_filter
 
-from twofold.plots.style import COLORS, GREY, INK, PALE, new_figure, style
+from twofold.plots.style import COLORS, GREY, INK, PALE, add_title, new_figure, strip_axes, style
 
 SMALL = 56  # pixels on the shorter side of the enlarged detail
 LARGE = 1400  # pixels on the longer side that a figure shows
 EDGE = [withStroke(linewidth=3, foreground=INK)]
-HOLE = (181, 73, 91)  # the colour of what is missing, seldom met in photographs
+HOLE = (181, 73, 91)  # the color of what is missing, seldom met in photographs
+UNSEEN = (0.88, 0.48, 0.22, 0.55)  # the color of a cell nobody has seen
+PAPER = LinearSegmentedColormap.from_list("twofold_paper", ["#fbfaf7", "#8b9aa8", "#1f2933"])
+DIGIT_COLORS = (*COLORS, "#4b5563", "#d16d9e")
 
 Panel = tuple[str, np.ndarray]
 
 
+# --- many small images in one ---------------------------------------------------------------------------------
+
+
+def arrange_images(images: np.ndarray, per_row: int, gap: int = 1, border: int = 0, fill: float = 0) -> np.ndarray:
+    """Images (n,h,w) or (n,h,w,c) as one, row by row, with gaps between and a border around."""
+    n, h, w = images.shape[:3]
+    tall, wide = h + gap, w + gap
+    shape = -(-n // per_row) * tall - gap + 2 * border, per_row * wide - gap + 2 * border
+    sheet = np.full((*shape, *images.shape[3:]), fill, images.dtype)
+    for i, image in enumerate(images):
+        top, left = border + i // per_row * tall, border + i % per_row * wide
+        sheet[top : top + h, left : left + w] = image
+    return sheet
+
+
+def color_mosaic(
+    images: np.ndarray, cmap: Colormap, vmin: float, vmax: float, gap: int = 1, per_row: int | None = None
+) -> np.ndarray:
+    """Images (m,h,w) side by side as one RGBA array; NaN cells take the color of a hole, gaps are clear."""
+    tiles = np.asarray(cmap(Normalize(vmin, vmax, clip=True)(np.nan_to_num(images))))
+    tiles[np.isnan(images)] = UNSEEN
+    return arrange_images(tiles, per_row or len(images), gap)
+
+
+def gray_mosaic(
+    images: np.ndarray, columns: int | None = None, limits: tuple[float, float] | None = None
+) -> np.ndarray:
+    """Images (n,h,w) or (n,h,w,c) as one of bytes, row by row with thin lines between.
+
+    Parameters
+    ----------
+    images : ndarray
+    columns : int, optional
+        How many in a row; by default about a square.
+    limits : (float, float), optional
+        Black and white; by default the least and the largest number.
+    """
+    low, high = limits or (float(images.min()), float(images.max()))
+    scaled = np.clip((images - low) / (high - low if high > low else 1), 0, 1) * 255
+    columns = columns or math.ceil(math.sqrt(len(images)))
+    sheet = arrange_images(np.rint(scaled).astype(np.uint8), columns, border=1, fill=64)
+    return sheet[..., 0] if sheet.ndim == 3 and sheet.shape[2] == 1 else sheet
+
+
+# --- images beside each other ---------------------------------------------------------------------------------
+
+
 def comparison_figure(panels: Sequence[Panel], title: str = "") -> Figure:
-    """Pictures of one size beside each other, and below each the detail where they differ most, enlarged.
+    """Images of one size beside each other, and below each the detail where they differ most, enlarged.
 
     Parameters
     ----------
@@ -51,25 +103,17 @@ def comparison_figure(panels: Sequence[Panel], title: str = "") -> Figure:
     return figure
 
 
-def add_title(figure: Figure, title: str) -> None:
-    if title:
-        figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=INK)
-
-
 def show_image(ax: Axes, pixels: np.ndarray, name: str, interpolation: str = "antialiased") -> None:
-    """A picture as it is: black is 0, white the largest number its type has."""
+    """An image as it is: black is 0, white the largest number its type has."""
     h, w = pixels.shape[:2]
     values = shrink_image(pixels) / np.float32(np.iinfo(pixels.dtype).max)
     ax.imshow(values, "gray", vmin=0, vmax=1, interpolation=interpolation, extent=(-0.5, w - 0.5, h - 0.5, -0.5))
     ax.set_title(name)
-    ax.set_xticks([])
-    ax.set_yticks([])
-    ax.grid(visible=False)
-    ax.spines[:].set_visible(False)
+    strip_axes(ax)
 
 
 def shrink_image(pixels: np.ndarray) -> np.ndarray:
-    """Large pictures by means of square blocks: a figure shows no more, and drawing every pixel takes much memory.
+    """Large images by means of square blocks: a figure shows no more, and drawing every pixel takes much memory.
 
     >>> shrink_image(np.arange(4200 * 4).reshape(4, 4200)).shape
     (1, 1400)
@@ -82,7 +126,7 @@ def shrink_image(pixels: np.ndarray) -> np.ndarray:
 
 
 def find_detail(before: np.ndarray, after: np.ndarray) -> tuple[int, int, int, int]:
-    """The detail, of the picture's shape, where two pictures differ much and the second shows much.
+    """The detail, of the image's shape, where two images differ much and the second shows much.
 
     Returns its row, column, height and width.
     """
@@ -102,7 +146,7 @@ def find_detail(before: np.ndarray, after: np.ndarray) -> tuple[int, int, int, i
 
 
 def paint_holes(pixels: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """The picture in colour, what is missing painted over.
+    """The image in color, what is missing painted over.
 
     >>> paint_holes(np.zeros((1, 2), np.uint8), np.array([[True, False]])).tolist()
     [[[181, 73, 91], [0, 0, 0]]]
@@ -118,7 +162,7 @@ def rate_distortion_figure(
     panels: Sequence[Panel] = (),
     title: str = "",
 ) -> Figure:
-    """Quality against size for each method, and the pictures themselves.
+    """Quality against size for each method, and the images themselves.
 
     Parameters
     ----------
@@ -126,7 +170,7 @@ def rate_distortion_figure(
     chosen : mapping of method to (bits a pixel, PSNR)
         Points to mark; the first is the one taken.
     panels : sequence of (str, ndarray)
-        Pictures shown beside, before and after.
+        Images shown beside, before and after.
     title : str
     """
     with style():

@@ -6,16 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from scipy.special import erfinv
 
+from twofold.plots.models.images import DIGIT_COLORS, PAPER, color_mosaic
 from twofold.plots.style import COLORS, DIVERGING, GREY, INK, SEQUENTIAL, new_figure, style
-
-PAPER = LinearSegmentedColormap.from_list("twofold_paper", ["#fbfaf7", "#8b9aa8", "#1f2933"])
-HOLE = (0.88, 0.48, 0.22, 0.55)  # a cell nobody has seen
-DIGIT_COLORS = (*COLORS, "#4b5563", "#d16d9e")
 
 
 def spectrum_figure(values: np.ndarray, choices: Mapping[str, int]) -> Figure:
@@ -72,22 +68,6 @@ def _mark_choices(ax: Axes, choices: Mapping[str, int], values: np.ndarray) -> N
         )
 
 
-def mosaic(
-    images: np.ndarray, cmap: Colormap, vmin: float, vmax: float, gap: int = 1, per_row: int | None = None
-) -> np.ndarray:
-    """Pictures (m,h,w) side by side as one RGBA array; NaN cells take the colour of a hole, gaps are clear."""
-    m, h, w = images.shape
-    per_row = per_row or m
-    rows = -(-m // per_row)
-    canvas = np.zeros((rows * (h + gap) - gap, per_row * (w + gap) - gap, 4))
-    for i, image in enumerate(images):
-        r, c = divmod(i, per_row)
-        tile = np.asarray(cmap(Normalize(vmin, vmax, clip=True)(np.nan_to_num(image))))
-        tile[np.isnan(image)] = HOLE
-        canvas[r * (h + gap) : r * (h + gap) + h, c * (w + gap) : c * (w + gap) + w] = tile
-    return canvas
-
-
 def directions_figure(mean: np.ndarray, axes: np.ndarray, shares: np.ndarray, per_row: int = 9) -> Figure:
     """The mean picture and the directions around it, each on its own scale: blue adds ink, red takes it away.
 
@@ -98,10 +78,10 @@ def directions_figure(mean: np.ndarray, axes: np.ndarray, shares: np.ndarray, pe
     shares : ndarray of shape (k,)
         Of the variance, for the captions.
     """
-    tiles = [(mosaic(mean[None], PAPER, 0.0, float(mean.max())), "mean")]
+    tiles = [(color_mosaic(mean[None], PAPER, 0.0, float(mean.max())), "mean")]
     for c, axis in enumerate(axes):
         limit = float(np.abs(axis).max())
-        tiles.append((mosaic(axis[None], DIVERGING, -limit, limit), f"{c + 1} · {shares[c]:.1%}"))
+        tiles.append((color_mosaic(axis[None], DIVERGING, -limit, limit), f"{c + 1} · {shares[c]:.1%}"))
     rows = -(-len(tiles) // per_row)
     with style():
         figure = new_figure(11, 1.42 * rows)
@@ -129,7 +109,7 @@ def rows_figure(rows: Mapping[str, np.ndarray], limits: tuple[float, float], spr
     scales = {name: (PAPER, *limits) for name in names}
     if spread:
         scales[spread] = (SEQUENTIAL, 0.0, float(rows[spread].max()))
-    strips = [mosaic(images, *scales[name]) for name, images in rows.items()]
+    strips = [color_mosaic(images, *scales[name]) for name, images in rows.items()]
     h, width, _ = strips[0].shape
     canvas = np.concatenate([np.pad(strip, ((0, 2), (0, 0), (0, 0))) for strip in strips])[:-2]
     with style():

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, PercentFormatter
 
-from twofold.plots.models.linear import mosaic
+from twofold.plots.models.images import color_mosaic
 from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, new_figure, style
 from twofold.signals.bases.basis import Basis
 from twofold.signals.bases.thresholds import keep_largest
@@ -140,7 +140,7 @@ def _draw_path(ax: Axes, atoms: np.ndarray, x: np.ndarray, steps: int) -> None:
 
 
 def atoms_figure(dictionaries: Mapping[str, np.ndarray], per_row: int = 12) -> Figure:
-    """Atoms that are small pictures, one grid a dictionary, each atom on its own scale around grey.
+    """Atoms that are small images, one grid a dictionary, each atom on its own scale around grey.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def atoms_figure(dictionaries: Mapping[str, np.ndarray], per_row: int = 12) -> F
         ):
             tiles = np.asarray(atoms).reshape(-1, side, side)
             tiles = tiles / np.maximum(np.abs(tiles).max(axis=(1, 2), keepdims=True), np.finfo(np.float32).tiny)
-            ax.imshow(mosaic(tiles, mpl.colormaps["gray"], -1.0, 1.0, per_row=per_row), interpolation="none")
+            ax.imshow(color_mosaic(tiles, mpl.colormaps["gray"], -1.0, 1.0, per_row=per_row), interpolation="none")
             ax.set_title(title)
             ax.axis("off")
     return figure

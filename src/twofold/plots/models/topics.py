@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from twofold.plots.models.linear import DIGIT_COLORS, PAPER, mosaic
-from twofold.plots.style import COLORS, DIVERGING, GREY, INK, SEQUENTIAL, new_figure, style
+from twofold.plots.labels import place_labels, write_label
+from twofold.plots.models.images import DIGIT_COLORS, PAPER, color_mosaic
+from twofold.plots.style import COLORS, DIVERGING, GREY, INK, SEQUENTIAL, new_figure, strip_axes, style
 
 MOST_BARS = 24  # topics with a bar of their own
 MOST_PANELS = 12  # topics followed over time
@@ -206,7 +207,7 @@ def draw_choice(
 
 
 def parts_figure(parts: Mapping[str, np.ndarray], per_row: int = 4) -> Figure:
-    """Components as pictures, one grid a model: ink where all are >= 0, else blue for plus and red for minus.
+    """Components as images, one grid a model: ink where all are >= 0, else blue for plus and red for minus.
 
     Parameters
     ----------
@@ -224,9 +225,76 @@ def parts_figure(parts: Mapping[str, np.ndarray], per_row: int = 4) -> Figure:
             signed = images.min() < 0
             scaled = images / np.maximum(np.abs(images).max(axis=(1, 2), keepdims=True), 1e-300)
             ax.imshow(
-                mosaic(scaled, DIVERGING if signed else PAPER, -1.0 if signed else 0.0, 1.0, per_row=per_row),
+                color_mosaic(scaled, DIVERGING if signed else PAPER, -1.0 if signed else 0.0, 1.0, per_row=per_row),
                 interpolation="none",
             )
             ax.set_title(title)
             ax.axis("off")
     return figure
+
+
+# --- map ----------------------------------------------------------------------------------------------------
+
+
+def topic_map_figure(at: np.ndarray, shares: np.ndarray, labels: Sequence[str]) -> Figure:
+    """Topics in the plane, close when they use the same words, as large as they are talked about.
+
+    Parameters
+    ----------
+    at : ndarray of shape (k, 2)
+    shares : ndarray of shape (k,)
+    labels : sequence of k str
+        Some words of each.
+    """
+    with style():
+        figure = new_figure(9.5, 5.6)
+        draw_topic_map(figure.subplots(), at, shares, labels)
+    return figure
+
+
+def draw_topic_map(
+    ax: Axes, at: np.ndarray, shares: np.ndarray, labels: Sequence[str], inches: tuple[float, float] = (9.0, 5.2)
+) -> None:
+    """Circles with numbers inside, and words beside them where these hide nothing; `inches` is the room there is."""
+    radius = (0.36 * np.sqrt(shares / max(float(shares.max()), 1e-12)) + 0.05) * min(1.0, np.sqrt(12 / len(at)))
+    colors = [COLORS[c % len(COLORS)] for c in range(len(at))]
+    low, high = at.min(axis=0), at.max(axis=0)
+    pad = np.maximum(0.16 * (high - low), 1e-3)
+    place = _push_apart((at - low + pad) / (high - low + 2 * pad) * inches, radius)
+    at = low - pad + place / inches * (high - low + 2 * pad)
+    ax.scatter(at[:, 0], at[:, 1], s=(144 * radius) ** 2, c=colors, alpha=0.55, linewidths=0)
+    ax.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))
+    halo = [withStroke(linewidth=2.4, foreground="white")]
+    for c in range(len(at)):
+        ax.annotate(str(c + 1), at[c], ha="center", va="center", fontsize=9.5, weight="bold", path_effects=halo)
+    order, away = np.argsort(-shares, kind="stable"), radius + 0.03
+    texts = [shorten(labels[c], 30, placeholder="…") for c in order]
+    sizes = np.array([[0.064 * len(text) + 0.05, 0.16] for text in texts])
+
+    def hides(box: np.ndarray, i: int) -> bool:
+        """Whether a box meets the circle of another topic."""
+        gap = place - np.stack([np.clip(place[:, 0], *box[:2]), np.clip(place[:, 1], *box[2:])], axis=1)
+        near = np.hypot(*gap.T) < radius
+        near[order[i]] = False
+        return bool(near.any())
+
+    sides = ("below", "above", "right", "left")
+    for i, side, aside in place_labels(place[order], sizes, inches, away=away[order], sides=sides, hides=hides):
+        c = order[i]
+        write_label(ax, texts[i], at[c], side, 72 * away[c], 72 * aside, fontsize=8.5)
+    strip_axes(ax)
+
+
+def _push_apart(place: np.ndarray, radius: np.ndarray) -> np.ndarray:
+    """Places moved a little where one circle would hide the number in another."""
+    place = place.copy()
+    for _ in range(60):
+        gap = place[:, None] - place[None]  # (k,k,2)
+        far = np.maximum(np.hypot(gap[..., 0], gap[..., 1]), 1e-9)
+        want = 0.6 * (radius[:, None] + radius[None])
+        push = np.maximum(want - far, 0.0) / far
+        np.fill_diagonal(push, 0.0)
+        if not push.any():
+            break
+        place += 0.25 * (push[..., None] * gap).sum(axis=1)
+    return place

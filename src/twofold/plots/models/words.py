@@ -1,4 +1,4 @@
-"""Figures of word vectors: steps between pairs of words, inner products, curves."""
+"""Figures of word vectors: a map, steps between pairs of words, inner products, curves."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
+from matplotlib.textpath import TextPath
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from twofold.plots.models.word_map import darken
-from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, new_figure, style
+from twofold.plots.labels import place_labels, write_label
+from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, add_title, new_figure, strip_axes, style
 
+LINE = 0.0155  # inches of height a line, for each point of the font's size
+LONGEST = 22  # letters of a word that are written
+BESIDE = 0.045  # inches from a dot to its word
 CLOSE = 0.08  # of a panel: words nearer than this would hide each other
 
 
@@ -209,3 +214,86 @@ def agreement_figure(
         right.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         right.grid(axis="y", visible=False)
     return figure
+
+
+# --- map ----------------------------------------------------------------------------------------------------
+
+
+def word_map_figure(
+    at: np.ndarray,
+    words: Sequence[str],
+    groups: Sequence[int] | None = None,
+    weights: Sequence[float] | None = None,
+    title: str = "",
+) -> Figure:
+    """Words in the plane, near each other when they keep the same company.
+
+    Parameters
+    ----------
+    at : ndarray of shape (n, 2)
+    words : sequence of n str
+        Those that come first are written first; one that would hide another stays a dot.
+    groups : sequence of n int, optional
+        Colors.
+    weights : sequence of n float, optional
+        How frequent each is, which sets the size of its letters.
+    title : str
+    """
+    with style():
+        figure = new_figure(11, 7.2)
+        draw_word_map(figure.subplots(), at, words, groups, weights, (10.6, 6.6 if title else 6.9))
+        add_title(figure, title, 14)
+    return figure
+
+
+def draw_word_map(
+    ax: Axes,
+    at: np.ndarray,
+    words: Sequence[str],
+    groups: Sequence[int] | None = None,
+    weights: Sequence[float] | None = None,
+    inches: tuple[float, float] = (10.6, 6.9),
+) -> None:
+    """Dots with their words beside them; `inches` is the room there is."""
+    n = len(at)
+    of = np.zeros(n, dtype=int) if groups is None else np.asarray(groups)
+    colors = [COLORS[g % len(COLORS)] for g in of]
+    size = _scale_fonts(n, weights)
+    low, high = at.min(axis=0), at.max(axis=0)
+    pad = np.maximum(0.06 * (high - low), 1e-3)
+    place = (at - low + pad) / (high - low + 2 * pad) * inches
+    ax.scatter(at[:, 0], at[:, 1], s=9, c=colors, alpha=0.55, linewidths=0)
+    ax.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))
+    texts = [word if len(word) <= LONGEST else word[: LONGEST - 1] + "…" for word in words]
+    sizes = np.array([[_measure_width(text, s), LINE * s] for text, s in zip(texts, size, strict=True)])
+
+    def hides(box: np.ndarray, i: int) -> bool:
+        """Whether a box covers more than one dot of other words."""
+        left, right, bottom, top = box
+        covers = (place[:, 0] > left) & (place[:, 0] < right) & (place[:, 1] > bottom) & (place[:, 1] < top)
+        covers[i] = False
+        return int(covers.sum()) > 1
+
+    halo = [withStroke(linewidth=2.2, foreground="white")]
+    for i, side, aside in place_labels(place, sizes, inches, away=BESIDE, hides=hides):
+        look = {"fontsize": size[i], "color": darken(colors[i]), "path_effects": halo}
+        write_label(ax, texts[i], at[i], side, 72 * BESIDE, 72 * aside, **look)
+    strip_axes(ax)
+
+
+def _measure_width(text: str, size: float) -> float:
+    """Inches that a text takes, and a little room behind it."""
+    return TextPath((0, 0), text, size=size).get_extents().width / 72 + 0.03
+
+
+def _scale_fonts(n: int, weights: Sequence[float] | None) -> np.ndarray:
+    """Points: between 7.5 and 12 by the logarithm of the weights."""
+    if weights is None:
+        return np.full(n, 9.0)
+    level = np.log(np.maximum(np.asarray(weights, dtype=np.float64), 1e-300))
+    return 7.5 + 4.5 * (level - level.min()) / max(float(np.ptp(level)), 1e-9)
+
+
+def darken(color: str) -> tuple[float, ...]:
+    """Letters need more ink than dots."""
+    return tuple(0.72 * part for part in to_rgb(color))

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from twofold.plots.models.completion import label_apart
+from twofold.plots.labels import label_points
 from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, new_figure, style
 
 MOST_POINTS = 3_000  # items drawn, the most rated first
@@ -83,7 +83,7 @@ def items_of(ax: Axes, at: np.ndarray, names: Sequence[str], counts: np.ndarray,
     pad = 0.06 * (high - low)
     ax.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))
     inside = [j for j in order if (low - pad <= at[j]).all() and (at[j] <= high + pad).all()]
-    label_apart(ax, at, names, np.array(inside), LABELS, letter=0.0115)
+    label_points(ax, at, names, np.array(inside), LABELS, letter=0.0115)
     ax.axhline(0, color=GREY, lw=0.7)
     ax.axvline(0, color=GREY, lw=0.7)
     ax.set(xticks=[], yticks=[], title="Items by two factors: what the same people like is close")

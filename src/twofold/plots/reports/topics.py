@@ -9,8 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from twofold.plots.models.topic_map import draw_topic_map
-from twofold.plots.models.topics import MOST_BARS, MOST_PANELS, draw_choice, draw_prevalence
+from twofold.plots.models.topics import MOST_BARS, MOST_PANELS, draw_choice, draw_prevalence, draw_topic_map
 from twofold.plots.style import COLORS, INK, new_figure, style
 
 ACROSS = 4  # panels of time in a row
