@@ -72,7 +72,6 @@ def word_map(vectors: WordVectors, title: str = "") -> Figure:
     """The most frequent words that are not merely grammar, on a map, in colors of groups."""
     from twofold.analyses._telling_words import telling
     from twofold.plots.models.words import word_map_figure
-    from twofold.plots.style import as_png
 
     words = telling(vectors, ON_MAP)
     if len(words) < 3:
