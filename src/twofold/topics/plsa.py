@@ -49,7 +49,9 @@ class Sums(NamedTuple):
     loglik: float  # Σ w x log ŷ
 
 
-def mixtures(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, beta: float, passes: int) -> tuple[tuple, Sums]:
+def update_mixtures(
+    X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, beta: float, passes: int
+) -> tuple[tuple, Sums]:
     """The documents' half-step of one block, and what it adds. V comes raised to β."""
     X, U = as_csr(X, V.dtype), kept[0].copy()
     T, loglik = np.zeros(V.shape), np.empty(len(U))
@@ -58,7 +60,7 @@ def mixtures(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, beta: flo
     return (U,), Sums(T, float(ones @ loglik))
 
 
-def topics(V: np.ndarray, s: Sums, old: np.ndarray) -> np.ndarray:
+def update_topics(V: np.ndarray, s: Sums, old: np.ndarray) -> np.ndarray:
     """The shared half-step. A topic without any word left stays as it was."""
     counts = V.astype(np.float64) * s.T
     total = counts.sum(axis=0)
@@ -162,9 +164,9 @@ class PLSA(Reorderable, NonnegativeModel):
 
         def advance(kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
             raised = V if beta == 1.0 else V ** V.dtype.type(beta)
-            parts = engine.map(mixtures, blocks, rows, kept, engine.broadcast(raised), *fixed)
+            parts = engine.map(update_mixtures, blocks, rows, kept, engine.broadcast(raised), *fixed)
             kept, s = engine.reduce(add, parts, keep=True)
-            return kept, topics(raised, s, V).astype(blocks.dtype), -s.loglik / tokens
+            return kept, update_topics(raised, s, V).astype(blocks.dtype), -s.loglik / tokens
 
         V = self._start(blocks, seed)
         loop.run(

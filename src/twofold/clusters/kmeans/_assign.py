@@ -63,7 +63,7 @@ def merge(a: Sums, b: Sums) -> Sums:
     return Sums(a.counts, a.sums, a.moved + b.moved, far.distance, far.farthest)
 
 
-def chunks(X: Any, c: Centers) -> Any:
+def cut_chunks(X: Any, c: Centers) -> Any:
     """The rows in chunks ready for products: (start, stop, rows), and the constants −2z̃ᵀ (d,k) and base (k,)."""
     far = c.far and not sparse.issparse(X)
     shift = np.zeros_like(c.mean) if far else c.mean
@@ -91,7 +91,7 @@ def find_nearest(X: Any, c: Centers) -> tuple[np.ndarray, np.ndarray, np.ndarray
     if d <= NARROW and not lower.shape[1] and not sparse.issparse(X):
         kernels.closest(X, c.mean.astype(X.dtype), c.Z.astype(X.dtype), label, best)
         return label, best, lower
-    for a, b, part, shift, minus, base in chunks(X, c):
+    for a, b, part, shift, minus, base in cut_chunks(X, c):
         V = part @ minus  # (m,k)
         kernels.nearest(V, base, label[a:b], best[a:b])
         own = squares(part, shift)
@@ -124,7 +124,7 @@ def assign(X: Any, w: np.ndarray | None, kept: tuple | None, c: Centers) -> tupl
     i = int(np.argmax(upper if w is None else upper * (w > 0)))
     farthest = np.asarray(X[[i]].todense() if sparse.issparse(X) else X[[i]], dtype=np.float64).ravel() - c.mean
     w = np.ones(n) if w is None else w
-    counts, sums = moves(X, c.mean, w, rows, former, label, c.Z.shape)
+    counts, sums = sum_moves(X, c.mean, w, rows, former, label, c.Z.shape)
     state = (label, upper, lower) if lower.shape[1] else (label,)
     return state, Sums(counts, sums, len(rows), float(upper[i]), farthest)
 
@@ -141,7 +141,7 @@ def reassign(X: np.ndarray, label: Any, upper: Any, lower: Any, c: Centers) -> t
     return moved[:count], former[:count]
 
 
-def moves(X: Any, shift: np.ndarray, w: np.ndarray, rows: Any, old: Any, label: Any, shape: tuple) -> tuple:
+def sum_moves(X: Any, shift: np.ndarray, w: np.ndarray, rows: Any, old: Any, label: Any, shape: tuple) -> tuple:
     """Changes in counts (k,) and sums (k,d) of rows less the mean."""
     k, d = shape
     if not sparse.issparse(X):
@@ -170,6 +170,6 @@ def all_distances(X: Any, c: Centers) -> np.ndarray:
     """The distance of each row to every center: (n,k)."""
     parts = [
         np.sqrt(np.maximum(part @ minus + base + squares(part, shift)[:, None], 0))
-        for _, _, part, shift, minus, base in chunks(X, c)
+        for _, _, part, shift, minus, base in cut_chunks(X, c)
     ]
     return np.concatenate(parts)

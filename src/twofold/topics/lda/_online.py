@@ -66,7 +66,7 @@ def expect(counts: np.ndarray, alpha: np.ndarray, beta: float, dtype: np.dtype) 
     )
 
 
-def documents(X: Any, w: np.ndarray | None, s: Shared) -> Sums:
+def update_documents(X: Any, w: np.ndarray | None, s: Shared) -> Sums:
     """The rows' half-step: a block's variational Dirichlets, and the topic counts they expect."""
     dtype, k = s.topics.dtype, len(s.alpha)
     cells, alpha, w = as_counts(X, dtype), pad(s.alpha, dtype), as_weights(w, X.shape[0], dtype)
@@ -95,7 +95,7 @@ def solver(c: Corpus) -> tuple[State, Callable[[State, int], loop.Sweep]]:
         counts, found = s.counts, []
         for b, (blocks, w) in enumerate(zip(*parts, strict=True)):
             shared = c.engine.broadcast(expect(counts, s.alpha, c.beta, c.dtype))
-            sums = c.engine.reduce(add, c.engine.map(documents, blocks, w, shared))
+            sums = c.engine.reduce(add, c.engine.map(update_documents, blocks, w, shared))
             counts = blend(counts, sums, tokens, rate(t * len(parts.blocks) + b, len(parts.blocks)))
             found.append(sums)
         alpha = s.alpha
@@ -110,4 +110,4 @@ def solver(c: Corpus) -> tuple[State, Callable[[State, int], loop.Sweep]]:
 def minibatch(c: Corpus, counts: np.ndarray, alpha: np.ndarray) -> Sums:
     """What a mini-batch of new documents says, given the topic counts so far."""
     shared = c.engine.broadcast(expect(counts, alpha, c.beta, c.dtype))
-    return c.engine.reduce(add, c.engine.map(documents, c.blocks, c.blocks.rows(c.w), shared))
+    return c.engine.reduce(add, c.engine.map(update_documents, c.blocks, c.blocks.rows(c.w), shared))

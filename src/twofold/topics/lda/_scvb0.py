@@ -68,7 +68,7 @@ def word_shares(counts: np.ndarray, beta: float) -> np.ndarray:
     return (counts + beta) / (counts.sum(axis=0) + len(counts) * beta)
 
 
-def documents(X: Any, w: np.ndarray | None, kept: tuple | None, s: Shared) -> tuple[tuple | None, Sums]:
+def update_documents(X: Any, w: np.ndarray | None, kept: tuple | None, s: Shared) -> tuple[tuple | None, Sums]:
     """The rows' half-step: a block's documents fold in, and say which topic counts they expect."""
     dtype, k = s.topics.dtype, len(s.alpha)
     cells, alpha, w = as_counts(X, dtype), pad(s.alpha, dtype), as_weights(w, X.shape[0], dtype)
@@ -76,11 +76,11 @@ def documents(X: Any, w: np.ndarray | None, kept: tuple | None, s: Shared) -> tu
     found = np.zeros_like(s.topics)
     fold_in(*cells, s.topics, alpha, own, s.passes - 1, -1.0)
     logp, tokens = expected_counts(*cells, s.topics, alpha, own, w, found)
-    prior = prior_sums(X, w, own, alpha, s)
+    prior = sum_prior(X, w, own, alpha, s)
     return (own,) if s.keep else None, Sums(found[:, :k].astype(np.float64), logp, tokens, prior)
 
 
-def prior_sums(X: Any, w: np.ndarray, own: np.ndarray, alpha: np.ndarray, s: Shared) -> _dirichlet.Logs:
+def sum_prior(X: Any, w: np.ndarray, own: np.ndarray, alpha: np.ndarray, s: Shared) -> _dirichlet.Logs:
     """What some documents say about α. Expected counts cannot tell; a variational Dirichlet a document can."""
     k, some = len(s.alpha), slice(None, None, s.every or None)
     if not s.every:
@@ -108,7 +108,7 @@ def solver(c: Corpus) -> tuple[State, Callable[[State, int], loop.Sweep]]:
         for b, (blocks, w) in enumerate(zip(*parts, strict=True)):
             shared = Shared(pad(word_shares(counts, c.beta), c.dtype), s.alpha, PASSES if keep else COLD, keep, every)
             kept[b], sums = c.engine.reduce(
-                add, c.engine.map(documents, blocks, w, kept[b], c.engine.broadcast(shared)), keep=True
+                add, c.engine.map(update_documents, blocks, w, kept[b], c.engine.broadcast(shared)), keep=True
             )
             counts = blend(counts, sums, tokens, rate(t * len(parts.blocks) + b, len(parts.blocks)))
             found.append(sums)
@@ -132,4 +132,6 @@ def minibatch(c: Corpus, counts: np.ndarray, alpha: np.ndarray) -> Sums:
     """What a mini-batch of new documents says, given the topic counts so far."""
     shared = c.engine.broadcast(Shared(pad(word_shares(counts, c.beta), c.dtype), alpha, COLD, False, int(c.learn)))
     nothing = Rows([None] * len(c.blocks))
-    return c.engine.reduce(add, c.engine.map(documents, c.blocks, c.blocks.rows(c.w), nothing, shared), keep=True)[1]
+    return c.engine.reduce(
+        add, c.engine.map(update_documents, c.blocks, c.blocks.rows(c.w), nothing, shared), keep=True
+    )[1]

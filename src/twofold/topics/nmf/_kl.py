@@ -78,7 +78,7 @@ def improve(c: Cells, V: np.ndarray, U: np.ndarray, rule: Rule) -> tuple[np.ndar
     return (U, *newton(c, V, U, rule))
 
 
-def codes(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, rule: Rule) -> tuple[tuple, Sums]:
+def update_codes(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, rule: Rule) -> tuple[tuple, Sums]:
     """The rows' half-step of one block, and what it adds."""
     c = Cells(X if sparse.issparse(X) else sparse.csr_array(X))
     U, ratio, cost = improve(c, V, kept[0], rule)
@@ -91,7 +91,7 @@ def weigh(U: np.ndarray, w: np.ndarray | None) -> np.ndarray:
     return U if w is None else U * w.astype(U.dtype)[:, None]
 
 
-def parts(V: np.ndarray, UR: np.ndarray, U: np.ndarray) -> np.ndarray:
+def update_parts(V: np.ndarray, UR: np.ndarray, U: np.ndarray) -> np.ndarray:
     """The shared half-step: minimises a bound that touches the objective at V. A part that no row uses stays."""
     V = V.astype(np.float64)
     return np.where(U > 0, V * UR / np.where(U > 0, U, 1.0), V)
@@ -106,7 +106,7 @@ class KullbackLeibler:
 
     def advance(self, kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
         kept, s = self._codes(kept, V, self.rule)
-        return kept, parts(V, s.UR, s.U).astype(self.blocks.dtype), max(self.logs + s.cost, 0.0)
+        return kept, update_parts(V, s.UR, s.U).astype(self.blocks.dtype), max(self.logs + s.cost, 0.0)
 
     def finish(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float, float]:
         """The best codes given V; the divergence; and what share of the data that leaves unexplained."""
@@ -116,7 +116,7 @@ class KullbackLeibler:
 
     def _codes(self, kept: Rows, V: np.ndarray, rule: Rule) -> tuple[Rows, Sums]:
         shared = (self.engine.broadcast(V), self.engine.broadcast(rule))
-        return self.engine.reduce(add, self.engine.map(codes, self.blocks, self.rows, kept, *shared), keep=True)
+        return self.engine.reduce(add, self.engine.map(update_codes, self.blocks, self.rows, kept, *shared), keep=True)
 
 
 def exact_rule(dtype: np.dtype) -> Rule:
@@ -187,7 +187,7 @@ class CellSums(NamedTuple):
     P: float
 
 
-def cell_codes(
+def update_cell_codes(
     X: Any, W: Any, w: np.ndarray | None, share: np.ndarray, kept: tuple, means: np.ndarray, V: np.ndarray,
     kappa: float, rule: Rule,
 ) -> tuple[tuple, CellSums]:  # fmt: skip
@@ -226,12 +226,14 @@ class MaskedKullbackLeibler:
 
     def _codes(self, kept: Rows, V: np.ndarray, kappa: float, rule: Rule) -> tuple[Rows, CellSums]:
         shared = [self.engine.broadcast(value) for value in (self.holes.means, V, kappa, rule)]
-        return self.engine.reduce(add, self.engine.map(cell_codes, self.blocks, *self.rows, kept, *shared), keep=True)
+        return self.engine.reduce(
+            add, self.engine.map(update_cell_codes, self.blocks, *self.rows, kept, *shared), keep=True
+        )
 
     def advance(self, kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
         kept, s = self._codes(kept, V, self.unexplained(kept, V), self.rule)
         kappa = self.holes.unexplained(s.D)
-        new = parts(V, s.UR + kappa * s.UR_holes, s.U + kappa * s.U_holes)
+        new = update_parts(V, s.UR + kappa * s.UR_holes, s.U + kappa * s.U_holes)
         return kept, new.astype(self.blocks.dtype), self.holes.objective(s.D, s.P)
 
     def finish(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float, float]:

@@ -67,7 +67,7 @@ def solve(G: np.ndarray, B: np.ndarray, U: np.ndarray, rule: Rule) -> np.ndarray
     return U
 
 
-def codes(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, rule: Rule) -> tuple[tuple, Sums]:
+def update_codes(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, rule: Rule) -> tuple[tuple, Sums]:
     """The rows' half-step of one block, and what it adds."""
     U = solve(V.T @ V, X @ V, kept[0], rule)
     return (U,), add_up(X, w, U)
@@ -82,10 +82,10 @@ def add_up(X: Any, w: np.ndarray | None, U: np.ndarray) -> Sums:
     return Sums((weighted.T @ U).astype(np.float64), UX, float(weighted.sum(dtype=np.float64)))
 
 
-def parts(V: np.ndarray, s: Sums, rule: Rule) -> np.ndarray:
+def update_parts(V: np.ndarray, s: Sums, rule: Rule) -> np.ndarray:
     """The shared half-step: the same, transposed. Columns of X are independent, so they go through the engine."""
     if rule.l1:
-        return unit_parts(V, s, rule.sweeps)
+        return update_unit_parts(V, s, rule.sweeps)
     engine, plain = Engine(), rule._replace(l1=0.0)
     cuts = range(0, len(V), CHUNK)
     pieces = (Rows(A[a : a + CHUNK] for a in cuts) for A in (s.UX, V))
@@ -93,7 +93,7 @@ def parts(V: np.ndarray, s: Sums, rule: Rule) -> np.ndarray:
     return np.concatenate(engine.gather(done))
 
 
-def unit_parts(V: np.ndarray, s: Sums, sweeps: int) -> np.ndarray:
+def update_unit_parts(V: np.ndarray, s: Sums, sweeps: int) -> np.ndarray:
     """One part after the other to its best value of norm 1 at most: the best in the cone, then scaled to the ball."""
     V = V.astype(np.float64)
     for _ in range(sweeps):
@@ -117,9 +117,9 @@ class Squared:
 
     def advance(self, kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
         shared = (self.engine.broadcast(V), self.engine.broadcast(self.rule))
-        parts_of = self.engine.map(codes, self.blocks, self.rows, kept, *shared)
+        parts_of = self.engine.map(update_codes, self.blocks, self.rows, kept, *shared)
         kept, s = self.engine.reduce(add, parts_of, keep=True)
-        V = parts(V, s, self.rule).astype(self.blocks.dtype, copy=False)
+        V = update_parts(V, s, self.rule).astype(self.blocks.dtype, copy=False)
         return kept, V, self.objective(V, s)
 
     def objective(self, V: np.ndarray, s: Sums) -> float:
