@@ -16,8 +16,8 @@ WAIVED = {"Autoencoder": _NETWORK, "MLPClassifier": _WEIGHED, "MLPRegressor": _W
 
 @parametrize_with_checks(
     [
-        twofold.MLPClassifier((16,), max_iter=60),
-        twofold.MLPRegressor((16,), max_iter=60),
+        twofold.MLPClassifier((16,), learning_rate=0.02, max_iter=15),
+        twofold.MLPRegressor((16,), learning_rate=0.02, max_iter=15),
         twofold.Autoencoder(hidden=(16,), max_iter=10),
         twofold.VAE(2, hidden=(8,), max_iter=2),
         twofold.DLGM((2, 2), hidden=8, max_iter=2),
