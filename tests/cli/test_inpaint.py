@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from twofold.cli.commands.inpaint import bilinear, to_hide
 from twofold.io.images import read_image, write_image
 from twofold.signals.images import inpaint
 
@@ -83,36 +82,12 @@ def test_a_plain_run_says_what_it_took_for_holes(twofold, marked, folder):
 
 def test_the_held_out_figure_is_honest(twofold, quick, marked, picture, holes):
     found = run_json(twofold, *WAYS["mask"])
-    held = found["held_out"]
-    assert held["psnr"] > held["psnr_bilinear"]
+    held = found["figures"]
+    assert held["psnr"] > found["baseline"]["psnr"]
     painted = np.where(holes[..., None], np.uint8(7), picture)  # what is under the mask plays no part
     write_image("known.png", painted)
-    assert run_json(twofold, *WAYS["mask"])["held_out"] == held
-    assert run_json(twofold, *WAYS["mask"], "--seed", 5)["held_out"] != held
-
-
-@pytest.mark.parametrize("shape", [(30, 50), (400, 300)])
-def test_what_is_hidden_is_known_and_shaped_like_the_holes(shape):
-    holes = np.zeros(shape, bool)
-    holes[5:11, 7:17] = True
-    for seed in range(20):
-        part, missing, hidden = to_hide(holes, seed)
-        np.testing.assert_array_equal(missing, holes[part])
-        assert not (missing & hidden).any() and 0 < hidden.sum() <= 0.05 * hidden.size
-        rows, columns = np.nonzero(hidden)
-        assert len(set(rows)) <= 12 and len(set(columns)) <= 20  # no wider than the hole, but for turning over an edge
-    assert not to_hide(np.ones(shape, bool), 0)[2].any()
-
-
-def test_bilinear_is_exact_on_planes():
-    rows, columns = np.mgrid[:20, :20]
-    plane = np.dstack([rows + 2.0 * columns, 3.0 * rows])
-    missing = np.random.default_rng(0).random((20, 20)) < 0.4
-    missing[[0, -1]] = missing[:, [0, -1]] = False  # every line begins and ends with a known pixel
-    np.testing.assert_allclose(bilinear(plane, missing, missing), plane[missing], atol=1e-9)
-    line = np.ones((3, 5), bool)
-    line[0, 2] = False  # alone: all that is known
-    assert bilinear(np.arange(15.0).reshape(3, 5), line, line).tolist() == [2.0] * 14
+    assert run_json(twofold, *WAYS["mask"])["figures"] == held
+    assert run_json(twofold, *WAYS["mask"], "--seed", 5)["figures"] != held
 
 
 def test_sixteen_bits_grey_and_tolerance(twofold, quick, folder, picture, holes):
@@ -177,6 +152,6 @@ def test_a_failure_in_writing_leaves_the_old_file(twofold, quick, marked, monkey
     def fail(*args):
         raise OSError(28, "No space left on device", "both.html")
 
-    monkeypatch.setattr("twofold.cli._pictures.page", fail)
+    monkeypatch.setattr("twofold.analyses._html.page", fail)
     result = twofold("inpaint", *WAYS["mask"], "-o", "old.png", "--force", "--compare", "both.html")
     assert result.exit_code == 2 and Path("old.png").read_text() == "old" and not Path("both.html").exists()

@@ -66,7 +66,8 @@ def test_sparse_signals_come_back_from_few_measurements(twofold, tables, signals
     assert back.columns == ["a", "b"]
     np.testing.assert_allclose(back.to_numpy().T, np.load("back.npy"))
     error = np.linalg.norm(np.load("back.npy") - signals) / np.linalg.norm(signals)
-    assert error == pytest.approx(found["relative_error"]) and error < 0.02
+    assert error == pytest.approx(found["figures"]["relative_error"]) and error < 0.02
+    assert found["baseline"]["relative_error"] > 10 * error
     assert found["sparsity"] == 3 and found["measurements_needed"] < 51
     again = run_json(twofold, "two.csv", "--fraction", 0.4, "--kind", kind, "-o", "again.csv")
     assert again["tried"] == found["tried"] and Path("again.csv").read_bytes() == Path("back.csv").read_bytes()
@@ -92,7 +93,7 @@ def test_pictures_come_back_as_pictures(twofold, photo):
     found = run_json(twofold, "photo.png", "--fraction", 0.5, "-o", "back.png", "--compare", "both.png")
     back = read_image("back.png").pixels
     assert back.shape == photo.shape and back.dtype == np.uint8
-    assert np.abs(back.astype(int) - photo).mean() < 4 and found["psnr"] > 30
+    assert np.abs(back.astype(int) - photo).mean() < 4 and found["figures"]["psnr"] > 30
     assert read_image("both.png").pixels.shape[1] > 1000
 
 

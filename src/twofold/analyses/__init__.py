@@ -12,18 +12,30 @@ from twofold.analyses.answer import Answer
 from twofold.analyses.apply import apply
 from twofold.analyses.cluster import cluster
 from twofold.analyses.complete import complete
+from twofold.analyses.compress import compress
+from twofold.analyses.denoise import denoise
 from twofold.analyses.embed import embed
+from twofold.analyses.generate import generate
+from twofold.analyses.inpaint import inpaint
 from twofold.analyses.recommend import recommend
 from twofold.analyses.reduce import reduce
+from twofold.analyses.sense import sense
 from twofold.analyses.topics import topics
+from twofold.analyses.train import train
 
 __all__ = [
     "Answer",
     "apply",
     "cluster",
     "complete",
+    "compress",
+    "denoise",
     "embed",
+    "generate",
+    "inpaint",
     "recommend",
     "reduce",
+    "sense",
     "topics",
+    "train",
 ]

@@ -257,7 +257,8 @@ def given_images(model: Any, data: Any) -> Given:
     shape = getattr(model, "image_shape_", None)
     square = shape is not None and shape[0] == shape[1] and Path(data).is_dir()
     found = read_pictures(Path(data), shape[0] if shape is not None and square else None)
-    X = found.pixels if hasattr(model, "image_shape_") else found.pixels.reshape(len(found.pixels), -1)
+    rows = not hasattr(model, "image_shape_") or getattr(model, "flat_", False)
+    X = found.pixels.reshape(len(found.pixels), -1) if rows else found.pixels
     truth = None if found.labels is None else pl.Series("label", found.labels)
     kept = pl.DataFrame([pl.Series("image", np.arange(len(X))), *([truth] if truth is not None else [])])
     return Given(found.source, X, kept, found.notes, truth)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 from rich.console import Console
 
 from twofold.analyses._targets import check_targets
-from twofold.analyses.answer import WIDTH, Answer
+from twofold.analyses.answer import DRAWN, WIDTH, Answer
 from twofold.analyses.progress import Progress
 from twofold.cli import _options as options
 from twofold.cli._progress import progress
@@ -30,10 +30,16 @@ class Output(NamedTuple):
     as_json: bool = False
     force: bool = False
     quiet: bool = False
+    compare: Path | None = None  # the figure of an answer that is an image itself
 
     @property
     def files(self) -> list[Path]:
         return [*self.out, *([self.save] if self.save else [])]
+
+    @property
+    def figure(self) -> dict[str, Any]:
+        """The option of `save` for the figure, if one is wanted."""
+        return {"compare": self.compare} if self.compare else {}
 
 
 def command(kind: type[Answer], result: str = "Result file") -> Callable[[Callable[..., Answer]], Callable[..., None]]:
@@ -71,22 +77,37 @@ def command(kind: type[Answer], result: str = "Result file") -> Callable[[Callab
     return decorate
 
 
-def run(analysis: Callable[[Progress], Answer], output: Output, kind: type[Answer], inputs: Sequence[str] = ()) -> None:
-    """Call the analysis and deliver its answer; an output that cannot be written is refused before."""
+def run(
+    analysis: Callable[[Progress], Answer],
+    output: Output,
+    kind: type[Answer],
+    inputs: Sequence[str] = (),
+    hint: str = "",
+) -> None:
+    """Call the analysis and deliver its answer; an output that cannot be written is refused before.
+
+    `hint` says how to keep the result, when no file is asked for.
+    """
     if output.save is not None and output.save.suffix != ".twofold":
         raise InputError(f"--save {output.save}: a model file ends in .twofold. Name it so, or use -o for results.")
     check_targets(output.out, [ending for ending in kind.endings if ending != ".twofold"], output.force, inputs)
     check_targets(kind.written(output.files), kind.endings, output.force, inputs)
+    check_targets([*output.figure.values()], DRAWN, output.force, inputs)
+    if output.compare in output.files:
+        raise InputError(f"{output.compare} is named twice. Give each output its own file.")
     watch = progress(output.quiet)
-    deliver(analysis(watch), output, watch)
+    answer = analysis(watch)
+    if hint and not (output.files or output.figure):
+        answer.notes.append(hint)
+    deliver(answer, output, watch)
 
 
 def deliver(answer: Answer, output: Output, watch: Progress) -> None:
     """Files written, notes to stderr, the answer to stdout."""
     with watch.doing("writing"):
-        answer.save(*output.files, force=True)  # looked at before the fit
+        answer.save(*output.files, **output.figure, force=True)  # looked at before the fit
     say(answer.notes, output.quiet)
-    written = [str(path) for path in answer.written(output.files)]
+    written = [str(path) for path in (*answer.written(output.files), *output.figure.values())]
     if output.as_json:
         print_json(answer.to_dict() | {"written": written})
         return

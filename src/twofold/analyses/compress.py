@@ -1,0 +1,363 @@
+"""An image in fewer bytes, by the best of three bases; beside it what WebP and JPEG 2000 make of as many bytes.
+
+The files, which end in `.tfi`, are for teaching: only twofold reads them. `.webp` and `.jp2` are for everyone.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import polars as pl
+from PIL import Image, features
+
+from twofold.analyses._images import (
+    ImageAnswer,
+    as_image,
+    decibels,
+    image_in_code,
+    size_facts,
+    size_line,
+    split_alpha,
+    with_alpha,
+)
+from twofold.analyses._targets import Writer
+from twofold.analyses.answer import DRAWN, Answer, Grid, analysis
+from twofold.analyses.progress import SILENT, Progress
+from twofold.core.checks import InputError
+from twofold.io.images import Picture
+from twofold.io.tables.read import missing_message
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+METHODS = ("dct", "wavelet", "pca")
+NAMES = {"dct": "DCT blocks", "wavelet": "wavelets", "pca": "PCA of patches"}
+STANDARDS = {".webp": "WebP", ".jp2": "JPEG 2000"}
+CODECS = {".webp": "webp", ".jp2": "jpg_2000"}  # as Pillow calls them
+BOXES = 120  # bytes of a .jp2 file beside its pixels, about
+TRIES = 6  # searches for the size of a .jp2 file
+
+
+class Row(NamedTuple):
+    """One way to write the image."""
+
+    method: str
+    bytes: int
+    ratio: float
+    bits_per_pixel: float
+    psnr: float
+
+    def cells(self) -> list[str]:
+        return [self.method, f"{self.bytes:,}", f"{self.ratio:.1f}", f"{self.bits_per_pixel:.3f}", decibels(self.psnr)]
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class Compression(Answer):
+    """A compressed image."""
+
+    before: Picture
+    tried: dict[str, Any]  # method -> twofold.signals.CompressedImage, the best first
+    standards: dict[str, bytes]  # ending -> a file of as many bytes
+
+    endings: ClassVar[tuple[str, ...]] = (".tfi", *STANDARDS, *DRAWN)
+
+    @property
+    def image(self) -> np.ndarray:
+        """What comes back, of the type that was given."""
+        return self.best.decode()
+
+    @property
+    def method(self) -> str:
+        return next(iter(self.tried))
+
+    @property
+    def best(self) -> Any:
+        return self.tried[self.method]
+
+    @property
+    def title(self) -> str:
+        return (
+            f"{size_line(self.before)} → {self.best.size:,} bytes by {NAMES[self.method]}, {decibels(self.best.psnr)}"
+        )
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        made = [Row(name, one.size, *self._rates(one.size), one.psnr) for name, one in self.tried.items()]
+        for ending, data in self.standards.items():
+            made.append(Row(ending, len(data), *self._rates(len(data)), quality(self.before, data)))
+        return made
+
+    def _rates(self, size: int) -> tuple[float, float]:
+        h, w = self.before.pixels.shape[:2]
+        return self.baseline["bytes"] / size, 8 * size / (h * w)
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        return pl.DataFrame(self.rows, Row._fields, orient="row")
+
+    def grids(self) -> list[Grid]:
+        rows = [row._replace(method=(NAMES | STANDARDS)[row.method]).cells() for row in self.rows]
+        return [Grid(["method", "bytes", "ratio", "bits a pixel", "PSNR"], rows, right=(1, 2, 3, 4))]
+
+    def lines(self) -> list[str]:
+        on_disk = Path(self.source)
+        file = f", {self.source} {on_disk.stat().st_size:,}" if on_disk.is_file() else ""
+        return [f"the pixels alone take {self.baseline['bytes']:,} bytes{file}"]
+
+    def facts(self) -> dict[str, Any]:
+        rows = [row._asdict() for row in self.rows]
+        own = len(self.tried)
+        return size_facts(self.before) | {"method": self.method, "methods": rows[:own], "same_size": rows[own:]}
+
+    def plot(self) -> Figure:
+        from twofold.plots.models.images import rate_distortion_figure
+        from twofold.signals.images.compress import rate_distortion
+
+        found = rate_distortion(with_alpha(self.before))
+        panels = [
+            ("original", self.before.pixels),
+            (f"{self.best.size:,} bytes, {decibels(self.best.psnr)}", split_alpha(self.image)[0]),
+        ]
+        marks = {NAMES[name]: (one.bits_per_pixel, one.psnr) for name, one in self.tried.items()}
+        return rate_distortion_figure({NAMES[name]: found[name] for name in METHODS}, marks, panels, self.title)
+
+    def writer(self, path: Path) -> Writer:
+        ending = path.suffix.lower()
+        if ending in DRAWN:
+            return super().writer(path)
+        if ending != ".tfi" and ending not in self.standards:
+            raise InputError(
+                f"{path}: {STANDARDS[ending]} cannot hold this image in {self.best.size:,} bytes. Allow more, or use "
+                ".tfi."
+            )
+        data = self.best.data if ending == ".tfi" else self.standards[ending]
+        return lambda to: to.write_bytes(data)
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class Unpacked(ImageAnswer):
+    """The image in a .tfi file."""
+
+    packed: Any
+
+    @property
+    def title(self) -> str:
+        return size_line(self.after)
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        row = [self.packed.method, self.packed.size, self.packed.bits_per_pixel, self.packed.psnr]
+        return pl.DataFrame([row], ["method", "bytes", "bits_per_pixel", "psnr"], orient="row")
+
+    def grids(self) -> list[Grid]:
+        one = self.packed
+        row = [NAMES[one.method], f"{one.size:,}", f"{one.bits_per_pixel:.3f}", decibels(one.psnr)]
+        return [Grid(["method", "bytes", "bits a pixel", "PSNR when made"], [row], right=(1, 2, 3))]
+
+    def facts(self) -> dict[str, Any]:
+        return super().facts() | {"method": self.packed.method}
+
+    def plot(self) -> Figure:
+        from twofold.plots.models.images import comparison_figure
+
+        return comparison_figure([("", self.after.pixels)], self.title)
+
+
+@analysis
+def compress(
+    image: Any,
+    *,
+    psnr: float | None = None,
+    size: int | None = None,
+    method: str = "auto",
+    progress: Progress = SILENT,
+) -> Compression | Unpacked:
+    """Put an image in fewer bytes; or get it back from a `.tfi` file.
+
+    Parameters
+    ----------
+    image : path or array
+        A file, or uint8 or uint16 of shape (h, w), (h, w, 3), or with transparency as one more channel. A file that
+        ends in `.tfi` is decoded, and takes no option.
+    psnr : float or None
+        Quality to reach, in dB. With neither this nor `size`: 36, hard to tell from the original.
+    size : int or None
+        Bytes to stay under, used for the best quality.
+    method : {"auto", "dct", "wavelet", "pca"}
+        Cosines in blocks, wavelets, or the principal directions of the image's own blocks; auto tries all.
+    progress : Progress
+        Told what goes on.
+
+    Returns
+    -------
+    Compression or Unpacked
+        ``image`` holds what comes back.
+
+    Examples
+    --------
+    >>> ramp = np.add.outer(np.arange(48), np.arange(64)).astype(np.uint8)
+    >>> answer = compress(ramp, psnr=40, method="dct")
+    >>> bool(answer.figures["bytes"] < ramp.nbytes / 5), bool(answer.figures["psnr"] >= 40)
+    (True, True)
+    """
+    if method not in ("auto", *METHODS):
+        raise InputError(f"--method {method}: choose auto, {', '.join(METHODS[:-1])} or {METHODS[-1]}.")
+    if psnr is not None and size is not None:
+        raise InputError("--psnr and --size both set the target. Give one of them.")
+    if is_packed(image):
+        if psnr is not None or size is not None or method != "auto":
+            raise InputError(
+                f"{image} is compressed already: --psnr, --size and --method are for images. Leave them out."
+            )
+        return unpack(os.fspath(image), progress)
+    with progress.doing("reading"):
+        before = as_image(image)
+        from twofold.signals.images.compress import USUAL
+
+    notes = before.notes
+    if psnr is None and size is None:
+        psnr = USUAL
+        notes.append(f"aimed at {USUAL:g} dB, hard to tell from the original (--psnr or --size sets the target)")
+    if "icc_profile" in before.info:
+        notes.append("the color profile is not kept")
+    pixels = with_alpha(before)
+    with progress.share("compressing") as tell:
+        methods = METHODS if method == "auto" else (method,)
+        tried = attempts(pixels, psnr, size, methods, notes, tell)
+    best = next(iter(tried.values()))
+    with progress.doing("comparing with WebP and JPEG 2000"):
+        standards = {ending: data for ending in STANDARDS if (data := of_size(ending, pixels, best.size))}
+    raw = pixels.nbytes
+    return Compression(
+        source=before.source,
+        figures={
+            "what": "bytes of the file, and PSNR in dB of the image in it",
+            "bytes": best.size,
+            "bits_per_pixel": best.bits_per_pixel,
+            "psnr": best.psnr,
+        },
+        baseline={
+            "method": "the pixels alone",
+            "bytes": raw,
+            "bits_per_pixel": best.bits_per_pixel * raw / best.size,
+            "psnr": np.inf,
+        },
+        notes=notes,
+        call={"verb": "compress", "data": image_in_code(image), "psnr": psnr, "size": size, "method": method},
+        before=before,
+        tried=tried,
+        standards=standards,
+    )
+
+
+def is_packed(image: Any) -> bool:
+    return isinstance(image, (str, os.PathLike)) and Path(image).suffix.lower() == ".tfi"
+
+
+def unpack(path: str, progress: Progress) -> Unpacked:
+    """The image in a .tfi file."""
+    if not Path(path).is_file():
+        raise InputError(f"{path} is a folder. Name a file in it." if Path(path).is_dir() else missing_message(path))
+    with progress.doing("decoding"):
+        from twofold.signals.images.compress import open_image
+
+        packed = open_image(path)
+        pixels, alpha = split_alpha(packed.decode())
+    found = Picture(pixels, alpha, source=path)
+    return Unpacked(
+        source=path,
+        figures={"what": "PSNR in dB, when the file was made", "bytes": packed.size, "psnr": packed.psnr},
+        baseline={"method": "the pixels alone", "bytes": pixels.nbytes, "psnr": np.inf},
+        call={"verb": "compress", "data": repr(path)},
+        before=found,
+        after=found,
+        packed=packed,
+    )
+
+
+def attempts(
+    pixels: np.ndarray, psnr: float | None, size: int | None, methods: tuple[str, ...], notes: list[str], tell: Any
+) -> dict[str, Any]:
+    """What each method makes of the image, the best first: the fewest bytes, or the best quality under a limit."""
+    from twofold.signals.images.compress import compress_image
+
+    made, refused = {}, []
+    for i, method in enumerate(methods):
+        try:
+            made[method] = compress_image(pixels, psnr=psnr, size=size, method=method)
+        except InputError as error:
+            refused.append(str(error).replace("psnr=", "--psnr ").replace("size=", "--size "))
+            notes.append(f"{NAMES[method]}: {refused[-1]}")
+        if tell is not None:
+            tell((i + 1) / len(methods))
+    if not made:
+        raise InputError(refused[0])
+    order = sorted(made, key=lambda name: made[name].size if size is None else -made[name].psnr)
+    return {name: made[name] for name in order}
+
+
+# --- the same size in formats that everyone reads ------------------------------------------------------------
+
+
+def of_size(ending: str, pixels: np.ndarray, size: int) -> bytes | None:
+    """The best file of that format with at most so many bytes; None where there is none, or no codec in Pillow."""
+    if not features.check(CODECS[ending]) or (ending == ".webp" and pixels.dtype != np.uint8):
+        return None
+    files = webps if ending == ".webp" else jp2s
+    try:
+        fitting = [data for data in files(Image.fromarray(pixels), pixels.nbytes, size) if len(data) <= size]
+    except (
+        OSError,
+        TypeError,
+        ValueError,
+    ):  # what a codec cannot do: an image of few pixels, 16 bits in three channels
+        return None
+    return fitting[-1] if fitting else None
+
+
+def webps(image: Image.Image, raw: int, size: int) -> Iterator[bytes]:
+    """Files of ever better quality that fit, found by halving: sizes rise with the quality."""
+    low, high = -1, 101
+    while high - low > 1:
+        middle = (low + high) // 2
+        data = encoded(image, "WEBP", quality=middle)
+        fits = len(data) <= size
+        low, high = (middle, high) if fits else (low, middle)
+        if fits:
+            yield data
+
+
+def jp2s(image: Image.Image, raw: int, size: int) -> Iterator[bytes]:
+    """Files of falling size, until one fits."""
+    levels = min(6, int(np.log2(max(min(image.size), 1))) + 1)
+    ratio = raw / max(size - BOXES, 1)
+    for _ in range(TRIES):
+        options = {"quality_mode": "rates", "quality_layers": [ratio], "irreversible": True, "num_resolutions": levels}
+        data = encoded(image, "JPEG2000", **options)
+        yield data
+        if len(data) <= size:
+            return
+        ratio *= 1.02 * len(data) / size
+
+
+def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def quality(before: Picture, data: bytes) -> float:
+    """PSNR of the image in a file."""
+    from twofold.metrics import psnr
+
+    with Image.open(io.BytesIO(data)) as image:
+        mode = "RGB" if before.pixels.ndim == 3 else "L"
+        after = np.asarray(image if before.peak > 255 else image.convert(mode))
+    return psnr(before.pixels, after, before.peak)

@@ -1,0 +1,106 @@
+"""analyses.train and generate: what the answers say, for files and arrays alike."""
+
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.datasets import load_digits
+
+import twofold
+from twofold import analyses
+from twofold.analyses.train import in_own_words, pixels_alone
+from twofold.core.checks import InputError
+
+
+@pytest.fixture
+def digits():
+    d = load_digits()
+    return (d.images[:200] * 15).astype(np.uint8), d.target[:200]
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 150))
+    where = ["in" if inside else "out" for inside in a * a + b * b < 1]
+    return pl.DataFrame({"a": a, "where": where, "b": b, "few": (a > 0).astype(float)})
+
+
+@pytest.mark.parametrize("kind", ["autoencoder", "cnn"])
+def test_file_array_and_code_give_the_same(tmp_path, monkeypatch, digits, kind):
+    monkeypatch.chdir(tmp_path)
+    images, labels = digits
+    np.savez("digits.npz", images=images, labels=labels)
+    target = labels if kind == "cnn" else None
+    answer = analyses.train(kind, "digits.npz", epochs=2)
+    other = analyses.train(kind, images, target=target, epochs=2)
+    assert answer.figures == other.figures and answer.baseline == other.baseline
+    for one, given in ((answer, {}), (other, {"data": images, "target": target})):
+        exec(one.code, given)
+        assert given["answer"].figures == one.figures
+    assert answer.table["epoch"].to_list() == [1, 2]
+
+
+def test_a_model_keeps_what_new_rows_must_look_like(tmp_path, frame):
+    answer = analyses.train("mlp", frame, target="where", epochs=3)
+    answer.save(tmp_path / "m.twofold")
+    model = twofold.load(tmp_path / "m.twofold")
+    assert list(model.feature_names_in_) == ["a", "b", "few"] and model.target_name_ == "where"
+    got = model.predict(frame.select("a", "b", "few"))
+    assert set(got) <= {"in", "out"}
+    np.testing.assert_array_equal(got, answer.model.predict(frame.select("a", "b", "few")))
+
+
+def test_images_that_an_mlp_sees_as_rows_keep_their_shape(tmp_path, digits):
+    images, labels = digits
+    answer = analyses.train("mlp", images, target=labels, epochs=1)
+    answer.save(tmp_path / "m.twofold")
+    model = twofold.load(tmp_path / "m.twofold")
+    assert model.image_shape_ == (8, 8)
+    assert model.predict(images.reshape(len(images), -1)).shape == (200,)
+
+
+def test_whole_numbers_are_classes_and_rows_without_a_target_are_left_out(frame):
+    holes = frame.with_columns(pl.Series("few", [None] * 10 + frame["few"].to_list()[10:]))
+    answer = analyses.train("mlp", holes, target="few", epochs=2)
+    assert list(answer.model.classes_) == [0, 1] and len(answer.data.X) == 140
+    assert any("10 rows are left out" in note for note in answer.notes)
+
+
+def test_pixels_on_their_own():
+    class Model:
+        range_ = (0.0, 1.0)
+
+    kept = np.array([[0, 1], [0, 1], [1, 1], [1, 1]], float)
+    want = np.log(3 / 6) + np.log(5 / 6)
+    assert pixels_alone(Model(), kept, np.array([[1.0, 1.0]])) == pytest.approx(want)
+    Model.levels_ = 2
+    assert pixels_alone(Model(), kept, np.array([[1.0, 1.0]])) == pytest.approx(want)
+
+
+def test_advice_is_in_words_of_the_verb():
+    said = in_own_words(
+        "VAE: 3 of the 4 are not in use (posterior collapse). Ask for fewer, lower beta, or raise warm_up."
+    )
+    assert said.endswith("(posterior collapse). Ask for fewer with -k, or for more --epochs.")
+
+
+def test_without_torch_one_line_says_so(monkeypatch, digits):
+    for name in [name for name in sys.modules if name.startswith("twofold.deep")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(vars(twofold), "Autoencoder", raising=False)
+    with pytest.raises(InputError, match=r"needs torch, which is not installed: pip install"):
+        analyses.train("autoencoder", digits[0])
+
+
+def test_samples_of_a_model_and_of_its_file_are_the_same(tmp_path, digits):
+    model = twofold.GaussianMixture(2, covariance_type="diag", random_state=0).fit(digits[0].reshape(200, -1))
+    model.save(tmp_path / "m.twofold")
+    answer, other = (analyses.generate(one, 5, seed=2) for one in (model, tmp_path / "m.twofold"))
+    np.testing.assert_array_equal(answer.drawn, other.drawn)
+    exec(answer.code, given := {"data": model})
+    np.testing.assert_array_equal(given["answer"].drawn, answer.drawn)
+    with pytest.raises(InputError, match=r"\.npy"):
+        answer.save(tmp_path / "rows.png")
