@@ -64,9 +64,9 @@ class Inpainted(ImageAnswer):
         return super().facts() | {"missing": self.holes.sum(), "share": self.holes.mean()}
 
     def plot(self) -> Figure:
-        from twofold.plots.models.images import comparison_figure, with_holes
+        from twofold.plots.models.images import comparison_figure, paint_holes
 
-        panels = [("before", with_holes(self.before.pixels, self.holes)), ("after", self.after.pixels)]
+        panels = [("before", paint_holes(self.before.pixels, self.holes)), ("after", self.after.pixels)]
         return comparison_figure(panels, self.title)
 
 

@@ -384,8 +384,8 @@ def judge_likelihood(model: Any, data: Data, kept: np.ndarray, held: np.ndarray)
     parts = held[:LIKELIHOOD_ROWS]
     exact = hasattr(model, "bits_per_pixel")
     nats, alone = float(model.score(data.X[held])), pixels_alone(model, data.X[kept], data.X[held])
-    figures = {"what": "log-likelihood in nats of images not fitted", "rows": len(held), "nats": nats}
-    baseline = {"method": "every pixel on its own", "nats": alone}
+    figures: dict[str, Any] = {"what": "log-likelihood in nats of images not fitted", "rows": len(held), "nats": nats}
+    baseline: dict[str, Any] = {"method": "every pixel on its own", "nats": alone}
     rows = [["held out, exact" if exact else "held out, at least", f"{nats:.2f}"]]
     line = "held out: log-likelihood an image in nats, higher is better"
     if exact:
