@@ -31,7 +31,7 @@ MOST_TESTED = 3_000_000  # ratings up to which a second fit, for the figures, is
 LISTED = 5_000  # users whose lists say what is recommended most
 EXAMPLES = 3  # users shown on a terminal when none is asked for
 ON_PAGE = 100  # users in a report
-BEST = 5  # items shown of each of them
+BEST = 3  # items shown of each of them
 REASONS = 3  # rated items named for each recommendation
 TEST = 0.1  # of the ratings
 MEASURES = ("rmse", "mae", "precision", "recall", "ndcg", "map", "coverage")
@@ -162,7 +162,7 @@ class Recommendations(Answer):
     def examples_grid(self) -> Grid:
         """A few users, and more of them in a report."""
         best = {listing.who: listing.frame["item"].to_list() for listing in self.listings}
-        for part in self.lists.of(ON_PAGE).partition_by("user", maintain_order=True)[:ON_PAGE]:
+        for part in self.lists.of(ON_PAGE).head(ON_PAGE * self.n).partition_by("user", maintain_order=True):
             best.setdefault(str(part["user"][0]), part["item"].to_list())
         rows = [[user, "; ".join(self.name(item) for item in items[:BEST])] for user, items in best.items()]
         head = ["user", "best for them"]
