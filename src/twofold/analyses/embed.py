@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import polars as pl
 
 import twofold
-from twofold.analyses._corpus import HeldOut, Text, read_corpus
+from twofold.analyses._corpus import HeldOut, Text, from_documents, read_corpus
 from twofold.analyses._documents import as_documents, as_paths
 from twofold.analyses._tables import data_in_code, warnings_as_notes
 from twofold.analyses._targets import Writer
@@ -224,12 +224,7 @@ def as_corpus(data: Any, column: str | None) -> Text:
     paths = as_paths(data)
     if paths is not None:
         return read_corpus(paths, column)
-    own = as_documents(data, column)
-    notes = [note.replace("documents in", "texts in") for note in own.notes if not note.startswith("dates in ")]
-    texts = [one for one in own.texts if one.strip()]
-    if not texts:
-        raise InputError(f"{own.source} has no text in it. Give some, or name the column of text.")
-    return Text(texts, own.source, float(sum(map(len, texts))), notes)
+    return from_documents(as_documents(data, column))
 
 
 # --- the fit, and how good it is ----------------------------------------------------------------------------
