@@ -146,7 +146,7 @@ def test_a_forged_file_is_refused_or_decoded_but_never_breaks(method):
 
 def test_files_that_are_not_there_or_not_ours(tmp_path):
     (tmp_path / "text.tfi").write_text("not a picture, whatever its name says; it is long enough, though, for one")
-    for path, words in [("none.tfi", "not a file"), ("", "not a file"), ("text.tfi", "is not a picture")]:
+    for path, words in [("none.tfi", "not a file"), ("", "not a file"), ("text.tfi", "is not an image")]:
         with pytest.raises(InputError, match=words):
             open_image(tmp_path / path)
     newer = bytearray(compress_image(PHOTO[:8, :8]).data)
@@ -157,11 +157,11 @@ def test_files_that_are_not_there_or_not_ours(tmp_path):
 
 
 def test_what_cannot_be_is_said():
-    with pytest.raises(InputError, match="smallest file of this picture has") as refused:
+    with pytest.raises(InputError, match="smallest file of this image has") as refused:
         compress_image(PHOTO, size=20)
     least = int(str(refused.value).split("has ")[1].split()[0])
     assert compress_image(PHOTO, size=least).size == least
-    with pytest.raises(InputError, match=r"best that can be had for this picture is 1\d\d"):
+    with pytest.raises(InputError, match=r"best that can be had for this image is 1\d\d"):
         compress_image(PHOTO / 255, psnr=400)
     for wrong in ({"psnr": 36, "size": 9}, {"psnr": -1}, {"psnr": np.nan}, {"size": 0}, {"method": "jpeg"}):
         with pytest.raises(InputError):

@@ -55,28 +55,28 @@ class Lines(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """All that a sweep needs to know of the data, y = x − centre."""
+    """All that a sweep needs to know of the data, y = x − center."""
 
     rows: Lines
     cols: Lines
-    centre: float
+    center: float
     square: float  # Σ w y²
     cells: int
 
     @property
     def least(self) -> float:
-        return FLOOR * self.square + 1e-30 * self.rows.mass.sum() * self.centre**2 + 1e-290
+        return FLOOR * self.square + 1e-30 * self.rows.mass.sum() * self.center**2 + 1e-290
 
 
 def sum_cells(cells: Observed) -> Sums:
     w, x = cells.W.data.astype(np.float64), cells.X.data.astype(np.float64)
-    centre = float(np.average(x, weights=w))
+    center = float(np.average(x, weights=w))
     n, d = cells.shape
-    row, y = np.repeat(np.arange(n), np.diff(cells.X.indptr)), x - centre
+    row, y = np.repeat(np.arange(n), np.diff(cells.X.indptr)), x - center
     W = sparse.csr_array((w, cells.X.indices, cells.X.indptr), shape=cells.shape)
     rows = Lines(W, cells.rows.mass, np.bincount(row, w * y, n))
     cols = Lines(W.T, cells.cols.mass, np.bincount(cells.X.indices, w * y, d))
-    return Sums(rows, cols, centre, float(w @ y**2), len(x))
+    return Sums(rows, cols, center, float(w @ y**2), len(x))
 
 
 def shrink_means(total: np.ndarray, mass: np.ndarray, lam: float) -> tuple[float, np.ndarray]:
@@ -256,7 +256,7 @@ def _start(s: Sums, given: tuple[float, float] | None) -> State:
 
 def _attributes(s: Sums, state: State, dtype: np.dtype) -> dict:
     return {
-        "mean_": s.centre + state.mean,
+        "mean_": s.center + state.mean,
         "row_bias_": state.b.astype(dtype),
         "column_bias_": state.c.astype(dtype),
         "reg_": (float(state.row_reg), float(state.column_reg)),

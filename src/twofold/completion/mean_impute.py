@@ -5,7 +5,7 @@
 
     X (n,d) known in the cells Ω
 
-Each line, row or column, is three numbers (centre, scale, level), of which those that do not vary along it are the
+Each line, row or column, is three numbers (center, scale, level), of which those that do not vary along it are the
 neutral 0, 1, 0; so that all cases are one formula:
 
     x̂_ij = (p_i + q_j) + (s_i · t_j) (u_i + v_j)        row (p, s, u)    column (q, t, v)
@@ -24,7 +24,7 @@ from twofold.core import loop
 from twofold.core.estimator import fitting
 from twofold.core.params import StrOptions
 
-NEUTRAL = (0.0, 1.0, 0.0)  # centre, scale, level
+NEUTRAL = (0.0, 1.0, 0.0)  # center, scale, level
 
 
 class Cells(NamedTuple):
@@ -68,10 +68,10 @@ def compute_moments(
     line: np.ndarray, count: int, x: np.ndarray, w: np.ndarray, plain: Plain
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of each line; the plain deviation where a line's own cells are all alike."""
-    centre = compute_means(line, count, x, w, plain.mean)
-    variance = compute_means(line, count, (x - centre[line]) ** 2, w, 0.0)
-    own = variance > 1e-24 * centre**2  # more than rounding
-    return centre, np.where(own, np.sqrt(variance), plain.spread)
+    center = compute_means(line, count, x, w, plain.mean)
+    variance = compute_means(line, count, (x - center[line]) ** 2, w, 0.0)
+    own = variance > 1e-24 * center**2  # more than rounding
+    return center, np.where(own, np.sqrt(variance), plain.spread)
 
 
 def pool_deviations(line: np.ndarray, count: int, x: np.ndarray, w: np.ndarray) -> float:
@@ -83,8 +83,8 @@ def pool_deviations(line: np.ndarray, count: int, x: np.ndarray, w: np.ndarray) 
 
 def standardize_cells(cells: Cells, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """The standardised value z of every cell."""
-    centre = rows[cells.row, 0] + columns[0, cells.col]
-    return (cells.x - centre) / (rows[cells.row, 1] * columns[1, cells.col])
+    center = rows[cells.row, 0] + columns[0, cells.col]
+    return (cells.x - center) / (rows[cells.row, 1] * columns[1, cells.col])
 
 
 def fold_rows(
@@ -136,7 +136,7 @@ class MeanImpute(Completion):
     Attributes
     ----------
     column_codes_ : ndarray of shape (3, d)
-        Centre, scale and level of every column: 0, 1 and 0 where they do not depend on it; the global level is here.
+        Center, scale and level of every column: 0, 1 and 0 where they do not depend on it; the global level is here.
     row_codes_ : ndarray of shape (n, 3)
         The same of every row, as :meth:`fold_in` gives for new rows.
     mean_, spread_, level_ : float
@@ -180,8 +180,8 @@ class MeanImpute(Completion):
 
         def sweep(state: Codes, t: int) -> loop.Sweep:
             plain, rows, columns = self._codes(cells, shape)
-            centre, level = rows[cells.row, 0] + columns[0, cells.col], rows[cells.row, 2] + columns[2, cells.col]
-            gaps = cells.x - centre - rows[cells.row, 1] * columns[1, cells.col] * level
+            center, level = rows[cells.row, 0] + columns[0, cells.col], rows[cells.row, 2] + columns[2, cells.col]
+            gaps = cells.x - center - rows[cells.row, 1] * columns[1, cells.col] * level
             return loop.Sweep(Codes(plain, rows, columns), float(cells.w @ gaps**2), done=True)
 
         loop.run(
@@ -223,7 +223,7 @@ class MeanImpute(Completion):
         return fold_rows, (self.column_codes_, plain, self.strategy, self.normalize)
 
     def fold_in(self, X: Any) -> np.ndarray:
-        """Centre, scale and level (m,3) of new rows given their known cells; a fitted row gets the ones it has."""
+        """Center, scale and level (m,3) of new rows given their known cells; a fitted row gets the ones it has."""
         return super().fold_in(X)
 
     def _valuing(self) -> tuple[Callable, tuple]:

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 LOG_2PI = math.log(2 * math.pi)
-FLOOR = 1e-6  # of the noise's variance, as a share of the data's: a picture met exactly has no infinite density
+FLOOR = 1e-6  # of the noise's variance, as a share of the data's: an image met exactly has no infinite density
 
 
 def log_standard(z: Tensor) -> Tensor:
@@ -128,20 +128,20 @@ Posterior = Diagonal | RankOne | Stacked
 
 
 class Bernoulli(nn.Module):
-    """Pixels that are on with probability σ(a + average picture); grey ones count as that share of an on pixel."""
+    """Pixels that are on with probability σ(a + average image); grey ones count as that share of an on pixel."""
 
     offset: Tensor
 
     def __init__(self, shape: tuple[int, int, int]):
         super().__init__()
-        self.register_buffer("offset", torch.zeros(shape))  # the average picture, as log-odds
+        self.register_buffer("offset", torch.zeros(shape))  # the average image, as log-odds
 
     def learn(self, pixels: np.ndarray) -> None:
         share = (pixels.sum(axis=0, dtype=np.float64) + 0.5) / (len(pixels) + 1)
         self.offset.copy_(torch.from_numpy(np.log(share) - np.log1p(-share)))
 
     def log_density(self, x: Tensor, a: Tensor) -> Tensor:
-        """log p(x|a) of each picture (n,)."""
+        """log p(x|a) of each image (n,)."""
         return -F.binary_cross_entropy_with_logits(a + self.offset, x, reduction="none").flatten(1).sum(1)
 
     def mean(self, a: Tensor) -> Tensor:
@@ -152,9 +152,9 @@ class Bernoulli(nn.Module):
 
 
 class Gaussian(nn.Module):
-    """Pixels around a · spread + average picture, with a noise that is learned or given.
+    """Pixels around a · spread + average image, with a noise that is learned or given.
 
-    The best variance is the mean square of what the pictures leave, so that it needs no steps: a running mean of that
+    The best variance is the mean square of what the images leave, so that it needs no steps: a running mean of that
     follows the training. Densities are those of the data's own scale, `unit` of which is from black to white.
     """
 
@@ -180,7 +180,7 @@ class Gaussian(nn.Module):
         return self.spread.square() * (self.share if self.given is not None else self.share + FLOOR)
 
     def log_density(self, x: Tensor, a: Tensor) -> Tensor:
-        """log p(x|a) of each picture (n,)."""
+        """log p(x|a) of each image (n,)."""
         squares, variance = (x - self.mean(a)).square(), self.variance()
         if self.training and self.given is None:
             self._follow(squares.detach())
@@ -201,7 +201,7 @@ class Gaussian(nn.Module):
 
 
 def center(pixels: np.ndarray) -> tuple[np.ndarray, float]:
-    """The average picture (c,h,w), and the spread of all pixels around it, 1 where there is none."""
+    """The average image (c,h,w), and the spread of all pixels around it, 1 where there is none."""
     mean = pixels.mean(axis=0, dtype=np.float64)
     squares = sum(float(np.square(pixels[i : i + 1024] - mean).sum()) for i in range(0, len(pixels), 1024))
     spread = math.sqrt(squares / pixels.size)

@@ -1,4 +1,4 @@
-"""Networks for pictures: (n,h,w), (n,h,w,c) or flat rows (n,d) in, the same out, pixels from 0 to 1 in between."""
+"""Networks for images: (n,h,w), (n,h,w,c) or flat rows (n,d) in, the same out, pixels from 0 to 1 in between."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LAYERS: dict = {  # those of the parameters that choose the layers of a generato
 
 
 class ImageNetwork(Network):
-    """Base of the networks for pictures.
+    """Base of the networks for images.
 
     Fitted: ``image_shape_`` (h,w) or (h,w,c); ``flat_``, whether they came as rows; ``range_``, black and white.
     """
@@ -43,21 +43,21 @@ class ImageNetwork(Network):
         return check_layer_sizes("hidden", usual[self.architecture] if self.hidden is None else self.hidden)
 
     def _flattened(self, X: Any, reset: bool) -> Any:
-        """X with a row a picture; at a fit, whether they came so, and their shape, is noted."""
+        """X with a row an image; at a fit, whether they came so, and their shape, is noted."""
         if not isinstance(X, (np.ndarray, list, tuple)) or np.ndim(X) not in (3, 4):
             if reset:
                 self.flat_ = True
             return X
         X = np.asarray(X)
         if not reset and X.shape[1:] != self.image_shape_:
-            raise InputError(f"the pictures are {X.shape[1:]}; this model was fitted to {self.image_shape_}.")
+            raise InputError(f"the images are {X.shape[1:]}; this model was fitted to {self.image_shape_}.")
         if reset:
             self.flat_, self.image_shape_ = False, X.shape[1:]
         return X.reshape(len(X), -1)
 
     _clip: ClassVar[bool] = True  # whether pixels beyond black and white are cut off there
 
-    def _pictures(self, X: Any, *, reset: bool = False, **options: Any) -> tuple[Blocks, np.ndarray, Any]:
+    def _read_images(self, X: Any, *, reset: bool = False, **options: Any) -> tuple[Blocks, np.ndarray, Any]:
         """X as pixels (n,c,h,w) from 0 to 1, with the blocks they came from, and y if it was given."""
         if not reset:
             check_is_fitted(self)
@@ -73,14 +73,14 @@ class ImageNetwork(Network):
         return blocks, np.ascontiguousarray(pixels.reshape(-1, h, w, self._channels).transpose(0, 3, 1, 2)), y
 
     def _as_given(self, pixels: np.ndarray) -> np.ndarray:
-        """Pixels (n,c,h,w) from 0 to 1 as pictures like those of the fit."""
+        """Pixels (n,c,h,w) from 0 to 1 as images like those of the fit."""
         low, high = self.range_
         found = pixels.transpose(0, 2, 3, 1) * (high - low) + low
         return found.reshape(len(found), -1) if self.flat_ else found.reshape(len(found), *self.image_shape_)
 
 
 def choose_shape(d: int, wish: tuple[int, ...] | None) -> tuple[int, ...]:
-    """The (h,w) or (h,w,c) of pictures that come as rows: the given one, a square, or one line of pixels."""
+    """The (h,w) or (h,w,c) of images that come as rows: the given one, a square, or one line of pixels."""
     if wish is not None:
         if len(wish) not in (2, 3) or math.prod(wish) != d:
             raise InputError(f"image_shape={wish!r} does not make the {d} numbers of a row. Give (h, w) or (h, w, c).")

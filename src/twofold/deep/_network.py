@@ -1,4 +1,4 @@
-"""What all networks share: parameters of the training, rows and pictures as tensors, the module behind the model."""
+"""What all networks share: parameters of the training, rows and images as tensors, the module behind the model."""
 
 from __future__ import annotations
 

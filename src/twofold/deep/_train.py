@@ -1,11 +1,11 @@
 """Training: the epoch loop of every network. It knows nothing of the models.
 
-    θ ← θ − step of the optimiser along ∇θ mean loss(batch)        batches in an order drawn anew for every epoch
+    θ ← θ − step of the optimizer along ∇θ mean loss(batch)        batches in an order drawn anew for every epoch
 
 A model brings a module and its players: who owns which parameters, and the loss that each lowers in its turn. A network
 that classifies has one player; a generator and its critic are two. An epoch is a sweep of the loop that all models
 share: history, callbacks, early stopping and checkpoints are the same. Randomness belongs to (seed, epoch), and weights
-and the optimiser's memory are the state, so an epoch that is run again after a restart has the same bits.
+and the optimizer's memory are the state, so an epoch that is run again after a restart has the same bits.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class State(NamedTuple):
     """What an epoch changes."""
 
     weights: np.ndarray  # all parameters and buffers, one after the other
-    memory: np.ndarray  # what the optimisers remember
+    memory: np.ndarray  # what the optimizers remember
 
 
 def train(
@@ -71,23 +71,23 @@ def train(
     where = choose_device(model.device)
     module.to(where)
     data = tuple(D.to(where) for D in data)
-    optimisers = [Optimiser(model.optimizer, p.parameters, model.weight_decay, p.betas) for p in players]
+    optimizers = [Optimiser(model.optimizer, p.parameters, model.weight_decay, p.betas) for p in players]
 
     def sweep(state: State, t: int) -> loop.Sweep:
-        restore_state(state, module, optimisers)
-        parts = run_epoch(model, module, players, optimisers, data, seed, t)
+        restore_state(state, module, optimizers)
+        parts = run_epoch(model, module, players, optimizers, data, seed, t)
         if not all(map(math.isfinite, parts.values())):
             rate = f"learning_rate={model.learning_rate:g}"
             raise InputError(f"{type(model).__name__} diverged in epoch {t + 1} with {rate}. Give a smaller one.")
         extra = {k: v for k, v in parts.items() if k != "objective"}
         extra.update(note(parts) if note else {})
-        return loop.Sweep(copy_state(module, optimisers), parts["objective"], extra, done=t == model.max_iter - 1)
+        return loop.Sweep(copy_state(module, optimizers), parts["objective"], extra, done=t == model.max_iter - 1)
 
     with limit_threads(model.batch_size * len(flatten(list(module.parameters())))):
         loop.run(
             model,
             sweep,
-            copy_state(module, optimisers),
+            copy_state(module, optimizers),
             max_iter=model.max_iter,
             tol=-math.inf,  # the epochs that were asked for are made: a noisy objective says little about the end
             fitted=lambda state: {"weights_": name_weights(state.weights, module)},
@@ -102,7 +102,7 @@ def run_epoch(
     model: Any,
     module: nn.Module,
     players: list[Player],
-    optimisers: list[Optimiser],
+    optimizers: list[Optimiser],
     data: tuple[Tensor, ...],
     seed: int,
     t: int,
@@ -117,9 +117,9 @@ def run_epoch(
         order = torch.randperm(n).to(data[0].device)
         for i, batch in enumerate(iterate_batches(data, order, size)):
             done = (t + i / steps) / model.max_iter
-            for j, (player, optimiser) in enumerate(zip(players, optimisers, strict=True)):
+            for j, (player, optimizer) in enumerate(zip(players, optimizers, strict=True)):
                 loss, parts = player.loss(*batch, done)
-                optimiser.step(loss, model.learning_rate * rate(done))
+                optimizer.step(loss, model.learning_rate * rate(done))
                 for name, value in (parts if j else {"objective": loss, **parts}).items():
                     seen.setdefault(name, []).append(value.detach())
     module.eval()
@@ -137,19 +137,19 @@ def iterate_batches(data: tuple[Tensor, ...], order: Tensor, size: int) -> Itera
 # ---- state ---------------------------------------------------------------------------------------------------------
 
 
-def copy_state(module: nn.Module, optimisers: list[Optimiser]) -> State:
-    """A copy of all weights, and of what the optimisers remember."""
-    return State(flatten(list(module.state_dict().values())), flatten(list_memory(optimisers)))
+def copy_state(module: nn.Module, optimizers: list[Optimiser]) -> State:
+    """A copy of all weights, and of what the optimizers remember."""
+    return State(flatten(list(module.state_dict().values())), flatten(list_memory(optimizers)))
 
 
-def restore_state(state: State, module: nn.Module, optimisers: list[Optimiser]) -> None:
+def restore_state(state: State, module: nn.Module, optimizers: list[Optimiser]) -> None:
     """The opposite of `copy_state`."""
     fill_tensors(list(module.state_dict().values()), state.weights)
-    fill_tensors(list_memory(optimisers), state.memory)
+    fill_tensors(list_memory(optimizers), state.memory)
 
 
-def list_memory(optimisers: list[Optimiser]) -> list[Tensor]:
-    return [t for optimiser in optimisers for t in optimiser.memory]
+def list_memory(optimizers: list[Optimiser]) -> list[Tensor]:
+    return [t for optimizer in optimizers for t in optimizer.memory]
 
 
 def flatten(tensors: list[Tensor]) -> np.ndarray:

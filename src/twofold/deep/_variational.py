@@ -1,7 +1,7 @@
 """Generators with Gaussian codes: what the variational autoencoder and its deep sibling share.
 
-    log p(x) ≥ ELBO(x) = E_q log p(x|z) − KL(q(z|x) ‖ p(z))        minimise  −E_q log p(x|z) + w β KL,  mean over rows
-    p(z) = N(0, I),  q(z|x) Gaussian from the recognising network,  p(x|z) from the generating one
+    log p(x) ≥ ELBO(x) = E_q log p(x|z) − KL(q(z|x) ‖ p(z))        minimize  −E_q log p(x|z) + w β KL,  mean over rows
+    p(z) = N(0, I),  q(z|x) Gaussian from the recognizing network,  p(x|z) from the generating one
     w grows from 0 to 1 over the first `warm_up` of the training
 
 One step:  z = m + √v ε with fresh ε, and the gradient of both networks through z
@@ -33,7 +33,7 @@ from twofold.deep._images import IMAGES, ImageNetwork
 from twofold.deep._network import ACTIVATIONS, TRAINING
 from twofold.deep._train import Player
 
-UNUSED = 0.01  # nats: a number of the code that says less than this of a picture is not in use
+UNUSED = 0.01  # nats: a number of the code that says less than this of an image is not in use
 DRAWS = 8  # codes of a row that go through the generator at once
 LOOKED_AT = 10_000  # rows, at most about, from which the use of the code is judged
 
@@ -49,11 +49,11 @@ CODES: dict = {  # the constraints of the parameters that both have
 
 
 class CollapseWarning(UserWarning):
-    """Numbers of a code that say nothing of the picture: the generator has learned to do without them."""
+    """Numbers of a code that say nothing of the image: the generator has learned to do without them."""
 
 
 class Coder(nn.Module):
-    """A recogniser and a generator. A subclass says what they are: `recognise` and `generate`."""
+    """A recognizer and a generator. A subclass says what they are: `recognize` and `generate`."""
 
     mean: Tensor
     spread: Tensor
@@ -67,14 +67,14 @@ class Coder(nn.Module):
         self.register_buffer("spread", torch.ones(()))
         self.register_buffer("baseline", torch.zeros(()))  # the usual −log p(x|z), for REINFORCE
 
-    def recognise(self, x: Tensor) -> Posterior:  # centred pictures (n,c,h,w) -> q(z|x)
+    def recognize(self, x: Tensor) -> Posterior:  # centered images (n,c,h,w) -> q(z|x)
         raise NotImplementedError
 
     def generate(self, z: Tensor) -> Tensor:  # (n,k) -> (n,c,h,w), what the output distribution is made of
         raise NotImplementedError
 
     def learn(self, pixels: np.ndarray) -> None:
-        """Start from the average picture."""
+        """Start from the average image."""
         mean, spread = center(pixels)
         self.mean.copy_(torch.from_numpy(mean))
         self.spread.fill_(spread)
@@ -85,7 +85,7 @@ class Coder(nn.Module):
             self.baseline.fill_(-self.output.log_density(some, torch.zeros_like(some)).mean())
 
     def posterior(self, x: Tensor) -> Posterior:
-        return self.recognise((x - self.mean) / self.spread)
+        return self.recognize((x - self.mean) / self.spread)
 
     def log_density(self, x: Tensor, z: Tensor) -> Tensor:
         """log p(x|z) of each row (n,)."""
@@ -143,7 +143,7 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         return module.n_codes  # also in the middle of a fit, for callbacks that draw
 
     def _output(self) -> tuple[tuple[int, int, int], Bernoulli | Gaussian]:
-        """The shape (c,h,w) of the pictures inside, and the distribution of their pixels."""
+        """The shape (c,h,w) of the images inside, and the distribution of their pixels."""
         h, w = self.image_shape_[:2]
         shape = (self._channels, h, w)
         unit = self.range_[1] - self.range_[0]
@@ -160,8 +160,8 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Learn both networks from pictures X, (n,h,w), (n,h,w,c) or rows (n,d)."""
-        blocks, pixels, _ = self._pictures(X, reset=True)
+        """Learn both networks from images X, (n,h,w), (n,h,w,c) or rows (n,d)."""
+        blocks, pixels, _ = self._read_images(X, reset=True)
         seed = self._seed()
         module = self._fresh(seed)
         module.learn(pixels)
@@ -178,7 +178,7 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         return self
 
     def _look(self, pixels: np.ndarray) -> None:
-        """Which numbers of the code are in use, on average over pictures; those that are not are named."""
+        """Which numbers of the code are in use, on average over images; those that are not are named."""
         each = self._through(lambda module, x: module.posterior(x).kl_each(), pixels)
         self.latent_kl_ = each.mean(axis=0, dtype=np.float64)
         self.active_ = self.latent_kl_ >= UNUSED
@@ -187,7 +187,7 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
             which = ", ".join(self._code_name(j) for j in unused[:8]) + (", …" if len(unused) > 8 else "")
             warnings.warn(
                 f"{type(self).__name__}: {len(unused)} of the {k} latent numbers are not in use ({which}): each says "
-                f"less than {UNUSED} nats of a picture (posterior collapse). Ask for fewer, lower beta, or raise "
+                f"less than {UNUSED} nats of an image (posterior collapse). Ask for fewer, lower beta, or raise "
                 "warm_up.",
                 CollapseWarning,
                 stacklevel=loop.outside(),
@@ -199,20 +199,20 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     def transform(self, X: Any) -> np.ndarray:
         """The means of q(z|x), (n,k), in single precision."""
         check_is_fitted(self)
-        _, pixels, _ = self._pictures(X)
+        _, pixels, _ = self._read_images(X)
         return self._through(lambda module, x: module.posterior(x).mean, pixels)
 
     def inverse_transform(self, Z: Any) -> np.ndarray:
-        """The mean pictures E[x|z] of codes Z (n,k)."""
+        """The mean images E[x|z] of codes Z (n,k)."""
         codes = np.ascontiguousarray(self._check_codes(Z), dtype=np.float32)
         return self._as_given(self._through(lambda module, z: module.output.mean(module.generate(z)), codes))
 
     def reconstruct(self, X: Any) -> np.ndarray:
-        """Pictures through the code and back, by its mean."""
+        """Images through the code and back, by its mean."""
         return self.inverse_transform(self.transform(X))
 
     def sample(self, n_samples: int = 1, random_state: Any = None, *, noise: bool = False) -> np.ndarray:
-        """New pictures: codes from the prior, and their mean pictures; with `noise`, pixels drawn around these."""
+        """New images: codes from the prior, and their mean images; with `noise`, pixels drawn around these."""
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise InputError(f"n_samples={n_samples!r}: give a whole number of at least 1.")
@@ -224,7 +224,7 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         return self._as_given(drawn)
 
     def interpolate(self, a: Any, b: Any, n_steps: int = 10) -> np.ndarray:
-        """The walk from picture a to picture b along a straight line in the code, n_steps pictures with both ends."""
+        """The walk from image a to image b along a straight line in the code, n_steps images with both ends."""
         check_is_fitted(self)
         if not isinstance(n_steps, Integral) or n_steps < 2:
             raise InputError(f"n_steps={n_steps!r}: a walk has two ends; give a whole number of at least 2.")
@@ -252,7 +252,7 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         return self.elbo(X)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`: nats a picture, higher is better."""
+        """The mean of `score_samples`: nats an image, higher is better."""
         return float(self.score_samples(X).mean(dtype=np.float64))
 
     def _estimate(self, X: Any, n_draws: int, random_state: Any, reduce: Any) -> np.ndarray:
@@ -260,7 +260,7 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         check_is_fitted(self)
         if not isinstance(n_draws, Integral) or n_draws < 1:
             raise InputError(f"n_draws={n_draws!r}: give a whole number of at least 1.")
-        _, pixels, _ = self._pictures(X)
+        _, pixels, _ = self._read_images(X)
         seed, s = zlib.crc32(str(seed_of(random_state)).encode()), int(n_draws)
         keys = np.array([zlib.crc32(row.tobytes(), seed) for row in pixels], dtype=np.int64)
 

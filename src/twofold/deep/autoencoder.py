@@ -1,6 +1,6 @@
 """The deep autoencoder: a network that must say a row in a few numbers.
 
-    minimise  mean ‖x − decode(encode(x))‖²        encode: d → hidden → k,  decode: k → hidden reversed → d
+    minimize  mean ‖x − decode(encode(x))‖²        encode: d → hidden → k,  decode: k → hidden reversed → d
 
 One epoch:  every batch  a step along the gradient; a denoising one sees rows with noise and must give them without
 References: Hinton & Salakhutdinov 2006; Vincent et al. 2008 (denoising).
@@ -24,7 +24,7 @@ from twofold.deep._train import Player
 
 
 class Coder(nn.Module):
-    """Rows, centred and scaled by one number, to codes and back; a column that never varied stays what it was."""
+    """Rows, centered and scaled by one number, to codes and back; a column that never varied stays what it was."""
 
     columns: Tensor
     centre: Tensor
@@ -50,10 +50,10 @@ class Coder(nn.Module):
         self.scale.fill_(spread if spread > 0 else 1.0)
         self.range.copy_(torch.tensor(find_pixel_range(rows, False)))
 
-    def prepared(self, x: Tensor) -> Tensor:  # (n,d) -> (n,c), centred and scaled
+    def prepared(self, x: Tensor) -> Tensor:  # (n,d) -> (n,c), centered and scaled
         return ((x - self.centre) / self.scale).index_select(1, self.columns)
 
-    def raw(self, z: Tensor) -> Tensor:  # (n,k) -> (n,c), centred and scaled
+    def raw(self, z: Tensor) -> Tensor:  # (n,k) -> (n,c), centered and scaled
         out = self.decoder(z)
         if not self.squash:
             return out
@@ -74,7 +74,7 @@ class Coder(nn.Module):
 
 
 class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwork):
-    """A deep autoencoder: codes of `n_components` numbers from which rows, or pictures, are drawn again.
+    """A deep autoencoder: codes of `n_components` numbers from which rows, or images, are drawn again.
 
     With ``activation="linear"`` it finds PCA's subspace; with hidden layers that bend it says more in as many numbers.
 
@@ -165,7 +165,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Autoencoder:
-        """Learn to code rows (n,d) or pictures (n,h,w), (n,h,w,c)."""
+        """Learn to code rows (n,d) or images (n,h,w), (n,h,w,c)."""
         blocks, rows, _ = self._rows(self._flattened(X, True), reset=True)
         seed, self.columns_ = self._seed(), find_varying(rows)
         module = self._fresh(seed)
@@ -192,13 +192,13 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         return self._through(lambda module, x: module.encode(x), rows).astype(blocks.dtype)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """Rows or pictures from codes (n,k)."""
+        """Rows or images from codes (n,k)."""
         codes = self._check_codes(X)
         rows = self._through(lambda module, z: module.decode(z), codes.astype(np.float32)).astype(codes.dtype)
         return rows if self.flat_ else rows.reshape(len(rows), *self.image_shape_)
 
     def reconstruct(self, X: Any) -> np.ndarray:
-        """Rows or pictures after a pass through their codes."""
+        """Rows or images after a pass through their codes."""
         return self.inverse_transform(self.transform(X))
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -1,7 +1,7 @@
-"""A network of convolutions, for classes of pictures.
+"""A network of convolutions, for classes of images.
 
-    a⁰ = x standardised,  aˡ = pool(relu(Wˡ ∗ aˡ⁻¹ + bˡ)),  then dense layers, the last one linear
-    minimise the mean softmax cross-entropy (logistic for two classes) + ½λ Σ‖W‖²
+    a⁰ = x standardized,  aˡ = pool(relu(Wˡ ∗ aˡ⁻¹ + bˡ)),  then dense layers, the last one linear
+    minimize the mean softmax cross-entropy (logistic for two classes) + ½λ Σ‖W‖²
 
 One epoch:  every batch  a step along the gradient, which automatic differentiation gives
 References: LeCun et al. 1998; Srivastava et al. 2014 (dropout).
@@ -25,7 +25,7 @@ from twofold.deep.mlp import Classifier
 
 
 class Convolutions(nn.Module):
-    """Pictures of which each channel is standardised, convolutions with pooling, dense layers."""
+    """Images of which each channel is standardized, convolutions with pooling, dense layers."""
 
     def __init__(self, shape: tuple[int, int, int], outputs: int, model: CNNClassifier):
         super().__init__()
@@ -49,15 +49,15 @@ class Convolutions(nn.Module):
         self.layers.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def learn(self, pixels: np.ndarray, w: np.ndarray | None) -> None:
-        """Means and scales of the channels, over the pixels of pictures (n,c,h,w) with weights w."""
+        """Means and scales of the channels, over the pixels of images (n,c,h,w) with weights w."""
         n, c = pixels.shape[:2]
         rows = np.moveaxis(pixels, 1, -1).reshape(-1, c)
         self.inputs.learn(rows, None if w is None else np.repeat(w, len(rows) // n))
 
-    def prepared(self, x: Tensor) -> Tensor:  # (n,c,h,w) -> (n,c,h,w), standardised
+    def prepared(self, x: Tensor) -> Tensor:  # (n,c,h,w) -> (n,c,h,w), standardized
         return self.inputs(x.movedim(1, -1)).movedim(-1, 1)
 
-    def raw(self, x: Tensor) -> Tensor:  # (n,c,h,w), standardised -> (n,outputs)
+    def raw(self, x: Tensor) -> Tensor:  # (n,c,h,w), standardized -> (n,outputs)
         return self.dense(self.silence(self.layers(x.contiguous(memory_format=torch.channels_last)).flatten(1)))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -65,7 +65,7 @@ class Convolutions(nn.Module):
 
 
 class CNNClassifier(Classifier, ImageNetwork):
-    """A network of convolutions that tells pictures apart.
+    """A network of convolutions that tells images apart.
 
     Parameters
     ----------
@@ -76,12 +76,12 @@ class CNNClassifier(Classifier, ImageNetwork):
     kernel_size : int, default=3
         Height and width of what a convolution sees, an odd number; the border is padded with the channel's mean.
     pooling : int, default=2
-        Height and width of the squares of which only the largest number remains; 1 is none. A picture that has become
-        smaller than that is pooled as far as it goes, so that any size of picture works.
+        Height and width of the squares of which only the largest number remains; 1 is none. An image that has become
+        smaller than that is pooled as far as it goes, so that any size of image works.
     dropout : float, default=0.25
         Share of the pooled numbers and of the hidden units that are silent in a training step.
     image_shape : tuple, optional
-        (h, w) or (h, w, c) of pictures that come as rows; squares are recognised, other rows are one line of pixels.
+        (h, w) or (h, w, c) of images that come as rows; squares are recognized, other rows are one line of pixels.
     optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
         As in :class:`MLPClassifier`.
 
@@ -154,7 +154,7 @@ class CNNClassifier(Classifier, ImageNetwork):
         self.random_state = random_state
 
     def _inputs(self, X: Any, **options: Any) -> tuple[Blocks, np.ndarray, Any]:
-        return self._pictures(X, **options)
+        return self._read_images(X, **options)
 
     def _build(self) -> Convolutions:
         return Convolutions((self._channels, self.image_shape_[0], self.image_shape_[1]), self._outputs(), self)

@@ -1,8 +1,8 @@
 """Deep latent Gaussian models: noise is injected at every layer of the generator.
 
     h_L = G_L z_L,   h_l = T_l(h_l+1) + G_l z_l,   x ~ p(x | T_0(h_1))        z_l ~ N(0, I), layers L … 1 from the top
-    q(z|x) = Π N(z_l; m_l(x), C_l(x)),  from layer to layer of the recognising network, upwards
-    minimise  mean over rows of  −E_q log p(x|z) + β Σ_l KL(q(z_l|x) ‖ N(0, I))
+    q(z|x) = Π N(z_l; m_l(x), C_l(x)),  from layer to layer of the recognizing network, upwards
+    minimize  mean over rows of  −E_q log p(x|z) + β Σ_l KL(q(z_l|x) ‖ N(0, I))
 
 One epoch:  every batch  one draw of all z_l a row, and a step of both networks along the gradient
 Reference: Rezende, Mohamed & Wierstra 2014.
@@ -27,7 +27,7 @@ from twofold.deep._variational import CODES, Coder, Variational
 
 
 class Layers(Coder):
-    """A generator with noise at every layer, and the recogniser that climbs the other way. Lists run from the top."""
+    """A generator with noise at every layer, and the recognizer that climbs the other way. Lists run from the top."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Layers(Coder):
         super().__init__(shape, output)
         self.codes, self.n_codes, self.rank_one = codes, sum(codes), rank_one
         d, numbers = math.prod(shape), 3 if rank_one else 2
-        below = [d, *hidden[::-1]]  # units from the picture upwards
+        below = [d, *hidden[::-1]]  # units from the image upwards
         self.climbs = nn.ModuleList([build_dense([a, b, b], activation, last=True) for a, b in pairwise(below)])
         self.heads = nn.ModuleList([nn.Linear(b, numbers * k) for b, k in zip(hidden[::-1], codes[::-1], strict=True)])
         self.injects = nn.ModuleList([nn.Linear(k, b, bias=False) for k, b in zip(codes, hidden, strict=True)])
@@ -50,7 +50,7 @@ class Layers(Coder):
         for m in (self.heads, self.injects, self.last[-1]):
             init_weights(m, "linear")
 
-    def recognise(self, x: Tensor) -> Posterior:  # (n,c,h,w) -> means and spreads (n,K) of all layers
+    def recognize(self, x: Tensor) -> Posterior:  # (n,c,h,w) -> means and spreads (n,K) of all layers
         up, found = x.flatten(1), []
         for climb, head in zip(self.climbs, self.heads, strict=True):
             up = climb(up)  # (n,hidden_l)
@@ -73,7 +73,7 @@ class DLGM(Variational):
 
         h_L = G_L z_L,   h_l = T_l(h_l+1) + G_l z_l,   x ~ p(x | T_0(h_1)),      z_l ~ N(0, I)
 
-    The T_l are networks of one hidden layer, the G_l matrices. The code of a picture is all of z, the numbers of the
+    The T_l are networks of one hidden layer, the G_l matrices. The code of an image is all of z, the numbers of the
     top layer first. Likelihoods and outputs are as in :class:`VAE`.
 
     Parameters
@@ -91,7 +91,7 @@ class DLGM(Variational):
     beta : float, default=1.0
         Weight of the KL terms.
     warm_up : float, default=0.2
-        Share of the training over which that weight grows from 0. Without it the layers far from the picture tend to
+        Share of the training over which that weight grows from 0. Without it the layers far from the image tend to
         fall silent before they have learned anything.
     image_shape, optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
         As in :class:`VAE`.
@@ -99,11 +99,11 @@ class DLGM(Variational):
     Attributes
     ----------
     latent_kl_ : ndarray of shape (K,)
-        What each latent number says of a picture, in nats, averaged over the training data.
+        What each latent number says of an image, in nats, averaged over the training data.
     active_ : ndarray of bool, shape (K,)
         Whether that is at least 0.01. If some are not, `fit` says so with a CollapseWarning, layer by layer.
     layer_ : ndarray of int, shape (K,)
-        The layer of each number, L at the top to 1 next to the picture.
+        The layer of each number, L at the top to 1 next to the image.
     weights_, module_, image_shape_, range_, history_, n_iter_, converged_
         As in :class:`VAE`.
 

@@ -34,15 +34,15 @@ from twofold.deep._network import TRAINING, build_dense, init_weights
 from twofold.deep._train import Player, seed_torch
 from twofold.deep._variational import CollapseWarning
 
-Shape = tuple[int, int, int]  # of a picture: channels, height, width
+Shape = tuple[int, int, int]  # of an image: channels, height, width
 HIDDEN = {"dense": (256, 256), "convolutional": (32, 64)}
 BETAS = (0.5, 0.99)  # less momentum than usual: the goal of each moves with the other
-WATCHED = 256  # pictures drawn after an epoch to see how much they differ
+WATCHED = 256  # images drawn after an epoch to see how much they differ
 ALIKE = 0.1  # of the data's variance: below, the generator has collapsed
 
 
 class Generator(nn.Module):
-    """Noise (n,k) to pictures (n,c,h,w) from 0 to 1, by dense layers or by convolutions that double the picture."""
+    """Noise (n,k) to images (n,c,h,w) from 0 to 1, by dense layers or by convolutions that double the image."""
 
     def __init__(self, shape: Shape, k: int, hidden: list[int], architecture: str):
         super().__init__()
@@ -66,7 +66,7 @@ class Generator(nn.Module):
 
 
 class Critic(nn.Module):
-    """Pictures (n,c,h,w) to the log-odds (n,) that they are real; `features` are what the last layer sees."""
+    """Images (n,c,h,w) to the log-odds (n,) that they are real; `features` are what the last layer sees."""
 
     def __init__(self, shape: Shape, hidden: list[int], architecture: str, spectral: bool):
         super().__init__()
@@ -98,7 +98,7 @@ class Critic(nn.Module):
 
 
 def compute_value(real: Tensor, fake: Tensor) -> Tensor:
-    """V for the critic's log-odds of real and of generated pictures."""
+    """V for the critic's log-odds of real and of generated images."""
     return -F.softplus(-real).mean() - F.softplus(fake).mean()
 
 
@@ -108,7 +108,7 @@ def generator_loss(fake: Tensor, kind: str) -> Tensor:
 
 
 def critic_loss(critic: Critic, x: Tensor, fakes: list[Tensor], weight: float) -> tuple[Tensor, Tensor]:
-    """−V, with R1, ½ weight E‖∇ₓ l(x)‖² at real pictures, added; and V alone."""
+    """−V, with R1, ½ weight E‖∇ₓ l(x)‖² at real images, added; and V alone."""
     x = x.detach().requires_grad_(weight > 0)
     real = critic(x)
     v = compute_value(real, torch.cat([critic(fake.detach()) for fake in fakes]))
@@ -137,19 +137,19 @@ class Adversaries(nn.Module):
 
 
 class GAN(ImageNetwork):
-    """Generative adversarial network, for pictures or rows.
+    """Generative adversarial network, for images or rows.
 
     Parameters
     ----------
     n_components : int, default=32
-        Numbers of the noise that a picture is made from.
+        Numbers of the noise that an image is made from.
     hidden : tuple of int or None, default=None
         Units of the dense layers, (256, 256) if None; for convolutions, channels of each, (32, 64) if None.
     architecture : {"dense", "convolutional"}, default="dense"
     loss : {"non-saturating", "minimax"}, default="non-saturating"
         What the generator lowers: −E log D(G(z)), or E log(1 − D(G(z))), which hardly moves while the critic is sure.
     penalty : {"r1", "spectral", "none"}, default="r1"
-        What keeps the critic smooth: the squared slope of its log-odds at real pictures, weights of spectral norm 1, or
+        What keeps the critic smooth: the squared slope of its log-odds at real images, weights of spectral norm 1, or
         nothing.
     penalty_weight : float, default=1.0
         Of R1.
@@ -161,11 +161,11 @@ class GAN(ImageNetwork):
     weights_, module_
         Weights by name; the torch module, with ``generator`` and ``critic``.
     image_shape_, range_
-        Shape of a picture; black and white.
+        Shape of an image; black and white.
     history_, n_iter_, converged_
         The objective is V; "divergence" the Jensen-Shannon divergence that the critic can prove, ½(V + log 4);
-        "generator" what the generator lowers; "diversity" the variance of its pictures as a share of the data's. None
-        of them needs to fall: it is a game. A CollapseWarning says when the pictures have become all alike.
+        "generator" what the generator lowers; "diversity" the variance of its images as a share of the data's. None
+        of them needs to fall: it is a game. A CollapseWarning says when the images have become all alike.
 
     References
     ----------
@@ -232,8 +232,8 @@ class GAN(ImageNetwork):
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> GAN:
-        """Let both play over pictures X, (n,h,w), (n,h,w,c), or rows (n,d)."""
-        blocks, pixels, _ = self._pictures(X, reset=True)
+        """Let both play over images X, (n,h,w), (n,h,w,c), or rows (n,d)."""
+        blocks, pixels, _ = self._read_images(X, reset=True)
         seed = self._seed()
         module = self._fresh(seed)
         weight = self.penalty_weight if self.penalty == "r1" else 0.0
@@ -261,7 +261,7 @@ class GAN(ImageNetwork):
         return self
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """New pictures or rows."""
+        """New images or rows."""
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise InputError(f"n_samples={n_samples!r}: give a whole number of at least 1.")
@@ -269,13 +269,13 @@ class GAN(ImageNetwork):
         return self._as_given(self._through(lambda module, z: module.generator(z), noise))
 
     def judge(self, X: Any) -> np.ndarray:
-        """The critic's probability (n,) that a picture is real rather than generated."""
-        _, pixels, _ = self._pictures(X)
+        """The critic's probability (n,) that an image is real rather than generated."""
+        _, pixels, _ = self._read_images(X)
         return self._through(lambda module, x: torch.sigmoid(module.critic(x)), pixels)
 
 
 def watch_diversity(pixels: np.ndarray, draw: Callable[[], Tensor], seed: int) -> Callable[[dict], dict[str, float]]:
-    """What to note after an epoch: the variance of drawn pictures as a share of the data's."""
+    """What to note after an epoch: the variance of drawn images as a share of the data's."""
     spread = float(pixels.var(axis=0, dtype=np.float64).sum())
 
     def note(parts: dict) -> dict[str, float]:
@@ -291,7 +291,7 @@ def warn_if_alike(model: Any) -> None:
     share = model.history_["diversity"][-1]
     if share < ALIKE:
         warnings.warn(
-            f"the pictures of {type(model).__name__} are nearly alike: their variance is {share:.1%} of the data's "
+            f"the images of {type(model).__name__} are nearly alike: their variance is {share:.1%} of the data's "
             "(collapse). Lower learning_rate, or give penalty='r1' with a larger penalty_weight.",
             CollapseWarning,
             stacklevel=loop.outside(),

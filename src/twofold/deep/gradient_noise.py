@@ -1,6 +1,6 @@
 """How noisy a gradient is: the two ways to differentiate an expectation over codes, measured side by side.
 
-    re-parameterised  ∇ E_q f(z) = E_ε ∇ f(m + √v ε)        REINFORCE  ∇ E_q f(z) = E_q (f(z) − b) ∇ log q(z)
+    reparameterized  ∇ E_q f(z) = E_ε ∇ f(m + √v ε)        REINFORCE  ∇ E_q f(z) = E_q (f(z) − b) ∇ log q(z)
 
 Both are right on average; how far one draw is from it is what learning has to average away.
 """
@@ -20,7 +20,7 @@ from twofold.deep._variational import Coder, Variational, compute_loss
 
 
 class GradientNoise(NamedTuple):
-    """Mean and variance of a gradient over draws of the code, one number for each weight of the recognising network."""
+    """Mean and variance of a gradient over draws of the code, one number for each weight of the recognizing network."""
 
     mean: np.ndarray
     variance: np.ndarray
@@ -34,9 +34,9 @@ class GradientNoise(NamedTuple):
 def gradient_variance(
     model: Variational, X: Any, n_draws: int = 100, random_state: Any = None
 ) -> dict[str, GradientNoise]:
-    """The gradient of the loss on pictures X, as both estimators see it in `n_draws` draws of the codes.
+    """The gradient of the loss on images X, as both estimators see it in `n_draws` draws of the codes.
 
-    REINFORCE has the baseline that it would have in training, the usual reconstruction loss of such pictures, from
+    REINFORCE has the baseline that it would have in training, the usual reconstruction loss of such images, from
     draws of its own.
 
     Parameters
@@ -44,7 +44,7 @@ def gradient_variance(
     model : VAE or DLGM
         Fitted; it is not changed.
     X : array-like
-        Pictures, one batch.
+        Images, one batch.
     n_draws : int, default=100
     random_state : int, RandomState, Generator or None, default=None
 
@@ -66,7 +66,7 @@ def gradient_variance(
     if n_draws < 2:
         raise InputError(f"n_draws={n_draws}: a variance needs at least 2.")
     module: Any = model.module_
-    _, pixels, _ = model._pictures(X)
+    _, pixels, _ = model._read_images(X)
     x = torch.from_numpy(pixels).to(module.mean.device)
     weights = list_encoder_weights(module, x)
     found = {}

@@ -1,6 +1,6 @@
 """Networks of dense layers, for classes and for numbers.
 
-    a⁰ = x standardised,  aˡ = σ(Wˡ aˡ⁻¹ + bˡ),  last layer linear     minimise the mean loss + ½λ Σ‖Wˡ‖²
+    a⁰ = x standardized,  aˡ = σ(Wˡ aˡ⁻¹ + bˡ),  last layer linear     minimize the mean loss + ½λ Σ‖Wˡ‖²
     classes: softmax cross-entropy, or logistic for two      numbers: half the squared error
 
 One epoch:  every batch  a step along the gradient, which automatic differentiation gives
@@ -83,7 +83,7 @@ class Classifier(ClassifierMixin, Supervised):
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from X, a row or a picture each, and their classes y (n,)."""
+        """Learn from X, a row or an image each, and their classes y (n,)."""
         blocks, rows, y = self._inputs(X, reset=True, y=y)
         check_classification_targets(y)
         self.classes_, targets = np.unique(y, return_inverse=True)
@@ -167,7 +167,7 @@ class MLP(Supervised):
 
 
 class Dense(nn.Module):
-    """The columns that vary, standardised, layers, and outputs on the scale of the targets."""
+    """The columns that vary, standardized, layers, and outputs on the scale of the targets."""
 
     columns: Tensor
 
@@ -183,10 +183,10 @@ class Dense(nn.Module):
         """Means and scales of the columns that vary."""
         self.inputs.learn(rows, w)
 
-    def prepared(self, x: Tensor) -> Tensor:  # (n,c) -> (n,c), standardised
+    def prepared(self, x: Tensor) -> Tensor:  # (n,c) -> (n,c), standardized
         return self.inputs(x)
 
-    def raw(self, x: Tensor) -> Tensor:  # (n,c) -> (n,outputs), both standardised
+    def raw(self, x: Tensor) -> Tensor:  # (n,c) -> (n,outputs), both standardized
         return self.layers(x)
 
     def forward(self, x: Tensor) -> Tensor:  # (n,d) -> (n,outputs)
@@ -247,7 +247,7 @@ class MLPRegressor(RegressorMixin, MLP):
     """A network of dense layers that predicts numbers, one or several a row.
 
     Its parameters are those of :class:`MLPClassifier`; the objective is half the mean squared error of the targets,
-    which are standardised for the training.
+    which are standardized for the training.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """PixelCNN: the exact likelihood of an image, pixel by pixel.
 
     p(x) = ∏ᵢ p(xᵢ | x₁ … xᵢ₋₁)     pixels in raster order, each a Bernoulli or a softmax over its levels
-    minimise  − mean log p(x),  all factors at once, by convolutions that see only the pixels before
+    minimize  − mean log p(x),  all factors at once, by convolutions that see only the pixels before
 
 One epoch:  every batch  a step along the gradient
 
@@ -166,12 +166,12 @@ def apply_at_pixel(conv: Any, x: Tensor) -> Tensor:
 
 
 class PixelCNN(DensityMixin, ImageNetwork):
-    """A network that knows how likely a picture is, and draws pictures pixel by pixel.
+    """A network that knows how likely an image is, and draws images pixel by pixel.
 
-    Likelihoods are exact, in nats a picture, and those of levels: a value counts as the level it is nearest to. Two
-    levels are a Bernoulli distribution; for the likelihood of grey pictures as binary ones binarise them first, once
-    (static) or anew for every use (dynamic), and say which. The channels of a colour are read one after the other, as
-    neighbours in their row: blue sees red and green.
+    Likelihoods are exact, in nats an image, and those of levels: a value counts as the level it is nearest to. Two
+    levels are a Bernoulli distribution; for the likelihood of grey images as binary ones binarize them first, once
+    (static) or anew for every use (dynamic), and say which. The channels of a color are read one after the other, as
+    neighbors in their row: blue sees red and green.
 
     Parameters
     ----------
@@ -180,11 +180,11 @@ class PixelCNN(DensityMixin, ImageNetwork):
     n_layers : int, default=4
         Layers behind the first; each sees one row and one column further.
     reach : int, default=12
-        Rows above, and columns to each side, that the first layer sees, as far as the picture goes. A far one is cheap,
+        Rows above, and columns to each side, that the first layer sees, as far as the image goes. A far one is cheap,
         as pixels are not channels yet.
     levels : int, optional
         Values a pixel can have, evenly from black to white, at most 256. None is the smallest number of levels on
-        which all values of the fit lie, and 256 if there is none: 2 for binary pictures, 17 for values 0, 1, … 16.
+        which all values of the fit lie, and 256 if there is none: 2 for binary images, 17 for values 0, 1, … 16.
     image_shape, optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
         As in :class:`CNNClassifier`.
 
@@ -196,7 +196,7 @@ class PixelCNN(DensityMixin, ImageNetwork):
     module_ : torch.nn.Module
         Pixels (n,1,h,w·c) from 0 to 1 in; log-odds, or scores of the levels, out.
     history_, n_iter_, converged_
-        The objective is the mean −log p of a picture, in nats, while it was being trained.
+        The objective is the mean −log p of an image, in nats, while it was being trained.
 
     References
     ----------
@@ -267,7 +267,7 @@ class PixelCNN(DensityMixin, ImageNetwork):
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> PixelCNN:
-        """Learn from pictures (n,h,w), (n,h,w,c) or rows (n,d)."""
+        """Learn from images (n,h,w), (n,h,w,c) or rows (n,d)."""
         blocks, k = self._read(X, reset=True)
         seed = self._seed()
         module = self._fresh(seed)
@@ -281,7 +281,7 @@ class PixelCNN(DensityMixin, ImageNetwork):
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """log p of each picture, in nats (n,)."""
+        """log p of each image, in nats (n,)."""
         _, k = self._read(X)
 
         def total(module: Any, k: Tensor) -> Tensor:
@@ -290,17 +290,17 @@ class PixelCNN(DensityMixin, ImageNetwork):
         return self._through(total, k)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean log p of a picture, in nats."""
+        """The mean log p of an image, in nats."""
         return float(self.score_samples(X).mean())
 
     def bits_per_pixel(self, X: Any) -> float:
-        """−log₂ p by pixel, on average: the length of the shortest code. In colour, a pixel's channels count each."""
+        """−log₂ p by pixel, on average: the length of the shortest code. In color, a pixel's channels count each."""
         return -self.score(X) / (math.prod(self._size) * math.log(2))
 
     def sample(
         self, n_samples: int = 1, random_state: Any = None, progress: Callable[[float], Any] | None = None
     ) -> np.ndarray:
-        """Pictures drawn from the model, like those of the fit; `progress` is told the share that is done."""
+        """Images drawn from the model, like those of the fit; `progress` is told the share that is done."""
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise InputError(f"n_samples={n_samples!r}: give a whole number of at least 1.")
@@ -314,10 +314,10 @@ class PixelCNN(DensityMixin, ImageNetwork):
         random_state: Any = None,
         progress: Callable[[float], Any] | None = None,
     ) -> np.ndarray:
-        """Pictures of which the missing pixels are drawn anew; the known ones stay as they are.
+        """Images of which the missing pixels are drawn anew; the known ones stay as they are.
 
         `mask` is "lower" for the lower half, None for the cells that are NaN, or an array that is True where a pixel is
-        missing, for all pictures (h,w) or shaped like X. What is missing is drawn in raster order, given all pixels
+        missing, for all images (h,w) or shaped like X. What is missing is drawn in raster order, given all pixels
         before, known or drawn: an exact draw if all that is missing comes after all that is known, as in the lower
         half. Known pixels that come after a missing one do not speak in its choice.
         """
@@ -332,21 +332,21 @@ class PixelCNN(DensityMixin, ImageNetwork):
 
     def _read(self, X: Any, reset: bool = False) -> tuple[Blocks, np.ndarray]:
         """X as levels (n,h,w·c), and the blocks it came from."""
-        blocks, pixels, _ = self._pictures(X, reset=reset)
+        blocks, pixels, _ = self._read_images(X, reset=reset)
         if reset:
             self.levels_ = find_levels(pixels) if self.levels is None else int(self.levels)
         k = np.rint(pixels * np.float32(self.levels_ - 1)).astype(np.uint8)
         return blocks, np.ascontiguousarray(k.transpose(0, 2, 3, 1).reshape(len(k), *self._size))
 
     def _back(self, k: np.ndarray) -> np.ndarray:
-        """Levels (n,h,w·c) as pictures like those of the fit."""
+        """Levels (n,h,w·c) as images like those of the fit."""
         pixels = k.reshape(len(k), *self.image_shape_[:2], self._channels) / (self.levels_ - 1)
         return self._as_given(pixels.transpose(0, 3, 1, 2))
 
     def _missing(self, X: np.ndarray, mask: Any) -> np.ndarray:
         """Where X has to be completed, shaped like X."""
         if X.ndim < 2 or math.prod(X.shape[1:]) != math.prod(self.image_shape_):
-            raise InputError(f"the pictures are {X.shape[1:]}; this model was fitted to {self.image_shape_}.")
+            raise InputError(f"the images are {X.shape[1:]}; this model was fitted to {self.image_shape_}.")
         if mask is None:
             return np.isnan(X)
         if isinstance(mask, str):
@@ -359,7 +359,7 @@ class PixelCNN(DensityMixin, ImageNetwork):
             return mask
         if mask.shape not in (self.image_shape_, self.image_shape_[:2]):
             raise InputError(
-                f"mask has shape {mask.shape}; the pictures are {self.image_shape_}. Give one of them, or one of X's "
+                f"mask has shape {mask.shape}; the images are {self.image_shape_}. Give one of them, or one of X's "
                 f"shape {X.shape}."
             )
         mask = mask.reshape(*self.image_shape_[:2], -1)
@@ -369,7 +369,7 @@ class PixelCNN(DensityMixin, ImageNetwork):
     def _draw(
         self, k: np.ndarray, missing: np.ndarray, random_state: Any, progress: Callable[[float], Any] | None
     ) -> np.ndarray:
-        """Levels k with the missing ones drawn; the random numbers belong to the picture's place."""
+        """Levels k with the missing ones drawn; the random numbers belong to the image's place."""
         module: Any = self.module_
         where, u = module.place.device, generator(seed_of(random_state)).random(k.shape)
         out = []

@@ -1,4 +1,4 @@
-"""How good generated pictures are, by what a classifier of the user's sees in them."""
+"""How good generated images are, by what a classifier of the user's sees in them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _check_features(X: Any, features: Any, name: str) -> np.ndarray:
 
 
 def _measure_distance(A: np.ndarray, B: np.ndarray) -> float:
-    """The distance of two samples; tr (C C')^½ is the nuclear norm of the product of their centred factors."""
+    """The distance of two samples; tr (C C')^½ is the nuclear norm of the product of their centered factors."""
     a, b = (X - X.mean(axis=0) for X in (A, B))
     # C = aᵀa/n, so the eigenvalues of C C' are the squared singular values of a bᵀ/√(nm): taken from R factors, d × d.
     Ra, Rb = (np.linalg.qr(X, mode="r") / np.sqrt(len(X) - 1) for X in (a, b))
@@ -101,7 +101,7 @@ def sample_score(classifier: Any, samples: Any) -> SampleScore:
     Returns
     -------
     quality, diversity, score : named tuple of float
-        The score lies between 1 and K. Memorised data have a perfect one: it says nothing of novelty.
+        The score lies between 1 and K. Memorized data have a perfect one: it says nothing of novelty.
 
     References
     ----------

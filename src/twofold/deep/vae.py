@@ -1,8 +1,8 @@
 """The variational autoencoder.
 
-    minimise  mean over rows of  −E_q log p(x|z) + β KL(q(z|x) ‖ N(0, I))
-    q(z|x) = N(m(x), diag v(x)) from the encoder,  p(x|z) Bernoulli or Gaussian around the decoder's picture
-    x (c,h,w) a picture   z (k,) its code
+    minimize  mean over rows of  −E_q log p(x|z) + β KL(q(z|x) ‖ N(0, I))
+    q(z|x) = N(m(x), diag v(x)) from the encoder,  p(x|z) Bernoulli or Gaussian around the decoder's image
+    x (c,h,w) an image   z (k,) its code
 
 One epoch:  every batch  one draw of z a row, and a step of both networks along the gradient
 References: Kingma & Welling 2014; Higgins et al. 2017 (β); Williams 1992 (REINFORCE).
@@ -43,7 +43,7 @@ class DenseCoder(Coder):
         init_weights(self.encoder[-1], "linear")
         init_weights(self.decoder[-1], "linear")
 
-    def recognise(self, x: Tensor) -> Diagonal:  # (n,c,h,w) -> two of (n,k)
+    def recognize(self, x: Tensor) -> Diagonal:  # (n,c,h,w) -> two of (n,k)
         return Diagonal(*self.encoder(x.flatten(1)).chunk(2, dim=1))
 
     def generate(self, z: Tensor) -> Tensor:  # (n,k) -> (n,c,h,w)
@@ -51,7 +51,7 @@ class DenseCoder(Coder):
 
 
 class ConvolutionalCoder(Coder):
-    """Convolutions that halve the picture, one for each number of channels, a dense layer, and the same way back."""
+    """Convolutions that halve the image, one for each number of channels, a dense layer, and the same way back."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class ConvolutionalCoder(Coder):
         init_weights(self.encoder[-1], "linear")
         init_weights(self.decoder[-1], "linear")
 
-    def recognise(self, x: Tensor) -> Diagonal:  # (n,c,h,w) -> two of (n,k)
+    def recognize(self, x: Tensor) -> Diagonal:  # (n,c,h,w) -> two of (n,k)
         return Diagonal(*self.encoder(x).chunk(2, dim=1))
 
     def generate(self, z: Tensor) -> Tensor:  # (n,k) -> (n,c,h,w)
@@ -97,15 +97,15 @@ def build_coder(model: Any) -> Coder:
 
 
 class VAE(Variational):
-    """Variational autoencoder: pictures as draws from a network whose input is Gaussian noise.
+    """Variational autoencoder: images as draws from a network whose input is Gaussian noise.
 
-    An encoder guesses which codes z a picture x may have come from, q(z|x) = N(m, diag v); a decoder makes pictures
+    An encoder guesses which codes z an image x may have come from, q(z|x) = N(m, diag v); a decoder makes images
     of codes, p(x|z). Both are learned together by the evidence lower bound
 
         log p(x) ≥ E_q log p(x|z) − KL(q(z|x) ‖ N(0, I)),      KL = ½ Σ m² + v − 1 − log v.
 
-    Likelihoods are in nats a picture. With ``output="bernoulli"`` a grey value counts as that share of a white
-    pixel (cross-entropy); for a likelihood of binary pictures binarise them first, once for all (static) or anew for
+    Likelihoods are in nats an image. With ``output="bernoulli"`` a grey value counts as that share of a white
+    pixel (cross-entropy); for a likelihood of binary images binarize them first, once for all (static) or anew for
     every use (dynamic), and say which; values beyond the range of the fit are cut off at it. With
     ``output="gaussian"`` densities are those of the data's own scale.
 
@@ -115,7 +115,7 @@ class VAE(Variational):
         Numbers in a code.
     hidden : tuple of int or None, default=None
         Units of the encoder's hidden layers, which the decoder has in reverse: (500, 500) if None. For convolutions,
-        channels of each, (32, 64) if None; each halves the picture. () with Gaussian output is probabilistic PCA.
+        channels of each, (32, 64) if None; each halves the image. () with Gaussian output is probabilistic PCA.
     architecture : {"dense", "convolutional"}, default="dense"
     activation : {"relu", "sigmoid", "tanh", "linear"}, default="relu"
     output : {"bernoulli", "gaussian"}, default="bernoulli"
@@ -128,23 +128,23 @@ class VAE(Variational):
     gradient : {"reparameterized", "reinforce"}, default="reparameterized"
         How the encoder learns: through the code, or by REINFORCE with a running baseline, which is far noisier.
     image_shape : tuple or None, default=None
-        (h, w) or (h, w, c) of pictures that come as rows; None takes a square if there is one.
+        (h, w) or (h, w, c) of images that come as rows; None takes a square if there is one.
     optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
         As in :class:`MLPClassifier`.
 
     Attributes
     ----------
     latent_kl_ : ndarray of shape (k,)
-        What each number of the code says of a picture: its KL term, in nats, averaged over the training data.
+        What each number of the code says of an image: its KL term, in nats, averaged over the training data.
     active_ : ndarray of bool, shape (k,)
         Whether that is at least 0.01. If some are not, `fit` says so with a CollapseWarning.
     weights_, module_
         Weights by name, and the torch module, which maps pixels from 0 to 1 to their reconstruction.
     image_shape_, range_
-        Shape of a picture; black and white.
+        Shape of an image; black and white.
     history_, n_iter_, converged_
         Columns "reconstruction", −E_q log p(x|z), and "kl", means over an epoch, whose sum is the negative ELBO. The
-        objective is what is minimised, reconstruction + w β kl: the negative ELBO if β = 1, once w has grown to 1.
+        objective is what is minimized, reconstruction + w β kl: the negative ELBO if β = 1, once w has grown to 1.
 
     References
     ----------

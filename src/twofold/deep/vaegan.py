@@ -1,8 +1,8 @@
-"""A variational autoencoder whose pictures are judged by a critic instead of pixel by pixel.
+"""A variational autoencoder whose images are judged by a critic instead of pixel by pixel.
 
     encoder  lowers  KL(q(z|x) ‖ N(0, I)) + ½‖f(x) − f(x̃)‖²          f: what the critic's last layer sees
-    decoder  lowers  ½‖f(x) − f(x̃)‖² + share · (−log D of x̃ and of pictures from the prior)
-    critic   raises  V = E log D(x) + E log(1 − D(x̃ or from the prior))         x̃ the picture of a draw from q(z|x)
+    decoder  lowers  ½‖f(x) − f(x̃)‖² + share · (−log D of x̃ and of images from the prior)
+    critic   raises  V = E log D(x) + E log(1 − D(x̃ or from the prior))         x̃ the image of a draw from q(z|x)
 
 One epoch:  every batch  a step of the critic, of the encoder, of the decoder
 Reference: Larsen et al. 2016.
@@ -64,12 +64,12 @@ class VAEGAN(Variational):
     latent_kl_, active_
         As in :class:`VAE`.
     weights_, module_
-        Weights by name; the torch module, with ``recognise``, ``generate`` and ``critic``.
+        Weights by name; the torch module, with ``recognize``, ``generate`` and ``critic``.
     image_shape_, range_
-        Shape of a picture; black and white.
+        Shape of an image; black and white.
     history_, n_iter_, converged_
         The objective is what the encoder lowers, with its parts "features" and "kl"; "divergence" and "diversity" as
-        in :class:`GAN`; "pixels" the squared error a picture, pixels from 0 to 1.
+        in :class:`GAN`; "pixels" the squared error an image, pixels from 0 to 1.
 
     Notes
     -----
@@ -143,8 +143,8 @@ class VAEGAN(Variational):
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> VAEGAN:
-        """Learn the three networks from pictures X, (n,h,w), (n,h,w,c) or rows (n,d)."""
-        blocks, pixels, _ = self._pictures(X, reset=True)
+        """Learn the three networks from images X, (n,h,w), (n,h,w,c) or rows (n,d)."""
+        blocks, pixels, _ = self._read_images(X, reset=True)
         seed = self._seed()
         module = self._fresh(seed)
         module.learn(pixels)
@@ -193,5 +193,5 @@ class VAEGAN(Variational):
 
 
 def draw_from_prior(module: Any, n: int, device: torch.device) -> Tensor:
-    """n pictures of codes drawn from N(0, I)."""
+    """n images of codes drawn from N(0, I)."""
     return module.output.mean(module.generate(torch.randn(n, module.n_codes, device=device)))

@@ -36,7 +36,7 @@ def place_labels(
     hides: Callable[[np.ndarray, int], bool] = lambda box, i: False,
     most: int | None = None,
 ) -> list[Label]:
-    """Those labels that can be written without meeting another; points that come first are labelled first.
+    """Those labels that can be written without meeting another; points that come first are labeled first.
 
     Parameters
     ----------

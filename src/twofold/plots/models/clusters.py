@@ -1,4 +1,4 @@
-"""Figures of the cluster models: cells and moving centres, ellipses, criteria over k, centres as pictures, palettes."""
+"""Figures of the cluster models: cells and moving centers, ellipses, criteria over k, centers as images, palettes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def moving_centers_figure(X: np.ndarray, path: Sequence[np.ndarray], shown: Sequ
     ----------
     X : ndarray of shape (n, 2)
     path : sequence of ndarray of shape (k, 2)
-        The centres at the start and after every sweep.
+        The centers at the start and after every sweep.
     shown : sequence of int
         The sweeps to draw.
     """
@@ -58,7 +58,7 @@ def moving_centers_figure(X: np.ndarray, path: Sequence[np.ndarray], shown: Sequ
 
 
 def draw_cells(ax: Axes, Z: np.ndarray, low: np.ndarray, high: np.ndarray, fine: int = 260) -> None:
-    """The Voronoi cells of centres in the plane, in pale colours with white borders."""
+    """The Voronoi cells of centers in the plane, in pale colors with white borders."""
     x, y = np.linspace(low[0], high[0], fine), np.linspace(low[1], high[1], fine)
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     own = _find_nearest(grid, Z).reshape(fine, fine)

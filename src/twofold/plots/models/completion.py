@@ -26,7 +26,7 @@ def tables_figure(tables: Mapping[str, np.ndarray], limits: tuple[float, float],
         NaN is a hole.
     limits : (low, high)
     label : str
-        What the colours mean.
+        What the colors mean.
     """
     first = next(iter(tables.values()))
     tall = first.shape[0] / first.shape[1]

@@ -1,4 +1,4 @@
-"""Figures of the linear models: spectra, directions as pictures, reconstructions, error bars, planes."""
+"""Figures of the linear models: spectra, directions as images, reconstructions, error bars, planes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _mark_choices(ax: Axes, choices: Mapping[str, int], values: np.ndarray) -> N
 
 
 def directions_figure(mean: np.ndarray, axes: np.ndarray, shares: np.ndarray, per_row: int = 9) -> Figure:
-    """The mean picture and the directions around it, each on its own scale: blue adds ink, red takes it away.
+    """The mean image and the directions around it, each on its own scale: blue adds ink, red takes it away.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def directions_figure(mean: np.ndarray, axes: np.ndarray, shares: np.ndarray, pe
 
 
 def rows_figure(rows: Mapping[str, np.ndarray], limits: tuple[float, float], spread: str = "") -> Figure:
-    """Rows of pictures with their names: the same pictures in each row, seen in different ways.
+    """Rows of images with their names: the same images in each row, seen in different ways.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def rows_figure(rows: Mapping[str, np.ndarray], limits: tuple[float, float], spr
     limits : (float, float)
         Values of white and of black.
     spread : str
-        The name of a row that holds standard deviations, drawn in colour.
+        The name of a row that holds standard deviations, drawn in color.
     """
     names = list(rows)
     scales = {name: (PAPER, *limits) for name in names}
@@ -175,7 +175,7 @@ def calibration_figure(
 
 
 def planes_figure(planes: Mapping[str, np.ndarray], labels: np.ndarray) -> Figure:
-    """The same rows in several planes, side by side, coloured by label with the label at each group's middle.
+    """The same rows in several planes, side by side, colored by label with the label at each group's middle.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ def words_figure(
 
 
 def documents_figure(at: np.ndarray, groups: Sequence[str], marked: Mapping[str, np.ndarray] | None = None) -> Figure:
-    """Documents in a plane, coloured by where they come from.
+    """Documents in a plane, colored by where they come from.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from twofold.signals.bases.wavelet import Wavelet
 
 @dataclass(frozen=True)
 class Haar(Wavelet):
-    """Averages and differences of neighbours, of neighbouring pairs, and so on: the simplest wavelets.
+    """Averages and differences of neighbors, of neighboring pairs, and so on: the simplest wavelets.
 
     For d = 4 the atoms are ½(1, 1, 1, 1), ½(1, 1, −1, −1), (1, −1, 0, 0)/√2 and (0, 0, 1, −1)/√2.
 

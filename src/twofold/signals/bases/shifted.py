@@ -17,7 +17,7 @@ class Shifted(Basis):
     """An orthonormal basis beside itself, moved by one step along each axis.
 
     In Haar's basis an edge is sparse if it lies between two pairs of pixels, not within one; here it is wherever it
-    lies. Coefficients are those of 2 copies of a signal, (..., 2, d), or of 4 of a picture, (..., 4, h, w), divided by
+    lies. Coefficients are those of 2 copies of a signal, (..., 2, d), or of 4 of an image, (..., 4, h, w), divided by
     √2 or √4; the signal is taken to repeat itself. Lengths are kept, and ``synthesize(analyze(x)) = x``.
 
     Parameters

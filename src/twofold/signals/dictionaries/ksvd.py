@@ -1,6 +1,6 @@
 """K-SVD: a dictionary learned from the signals it codes.
 
-    minimise  ½‖X − U D‖²  with at most s numbers in a row of U that are not zero, and atoms of length 1
+    minimize  ½‖X − U D‖²  with at most s numbers in a row of U that are not zero, and atoms of length 1
     X (n,d) signals, NaN where a number is missing   U (n,k) codes   D (k,d) atoms
 
 One sweep:  each block  codes by orthogonal matching pursuit

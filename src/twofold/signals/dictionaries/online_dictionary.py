@@ -1,11 +1,11 @@
 """A dictionary learned from a stream of signals.
 
-    minimise  ½‖X − U D‖²  with at most s numbers in a row of U that are not zero, and atoms of length 1
+    minimize  ½‖X − U D‖²  with at most s numbers in a row of U that are not zero, and atoms of length 1
     X (n,d) signals in mini-batches   U (n,k) codes   D (k,d) atoms
 
 One step:  each piece of a batch   codes by orthogonal matching pursuit, and what they add to ΣUᵀU and ΣUᵀX
            then once               every atom in turn the best for these sums, in which older batches fade
-A batch takes every B-th row of a run of blocks. Neighbouring rows are often alike (patches of an image, documents of a
+A batch takes every B-th row of a run of blocks. Neighboring rows are often alike (patches of an image, documents of a
 day): taken far apart, batches are alike instead. Where batches are cut depends on the data alone, so that they are the
 same from disk and on a cluster.
 References: Mairal, Bach, Ponce & Sapiro 2010.

@@ -1,9 +1,9 @@
-"""What a picture is, and its channels: grey as it is, colours decorrelated, alpha set aside.
+"""What an image is, and its channels: grey as it is, colors decorrelated, alpha set aside.
 
     (h,w) or (h,w,1) grey   (h,w,3) red, green, blue   (h,w,2), (h,w,4) the same with alpha last, which stays untouched
 
-Colours are turned to lightness, red against blue, and green against both, by an orthonormal matrix: noise of the same
-strength in all colours keeps it, and most of the picture goes into one channel.
+Colors are turned to lightness, red against blue, and green against both, by an orthonormal matrix: noise of the same
+strength in all colors keeps it, and most of the image goes into one channel.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ OPPONENT = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]]) / np.sqrt([[3], [2], [6
 
 
 def check_image(image: Any) -> np.ndarray:
-    """The picture as an array of finite numbers."""
+    """The image as an array of finite numbers."""
     image = np.asarray(image)
     if image.ndim not in (2, 3) or 0 in image.shape or (image.ndim == 3 and image.shape[2] > 4):
         raise InputError(
-            f"the image has shape {image.shape}; a picture is (h, w), or (h, w, c) with 1 to 4 channels. "
-            "Give pictures one at a time."
+            f"the image has shape {image.shape}; an image is (h, w), or (h, w, c) with 1 to 4 channels. "
+            "Give images one at a time."
         )
     if image.dtype.kind not in "fiu":
-        raise InputError(f"the image holds {image.dtype}; a picture is of integers or floats. Convert it first.")
+        raise InputError(f"the image holds {image.dtype}; an image is of integers or floats. Convert it first.")
     bad = None if image.dtype.kind in "iu" else ~np.isfinite(image)
     if bad is not None and bad.any():
         at = tuple(int(i) for i in np.unravel_index(np.argmax(bad), bad.shape))
@@ -38,7 +38,7 @@ def check_image(image: Any) -> np.ndarray:
 
 
 def split_channels(image: np.ndarray) -> list[np.ndarray]:
-    """The channels (h,w) without alpha, as floats: one of a grey picture, three of a coloured one."""
+    """The channels (h,w) without alpha, as floats: one of a grey image, three of a colored one."""
     narrow = image.dtype.itemsize <= (2 if image.dtype.kind in "iu" else 4)
     dtype = np.dtype(np.float32 if narrow else np.float64)
     if image.ndim == 2 or image.shape[2] < 3:
@@ -47,7 +47,7 @@ def split_channels(image: np.ndarray) -> list[np.ndarray]:
 
 
 def join_channels(channels: list[np.ndarray], like: np.ndarray) -> np.ndarray:
-    """The picture with these channels, of the shape and dtype of `like` and with its alpha.
+    """The image with these channels, of the shape and dtype of `like` and with its alpha.
 
     Integers are rounded and clipped to what they can hold; floats stay as they are.
     """

@@ -54,7 +54,7 @@ def take_patches_at(image: np.ndarray, size: int, places: np.ndarray) -> np.ndar
 
 
 def count_places(shape: tuple[int, int], size: int) -> int:
-    """How many patches a picture has."""
+    """How many patches an image has."""
     return (shape[0] - size + 1) * (shape[1] - size + 1)
 
 

@@ -1,8 +1,8 @@
-"""A channel of a picture as planes of coefficients, which hold few large numbers, and back.
+"""A channel of an image as planes of coefficients, which hold few large numbers, and back.
 
     blocks     every 8 x 8 block in an orthonormal basis; plane k is the k-th coefficient of all blocks
-               the basis: cosines, or the principal directions of the picture's own blocks
-    wavelets   averages and differences of neighbours, halving the averages again and again; a plane is a band
+               the basis: cosines, or the principal directions of the image's own blocks
+    wavelets   averages and differences of neighbors, halving the averages again and again; a plane is a band
 
 Both know where to look for how large a coefficient will be: at frequencies close by, or one size coarser.
 References: Wallace 1992 (JPEG); Cohen, Daubechies & Feauveau 1992 (the 9/7 wavelet); Daubechies & Sweldens 1998 (its
@@ -169,7 +169,7 @@ def _join_level(C: np.ndarray) -> np.ndarray:
 
 
 def _lift(even: np.ndarray, odd: np.ndarray, weight: float, step: int) -> None:
-    """Add to the differences (even steps) or to the averages (odd steps) a multiple of both neighbours."""
+    """Add to the differences (even steps) or to the averages (odd steps) a multiple of both neighbors."""
     weight, short = even.dtype.type(weight), odd.shape[-1] - (even.shape[-1] - 1)  # 1 if the last one is odd
     if step % 2 == 0:
         odd += weight * even[..., : odd.shape[-1]]

@@ -1,7 +1,7 @@
-"""The file of a compressed picture: what is in it, how it is written, and how it is read.
+"""The file of a compressed image: what is in it, how it is written, and how it is read.
 
     "TFI", version     4 bytes
-    head               method, dtype, shape, quantisation step, PSNR, and how long what follows is
+    head               method, dtype, shape, quantization step, PSNR, and how long what follows is
     coefficients       whole numbers, arithmetically coded
     alpha              as it was, packed by LZMA or zlib, whichever is shorter
     checksum           4 bytes, CRC-32 of all before
@@ -48,7 +48,7 @@ class Head(NamedTuple):
     version: int
     method: int
     dtype: int
-    depth: int  # of the last axis; 0 if the picture has two
+    depth: int  # of the last axis; 0 if the image has two
     height: int
     width: int
     step: float
@@ -69,7 +69,7 @@ class Head(NamedTuple):
 
 
 class Quantized(NamedTuple):
-    """The coefficients of a picture as whole numbers, planes one after the other."""
+    """The coefficients of an image as whole numbers, planes one after the other."""
 
     numbers: list[np.ndarray]  # for each channel, int32
     shapes: list[tuple[int, int]]  # of the planes
@@ -119,7 +119,7 @@ def choose_transform(method: str, atoms: np.ndarray | None) -> Blocks | Pyramid:
 
 
 def learn_atoms(method: str, channels: list[np.ndarray]) -> np.ndarray | None:
-    """What the picture's own basis is stored as, if the method learns one."""
+    """What the image's own basis is stored as, if the method learns one."""
     return find_principal_atoms(channels) if method == "pca" else None
 
 
@@ -184,7 +184,7 @@ def unpack_alpha(data: bytes, shape: tuple[int, int], dtype: np.dtype) -> np.nda
     else:
         raw = lzma.LZMADecompressor().decompress(data[1:], count + 1)
     if len(raw) != count:
-        raise ValueError("alpha is not as long as the picture")
+        raise ValueError("alpha is not as long as the image")
     steps = np.frombuffer(raw, f"<u{dtype.itemsize}").reshape(shape)
     return np.cumsum(steps, axis=1, dtype=f"u{dtype.itemsize}").view(dtype)
 
@@ -198,7 +198,7 @@ def seal(head: Head, coefficients: bytes, alpha: bytes) -> bytes:
 def read_head(data: bytes, name: str) -> Head:
     """The checked start of a file; `name` is what the complaint calls it."""
     if len(data) < HEAD.size + CHECK.size or data[:3] != MAGIC:
-        raise InputError(f"{name} is not a picture that twofold compressed, or its start is damaged.")
+        raise InputError(f"{name} is not an image that twofold compressed, or its start is damaged.")
     if data[3] > VERSION:
         raise InputError(f"{name} has version {data[3]}, this twofold reads up to {VERSION}. Upgrade twofold.")
     (check,) = CHECK.unpack(data[-CHECK.size :])
@@ -213,7 +213,7 @@ def read_head(data: bytes, name: str) -> Head:
 
 
 def decode(data: bytes, name: str) -> np.ndarray:
-    """The picture in a file."""
+    """The image in a file."""
     head = read_head(data, name)
     try:
         return _decode_body(head, data[HEAD.size : -CHECK.size])

@@ -1,4 +1,4 @@
-"""Pictures in few bytes: a transform that leaves few large numbers, rounding, and a coder that makes small ones cheap.
+"""Images in few bytes: a transform that leaves few large numbers, rounding, and a coder that makes small ones cheap.
 
     c = transform(channel)     q = round(c / step)     file = coded(q)     PSNR = 10 log₁₀(peak² / mean squared error)
 
@@ -30,7 +30,7 @@ CLOSE = 0.002  # octaves of the step, about 0.01 dB or 0.1 % of the bytes, withi
 
 @dataclass(frozen=True)
 class CompressedImage:
-    """A compressed picture: the bytes of its file, and what they say.
+    """A compressed image: the bytes of its file, and what they say.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class CompressedImage:
     """
 
     data: bytes = field(repr=False)
-    name: str = field(default="the compressed picture", repr=False, compare=False)  # what complaints call it
+    name: str = field(default="the compressed image", repr=False, compare=False)  # what complaints call it
 
     def __post_init__(self) -> None:
         _tfi_file.read_head(self.data, self.name)
@@ -84,7 +84,7 @@ class CompressedImage:
         return 8 * self.size / (self.shape[0] * self.shape[1])
 
     def decode(self) -> np.ndarray:
-        """The picture, of the shape and dtype it had."""
+        """The image, of the shape and dtype it had."""
         return _tfi_file.decode(self.data, self.name)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -94,7 +94,7 @@ class CompressedImage:
 
 
 def open_image(path: str | os.PathLike[str]) -> CompressedImage:
-    """A compressed picture from its file; a damaged one is refused.
+    """A compressed image from its file; a damaged one is refused.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def open_image(path: str | os.PathLike[str]) -> CompressedImage:
 
 
 class Trial:
-    """A picture and one method: what each step would give."""
+    """An image and one method: what each step would give."""
 
     def __init__(self, image: np.ndarray, channels: list[np.ndarray], method: str):
         self.image, self.method = image, method
@@ -133,12 +133,12 @@ class Trial:
         exact = self.peak / LARGEST if image.dtype.kind == "f" else 1 / 16  # smaller steps change no integer
         self.steps = np.log2([max(top / LARGEST, exact), max(2 * top, 2 * exact)])  # from the finest to all is zero
 
-    def quantised(self, x: float) -> _tfi_file.Quantized:
+    def quantized(self, x: float) -> _tfi_file.Quantized:
         return _tfi_file.quantize(self.coefficients, self.shapes, 2.0**x, self.atoms)
 
     def quality(self, x: float) -> float:
         """PSNR with a step of 2^x."""
-        channels = _tfi_file.decode_channels(self.quantised(x), self.method, self.shape, self.dtype)
+        channels = _tfi_file.decode_channels(self.quantized(x), self.method, self.shape, self.dtype)
         out = join_channels(channels, self.image)
         return psnr(self.colors, out[..., : self.colors.shape[-1]], self.peak)
 
@@ -146,13 +146,13 @@ class Trial:
         """Bytes of the file with a step of 2^x."""
         return (
             _tfi_file.HEAD.size
-            + len(_tfi_file.encode(self.quantised(x), self.method))
+            + len(_tfi_file.encode(self.quantized(x), self.method))
             + len(self.alpha)
             + _tfi_file.CHECK.size
         )
 
     def file(self, x: float) -> bytes:
-        found = self.quantised(x)
+        found = self.quantized(x)
         head = _tfi_file.Head(
             _tfi_file.MAGIC,
             _tfi_file.VERSION,
@@ -190,7 +190,7 @@ def _search_step(slack: Callable[[float], float], x: float, good: float, bad: fl
 def compress_image(
     image: Any, *, psnr: float | None = None, size: int | None = None, method: str = "auto"
 ) -> CompressedImage:
-    """A picture in few bytes, for a quality or for a size.
+    """An image in few bytes, for a quality or for a size.
 
     Coefficients are rounded to multiples of a step, ``q = ±⌊|c| / step + 0.38⌋``, the same for all, and coded by an
     arithmetic coder that learns how large they are from those around them. The step is searched.
@@ -201,11 +201,11 @@ def compress_image(
         Integers or floats; of 2 or 4 channels the last is alpha, which is kept exactly.
     psnr : float, optional
         Quality to reach, in decibels, with as few bytes as possible. The peak is the range of the integer type, or
-        that of the picture if it holds floats. With neither this nor `size`: 36.
+        that of the image if it holds floats. With neither this nor `size`: 36.
     size : int, optional
         Bytes the file may have, used for the best quality.
     method : {"auto", "dct", "wavelet", "pca"}, default="auto"
-        Cosines in blocks of 8 x 8, the 9/7 wavelet, or the principal directions of the picture's own blocks, which are
+        Cosines in blocks of 8 x 8, the 9/7 wavelet, or the principal directions of the image's own blocks, which are
         stored with it; auto takes the best of the three.
 
     Returns
@@ -253,8 +253,8 @@ def compress_image(
     if made:
         return min(made, key=lambda one: (one.size, -one.psnr) if size is None else (-one.psnr, one.size))
     if size is None:
-        raise InputError(f"psnr={psnr}: the best that can be had for this picture is {max(near):.1f} dB. Ask for less.")
-    raise InputError(f"size={size}: the smallest file of this picture has {min(near):.0f} bytes. Allow more.")
+        raise InputError(f"psnr={psnr}: the best that can be had for this image is {max(near):.1f} dB. Ask for less.")
+    raise InputError(f"size={size}: the smallest file of this image has {min(near):.0f} bytes. Allow more.")
 
 
 def _check_dtype(image: Any) -> np.ndarray:

@@ -1,7 +1,7 @@
-"""Denoising: a picture is sparse over a dictionary that its own patches teach, and noise is not.
+"""Denoising: an image is sparse over a dictionary that its own patches teach, and noise is not.
 
-    minimise  λ‖X − Y‖² + Σ_ij ‖R_ij X − m_ij − u_ij D‖²  with as few numbers in u_ij as bring its patch within C σ p
-    Y (h,w) noisy picture   X (h,w) clean one   R_ij takes the patch (p²) at ij, m_ij its mean   D (k,p²) atoms
+    minimize  λ‖X − Y‖² + Σ_ij ‖R_ij X − m_ij − u_ij D‖²  with as few numbers in u_ij as bring its patch within C σ p
+    Y (h,w) noisy image   X (h,w) clean one   R_ij takes the patch (p²) at ij, m_ij its mean   D (k,p²) atoms
 
 First  K-SVD of a sample of the patches of Y, from cosines, gives D
 then   every patch is coded by orthogonal matching pursuit, and X = (λY + Σ R_ijᵀ (m_ij + u_ij D)) / (λ + Σ R_ijᵀ 1)
@@ -36,7 +36,7 @@ from twofold.signals.images._patches import (
 from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, prepare_coding
 
 GAIN, OF = 1.15, 64  # C: what is left of a patch of 64 pixels may be this much longer than noise is
-TRUST, MOST = 30 / 255, 15.0  # λ σ over the spread of the picture's values: 30 for the values of 8 bits; and λ at most
+TRUST, MOST = 30 / 255, 15.0  # λ σ over the spread of the image's values: 30 for the values of 8 bits; and λ at most
 TAUGHT = 65_536  # patches that teach the atoms, at most,
 DRAWN = 4 * TAUGHT  # of at most so many that are looked at: those that are nothing but noise teach none
 NORMAL_MAD = 0.674_489_750_196_082  # median of |x| for a standard normal x
@@ -55,10 +55,10 @@ def denoise_image(
     random_state: Any = None,
     progress: Progress | None = None,
 ) -> np.ndarray:
-    """Remove white noise from a picture with a dictionary learned from the noisy picture itself.
+    """Remove white noise from an image with a dictionary learned from the noisy image itself.
 
     Every overlapping patch, without its mean, is coded with as few atoms as leave ``‖patch − code · atoms‖ ≤ C σ p``.
-    The picture is ``(λ noisy + Σ coded patches) / (λ + patches over the pixel)``. C = 1.15 for p = 8 pixels across, and
+    The image is ``(λ noisy + Σ coded patches) / (λ + patches over the pixel)``. C = 1.15 for p = 8 pixels across, and
     for other p what is as likely for noise; λ = 30/σ for values that spread over 255, and at most 15.
 
     Parameters
@@ -68,7 +68,7 @@ def denoise_image(
     sigma : float, optional
         Standard deviation of the noise, in the image's own units. None: estimated, for each channel.
     patch : int, default=8
-        Patches are patch x patch pixels; smaller if the picture is.
+        Patches are patch x patch pixels; smaller if the image is.
     n_atoms : int, default=256
     max_iter : int, default=10
         Sweeps of K-SVD; 0 leaves the overcomplete cosines that it starts from.
@@ -84,9 +84,9 @@ def denoise_image(
 
     Notes
     -----
-    Colours are decorrelated first, and each channel has a dictionary of its own. A patch that would need more atoms
-    than half its pixels stays as it is, and so does a picture whose noise is less than 1e-5 of its range. Patches are
-    coded a strip at a time, so that memory stays at a few copies of the picture.
+    Colors are decorrelated first, and each channel has a dictionary of its own. A patch that would need more atoms
+    than half its pixels stays as it is, and so does an image whose noise is less than 1e-5 of its range. Patches are
+    coded a strip at a time, so that memory stays at a few copies of the image.
 
     References
     ----------
@@ -117,9 +117,9 @@ def denoise_image(
 
 
 def estimate_sigma(image: Any) -> float:
-    """The standard deviation of white noise in a picture: the median size of its finest diagonal wavelets, over 0.6745.
+    """The standard deviation of white noise in an image: the median size of its finest diagonal wavelets, over 0.6745.
 
-    Of colours, the root of the mean square over the channels.
+    Of colors, the root of the mean square over the channels.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def _estimate_noise(channel: np.ndarray) -> float:
 def _denoise_channel(
     channel: np.ndarray, sigma: float, size: int, n_atoms: int, max_iter: int, rng: np.random.Generator, tell: Progress
 ) -> np.ndarray:
-    """One channel without its noise; the array that came in is used up, for large pictures have large ones."""
+    """One channel without its noise; the array that came in is used up, for large images have large ones."""
     low, high = float(channel.min()), float(channel.max())
     if low == high or sigma <= NO_NOISE * (high - low):
         return channel

@@ -1,7 +1,7 @@
 """Inpainting: what is missing of a patch follows from what is seen of it, if the patch is sparse.
 
-    minimise  Σ_ij ‖M_ij (R_ij X − m_ij − u_ij D)‖²  with few numbers in u_ij, and X as it is where it is known
-    X (h,w) picture   R_ij takes the patch (p²) at ij, m_ij its mean, M_ij what is seen of it   D (k,p²) atoms
+    minimize  Σ_ij ‖M_ij (R_ij X − m_ij − u_ij D)‖²  with few numbers in u_ij, and X as it is where it is known
+    X (h,w) image   R_ij takes the patch (p²) at ij, m_ij its mean, M_ij what is seen of it   D (k,p²) atoms
 
 First  K-SVD of patches with holes, from cosines, gives D
 then   patches that show enough are coded by what is seen; elsewhere a smooth surface is laid
@@ -54,7 +54,7 @@ def inpaint_image(
     random_state: Any = None,
     progress: Progress | None = None,
 ) -> np.ndarray:
-    """Fill the missing pixels of a picture with a dictionary learned from the others.
+    """Fill the missing pixels of an image with a dictionary learned from the others.
 
     A patch, without its mean, is a few atoms, found by orthogonal matching pursuit on what is seen of it: atoms are cut
     to the seen pixels and compared by their length there. The fillings of overlapping patches are averaged.
@@ -178,7 +178,7 @@ def _shows_enough(seen: np.ndarray, size: int) -> np.ndarray:
 
 
 def _recode_patches(X: np.ndarray, missing: np.ndarray, by_seen: bool, c: Coding, tell: Progress) -> np.ndarray:
-    """The picture with its missing pixels replaced by the mean of the coded patches over them, where there are any.
+    """The image with its missing pixels replaced by the mean of the coded patches over them, where there are any.
 
     A patch counts by how much of it is seen: those in the middle of a hole know nothing.
     """
@@ -213,8 +213,8 @@ def _recode_strip(
 def fit_surface(channel: np.ndarray, missing: np.ndarray) -> np.ndarray:
     """The channel (h,w) with its missing pixels filled, within the range of the known ones.
 
-        minimise  ‖ΔX‖² + t‖∇X‖²  with X as it is where it is known
-        Δ: the sum of the four neighbours, minus four times the pixel;  ∇: the differences of neighbours
+        minimize  ‖ΔX‖² + t‖∇X‖²  with X as it is where it is known
+        Δ: the sum of the four neighbors, minus four times the pixel;  ∇: the differences of neighbors
 
     The first term goes on with slopes, which suits gaps of a few pixels; over wide ones it would swing beyond what is
     around them, and the tension t holds it there. First for the image at half its size, and so on; every size starts

@@ -1,8 +1,8 @@
 """Compressive sensing: a signal from fewer measurements than it has numbers, because it is sparse in some basis.
 
-    y = A x + noise,  x = Ψ c      x signal or picture   A (m,d) random   Ψ a basis   c few numbers that matter
+    y = A x + noise,  x = Ψ c      x signal or image   A (m,d) random   Ψ a basis   c few numbers that matter
 
-    recover    minimise ‖c‖₁  with  ‖A Ψ c − y‖ ≤ σ√m         σ = 0: A Ψ c = y
+    recover    minimize ‖c‖₁  with  ‖A Ψ c − y‖ ≤ σ√m         σ = 0: A Ψ c = y
 
 If A has orthonormal rows (fast measurements) and Ψ Ψᵀ = I, then c = Ψᵀ x and the nearest x that explains y is
 x + Aᵀ (y − A x), shortened to stop at the ball: a step costs two fast transforms each way, and nothing is solved.
@@ -37,7 +37,7 @@ from twofold.signals.sensing.phase_diagram import FAR, compute_curve_point
 from twofold.signals.sparse_coding.basis_pursuit import basis_pursuit, basis_pursuit_denoise, minimize_sum
 
 TOL = 1e-7
-STEPS, STEPS_SHIFTED = 300, 60  # sparse signals arrive in time; pictures have settled to some 0.01 dB by then
+STEPS, STEPS_SHIFTED = 300, 60  # sparse signals arrive in time; images have settled to some 0.01 dB by then
 
 
 def measurements_needed(K: int, D: int) -> int:
@@ -78,7 +78,7 @@ def measurements_needed(K: int, D: int) -> int:
 
 
 class CompressiveSensing(Model):
-    """Random measurements of signals or pictures, and the sparsest signal that explains them.
+    """Random measurements of signals or images, and the sparsest signal that explains them.
 
     Parameters
     ----------
@@ -86,11 +86,11 @@ class CompressiveSensing(Model):
         m; None means a quarter of the numbers in a signal.
     kind : {"gaussian", "rademacher", "fourier", "hadamard"}, default="gaussian"
         Matrices of normal numbers or of signs, scaled by 1/√m; or m rows of a fast orthonormal transform, never written
-        out, which is what pictures need. Fast measurements of signals are of their numbers in random order with random
-        signs, and every row is equally likely; those of pictures are of the picture itself, low frequencies rather than
+        out, which is what images need. Fast measurements of signals are of their numbers in random order with random
+        signs, and every row is equally likely; those of images are of the image itself, low frequencies rather than
         high ones, and always its mean.
     basis : Basis or None, default=None
-        In which signals are sparse; None means `DCT` for signals. Of pictures with fast measurements it means that the
+        In which signals are sparse; None means `DCT` for signals. Of images with fast measurements it means that the
         mean of ‖c‖₁ over four `Shifted` copies of Haar's basis is made small, which is worth several decibels; with
         matrices, `Wavelet` "sym8".
     random_state : int, RandomState, Generator or None, default=None
@@ -110,7 +110,7 @@ class CompressiveSensing(Model):
     from as many cosines of the lowest frequencies and no recovery, those with fine texture hardly; from a tenth the
     cosines can be better.
 
-    "hadamard" takes any length: an axis of a picture is cut into powers of two (321 = 256 + 64 + 1); a signal has one
+    "hadamard" takes any length: an axis of an image is cut into powers of two (321 = 256 + 64 + 1); a signal has one
     transform on its first and one on its last p numbers, p the largest power of two in it.
 
     References
@@ -165,8 +165,8 @@ class CompressiveSensing(Model):
     def fit(self, X: Any, y: Any = None) -> CompressiveSensing:
         """Draw the measurements for signals shaped like these: their values do not matter.
 
-        Without a basis X is one signal (d,), one picture (h,w) or several (n,h,w). With one it is signals (..., d), or
-        pictures (..., h, w), as the basis has it.
+        Without a basis X is one signal (d,), one image (h,w) or several (n,h,w). With one it is signals (..., d), or
+        images (..., h, w), as the basis has it.
         """
         shape = check_array(X, ensure_2d=False, allow_nd=True, input_name="X").shape
         basis = self.basis if self.basis is not None else _choose_basis(len(shape), self.kind)
@@ -184,7 +184,7 @@ class CompressiveSensing(Model):
         return self
 
     def measure(self, X: Any) -> np.ndarray:
-        """y = A x: measurements (..., m) of signals (..., d) or pictures (..., h, w)."""
+        """y = A x: measurements (..., m) of signals (..., d) or images (..., h, w)."""
         check_is_fitted(self)
         X = self._numbers(X, self.shape_, "X", "signals")
         return self.measuring_.forward(X.astype(np.float64)).astype(X.dtype)

@@ -1,15 +1,15 @@
-"""Measuring operators: y (m,) from a signal or a picture, and back by the transpose.
+"""Measuring operators: y (m,) from a signal or an image, and back by the transpose.
 
     matrices    A (m,d) of random numbers; every signal alike
-    fast rows   m rows of an orthonormal transform, A Aᵀ = I: never a matrix, so a picture of any size
+    fast rows   m rows of an orthonormal transform, A Aᵀ = I: never a matrix, so an image of any size
 
 Which rows, and of what:
     signals     order and signs of the numbers are made random first, which spreads every sparse basis over all rows;
                 then any rows will do, and all are equally likely
-    pictures    as they are, and low frequencies rather than high ones, since that is where pictures are: the row of
+    images    as they are, and low frequencies rather than high ones, since that is where images are: the row of
                 frequency r (1 at the end of an axis) is likely as 1 / (0.1 + r)³, the lowest ones are certain
 
-The Walsh-Hadamard transform wants powers of two. An axis of a picture is cut into the powers of two that add up to it
+The Walsh-Hadamard transform wants powers of two. An axis of an image is cut into the powers of two that add up to it
 (321 = 256 + 64 + 1), a transform on each. A signal, being in random order, has one on its first and then, the signs
 changed again, one on its last p numbers, with p the largest power in d: orthonormal, and no small piece is left apart.
 
@@ -45,7 +45,7 @@ class Measuring(NamedTuple):
     signs: np.ndarray | None = None  # (d,)
 
     def forward(self, X: np.ndarray) -> np.ndarray:
-        """Measurements (..., m) of signals (..., d) or pictures (..., h, w)."""
+        """Measurements (..., m) of signals (..., d) or images (..., h, w)."""
         flat = X.reshape(*X.shape[: X.ndim - len(self.shape)], -1)
         if self.matrix is not None:
             return flat @ self.matrix.T

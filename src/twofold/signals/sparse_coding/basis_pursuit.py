@@ -1,7 +1,7 @@
 """Basis pursuit: of all x that explain y, the one with the least Σ|x|.
 
-    minimise  ‖x‖₁  with  A x = y                       exactly, as a linear program, or by alternating projections
-    minimise  ½‖A x − y‖² + λ ‖x‖₁                      with noise, by proximal gradient steps that run ahead
+    minimize  ‖x‖₁  with  A x = y                       exactly, as a linear program, or by alternating projections
+    minimize  ½‖A x − y‖² + λ ‖x‖₁                      with noise, by proximal gradient steps that run ahead
 
 A (m,d) is an array or a SciPy operator: nothing but products with A and Aᵀ is needed, except by the linear program.
 References: Chen, Donoho & Saunders 1998; Boyd et al. 2011 (ADMM); Beck & Teboulle 2009; O'Donoghue & Candès 2015.

@@ -1,6 +1,6 @@
 """Greedy pursuits: a signal as a sum of few atoms, one after the other.
 
-    minimise  ‖x − Σ_a c_a · atom a‖²  with few c_a that are not zero        D (k,d) atoms as rows
+    minimize  ‖x − Σ_a c_a · atom a‖²  with few c_a that are not zero        D (k,d) atoms as rows
 
 Matching pursuit:             the atom that correlates most with the residual gets its correlation
 Orthogonal matching pursuit:  it joins the chosen ones, and all their coefficients are fitted anew

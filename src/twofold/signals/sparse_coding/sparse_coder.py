@@ -1,6 +1,6 @@
 """A given dictionary as an estimator: signals in, sparse codes out.
 
-minimise  ‖x − u D‖²  with few numbers in u that are not zero      D (k,d) atoms   U (n,k) codes
+minimize  ‖x − u D‖²  with few numbers in u that are not zero      D (k,d) atoms   U (n,k) codes
 """
 
 from __future__ import annotations
