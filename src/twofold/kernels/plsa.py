@@ -15,10 +15,15 @@ FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-def _looked(start, stop, indices, x, V, p, pull, ratio):
-    """pull_c = Σ_j x v_jc / ŷ_j with ŷ_j = ⟨p, v_j⟩; ratio = x/ŷ. Words of no topic are left out. Returns Σ x log ŷ."""
+def _weigh_words(start, stop, indices, x, V, u, beta, p, pull, ratio):
+    """p = u^β; pull_c = Σ_j x v_jc / ŷ_j with ŷ_j = ⟨p, v_j⟩; ratio = x/ŷ. Returns Σ x log ŷ.
+
+    Words of no topic are left out.
+    """
     total = 0.0
     pull[:] = 0
+    for c in range(u.size):
+        p[c] = u[c] if beta == 1 else u[c] ** beta
     for q in range(start, stop):
         j = indices[q]
         y = V.dtype.type(0)
@@ -34,7 +39,7 @@ def _looked(start, stop, indices, x, V, p, pull, ratio):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-def _mixed(p, pull, u):
+def _update_mixture(p, pull, u):
     """u ∝ p · pull, summing to 1; what has no word that any topic knows stays. Returns how far u moved."""
     size, moved = u.dtype.type(0), u.dtype.type(0)
     for c in range(u.size):
@@ -58,10 +63,8 @@ def em_counts(indptr, indices, x, w, V, beta, passes, U, T, loglik):
     for i in range(U.shape[0]):
         u = U[i]
         for _ in range(passes):
-            for c in range(k):
-                p[c] = u[c] if beta == 1 else u[c] ** beta
-            loglik[i] = _looked(indptr[i], indptr[i + 1], indices, x, V, p, pull, ratio)
-            _mixed(p, pull, u)
+            loglik[i] = _weigh_words(indptr[i], indptr[i + 1], indices, x, V, u, beta, p, pull, ratio)
+            _update_mixture(p, pull, u)
         for q in range(indptr[i], indptr[i + 1]):
             r = w[i] * np.float64(ratio[q - indptr[i]])
             for c in range(k):
@@ -76,8 +79,6 @@ def em_fold(indptr, indices, x, V, beta, passes, tol, U):
     for i in range(U.shape[0]):
         u = U[i]
         for _ in range(passes):
-            for c in range(k):
-                p[c] = u[c] if beta == 1 else u[c] ** beta
-            _looked(indptr[i], indptr[i + 1], indices, x, V, p, pull, ratio)
-            if _mixed(p, pull, u) <= tol:
+            _weigh_words(indptr[i], indptr[i + 1], indices, x, V, u, beta, p, pull, ratio)
+            if _update_mixture(p, pull, u) <= tol:
                 break
