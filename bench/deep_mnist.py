@@ -141,7 +141,7 @@ def judged_by_a_classifier(model: GAN, data: Digits) -> dict[str, float]:
         return module.dense[:-1](module.layers(module.prepared(x)).flatten(1))
 
     def features(X: np.ndarray) -> np.ndarray:
-        return eye._through(hidden, eye._pictures(np.asarray(X, dtype=np.float32))[1])
+        return eye._through(hidden, eye._read_images(np.asarray(X, dtype=np.float32))[1])
 
     found = frechet_distance(data.test, model.sample(len(data.test), random_state=0), features=features)
     return {"frechet_distance": found.distance, "floor": found.floor}

@@ -123,7 +123,7 @@ def test_dropout_is_silent_only_in_training(bars):
     X, y = bars
     model = tiny(dropout=0.5).fit(X, y)
     assert np.array_equal(model.decision_function(X), model.decision_function(X))
-    pixels = torch.from_numpy(model._pictures(X)[1])
+    pixels = torch.from_numpy(model._read_images(X)[1])
     model.module_.train()
     with torch.no_grad():
         assert not torch.equal(model.module_(pixels), model.module_(pixels))
