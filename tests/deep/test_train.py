@@ -1,6 +1,8 @@
 """Laws of the training: optimisers follow their formulas, epochs visit every row once, a restart changes no bit."""
 
+import ast
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from torch import nn
 
 import twofold
 from twofold import Checkpoint, EarlyStopping, InputError, MLPClassifier, MLPRegressor
+from twofold.deep import _torch_shim
 from twofold.deep._optimizers import Optimiser
 from twofold.deep._train import SCHEDULES, Player, copy_state, restore_state, run_epoch
 
@@ -219,3 +222,54 @@ def test_threads_are_given_back(table):
 def test_divergence_is_said(table):
     with pytest.raises(InputError, match=r"diverged in epoch \d+ with learning_rate=1e\+20"):
         MLPRegressor((8, 8), optimizer="sgd", learning_rate=1e20, max_iter=5, random_state=0).fit(*table)
+
+
+# ---- torch's private ways and the documented ones ------------------------------------------------------------------
+
+
+def test_the_documented_way_trains_like_the_private_one(monkeypatch):
+    """Both end with the same weights, but for rounding; and both are really taken."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5)).astype(np.float32)
+    y = (X[:, 0] > 0).astype(int)
+    model = MLPClassifier(hidden=(7,), max_iter=4, batch_size=16, weight_decay=0.01, random_state=0)
+    weights, calls = {}, []
+    for way in (_torch_shim.Private, _torch_shim.Documented):
+
+        class Counted(way):
+            @staticmethod
+            def adamw(*args, _way=way, **options):
+                calls.append(_way)
+                _way.adamw(*args, **options)
+
+        monkeypatch.setattr(_torch_shim, "way", Counted)
+        weights[way] = model.fit(X, y).weights_
+    assert set(calls) == {_torch_shim.Private, _torch_shim.Documented}
+    for name, one in weights[_torch_shim.Private].items():
+        other = weights[_torch_shim.Documented][name]
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("missing", ["gradients", "adamw"])
+@pytest.mark.parametrize("error", [AttributeError, TypeError, RuntimeError])
+def test_a_torch_without_the_private_way_is_used_by_the_documented_one(missing, error, monkeypatch):
+    def gone(*args, **kwargs):
+        raise error("not in this torch")
+
+    monkeypatch.setattr(_torch_shim.Private, missing, staticmethod(gone))
+    assert _torch_shim.chosen() is _torch_shim.Documented
+
+
+def test_a_private_way_that_gives_something_else_is_not_taken(monkeypatch):
+    wrong = staticmethod(lambda loss, one, parameters: [torch.zeros_like(p) for p in parameters])
+    monkeypatch.setattr(_torch_shim.Private, "gradients", wrong)
+    assert _torch_shim.chosen() is _torch_shim.Documented
+
+
+def test_no_private_name_of_torch_outside_the_shim():
+    folder = Path(_torch_shim.__file__).parent
+    for path in folder.glob("*.py"):
+        if path.name != "_torch_shim.py":
+            names = [n.attr for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Attribute)]
+            private = {n for n in names if n.startswith(("_fused", "_execution", "_foreach"))}
+            assert not private, path

@@ -17,14 +17,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.variable import Variable
 from torch.optim.adagrad import adagrad
 from torch.optim.sgd import sgd
 
+from twofold.deep import _torch_shim
+
 OPTIMIZERS = {"sgd": 0, "momentum": 1, "nesterov": 1, "adagrad": 1, "adam": 2}  # tensors like θ that each remembers
 MOMENTUM = 0.9
-# what torch.autograd.grad calls when it has looked at its arguments, which takes it as long as a small layer
-differentiate = Variable._execution_engine.run_backward
 
 
 class Group(NamedTuple):
@@ -64,7 +63,7 @@ class Optimiser:
 
     def step(self, loss: Tensor, rate: float) -> None:
         """Move the parameters along the gradient of the loss."""
-        found = differentiate((loss,), (self.one,), False, False, self.parameters, False, accumulate_grad=False)
+        found = _torch_shim.way.gradients(loss, self.one, self.parameters)
         gradients = [alike(g, p) for g, p in zip(found, self.parameters, strict=True)]
         self.steps.add_(self.one)
         for group in self.groups:
@@ -72,21 +71,25 @@ class Optimiser:
             gradients = gradients[len(group.parameters) :]
 
     def move(self, group: Group, gradients: list[Tensor], rate: float) -> None:
-        common: dict[str, Any] = {"lr": rate, "weight_decay": group.decay, "maximize": False}
-        steps = [self.steps] * len(gradients)
+        common: dict[str, Any] = {"lr": rate, "weight_decay": group.decay}
         if self.name == "adam":
             (m, s), (a, b) = group.memory, self.betas
-            options: dict[str, Any] = {"beta1": a, "beta2": b, "eps": 1e-8, "amsgrad": False}
-            torch._fused_adamw_(group.parameters, gradients, m, s, [], steps, **options, **common)
+            _torch_shim.way.adamw(group.parameters, gradients, m, s, self.steps, beta1=a, beta2=b, **common)
         elif self.name == "adagrad":
             # it counts in the copies of the steps; without lr_decay they play no part
-            options = {"lr_decay": 0.0, "eps": 1e-10, "fused": self.steps.device.type == "cpu"}
-            adagrad(group.parameters, gradients, group.memory[0], [t.clone() for t in steps], **options, **common)
+            options: dict[str, Any] = {
+                "lr_decay": 0.0,
+                "eps": 1e-10,
+                "fused": self.steps.device.type == "cpu",
+                "maximize": False,
+            }
+            steps = [self.steps.clone() for _ in gradients]
+            adagrad(group.parameters, gradients, group.memory[0], steps, **options, maximize=False, **common)
         else:
             velocity: list[Tensor | None] = [*group.memory[0]] if group.memory else [None] * len(gradients)
             momentum = MOMENTUM if group.memory else 0.0
             options = {"momentum": momentum, "dampening": 0.0, "nesterov": self.name == "nesterov", "fused": True}
-            sgd(group.parameters, gradients, velocity, **options, **common)
+            sgd(group.parameters, gradients, velocity, **options, maximize=False, **common)
 
 
 def line(t: Tensor) -> Tensor:
