@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twofold.cli._console import bar, check_target, plain, write_all
+from twofold.cli._console import bar, check_target, plain
 from twofold.core.checks import InputError
+from twofold.core.files.atomic import write_all
 
 
 def test_all_files_or_none(folder):

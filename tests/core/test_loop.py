@@ -93,3 +93,16 @@ def test_history_goes_on_where_it_was():
     assert len(new) == 3 and new.columns["extra"] == [1.0, 2.0, 3.0]
     assert np.all(np.diff(new.columns["seconds"]) > 0)
     assert new.gain() == pytest.approx(0.25)
+
+
+def test_the_loop_gives_back_the_state_it_ends_with():
+    model = Halving()
+    state = loop.run(
+        model,
+        lambda state, t: loop.Sweep(State(state.x / 2), 1 + state.x / 2),
+        State(1.0),
+        max_iter=100,
+        tol=1e-3,
+        fitted=lambda state: {"x_": state.x},
+    )
+    assert state == State(model.x_)

@@ -115,3 +115,5 @@ def test_a_refusal_names_parameter_value_and_choices():
         twofold.PPCA(-3).fit(np.eye(3))
     with pytest.raises(TypeError, match="'sideways'; it must be 'auto' or 'closed' or 'em'"):
         twofold.PPCA(solver="sideways").fit(np.eye(3))
+    with pytest.raises(ValueError, match='Did you mean "closed"'):
+        twofold.PPCA(solver="close").fit(np.eye(3))

@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from twofold.analyses._tables import data_in_code
-from twofold.analyses._targets import Writer, check_targets, write_all
+from twofold.analyses._targets import Writer, check_targets
 from twofold.analyses.answer import DRAWN, Answer
 from twofold.core.checks import InputError
+from twofold.core.files.atomic import write_all
 from twofold.io.images import ENDINGS, Picture, check_holds, encode_image, read_image
 
 UNNAMED = "the image"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +20,3 @@ def check_targets(paths: Sequence[Path], endings: Sequence[str], force: bool, in
         if paths.count(path) > 1:
             raise InputError(f"{path} is named twice. Give each output its own file.")
         check_writable(path, force=force, inputs=inputs)
-
-
-def write_all(writers: Mapping[Path, Writer]) -> None:
-    """Write every file beside its place, then move all into place: either all appear, whole, or none."""
-    drafts = {path: path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}") for path in writers}
-    try:
-        for path, write in writers.items():
-            write(drafts[path])
-        for path, draft in drafts.items():
-            draft.replace(path)
-    finally:
-        for draft in drafts.values():
-            draft.unlink(missing_ok=True)

@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 import numpy as np
 import polars as pl
 
-from twofold.analyses._targets import Writer, check_targets, write_all
+from twofold.analyses._targets import Writer, check_targets
+from twofold.core.files.atomic import write_all
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -114,16 +113,3 @@ def table_writer(ending: str, frame: pl.DataFrame) -> Writer:
     if ending == ".parquet":
         return frame.write_parquet
     return lambda to: frame.write_csv(to, separator="\t" if ending == ".tsv" else ",")
-
-
-def write_all(writers: Mapping[Path, Writer]) -> None:
-    """Write every file beside its place, then move all into place: either all appear, whole, or none."""
-    drafts = {path: path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}") for path in writers}
-    try:
-        for path, write in writers.items():
-            write(drafts[path])
-        for path, draft in drafts.items():
-            draft.replace(path)
-    finally:
-        for draft in drafts.values():
-            draft.unlink(missing_ok=True)

@@ -197,14 +197,12 @@ def choose_reg(cells: Observed, cap: int | None, offset: np.ndarray, seed: int) 
 
 def _settle(p: Problem, start: State) -> State:
     """The answer for one λ of the search, to the accuracy that a comparison needs."""
-    inner = SoftImpute()
     with loop.quietly():
-        loop.run(
-            inner,
+        return loop.run(
+            SoftImpute(),
             lambda state, t: loop.Sweep(new := refill(p, state, 1e-3), new.objective),
             start,
             max_iter=20,
             tol=1e-3,
-            fitted=lambda state: {"state_": state},
+            fitted=lambda state: {},
         )
-    return inner.state_

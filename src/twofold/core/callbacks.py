@@ -15,6 +15,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.files.model_file import read_file, write_file
 from twofold.core.sklearn_shim import CallbackSupportMixin, ProgressBar, callbacks_of, open_fit, with_callbacks
+from twofold.core.types import PathLike, State, Table
 
 __all__ = ["CallbackSupportMixin", "Checkpoint", "EarlyStopping", "ProgressBar", "Task", "with_callbacks"]
 
@@ -25,7 +26,7 @@ FORMAT = 1  # of checkpoint files: what another version wrote is refused, not mi
 class Task:
     """One fit as its callbacks see it: a root task with one subtask a sweep."""
 
-    def __init__(self, model: Any, max_iter: int, X: Any, y: Any):
+    def __init__(self, model: Any, max_iter: int, X: Table | None, y: Any):
         self.model, self.seen = model, {"X": X, "y": y}
         self.root = open_fit(model, max_iter)
         self.root.call_on_fit_task_begin(estimator=model, **self.seen)
@@ -91,7 +92,7 @@ class EarlyStopping(_Quiet):
 
     def __init__(
         self,
-        X: Any = None,
+        X: Table | None = None,
         y: Any = None,
         *,
         patience: int = 5,
@@ -145,7 +146,7 @@ class Checkpoint(_Quiet):
     True
     """
 
-    def __init__(self, path: str | os.PathLike, *, every: int = 1):
+    def __init__(self, path: PathLike, *, every: int = 1):
         self.path, self.every = path, every
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
@@ -168,7 +169,7 @@ class Checkpoint(_Quiet):
         }
         write_file(self.path, header, arrays)
 
-    def restore(self, sign: str, empty: Any, stoppers: list[EarlyStopping]) -> tuple[Any, dict] | None:
+    def restore(self, sign: str, empty: State, stoppers: list[EarlyStopping]) -> tuple[State, dict] | None:
         """The saved state and history of this very fit, or None when there is no file."""
         if not Path(self.path).exists():
             return None
@@ -188,7 +189,7 @@ class Checkpoint(_Quiet):
         Path(self.path).unlink(missing_ok=True)
 
 
-def pack(state: Any, name: str, arrays: dict[str, np.ndarray]) -> dict:
+def pack(state: State, name: str, arrays: dict[str, np.ndarray]) -> dict:
     """A state's numbers as JSON; its arrays go to `arrays`, also those that every block keeps."""
     out: dict[str, Any] = {}
     for field, value in state._asdict().items():
@@ -206,7 +207,7 @@ def pack(state: Any, name: str, arrays: dict[str, np.ndarray]) -> dict:
     return out
 
 
-def unpack(like: Any, numbers: dict, name: str, arrays: dict[str, np.ndarray]) -> Any:
+def unpack(like: State, numbers: dict, name: str, arrays: dict[str, np.ndarray]) -> State:
     """The state that `pack` took apart, of the same kind as `like`."""
     fields = {}
     for field, there in like._asdict().items():

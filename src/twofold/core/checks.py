@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from twofold.core.types import Block, Weights
+
+if TYPE_CHECKING:
+    from twofold.core.data.blocks import Blocks
 
 
 class InputError(ValueError):
@@ -15,7 +20,7 @@ class ModelFileError(ValueError):
     """A model file that is damaged, truncated, newer than this program, or not a model file."""
 
 
-def first_bad(X: Any, allow_nan: bool) -> tuple[int, int, float] | None:
+def first_bad(X: Block, allow_nan: bool) -> tuple[int, int, float] | None:
     """Row, column and value of the first cell that is infinite (or NaN, unless allowed)."""
     if hasattr(X, "indptr"):
         bad = np.isinf(X.data) if allow_nan else ~np.isfinite(X.data)
@@ -43,7 +48,7 @@ def finite_message(name: str, row: int, column: int, value: float, *, allow_nan:
     return f"{where}: {name} needs finite numbers and cannot use infinity (inf). Clip it, or {remedy}."
 
 
-def refuse(name: str, blocks: Any, allow_nan: bool = False) -> None:
+def refuse(name: str, blocks: Blocks, allow_nan: bool = False) -> None:
     """Look through the blocks for the first cell that is not a usable number, and raise with its place."""
     for i, start in enumerate(blocks.bounds[:-1]):
         bad = first_bad(blocks[i], allow_nan)
@@ -52,7 +57,7 @@ def refuse(name: str, blocks: Any, allow_nan: bool = False) -> None:
             raise InputError(finite_message(name, int(start) + row, column, value, allow_nan=allow_nan))
 
 
-def check_weights(sample_weight: Any, n: int) -> np.ndarray | None:
+def check_weights(sample_weight: Weights, n: int) -> np.ndarray | None:
     """Row weights as float64 (n,), or None when every row counts once."""
     if sample_weight is None:
         return None

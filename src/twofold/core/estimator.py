@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import os
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
@@ -25,13 +24,14 @@ from twofold.core.data.blocks import Blocks, as_blocks, is_dask, is_path
 from twofold.core.engine.local import engine_for, single_blas, stacked
 from twofold.core.files import model_file
 from twofold.core.params import check_parameters
+from twofold.core.types import PathLike, Table, Weights
 
 NO_LABELS = object()  # y=None given to a classifier is an error, so None cannot mean "no y"
 
 
 def fitting(method: Callable) -> Callable:
     """Decorates `fit`: parameters are checked, callbacks are torn down, and BLAS keeps to one thread, so that
-    the shared half-step, too, has the same bits on any machine setting."""
+    the shared half-step, too, has the same bits on any machine setting. A fit that fails leaves what was before."""
     called = with_callbacks(method)
 
     @functools.wraps(method)
@@ -40,22 +40,34 @@ def fitting(method: Callable) -> Callable:
             self._validate_params()
         nested = config_context(skip_parameter_validation=True)  # the models within were built here, not by the caller
         with nested, single_blas(), np.errstate(invalid="ignore", over="ignore"):  # refused by name, not by a warning
-            return called(self, *args, **kwargs)
+            before = _learned(self)
+            try:
+                return called(self, *args, **kwargs)
+            except BaseException:
+                for name in _learned(self):
+                    delattr(self, name)
+                vars(self).update(before)
+                raise
 
     return fit
+
+
+def _learned(model: Any) -> dict[str, Any]:
+    """What a fit has set on a model: its attributes that end in "_"."""
+    return {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
 
 
 class Model(CallbackSupportMixin, BaseEstimator):
     """Base class: scikit-learn's manners, blocks of rows, callbacks, model files."""
 
-    _parameter_constraints: ClassVar[dict] = {}
+    _parameter_constraints: ClassVar[dict[str, list]] = {}
     _records: ClassVar[tuple] = ()  # NamedTuples that fitted attributes may hold
     _allow_nan: ClassVar[bool] = False
     _allow_sparse: ClassVar[bool] = True
     _allow_negative: ClassVar[bool] = True
     _takes_text: ClassVar[bool] = False  # in place of a table
     feature_names_in_: np.ndarray
-    get_feature_names_out: Callable
+    get_feature_names_out: Callable[..., np.ndarray]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -67,14 +79,14 @@ class Model(CallbackSupportMixin, BaseEstimator):
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "history_")
+        return bool(_learned(self).keys() - {"n_features_in_", "feature_names_in_"})  # a look at X teaches nothing
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: PathLike) -> None:
         """Write the fitted model to one `.twofold` file: no pickle, no code, replaced atomically."""
         check_is_fitted(self)
         model_file.save(self, path)
 
-    def _blocks(self, X: Any, *, reset: bool = False, y: Any = NO_LABELS, min_rows: int = 1) -> Any:
+    def _blocks(self, X: Table, *, reset: bool = False, y: Any = NO_LABELS, min_rows: int = 1) -> Any:
         """X as row blocks, its shape and names checked; with y, the pair. Values are checked where they are read."""
         if type(X).__name__ == "LazyFrame":
             raise InputError("X is a polars LazyFrame. Call .collect() on it, or pass the path of a Parquet file.")
@@ -138,14 +150,14 @@ class Model(CallbackSupportMixin, BaseEstimator):
             raise InputError(f"the codes have shape {U.shape}; this model makes (n, {k}).")
         return U
 
-    def _weights(self, blocks: Blocks, sample_weight: Any) -> np.ndarray | None:
+    def _weights(self, blocks: Blocks, sample_weight: Weights) -> np.ndarray | None:
         return checks.check_weights(sample_weight, blocks.shape[0])
 
     def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
         """Look for the first cell that is not a usable number and raise with its place."""
         checks.refuse(type(self).__name__, blocks, self._allow_nan if allow_nan is None else allow_nan)
 
-    def _rowwise(self, fn: Callable, X: Any, *state: Any, opaque: bool = False) -> Any:
+    def _rowwise(self, fn: Callable, X: Table, *state: Any, opaque: bool = False) -> Any:
         """fn(block, *state) for every block of new rows, the results stacked: what transform and predict are made of.
 
         A dask array gives a dask array back; everything else an array. Cells that cannot be used show in the

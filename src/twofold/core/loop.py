@@ -22,12 +22,13 @@ from sklearn.exceptions import ConvergenceWarning
 from twofold.core.callbacks import Checkpoint, EarlyStopping, Task, fit_sign
 from twofold.core.checks import InputError
 from twofold.core.history import History
+from twofold.core.types import State, Table
 
 
 class Sweep(NamedTuple):
     """What one sweep returns."""
 
-    state: Any
+    state: State
     objective: float
     extra: Mapping[str, float] = MappingProxyType({})
     done: bool = False  # nothing is left to do: a closed form says so at once
@@ -37,26 +38,27 @@ class Sweep(NamedTuple):
 class Progress(NamedTuple):
     """Where the loop stands, for callbacks that need more than the fitted attributes."""
 
-    state: Any
+    state: State
     history: History
     sign: str
 
 
 def run(
     model: Any,
-    sweep: Callable[[Any, int], Sweep],
-    state: Any,
+    sweep: Callable[[State, int], Sweep],
+    state: State,
     *,
-    fitted: Callable[[Any], dict],
+    fitted: Callable[[State], dict],
     max_iter: int | None = None,
     tol: float | None = None,
-    X: Any = None,
+    X: Table | None = None,
     y: Any = None,
     fingerprint: Callable[[], str] = lambda: "",
     seed: int | None = None,
     advice: str = "Raise max_iter, or loosen tol",
-) -> None:
-    """Repeat `sweep(state, t)` and set on `model` what `fitted(state)` gives, with history_, n_iter_, converged_.
+) -> State:
+    """Repeat `sweep(state, t)`, set on `model` what `fitted(state)` gives, with history_, n_iter_ and converged_, and
+    return the state it ends with.
 
     `max_iter` and `tol` are the model's own unless given.
     """
@@ -107,6 +109,7 @@ def run(
     task.finish(attributes)
     for saver in savers:
         saver.remove()
+    return state
 
 
 @contextmanager

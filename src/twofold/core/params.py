@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twofold.core.checks import InputError
+from twofold.core.spelling import did_you_mean
 
 NAMES: dict[type, str] = {Integral: "an integer", Real: "a number", str: "a string"}
 
@@ -130,4 +131,6 @@ def check_parameters(constraints: Mapping[str, list], parameters: Mapping[str, A
         rules = [_rule(item) for item in constraints.get(name, ())]
         if rules and not any(rule.accepts(value) for rule in rules):
             allowed = " or ".join(map(str, rules))
-            raise ParameterError(f"the {name!r} parameter of {owner} is {value!r}; it must be {allowed}.")
+            words = [word for rule in rules if isinstance(rule, StrOptions) for word in sorted(rule.options)]
+            hint = f" {did_you_mean(value, words)}".rstrip() if isinstance(value, str) else ""
+            raise ParameterError(f"the {name!r} parameter of {owner} is {value!r}; it must be {allowed}.{hint}")

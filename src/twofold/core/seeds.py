@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.utils import check_random_state
 
+from twofold.core.types import Seed
 
-def seed_of(random_state: Any) -> int:
+
+def seed_of(random_state: Seed) -> int:
     """One integer from an int, None, RandomState or Generator.
 
     >>> seed_of(7)

@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -27,6 +26,7 @@ import numpy as np
 import polars as pl
 
 from twofold.core.checks import InputError
+from twofold.core.spelling import did_you_mean
 from twofold.io.dates import guess_dates, read_dates
 from twofold.io.encoding import HEAD, Recoded, decode, find_encoding, old_encoding, spelled
 from twofold.io.open import DAMAGED, ENDINGS, open_bytes, read_bytes
@@ -458,8 +458,7 @@ def from_pieces(pieces: list[Piece], source: str, given: dict[str, str | None], 
     notes += [note for piece in pieces for note in piece.notes]
     for option, name in given.items():
         if name is not None and name not in frame.columns:
-            near = get_close_matches(name, frame.columns, 1)
-            hint = f'Did you mean "{near[0]}"?' if near else f"It has {quoted(frame.columns)}."
+            hint = did_you_mean(name, frame.columns, f"It has {quoted(frame.columns)}.")
             raise InputError(f'{option} {name}: {source} has no column "{name}". {hint}')
     text = given["--text"] or longest(frame, source, notes)
     rest = [name for name in frame.columns if name != text]

@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image, ImageColor, ImageOps
 
 from twofold.core.checks import InputError
-from twofold.core.files.safetensors_file import appearing
+from twofold.core.files.atomic import write_bytes
 from twofold.io.tables.read import missing_message
 
 # What is opened: formats that hold pixels and nothing else (PostScript, say, is a program and is not run).
@@ -223,5 +223,4 @@ def write_image(
         What the colours mean, as `read_image` found it.
     """
     data = encode_image(Path(path).suffix, pixels, alpha, icc_profile)
-    with appearing(path) as draft:
-        draft.write_bytes(data)
+    write_bytes(path, data)

@@ -140,9 +140,6 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
         self.numbers = numbers
         self.vocabulary = vocabulary
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "vocabulary_")
-
     # ---- fitting -----------------------------------------------------------------------------------------------
 
     @fitting

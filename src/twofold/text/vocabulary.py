@@ -94,9 +94,6 @@ class Vocabulary(Model):
         self.max_size = max_size
         self.lowercase = lowercase
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "words_")
-
     @classmethod
     def of(cls, words: Iterable[str], counts: Any = None, *, lowercase: bool = True) -> Vocabulary:
         """A vocabulary of given words in a given order; what is not counted occurs once, as far as is known."""

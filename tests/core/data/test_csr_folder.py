@@ -117,7 +117,7 @@ def test_a_failed_write_leaves_nothing_behind_and_the_old_folder_alone(tmp_path)
         ("taken.csr", [counts()], "no sparse table"),
         ("x.csr", [], "no blocks"),
         ("x.csr", [counts(), counts(d=31)], "31"),
-        ("nowhere/x.csr", [counts()], "no such folder"),
+        ("nowhere/x.csr", [counts()], "does not exist"),
     ],
 )
 def test_what_cannot_be_written_is_refused(name, blocks, what, tmp_path):
@@ -185,7 +185,7 @@ def test_a_missing_file_is_named(file, tmp_path):
 
 
 def test_a_missing_folder_and_a_foreign_note_are_refused(tmp_path):
-    with pytest.raises(InputError, match="no such folder"):
+    with pytest.raises(InputError, match="does not exist"):
         as_blocks(tmp_path / "none.csr")
     path = stored(counts(), tmp_path)
     (tmp_path / "x.csr" / "meta.json").write_text(json.dumps({"format": "csc", "shape": [1, 1]}))

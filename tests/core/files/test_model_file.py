@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 
 import twofold
 from twofold.core.checks import InputError, ModelFileError
-from twofold.core.files import model_file, safetensors_file
+from twofold.core.files import atomic, model_file, safetensors_file
 
 
 class Pair(NamedTuple):
@@ -230,7 +230,7 @@ def test_a_foreign_estimator_of_the_same_name_is_refused(path):
         model_file.save(type("Toy", (BaseEstimator,), {})(), path)
 
 
-@pytest.mark.parametrize("stage", ["save_file", "_sync", "os.replace"])
+@pytest.mark.parametrize("stage", ["safetensors_file.save_file", "atomic._sync", "atomic.os.replace"])
 def test_a_failed_write_leaves_the_old_file_and_no_other(stage, path, monkeypatch):
     model_file.save(toy(value_=1), path)
     before = path.read_bytes()
@@ -238,7 +238,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(stage, path, monkeypatc
     def fail(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(f"twofold.core.files.safetensors_file.{stage}", fail)
+    monkeypatch.setattr(f"twofold.core.files.{stage}", fail)
     with pytest.raises(OSError, match="No space"):
         model_file.save(toy(value_=2), path)
     assert path.read_bytes() == before and os.listdir(path.parent) == [path.name]
@@ -247,7 +247,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(stage, path, monkeypatc
 def test_the_bytes_are_on_disk_before_the_name_is_theirs(path, monkeypatch):
     steps = []
     replace = os.replace
-    monkeypatch.setattr(safetensors_file, "_sync", lambda target: steps.append(("sync", target.is_dir())))
+    monkeypatch.setattr(atomic, "_sync", lambda target: steps.append(("sync", target.is_dir())))
     monkeypatch.setattr(safetensors_file.os, "replace", lambda a, b: (steps.append(("rename", False)), replace(a, b)))
     model_file.save(toy(), path)
     assert steps == [("sync", False), ("rename", False), ("sync", True)]

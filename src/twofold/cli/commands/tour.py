@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from twofold.cli._console import check_targets, write_all
+from twofold.cli._console import check_targets
+from twofold.core.files.atomic import write_all
 from twofold.tour import EXTRAS, STATIONS
 
 if TYPE_CHECKING:

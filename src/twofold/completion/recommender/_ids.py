@@ -7,7 +7,6 @@ Numbers stay numbers (whole ones int64), everything else becomes text. A model f
 
 from __future__ import annotations
 
-import difflib
 from numbers import Integral
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from twofold.core.checks import InputError
+from twofold.core.spelling import close_names
 
 WHOLE = 2.0**53  # floats beyond it skip whole numbers
 
@@ -128,15 +128,11 @@ def close(ids: np.ndarray, wanted: Any, count: int = 3) -> list:
             nearest = np.argsort(np.abs(ids.astype(float) - number), kind="stable")[:count]
             return ids[np.sort(nearest)].tolist()
         return ids[:count].tolist()
-    text = str(wanted)
-    low = {item.casefold(): item for item in ids.tolist()}
-    near = [item for item in low if text.casefold() in item][:20_000]
-    near += [item for item in low if item[:1] == text[:1].casefold()][:20_000]
-    for pool in (near, list(low)[:20_000]):  # comparing all of a million ids would take longer than the fit
-        found = difflib.get_close_matches(text.casefold(), dict.fromkeys(pool), n=count, cutoff=0.4)
-        if found:
-            return [low[item] for item in found]
-    return ids[:count].tolist()
+    text, known = str(wanted), ids.tolist()
+    low = text.casefold()
+    likely = [item for item in known if low in item.casefold()]
+    likely += [item for item in known if item[:1].casefold() == low[:1]]
+    return close_names(text, likely, count, 0.4) or close_names(text, known, count, 0.4) or known[:count]
 
 
 def _number(wanted: Any) -> float | None:

@@ -24,6 +24,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.data.sources import rows_per_block
 from twofold.core.engine.local import Engine
+from twofold.core.files.atomic import replacing
 from twofold.kernels.top_k import best
 
 GROUP = 64  # blocks whose lists are handed on together
@@ -120,18 +121,16 @@ def write_frames(frames: Iterator[pl.DataFrame], path: str | os.PathLike) -> Non
     ending = path.suffix.lower()
     if ending not in (".csv", ".tsv", ".parquet", ".pq"):
         raise InputError(f"{path} ends in {ending!r}; recommendations are written to .csv, .tsv or .parquet.")
-    if not path.parent.is_dir():
-        raise InputError(f"{path.parent} is not a folder. Make it first, or choose another path.")
-    with tempfile.TemporaryDirectory(prefix=".twofold-", dir=path.parent) as folder:
-        whole = Path(folder) / "whole"
+    with replacing(path) as whole:
         if ending in (".csv", ".tsv"):
             with open(whole, "wb") as file:
                 for i, frame in enumerate(frames):
                     frame.write_csv(file, include_header=i == 0, separator="\t" if ending == ".tsv" else ",")
-        else:  # Parquet cannot grow, so its parts are written and then streamed into one file
+            return
+        # Parquet cannot grow, so its parts are written and then streamed into one file
+        with tempfile.TemporaryDirectory(prefix=".twofold-", dir=path.parent) as folder:
             parts = []
             for i, frame in enumerate(frames):
                 parts.append(Path(folder) / f"{i}.parquet")
                 frame.write_parquet(parts[-1])
             pl.scan_parquet(parts).sink_parquet(whole)
-        os.replace(whole, path)

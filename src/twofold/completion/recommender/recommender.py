@@ -135,9 +135,6 @@ class Recommender(Model):
         self.holdout = holdout
         self.random_state = random_state
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
-
     # ---- learning ----------------------------------------------------------------------------------------------
 
     def fit(self, ratings: Any, y: Any = None) -> Any:

@@ -16,7 +16,7 @@ import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from scipy import sparse
@@ -32,6 +32,7 @@ from twofold.core.data.sources import (
     SparseSource,
     even_rows,
 )
+from twofold.core.types import Block, PathLike, Table
 
 
 class Rows(list):
@@ -59,7 +60,7 @@ class Blocks(Sequence):
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
-    def __getitem__(self, i: Any) -> Any:
+    def __getitem__(self, i: Any) -> Block:
         return self.source.read(int(self.bounds[i]), int(self.bounds[i + 1]))
 
     @cached_property
@@ -89,7 +90,7 @@ class Blocks(Sequence):
         return Blocks(ChosenSource(self.source, self.bounds, chosen))
 
 
-def is_path(X: Any) -> bool:
+def is_path(X: Any) -> TypeGuard[PathLike]:
     return isinstance(X, (str, os.PathLike))
 
 
@@ -98,7 +99,7 @@ def is_dask(X: Any) -> bool:
     return hasattr(X, "__dask_graph__")
 
 
-def as_blocks(X: Any) -> Blocks:
+def as_blocks(X: Table) -> Blocks:
     """Row blocks of an array, a sparse array, a file or a dask array.
 
     >>> blocks = as_blocks(np.ones((100_000, 50)))

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -22,6 +20,8 @@ from numpy.lib import format as npy
 from scipy import sparse
 
 from twofold.core.checks import InputError
+from twofold.core.files.atomic import replacing_folder
+from twofold.core.types import Block, PathLike
 
 ENDING = ".csr"
 
@@ -43,7 +43,7 @@ class Stored(NamedTuple):
         return cells
 
 
-def open_csr(path: str | os.PathLike) -> tuple[tuple[int, int], Stored, Stored, np.ndarray]:
+def open_csr(path: PathLike) -> tuple[tuple[int, int], Stored, Stored, np.ndarray]:
     """Shape, data, indices and (n+1,) row pointers of a folder that `write_csr` wrote, each file checked."""
     folder = Path(path)
     if not folder.is_dir():
@@ -107,12 +107,10 @@ class _Growing:
     def close(self) -> None:
         self.file.seek(0)
         self._head()
-        self.file.flush()
-        os.fsync(self.file.fileno())
         self.file.close()
 
 
-def write_csr(path: str | os.PathLike, row_blocks: Iterable[Any]) -> str:
+def write_csr(path: PathLike, row_blocks: Iterable[Block]) -> str:
     """Write blocks of rows, one below the other, as the folder `path`, and return that path.
 
     Blocks may come from a generator: only one is in memory at a time. A folder of that name is replaced if it is
@@ -141,19 +139,12 @@ def write_csr(path: str | os.PathLike, row_blocks: Iterable[Any]) -> str:
         raise InputError(f'{goal}: the folder of a sparse table must end in "{ENDING}".')
     if goal.exists() and not (goal / "meta.json").exists():
         raise InputError(f"{goal} exists and is no sparse table. Choose another name, or move it away.")
-    if not goal.absolute().parent.is_dir():
-        raise InputError(f"{goal.absolute().parent}: no such folder. Make it first.")
-    made = Path(tempfile.mkdtemp(prefix=f".{goal.stem}-", dir=goal.absolute().parent))
-    try:
-        os.chmod(made, 0o755)  # mkdtemp's are for the owner alone
+    with replacing_folder(goal) as made:
         _write_into(made, row_blocks)
-        _exchange(made, goal)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
     return os.fspath(path)
 
 
-def _write_into(folder: Path, row_blocks: Iterable[Any]) -> None:
+def _write_into(folder: Path, row_blocks: Iterable[Block]) -> None:
     files: list[_Growing] = []
     starts, stored, shape = [np.zeros(1, np.int64)], 0, (0, 0)
     try:
@@ -178,25 +169,10 @@ def _write_into(folder: Path, row_blocks: Iterable[Any]) -> None:
     (folder / "meta.json").write_text(json.dumps({"format": "csr", "shape": list(shape)}), "utf-8")
 
 
-def _canonical(block: Any) -> Any:
+def _canonical(block: Block) -> Block:
     """Rows with ascending columns and no repeats; the caller's array stays as it is."""
     X = sparse.csr_array(block)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     return X
-
-
-def _exchange(made: Path, goal: Path) -> None:
-    """Put the finished folder in its place; a former one is moved aside first and deleted last."""
-    if not goal.exists():
-        os.replace(made, goal)
-        return
-    aside = Path(tempfile.mkdtemp(prefix=f".{goal.stem}-", dir=goal.absolute().parent))
-    os.replace(goal, aside)  # onto an empty folder, which a rename may replace
-    try:
-        os.replace(made, goal)
-    except OSError:
-        os.replace(aside, goal)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)

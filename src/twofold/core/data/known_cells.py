@@ -20,6 +20,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows, as_blocks
 from twofold.core.data.sources import SparseSource, base
 from twofold.core.engine.local import engine_for, fingerprint, stacked
+from twofold.core.types import Block, Weights
 
 
 class Side(NamedTuple):
@@ -51,7 +52,7 @@ class Observed(NamedTuple):
         return f"{fingerprint(self.rows.blocks)} {fingerprint(as_blocks(self.W))}"
 
 
-def observed(blocks: Blocks, sample_weight: Any = None, name: str = "completion") -> Observed:
+def observed(blocks: Blocks, sample_weight: Weights = None, name: str = "completion") -> Observed:
     """Gather the known cells, wherever the rows lie; they must fit in memory, the holes need not.
 
     `sample_weight` is one number a row, or an array (dense or sparse) shaped like X; a cell of weight 0 is a hole.
@@ -81,7 +82,7 @@ def sides(X: sparse.csr_array, W: sparse.csr_array) -> Observed:
     return Observed(X, W, _side(X, W), _side(_turned(X), _turned(W)))
 
 
-def known(X: Any) -> sparse.csr_array:
+def known(X: Block) -> sparse.csr_array:
     """The known cells of one block: those not NaN if it is dense, those stored (and not NaN) if it is sparse."""
     if sparse.issparse(X):
         X = sparse.csr_array(X)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -12,6 +12,7 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for
 from twofold.core.estimator import Model
 from twofold.core.numerics.moments import Columns, column_moments
+from twofold.core.types import Block, Table, Weights
 
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -29,7 +30,7 @@ def whole(n: int, d: int) -> Patterns:
     return Patterns(np.ones((1, d), bool), np.arange(n), np.array([0, n]))
 
 
-def find_patterns(X: Any) -> tuple[Patterns, int]:
+def find_patterns(X: Block) -> tuple[Patterns, int]:
     """The patterns of missing cells in a block, and how many cells are missing."""
     holes = None if sparse.issparse(X) else np.isnan(X)
     if holes is None or not holes.any():
@@ -46,7 +47,7 @@ def _triangle(k: int) -> tuple[np.ndarray, np.ndarray]:
     return np.tril_indices(k)
 
 
-def centred(X: Any, patterns: Patterns, mean: np.ndarray) -> Any:
+def centred(X: Block, patterns: Patterns, mean: np.ndarray) -> Block:
     """X less the mean with zeros in the holes; sparse rows as they are, their mean is taken off implicitly."""
     if sparse.issparse(X):
         return X
@@ -66,7 +67,7 @@ class Observed(NamedTuple):
     holes: bool
 
 
-def observe(model: Model, X: Any, sample_weight: Any, reset: bool = True) -> Observed:
+def observe(model: Model, X: Table, sample_weight: Weights, reset: bool = True) -> Observed:
     """Read X for a fit: refuse what cannot be used, find the columns' moments and the patterns of missing cells."""
     blocks = model._blocks(X, reset=reset, min_rows=2 if reset else 1)
     w = model._weights(blocks, sample_weight)

@@ -31,6 +31,7 @@ from threadpoolctl import ThreadpoolController
 
 from twofold.core.config import config
 from twofold.core.data.blocks import Blocks, Rows
+from twofold.core.types import Block, State
 
 
 class Shared(NamedTuple):
@@ -125,7 +126,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 class Engine:
     """The four verbs on this machine's threads."""
 
-    def broadcast(self, state: Any) -> Shared:
+    def broadcast(self, state: State) -> Shared:
         return Shared(state)
 
     def map(self, fn: Callable, *args: Any) -> Parts:
@@ -184,7 +185,7 @@ def fingerprint(blocks: Blocks, *per_row: np.ndarray | None) -> str:
     return f"{blocks.shape[0]}x{blocks.shape[1]}:{blocks.dtype}:{crc:08x}"
 
 
-def _checksum(X: Any, *per_row: np.ndarray | None) -> int:
+def _checksum(X: Block, *per_row: np.ndarray | None) -> int:
     arrays = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
     crc = 0
     for a in (*arrays, *per_row):

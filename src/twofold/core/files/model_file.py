@@ -28,6 +28,7 @@ from scipy import sparse
 from twofold.core.checks import InputError, ModelFileError
 from twofold.core.files.array_codec import Arrays, decode_array, encode_array, outline_array
 from twofold.core.files.safetensors_file import DTYPES, Span, Wrong, read_file, read_table, require, write_file
+from twofold.core.types import PathLike
 
 __all__ = ["describe", "load", "read_file", "save", "write_file"]
 
@@ -37,7 +38,7 @@ LONG = 32  # items, from which a list of one type is an array
 _SCALARS = {np.dtype(code).name for code in DTYPES.values()}
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(model: Any, path: PathLike) -> None:
     """Write a model, fitted or not, to a ``.twofold`` file.
 
     Stored are the class's name, ``get_params(deep=False)`` and the attributes whose names end in ``_``. A
@@ -54,7 +55,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     write_file(path, {"kind": "model", "model": tree}, arrays)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: PathLike) -> Any:
     """Read a model that `save` or ``model.save`` wrote. Nothing in the file is ever executed.
 
     Raises
@@ -74,7 +75,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     return model
 
 
-def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
+def describe(path: PathLike) -> dict[str, Any]:
     """What a file holds, without building the model: class, versions, parameters, shapes of the arrays.
 
     The whole file is checked, in a fixed amount of memory.
@@ -90,7 +91,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ModelFileError(f"{path} is damaged: its header makes no sense ({error}).") from error
 
 
-def _model_of(path: str | os.PathLike[str], header: dict[str, Any]) -> dict[str, Any]:
+def _model_of(path: PathLike, header: dict[str, Any]) -> dict[str, Any]:
     kind, tree = header.get("kind"), header.get("model")
     if kind != "model":
         raise ModelFileError(f"{path} holds a {kind}, not a model. Load the file that model.save(path) wrote.")

@@ -16,17 +16,17 @@ import importlib
 import json
 import math
 import os
-import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from safetensors.numpy import save_file
 
 from twofold.core.checks import InputError, ModelFileError
+from twofold.core.files.atomic import replacing
+from twofold.core.types import PathLike
 
 FORMAT = 1
 MAX_TABLE = 32 * 2**20  # bytes of JSON; arrays and long lists are not in it, so real tables are far smaller
@@ -58,7 +58,7 @@ class Table(NamedTuple):
     start: int  # of the data section
 
 
-def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def write_file(path: PathLike, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write a JSON-able header and a dict of arrays as one file, atomically.
 
     The file appears complete under its name or not at all: it is written beside its destination, forced to
@@ -82,11 +82,11 @@ def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: dic
     if len(json.dumps(text)) + sum(len(json.dumps(name)) + 300 for name in flat) > MAX_TABLE:
         raise InputError(f"The header of {path} is over {MAX_TABLE} bytes; keep large values in arrays.")
     digest = _digest(text, ((n, _NAMES[a.dtype], a.shape, [_bytes(a)]) for n, a in sorted(flat.items())))
-    with appearing(path) as temporary:
+    with replacing(path) as temporary:
         save_file(flat, temporary, metadata={"twofold": text, "digest": digest})
 
 
-def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read_file(path: PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read what `write_file` wrote: the header (with ``format`` and ``version``) and the arrays.
 
     Raises
@@ -101,7 +101,7 @@ def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, n
     return table.header, arrays
 
 
-def read_table(path: str | os.PathLike[str]) -> Table:
+def read_table(path: PathLike) -> Table:
     """Check the whole file in a fixed amount of memory and return all but its arrays."""
     with _reading(path) as (file, table):
         items = ((n, s.dtype, s.shape, _chunks(file, table.start, s)) for n, s in sorted(table.spans.items()))
@@ -135,44 +135,13 @@ def _digest(text: str, items: Any) -> str:
     return state.hexdigest()
 
 
-def _compare(path: str | os.PathLike[str], table: Table, digest: str) -> None:
+def _compare(path: PathLike, table: Table, digest: str) -> None:
     if digest != table.digest:
         raise ModelFileError(f"{path} is damaged: its contents do not match its checksum. Save the model again.")
 
 
 @contextmanager
-def appearing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary name that becomes `path` if the block succeeds, and disappears if not."""
-    final = Path(os.path.realpath(path))  # through a link, so that the link stays one
-    if not final.parent.is_dir():
-        raise InputError(f"Cannot write {path}: the folder {final.parent} does not exist. Create it first.")
-    if final.is_dir():
-        raise InputError(f"Cannot write {path}: it is a folder. Name a file in it.")
-    temporary = final.with_name(f".{final.name[:100]}.{secrets.token_hex(6)}.part")
-    try:
-        temporary.touch(exist_ok=False)
-        mode = temporary.stat().st_mode  # what this user's new files get; safetensors would leave it private
-        yield temporary
-        temporary.chmod(mode)
-        _sync(temporary)
-        os.replace(temporary, final)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    with suppress(OSError):  # some systems cannot sync a folder; the file itself is safe by now
-        _sync(final.parent)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def _reading(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, Table]]:
+def _reading(path: PathLike) -> Iterator[tuple[BinaryIO, Table]]:
     """The open file and its checked table; what goes wrong meanwhile is a ModelFileError with its name."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for ever

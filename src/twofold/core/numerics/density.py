@@ -14,6 +14,7 @@ from scipy.special import log_softmax, logsumexp
 from sklearn.base import DensityMixin
 
 from twofold.core.estimator import Model
+from twofold.core.types import Block, Table, Weights
 
 
 class Density(Model):
@@ -22,16 +23,16 @@ class Density(Model):
     score_samples: Callable
     _n_parameters: Callable[[], int]
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Table, y: Any = None) -> float:
         """The mean log-density of the rows."""
         return float(np.mean(self.score_samples(X)))
 
-    def bic(self, X: Any) -> float:
+    def bic(self, X: Table) -> float:
         """Bayesian information criterion on X, the lower the better."""
         logp = self.score_samples(X)
         return float(-2 * logp.sum() + self._n_parameters() * np.log(len(logp)))
 
-    def aic(self, X: Any) -> float:
+    def aic(self, X: Table) -> float:
         """Akaike information criterion on X, the lower the better."""
         return float(-2 * self.score_samples(X).sum() + 2 * self._n_parameters())
 
@@ -42,19 +43,19 @@ class MixtureDensity(DensityMixin, Density):
     score = Density.score  # before that of DensityMixin, which is empty
     _joint: Callable[[], tuple]
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Table) -> np.ndarray:
         """The log-density of each row, over its observed cells."""
         return self._rowwise(_total, X, *self._joint())
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Table) -> np.ndarray:
         """The responsibility of each component for each row."""
         return self._rowwise(_share, X, *self._joint())
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> np.ndarray:
         """The component most responsible for each row."""
         return self._rowwise(_place, X, *self._joint(), opaque=True)
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+    def fit_predict(self, X: Table, y: Any = None, sample_weight: Weights = None) -> np.ndarray:
         """Fit, then the component of each row."""
         model: Any = self
         return model.fit(X, sample_weight=sample_weight).predict(X)
@@ -66,35 +67,35 @@ class ClassDensity(Model):
     classes_: np.ndarray
     _joint: Callable[[], tuple]
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Table) -> np.ndarray:
         """The log-probability of each class for each row."""
         return self._rowwise(_log_share, X, *self._joint())
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Table) -> np.ndarray:
         """The probability of each class for each row."""
         return self._rowwise(_share, X, *self._joint())
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> np.ndarray:
         """The most probable class of each row."""
         joint = self._joint()
         return self._rowwise(_label, X, self.classes_, *joint, opaque=True)
 
 
-def _total(X: Any, joint: Callable, *state: Any) -> np.ndarray:
+def _total(X: Block, joint: Callable, *state: Any) -> np.ndarray:
     return logsumexp(joint(X, *state), axis=1)
 
 
-def _log_share(X: Any, joint: Callable, *state: Any) -> np.ndarray:
+def _log_share(X: Block, joint: Callable, *state: Any) -> np.ndarray:
     return log_softmax(joint(X, *state), axis=1)
 
 
-def _share(X: Any, joint: Callable, *state: Any) -> np.ndarray:
+def _share(X: Block, joint: Callable, *state: Any) -> np.ndarray:
     return np.exp(_log_share(X, joint, *state))
 
 
-def _place(X: Any, joint: Callable, *state: Any) -> np.ndarray:
+def _place(X: Block, joint: Callable, *state: Any) -> np.ndarray:
     return np.argmax(joint(X, *state), axis=1)
 
 
-def _label(X: Any, classes: np.ndarray, joint: Callable, *state: Any) -> np.ndarray:
+def _label(X: Block, classes: np.ndarray, joint: Callable, *state: Any) -> np.ndarray:
     return classes[_place(X, joint, *state)]

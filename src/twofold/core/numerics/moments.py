@@ -14,6 +14,7 @@ import numpy as np
 
 from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import Engine
+from twofold.core.types import Block
 from twofold.kernels.moments import column_sums, csr_column_sums, csr_gram, row_sum
 
 
@@ -73,7 +74,7 @@ def column_moments(engine: Engine, blocks: Blocks, w: np.ndarray | None = None) 
     return engine.reduce(merge, engine.map(block_columns, blocks, blocks.rows(w)))
 
 
-def block_columns(X: Any, w: np.ndarray | None) -> Columns:
+def block_columns(X: Block, w: np.ndarray | None) -> Columns:
     n, d = X.shape
     weights = np.ones(n) if w is None else w
     weight, first, second = np.zeros(d), np.zeros(d), np.zeros(d)
@@ -96,7 +97,7 @@ def moments(engine: Engine, blocks: Blocks, w: np.ndarray | None = None) -> Mome
     return engine.reduce(merge, engine.map(block_moments, blocks, blocks.rows(w)))
 
 
-def block_moments(X: Any, w: np.ndarray | None = None) -> Moments:
+def block_moments(X: Block, w: np.ndarray | None = None) -> Moments:
     """The moments of one block. The product runs in the data's dtype, what leaves is float64."""
     n, d = X.shape
     weights = np.ones(n) if w is None else w

@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed
 
 
 def power_iteration(
-    A: Any, k: int = 1, *, tol: float = 1e-12, max_iter: int = 10_000, random_state: Any = None
+    A: Any, k: int = 1, *, tol: float = 1e-12, max_iter: int = 10_000, random_state: Seed = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k dominant eigenpairs of a symmetric positive semi-definite A, one after the other.
 

@@ -29,6 +29,7 @@ from twofold.core.numerics.krylov import OVERSAMPLE, krylov
 from twofold.core.numerics.moments import Columns, Moments, column_moments, moments
 from twofold.core.numerics.power import deflate
 from twofold.core.seeds import generator
+from twofold.core.types import Block
 from twofold.kernels.moments import csr_gram
 
 SOLVERS = ("auto", "covariance", "gram", "svd", "power", "randomized", "lanczos")
@@ -137,7 +138,7 @@ class GramSums(NamedTuple):
     mm: float
 
 
-def _gram_step(T: Any, w: np.ndarray, center: bool) -> tuple[np.ndarray, GramSums]:
+def _gram_step(T: Block, w: np.ndarray, center: bool) -> tuple[np.ndarray, GramSums]:
     """T holds columns of X as its rows (d_b,n); returns their means and what they add."""
     n = T.shape[1]
     mean = np.asarray(T @ w, dtype=np.float64) / w.sum() if center else np.zeros(T.shape[0])
@@ -150,7 +151,7 @@ def _gram_step(T: Any, w: np.ndarray, center: bool) -> tuple[np.ndarray, GramSum
     return mean, GramSums((T.T @ T).astype(np.float64), np.zeros(n), 0.0)
 
 
-def _lift_step(T: Any, mean: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _lift_step(T: Block, mean: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The means of some columns of X, and their part of XcᵀU: (d_b,k)."""
     if hasattr(T, "indptr"):
         return mean, T @ U - np.outer(mean, U.sum(axis=0))
@@ -219,7 +220,7 @@ class Centring(NamedTuple):
     holes: bool
 
 
-def _product_step(X: Any, w: np.ndarray | None, centring: Centring, Q: np.ndarray) -> np.ndarray:
+def _product_step(X: Block, w: np.ndarray | None, centring: Centring, Q: np.ndarray) -> np.ndarray:
     """(X−m)ᵀW(X−m) Q of one block: (d,l) in float64."""
     mean = centring.mean
     Q = Q.astype(X.dtype)

@@ -8,7 +8,6 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import polars as pl
 
 from twofold.core.checks import InputError
 from twofold.core.config import config
+from twofold.core.spelling import close_names
 from twofold.io.open import ENDINGS, read_bytes, unpacked_name
 from twofold.io.tables import arrays
 from twofold.io.tables.delimited import read_delimited, tabulate
@@ -94,7 +94,7 @@ def missing_message(given: str) -> str:
     folder = path.parent
     if not folder.is_dir():
         return f"{given} does not exist, nor does the folder {folder}. Check the path."
-    near = get_close_matches(path.name, [p.name for p in folder.iterdir()], 1, cutoff=0.5)
+    near = close_names(path.name, (p.name for p in folder.iterdir()), 1, 0.5)
     hint = f"Did you mean {folder / near[0]}?" if near else "Check the name and the folder."
     return f"{given} does not exist. {hint}"
 

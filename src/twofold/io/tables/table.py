@@ -12,7 +12,6 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ import polars as pl
 import scipy.sparse as sp
 
 from twofold.core.checks import InputError
+from twofold.core.spelling import did_you_mean
 from twofold.io.tables.columns import BLANKS, cells, to_numbers
 
 _ID_NAME = re.compile(r"(.*[_\s.-])?(id|ids|index|idx|key|name|uuid|guid)|.*[a-z](Id|ID|Key|Index|Name)")
@@ -88,8 +88,7 @@ def quoted(names: Sequence[str], most: int = 6) -> str:
 def check_drop(drop: Sequence[str], columns: Sequence[str], source: str) -> None:
     for name in drop:
         if name not in columns:
-            near = get_close_matches(name, columns, 1)
-            hint = f'Did you mean "{near[0]}"?' if near else f"It has {quoted(columns)}."
+            hint = did_you_mean(name, columns, f"It has {quoted(columns)}.")
             raise InputError(f'--drop {name}: {source} has no column "{name}". {hint}')
 
 

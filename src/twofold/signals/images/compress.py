@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from twofold.core.checks import InputError
-from twofold.core.files.safetensors_file import appearing
+from twofold.core.files.atomic import write_bytes
 from twofold.metrics.image import find_peak, psnr
 from twofold.signals.images import _tfi_file
 from twofold.signals.images._channels import check_image, join_channels, split_channels
@@ -89,8 +89,7 @@ class CompressedImage:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file, usually called ``.tfi``: complete or not at all."""
-        with appearing(path) as temporary:
-            temporary.write_bytes(self.data)
+        write_bytes(path, self.data)
 
 
 def open_image(path: str | os.PathLike[str]) -> CompressedImage:

@@ -156,19 +156,16 @@ class NMF(Reorderable, NonnegativeModel):
         k, solver = self._rank(data.blocks.shape), self._solver(data.cells is not None)
         problem, (kept, V) = self._problem(data, solver), start(data, k, self.loss, self.init, solver, seed)
         sweep = sweeper(problem.advance, self._ahead(solver), self.tol, falls=solver != "als")
-        last = begin(_squared.clip_norms(V) if self.l1 else V, kept)
 
         def fitted(state: State) -> dict:
-            nonlocal last
-            last = state
             left = data.holes.unexplained(state.objective)
             parts = {"components_": np.ascontiguousarray(state.V.T), "means_": data.holes.means}
             return {**parts, "unexplained_": left, "solver_": solver}
 
-        loop.run(
+        last = loop.run(
             self,
             sweep,
-            last,
+            begin(_squared.clip_norms(V) if self.l1 else V, kept),
             fitted=fitted,
             X=X,
             fingerprint=lambda: fingerprint(data.blocks, data.w) + ("" if data.cells is None else data.cells.sign()),

@@ -116,9 +116,6 @@ class Cooccurrence(Model):
         self.vocabulary = vocabulary
         self.lowercase = lowercase
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "counts_")
-
     @fitting
     def fit(self, corpus: Any, y: Any = None, *, to: str | os.PathLike | None = None) -> Cooccurrence:
         """Count the pairs.

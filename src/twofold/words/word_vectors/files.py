@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from twofold.core.checks import InputError, first_bad
-from twofold.core.files.safetensors_file import appearing
+from twofold.core.files.atomic import replacing
 from twofold.io.open import DAMAGED, open_bytes
 
 CHUNK = 4 * 2**20  # bytes of a file looked at together
@@ -52,7 +52,7 @@ def write_word2vec(words: np.ndarray, W: np.ndarray, path: str | os.PathLike, bi
                 f"words[{at}] is {word!r}; a word2vec file has spaces between a word and its numbers, so it cannot "
                 'hold spaces within one. Write "_" in their place, or use save(path).'
             )
-    with appearing(path) as temporary, open(temporary, "wb") as raw, _packing(raw, name) as file:
+    with replacing(path) as temporary, open(temporary, "wb") as raw, _packing(raw, name) as file:
         file.write(f"{len(words)} {W.shape[1]}\n".encode())
         step = max(1, CHUNK // (16 * W.shape[1]))
         for a in range(0, len(words), step):

@@ -70,9 +70,6 @@ class WordVectors(Model):
     vectors_: np.ndarray
     counts_: np.ndarray | None
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "vectors_")
-
     @classmethod
     def of(cls, words: Any, vectors: Any, counts: Any = None) -> WordVectors:
         """Word vectors from words and an array.

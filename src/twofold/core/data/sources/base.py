@@ -7,6 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from twofold.core.types import Block
+
 BLOCK_BYTES = 4 * 2**20
 BLOCK_ROWS = 2**16
 SHARES = 4  # blocks into which data of one block's size is cut: threads want work
@@ -25,7 +27,7 @@ class Source(ABC):
     columns: list[str] | None = None  # the names of its columns, if it has any
 
     @abstractmethod
-    def read(self, start: int, stop: int) -> Any:
+    def read(self, start: int, stop: int) -> Block:
         """Those rows as a C-contiguous array or a CSR array."""
 
     @abstractmethod

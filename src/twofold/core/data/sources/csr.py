@@ -12,12 +12,13 @@ from twofold.core.config import config
 from twofold.core.data.csr_folder import open_csr
 from twofold.core.data.sources.base import cuts_by_stored, float_dtype
 from twofold.core.data.sources.sparse import SparseSource, StoredRows
+from twofold.core.types import PathLike
 
 
 class CsrSource(StoredRows):
     """A folder that `write_csr` wrote, read block by block: the cuts and the values of the same table in memory."""
 
-    def __init__(self, path: str | os.PathLike, scale: np.ndarray | None = None):
+    def __init__(self, path: PathLike, scale: np.ndarray | None = None):
         self.path = os.fspath(path)
         self.shape, self.data, self.indices, self.indptr = open_csr(path)
         self.dtype = float_dtype(self.data.dtype)

@@ -8,12 +8,13 @@ import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.core.data.sources.base import Source, float_dtype
+from twofold.core.types import PathLike
 
 
 class NpySource(Source):
     """A .npy file read block by block: never mapped, so that resident memory stays within the budget."""
 
-    def __init__(self, path: str | os.PathLike, transposed: bool = False):
+    def __init__(self, path: PathLike, transposed: bool = False):
         self.path, self.transposed = os.fspath(path), transposed
         try:
             X = np.load(self.path, mmap_mode="r", allow_pickle=False)

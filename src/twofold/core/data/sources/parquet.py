@@ -14,6 +14,7 @@ from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.core.data.sources import base
 from twofold.core.data.sources.base import Source
+from twofold.core.types import PathLike
 
 GROUP_ROWS = 2**18  # the usual most of a Parquet row group
 CHUNK_BLOCKS = 16  # Parquet is decoded this many blocks at a time, or fewer if the budget is small
@@ -24,7 +25,7 @@ class ParquetSource(Source):
 
     columns: list[str]
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: PathLike):
         import polars as pl
 
         self.path = os.fspath(path)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy import sparse
 
 from twofold.core.data.sources.base import Source, cuts_by_stored, float_dtype
+from twofold.core.types import Block
 
 
 class StoredRows(Source):
@@ -30,7 +31,7 @@ class SparseSource(StoredRows):
 
     in_memory = True
 
-    def __init__(self, X: Any, cells: int | None = None):
+    def __init__(self, X: Block, cells: int | None = None):
         X = sparse.csr_array(X)
         X = X.astype(float_dtype(X.dtype), copy=False)
         if not X.has_canonical_format:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from twofold.core.data.sources.base import Source
+from twofold.core.types import Block
 
 
 class ScaledSource(Source):
@@ -33,7 +32,7 @@ class ChosenSource(Source):
         self.cuts = bounds
         self.bounds = np.unique(np.searchsorted(self.rows, bounds))
 
-    def read(self, start: int, stop: int) -> Any:
+    def read(self, start: int, stop: int) -> Block:
         rows = self.rows[start:stop]
         at = int(np.searchsorted(self.cuts, rows[0], side="right")) - 1
         first = int(self.cuts[at])
@@ -50,7 +49,7 @@ class ColumnsOf(Source):
         self.source, self.chosen, self.dtype = source, chosen, source.dtype
         self.shape, self.is_sparse = (source.shape[0], len(chosen)), source.is_sparse
 
-    def read(self, start: int, stop: int) -> Any:
+    def read(self, start: int, stop: int) -> Block:
         return self.source.read(start, stop)[:, self.chosen]
 
     def across(self) -> Source:

@@ -1,0 +1,132 @@
+"""A file appears whole or not at all, and a refusal names it."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+
+from twofold import InputError
+from twofold.core.files import atomic
+
+FORMS = {
+    "bytes": lambda path, data: atomic.write_bytes(path, data),
+    "text": lambda path, data: atomic.write_text(path, data.decode()),
+    "path": lambda path, data: atomic.write_all({path: lambda draft: draft.write_bytes(data)}),
+}
+forms = pytest.mark.parametrize("write", FORMS.values(), ids=FORMS)
+
+
+@forms
+def test_a_file_is_new_or_replaced(write, tmp_path):
+    for data in (b"first", b"second, longer", b""):
+        write(tmp_path / "a.txt", data)
+        assert (tmp_path / "a.txt").read_bytes() == data and os.listdir(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("no"), OSError(errno.ENOSPC, "full")])
+@pytest.mark.parametrize("old", [None, b"old"])
+def test_an_error_leaves_what_was_there(error, old, tmp_path):
+    path = tmp_path / "a.csv"
+    if old is not None:
+        path.write_bytes(old)
+    with pytest.raises(type(error)), atomic.replacing(path) as draft:
+        assert draft.suffix == ".csv" and draft.parent == tmp_path
+        draft.write_bytes(b"half")
+        raise error
+    assert os.listdir(tmp_path) == ([] if old is None else ["a.csv"])
+    assert old is None or path.read_bytes() == old
+
+
+def test_of_several_files_none_appears_when_one_fails(tmp_path):
+    first, second = tmp_path / "a", tmp_path / "b"
+    first.write_text("old")
+
+    def fail(draft):
+        draft.write_text("half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError) as refused:
+        atomic.write_all({first: lambda draft: draft.write_text("new"), second: fail})
+    assert refused.value.filename == str(second) and refused.value.errno == errno.ENOSPC
+    assert first.read_text() == "old" and os.listdir(tmp_path) == ["a"]
+
+
+def test_errors_of_libraries_become_those_of_the_system(tmp_path):
+    path = tmp_path / "a"
+    for raised, number in ((RuntimeError("I/O error: full (os error 28)"), 28), (OSError("5 of 9 written"), errno.EIO)):
+        with pytest.raises(OSError) as refused, atomic.replacing(path):
+            raise raised
+        assert (refused.value.errno, refused.value.filename) == (number, str(path))
+
+
+def test_a_folder_and_a_missing_folder_are_refused_before_writing(tmp_path):
+    with pytest.raises(InputError, match="it is a folder"):
+        atomic.write_text(tmp_path, "x")
+    with pytest.raises(InputError, match="does not exist"):
+        atomic.write_text(tmp_path / "no" / "a.txt", "x")
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "real.txt").write_text("old")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
+    atomic.write_text(tmp_path / "link.txt", "new")
+    assert (tmp_path / "link.txt").is_symlink() and (tmp_path / "real.txt").read_text() == "new"
+
+
+def test_a_file_has_the_rights_of_this_users_files(tmp_path):
+    (tmp_path / "plain").touch()
+    atomic.write_text(tmp_path / "made", "x")
+    assert (tmp_path / "made").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_folder_is_exchanged_whole(tmp_path):
+    goal = tmp_path / "x.csr"
+    for text in ("first", "second"):
+        with atomic.replacing_folder(goal) as made:
+            (made / text).write_text(text)
+        assert os.listdir(tmp_path) == ["x.csr"] and os.listdir(goal) == [text]
+    with pytest.raises(KeyboardInterrupt), atomic.replacing_folder(goal) as made:
+        (made / "third").touch()
+        raise KeyboardInterrupt
+    assert os.listdir(tmp_path) == ["x.csr"] and os.listdir(goal) == ["second"]
+
+
+LIMITED = """
+import resource, sys
+import numpy as np, polars as pl
+from twofold import PCA
+from twofold.core.data.csr_folder import write_csr
+from twofold.core.files import atomic
+from scipy import sparse
+X = np.random.default_rng(0).normal(size=(300, 40))
+frame = pl.DataFrame(X)
+path, model = sys.argv[2], PCA().fit(X)
+ways = {
+    "model": lambda: model.save(path),
+    "csv": lambda: atomic.write_all({path: frame.write_csv}),
+    "parquet": lambda: atomic.write_all({path: frame.write_parquet}),
+    "npy": lambda: atomic.write_all({path: lambda to: np.save(to, X)}),
+    "bytes": lambda: atomic.write_bytes(path, X.tobytes()),
+    "csr": lambda: write_csr(path, [sparse.csr_array(X)]),
+}
+resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+try:
+    ways[sys.argv[1]]()
+except OSError as error:
+    sys.exit(0 if error.filename == path and path in str(error) else f"{error!r} names {error.filename!r}")
+sys.exit("nothing was refused")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files are not limited in size there")
+@pytest.mark.parametrize("way", ["model", "csv", "parquet", "npy", "bytes", "csr"])
+def test_a_file_that_may_not_grow_is_named_by_an_os_error(way, tmp_path):
+    """The nearest to a full disk that a test can have: the system refuses the bytes after the first few."""
+    name = {"model": "m.twofold", "csv": "a.csv", "parquet": "a.parquet", "npy": "a.npy", "csr": "a.csr"}.get(way, "a")
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, way, str(tmp_path / name)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert os.listdir(tmp_path) == []
