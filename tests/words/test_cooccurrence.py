@@ -199,7 +199,7 @@ def test_a_corpus_without_words_is_refused(corpus, message):
 def test_a_damaged_file_is_refused_and_nothing_is_left(tmp_path, monkeypatch):
     raw = gzip.compress("\n".join(zipf_lines(400)).encode())
     (tmp_path / "x.txt.gz").write_bytes(raw[: len(raw) // 2])
-    with pytest.raises(InputError, match=r"x\.txt\.gz cannot be read beyond line \d+"):
+    with pytest.raises(InputError, match=r"x\.txt\.gz is a damaged gzip file"):
         Cooccurrence().fit(tmp_path / "x.txt.gz", to=tmp_path / "pairs.csr")
     assert [path.name for path in tmp_path.iterdir()] == ["x.txt.gz"]
 

@@ -380,7 +380,7 @@ def test_bad_lines_are_named(tmp_path, text, ask, message):
     path.write_text(text)
     with pytest.raises(InputError, match=f"file.txt, {message}"):
         getattr(some(), ask)(path)
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="does not exist"):
         getattr(some(), ask)(tmp_path / "missing.txt")
     with pytest.raises(InputError, match="not the path of a file"):
         getattr(some(), ask)(tmp_path)
