@@ -84,7 +84,7 @@ class Optimiser:
                 "maximize": False,
             }
             steps = [self.steps.clone() for _ in gradients]
-            adagrad(group.parameters, gradients, group.memory[0], steps, **options, maximize=False, **common)
+            adagrad(group.parameters, gradients, group.memory[0], steps, **options, **common)
         else:
             velocity: list[Tensor | None] = [*group.memory[0]] if group.memory else [None] * len(gradients)
             momentum = MOMENTUM if group.memory else 0.0
