@@ -47,6 +47,12 @@ def as_table(data: Any, na: Sequence[str] = (), drop: Sequence[str] = ()) -> Tab
     return Table(X.astype(np.float64), names, source="the table")
 
 
+def about_table(table: Table, n: int) -> str:
+    """What was read, as a heading."""
+    d = len(table.columns)
+    return f"{table.source}: {n:,} row{'' if n == 1 else 's'}, {d:,} column{'' if d == 1 else 's'} of numbers"
+
+
 def as_frame_or_none(data: Any) -> pl.DataFrame | None:
     """A polars or pandas frame as a polars one; None for anything else."""
     if type(data).__module__.partition(".")[0] == "pandas":

@@ -11,8 +11,8 @@ Every verb of the command line is a function here, and each returns a kind of `A
     answer.plot()     a matplotlib figure
     answer.save(...)  files, by their endings
 
-A kind of answer says what it is (`title`), what is shown (`grids`, `lines`) and what a program gets (`facts`); this
-class turns that into text for a terminal, a page of HTML, and files.
+A kind of answer says what it is (`heading`, `outcome`), what is shown (`grids`, `lines`) and what a program gets (`facts`);
+this class turns that into text for a terminal, a page of HTML, and files.
 """
 
 from __future__ import annotations
@@ -108,9 +108,19 @@ class Answer:
     # --- what a kind of answer says -------------------------------------------------------------------------
 
     @property
-    def title(self) -> str:
-        """What was analyzed, and by what: one line."""
+    def heading(self) -> str:
+        """What was analyzed, in a few words."""
         return self.source
+
+    @property
+    def outcome(self) -> str:
+        """What came of it, in a few words."""
+        return ""
+
+    @property
+    def title(self) -> str:
+        """Both, on one line."""
+        return f"{self.heading} → {self.outcome}" if self.outcome else self.heading
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -154,7 +164,7 @@ class Answer:
         call = dict(self.call)
         verb, data, first = call.pop("verb"), call.pop("data"), call.pop("first", None)
         options = [*([repr(first)] if first is not None else []), data]
-        options += [f"{name}={value!r}" for name, value in call.items()]
+        options += [f"{name}={value!r}" for name, value in call.items() if value not in (None, [], (), {})]
         line = f"answer = analyses.{verb}({', '.join(options)})"
         if len(line) > 100:
             line = f"answer = analyses.{verb}(\n    " + ",\n    ".join(options) + ",\n)"

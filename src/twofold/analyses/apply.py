@@ -42,8 +42,12 @@ class Application(Answer):
     endings: ClassVar[tuple[str, ...]] = (*FRAMES, ".png", ".html")
 
     @property
-    def title(self) -> str:
-        return f"{self.source}: {count(len(self.result), 'row')} → {self.what} by {type(self.model).__name__}"
+    def heading(self) -> str:
+        return f"{self.source}: {count(len(self.result), 'row')}"
+
+    @property
+    def outcome(self) -> str:
+        return f"{self.what} by {type(self.model).__name__}"
 
     @cached_property
     def table(self) -> pl.DataFrame:

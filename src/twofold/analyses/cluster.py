@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 import twofold
 from twofold.analyses._tables import (
+    about_table,
     as_table,
     beside,
     check,
@@ -79,10 +80,13 @@ class Clustering(Answer):
         return np.bincount(self.labels, minlength=self.k)
 
     @property
-    def title(self) -> str:
-        shape = f"{count(len(self.labels), 'row')}, {count(len(self.data.columns), 'column')} of numbers"
+    def heading(self) -> str:
+        return about_table(self.data, len(self.labels))
+
+    @property
+    def outcome(self) -> str:
         kind = f"a mixture of Gaussians ({self.model.covariance_type})" if self.soft else "k-means"
-        return f"{self.source}: {shape} → {count(self.k, 'cluster')} by {kind}"
+        return f"{count(self.k, 'cluster')} by {kind}"
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -152,7 +156,7 @@ class Clustering(Answer):
             self.sizes,
             shares=shares,
             choice=None if self.tried is None else self.tried.rows(named=True),
-            title=self.title.partition(" → ")[0],
+            title=self.heading,
         )
 
 

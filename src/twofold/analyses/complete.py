@@ -18,7 +18,7 @@ import polars as pl
 import scipy.sparse as sp
 
 import twofold
-from twofold.analyses._tables import as_frame_or_none, as_table, data_in_code, spread, warnings_as_notes
+from twofold.analyses._tables import about_table, as_frame_or_none, as_table, data_in_code, spread, warnings_as_notes
 from twofold.analyses._targets import Writer
 from twofold.analyses.answer import DRAWN, FRAMES, Answer, Grid, analysis, count, frame_writer
 from twofold.analyses.progress import SILENT, Progress
@@ -68,14 +68,14 @@ class Filling(Answer):
         return self.read.table
 
     @property
-    def title(self) -> str:
-        n, d = self.filled.shape
-        what = f"{self.source}: {count(n, 'row')}, {count(d, 'column')} of numbers"
+    def heading(self) -> str:
+        return about_table(self.data, len(self.filled))
+
+    @property
+    def outcome(self) -> str:
         blanks = int(self.blank.sum())
-        if not blanks:
-            return f"{what} → no blank to fill"
         share = f"({blanks / self.blank.size:.1%} of the cells)"
-        return f"{what} → {count(blanks, 'blank')} {share} filled by {self.label}"
+        return f"{count(blanks, 'blank')} {share} filled by {self.label}" if blanks else "no blank to fill"
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -128,8 +128,7 @@ class Filling(Answer):
     def plot(self) -> Figure:
         from twofold.plots.reports.complete import filling_figure
 
-        title = self.title.partition(" → ")[0]
-        return filling_figure(self.filled, self.blank, self.data.columns, self.tried, self.label, title)
+        return filling_figure(self.filled, self.blank, self.data.columns, self.tried, self.label, self.heading)
 
     def writer(self, path: Path) -> Writer:
         ending, text = path.suffix.lower(), self.read.text

@@ -35,8 +35,12 @@ class Denoised(ImageAnswer):
     added: float | None
 
     @property
-    def title(self) -> str:
-        return f"{size_line(self.original)} → noise {self.sigma:.3g} taken away"
+    def heading(self) -> str:
+        return size_line(self.original)
+
+    @property
+    def outcome(self) -> str:
+        return f"noise {self.sigma:.3g} taken away"
 
     @cached_property
     def table(self) -> pl.DataFrame:

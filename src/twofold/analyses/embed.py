@@ -83,8 +83,8 @@ class Embedding(Answer):
         return f"{self.source}: {own.n_tokens_:,} words of text, {len(own):,} different ones with a vector"
 
     @property
-    def title(self) -> str:
-        return f"{self.heading} → {self.vectors.vectors_.shape[1]} numbers a word by {METHODS[self.method]}"
+    def outcome(self) -> str:
+        return f"{self.vectors.vectors_.shape[1]} numbers a word by {METHODS[self.method]}"
 
     @cached_property
     def table(self) -> pl.DataFrame:

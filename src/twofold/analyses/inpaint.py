@@ -36,8 +36,12 @@ class Inpainted(ImageAnswer):
     holes: np.ndarray  # (h,w), True where pixels were missing
 
     @property
-    def title(self) -> str:
-        return f"{size_line(self.before)} → {self.holes.sum():,} missing pixels ({self.holes.mean():.1%}) filled"
+    def heading(self) -> str:
+        return size_line(self.before)
+
+    @property
+    def outcome(self) -> str:
+        return f"{self.holes.sum():,} missing pixels ({self.holes.mean():.1%}) filled"
 
     @cached_property
     def table(self) -> pl.DataFrame:

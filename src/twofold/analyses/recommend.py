@@ -92,11 +92,10 @@ class Recommendations(Answer):
         return f"{self.source}: {X.nnz:,} {self.rows} by {X.shape[0]:,} users of {X.shape[1]:,} items"
 
     @property
-    def title(self) -> str:
+    def outcome(self) -> str:
         model = self.model.model_
         factors = getattr(model, "components_", None)
-        kind = type(model).__name__ + (f", {len(factors)} factors" if factors is not None else "")
-        return f"{self.heading} → {kind}"
+        return type(model).__name__ + (f", {len(factors)} factors" if factors is not None else "")
 
     def name(self, item: Any) -> str:
         """What the item is called."""

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 import twofold
 from twofold.analyses._tables import (
+    about_table,
     as_table,
     beside,
     check,
@@ -60,9 +61,12 @@ class Reduction(Answer):
         return self.scores.shape[1]
 
     @property
-    def title(self) -> str:
-        shape = f"{count(len(self.scores), 'row')}, {count(len(self.data.columns), 'column')} of numbers"
-        return f"{self.source}: {shape} → {count(self.k, 'component')} by {type(self.model).__name__}"
+    def heading(self) -> str:
+        return about_table(self.data, len(self.scores))
+
+    @property
+    def outcome(self) -> str:
+        return f"{count(self.k, 'component')} by {type(self.model).__name__}"
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -129,7 +133,7 @@ class Reduction(Answer):
             self.scores,
             self.model.components_,
             self.data.columns,
-            title=self.title.partition(" → ")[0],
+            title=self.heading,
             groups=None if group is None else group.fill_null("blank").to_list(),
             group_name="" if group is None else group.name,
             seed=self.seed,

@@ -65,8 +65,8 @@ class Topics(Answer):
         return f"{self.source}: {n:,} documents, {int(self.counts.sum()):,} words ({d:,} different)"
 
     @property
-    def title(self) -> str:
-        return f"{self.heading} → {count(self.k, 'topic')} by {METHODS[self.method]}"
+    def outcome(self) -> str:
+        return f"{count(self.k, 'topic')} by {METHODS[self.method]}"
 
     @cached_property
     def table(self) -> pl.DataFrame:
