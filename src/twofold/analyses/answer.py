@@ -11,8 +11,8 @@ Every verb of the command line is a function here, and each returns a kind of `A
     answer.plot()     a matplotlib figure
     answer.save(...)  files, by their endings
 
-A kind of answer says what it is (`heading`, `outcome`), what is shown (`grids`, `lines`) and what a program gets (`facts`);
-this class turns that into text for a terminal, a page of HTML, and files.
+A kind of answer says what it is (`heading`, `outcome`), what is shown (`grids`, `lines`) and what a program gets
+(`facts`); this class turns that into text for a terminal, a page of HTML, and files.
 """
 
 from __future__ import annotations
