@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from twofold.core import checks
+from twofold.core import checks, history
 from twofold.core.callbacks import CallbackSupportMixin, with_callbacks
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, as_blocks, is_dask, is_path
@@ -80,6 +80,16 @@ class Model(CallbackSupportMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return bool(_learned(self).keys() - {"n_features_in_", "feature_names_in_"})  # a look at X teaches nothing
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """What a notebook shows: scikit-learn's view of the parameters, and how the fit went."""
+        shown = super()._repr_mimebundle_(**options)
+        return shown | ({"text/html": shown["text/html"] + history.as_html(self)} if "text/html" in shown else {})
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        inner = super()._repr_html_  # an attribute only where scikit-learn is set to show diagrams
+        return lambda: inner() + history.as_html(self)
 
     def save(self, path: PathLike) -> None:
         """Write the fitted model to one `.twofold` file: no pickle, no code, replaced atomically."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 
 class History:
@@ -31,3 +32,35 @@ class History:
         if len(objective) < 2:
             return float("inf")
         return abs(objective[-2] - objective[-1]) / max(abs(objective[-1]), abs(objective[-2]), 1e-300)
+
+
+def summarize(model: Any) -> dict[str, Any] | None:
+    """How a fit went: sweeps, the objective at both ends, seconds, convergence; None of a model without history."""
+    record = getattr(model, "history_", None)
+    if not isinstance(record, dict) or not record.get("objective"):
+        return None
+    objective = record["objective"]
+    return {
+        "sweeps": len(objective),
+        "objective_first": float(objective[0]),
+        "objective_last": float(objective[-1]),
+        "seconds": float(record.get("seconds", [0.0])[-1]),
+        "converged": getattr(model, "converged_", None),
+    }
+
+
+def as_html(model: Any) -> str:
+    """The summary as a small table of HTML, or nothing."""
+    found = summarize(model)
+    if found is None:
+        return ""
+    end = {True: "yes", False: "no", None: "not known"}
+    cells = {
+        "sweeps": f"{found['sweeps']:,}",
+        "first objective": f"{found['objective_first']:.6g}",
+        "last objective": f"{found['objective_last']:.6g}",
+        "seconds": f"{found['seconds']:.3g}",
+        "converged": end[None if found["converged"] is None else bool(found["converged"])],
+    }
+    head, row = "".join(f"<th>{name}</th>" for name in cells), "".join(f"<td>{text}</td>" for text in cells.values())
+    return f'<table class="twofold-history"><tr>{head}</tr><tr>{row}</tr></table>'
