@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 import twofold
 from twofold import GAN, VAEGAN, Checkpoint, InputError
-from twofold.deep._optimizers import Optimiser
+from twofold.deep._optimizers import Optimizer
 from twofold.deep._train import Player, run_epoch
 from twofold.deep._variational import CollapseWarning
 from twofold.deep.gan import Critic, compute_divergence, compute_value, critic_loss, generator_loss
@@ -29,7 +29,7 @@ def test_the_best_critic_is_the_share_of_the_real_density():
     torch.manual_seed(0)
     critic = Critic((1, 1, 1), [32, 32], "dense", spectral=False)
     player = Player(list(critic.parameters()), lambda x, y, done: (critic_loss(critic, x, [y], 0.0)[0], {}))
-    optimiser = Optimiser("adam", player.parameters)
+    optimiser = Optimizer("adam", player.parameters)
     for t in range(8):
         found = run_epoch(Options, critic, [player], [optimiser], data, 0, t)
     p, q = norm(0.3, 0.1).pdf, norm(0.6, 0.15).pdf

@@ -12,7 +12,7 @@ from torch import nn
 import twofold
 from twofold import Checkpoint, EarlyStopping, InputError, MLPClassifier, MLPRegressor
 from twofold.deep import _torch_shim
-from twofold.deep._optimizers import Optimiser
+from twofold.deep._optimizers import Optimizer
 from twofold.deep._train import SCHEDULES, Player, copy_state, restore_state, run_epoch
 
 CURVE = np.array([1.0, 10.0])  # minimise ½ Σ c θ², whose gradient is c θ
@@ -34,7 +34,7 @@ def by_torch(optimizer):
     curve = torch.from_numpy(CURVE)
     player = Player([module.theta], lambda x, done: ((0.5 * curve * module.theta**2).sum(), {}))
     options = Options()
-    optimisers, path = [Optimiser(optimizer, player.parameters)], []
+    optimisers, path = [Optimizer(optimizer, player.parameters)], []
     for t in range(STEPS):
         run_epoch(options, module, [player], optimisers, (torch.zeros(1, 1),), 0, t)
         path.append(module.theta.detach().numpy().copy())
@@ -80,9 +80,9 @@ def test_the_layout_of_a_gradient_in_memory_plays_no_part(optimizer, loss):
         "transposed": lambda: (theta.t() * slope.t().contiguous()).sum(),
         "broadcast": lambda: 2 * theta.sum(),
     }[loss]
-    mover = Optimiser(optimizer, [theta])
+    mover = Optimizer(optimizer, [theta])
     reference = torch.zeros(12, requires_grad=True)
-    other = Optimiser(optimizer, [reference])
+    other = Optimizer(optimizer, [reference])
     for _ in range(3):
         mover.step(given(), RATE)
         other.step((reference * slope.reshape(-1)).sum(), RATE)
@@ -100,7 +100,7 @@ def test_weight_decay_shrinks_matrices_and_leaves_biases():
     options = Options()
     before = layer.weight.detach().clone(), layer.bias.detach().clone()
     player = Player(list(layer.parameters()), lambda x, done: (0 * layer(x).sum(), {}))
-    run_epoch(options, layer, [player], [Optimiser("sgd", player.parameters, 0.5)], (torch.zeros(1, 3),), 0, 0)
+    run_epoch(options, layer, [player], [Optimizer("sgd", player.parameters, 0.5)], (torch.zeros(1, 3),), 0, 0)
     torch.testing.assert_close(layer.weight.detach(), before[0] * (1 - RATE * 0.5))
     torch.testing.assert_close(layer.bias.detach(), before[1])
 
@@ -113,7 +113,7 @@ def test_an_epoch_visits_every_row_once_in_an_order_of_its_own():
     options.batch_size = 4
     data = (torch.arange(10.0)[:, None],)
     for t in (0, 1):
-        run_epoch(options, module, [player], [Optimiser("sgd", player.parameters)], data, 0, t)
+        run_epoch(options, module, [player], [Optimizer("sgd", player.parameters)], data, 0, t)
     orders = [[row for batch in part for row in batch] for part in (seen[:3], seen[3:])]
     assert [len(batch) for batch in seen] == [4, 4, 2] * 2
     assert orders[0] != orders[1]
@@ -138,12 +138,12 @@ def test_what_is_taken_and_put_back_goes_on_alike(optimizer):
 
     torch.manual_seed(0)
     net = nn.Linear(3, 2)
-    opt = Optimiser(optimizer, list(net.parameters()))
+    opt = Optimizer(optimizer, list(net.parameters()))
     steps(net, opt, 3)
     state = copy_state(net, [opt])
     steps(net, opt, 2)
     other = nn.Linear(3, 2)
-    fresh = Optimiser(optimizer, list(other.parameters()))
+    fresh = Optimizer(optimizer, list(other.parameters()))
     restore_state(state, other, [fresh])
     steps(other, fresh, 2)
     assert torch.equal(net.weight, other.weight)

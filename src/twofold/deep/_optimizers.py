@@ -34,7 +34,7 @@ class Group(NamedTuple):
     memory: list[list[Tensor]]
 
 
-class Optimiser:
+class Optimizer:
     """Lowers losses of some parameters; the decay pulls at matrices, not at biases."""
 
     def __init__(

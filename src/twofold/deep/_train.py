@@ -23,7 +23,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.core.seeds import generator
-from twofold.deep._optimizers import Optimiser
+from twofold.deep._optimizers import Optimizer
 
 SCHEDULES: dict[str, Callable[[float], float]] = {  # the learning rate's factor when this share of the steps is done
     "constant": lambda done: 1.0,
@@ -71,7 +71,7 @@ def train(
     where = choose_device(model.device)
     module.to(where)
     data = tuple(D.to(where) for D in data)
-    optimizers = [Optimiser(model.optimizer, p.parameters, model.weight_decay, p.betas) for p in players]
+    optimizers = [Optimizer(model.optimizer, p.parameters, model.weight_decay, p.betas) for p in players]
 
     def sweep(state: State, t: int) -> loop.Sweep:
         restore_state(state, module, optimizers)
@@ -102,7 +102,7 @@ def run_epoch(
     model: Any,
     module: nn.Module,
     players: list[Player],
-    optimizers: list[Optimiser],
+    optimizers: list[Optimizer],
     data: tuple[Tensor, ...],
     seed: int,
     t: int,
@@ -137,18 +137,18 @@ def iterate_batches(data: tuple[Tensor, ...], order: Tensor, size: int) -> Itera
 # ---- state ---------------------------------------------------------------------------------------------------------
 
 
-def copy_state(module: nn.Module, optimizers: list[Optimiser]) -> State:
+def copy_state(module: nn.Module, optimizers: list[Optimizer]) -> State:
     """A copy of all weights, and of what the optimizers remember."""
     return State(flatten(list(module.state_dict().values())), flatten(list_memory(optimizers)))
 
 
-def restore_state(state: State, module: nn.Module, optimizers: list[Optimiser]) -> None:
+def restore_state(state: State, module: nn.Module, optimizers: list[Optimizer]) -> None:
     """The opposite of `copy_state`."""
     fill_tensors(list(module.state_dict().values()), state.weights)
     fill_tensors(list_memory(optimizers), state.memory)
 
 
-def list_memory(optimizers: list[Optimiser]) -> list[Tensor]:
+def list_memory(optimizers: list[Optimizer]) -> list[Tensor]:
     return [t for optimizer in optimizers for t in optimizer.memory]
 
 
