@@ -17,16 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twofold.completion._sparse_low_rank import (
-    LowRank,
-    Places,
-    add_low_rank,
-    compute_at_cells,
-    draw_start,
-    find_leading,
-    index_cells,
-    make_attributes,
-)
+from twofold.completion import _sparse_low_rank as low_rank
+from twofold.completion._sparse_low_rank import LowRank, Places
 from twofold.core import loop
 from twofold.core.data.known_cells import Observed
 from twofold.core.estimator import fitting
@@ -118,7 +110,7 @@ class SVDImpute(LowRank):
             return loop.Sweep(state, problem.scale * state.objective, done=state.objective <= self.tol**2 * whole)
 
         start = start_from_means(problem, cells, seed)
-        self._run(cells, sweep, start, seed, X, make_attributes(cells, problem.k or 1))
+        self._run(cells, sweep, start, seed, X, low_rank.make_attributes(cells, problem.k or 1))
         return self
 
 
@@ -126,7 +118,7 @@ def make_problem(cells: Observed, k: int | None, offset: np.ndarray | float = 0.
     """The cells in float64 less their column's offset, their weights divided by the largest."""
     w, x = cells.W.data.astype(np.float64), cells.X.data.astype(np.float64)
     x -= np.broadcast_to(offset, cells.shape[1])[cells.X.indices]
-    return Problem(index_cells(cells), x, w / w.max(), k, float(w.max()))
+    return Problem(low_rank.index_cells(cells), x, w / w.max(), k, float(w.max()))
 
 
 def compute_column_means(cells: Observed) -> np.ndarray:
@@ -140,8 +132,8 @@ def start_from_means(p: Problem, cells: Observed, seed: int) -> State:
     mean = compute_column_means(cells)
     length = np.linalg.norm(mean) or 1.0
     L, R = np.full((cells.shape[0], 1), length), (mean / length)[:, None]
-    at = compute_at_cells(p.where, L, R)
-    V = np.hstack([R, draw_start(p.where, (p.k or 1) + 5, seed)])[:, : cells.shape[1]]
+    at = low_rank.compute_at_cells(p.where, L, R)
+    V = np.hstack([R, low_rank.draw_start(p.where, (p.k or 1) + 5, seed)])[:, : cells.shape[1]]
     return State(L, R, at, L, R, at, V, 1.0, 0.0, compute_error(p, at))
 
 
@@ -166,11 +158,11 @@ def refill(p: Problem, now: State, tol: float, most: int = 1) -> State:
 
 def truncate(p: Problem, now: State, at: np.ndarray, L: np.ndarray, R: np.ndarray, most: int) -> State:
     """The holes of X filled from L Rᵀ, and the leading triplets of that, shrunk by λ: the next M."""
-    filled = add_low_rank(p.where, p.w * (p.x - at), L, R)
-    found = find_leading(filled, now.V, k=p.k, above=now.lam, tol=1e-12, most=most)
+    filled = low_rank.add_low_rank(p.where, p.w * (p.x - at), L, R)
+    found = low_rank.find_leading(filled, now.V, k=p.k, above=now.lam, tol=1e-12, most=most)
     r = min(int((found.s > now.lam).sum()), len(found.s) if p.k is None else p.k)
     s = found.s[:r] - now.lam
     L, R = found.L[:, :r] * (s / found.s[:r]), np.ascontiguousarray(found.V[:, :r])
-    at = compute_at_cells(p.where, L, R)
+    at = low_rank.compute_at_cells(p.where, L, R)
     objective = compute_error(p, at) + now.lam * float(s.sum())
     return State(L, R, at, now.L, now.R, now.at, found.V, now.pace, now.lam, objective)

@@ -15,18 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twofold.completion._sparse_low_rank import (
-    LowRank,
-    Places,
-    add_low_rank,
-    compute_at_cells,
-    draw_start,
-    find_leading,
-    index_cells,
-    make_attributes,
-    multiply,
-    multiply_transposed,
-)
+from twofold.completion import _sparse_low_rank as low_rank
+from twofold.completion._sparse_low_rank import LowRank, Places
 from twofold.core import loop
 from twofold.core.estimator import fitting
 from twofold.core.seeds import seed_of
@@ -115,7 +105,9 @@ class SVP(LowRank):
         """Fit to the known cells of X (NaN or unstored is unknown); `sample_weight` one number a row or a cell."""
         cells = self._observed(X, sample_weight)
         seed, k = seed_of(self.random_state), self._determined(cells)
-        problem = Problem(index_cells(cells), cells.X.data.astype(np.float64), cells.W.data.astype(np.float64), k)
+        problem = Problem(
+            low_rank.index_cells(cells), cells.X.data.astype(np.float64), cells.W.data.astype(np.float64), k
+        )
         whole = float(np.sqrt(problem.w @ problem.x**2))
 
         def sweep(state: State, t: int) -> loop.Sweep:
@@ -124,9 +116,9 @@ class SVP(LowRank):
             return loop.Sweep(state, state.objective, {"residual": residual}, done=residual <= self.tol)
 
         n, d = cells.shape
-        empty, V = np.zeros_like(problem.x), draw_start(problem.where, k + 5, seed)
+        empty, V = np.zeros_like(problem.x), low_rank.draw_start(problem.where, k + 5, seed)
         start = State(np.zeros((n, 0)), np.zeros((d, 0)), empty, empty, V, whole**2 / 2)
-        self._run(cells, sweep, start, seed, X, make_attributes(cells, k))
+        self._run(cells, sweep, start, seed, X, low_rank.make_attributes(cells, k))
         return self
 
 
@@ -169,14 +161,16 @@ def improve(p: Problem, state: State) -> State:
 
 def project_on_tangent(p: Problem, D: np.ndarray, U: np.ndarray, R: np.ndarray) -> np.ndarray:
     """D (stored in the cells) projected onto the tangent space of the rank-k matrices at U · Rᵀ, in the cells."""
-    S = add_low_rank(p.where, D)
-    DR, DU = multiply(S, R), multiply_transposed(S, U)  # (n,k), (d,k)
-    return compute_at_cells(p.where, np.hstack([U, DR - U @ (U.T @ DR)]), np.hstack([DU, R]))
+    S = low_rank.add_low_rank(p.where, D)
+    DR, DU = low_rank.multiply(S, R), low_rank.multiply_transposed(S, U)  # (n,k), (d,k)
+    return low_rank.compute_at_cells(p.where, np.hstack([U, DR - U @ (U.T @ DR)]), np.hstack([DU, R]))
 
 
 def project_step(p: Problem, state: State, D: np.ndarray, step: float, most: int = 1) -> State:
     """P_k(M + step·D), within a space that holds the rows of M."""
-    found = find_leading(add_low_rank(p.where, step * D, state.L, state.R), state.V, k=p.k, tol=1e-12, most=most)
+    found = low_rank.find_leading(
+        low_rank.add_low_rank(p.where, step * D, state.L, state.R), state.V, k=p.k, tol=1e-12, most=most
+    )
     L, R = np.ascontiguousarray(found.L[:, : p.k]), np.ascontiguousarray(found.V[:, : p.k])
-    at = compute_at_cells(p.where, L, R)
+    at = low_rank.compute_at_cells(p.where, L, R)
     return State(L, R, at, D, found.V, 0.5 * float(p.w @ (p.x - at) ** 2))

@@ -17,16 +17,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from twofold.completion._sparse_low_rank import (
-    LowRank,
-    Places,
-    add_low_rank,
-    compute_at_cells,
-    draw_start,
-    find_leading,
-    index_cells,
-    make_attributes,
-)
+from twofold.completion import _sparse_low_rank as low_rank
+from twofold.completion._sparse_low_rank import LowRank, Places
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.known_cells import Observed
@@ -144,7 +136,7 @@ class SVT(LowRank):
         x, seed, (n, d) = cells.X.data.astype(np.float64), seed_of(self.random_state), cells.shape
         whole = float(np.linalg.norm(x))
         size = whole / np.sqrt(len(x)) or 1.0
-        problem = Problem(index_cells(cells), x, float(self.tau or 1.5 * np.sqrt(n * d) * size))
+        problem = Problem(low_rank.index_cells(cells), x, float(self.tau or 1.5 * np.sqrt(n * d) * size))
 
         def sweep(state: State, t: int) -> loop.Sweep:
             last = float(np.linalg.norm(state.gap)) / (whole or 1.0)
@@ -153,12 +145,12 @@ class SVT(LowRank):
             extra = {"residual": residual, "rank": len(state.L.T)}
             return loop.Sweep(state, state.objective, extra, done=residual <= self.tol)
 
-        V = draw_start(problem.where, 6, seed)
+        V = low_rank.draw_start(problem.where, 6, seed)
         step = float(self.step or 1.2 * n * d / len(x))
         none = np.zeros_like(x)
         start = State(none, none, np.zeros((n, 0)), np.zeros((d, 0)), x, V, step, 1.0, 0.0)
         advice = "Raise max_iter, or loosen tol; noisy cells are for SoftImpute"
-        fitted = make_attributes(cells, tau_=problem.tau)
+        fitted = low_rank.make_attributes(cells, tau_=problem.tau)
         self._run(cells, sweep, start, seed, X, fitted, tol=0.0, advice=advice)
         return self
 
@@ -174,7 +166,7 @@ def _refuse_weights(cells: Observed) -> None:
 
 def start_dual(p: Problem, state: State) -> State:
     """The first sweep: as many steps at once as leave every singular value of Y below τ, and one more."""
-    found = find_leading(add_low_rank(p.where, p.x), state.V, k=1, tol=1e-4)
+    found = low_rank.find_leading(low_rank.add_low_rank(p.where, p.x), state.V, k=1, tol=1e-4)
     steps = np.ceil(p.tau / (state.step * found.s[0])) if found.s[0] > 0 else 1.0
     y = steps * state.step * p.x
     return shrink_dual(p, y, state._replace(z=y, V=found.V), 1e-4)
@@ -204,9 +196,9 @@ def ascend_dual(p: Problem, now: State, tol: float) -> State:
 
 def shrink_dual(p: Problem, y: np.ndarray, now: State, tol: float) -> State:
     """M = shrink(Y, τ), its error, and the negative dual ½‖M‖² − ⟨Y, X⟩."""
-    found = find_leading(add_low_rank(p.where, y), now.V, above=p.tau, tol=tol)
+    found = low_rank.find_leading(low_rank.add_low_rank(p.where, y), now.V, above=p.tau, tol=tol)
     r = int((found.s > p.tau).sum())
     left = found.s[:r] - p.tau
     L, R = found.L[:, :r] * (left / found.s[:r]), np.ascontiguousarray(found.V[:, :r])
-    gap = p.x - compute_at_cells(p.where, L, R)
+    gap = p.x - low_rank.compute_at_cells(p.where, L, R)
     return now._replace(y=y, L=L, R=R, gap=gap, V=found.V, objective=0.5 * float(left @ left) - float(y @ p.x))

@@ -21,18 +21,8 @@ from twofold.core.checks import InputError
 from twofold.core.seeds import generator, seed_of
 from twofold.signals._progress import Progress, split_progress
 from twofold.signals.bases.wavelet import Wavelet
+from twofold.signals.images import _patches
 from twofold.signals.images._channels import check_image, join_channels, split_channels
-from twofold.signals.images._patches import (
-    check_patches,
-    count_patches,
-    count_places,
-    learn_atoms,
-    make_cosine_atoms,
-    sum_over_strips,
-    sum_patches,
-    take_patches,
-    take_patches_at,
-)
 from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, prepare_coding
 
 GAIN, OF = 1.15, 64  # C: what is left of a patch of 64 pixels may be this much longer than noise is
@@ -103,7 +93,7 @@ def denoise_image(
     True
     """
     image = check_image(image)
-    check_patches(patch, n_atoms, max_iter)
+    _patches.check_patches(patch, n_atoms, max_iter)
     if sigma is not None and not (isinstance(sigma, Real) and 0 <= float(sigma) < np.inf):
         raise InputError(f"sigma={sigma!r}: the noise's standard deviation is a number >= 0, or None to estimate it.")
     channels, seed = split_channels(image), seed_of(random_state)
@@ -161,17 +151,17 @@ def _denoise_channel(
     Y = channel.astype(channel.dtype if sigma > FAINT * (high - low) else np.float64, copy=False)
     Y -= middle
     Y /= sigma  # noise of 1, whatever the units are
-    places = count_places(Y.shape, size)
+    places = _patches.count_places(Y.shape, size)
     training = max_iter * min(TAUGHT, places)
     share = training / (training + places)
-    atoms = make_cosine_atoms(n_atoms, size).astype(Y.dtype)
+    atoms = _patches.make_cosine_atoms(n_atoms, size).astype(Y.dtype)
     if max_iter:
         atoms = _teach_atoms(Y, atoms, size, max_iter, rng, lambda done: tell(share * done))
     trust = min(MOST, TRUST * float(np.subtract(*np.percentile(Y, [99, 1]))))
     X = _recode_patches(Y, atoms, size, lambda done: tell(share + (1 - share) * done))
     Y *= trust
     X += Y
-    weights = count_patches(Y.shape, size)
+    weights = _patches.count_patches(Y.shape, size)
     weights += trust
     X /= weights
     X *= sigma
@@ -183,24 +173,26 @@ def _teach_atoms(
     Y: np.ndarray, atoms: np.ndarray, size: int, max_iter: int, rng: np.random.Generator, tell: Progress
 ) -> np.ndarray:
     """The atoms after K-SVD of patches that are more than noise."""
-    count = count_places(Y.shape, size)
-    patches, _, more = _center_patches(take_patches_at(Y, size, rng.choice(count, min(count, DRAWN), replace=False)))
+    count = _patches.count_places(Y.shape, size)
+    patches, _, more = _center_patches(
+        _patches.take_patches_at(Y, size, rng.choice(count, min(count, DRAWN), replace=False))
+    )
     patches = patches[more][:TAUGHT]
     if not len(patches):
         return atoms
-    return learn_atoms(patches, atoms, limit_atoms(size), allow_residual(size), max_iter, tell)
+    return _patches.learn_atoms(patches, atoms, limit_atoms(size), allow_residual(size), max_iter, tell)
 
 
 def _recode_patches(Y: np.ndarray, atoms: np.ndarray, size: int, tell: Progress) -> np.ndarray:
     """Sum of all coded patches, each where it belongs."""
     c = prepare_coding(atoms, Y.dtype, limit_atoms(size), allow_residual(size))
-    return sum_over_strips(_recode_strip, (Y, c), size, (np.zeros_like(Y),), tell)[0]
+    return _patches.sum_over_strips(_recode_strip, (Y, c), size, (np.zeros_like(Y),), tell)[0]
 
 
 def _recode_strip(rows: range, Y: np.ndarray, c: Coding) -> tuple[np.ndarray]:
     """Coded patches of some rows of places, summed; a patch that is not sparse stays as it is."""
     size = math.isqrt(c.atoms.shape[1])
-    patches, means, more = _center_patches(take_patches(Y, size, rows))
+    patches, means, more = _center_patches(_patches.take_patches(Y, size, rows))
     coded = np.repeat(means, size * size, axis=1)
     patches = patches[more]
     found = encode_rows(patches, c) @ c.atoms
@@ -208,7 +200,7 @@ def _recode_strip(rows: range, Y: np.ndarray, c: Coding) -> tuple[np.ndarray]:
     missed = _sum_squares(patches) > SLACK * c.tol**2
     found[missed] += patches[missed]
     coded[more] += found
-    return (sum_patches(coded, size, Y.shape[1]),)
+    return (_patches.sum_patches(coded, size, Y.shape[1]),)
 
 
 def _center_patches(patches: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -20,17 +20,8 @@ from twofold.core.checks import InputError
 from twofold.core.engine.local import single_blas
 from twofold.core.seeds import generator, seed_of
 from twofold.signals._progress import Progress, split_progress
+from twofold.signals.images import _patches
 from twofold.signals.images._channels import check_image, join_channels, split_channels
-from twofold.signals.images._patches import (
-    check_patches,
-    count_places,
-    learn_atoms,
-    make_cosine_atoms,
-    sum_over_strips,
-    sum_patches,
-    take_patches,
-    take_patches_at,
-)
 from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, encode_seen, prepare_coding
 
 ENOUGH, EACH = 1 / 3, 1 / 4  # of a patch, and of each of its quarters, must be seen for it to be coded by that alone
@@ -95,7 +86,7 @@ def inpaint_image(
     >>> bool(np.abs(filled - image).max() < 0.2), bool((filled == image)[~missing].all())
     (True, True)
     """
-    check_patches(patch, n_atoms, max_iter)
+    _patches.check_patches(patch, n_atoms, max_iter)
     given = np.array(image)
     missing = _check_mask(mask, given)
     colors = given[..., :-1] if given.ndim == 3 and given.shape[2] in (2, 4) else given
@@ -143,7 +134,7 @@ def _fill_channel(channel: np.ndarray, job: _Job, rng: np.random.Generator, tell
     if low == high:
         return np.where(job.missing, known[0], channel)
     Y = (channel - np.asarray(low, channel.dtype)) / np.asarray(high - low, channel.dtype)
-    X, atoms = fit_surface(Y, job.missing), make_cosine_atoms(job.n_atoms, job.size).astype(Y.dtype)
+    X, atoms = fit_surface(Y, job.missing), _patches.make_cosine_atoms(job.n_atoms, job.size).astype(Y.dtype)
     if job.max_iter:
         atoms = _teach_atoms(X, atoms, job, rng, split_progress(tell, 0, 2))
     tell = split_progress(tell, 1, 2)
@@ -155,16 +146,16 @@ def _fill_channel(channel: np.ndarray, job: _Job, rng: np.random.Generator, tell
 
 def _teach_atoms(X: np.ndarray, atoms: np.ndarray, job: _Job, rng: np.random.Generator, tell: Progress) -> np.ndarray:
     """The atoms after K-SVD of patches that show enough."""
-    count = count_places(X.shape, job.size)
+    count = _patches.count_places(X.shape, job.size)
     places = rng.choice(count, min(count, 4 * TAUGHT), replace=False)
-    seen = take_patches_at(~job.missing, job.size, places)
+    seen = _patches.take_patches_at(~job.missing, job.size, places)
     able = np.flatnonzero(_shows_enough(seen, job.size))[:TAUGHT]
     if len(able) < FEWEST * len(atoms):
         return atoms
-    seen, patches = seen[able], take_patches_at(X, job.size, places[able])
+    seen, patches = seen[able], _patches.take_patches_at(X, job.size, places[able])
     patches = np.where(seen, patches - patches.mean(axis=1, keepdims=True), np.nan)
     error = ERROR * float(np.sqrt(seen.sum(axis=1).mean()))
-    return learn_atoms(patches, atoms, LEARNED, error, job.max_iter, tell).astype(X.dtype)
+    return _patches.learn_atoms(patches, atoms, LEARNED, error, job.max_iter, tell).astype(X.dtype)
 
 
 def _shows_enough(seen: np.ndarray, size: int) -> np.ndarray:
@@ -183,7 +174,7 @@ def _recode_patches(X: np.ndarray, missing: np.ndarray, by_seen: bool, c: Coding
     A patch counts by how much of it is seen: those in the middle of a hole know nothing.
     """
     size, zeros = round(c.atoms.shape[1] ** 0.5), (np.zeros_like(X), np.zeros_like(X))
-    total, votes = sum_over_strips(_recode_strip, (X, missing, by_seen, size, c), size, zeros, tell)
+    total, votes = _patches.sum_over_strips(_recode_strip, (X, missing, by_seen, size, c), size, zeros, tell)
     filled = missing & (votes > 0)
     out = X.copy()
     out[filled] = total[filled] / votes[filled]
@@ -194,17 +185,17 @@ def _recode_strip(
     rows: range, X: np.ndarray, missing: np.ndarray, by_seen: bool, size: int, c: Coding
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sums of the coded patches, and their weights over each pixel; those without holes are left out."""
-    seen = take_patches(~missing, size, rows)
+    seen = _patches.take_patches(~missing, size, rows)
     share = seen.mean(axis=1)
     chosen = np.flatnonzero((share < 1) & (_shows_enough(seen, size) if by_seen else share > 0))
-    patches, seen = take_patches(X, size, rows)[chosen], seen[chosen]
+    patches, seen = _patches.take_patches(X, size, rows)[chosen], seen[chosen]
     means = patches.mean(axis=1, keepdims=True)
     patches = patches - means
     codes = encode_seen(np.where(seen, patches, 0), seen, c) if by_seen else encode_rows(patches, c)
     coded, votes = np.zeros((len(share), size * size), X.dtype), np.zeros((len(share), size * size), X.dtype)
     votes[chosen] = share[chosen, None]
     coded[chosen] = (codes @ c.atoms + means) * votes[chosen]
-    return sum_patches(coded, size, X.shape[1]), sum_patches(votes, size, X.shape[1])
+    return _patches.sum_patches(coded, size, X.shape[1]), _patches.sum_patches(votes, size, X.shape[1])
 
 
 # ---- a smooth surface through the known pixels --------------------------------------------------------------------
