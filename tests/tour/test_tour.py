@@ -7,10 +7,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from twofold.cli.app import app
 from twofold.tour import STATIONS
+from twofold.tour.page import page
+from twofold.tour.station import Part, Station
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +71,14 @@ def test_page_is_not_overwritten_unasked(made: Path) -> None:
     result = CliRunner().invoke(app, ["tour", "-o", str(made)])
     assert result.exit_code == 2
     assert made.read_bytes() == before
+
+
+def test_our_words_may_be_marked_up_and_nothing_else() -> None:
+    part = Part(
+        "1 < 2", "some <i>words</i>", 'a < "b"', Figure(), "a caption with & in it, and more", {"x < y": "3 & 4"}
+    )
+    text = page([(Station("Q & A", "a <i>lead</i>", [part]), 1.0)])
+    assert "a <i>lead</i>" in text and "some <i>words</i>" in text
+    for escaped in ("Q &amp; A", "1 &lt; 2", "a &lt; ", "with &amp; in it", "x &lt; y", "3 &amp; 4"):
+        assert escaped in text
+    assert "&lt;i&gt;" not in text

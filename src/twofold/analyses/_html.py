@@ -10,12 +10,12 @@ from twofold.analyses.answer import Answer
 
 
 def page(answer: Answer) -> str:
-    return _template("report.html").render(**_content(answer))
+    return template("report.html").render(**_content(answer))
 
 
 def fragment(answer: Answer) -> str:
     """Without the figure: a notebook draws it when asked."""
-    return _template("fragment.html").render(**_content(answer, figure=False))
+    return template("fragment.html").render(**_content(answer, figure=False))
 
 
 def _content(answer: Answer, figure: bool = True) -> dict[str, Any]:
@@ -26,8 +26,9 @@ def _content(answer: Answer, figure: bool = True) -> dict[str, Any]:
     }
 
 
-def _template(name: str) -> Any:
+def template(name: str, package: str = "twofold.analyses") -> Any:
+    """A template of the package, in which text is escaped."""
     from jinja2 import Environment, PackageLoader
 
-    loader = PackageLoader("twofold.analyses", "templates")
+    loader = PackageLoader(package, "templates")
     return Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True).get_template(name)

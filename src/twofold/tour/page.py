@@ -14,9 +14,9 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from twofold import __version__
+from twofold.analyses._html import template
 from twofold.plots.style import GREY, INK, PALE, style
 from twofold.tour.station import Part, Station
-from twofold.tour.stylesheet import STYLE
 
 IDEA = (
     "Almost every method that finds hidden structure says the same sentence: the data is two things put together, "
@@ -45,57 +45,16 @@ def _own(found: re.Match, name: str, known: set[str]) -> str:
 
 def page(stations: Sequence[tuple[Station, float]]) -> str:
     """The whole tour; each station comes with the seconds it took."""
-    total = sum(seconds for _, seconds in stations)
-    places = "".join(f'<a href="#s{i}">{escape(s.title)}</a>' for i, (s, _) in enumerate(stations))
-    body = "\n".join(_section(f"s{i}", s, seconds) for i, (s, seconds) in enumerate(stations))
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>A tour of twofold</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<header>
-<p class="over">twofold {__version__}</p>
-<h1>A tour</h1>
-<p class="lead">{escape(IDEA)}</p>
-<nav>{places}</nav>
-</header>
-<main>
-{body}
-</main>
-<footer>Computed in {total:.1f} s from data that is bundled, by the code shown. Run it again with
-<code>twofold tour</code>.</footer>
-</body>
-</html>
-"""
-
-
-def _section(anchor: str, station: Station, seconds: float) -> str:
-    parts = "\n".join(_part(f"{anchor}p{i}", part) for i, part in enumerate(station.parts))
-    return f"""<section id="{anchor}">
-<h2>{escape(station.title)}</h2>
-<p class="lead">{escape(station.lead)} <span class="time">{seconds:.1f} s</span></p>
-{parts}
-</section>"""
-
-
-def _part(name: str, part: Part) -> str:
-    tiles = "".join(
-        f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>" for label, value in part.numbers.items()
+    return template("tour.html", "twofold.tour").render(
+        stations=stations,
+        total=sum(seconds for _, seconds in stations),
+        idea=IDEA,
+        version=__version__,
+        draw=_draw,
     )
-    pieces = [
-        f"<h3>{escape(part.title)}</h3>",
-        f"<p>{part.text}</p>",
-        f"<pre><code>{escape(part.code)}</code></pre>" if part.code else "",
-        "" if part.figure is None else _figure(name, part.figure, part.caption),
-        f"<dl>{tiles}</dl>" if tiles else "",
-    ]
-    return '<article id="' + name + '">\n' + "\n".join(piece for piece in pieces if piece) + "\n</article>"
 
 
-def _figure(name: str, figure: Figure, caption: str) -> str:
-    svg = as_svg(figure, name).replace("<svg", f'<svg role="img" aria-label="{escape(caption)}"', 1)
-    return f'<figure><div class="wide">{svg}</div><figcaption>{escape(caption)}</figcaption></figure>'
+def _draw(part: Part, name: str) -> str:
+    """A part's figure, which says its caption to those who cannot see it."""
+    assert part.figure is not None
+    return as_svg(part.figure, name).replace("<svg", f'<svg role="img" aria-label="{escape(part.caption)}"', 1)

@@ -23,5 +23,5 @@ class Station(NamedTuple):
     """One family's place in the tour."""
 
     title: str
-    lead: str
+    lead: str  # our own words; <b>, <i>, <code> may be used
     parts: Sequence[Part]

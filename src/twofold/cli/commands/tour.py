@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from twofold.cli._console import check_targets
+from twofold.analyses._targets import check_targets
+from twofold.cli import _options as options
 from twofold.core.files.atomic import write_all
 from twofold.tour import EXTRAS, STATIONS
 
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
 
 
 def tour(
-    out: Annotated[Path, typer.Option("-o", "--out", help="Where the page goes.")] = Path("tour.html"),
-    force: Annotated[bool, typer.Option("--force", help="Replace the page if it exists.")] = False,
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="Page to write (.html).")] = Path(
+        "tour.html"
+    ),
+    force: options.Force = False,
     open_it: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
-    seed: Annotated[int, typer.Option(help="For everything that is random.")] = 0,
+    seed: options.Seed = 0,
 ) -> None:
     check_targets([out], [".html"], force)
     start = time.perf_counter()
@@ -32,7 +35,7 @@ def tour(
     from twofold.tour.page import page
 
     text = page(done)
-    write_all({out: lambda draft: _write(draft, text)})
+    write_all({out: lambda draft: draft.write_text(text, encoding="utf-8")})
     print(f"tour: {len(done)} of {len(STATIONS)} in {time.perf_counter() - start:.1f} s", file=sys.stderr)
     print(out)
     if open_it:
@@ -58,7 +61,3 @@ def _visit(i: int, name: str, seed: int) -> tuple[Station, float]:
     seconds = time.perf_counter() - begin
     print(f" {seconds:.1f} s", file=sys.stderr)
     return station, seconds
-
-
-def _write(draft: Path, text: str) -> None:
-    draft.write_text(text, encoding="utf-8")
