@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from twofold import PCA, PPCA
+from twofold import PCA, PPCA, GaussianMixture, KMeans, PPCAClassifier
 
 
 def test_a_model_is_explained(twofold, people):
@@ -14,6 +14,9 @@ def test_a_model_is_explained(twofold, people):
     assert result.exit_code == 0, result.stderr
     for text in ("PCA", "n_components", "float64 (3, 5)", "history", "sweep", "components", "income", "█", "kB"):
         assert text in result.stdout
+    assert "fitted to 5 columns (height, weight, age, income, score) by twofold reduce" in result.stdout
+    assert "twofold apply m.twofold NEW: codes of new rows" in result.stdout
+    assert twofold("apply", "m.twofold", "people.csv").exit_code == 0
 
 
 def test_json_has_what_the_model_has(twofold, folder, numbers):
@@ -42,3 +45,14 @@ def test_other_files_are_refused_in_one_line(twofold, people):
             assert result.stdout == "" and len(result.stderr.splitlines()) == 1
             assert name in result.stderr
     assert "m.twofold" in twofold("inspect", "mm.twofold").stderr
+
+
+def test_what_can_be_done_follows_from_the_model(twofold, folder):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    KMeans(2, random_state=0).fit(X).save("k.twofold")
+    GaussianMixture(2, random_state=0).fit(X).save("g.twofold")
+    PPCAClassifier(1).fit(X, np.repeat(["low", "high"], 30)).save("c.twofold")
+    uses = {name: json.loads(twofold("inspect", f"{name}.twofold", "--json").stdout) for name in "kgc"}
+    assert uses["k"]["uses"] == ["twofold apply k.twofold NEW: labels of new rows"]
+    assert "twofold generate g.twofold: draw new rows" in uses["g"]["uses"]
+    assert "predicts one of 2 classes: high, low" in uses["c"]["in_words"]

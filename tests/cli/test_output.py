@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twofold.cli._console import bar, check_target, plain
+from twofold.analyses.answer import bar, plain
 from twofold.core.checks import InputError
 from twofold.core.files.atomic import write_all
+from twofold.io.writable import check_writable
 
 
 def test_all_files_or_none(folder):
@@ -32,10 +33,10 @@ def test_targets_that_must_not_be_written(folder):
     Path("sub").mkdir()
     for path, word in [("there.csv", "--force"), ("sub", "folder"), ("no/such.csv", "no folder")]:
         with pytest.raises(InputError, match=word):
-            check_target(Path(path), force=False)
-    check_target(Path("there.csv"), force=True)
+            check_writable(Path(path), force=False)
+    check_writable(Path("there.csv"), force=True)
     with pytest.raises(InputError, match="input"):
-        check_target(Path("there.csv"), force=True, inputs=["./there.csv"])
+        check_writable(Path("there.csv"), force=True, inputs=["./there.csv"])
 
 
 def test_json_is_strict():

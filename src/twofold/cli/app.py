@@ -47,33 +47,33 @@ VERBS = {
     ),
     "compress": (
         "twofold.cli.commands.compress",
-        "Put a picture in fewer bytes, by the sparsest of three bases; and back.",
+        "Put an image in fewer bytes, as a .tfi file (for teaching), .webp or .jp2.",
     ),
     "denoise": (
         "twofold.cli.commands.denoise",
-        "Take the noise out of a picture, by patches learned from itself.",
+        "Take the noise out of an image, by patches learned from itself.",
     ),
     "inpaint": (
         "twofold.cli.commands.inpaint",
-        "Fill the holes of a picture: painted over, transparent, or under a mask.",
+        "Fill the holes of an image: painted over, transparent, or under a mask.",
     ),
     "sense": (
         "twofold.cli.commands.sense",
-        "Measure a picture or signal a few times at random, and recover it all.",
+        "Measure an image or signal a few times at random, and recover it all.",
     ),
     "train": (
         "twofold.cli.commands.train",
-        "Train a network or a generator on pictures: vae, gan, pixelcnn, cnn, ...",
+        "Train a network or a generator on images: vae, gan, pixelcnn, cnn, ...",
     ),
     "generate": (
         "twofold.cli.commands.generate",
-        "Draw new pictures from a model that was trained to make them.",
+        "Draw new images from a model that was trained to make them.",
     ),
     "apply": (
         "twofold.cli.commands.apply",
         "Apply a saved model to new rows, documents, images or ratings.",
     ),
-    "inspect": ("twofold.cli.commands.inspect", "Say what a model file holds: class, parameters, shapes, history."),
+    "inspect": ("twofold.cli.commands.inspect", "Say what a model file holds, and what can be done with it."),
     "tour": ("twofold.cli.commands.tour", "See every family at work on bundled data, as one HTML page."),
 }
 

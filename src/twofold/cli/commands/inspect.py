@@ -9,16 +9,21 @@ import numpy as np
 import typer
 from rich.table import Table as Grid
 
-from twofold.cli._console import bar, print_json, stdout
+from twofold.analyses.answer import bar, count, plain
+from twofold.cli import _options as options
+from twofold.cli._run import print_json, stdout
 from twofold.core.files import model_file
+from twofold.core.history import summarize
 from twofold.io.tables.read import missing_message
+from twofold.io.tables.table import quoted
 
 MOST_SHOWN = 12  # components with a bar of their own
+MOST_NAMED = 8  # columns or classes by name
 
 
 def inspect(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A .twofold file.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file (.twofold), as --save writes it.")],
+    as_json: options.AsJson = False,
 ) -> None:
     if not Path(model).is_file():
         raise model_file.ModelFileError(missing_message(model))
@@ -27,26 +32,56 @@ def inspect(
     facts = {
         "file": model,
         **about,
-        "history": history(found),
+        "in_words": in_words(found),
+        "uses": uses(model, found) if found is not None else [],
+        "history": summarize(found),
         "components": components(found),
         "clusters": clusters(found),
     }
-    print_json(facts) if as_json else show(facts)
+    print_json(plain(facts)) if as_json else show(facts)
 
 
-def history(model: Any) -> dict[str, Any] | None:
-    """Sweeps, seconds, and the objective at both ends."""
-    record = getattr(model, "history_", None)
-    if not isinstance(record, dict) or not record.get("objective"):
-        return None
-    objective = record["objective"]
-    return {
-        "sweeps": len(objective),
-        "objective_first": float(objective[0]),
-        "objective_last": float(objective[-1]),
-        "seconds": float(record.get("seconds", [0.0])[-1]),
-        "converged": getattr(model, "converged_", None),
-    }
+def in_words(model: Any) -> list[str]:
+    """What the model was fitted to, in plain words."""
+    verb, names = getattr(model, "made_by_", ""), [str(name) for name in getattr(model, "feature_names_in_", [])]
+    shape, target = getattr(model, "image_shape_", None), getattr(model, "target_name_", "")
+    if shape is not None:
+        to = f"images of {' × '.join(map(str, shape))} pixels"
+    elif hasattr(model, "n_features_in_"):
+        to = count(model.n_features_in_, "column")
+        to += f" ({', '.join(names[:MOST_NAMED])}{', ...' if len(names) > MOST_NAMED else ''})" if names else ""
+    else:
+        to = ""
+    by = f"by twofold {verb}" if verb else ""
+    said = [" ".join(filter(None, [f"fitted to {to}" if to else "made", by]))] if to or by else []
+    if hasattr(model, "classes_"):
+        classes = [str(one) for one in model.classes_]
+        shown = f"{', '.join(classes[:MOST_NAMED])}{', ...' if len(classes) > MOST_NAMED else ''}"
+        what = f"{quoted([target])}, " if target else ""
+        said.append(f"predicts {what}one of {len(classes)} classes: {shown}")
+    elif target:
+        said.append(f"predicts {quoted([target])}, a number")
+    return said
+
+
+def uses(file: str, model: Any) -> list[str]:
+    """Commands that do something with the model."""
+    from twofold.analyses.apply import CAN, WORD_MODELS, possible, usual
+
+    lines = []
+    if type(model).__name__ in WORD_MODELS:
+        lines.append(f"twofold words {file} nearest WORD: words that are used alike")
+    if type(model).__name__ == "Recommender":
+        lines.append(f"twofold apply {file} RATINGS: what people would like")
+    elif hasattr(model, "bag_of_words_"):
+        lines.append(f"twofold apply {file} DOCUMENTS: their topics")
+    elif any(possible(model, what) for what in CAN):
+        lines.append(
+            f"twofold apply {file} NEW: {usual(model)} of new {'images' if hasattr(model, 'image_shape_') else 'rows'}"
+        )
+    if hasattr(model, "sample"):
+        lines.append(f"twofold generate {file}: draw new {'images' if hasattr(model, 'image_shape_') else 'rows'}")
+    return lines
 
 
 def components(model: Any) -> list[dict[str, Any]] | None:
@@ -73,20 +108,20 @@ def variance_shares(model: Any) -> np.ndarray | None:
 
 
 def clusters(model: Any) -> list[dict[str, Any]] | None:
-    """Share of the rows, and the columns whose centre stands out most, of each cluster of models that have them."""
+    """Share of the rows, and the columns whose center stands out most, of each cluster of models that have them."""
     sizes = getattr(model, "counts_", getattr(model, "weights_", None))
-    centres = getattr(model, "cluster_centers_", getattr(model, "means_", None))
-    if sizes is None or centres is None or np.ndim(centres) != 2 or np.shape(sizes) != (len(centres),):
+    centers = getattr(model, "cluster_centers_", getattr(model, "means_", None))
+    if sizes is None or centers is None or np.ndim(centers) != 2 or np.shape(sizes) != (len(centers),):
         return None
     names = getattr(model, "feature_names_in_", None)
     shares = np.asarray(sizes, dtype=float) / max(float(np.sum(sizes)), 1e-300)
-    middle = shares @ centres
-    apart = np.sqrt(shares @ (centres - middle) ** 2)
+    middle = shares @ centers
+    apart = np.sqrt(shares @ (centers - middle) ** 2)
     out = []
-    for share, centre in zip(shares, centres, strict=True):
-        order = np.argsort(-np.abs(centre - middle) / np.maximum(apart, 1e-300), kind="stable")[:4]
-        top = {} if names is None else {str(names[j]): float(centre[j]) for j in order}
-        out.append({"share": float(share), "centre": top})
+    for share, center in zip(shares, centers, strict=True):
+        order = np.argsort(-np.abs(center - middle) / np.maximum(apart, 1e-300), kind="stable")[:4]
+        top = {} if names is None else {str(names[j]): float(center[j]) for j in order}
+        out.append({"share": float(share), "center": top})
     return out
 
 
@@ -96,6 +131,8 @@ def show(facts: dict[str, Any]) -> None:
     amount = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"
     name = facts.get("class", facts["kind"])
     console.print(f"{facts['file']}: {name}, written by twofold {facts['version']}, {amount}", style="bold")
+    for line in facts["in_words"]:
+        console.print(line, soft_wrap=True)
     for heading in ("params", "fitted"):
         if facts.get(heading):
             console.print(f"\n{'parameters' if heading == 'params' else 'fitted'}", style="bold")
@@ -113,6 +150,10 @@ def show(facts: dict[str, Any]) -> None:
     if facts["clusters"]:
         console.print("\nclusters", style="bold")
         console.print(strips(facts["clusters"], first=0))
+    if facts["uses"]:
+        console.print("\nwhat can be done with it", style="bold")
+        for line in facts["uses"]:
+            console.print(line, soft_wrap=True)
 
 
 def pairs(values: dict[str, Any]) -> Grid:
@@ -140,8 +181,8 @@ def strips(parts: list[dict[str, Any]], first: int = 1) -> Grid:
     grid = Grid(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     largest = max(part["share"] for part in parts) or 1.0
     for c, part in enumerate(parts[:MOST_SHOWN]):
-        if "centre" in part:
-            words = "  ".join(f"{name} {value:.4g}" for name, value in part["centre"].items())
+        if "center" in part:
+            words = "  ".join(f"{name} {value:.4g}" for name, value in part["center"].items())
         else:
             words = "  ".join(f"{'+' if w > 0 else '−'}{name}" for name, w in part["weights"].items())
         grid.add_row(str(c + first), f"{part['share']:.1%}", bar(part["share"] / largest, 16), words)
