@@ -33,7 +33,7 @@ tour: .venv/.ready-core
 	@$(BIN)/twofold tour -o $(TOUR) --force
 
 test: lint
-	@$(BIN)/python -m pytest -q -n $(JOBS) $(TESTS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(TESTS)
 
 lint: .venv/.ready-dev-dask-deep
 	@$(BIN)/ruff check -q --output-format concise

@@ -5,7 +5,11 @@ take the time they take. A busy machine fails no test.
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # test processes share the cores: threads of BLAS and torch would only wait
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest

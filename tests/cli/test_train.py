@@ -59,7 +59,7 @@ def test_a_saved_generator_draws_the_same_again(twofold, digits):
 
 @pytest.mark.filterwarnings("error")
 def test_a_code_that_is_not_in_use_is_a_note(twofold, folder):
-    np.save("two.npy", np.random.default_rng(0).integers(0, 2, size=(1000, 1, 1)).repeat(4, axis=1).repeat(4, axis=2))
+    np.save("two.npy", np.random.default_rng(0).integers(0, 2, size=(300, 1, 1)).repeat(4, axis=1).repeat(4, axis=2))
     found = run_json(twofold, "train", "vae", "two.npy", "--epochs", "20", "--json")
     said = [note for note in found["notes"] if "not in use" in note]
     assert said and "warm_up" not in said[0] and "-k" in said[0]

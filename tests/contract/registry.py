@@ -9,6 +9,7 @@ import twofold
 from twofold.factors import Huber, NonNegative, Poisson, Ridge, Simplex
 
 MIDDLE = 15.0  # of the values in the table
+KEPT = {}
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,12 @@ class Case:
         model = self(**changes)
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         return model.fit(X, y, **weights) if self.needs_y else model.fit(X, **weights)
+
+    def kept(self):
+        """The model fitted to `table()`, made once, for whoever only asks it."""
+        if str(self) not in KEPT:
+            KEPT[str(self)] = self.fit(*table())
+        return KEPT[str(self)]
 
     def wish(self, k):
         """A good value for its first parameter: k itself where it is a number of things."""

@@ -34,7 +34,7 @@ def tables(draw, nan):
 
 
 @pytest.mark.parametrize("case", MODELS, ids=str)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_any_table_is_fitted_or_refused(case, data):
     X, y, k = data.draw(tables(case.nan))

@@ -91,7 +91,7 @@ def test_infinity_in_a_dask_array(case):
 
 @every
 def test_infinity_in_new_rows(case):
-    model = case.fit(X, y)
+    model = case.kept()
     for method in row_methods(model):
         with pytest.raises(ValueError, match=r"X\[3, 7\] is inf"):
             getattr(model, method)(changed(np.inf))
@@ -99,7 +99,7 @@ def test_infinity_in_new_rows(case):
 
 @those(nan=False)
 def test_nan_in_new_rows(case):
-    model = case.fit(X, y)
+    model = case.kept()
     for method in row_methods(model):
         with pytest.raises(ValueError, match=r"X\[3, 7\] is nan"):
             getattr(model, method)(changed(np.nan))
@@ -192,7 +192,7 @@ def test_files_that_are_no_tables(case, tmp_path):
 
 @every
 def test_other_columns_than_at_fit(case):
-    model = case.fit(X, y)
+    model = case.kept()
     for method in row_methods(model):
         with pytest.raises(ValueError, match=r"7 features.*expecting 8"):
             getattr(model, method)(X[:, :7])
@@ -201,7 +201,7 @@ def test_other_columns_than_at_fit(case):
 @those(streams=True)
 def test_other_columns_in_a_file(case, tmp_path):
     np.save(tmp_path / "x.npy", X[:, :7])
-    model = case.fit(X, y)
+    model = case.kept()
     for method in row_methods(model):
         with pytest.raises(ValueError, match=r"7 features.*expecting 8"):
             getattr(model, method)(tmp_path / "x.npy")
@@ -220,7 +220,7 @@ def test_other_names_in_a_file(case, tmp_path):
 
 @every
 def test_codes_of_another_width(case):
-    model = case.fit(X, y)
+    model = case.kept()
     if not hasattr(model, "inverse_transform"):
         pytest.skip("has no way back")
     with pytest.raises(ValueError, match=r"codes have shape \(3, 7\)"):
