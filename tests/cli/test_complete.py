@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from twofold import load
+from twofold.io.tables.columns import Written
 from twofold.io.tables.csv_fill import Style, as_text, read_source
 
 COLUMNS = ["height", "weight", "age", "income", "score"]
@@ -265,8 +266,8 @@ def test_what_cannot_be_done_is_refused_at_once(twofold, people, folder, args, w
     ("content", "words"),
     [
         ("a,b\n1,2\n3\n", ["line 3", "1 field", "Add"]),
-        ("a,b\n1,2\n3,x\n5,6\n", ["line 3", 'column "b"', '"x"', "--na"]),
-        ("a,b\n1,inf\n3,\n", ["line 2", 'column "b"', "finite", "--na"]),
+        ("a,b\n1,2\n3,x\n5,6\n", ["line 3", 'column "b"', '"x"', "--missing"]),
+        ("a,b\n1,inf\n3,\n", ["line 2", 'column "b"', "finite", "--missing"]),
         ("", ["empty"]),
         ("a,b\nx,y\nz,\n", ["no column of numbers"]),
         ('a,b\n1,2\n"3,4\n5,6\n', ["line 3", "quote", "never closed"]),
@@ -289,7 +290,7 @@ def test_one_file_at_a_time(twofold, people):
 
 def test_numbers_are_written_like_their_neighbours():
     assert Style(2).write(-0.001) == "0.00" and Style(0).write(3.6) == "4"
-    assert Style(1, comma=True).write(2.25) == "2,2" and Style(0, truth=("No", "Yes")).write(0.7) == "Yes"
+    assert Style(1, Written(",")).write(2.25) == "2,2" and Style(0, truth=("No", "Yes")).write(0.7) == "Yes"
     assert Style(3, exponent=True).write(1.5e-7) == "1.5e-07"
     for sd in (0.00123, 0.4, 12.3, 4567.8):
         assert float(Style(1).write_sd(sd)) == pytest.approx(sd, rel=0.05)

@@ -236,7 +236,7 @@ def test_unknown_ids_are_refused_with_those_close_to_them(twofold, saved, folder
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("user,item,rating\na,x,5\nb,y,good\nc,z,3\nd,x,4\n", ["line 3", 'column "rating"', '"good"', "--na"]),
+        ("user,item,rating\na,x,5\nb,y,good\nc,z,3\nd,x,4\n", ["line 3", 'column "rating"', '"good"', "--missing"]),
         ("user,item,rating\na,x,5\n,y,4\n", ["line 3", 'column "user"', "blank", "remove"]),
         ("user,item,rating\na,x,5\nb,y\n", ["line 3", "2 fields"]),
         ("user,item,rating\na,x,inf\nb,y,2\n", ["line 2", 'column "rating"', "finite"]),

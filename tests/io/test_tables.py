@@ -3,6 +3,8 @@
 import gzip
 import io
 import sqlite3
+import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twofold.core.checks import InputError
+from twofold.io.tables.columns import BLANKS, to_numbers
 from twofold.io.tables.delimited import read_delimited
 from twofold.io.tables.read import read_table
 
@@ -139,9 +142,9 @@ def test_a_cell_that_is_no_number_is_placed_and_remedied(put):
     message = refusal("table.csv")
     assert message == (
         'table.csv, line 12, column "age": "n/a?" is not a number. '
-        'Use --na "n/a?" to treat it as a blank, or drop the column with --drop age.'
+        'Use --missing "n/a?" to treat it as a blank, or drop the column with --drop age.'
     )
-    assert np.isnan(read_table("table.csv", na=["n/a?"]).numbers[10, 0])
+    assert np.isnan(read_table("table.csv", missing=["n/a?"]).numbers[10, 0])
 
 
 def test_lines_are_counted_through_quoted_newlines(put):
@@ -160,7 +163,7 @@ def test_lines_are_counted_through_quoted_newlines(put):
         ("\n \n", ["t.csv is empty"]),
         ("a,b\n", ["no rows"]),
         ("a,b\nx,y\nx,z\n", ["no column of numbers", '"a", "b"']),
-        ("a,b\n1,2\n3,inf\n", ['line 3, column "b": inf is not a finite number', "--na"]),
+        ("a,b\n1,2\n3,inf\n", ['line 3, column "b": inf is not a finite number', "--missing"]),
         (bytes(range(256)) * 8, ["t.csv is not text"]),
         (b"\x1f\x8b\x08broken", ["t.csv is a damaged gzip file"]),
     ],
@@ -275,7 +278,7 @@ def test_a_number_can_stand_for_a_blank(put, source):
     frame.write_csv("t.csv")
     frame.write_parquet("t.parquet")
     np.save("t.npy", X)
-    np.testing.assert_array_equal(read_table(source, na=["-999"]).numbers, np.where(X == -999, np.nan, X))
+    np.testing.assert_array_equal(read_table(source, missing=["-999"]).numbers, np.where(X == -999, np.nan, X))
 
 
 def test_decimal_commas_in_files_with_semicolons(put):
@@ -289,3 +292,128 @@ def test_columns_that_differ_are_named(put):
     put("parts/2.csv", "a,c\n1,2\n")
     message = refusal("parts")
     assert message.startswith("parts/2.csv") and 'lacks "b"' in message and 'adds "c"' in message
+
+
+# ---- numbers as people write them -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "want", "words"),
+    [
+        ("x;y\n278.000,50;1\n1,5;2\n-3,25;4\n", [278000.5, 1.5, -3.25], ["points between thousands", "decimal commas"]),
+        ('x,y\n"278,000.50",1\n"1,500",2\n7.25,4\n', [278000.5, 1500, 7.25], ["commas between thousands"]),
+        ("x\ty\n1.234.567\t1\n2\t2\n1.000\t3\n", [1234567, 2, 1000], ["points between thousands"]),
+        ("x\ty\n1,5\t1\n2,25\t2\n3\t3\n", [1.5, 2.25, 3], ["decimal commas"]),
+        ("x;z\n278.000;1,5\n1.250;2,5\n", [278000, 1250], ["points between thousands", "decimal commas"]),
+        ("x,y\n$5,1\n-$6.5,2\n$7,4\n", [5, -6.5, 7], ["$ left out"]),
+        ('x,y\n"1.200,50 €",1\n2 €,2\n"3,5 €",4\n', [1200.5, 2, 3.5], ["€ left out", "decimal commas"]),
+        ("x,y\n5 %,1\n12.5 %,2\n,4\n", [5, 12.5, np.nan], ["per cents", "12 % is read as 12"]),
+    ],
+)
+def test_thousands_currencies_and_per_cents_are_read_and_said(put, text, want, words):
+    table = read_table(put("t.csv", text))
+    np.testing.assert_array_equal(table.numbers[:, table.columns.index("x")], want)
+    assert all(any(word in note and '"x"' in note for note in table.notes) for word in words[:1]), table.notes
+    assert all(any(word in note for note in table.notes) for word in words), table.notes
+
+
+@given(
+    st.lists(st.floats(-1e7, 1e7).map(lambda x: round(x, 2)), min_size=3, max_size=20).filter(
+        lambda xs: any(abs(x) >= 1000 for x in xs)
+    )
+)
+def test_a_number_is_read_as_it_was_written(xs):
+    english = pl.Series([f"{x:,.2f}" for x in xs])
+    german = pl.Series([f"{x:,.2f}".translate({ord(","): ".", ord("."): ","}) for x in xs])
+    for text in (english, german, "$" + english, german + " €"):
+        np.testing.assert_allclose(to_numbers(text, BLANKS, False).values, xs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("column", [["192.168.0.1", "10.0.0.1"], ["01.02.2024", "03.04.2024"], ["1,2,3", "4,5,6"]])
+def test_what_only_looks_like_numbers_is_none(column):
+    assert to_numbers(pl.Series(column), BLANKS, False).kind in ("text", "date")
+
+
+def test_an_empty_field_at_the_end_of_every_line_is_left_out(put):
+    for text in ("a,b,\n1,2,\n3,4,\n", "a,b\n1,2,\n3,4,\n", "9,8,\n1,2,\n3,4,\n"):
+        table = read_table(put("t.csv", text))
+        assert table.numbers[-2:].tolist() == [[1, 2], [3, 4]] and table.ids is None
+        assert any("empty field at the end" in note for note in table.notes)
+    assert "3 fields where the header has 2" in refusal(put("t.csv", "a,b\n1,2\n3,4,\n5,6\n"))
+
+
+def test_codes_for_missing_values_are_said_and_taken_only_when_asked(put):
+    rng = np.random.default_rng(0)
+    X = rng.normal(3, 1, (200, 3)).round(2)
+    holes = rng.random((200, 3)) < 0.05
+    holes[:, 2] = False
+    for code in (99.0, -999.0):
+        pl.DataFrame(np.where(holes, code, X), schema=["a", "b", "c"]).write_csv("t.csv")
+        table = read_table("t.csv")
+        note = next(note for note in table.notes if "--missing" in note)
+        assert f"{code:g} stands in" in note and '"a", "b"' in note and '"c"' not in note
+        np.testing.assert_array_equal(table.numbers, np.where(holes, code, X))
+        for missing in ([code], [int(code)], [f"{code:g}"]):
+            clean = read_table("t.csv", missing=missing)
+            np.testing.assert_array_equal(clean.numbers, np.where(holes, np.nan, X))
+            assert not any("--missing" in note for note in clean.notes)
+    pl.DataFrame({"age": rng.integers(1, 100, 200), "score": rng.integers(0, 100, 200)}).write_csv("t.csv")
+    assert not any("--missing" in note for note in read_table("t.csv").notes)
+
+
+def test_columns_can_be_chosen_and_rows_keep_their_names(put):
+    put("t.csv", "name,x,y,z,note\na,1,2,3,u\nb,4,5,6,v\nc,7,8,9,u\n")
+    table = read_table("t.csv", columns=["z", "x"])
+    assert table.columns == ["x", "z"] and table.ids.to_list() == ["a", "b", "c"] and table.others.width == 0
+    assert 'Did you mean "x"?' in refusal("t.csv", columns=["xx"])
+    np.save("a.npy", np.arange(6.0).reshape(2, 3))
+    assert read_table("a.npy", columns=["column_2"]).numbers.tolist() == [[1], [4]]
+
+
+def workbook(path, **sheets):
+    """A workbook of inline strings and numbers."""
+
+    def cell(value):
+        if value is None:
+            return "<c/>"
+        if isinstance(value, str):
+            return f'<c t="inlineStr"><is><t>{value}</t></is></c>'
+        return f"<c><v>{value}</v></c>"
+
+    with zipfile.ZipFile(path, "w") as archive:
+        main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+        rel = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+        package = 'xmlns="http://schemas.openxmlformats.org/package/2006/relationships"'
+        names = enumerate(sheets, 1)
+        listed = "".join(f'<sheet name="{name}" sheetId="{i}" r:id="r{i}"/>' for i, name in names)
+        archive.writestr("xl/workbook.xml", f'<workbook {main} xmlns:r="{rel}"><sheets>{listed}</sheets></workbook>')
+        links = "".join(
+            f'<Relationship Id="r{i}" Type="{rel}/worksheet" Target="worksheets/s{i}.xml"/>'
+            for i in range(1, len(sheets) + 1)
+        )
+        archive.writestr("xl/_rels/workbook.xml.rels", f"<Relationships {package}>{links}</Relationships>")
+        top = f'<Relationship Id="r1" Type="{rel}/officeDocument" Target="xl/workbook.xml"/>'
+        archive.writestr("_rels/.rels", f"<Relationships {package}>{top}</Relationships>")
+        for i, rows in enumerate(sheets.values(), 1):
+            body = "".join(f"<row>{''.join(map(cell, row))}</row>" for row in rows)
+            sheet = f"<worksheet {main}><sheetData>{body}</sheetData></worksheet>"
+            archive.writestr(f"xl/worksheets/s{i}.xml", sheet)
+
+
+def test_workbooks_are_read_like_the_csv_of_their_sheet(folder):
+    rows = [["city", "x", "y"], ["Bonn", 1, 2.5], ["Köln", 3, None], ["Aarau", 5, -60]]
+    workbook("t.xlsx", first=rows, other=[[1, 2], [3, 4]])
+    table = read_table("t.xlsx")
+    np.testing.assert_array_equal(table.numbers, WANT)
+    assert table.ids.to_list() == ["Bonn", "Köln", "Aarau"]
+    assert any('first sheet, "first"' in note and "other" in note for note in table.notes)
+    assert read_table("t.xlsx::other").numbers.tolist() == [[1, 2], [3, 4]]
+    assert "of: first, other" in refusal("t.xlsx::third")
+    workbook("bad.xlsx", first=[["a", "b"], [1, 2], [3, "x"], [5, 6]])
+    assert 'bad.xlsx::first, line 3, column "b": "x" is not a number' in refusal("bad.xlsx")
+
+
+def test_a_missing_reader_of_workbooks_is_named(folder, monkeypatch):
+    workbook("t.xlsx", first=[[1, 2], [3, 4]])
+    monkeypatch.setitem(sys.modules, "fastexcel", None)
+    assert 'pip install "twofold[excel]"' in refusal("t.xlsx")

@@ -133,7 +133,7 @@ def check(X: Any, n: int, table: Table, doing: str) -> None:
     if bad is not None:
         row, column, value = bad
         where = f'{table.source}, row {row + 1}, column "{table.columns[column]}"'
-        raise InputError(f"{where}: {value} is not a finite number. Use --na {value} to treat it as a blank.")
+        raise InputError(f"{where}: {value} is not a finite number. Use --missing {value} to treat it as a blank.")
     if not (spread(X, 0.0) > 0).any():
         raise InputError(f"{table.source}: every column of numbers is constant, so there is nothing to {doing}.")
 

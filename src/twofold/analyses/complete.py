@@ -246,7 +246,7 @@ def numbers_of(table: Table) -> np.ndarray:
     if bad is not None:
         row, column, value = bad
         where = f'{table.source}, row {row + 1}, column "{table.columns[column]}"'
-        raise InputError(f"{where}: {value} is not a finite number. Use --na {value} to treat it as a blank.")
+        raise InputError(f"{where}: {value} is not a finite number. Use --missing {value} to treat it as a blank.")
     return np.asarray(X, dtype=np.float64)
 
 

@@ -18,7 +18,10 @@ Scale = Annotated[
         help="Divide columns by their standard deviations. Default: if named columns differ tenfold in spread.",
     ),
 ]
-Na = Annotated[list[str] | None, typer.Option(metavar="TEXT", help="Text that means a blank cell; repeatable.")]
+Na = Annotated[
+    list[str] | None,
+    typer.Option("--missing", "--na", metavar="VALUE", help="Text or number that means a missing value; repeatable."),
+]
 Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Column to leave out; repeatable.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed for everything random.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]

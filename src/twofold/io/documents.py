@@ -26,7 +26,6 @@ import numpy as np
 import polars as pl
 
 from twofold.core.checks import InputError
-from twofold.core.spelling import did_you_mean
 from twofold.io.dates import guess_dates, read_dates
 from twofold.io.encoding import HEAD, Recoded, decode, find_encoding, old_encoding, spelled
 from twofold.io.open import DAMAGED, ENDINGS, open_bytes, read_bytes
@@ -34,7 +33,7 @@ from twofold.io.tables import arrays
 from twofold.io.tables.columns import BLANKS, to_numbers
 from twofold.io.tables.delimited import find_delimiter, read_delimited, records
 from twofold.io.tables.read import ELSEWHERE, EXCEL, JSONL, PARQUET, SQLITE, kind, missing_message, read_jsonl, read_one
-from twofold.io.tables.table import Piece, Table, is_key, names_rows, quoted, stack, whole
+from twofold.io.tables.table import Piece, Table, check_names, is_key, names_rows, quoted, stack, whole
 
 TABLES = (".csv", ".tsv", ".tab", ".psv", *PARQUET, *JSONL, *SQLITE, *EXCEL)
 PROSE = ("", ".txt", ".text", ".md", ".rst", ".tex", ".eml", ".asc", ".srt", ".log")
@@ -443,7 +442,7 @@ def looks_tabular(text: bytes) -> bool:
 def from_tables(files: list[str], source: str, given: dict[str, str | None], notes: list[str]) -> Documents:
     pieces = []
     for file in files:
-        piece = read_one(file, (), (), alone=False)
+        piece = read_one(file)
         if isinstance(piece, Table):
             raise InputError(f"{file} holds numbers, not text. Give text, or a table with a column of text.")
         pieces.append(piece)
@@ -457,9 +456,7 @@ def from_pieces(pieces: list[Piece], source: str, given: dict[str, str | None], 
     frame = stack(pieces)
     notes += [note for piece in pieces for note in piece.notes]
     for option, name in given.items():
-        if name is not None and name not in frame.columns:
-            hint = did_you_mean(name, frame.columns, f"It has {quoted(frame.columns)}.")
-            raise InputError(f'{option} {name}: {source} has no column "{name}". {hint}')
+        check_names(option, [name] if name is not None else [], frame.columns, source)
     text = given["--text"] or longest(frame, source, notes)
     rest = [name for name in frame.columns if name != text]
     ids = next((frame[name] for j, name in enumerate(rest) if is_id(frame[name], j)), None)

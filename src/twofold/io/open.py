@@ -20,13 +20,14 @@ from typing import Any, BinaryIO
 import zstandard
 
 from twofold.core.checks import InputError
+from twofold.io.encoding import Recoded
 
 ENDINGS = (".gz", ".bz2", ".zst", ".zip")  # that say how a file is packed, not what it holds
 ZIP = b"PK\x03\x04"
 PACKED: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
     b"\x1f\x8b": ("gzip", lambda file: gzip.GzipFile(fileobj=file)),
     b"BZh": ("bzip2", bz2.BZ2File),
-    b"\x28\xb5\x2f\xfd": ("Zstandard", lambda file: zstandard.open(file, "rb")),
+    b"\x28\xb5\x2f\xfd": ("Zstandard", lambda file: io.BufferedReader(Recoded(file, unpack_frames(), ""))),
 }
 BUFFER = 2**18  # bytes that are unpacked at once
 DAMAGED = (OSError, EOFError, zlib.error, zstandard.ZstdError, zipfile.BadZipFile, NotImplementedError, RuntimeError)
@@ -68,6 +69,25 @@ def unpacked(raw: BinaryIO, name: str, part: str = "", buffer: int = BUFFER) -> 
         return
     with unpack(raw) as file:
         yield io.BufferedReader(Named(file, how, name), buffer)
+
+
+def unpack_frames() -> Callable[[bytes], bytes]:
+    """A function that unpacks Zstandard bytes as they come, and refuses an end before its time."""
+    frame: Any = None
+
+    def change(raw: bytes) -> bytes:
+        nonlocal frame
+        if not raw and frame is not None and not frame.eof:
+            raise EOFError("it ends too early")
+        out = b""
+        while raw:
+            if frame is None or frame.eof:
+                frame = zstandard.ZstdDecompressor().decompressobj()
+            out += frame.decompress(raw)
+            raw = frame.unused_data if frame.eof else b""
+        return out
+
+    return change
 
 
 class Named(io.RawIOBase):

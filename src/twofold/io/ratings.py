@@ -23,7 +23,7 @@ from twofold.io.tables import arrays
 from twofold.io.tables.columns import BLANKS, cells, to_numbers
 from twofold.io.tables.delimited import find_delimiter, is_number, read_delimited
 from twofold.io.tables.read import ELSEWHERE, EXCEL, JSONL, PARQUET, SQLITE, find_files, kind, read_one
-from twofold.io.tables.table import Piece, Table, place, quoted, remedy, stack, whole
+from twofold.io.tables.table import Piece, Table, blanks_of, place, quoted, remedy, stack, whole
 
 NAMES = {
     "user": ("user", "userid", "uid", "username", "userno", "customer", "customerid", "reviewer", "reviewerid", "rater",
@@ -113,7 +113,7 @@ def read_ratings(
     values, left_out = None, []
     found = roles["rating"]
     if found is not None:
-        values = as_numbers(frame[found], BLANKS | {str(one).strip().lower() for one in missing}, pieces)
+        values = as_numbers(frame[found], blanks_of(missing), pieces)
         known = ~np.isnan(values)
         if not known.any():
             raise InputError(f'{name} has no rating in column "{found}": every one is blank.')
@@ -191,7 +191,7 @@ def read_pieces(source: Any) -> tuple[list[Piece], str]:
 def read_piece(file: str) -> Piece:
     """The columns of one file; a first line that is no header is taken for the rating it is."""
     if file != "-" and kind(file) in OTHERS:
-        part = read_one(file, (), (), alone=False)
+        part = read_one(file)
         return part if isinstance(part, Piece) else from_table(part)
     name = "standard input" if file == "-" else file
     data = read_bytes(file)
@@ -302,7 +302,7 @@ def as_numbers(column: pl.Series, blanks: frozenset[str], pieces: list[Piece]) -
     if column.dtype != pl.String and not column.dtype.is_numeric():
         column = column.cast(pl.String)
     comma = pieces[0].name == MEMORY or any(piece.decimal_comma for piece in pieces)
-    values, found = to_numbers(column, blanks, comma)
+    values, found, _ = to_numbers(column, blanks, comma)
     if found in ("text", "date", "mixed"):
         text = cells(column, blanks)
         number = text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)

@@ -34,7 +34,7 @@ def recommend(
     user_column: Annotated[str | None, column("User")] = None,
     item_column: Annotated[str | None, column("Item")] = None,
     rating_column: Annotated[str | None, column("Rating")] = None,
-    na: Annotated[list[str] | None, typer.Option(metavar="TEXT", help="Text that means no rating; repeatable.")] = None,
+    na: options.Na = None,
     seed: options.Seed = 0,
     progress: Progress = SILENT,
 ) -> Recommendations:

@@ -13,7 +13,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from twofold.core.checks import InputError
-from twofold.io.tables.table import Piece, Table, check_drop
+from twofold.io.tables.table import Piece, Table, check_names
 
 ENDINGS = (".npy", ".npz", ".mtx")
 
@@ -63,28 +63,31 @@ def pick_from_npz(path: str, part: str) -> Any:
         return archive[tables[0]]
 
 
-def stack_arrays(parts: list[Table], source: str, na: Sequence[str], drop: Sequence[str]) -> Table:
+def stack_arrays(
+    parts: list[Table], source: str, missing: Sequence[Any], drop: Sequence[str], columns: Sequence[str] = ()
+) -> Table:
     """Arrays under each other; columns have only numbers for names."""
     first = parts[0]
     for part in parts[1:]:
         if len(part.columns) != len(first.columns):
             sizes = f"{len(part.columns)} columns where {first.source} has {len(first.columns)}"
             raise InputError(f"{part.source} has {sizes}. Files read together need the same columns.")
-    if len(parts) == 1 and not na and not drop:
+    if len(parts) == 1 and not missing and not drop and not columns:
         return Table(first.numbers, first.columns, notes=first.notes, source=source)
-    check_drop(drop, first.columns, source)
-    keep = [i for i, name in enumerate(first.columns) if name not in drop]
+    check_names("--drop", drop, first.columns, source)
+    check_names("--columns", columns, first.columns, source)
+    keep = [i for i, name in enumerate(first.columns) if name not in drop and (not columns or name in columns)]
     arrays = [part.array() for part in parts]
     sparse = any(sp.issparse(a) for a in arrays)
     numbers = sp.csr_array(sp.vstack(arrays))[:, keep] if sparse else np.vstack(arrays)[:, keep]
-    for text in na if not sparse else ():
-        numbers[numbers == as_number(text)] = np.nan
+    for code in missing if not sparse else ():
+        numbers[numbers == as_number(code)] = np.nan
     notes = [note for part in parts for note in part.notes]
     return Table(numbers, [first.columns[i] for i in keep], notes=notes, source=source)
 
 
-def as_number(text: str) -> float:
+def as_number(code: Any) -> float:
     try:
-        return float(text)
+        return float(code)
     except ValueError:
-        raise InputError(f"--na {text}: the table holds only numbers, so a blank must be a number too.") from None
+        raise InputError(f"--missing {code}: the table holds only numbers, so a blank must be a number too.") from None

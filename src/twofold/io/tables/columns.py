@@ -1,48 +1,141 @@
-"""One column: whether it holds numbers, and which."""
+"""One column: whether it holds numbers, which, and how they are written."""
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 BLANKS = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "?", "#n/a", "<na>"})
 _DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]\d{1,2}:\d{2}.*)?$"
+_UNIT = r"[€$£¥₹%]|EUR|USD|GBP|CHF|JPY"
+_WITH_UNIT = rf"^[+-]?\s*(?:{_UNIT})?\s*[+-]?[\d.,]+(?:[eE][+-]?\d+)?\s*(?:{_UNIT})?$"
+_GROUPED = {mark: rf"^[+-]?\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+$" for mark in ",."}
+SAMPLE = 500  # cells by which a column is told to be text
 
 
-def to_numbers(column: pl.Series, blanks: frozenset[str], decimal_comma: bool) -> tuple[np.ndarray, str]:
-    """Values with NaN for blanks, and the kind: number, commas, text, date, blank, mixed."""
+class Written(NamedTuple):
+    """How the numbers of a column are written: 278.000,50 € has thousands ".", decimal ",", after " €"."""
+
+    decimal: str = "."
+    thousands: str = ""
+    before: str = ""
+    after: str = ""
+
+    @property
+    def unit(self) -> str:
+        """The currency, or the sign of per cents."""
+        return (self.before + self.after).strip()
+
+
+PLAIN = Written()
+
+
+class Numbers(NamedTuple):
+    values: np.ndarray  # NaN for blanks
+    kind: str  # number, text, date, blank, mixed
+    form: Written = PLAIN
+
+
+def to_numbers(column: pl.Series, blanks: frozenset[str], decimal_comma: bool) -> Numbers:
+    """The numbers of a column, if it holds any; `decimal_comma` where 1,234 rather means 1.234."""
     if column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null):
         values = blanked(column.cast(pl.Float64), blanks)
-        return values, "blank" if np.isnan(values).all() else "number"
+        return Numbers(values, "blank" if np.isnan(values).all() else "number")
     if column.dtype != pl.String:
-        return np.empty(0), "date" if column.dtype.is_temporal() else "text"
+        return Numbers(np.empty(0), "date" if column.dtype.is_temporal() else "text")
     text = cells(column, blanks)
     if text.null_count() == len(text):
-        return np.empty(0), "blank"
-    found, kind = parsed(text, decimal_comma)
+        return Numbers(np.empty(0), "blank")
+    found, form = parsed(text, decimal_comma)
     wrong = text.filter(found.is_null() & text.is_not_null())
     if len(wrong) == 0:
-        return blanked(found, blanks), kind
+        return Numbers(blanked(found, blanks), "number", form)
     # A few odd cells among numbers are a fault to report; a column that is often text is text.
     known = len(text) - text.null_count()
     if 2 * len(wrong) <= known and (wrong.n_unique() <= 3 or len(wrong) < 0.1 * known):
-        return blanked(found, blanks), "mixed"
-    return np.empty(0), "date" if wrong.str.contains(_DATE).all() else "text"
+        return Numbers(blanked(found, blanks), "mixed", form)
+    return Numbers(np.empty(0), "date" if wrong.str.contains(_DATE).all() else "text")
 
 
-def parsed(text: pl.Series, decimal_comma: bool) -> tuple[pl.Series, str]:
+def parsed(text: pl.Series, decimal_comma: bool) -> tuple[pl.Series, Written]:
     """Numbers from text, null where it is none; truth values count as 0 and 1 if the column has nothing else."""
     values = text.cast(pl.Float64, strict=False)
-    if decimal_comma and values.null_count() > text.null_count():
-        return text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False), "commas"
+    if values.null_count() == text.null_count():
+        return values, PLAIN
+    form = find_form(text.drop_nulls(), decimal_comma)
+    if form != PLAIN:
+        others = read_form(text, form)
+        if others.null_count() < values.null_count():
+            return others, form
     if values.null_count() == len(text):
         meaning = {"true": 1.0, "false": 0.0}
         truth = text.str.to_lowercase().replace_strict(meaning, default=None, return_dtype=pl.Float64)
         if truth.null_count() == text.null_count():
-            return truth, "number"
-    return values, "number"
+            return truth, PLAIN
+    return values, PLAIN
+
+
+def find_form(text: pl.Series, decimal_comma: bool) -> Written:
+    """How most cells are written, if they are numbers at all.
+
+    >>> find_form(pl.Series(["278.000,50 €", "1,5 €"]), False)
+    Written(decimal=',', thousands='.', before='', after=' €')
+    >>> find_form(pl.Series(["278,000", "1,500"]), False).thousands  # neither mark says which it is
+    ','
+    >>> find_form(pl.Series(["278,000", "1,500"]), True).decimal
+    ','
+    """
+    if 2 * text.head(SAMPLE).str.contains(_WITH_UNIT).sum() <= min(len(text), SAMPLE):
+        return PLAIN
+    text = text.filter(text.str.contains(_WITH_UNIT))
+    before, after = (unit_of(text, mark) for mark in (rf"^[+-]?\s*((?:{_UNIT})\s*)", rf"(\s*(?:{_UNIT}))$"))
+    bare = text.str.replace_all(rf"{_UNIT}|\s", "")
+    commas, points = (bare.filter(bare.str.contains(mark, literal=True)) for mark in ",.")
+    if len(commas) == 0:  # 1.234.567 can only be thousands
+        many = grouped(points, ".") and bool((points.str.count_matches(r"\.") > 1).any())
+        return Written(",", ".", before, after) if many else Written(".", "", before, after)
+    sure = len(points) > 0 or bool((commas.str.count_matches(",") > 1).any())
+    if not grouped(commas, ",") or (decimal_comma and not sure):
+        return Written(",", "." if len(points) and grouped(points, ".") else "", before, after)
+    return Written(".", ",", before, after)
+
+
+def grouped(bare: pl.Series, mark: str) -> bool:
+    """Whether the digits before the other mark stand in groups of three."""
+    other = "." if mark == "," else ","
+    head = bare.str.split_exact(other, 1).struct.field("field_0")
+    return bool(head.str.contains(_GROUPED[mark]).all())
+
+
+def unit_of(text: pl.Series, pattern: str) -> str:
+    """The unit that more than half of the cells have, as the first of them writes it."""
+    found = text.str.extract(pattern, 1).drop_nulls()
+    if 2 * len(found) <= len(text) or found.str.strip_chars().n_unique() > 1:
+        return ""
+    return str(found[0])
+
+
+def read_form(text: pl.Series, form: Written) -> pl.Series:
+    """Numbers from text that is written so, null where it is not."""
+    if form.unit:
+        text = text.str.replace_all(form.unit, "", literal=True).str.replace_all(r"\s", "")
+    if form.thousands:
+        mark, point = re.escape(form.thousands), re.escape(form.decimal)
+        right = rf"^[+-]?(\d{{1,3}}({mark}\d{{3}})+|\d+)?({point}\d*)?([eE][+-]?\d+)?$"
+        text = text.set(~text.str.contains(right).fill_null(True), None)
+        text = text.str.replace_all(form.thousands, "", literal=True)
+    if form.decimal == ",":
+        text = text.str.replace(",", ".", literal=True)
+    return text.cast(pl.Float64, strict=False)
+
+
+def is_grouped(column: pl.Series, blanks: frozenset[str]) -> bool:
+    """Whether every number has points before three digits, as 278.000 has: thousands, where decimals have commas."""
+    text = cells(column, blanks).drop_nulls() if column.dtype == pl.String else column.head(0).cast(pl.String)
+    return len(text) > 0 and bool(text.str.contains(_GROUPED["."]).all())
 
 
 def cells(column: pl.Series, blanks: frozenset[str]) -> pl.Series:

@@ -104,6 +104,8 @@ def edited(text: Text, cells: Mapping[int, Mapping[int, str]], tails: Mapping[in
     for record in records(text):
         for j, new in sorted(cells.get(record.line, {}).items()):
             a, b = content(text, record.fields[j])
+            if text.delimiter in new and text.data[a - 1 : a] != b'"':
+                new = f'"{new}"'
             yield text.data[done:a]
             yield new.encode(text.code, "replace")
             done = b

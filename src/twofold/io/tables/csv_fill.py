@@ -17,11 +17,11 @@ import polars as pl
 from twofold.core.checks import InputError
 from twofold.io.open import read_bytes
 from twofold.io.tables import arrays
-from twofold.io.tables.columns import BLANKS
+from twofold.io.tables.columns import PLAIN, Written, parsed
 from twofold.io.tables.csv_cells import Text, content, edited, open_text, records
 from twofold.io.tables.delimited import read_delimited
 from twofold.io.tables.read import ELSEWHERE, SQLITE, find_files, kind, read_one
-from twofold.io.tables.table import Piece, Table, assemble, unique_names
+from twofold.io.tables.table import Piece, Table, assemble, blanks_of, unique_names
 
 OTHERS = (*SQLITE, *ELSEWHERE, *arrays.ENDINGS, ".parquet", ".pq", ".jsonl", ".ndjson")
 SUFFIX = "_sd"  # of the name of a column of standard deviations
@@ -35,7 +35,7 @@ class Source(NamedTuple):
     text: Text | None  # its bytes, if it is delimited text
 
 
-def read_source(given: str, na: Sequence[str], drop: Sequence[str]) -> Source:
+def read_source(given: str, missing: Sequence[Any] = (), drop: Sequence[str] = ()) -> Source:
     """One file; columns to drop are not learned from, but stay in the output."""
     files = find_files(given)
     if len(files) > 1:
@@ -45,27 +45,32 @@ def read_source(given: str, na: Sequence[str], drop: Sequence[str]) -> Source:
         name = "standard input" if path == "-" else path
         data = read_bytes(files[0])
         piece = read_delimited(data, name)
-        return Source(assemble([piece], name, na, drop), piece, open_text(data, name))
-    part = read_one(files[0], na, drop, alone=True)
+        return Source(assemble([piece], name, missing, drop), piece, open_text(data, name))
+    part = read_one(files[0], streaming=not missing and not drop)
     if isinstance(part, Piece):
-        return Source(assemble([part], given, na, drop), part, None)
-    return Source(arrays.stack_arrays([part], given, na, drop), None, None)
+        return Source(assemble([part], given, missing, drop), part, None)
+    return Source(arrays.stack_arrays([part], given, missing, drop), None, None)
 
 
 class Style(NamedTuple):
-    """How the numbers of a column are written."""
+    """How the numbers of a column are written, and to how many decimals."""
 
     decimals: int
-    comma: bool = False
+    form: Written = PLAIN
     exponent: bool = False
     truth: tuple[str, str] | None = None  # how false and true are spelled
 
     def write(self, value: float) -> str:
         if self.truth is not None:
             return self.truth[int(value >= 0.5)]
-        text = f"{value:.6g}" if self.exponent else f"{value:.{self.decimals}f}"
+        group = "," if self.form.thousands else ""
+        text = f"{value:.6g}" if self.exponent else f"{value:{group}.{self.decimals}f}"
         text = text[1:] if re.fullmatch(r"-0(\.0*)?", text) else text
-        return text.replace(".", ",") if self.comma else text
+        return self.form.before + self.marked(text) + self.form.after
+
+    def marked(self, text: str) -> str:
+        """A number with the column's own marks."""
+        return text.translate({ord("."): self.form.decimal, ord(","): self.form.thousands})
 
     def write_sd(self, value: float) -> str:
         """At least two digits that say something."""
@@ -73,11 +78,11 @@ class Style(NamedTuple):
             return "0"
         digits = max(0 if self.truth or self.exponent else self.decimals, 1 - math.floor(math.log10(value)))
         text = f"{value:.3g}" if self.exponent or digits > 12 else f"{value:.{digits}f}"
-        return text.replace(".", ",") if self.comma else text
+        return self.marked(text)
 
 
-def style_of(column: pl.Series, known: np.ndarray) -> Style:
-    """Read off the known cells of a column of text."""
+def style_of(column: pl.Series, known: np.ndarray, form: Written | None = None) -> Style:
+    """Read off the known cells of a column of text; `form` is how its numbers were read, if that is known."""
     cells = column.filter(pl.Series(known)).str.strip_chars()
     lower = cells.str.to_lowercase()
     if lower.is_in(["true", "false"]).all():
@@ -85,28 +90,29 @@ def style_of(column: pl.Series, known: np.ndarray) -> Style:
         like = str.upper if cells.str.contains(r"^[A-Z]{2}").any() else str.capitalize
         plain = like if cells.str.contains(r"^[A-Z]").any() else str
         return Style(0, truth=(*(spelled[w][0] if spelled[w] else plain(w) for w in ("false", "true")),))  # type: ignore[arg-type]
-    decimals = cells.str.extract(r"[.,](\d+)$").str.len_chars().fill_null(0).to_numpy()
-    return Style(
-        int(decimals.max(initial=0)),
-        bool(cells.str.contains(r"^[^.]*,\d*$").any()),
-        bool(cells.str.contains(r"(?i)\de").any()),
-    )
+    if form is None:
+        form = parsed(cells, True)[1] if len(cells) else PLAIN
+    decimals = cells.str.extract(rf"[{form.decimal}](\d+)\D*$").str.len_chars().fill_null(0).to_numpy()
+    return Style(int(decimals.max(initial=0)), form, bool(cells.str.contains(r"(?i)\de").any()))
 
 
 def styles(source: Source, blank: np.ndarray) -> dict[int, Style]:
     """The style of each column that has blanks."""
-    frame = source.piece.frame  # type: ignore[union-attr]
+    frame, forms = source.piece.frame, source.table.forms  # type: ignore[union-attr]
     out = {}
     for j in np.flatnonzero(blank.any(axis=0)):
         column = frame[source.table.columns[j]]
-        out[int(j)] = style_of(column, ~blank[:, j]) if column.dtype == pl.String else Style(6)
+        typed = column.dtype != pl.String
+        out[int(j)] = Style(6) if typed else style_of(column, ~blank[:, j], forms.get(column.name, PLAIN))
     return out
 
 
 # --- delimited text -----------------------------------------------------------------------------------------
 
 
-def as_text(source: Source, filled: np.ndarray, blank: np.ndarray, std: np.ndarray | None, na: Sequence[str]) -> bytes:
+def as_text(
+    source: Source, filled: np.ndarray, blank: np.ndarray, std: np.ndarray | None, missing: Sequence[Any]
+) -> bytes:
     """The file's own bytes with the blanks filled, and columns of standard deviations at the end if wanted."""
     text, piece = source.text, source.piece
     assert text is not None and piece is not None and piece.lines is not None
@@ -115,14 +121,14 @@ def as_text(source: Source, filled: np.ndarray, blank: np.ndarray, std: np.ndarr
     cells: dict[int, dict[int, str]] = {}
     for i, j in zip(*np.nonzero(blank), strict=True):
         cells.setdefault(int(piece.lines[i]), {})[places[int(j)]] = look[int(j)].write(filled[i, j])
-    check_places(text, cells, piece.name, na)
+    check_places(text, cells, piece.name, missing)
     tails = {} if std is None else dict(tails_of(source, std, blank, look))
     return text.encoded(b"".join(edited(text, cells, tails)))
 
 
-def check_places(text: Text, cells: dict[int, dict[int, str]], name: str, na: Sequence[str]) -> None:
+def check_places(text: Text, cells: dict[int, dict[int, str]], name: str, missing: Sequence[Any]) -> None:
     """What is replaced must be blank in the file, too: quotes in odd places can be read in two ways."""
-    blanks = BLANKS | {one.strip().lower() for one in na}
+    blanks = blanks_of(missing)
     codes = {float(one) for one in blanks if re.fullmatch(r"[+-]?(\d+(\.\d+)?|inf)", one)}
     left = set(cells)
     for record in records(text):
@@ -151,14 +157,17 @@ def tails_of(source: Source, std: np.ndarray, blank: np.ndarray, look: dict[int,
     text, piece = source.text, source.piece
     assert text is not None and piece is not None and piece.lines is not None
     nothing = "NA" if text.delimiter == " " else ""
+    ended = {record.line for record in records(text) if len(record.fields) > piece.frame.width}  # by an empty field
     for i, line in enumerate(piece.lines):
         values = [look[j].write_sd(std[i, j]) if blank[i, j] else nothing for j in look]
-        yield int(line), "".join(text.delimiter + v for v in values)
+        lead = text.delimiter if line not in ended else ""
+        yield int(line), lead + text.delimiter.join(values)
     first = next(record for record in records(text) if record.fields and record.end > record.fields[0][0])
     if first.line < piece.lines[0]:  # there is a header
         quotes = text.data[first.fields[-1][0] : first.fields[-1][0] + 1] == b'"'
         names = sd_names(source, look)
-        yield first.line, "".join(text.delimiter + _named(n, text.delimiter, quotes) for n in names)
+        lead = text.delimiter if first.line not in ended else ""
+        yield first.line, lead + text.delimiter.join(_named(n, text.delimiter, quotes) for n in names)
 
 
 def sd_names(source: Source, look: Sequence[int] | dict[int, Style]) -> list[str]:

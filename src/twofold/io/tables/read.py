@@ -35,17 +35,24 @@ ELSEWHERE = {
 NAMED = "file.db::table, file.xlsx::sheet, file.zip::file and file.npz::array"
 
 
-def read_table(inputs: str | Path | Sequence[str | Path], na: Sequence[str] = (), drop: Sequence[str] = ()) -> Table:
-    """Read one table from a file, several files, a folder, a glob, `file.db::table`, or `-` (standard input).
+def read_table(
+    inputs: str | Path | Sequence[str | Path],
+    missing: Sequence[Any] = (),
+    drop: Sequence[str] = (),
+    columns: Sequence[str] = (),
+) -> Table:
+    """Read one table from a file, several files, a folder, a pattern, `file.db::table`, or `-` (standard input).
 
     Parameters
     ----------
     inputs : str, Path or sequence of them
         What to read. Several files are stacked and need the same columns.
-    na : sequence of str
-        Further texts that stand for a blank.
+    missing : sequence
+        Texts or numbers that mean a missing value, such as 99 or "unknown", beside empty cells, NA and the like.
     drop : sequence of str
         Columns to leave out.
+    columns : sequence of str
+        Columns to keep, all if none is named; a column that names the rows stays.
 
     Returns
     -------
@@ -56,12 +63,16 @@ def read_table(inputs: str | Path | Sequence[str | Path], na: Sequence[str] = ()
     files = [file for one in given for file in find_files(str(one))]
     source = str(given[0]) if len(given) == 1 else f"{given[0]} and {len(given) - 1} more"
     source = "standard input" if source == "-" else source
-    parts = [read_one(file, na, drop, alone=len(files) == 1) for file in files]
+    whole = len(files) == 1 and not missing and not drop and not columns
+    parts = [read_one(file, streaming=whole) for file in files]
     pieces = [part for part in parts if isinstance(part, Piece)]
     bare = [part for part in parts if isinstance(part, Table)]
     if pieces and bare:
         raise InputError(f"{source} mixes arrays ({bare[0].source}) and tables ({pieces[0].name}).")
-    table = assemble(pieces, source, na, drop) if pieces else arrays.stack_arrays(bare, source, na, drop)
+    if pieces:
+        table = assemble(pieces, source, missing, drop, columns)
+    else:
+        table = arrays.stack_arrays(bare, source, missing, drop, columns)
     if len(files) > 1:
         table.notes.insert(0, f"{len(files)} files read as one table")
     return table
@@ -104,8 +115,8 @@ def kind(name: str) -> str:
     return Path(unpacked_name(name)).suffix.lower()
 
 
-def read_one(file: str, na: Sequence[str], drop: Sequence[str], alone: bool) -> Piece | Table:
-    """One file by its ending; what has no known ending is taken for delimited text."""
+def read_one(file: str, streaming: bool = False) -> Piece | Table:
+    """One file by its ending; what has no known ending is delimited text; with `streaming` arrays may stay on disk."""
     if file == "-":
         return read_delimited(read_bytes("-"), "standard input")
     path, _, part = file.partition("::")
@@ -123,9 +134,9 @@ def read_one(file: str, na: Sequence[str], drop: Sequence[str], alone: bool) -> 
     if Path(path).stat().st_size == 0:
         raise InputError(f"{file} is empty (0 bytes). Was it written completely?")
     if ending in arrays.ENDINGS:
-        return arrays.read_array(path, part, ending, streaming=alone and not na and not drop)
+        return arrays.read_array(path, part, ending, streaming)
     if ending in PARQUET:
-        return read_parquet(path, streaming=alone and not na and not drop)
+        return read_parquet(path, streaming)
     data = read_bytes(file)
     return read_jsonl(data, file) if ending in JSONL else read_delimited(data, file)
 

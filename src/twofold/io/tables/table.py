@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,7 +21,8 @@ import scipy.sparse as sp
 
 from twofold.core.checks import InputError
 from twofold.core.spelling import did_you_mean
-from twofold.io.tables.columns import BLANKS, cells, to_numbers
+from twofold.io.tables.columns import BLANKS, PLAIN, Written, blanked, cells, is_grouped, read_form, to_numbers
+from twofold.io.tables.sentinels import say_sentinels
 
 _ID_NAME = re.compile(r"(.*[_\s.-])?(id|ids|index|idx|key|name|uuid|guid)|.*[a-z](Id|ID|Key|Index|Name)")
 
@@ -49,6 +51,7 @@ class Table:
     others: pl.DataFrame = field(default_factory=pl.DataFrame)
     notes: list[str] = field(default_factory=list)
     source: str = ""
+    forms: dict[str, Written] = field(default_factory=dict)  # how numbers are written, where that is not plain
 
     @property
     def named(self) -> bool:
@@ -85,45 +88,98 @@ def quoted(names: Sequence[str], most: int = 6) -> str:
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def check_drop(drop: Sequence[str], columns: Sequence[str], source: str) -> None:
-    for name in drop:
+def check_names(option: str, names: Sequence[str], columns: Sequence[str], source: str) -> None:
+    """Refuse a name that is no column, with the one it may have meant."""
+    for name in names:
         if name not in columns:
             hint = did_you_mean(name, columns, f"It has {quoted(columns)}.")
-            raise InputError(f'--drop {name}: {source} has no column "{name}". {hint}')
+            raise InputError(f'{option} {name}: {source} has no column "{name}". {hint}')
 
 
-def assemble(pieces: list[Piece], source: str, na: Sequence[str] = (), drop: Sequence[str] = ()) -> Table:
-    """Stack the pieces and sort their columns into numbers, ids and others."""
+def blanks_of(missing: Sequence[Any]) -> frozenset[str]:
+    """What stands for a blank, in lower case."""
+    return BLANKS | {(f"{one:g}" if isinstance(one, float) else str(one)).strip().lower() for one in missing}
+
+
+def assemble(
+    pieces: list[Piece],
+    source: str,
+    missing: Sequence[Any] = (),
+    drop: Sequence[str] = (),
+    columns: Sequence[str] = (),
+) -> Table:
+    """Stack the pieces and sort their columns into numbers, ids and others; see `read_table` for the parameters."""
     frame = stack(pieces)
-    check_drop(drop, frame.columns, source)
+    check_names("--drop", drop, frame.columns, source)
+    check_names("--columns", columns, frame.columns, source)
     frame = frame.drop(drop)
     notes = [note for piece in pieces for note in piece.notes]
-    comma = any(piece.decimal_comma for piece in pieces)
-    blanks = BLANKS | {text.strip().lower() for text in na}
-
-    numbers: dict[str, np.ndarray] = {}
-    kept: dict[str, str] = {}  # columns set aside, and why
-    commas = []
-    for column in frame.iter_columns():
-        values, kind = to_numbers(column, blanks, comma)
-        if kind == "mixed":
-            raise InputError(mixed_message(column, values, pieces, blanks))
-        if kind == "commas":
-            commas.append(column.name)
-        if kind in ("text", "blank", "date"):
-            kept[column.name] = kind
-        else:
-            check_finite(column, values, pieces)
-            numbers[column.name] = values
-    if commas:
-        notes.append(f"decimal commas read in {quoted(commas)}")
+    blanks = blanks_of(missing)
+    numbers, kept, forms = sort_columns(frame, pieces, blanks, columns)
+    notes += say_forms(forms)
     ids = name_rows(frame, numbers, kept, notes)
+    if columns:
+        numbers = {name: values for name, values in numbers.items() if name in columns}
+        kept = {name: why for name, why in kept.items() if name in columns}
     notes += [f"{quoted(names)} set aside: {why}" for why, names in by_reason(kept).items()]
     if not numbers:
-        raise InputError(f"{source} has no column of numbers, only {quoted(frame.columns)}.")
+        raise InputError(f"{source} has no column of numbers, only {quoted(columns or frame.columns)}.")
+    notes += say_sentinels(numbers)
     matrix = np.column_stack(list(numbers.values()))
-    others = frame.select(list(kept))
-    return Table(matrix, list(numbers), whole(frame[ids]) if ids else None, flat(others), notes, source)
+    others = flat(frame.select(list(kept)))
+    return Table(matrix, list(numbers), whole(frame[ids]) if ids else None, others, notes, source, forms)
+
+
+def sort_columns(
+    frame: pl.DataFrame, pieces: list[Piece], blanks: frozenset[str], chosen: Sequence[str]
+) -> tuple[dict[str, np.ndarray], dict[str, str], dict[str, Written]]:
+    """Columns of numbers; the others and why; and how numbers are written where that is not plain.
+
+    Of columns that are not chosen only those are kept that may name the rows.
+    """
+    comma = any(piece.decimal_comma for piece in pieces)
+    numbers: dict[str, np.ndarray] = {}
+    kept: dict[str, str] = {}
+    forms: dict[str, Written] = {}
+    for position, column in enumerate(frame.iter_columns()):
+        name, (values, kind, form) = column.name, to_numbers(column, blanks, comma)
+        if chosen and name not in chosen:
+            if kind == "number" and names_rows(name, values, position):
+                numbers[name] = values
+            elif kind == "text" and is_key(column):
+                kept[name] = kind
+            continue
+        if kind == "mixed":
+            raise InputError(mixed_message(column, values, pieces, blanks))
+        if kind != "number":
+            kept[name] = kind
+            continue
+        check_finite(column, values, pieces)
+        numbers[name] = values
+        if form != PLAIN:
+            forms[name] = form
+    if any(form.decimal == "," for form in forms.values()):  # then points in the same file are no decimal ones
+        for name in numbers.keys() - forms.keys():
+            if is_grouped(frame[name], blanks):
+                forms[name] = Written(",", ".")
+                numbers[name] = blanked(read_form(cells(frame[name], blanks), forms[name]), blanks)
+    return numbers, kept, forms
+
+
+def say_forms(forms: dict[str, Written]) -> list[str]:
+    """How numbers are written, in words, wherever it had to be decided."""
+    groups: dict[str, list[str]] = {}
+    for name, form in forms.items():
+        marks = {".": "points", ",": "commas"}
+        if form.thousands:
+            groups.setdefault(f"{marks[form.thousands]} between thousands read in {{}}", []).append(name)
+        if form.decimal == ",":
+            groups.setdefault("decimal commas read in {}", []).append(name)
+        if form.unit == "%":
+            groups.setdefault("per cents in {}: 12 % is read as 12", []).append(name)
+        elif form.unit:
+            groups.setdefault(f"{form.unit} left out in {{}}", []).append(name)
+    return [note.format(quoted(names)) for note, names in groups.items()]
 
 
 def stack(pieces: list[Piece]) -> pl.DataFrame:
@@ -175,7 +231,7 @@ def check_finite(column: pl.Series, values: np.ndarray, pieces: list[Piece]) -> 
 
 
 def remedy(cell: str, column: str) -> str:
-    return f"Use --na {quote(cell)} to treat it as a blank, or drop the column with --drop {shell(column)}."
+    return f"Use --missing {quote(cell)} to treat it as a blank, or drop the column with --drop {shell(column)}."
 
 
 def shell(name: str) -> str:
@@ -196,7 +252,7 @@ def name_rows(
         if name in numbers:
             if names_rows(name, numbers[name], position):
                 found.append(name)
-        elif kept[name] == "text" and is_key(frame[name]):
+        elif kept.get(name) == "text" and is_key(frame[name]):
             found.append(name)
     if not found or len(numbers.keys() - set(found)) == 0:
         return None
