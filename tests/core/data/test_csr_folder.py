@@ -185,7 +185,7 @@ def test_a_missing_file_is_named(file, tmp_path):
 
 
 def test_a_missing_folder_and_a_foreign_note_are_refused(tmp_path):
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match="no such folder"):
         as_blocks(tmp_path / "none.csr")
     path = stored(counts(), tmp_path)
     (tmp_path / "x.csr" / "meta.json").write_text(json.dumps({"format": "csc", "shape": [1, 1]}))
