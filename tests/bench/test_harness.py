@@ -56,7 +56,7 @@ def test_a_contestant_over_budget_is_timed_once():
 def test_the_clock_runs_for_jobs_that_do_not_time_themselves():
     job = Contestant("a", lambda: time.sleep(0.02), ours=True)
     event = Event("e", "t", [job], lambda value: {"error": 0.0}, lambda a, b: True)
-    assert 0.02 <= run(event, repeats=1).rows[0].median < 1
+    assert run(event, repeats=1).rows[0].median >= 0.02  # a busy machine may take any longer
 
 
 def test_a_worse_peer_is_not_compared():

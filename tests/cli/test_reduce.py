@@ -236,7 +236,7 @@ def test_drop_leaves_a_column_out(twofold, people):
 
 def test_standard_input_and_a_closed_pipe(people):
     command = f"cat people.csv | {sys.executable} -m twofold reduce - -k 5 -q | head -1"
-    run = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120)
+    run = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=600)
     assert run.stdout.startswith("standard input: 60 rows")
     assert "Traceback" not in run.stderr
 
@@ -250,7 +250,7 @@ def test_progress_goes_to_a_terminal_on_stderr_only(people):
         [sys.executable, "-m", "twofold", "reduce", "people.csv", "--json"],
         stdout=subprocess.PIPE,
         stderr=slave,
-        timeout=120,
+        timeout=600,
     )
     os.close(slave)
     shown = b""

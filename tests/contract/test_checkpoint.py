@@ -65,7 +65,7 @@ def test_a_killed_fit_resumes_to_the_same_bits(case, killed, tmp_path):
     assert killed(few(case), X, path) == -signal.SIGKILL
     assert path.exists()
     resumed = few(case).set_callbacks(Checkpoint(path)).fit(X)
-    assert resumed.n_iter_ == 7 and np.all(np.diff(resumed.history_["seconds"]) > 0)
+    assert resumed.n_iter_ == 7 and np.all(np.diff(resumed.history_["seconds"]) >= 0)
     assert not differences(few(case).fit(X), resumed)
     assert not list(tmp_path.iterdir())
 

@@ -264,7 +264,7 @@ def test_history_has_a_row_a_sweep_and_the_fit_is_silent(case):
     assert {len(column) for column in model.history_.values()} == {model.n_iter_}
     assert all(type(value) is float for column in model.history_.values() for value in column)
     seconds = np.array(model.history_["seconds"])
-    assert seconds[0] >= 0 and np.all(np.diff(seconds) > 0) and np.isfinite(model.history_["objective"]).all()
+    assert seconds[0] >= 0 and np.all(np.diff(seconds) >= 0) and np.isfinite(model.history_["objective"]).all()
 
 
 @iterative
@@ -323,7 +323,7 @@ def test_a_fit_that_broke_resumes_to_the_same_bits(case, every_few, tmp_path):
     path = tmp_path / "c"
     crashed(case, path, every=every_few)
     resumed = case().set_callbacks(Checkpoint(path, every=every_few)).fit(LINES)
-    assert resumed.n_iter_ == 4 and np.all(np.diff(resumed.history_["seconds"]) > 0)
+    assert resumed.n_iter_ == 4 and np.all(np.diff(resumed.history_["seconds"]) >= 0)
     assert not parted(case().fit(LINES), resumed) and not path.exists()
 
 
