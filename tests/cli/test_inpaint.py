@@ -130,6 +130,7 @@ def test_comparisons(twofold, quick, marked):
         (["known.png", "--mask", "gone.png", "-o", "out.png"], "gone.png"),
         (["known.png", "--mask", "mask.png", "--color", "red"], "one of them"),
         (["known.png", "--mask", "mask.png", "-o", "mask.png", "--force"], "input"),
+        (["known.png", "--mask", "mask.png", "--compare", "mask.png", "--force"], "input"),
         (["known.png", "--color", "#ff00fg", "-o", "out.png"], "'#ff00ff'"),
         (["mask.png", "--color", "#ff00ff", "-o", "out.png"], "grey"),
         (["clear.png", "-o", "old.png"], "--force"),

@@ -9,6 +9,9 @@ import typer
 
 TABLES = "CSV, TSV, Parquet, JSONL, Excel, .npy, .npz, .mtx, file.db::table, a folder, a pattern, or - (stdin)."
 
+Image = Annotated[
+    str, typer.Argument(metavar="INPUT", help="An image: PNG, JPEG, TIFF, WebP, BMP, GIF, PGM; or - for stdin.")
+]
 Tables = Annotated[list[str], typer.Argument(metavar="INPUT", help=TABLES)]
 Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Save the fitted model (.twofold).")]
 Scale = Annotated[
@@ -24,6 +27,9 @@ Na = Annotated[
 ]
 Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Column to leave out; repeatable.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed for everything random.")]
+Compare = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Show before and after side by side: .png or .html.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only, no notes and no progress.")]

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple
 
 from rich.console import Console
 
+from twofold.analyses._images import ComparedAnswer
 from twofold.analyses._targets import check_targets
 from twofold.analyses.answer import DRAWN, WIDTH, Answer
 from twofold.analyses.progress import Progress
@@ -42,15 +43,19 @@ class Output(NamedTuple):
         return {"compare": self.compare} if self.compare else {}
 
 
-def command(kind: type[Answer], result: str = "Result file") -> Callable[[Callable[..., Answer]], Callable[..., None]]:
+def command(
+    kind: type[Answer], result: str = "Result file", hint: str = ""
+) -> Callable[[Callable[..., Answer]], Callable[..., None]]:
     """Decorates a verb, a function of its own options that returns an answer of this kind.
 
-    Added are the options that say where the answer goes: -o, --save, --json, --force, --quiet. Parameters
-    without a default are what is read; `progress`, which is no option, is told what goes on.
+    Added are the options that say where the answer goes: -o, --save, --json, --force, --quiet. No file
+    that an option names is overwritten. `progress`, which is no option, is told what goes on, and `out`, if it is a
+    parameter, gets the files of -o. `hint` says how to keep the result, when no file is asked for.
     """
     shared = {
         "out": (Annotated[list[Path] | None, options.out(kind.endings, result)], None),
         **({"save": (options.Save, None)} if ".twofold" in kind.endings else {}),
+        **({"compare": (options.Compare, None)} if issubclass(kind, ComparedAnswer) else {}),
         "as_json": (options.AsJson, False),
         "force": (options.Force, False),
         "quiet": (options.Quiet, False),
@@ -59,15 +64,16 @@ def command(kind: type[Answer], result: str = "Result file") -> Callable[[Callab
     def decorate(function: Callable[..., Answer]) -> Callable[..., None]:
         own = inspect.signature(function, eval_str=True).parameters
         named = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        parameters = [p for p in own.values() if p.name != "progress"]
+        parameters = [p for p in own.values() if p.name not in ("progress", "out")]
         parameters += [inspect.Parameter(n, named, default=d, annotation=a) for n, (a, d) in shared.items()]
 
         def verb(**given: Any) -> None:
             where = {name: given.pop(name) for name in shared}
             output = Output(where.pop("out") or [], **where)
-            read = [given[p.name] for p in parameters if p.default is p.empty]
-            inputs = [one for value in read for one in ([value] if isinstance(value, str) else value)]
-            run(lambda watch: function(**given, progress=watch), output, kind, inputs)
+            values = [one for value in given.values() for one in (value if isinstance(value, list) else [value])]
+            inputs = [one for one in values if isinstance(one, str)]  # a text that names an output names a file to keep
+            given |= {"out": output.out} if "out" in own else {}
+            run(lambda watch: function(**given, progress=watch), output, kind, inputs, hint)
 
         verb.__doc__, verb.__name__ = function.__doc__, function.__name__
         verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

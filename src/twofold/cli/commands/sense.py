@@ -11,7 +11,6 @@ from twofold.analyses._images import as_image, check_formats
 from twofold.analyses.progress import Progress
 from twofold.analyses.sense import KINDS, SIGNALS, SensedImage, SensedSignals, Sensing, is_table
 from twofold.analyses.sense import sense as analyze
-from twofold.cli import _images as images
 from twofold.cli import _options as options
 from twofold.cli._run import Output, run
 from twofold.io.images import READ
@@ -28,7 +27,7 @@ def sense(
     fraction: Annotated[float, typer.Option(min=0, max=1, metavar="F", help=SHARE)] = 0.3,
     kind: Annotated[str | None, typer.Option(metavar="NAME", help=KIND)] = None,
     out: Annotated[list[Path] | None, typer.Option("-o", "--out", metavar="FILE", help=RESULTS)] = None,
-    compare: images.Compare = None,
+    compare: options.Compare = None,
     seed: options.Seed = 0,
     as_json: options.AsJson = False,
     force: options.Force = False,
