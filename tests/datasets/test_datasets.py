@@ -1,6 +1,7 @@
 """Bundled data: at hand without a network, the same each time, with the structure it promises."""
 
 import gzip
+import hashlib
 import importlib
 import io
 import os
@@ -144,7 +145,7 @@ def test_unknown_and_unreachable_sets_name_the_remedy(home, monkeypatch):
         datasets.fetch("netflix")
     with pytest.raises(InputError, match="set TWOFOLD_DATA"):
         datasets.fetch("anime")
-    monkeypatch.setitem(SETS._URLS, "mnist", [(home / "nothing.gz").as_uri()])
+    monkeypatch.setitem(SETS._URLS, "mnist", {(home / "nothing.gz").as_uri(): ""})
     with pytest.raises(InputError, match=r"Cannot download file.*TWOFOLD_DATA.*go online"):
         datasets.fetch("mnist")
     assert os.listdir(home / "cache" / "twofold") == []
@@ -168,7 +169,8 @@ def movielens_zip() -> bytes:
 def test_a_downloaded_set_is_read_and_kept(home, monkeypatch):
     source = home / "ml-100k.zip"
     source.write_bytes(movielens_zip())
-    monkeypatch.setitem(SETS._URLS, "movielens100k", [source.as_uri()])
+    digest = hashlib.sha256(movielens_zip()).hexdigest()
+    monkeypatch.setitem(SETS._URLS, "movielens100k", {source.as_uri(): digest})
     first = datasets.fetch("movielens100k")
     source.unlink()
     again = datasets.fetch("movielens100k")
@@ -176,6 +178,18 @@ def test_a_downloaded_set_is_read_and_kept(home, monkeypatch):
     assert first.films["title"].to_list() == ["Café (1995)", "Second (1996)"]
     assert first.films["genres"].to_list() == [["Action", "Comedy"], ["unknown"]]
     assert [len(frame) for frame in first.splits[0]] == [1, 1]
+
+
+def test_a_download_that_is_not_the_file_it_was_is_refused(home, monkeypatch):
+    source = home / "ml-100k.zip"
+    source.write_bytes(movielens_zip())
+    monkeypatch.setitem(SETS._URLS, "movielens100k", {source.as_uri(): "0" * 64})
+    with pytest.raises(InputError, match="not the file it was"):
+        datasets.fetch("movielens100k")
+    monkeypatch.setattr(SETS, "_MOST", 10)
+    with pytest.raises(InputError, match="more than 10 bytes"):
+        datasets.fetch("movielens100k")
+    assert os.listdir(home / "cache" / "twofold") == []
 
 
 def test_a_folder_with_other_content_is_named(home):
@@ -229,7 +243,8 @@ def test_standard_sets_are_as_published(name):
 def test_ratings_have_the_columns_that_real_ones_have(world, home, monkeypatch):
     source = home / "ml-100k.zip"
     source.write_bytes(movielens_zip())
-    monkeypatch.setitem(SETS._URLS, "movielens100k", [source.as_uri()])
+    digest = hashlib.sha256(movielens_zip()).hexdigest()
+    monkeypatch.setitem(SETS._URLS, "movielens100k", {source.as_uri(): digest})
     real = datasets.fetch("movielens100k").ratings
     assert real.columns[:3] == world.ratings.columns
     assert real.schema["rating"] == world.ratings.schema["rating"] == pl.Float64

@@ -1,11 +1,12 @@
 """The standard data sets: one reader for each, from a folder of the set's name.
 
 The folder lies in the one that the environment variable ``TWOFOLD_DATA`` names, or in the user's cache, where
-a set with a stable public address is downloaded to on first use. Files may be plain or gzipped.
+a set with a stable public address is downloaded to on first use. Files may be plain or packed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import tarfile
@@ -25,13 +26,19 @@ from twofold.core.checks import InputError
 from twofold.io.image_sets import idx_array
 from twofold.io.open import read_bytes
 
+_MOVIELENS = "https://files.grouplens.org/datasets/movielens/"
 _MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
-_MNIST_FILES = [f"{part}-{what}-ubyte.gz" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")]
-_URLS = {
-    "movielens100k": ["https://files.grouplens.org/datasets/movielens/ml-100k.zip"],
-    "mnist": [_MNIST + name for name in _MNIST_FILES],
+_URLS = {  # address → SHA-256 of what is there
+    "movielens100k": {f"{_MOVIELENS}ml-100k.zip": "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229"},
+    "mnist": {
+        f"{_MNIST}train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+        f"{_MNIST}train-labels-idx1-ubyte.gz": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+        f"{_MNIST}t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+        f"{_MNIST}t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+    },
 }
 _TIMEOUT = 30  # seconds without an answer
+_MOST = 100 * 2**20  # bytes of a file; the largest has a tenth
 
 
 def fetch(name: str) -> Bunch:
@@ -42,7 +49,7 @@ def fetch(name: str) -> Bunch:
     ``cbcl_faces``, ``kdd_bio``, ``clusters``.
 
     The set is looked for in the folder of its name under ``TWOFOLD_DATA``, then in the cache. Only
-    movielens100k and mnist can be downloaded.
+    movielens100k and mnist can be downloaded; what arrives is checked by its SHA-256.
 
     Parameters
     ----------
@@ -97,12 +104,23 @@ def _download(name: str) -> Path:
     with tempfile.TemporaryDirectory(dir=home) as scratch:
         part = Path(scratch, name)
         part.mkdir()
-        for url in _URLS[name]:
+        for url, digest in _URLS[name].items():
             try:
                 with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
-                    (part / Path(url).name).write_bytes(answer.read())
+                    data = answer.read(_MOST + 1)
             except OSError as error:
                 raise InputError(f"Cannot download {url}: {error}. {remedy}, or go online.") from error
+            if len(data) > _MOST:
+                raise InputError(
+                    f"{url} holds more than {_MOST:,} bytes, which the data set {name!r} does not. {remedy}."
+                )
+            found = hashlib.sha256(data).hexdigest()
+            if found != digest:
+                raise InputError(
+                    f"{url} is not the file it was: its SHA-256 is {found[:12]}..., not {digest[:12]}.... Try again "
+                    f"later, or do without the download. {remedy}."
+                )
+            (part / Path(url).name).write_bytes(data)
         part.replace(home / name)
     return home / name
 
