@@ -115,7 +115,7 @@ def test_files_are_streamed(folder, lines):
     assert not isinstance(found.lines, list) and list(found.lines) == lines
     Path("more.txt").write_text("one\n\ntwo\n")
     found = read_corpus(["lines.txt", "more.txt"], None)
-    assert not isinstance(found.lines, list) and list(found.lines) == list(found.lines) == [*lines, "one", "two"]
+    assert not isinstance(found.lines, list) and list(found.lines) == list(found.lines) == [*lines, "one", "", "two"]
 
 
 def test_results_can_be_read_by_others(twofold, lines):

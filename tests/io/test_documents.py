@@ -1,5 +1,6 @@
 """Dates, files and sentences as people write them, and words that tell nothing."""
 
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -74,3 +75,16 @@ def test_words_dealt_at_random_are_told_from_words_in_bursts():
     rest = lengths[:, None] - np.minimum(lengths[:, None] - 1, even.sum(1, keepdims=True) + burst.sum(1, keepdims=True))
     X = sp.csr_array(np.hstack([even, burst, np.eye(2000, 50, dtype=int) * rest]))
     assert spread_evenly(X, 0.85, 0.05, 20)[:5].tolist() == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize("width", [40, 72])
+def test_wrapped_prose_is_told_from_lines_with_gaps(folder, width):
+    rng = np.random.default_rng(0)
+    words = ["a", "word", "sentence", "paragraph", "of", "the", "reader"]
+    prose = [" ".join(rng.choice(words, size)) for size in rng.integers(60, 150, 8)]
+    Path("prose.txt").write_text("\n\n".join(textwrap.fill(one, width) for one in prose))
+    assert read_documents(["prose.txt"]).texts == prose
+    lines = [" ".join(rng.choice(words, size)) for size in rng.integers(1, 15, 90)]
+    gaps = ["\n" + line if i % 11 == 5 else line for i, line in enumerate(lines)]
+    Path("lines.txt").write_text("\n".join(gaps))
+    assert read_documents(["lines.txt"]).texts == lines

@@ -17,7 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -40,6 +40,8 @@ PROSE = ("", ".txt", ".text", ".md", ".rst", ".tex", ".eml", ".asc", ".srt", ".l
 ELSEWHERE_TOO = (".html", ".htm", ".xml", ".pdf", ".doc", ".docx", ".odt", ".rtf", ".epub")
 TITLES = ("title", "headline", "subject", "heading", "name", "label")
 PIECE = 2**20  # bytes of a line that are read at once
+SHORT = 4  # lines of a paragraph, on average
+MOST = 0.8  # of the lines that go on are full, in wrapped text
 PACKED = 3.0  # bytes of text in one of a packed file, about
 
 Part = tuple[str, int, bool]  # a document or the next part of a long one, its number, whether it goes on
@@ -83,6 +85,7 @@ class TextFiles:
     notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     root: str = ""  # the folder they are named from
+    blank: bool = False  # whether a blank line counts as an empty text, which does no harm to word vectors
 
     def __iter__(self) -> Iterator[str]:
         return (text for text, _ in joined(self.parts()))
@@ -90,7 +93,7 @@ class TextFiles:
     def parts(self, notes: list[str] | None = None) -> Iterator[Part]:
         """The documents, very long lines in parts; `notes` are told which files are not UTF-8."""
         for file in self.files:
-            yield from parts_of(file, notes)
+            yield from parts_of(file, notes, self.blank)
 
     @property
     def size(self) -> float:
@@ -137,8 +140,8 @@ def find_documents(
     text, date, title : str, optional
         Columns of a table.
     split : bool, default=False
-        Whether several text files are split into lines or paragraphs, as a single one always is. Else each is a
-        document.
+        Whether several text files are split into lines or paragraphs, as a single one always is, and blank lines are
+        kept. Else each file is a document.
     """
     source = inputs[0] if len(inputs) == 1 else f"{inputs[0]} and {len(inputs) - 1} more"
     source = "standard input" if source == "-" else source
@@ -159,7 +162,8 @@ def find_documents(
         return from_tables(files, source, given, notes)
     elif named:
         raise InputError(f"{named}: {source} is text without columns. Leave it out, or give a table.")
-    return from_files(files, root, source, notes, split or len(files) == 1)
+    found = from_files(files, root, source, notes, split or len(files) == 1)
+    return replace(found, blank=split)
 
 
 # --- finding ------------------------------------------------------------------------------------------------
@@ -260,12 +264,21 @@ def not_text(name: str, line: int) -> InputError:
 
 
 def is_wrapped(head: bytes) -> bool:
-    """Whether lines go on in the next one, and blank ones lie between paragraphs."""
+    """Whether lines go on in the next one, and blank ones lie between paragraphs.
+
+    A line that goes on is full: the first word of the next would not have fitted into the longest line. Short
+    paragraphs are taken for wrapped in any case; of long ones, blank lines may be mere gaps among lines.
+    """
     mark, code = find_encoding(head)
     lines = [line.strip() for line in head[len(mark) :].decode(code, "replace").split("\n")]
-    full = [i for i, line in enumerate(lines) if line]
-    breaks = sum(b > a + 1 for a, b in pairwise(full))
-    return breaks >= 2 and len(full) >= 2 * (breaks + 1)
+    filled = [i for i, line in enumerate(lines) if line]
+    breaks = sum(b > a + 1 for a, b in pairwise(filled))
+    if breaks < 2 or len(filled) < 2 * (breaks + 1):
+        return False
+    inner = [(lines[a], lines[b]) for a, b in pairwise(filled) if b == a + 1]
+    width = max(map(len, lines))
+    full = sum(len(one) + 1 + len(other.split(None, 1)[0]) > width for one, other in inner)
+    return len(filled) <= SHORT * (breaks + 1) or full > MOST * len(inner)
 
 
 # --- reading text -------------------------------------------------------------------------------------------
@@ -296,7 +309,7 @@ def gathered(parts: Iterator[Part]) -> tuple[list[str], list[int]]:
     return [text for text, _ in pairs], [number for _, number in pairs]
 
 
-def parts_of(file: TextFile, notes: list[str] | None = None) -> Iterator[Part]:
+def parts_of(file: TextFile, notes: list[str] | None = None, blank: bool = False) -> Iterator[Part]:
     """The documents of one text file."""
     if file.unit == "file":
         text, said = decode(read_whole(file.path), file.path)
@@ -306,7 +319,7 @@ def parts_of(file: TextFile, notes: list[str] | None = None) -> Iterator[Part]:
         return
     with open_text(file.path) as opened:
         lines = lines_in(opened, file.path, notes)
-        yield from paragraphs_of(lines) if file.unit == "paragraph" else without_blank(lines)
+        yield from paragraphs_of(lines) if file.unit == "paragraph" else lines if blank else without_blank(lines)
 
 
 def read_whole(path: str) -> bytes:

@@ -69,8 +69,8 @@ def from_folder(path: Path, size: int | None) -> PictureSet:
     if not files:
         raise InputError(f"{path} has no pictures in it ({', '.join(SEEN)}). Give {TAKES}.")
     pictures = [fitted(read_image(file).pixels, size) for file in files]
-    colour = any(p.ndim == 3 for p in pictures)
-    if colour:
+    color = any(p.ndim == 3 for p in pictures)
+    if color:
         pictures = [p if p.ndim == 3 else np.repeat(p[:, :, None], 3, axis=2) for p in pictures]
     for file, one in zip(files, pictures, strict=True):
         if one.shape != pictures[0].shape:
@@ -80,7 +80,7 @@ def from_folder(path: Path, size: int | None) -> PictureSet:
             )
     classes = [file.relative_to(path).parts[0] if file.parent != path else "" for file in files]
     labels = np.array(classes) if all(classes) and len(set(classes)) > 1 else None
-    return PictureSet(np.stack(pictures), labels, [f"{len(files):,} pictures, {'colour' if colour else 'grey'}"])
+    return PictureSet(np.stack(pictures), labels, [f"{len(files):,} pictures, {'colour' if color else 'grey'}"])
 
 
 def fitted(pixels: np.ndarray, size: int | None) -> np.ndarray:
