@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -82,8 +83,7 @@ def test_every_way_to_give_text_is_the_same(twofold, lines, folder):
     Path("pile/sub").mkdir(parents=True)
     for i, text in enumerate(lines):
         Path(f"pile/sub/{i:03d}.txt").write_text(text)
-    half = [text.split() for text in lines]
-    Path("wrapped.txt").write_text("\n\n".join("\n".join([" ".join(w[:9]), " ".join(w[9:])]) for w in half))
+    Path("wrapped.txt").write_text("\n\n".join(textwrap.fill(text, 40) for text in lines))
     frame = pl.DataFrame({"id": np.arange(len(lines)), "body": lines})
     frame.write_csv("table.csv"), frame.write_ndjson("table.jsonl"), frame.write_parquet("table.parquet")
     Path("wide.txt").write_text("\n".join(lines), encoding="utf-16")

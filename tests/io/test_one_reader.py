@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import sys
+import textwrap
 import zipfile
 
 import numpy as np
@@ -209,8 +210,7 @@ def test_word_vectors_are_the_same_from_lines_paragraphs_and_folders(folder):
     rng = np.random.default_rng(0)
     lines = [" ".join(f"w{n}" for n in rng.integers(0, 30, 12)) for _ in range(60)]
     (folder / "lines.txt").write_text("\n".join(lines))
-    halves = [line.split() for line in lines]
-    (folder / "wrapped.txt").write_text("\n\n".join("\n".join([" ".join(w[:5]), " ".join(w[5:])]) for w in halves))
+    (folder / "wrapped.txt").write_text("\n\n".join(textwrap.fill(line, 20) for line in lines))
     (folder / "d").mkdir()
     (folder / "d" / "a.txt").write_text("\n".join(lines[:30]))
     (folder / "d" / "b.txt.zst").write_bytes(zstandard.compress("\n".join(lines[30:]).encode()))

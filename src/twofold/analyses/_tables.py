@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import polars as pl
@@ -27,22 +27,35 @@ BLUR = 0.7  # steps; from 0.5 on, two neighbouring values make one hill, and no 
 STOPPED = re.compile(r"(\w+) did not converge in max_iter=(\d+)")
 
 
-def as_table(data: Any, na: Sequence[str] = (), drop: Sequence[str] = ()) -> Table:
+class Reading(TypedDict, total=False):
+    """How a table is read; `twofold.io.tables.read.read_table` has the same."""
+
+    missing: Sequence[Any]  # texts or numbers that mean a missing value
+    drop: Sequence[str]  # columns to leave out
+    columns: Sequence[str]  # columns to keep, all if none is named
+
+
+def in_call(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for `Answer.call`."""
+    return {name: list(value) for name, value in reading.items()}
+
+
+def as_table(data: Any, **reading: Unpack[Reading]) -> Table:
     """A table from whatever holds one: a path or several, a frame, an array, a sparse array."""
     if isinstance(data, (str, os.PathLike)):
         data = [data]
     if isinstance(data, (list, tuple)) and is_paths(data):
-        return read_table([os.fspath(one) for one in data], na, drop)
+        return read_table([os.fspath(one) for one in data], **reading)
     if isinstance(data, Table):
         return replace(data, notes=list(data.notes))
     frame = as_frame_or_none(data)
     if frame is not None:
-        return assemble([Piece(frame, "the table")], "the table", na, drop)
+        return assemble([Piece(frame, "the table")], "the table", **reading)
     X = sp.csr_array(data) if sp.issparse(data) else np.asarray(data)
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise InputError(f"the table is an array of {X.dtype} with shape {X.shape}; a 2-D array of numbers is needed.")
     names = [f"column_{j + 1}" for j in range(X.shape[1])]
-    if drop:
+    if any(len(given) for given in reading.values()):  # type: ignore[arg-type]
         raise InputError("an array has no names of columns. Give a frame, or leave the columns out of the array.")
     return Table(X.astype(np.float64), names, source="the table")
 

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from twofold.analyses._tables import as_table, beside, data_in_code, is_paths, warnings_as_notes
+from twofold.analyses._tables import Reading, as_table, beside, data_in_code, in_call, is_paths, warnings_as_notes
 from twofold.analyses.answer import FRAMES, Answer, Grid, analysis, count
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
@@ -101,10 +101,9 @@ def apply(
     *,
     what: str | None = None,
     n: int = 10,
-    na: Sequence[str] = (),
-    drop: Sequence[str] = (),
     text: str | None = None,
     progress: Progress = SILENT,
+    **reading: Unpack[Reading],
 ) -> Application:
     """Apply a saved model to new rows, documents, images or ratings.
 
@@ -118,12 +117,13 @@ def apply(
         None: what the verb that made the model gives. Scores are log-densities.
     n : int
         How many items a recommender lists for each user.
-    na, drop : sequence of str
-        Texts that stand for a blank; columns that are not carried into the result.
     text : str or None
         The column of texts in a table of documents. None: the longest.
     progress : Progress
         Told what goes on.
+    **reading
+        How a table is read: ``missing``, texts or numbers that mean a missing value; ``drop`` and ``columns``, names of
+        columns to leave out or to keep.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def apply(
     if what not in (None, *WHATS):
         raise InputError(f"what {what}: choose {', '.join(WHATS[:-1])} or {WHATS[-1]}.")
     with progress.doing("reading"):
-        given = read_for(model, data, na, drop, text)
+        given = read_for(model, data, text, reading)
     with progress.doing("applying"), warnings_as_notes(given.notes):
         what, columns = results(model, given, what, n)
     result = columns if isinstance(columns, pl.DataFrame) else beside(as_plain_table(given.kept), columns)
@@ -148,7 +148,7 @@ def apply(
         figures=figures,
         baseline=baseline,
         notes=given.notes,
-        call=call | {"na": list(na), "drop": list(drop), "text": text},
+        call=call | {"text": text} | in_call(reading),
         what=what,
         result=result,
     )
@@ -170,15 +170,15 @@ def model_of(model: Any) -> tuple[str, Any]:
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-def read_for(model: Any, data: Any, na: Sequence[str], drop: Sequence[str], text: str | None) -> Given:
+def read_for(model: Any, data: Any, text: str | None, reading: Reading) -> Given:
     """The data as the kind of thing that the model was fitted to."""
     if type(model).__name__ == "Recommender":
-        return given_ratings(data, na)
+        return given_ratings(data, reading.get("missing", ()))
     if hasattr(model, "bag_of_words_") or type(model).__name__ in WORD_MODELS:
         return given_texts(data, text)
     if wants_images(model, data):
         return given_images(model, data)
-    return given_rows(model, as_table(data, na, drop))
+    return given_rows(model, as_table(data, **reading))
 
 
 def wants_images(model: Any, data: Any) -> bool:
@@ -268,10 +268,10 @@ def given_images(model: Any, data: Any) -> Given:
     return Given(found.source, X, kept, found.notes, truth)
 
 
-def given_ratings(data: Any, na: Sequence[str]) -> Given:
+def given_ratings(data: Any, missing: Sequence[Any]) -> Given:
     from twofold.io.ratings import read_ratings
 
-    ratings = read_ratings(data, missing=na)
+    ratings = read_ratings(data, missing=missing)
     return Given(ratings.source, ratings, pl.DataFrame(), list(ratings.notes))
 
 

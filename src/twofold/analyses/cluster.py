@@ -7,11 +7,10 @@ halves of the rows give the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 import polars as pl
@@ -19,6 +18,7 @@ import scipy.sparse as sp
 
 import twofold
 from twofold.analyses._tables import (
+    Reading,
     about_table,
     as_table,
     beside,
@@ -27,6 +27,7 @@ from twofold.analyses._tables import (
     data_in_code,
     dithered,
     grain,
+    in_call,
     in_memory,
     shape_of,
     spread,
@@ -167,10 +168,9 @@ def cluster(
     *,
     method: str | None = None,
     scale: bool | None = None,
-    na: Sequence[str] = (),
-    drop: Sequence[str] = (),
     seed: int = 0,
     progress: Progress = SILENT,
+    **reading: Unpack[Reading],
 ) -> Clustering:
     """Find groups of rows that belong together, and what sets each apart.
 
@@ -184,12 +184,13 @@ def cluster(
         None: k-means, or a mixture of Gaussians if cells are blank.
     scale : bool or None
         Whether columns are divided by their standard deviations. None: if named columns differ tenfold.
-    na, drop : sequence of str
-        Texts that stand for a blank; columns to leave out.
     seed : int
         Seed of everything random.
     progress : Progress
         Told what goes on.
+    **reading
+        How a table is read: ``missing``, texts or numbers that mean a missing value; ``drop`` and ``columns``, names of
+        columns to leave out or to keep.
 
     Returns
     -------
@@ -210,7 +211,7 @@ def cluster(
     if method not in (None, *METHODS):
         raise InputError(f"method {method}: choose {' or '.join(METHODS)}.")
     with progress.doing("reading"):
-        table = as_table(data, na, drop)
+        table = as_table(data, **reading)
     notes = table.notes
     X = in_memory(table)
     n, _ = shape_of(X)
@@ -245,7 +246,7 @@ def cluster(
         figures=figures,
         baseline={} if not figures else {"method": "labels by chance", **dict.fromkeys(figures, 0.0)},
         notes=notes,
-        call=call | {"na": list(na), "drop": list(drop), "seed": seed},
+        call=call | {"seed": seed} | in_call(reading),
         data=table,
         labels=labels,
         confidence=confidence,

@@ -11,14 +11,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
 import twofold
-from twofold.analyses._tables import about_table, as_frame_or_none, as_table, data_in_code, spread, warnings_as_notes
+from twofold.analyses._tables import (
+    Reading,
+    about_table,
+    as_frame_or_none,
+    as_table,
+    data_in_code,
+    in_call,
+    spread,
+    warnings_as_notes,
+)
 from twofold.analyses._targets import Writer
 from twofold.analyses.answer import DRAWN, FRAMES, Answer, Grid, analysis, count, frame_writer
 from twofold.analyses.progress import SILENT, Progress
@@ -59,7 +68,7 @@ class Filling(Answer):
     tried: dict[str, float]  # label → error on the cells hidden for the choice, in spreads
     errors: np.ndarray  # (d,) error on hidden cells of each column, in spreads; NaN where none was hidden
     uncertainty: bool
-    na: Sequence[str]
+    missing: Sequence[Any]
 
     endings: ClassVar[tuple[str, ...]] = (*FRAMES, ".npy", *DRAWN, ".twofold")
 
@@ -137,7 +146,7 @@ class Filling(Answer):
         if text is not None and ending in (".csv", ".tsv"):
             if (ending == ".tsv") == (text.delimiter == "\t"):
                 std = self.std if self.uncertainty else None
-                edited = as_text(self.read, self.filled, self.blank, std, self.na)
+                edited = as_text(self.read, self.filled, self.blank, std, self.missing)
                 return lambda to: to.write_bytes(edited)
             self.notes.append(f"{path} is written anew: {self.source} has other delimiters")
         return frame_writer(ending, self.table) if ending in FRAMES else super().writer(path)
@@ -149,10 +158,9 @@ def complete(
     *,
     method: str | None = None,
     uncertainty: bool = False,
-    na: Sequence[str] = (),
-    drop: Sequence[str] = (),
     seed: int = 0,
     progress: Progress = SILENT,
+    **reading: Unpack[Reading],
 ) -> Filling:
     """Fill the blanks of a table, and leave everything else as it is.
 
@@ -164,12 +172,13 @@ def complete(
         None: the one with the least error on known cells that are hidden.
     uncertainty : bool
         Whether the table gets a column NAME_sd, the standard deviation of each guess, for every filled column.
-    na, drop : sequence of str
-        Texts that stand for a blank; columns that stay as they are, and are not learned from.
     seed : int
         Seed of everything random.
     progress : Progress
         Told what goes on.
+    **reading
+        How a table is read: ``missing``, texts or numbers that mean a missing value; ``drop`` and ``columns``, names of
+        columns to leave out or to keep.
 
     Returns
     -------
@@ -186,7 +195,7 @@ def complete(
     if method not in (None, *METHODS):
         raise InputError(f"method {method}: choose {', '.join(METHODS[:-1])} or {METHODS[-1]}.")
     with progress.doing("reading"):
-        read = source_of(data, na, drop)
+        read = source_of(data, **reading)
     table = read.table
     X = numbers_of(table)
     fill = to_fill(table, X)
@@ -202,7 +211,7 @@ def complete(
         figures=found.figures,
         baseline=found.baseline,
         notes=table.notes,
-        call=call | {"na": list(na), "drop": list(drop), "seed": seed},
+        call=call | {"seed": seed} | in_call(reading),
         read=read,
         method=found.best.method,
         label=found.best.label,
@@ -212,19 +221,19 @@ def complete(
         tried=found.tried,
         errors=found.errors,
         uncertainty=uncertainty,
-        na=list(na),
+        missing=list(reading.get("missing", ())),
     )
 
 
 # --- the numbers --------------------------------------------------------------------------------------------
 
 
-def source_of(data: Any, na: Sequence[str], drop: Sequence[str]) -> Source:
+def source_of(data: Any, **reading: Unpack[Reading]) -> Source:
     """The table and, where there are any, its columns as they stood."""
     if isinstance(data, (str, os.PathLike)):
-        return read_source(os.fspath(data), na, drop)
+        return read_source(os.fspath(data), **reading)
     frame = as_frame_or_none(data)
-    return Source(as_table(data, na, drop), None if frame is None else Piece(frame, "the table"), None)
+    return Source(as_table(data, **reading), None if frame is None else Piece(frame, "the table"), None)
 
 
 def numbers_of(table: Table) -> np.ndarray:

@@ -224,7 +224,7 @@ def recommend(
     user_column: str | None = None,
     item_column: str | None = None,
     rating_column: str | None = None,
-    na: Sequence[str] = (),
+    missing: Sequence[Any] = (),
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Recommendations:
@@ -247,7 +247,7 @@ def recommend(
         What items are called: a table of ids and names, or ``{item: name}``.
     user_column, item_column, rating_column : str or None
         Names of columns. None: found by name, else by position.
-    na : sequence of str
+    missing : sequence
         Texts that stand for no rating.
     seed : int
         Seed of everything random.
@@ -268,7 +268,7 @@ def recommend(
     """
     given = {"user": user_column, "item": item_column, "rating": rating_column}
     with progress.doing("reading"):
-        read = as_ratings_or_model(data, given, na)
+        read = as_ratings_or_model(data, given, missing)
         called = as_names(names, read)
     figures: dict[str, Any] = {}
     compared: list[dict[str, Any]] = []
@@ -296,7 +296,7 @@ def recommend(
         figures=figures,
         baseline=baseline_of(compared),
         notes=notes,
-        call=call | {"na": list(na), "seed": seed},
+        call=call | {"missing": list(missing), "seed": seed},
         n=n,
         names=called,
         compared=compared,
@@ -323,7 +323,7 @@ class Fitted:
     source: str
 
 
-def as_ratings_or_model(data: Any, given: dict[str, str | None], na: Sequence[str]) -> Ratings | Fitted:
+def as_ratings_or_model(data: Any, given: dict[str, str | None], missing: Sequence[Any]) -> Ratings | Fitted:
     """Ratings, or a recommender that was fitted."""
     one = data[0] if isinstance(data, (list, tuple)) and len(data) == 1 else data
     if type(one).__name__ == "Recommender":
@@ -332,7 +332,7 @@ def as_ratings_or_model(data: Any, given: dict[str, str | None], na: Sequence[st
         return Fitted(load_recommender(os.fspath(one)), os.fspath(one))
     from twofold.io.ratings import read_ratings
 
-    return read_ratings(data, **given, missing=na)
+    return read_ratings(data, **given, missing=missing)
 
 
 def load_recommender(path: str) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 import polars as pl
@@ -18,12 +18,14 @@ import scipy.sparse as sp
 
 import twofold
 from twofold.analyses._tables import (
+    Reading,
     about_table,
     as_table,
     beside,
     check,
     choose_scale,
     data_in_code,
+    in_call,
     in_memory,
     shape_of,
     spread,
@@ -149,10 +151,9 @@ def reduce(
     n_components: int | float | str | None = None,
     *,
     scale: bool | None = None,
-    na: Sequence[str] = (),
-    drop: Sequence[str] = (),
     seed: int = 0,
     progress: Progress = SILENT,
+    **reading: Unpack[Reading],
 ) -> Reduction:
     """Find the main directions of a table of numbers; blank cells are fine.
 
@@ -164,14 +165,13 @@ def reduce(
         A count, a share of the variance (0.95), or a rule: knee, mle, gavish-donoho, parallel. None: the knee.
     scale : bool or None
         Whether columns are divided by their standard deviations. None: if named columns differ tenfold.
-    na : sequence of str
-        Texts that stand for a blank.
-    drop : sequence of str
-        Columns to leave out.
     seed : int
         Seed of everything random.
     progress : Progress
         Told what goes on.
+    **reading
+        How a table is read: ``missing``, texts or numbers that mean a missing value; ``drop`` and ``columns``, names of
+        columns to leave out or to keep.
 
     Returns
     -------
@@ -186,7 +186,7 @@ def reduce(
     ['PC1', 'PC2']
     """
     with progress.doing("reading"):
-        table = as_table(data, na, drop)
+        table = as_table(data, **reading)
     notes = table.notes
     X = in_memory(table)
     n, d = shape_of(X)
@@ -216,7 +216,7 @@ def reduce(
         figures=figures,
         baseline=baseline,
         notes=notes,
-        call=call | {"na": list(na), "drop": list(drop), "seed": seed},
+        call=call | {"seed": seed} | in_call(reading),
         data=table,
         scores=scores,
         ratios=ratios,

@@ -21,11 +21,15 @@ Scale = Annotated[
         help="Divide columns by their standard deviations. Default: if named columns differ tenfold in spread.",
     ),
 ]
-Na = Annotated[
+Missing = Annotated[
     list[str] | None,
     typer.Option("--missing", "--na", metavar="VALUE", help="Text or number that means a missing value; repeatable."),
 ]
 Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Column to leave out; repeatable.")]
+Columns = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="Column to use, and no other but those named so; repeatable.")
+]
+READING = {"missing": Missing, "drop": Drop, "columns": Columns}  # how a table is read
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed for everything random.")]
 Compare = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Show before and after side by side: .png or .html.")

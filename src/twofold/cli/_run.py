@@ -48,9 +48,10 @@ def command(
 ) -> Callable[[Callable[..., Answer]], Callable[..., None]]:
     """Decorates a verb, a function of its own options that returns an answer of this kind.
 
-    Added are the options that say where the answer goes: -o, --save, --json, --force, --quiet. No file
-    that an option names is overwritten. `progress`, which is no option, is told what goes on, and `out`, if it is a
-    parameter, gets the files of -o. `hint` says how to keep the result, when no file is asked for.
+    Added are the options that say where the answer goes, -o, --save, --json, --force, --quiet, and, if the function
+    takes ``**reading``, those that say how a table is read: --missing, --drop, --columns. No file that an option names
+    is overwritten. `progress`, which is no option, is told what goes on, and `out`, if it is a parameter, gets the files
+    of -o. `hint` says how to keep the result, when no file is asked for.
     """
     shared = {
         "out": (Annotated[list[Path] | None, options.out(kind.endings, result)], None),
@@ -64,11 +65,14 @@ def command(
     def decorate(function: Callable[..., Answer]) -> Callable[..., None]:
         own = inspect.signature(function, eval_str=True).parameters
         named = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        parameters = [p for p in own.values() if p.name not in ("progress", "out")]
+        parameters = [p for p in own.values() if p.kind is named and p.name not in ("progress", "out")]
+        reading = options.READING if "reading" in own else {}
+        parameters += [inspect.Parameter(n, named, default=None, annotation=a) for n, a in reading.items()]
         parameters += [inspect.Parameter(n, named, default=d, annotation=a) for n, (a, d) in shared.items()]
 
         def verb(**given: Any) -> None:
             where = {name: given.pop(name) for name in shared}
+            given |= {name: given[name] or () for name in reading}
             output = Output(where.pop("out") or [], **where)
             values = [one for value in given.values() for one in (value if isinstance(value, list) else [value])]
             inputs = [one for one in values if isinstance(one, str)]  # a text that names an output names a file to keep

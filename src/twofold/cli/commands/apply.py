@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import typer
 
+from twofold.analyses._tables import Reading
 from twofold.analyses.apply import WHATS, Application
 from twofold.analyses.apply import apply as analyze
 from twofold.analyses.progress import SILENT, Progress
-from twofold.cli import _options as options
 from twofold.cli._run import command
 
 MODEL = "A model file (.twofold), as --save writes it."
@@ -24,9 +24,8 @@ def apply(
     what: Annotated[str | None, typer.Option(metavar="NAME", help=WHAT)] = None,
     n: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Items to recommend to each user.")] = 10,
     text: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of texts (default: the longest).")] = None,
-    na: options.Na = None,
-    drop: options.Drop = None,
     progress: Progress = SILENT,
+    **reading: Unpack[Reading],
 ) -> Application:
     data = inputs[0] if len(inputs) == 1 else inputs
-    return analyze(model, data, what=what, n=n, na=na or (), drop=drop or (), text=text, progress=progress)
+    return analyze(model, data, what=what, n=n, text=text, progress=progress, **reading)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Unpack
 
 import typer
 
+from twofold.analyses._tables import Reading
 from twofold.analyses.cluster import Clustering
 from twofold.analyses.cluster import cluster as analyze
 from twofold.analyses.progress import SILENT, Progress
@@ -22,10 +23,8 @@ def cluster(
     clusters: Annotated[int | None, typer.Option("-k", "--clusters", min=1, metavar="N", help=COUNT)] = None,
     method: Annotated[str | None, typer.Option(metavar="NAME", help=METHOD)] = None,
     scale: options.Scale = None,
-    na: options.Na = None,
-    drop: options.Drop = None,
     seed: options.Seed = 0,
     progress: Progress = SILENT,
+    **reading: Unpack[Reading],
 ) -> Clustering:
-    chosen: dict[str, Any] = {"scale": scale, "na": na or (), "drop": drop or (), "seed": seed}
-    return analyze(inputs, clusters, method=method, **chosen, progress=progress)
+    return analyze(inputs, clusters, method=method, scale=scale, seed=seed, progress=progress, **reading)

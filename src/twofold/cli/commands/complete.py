@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import typer
 
+from twofold.analyses._tables import Reading
 from twofold.analyses.complete import Filling
 from twofold.analyses.complete import complete as analyze
 from twofold.analyses.progress import SILENT, Progress
@@ -14,7 +15,6 @@ from twofold.cli._run import command
 
 METHOD = "means, ppca, factors (factor analysis) or gaussian. Default: the best on hidden cells."
 UNCERTAINTY = "Add a column NAME_sd, the standard deviation of each guess, for every filled column."
-KEEP = "Column that stays as it is and is not learned from; repeatable."
 
 
 @command(Filling, "The filled table, a figure or a report")
@@ -22,10 +22,8 @@ def complete(
     source: Annotated[str, typer.Argument(metavar="INPUT", help=options.TABLES)],
     uncertainty: Annotated[bool, typer.Option("--uncertainty", help=UNCERTAINTY)] = False,
     method: Annotated[str | None, typer.Option(metavar="NAME", help=METHOD)] = None,
-    na: options.Na = None,
-    drop: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help=KEEP)] = None,
     seed: options.Seed = 0,
     progress: Progress = SILENT,
+    **reading: Unpack[Reading],
 ) -> Filling:
-    given = {"na": na or (), "drop": drop or ()}
-    return analyze(source, method=method, uncertainty=uncertainty, **given, seed=seed, progress=progress)
+    return analyze(source, method=method, uncertainty=uncertainty, seed=seed, progress=progress, **reading)

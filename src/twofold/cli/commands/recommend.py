@@ -34,7 +34,7 @@ def recommend(
     user_column: Annotated[str | None, column("User")] = None,
     item_column: Annotated[str | None, column("Item")] = None,
     rating_column: Annotated[str | None, column("Rating")] = None,
-    na: options.Na = None,
+    missing: options.Missing = None,
     seed: options.Seed = 0,
     progress: Progress = SILENT,
 ) -> Recommendations:
@@ -48,7 +48,7 @@ def recommend(
         user_column=user_column,
         item_column=item_column,
         rating_column=rating_column,
-        na=na or (),
+        missing=missing or (),
         seed=seed,
         progress=progress,
     )

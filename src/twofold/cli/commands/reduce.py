@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import typer
 
+from twofold.analyses._tables import Reading
 from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.reduce import RULES, Reduction
 from twofold.analyses.reduce import reduce as analyze
@@ -21,13 +22,11 @@ def reduce(
     inputs: options.Tables,
     components: Annotated[str | None, typer.Option("-k", "--components", metavar="K", help=COUNT)] = None,
     scale: options.Scale = None,
-    na: options.Na = None,
-    drop: options.Drop = None,
     seed: options.Seed = 0,
     progress: Progress = SILENT,
+    **reading: Unpack[Reading],
 ) -> Reduction:
-    k = parse_k(components)
-    return analyze(inputs, k, scale=scale, na=na or (), drop=drop or (), seed=seed, progress=progress)
+    return analyze(inputs, parse_k(components), scale=scale, seed=seed, progress=progress, **reading)
 
 
 def parse_k(text: str | None) -> int | float | str | None:

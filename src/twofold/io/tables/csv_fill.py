@@ -35,7 +35,9 @@ class Source(NamedTuple):
     text: Text | None  # its bytes, if it is delimited text
 
 
-def read_source(given: str, missing: Sequence[Any] = (), drop: Sequence[str] = ()) -> Source:
+def read_source(
+    given: str, missing: Sequence[Any] = (), drop: Sequence[str] = (), columns: Sequence[str] = ()
+) -> Source:
     """One file; columns to drop are not learned from, but stay in the output."""
     files = find_files(given)
     if len(files) > 1:
@@ -45,11 +47,11 @@ def read_source(given: str, missing: Sequence[Any] = (), drop: Sequence[str] = (
         name = "standard input" if path == "-" else path
         data = read_bytes(files[0])
         piece = read_delimited(data, name)
-        return Source(assemble([piece], name, missing, drop), piece, open_text(data, name))
-    part = read_one(files[0], streaming=not missing and not drop)
+        return Source(assemble([piece], name, missing, drop, columns), piece, open_text(data, name))
+    part = read_one(files[0], streaming=not (missing or drop or columns))
     if isinstance(part, Piece):
-        return Source(assemble([part], given, missing, drop), part, None)
-    return Source(arrays.stack_arrays([part], given, missing, drop), None, None)
+        return Source(assemble([part], given, missing, drop, columns), part, None)
+    return Source(arrays.stack_arrays([part], given, missing, drop, columns), None, None)
 
 
 class Style(NamedTuple):
