@@ -50,8 +50,8 @@ def command(
 
     Added are the options that say where the answer goes, -o, --save, --json, --force, --quiet, and, if the function
     takes ``**reading``, those that say how a table is read: --missing, --drop, --columns. No file that an option names
-    is overwritten. `progress`, which is no option, is told what goes on, and `out`, if it is a parameter, gets the files
-    of -o. `hint` says how to keep the result, when no file is asked for.
+    is overwritten. `progress`, which is no option, is told what goes on; `out`, if it is a parameter, gets the files of
+    -o. `hint` says how to keep the result, when no file is asked for.
     """
     shared = {
         "out": (Annotated[list[Path] | None, options.out(kind.endings, result)], None),
