@@ -122,8 +122,7 @@ def apply(
     progress : Progress
         Told what goes on.
     **reading
-        How a table is read: ``missing``, texts or numbers that mean a missing value; ``drop`` and ``columns``, names of
-        columns to leave out or to keep.
+        ``missing``, ``drop`` and ``columns``, as in :func:`reduce`.
 
     Examples
     --------

@@ -17,22 +17,8 @@ import polars as pl
 import scipy.sparse as sp
 
 import twofold
-from twofold.analyses._tables import (
-    Reading,
-    about_table,
-    as_table,
-    beside,
-    check,
-    choose_scale,
-    data_in_code,
-    dithered,
-    grain,
-    in_call,
-    in_memory,
-    shape_of,
-    spread,
-    warnings_as_notes,
-)
+from twofold.analyses import _tables as tables
+from twofold.analyses._tables import Reading, warnings_as_notes
 from twofold.analyses.answer import DRAWN, FRAMES, Answer, Grid, analysis, count, strongest
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
@@ -82,7 +68,7 @@ class Clustering(Answer):
 
     @property
     def heading(self) -> str:
-        return about_table(self.data, len(self.labels))
+        return tables.about_table(self.data, len(self.labels))
 
     @property
     def outcome(self) -> str:
@@ -92,7 +78,7 @@ class Clustering(Answer):
     @cached_property
     def table(self) -> pl.DataFrame:
         second = "confidence" if self.soft else "distance"
-        return beside(self.data, {"cluster": self.labels, second: self.confidence})
+        return tables.beside(self.data, {"cluster": self.labels, second: self.confidence})
 
     def differs(self, c: int) -> list[tuple[str, float]]:
         """The columns in which cluster c differs most from all rows, in standard deviations."""
@@ -177,20 +163,17 @@ def cluster(
     Parameters
     ----------
     data : path, list of paths, frame or array
-        A file in any format that `twofold.io.tables.read.read_table` knows, or the table itself.
+        As in :func:`reduce`.
     n_clusters : int or None
         None: of 1 to 10, the number whose mixture of Gaussians has the least BIC.
     method : {"kmeans", "mixture"} or None
         None: k-means, or a mixture of Gaussians if cells are blank.
     scale : bool or None
-        Whether columns are divided by their standard deviations. None: if named columns differ tenfold.
-    seed : int
-        Seed of everything random.
-    progress : Progress
-        Told what goes on.
+        As in :func:`reduce`.
+    seed, progress
+        The seed of everything random; who is told what goes on.
     **reading
-        How a table is read: ``missing``, texts or numbers that mean a missing value; ``drop`` and ``columns``, names of
-        columns to leave out or to keep.
+        ``missing``, ``drop`` and ``columns``, as in :func:`reduce`.
 
     Returns
     -------
@@ -211,11 +194,11 @@ def cluster(
     if method not in (None, *METHODS):
         raise InputError(f"method {method}: choose {' or '.join(METHODS)}.")
     with progress.doing("reading"):
-        table = as_table(data, **reading)
+        table = tables.as_table(data, **reading)
     notes = table.notes
-    X = in_memory(table)
-    n, _ = shape_of(X)
-    check(X, n, table, "cluster")
+    X = tables.in_memory(table)
+    n, _ = tables.shape_of(X)
+    tables.check(X, n, table, "cluster")
     if n_clusters is not None and n_clusters > n:
         raise InputError(f"{n_clusters} clusters: {table.source} has {n} rows, so at most {n}.")
     blocks = as_blocks(X)
@@ -239,14 +222,20 @@ def cluster(
     model = model if s is None else model.rescaled(s)
     if table.named:
         model.feature_names_in_ = np.array(table.columns, dtype=object)
-    call = {"verb": "cluster", "data": data_in_code(data), "n_clusters": k, "method": method, "scale": s is not None}
+    call = {
+        "verb": "cluster",
+        "data": tables.data_in_code(data),
+        "n_clusters": k,
+        "method": method,
+        "scale": s is not None,
+    }
     return Clustering(
         source=table.source,
         model=model,
         figures=figures,
         baseline={} if not figures else {"method": "labels by chance", **dict.fromkeys(figures, 0.0)},
         notes=notes,
-        call=call | {"seed": seed} | in_call(reading),
+        call=call | {"seed": seed} | tables.in_call(reading),
         data=table,
         labels=labels,
         confidence=confidence,
@@ -268,7 +257,7 @@ def choose_method(method: str | None, X: Any, blanks: int, table: Table) -> str:
         raise InputError(f"{table.source} is sparse, which a mixture of Gaussians cannot use. Use --method kmeans.")
     if not blanks:
         return method or "kmeans"
-    share = f"{blanks / np.prod(shape_of(X)):.2%} of the cells"
+    share = f"{blanks / np.prod(tables.shape_of(X)):.2%} of the cells"
     if method == "kmeans":
         raise InputError(
             f"{table.source}: {share} are blank, which k-means cannot use. Use --method mixture, which can."
@@ -283,7 +272,7 @@ def scaling(wish: bool | None, X: Any, method: str, table: Table) -> np.ndarray 
     if wish and sp.issparse(X):
         raise InputError(f"--scale: {table.source} is sparse, and its columns are used as they are. Leave it out.")
     if not isinstance(X, Path):
-        return spread(X) if choose_scale(wish, X, table) else None
+        return tables.spread(X) if tables.choose_scale(wish, X, table) else None
     if wish:
         other = "Use --method mixture, which learns the spread of each column" if method == "kmeans" else "Leave it out"
         raise InputError(f"--scale: {table.source} is larger than the memory budget and is used as it is. {other}.")
@@ -304,14 +293,14 @@ def rows_of(X: Any, rows: np.ndarray) -> Any:
 
 def smooth(sample: Any, seed: int, table: Table) -> Any:
     """The sample to choose k from, columns of few values blurred."""
-    steps = np.zeros(0) if sp.issparse(sample) else grain(sample)
+    steps = np.zeros(0) if sp.issparse(sample) else tables.grain(sample)
     if not steps.any():
         return sample
     few = quoted([table.columns[j] for j in np.flatnonzero(steps)], most=3)
     table.notes.append(f"few values in {few}: not taken for clusters when k is chosen")
     from twofold.core.seeds import generator
 
-    return dithered(sample, steps, generator(seed, 3))
+    return tables.dithered(sample, steps, generator(seed, 3))
 
 
 def choose_k(sample: Any, seed: int, notes: list[str]) -> tuple[int, pl.DataFrame]:

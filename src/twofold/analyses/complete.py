@@ -172,13 +172,10 @@ def complete(
         None: the one with the least error on known cells that are hidden.
     uncertainty : bool
         Whether the table gets a column NAME_sd, the standard deviation of each guess, for every filled column.
-    seed : int
-        Seed of everything random.
-    progress : Progress
-        Told what goes on.
+    seed, progress
+        The seed of everything random; who is told what goes on.
     **reading
-        How a table is read: ``missing``, texts or numbers that mean a missing value; ``drop`` and ``columns``, names of
-        columns to leave out or to keep.
+        ``missing``, ``drop`` and ``columns``, as in :func:`reduce`.
 
     Returns
     -------

@@ -95,10 +95,8 @@ def denoise(
         Standard deviation of the noise, in the image's units. None: estimated, for each channel.
     add_noise : float or None
         First add noise of this standard deviation, and measure how much of the image comes back.
-    seed : int
-        Seed of everything random.
-    progress : Progress
-        Told what goes on.
+    seed, progress
+        The seed of everything random; who is told what goes on.
 
     Returns
     -------

@@ -170,10 +170,8 @@ def embed(
         Questions to ask: a b c d a line, a is to b as c is to d.
     similarity : sequence of paths
         Judgements of people to compare with: two words and a number a line.
-    seed : int
-        Seed of everything random.
-    progress : Progress
-        Told what goes on.
+    seed, progress
+        The seed of everything random; who is told what goes on.
 
     Returns
     -------

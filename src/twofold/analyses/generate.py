@@ -75,10 +75,8 @@ def generate(model: Any, count: int = 64, *, seed: int = 0, progress: Progress =
         A `.twofold` file, or the model itself: VAE, GAN, PixelCNN, GaussianMixture, ...
     count : int
         How many.
-    seed : int
-        Seed of everything random.
-    progress : Progress
-        Told what goes on.
+    seed, progress
+        The seed of everything random; who is told what goes on.
 
     Returns
     -------

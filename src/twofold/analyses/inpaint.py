@@ -97,10 +97,8 @@ def inpaint(
         The color that marks missing pixels, such as "#ff00ff".
     tolerance : int
         How far from `color`, 0 to 255 in each of red, green and blue, still counts.
-    seed : int
-        Seed of everything random.
-    progress : Progress
-        Told what goes on.
+    seed, progress
+        The seed of everything random; who is told what goes on.
 
     Returns
     -------

@@ -249,10 +249,8 @@ def recommend(
         Names of columns. None: found by name, else by position.
     missing : sequence
         Texts that stand for no rating.
-    seed : int
-        Seed of everything random.
-    progress : Progress
-        Told what goes on.
+    seed, progress
+        The seed of everything random; who is told what goes on.
 
     Returns
     -------

@@ -165,10 +165,8 @@ def reduce(
         A count, a share of the variance (0.95), or a rule: knee, mle, gavish-donoho, parallel. None: the knee.
     scale : bool or None
         Whether columns are divided by their standard deviations. None: if named columns differ tenfold.
-    seed : int
-        Seed of everything random.
-    progress : Progress
-        Told what goes on.
+    seed, progress
+        The seed of everything random; who is told what goes on.
     **reading
         How a table is read: ``missing``, texts or numbers that mean a missing value; ``drop`` and ``columns``, names of
         columns to leave out or to keep.

@@ -232,10 +232,8 @@ def sense(
         Measurements, as a share of the numbers there are.
     kind : {"fourier", "hadamard", "gaussian", "rademacher"} or None
         What is measured. None: Fourier for images, Hadamard for signals.
-    seed : int
-        Seed of everything random.
-    progress : Progress
-        Told what goes on.
+    seed, progress
+        The seed of everything random; who is told what goes on.
 
     Returns
     -------

@@ -205,10 +205,8 @@ def topics(
     stop_words : path, list of str, or None
         Words to leave out, in a file one a line. None: English ones if the text is English, else words that are
         spread evenly.
-    seed : int
-        Seed of everything random.
-    progress : Progress
-        Told what goes on.
+    seed, progress
+        The seed of everything random; who is told what goes on.
 
     Returns
     -------

@@ -168,10 +168,8 @@ def train(
         Passes over the data. None: as the model has it.
     size : int or None
         Scale the images of a folder to squares of this side.
-    seed : int
-        Seed of everything random.
-    progress : Progress
-        Told what goes on.
+    seed, progress
+        The seed of everything random; who is told what goes on.
 
     Returns
     -------

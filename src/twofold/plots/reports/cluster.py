@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from twofold.linear import PCA, PPCA
-from twofold.plots.reports.reduce import shorten
-from twofold.plots.style import COLORS, DIVERGING, GREY, INK, PALE, new_figure, style
+from twofold.plots.reports._heat_map import draw_heat_map
+from twofold.plots.style import COLORS, INK, PALE, new_figure, style
 
 MOST_SHOWN = 16  # clusters in the table of profiles
 NAMES = {"full": "turned ellipsoids", "diag": "upright ellipsoids"}
@@ -143,34 +143,11 @@ def bars(ax: Axes, sizes: np.ndarray) -> None:
 
 def heat(figure: Figure, ax: Axes, profiles: np.ndarray, columns: Sequence[str], sizes: np.ndarray) -> None:
     """Profiles as a coloured table: clusters down, the columns that differ most across."""
-    k, d = profiles.shape
-    shown_k, shown_d = min(k, MOST_SHOWN), min(d, 24)
-    strength = np.abs(profiles[:shown_k]).max(axis=0)
-    chosen = np.sort(np.argsort(-strength, kind="stable")[:shown_d])
-    cells = profiles[:shown_k, chosen]
-    limit = max(float(np.abs(cells).max()), 0.5)
-    image = ax.imshow(cells, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
-    if len(chosen) <= 20:
-        for (c, j), value in np.ndenumerate(cells):
-            text = "0" if abs(value) < 0.05 else f"{value:+.1f}".replace("-", "−")
-            ax.text(
-                j, c, text, ha="center", va="center", fontsize=8.5, color="white" if abs(value) > 0.72 * limit else INK
-            )
-    names = [shorten(columns[j], 22) for j in chosen]
-    slanted = max(map(len, names)) * len(names) > 95
-    ax.set_xticks(range(len(chosen)), names, rotation=35 if slanted else 0, ha="right" if slanted else "center")
-    ax.set_yticks(range(shown_k), [f"{c} · {sizes[c] / sizes.sum():.0%}" for c in range(shown_k)])
+    k, shown = len(profiles), min(len(profiles), MOST_SHOWN)
+    names = [f"{c} · {sizes[c] / sizes.sum():.0%}" for c in range(shown)]
+    limit = max(float(np.abs(profiles[:shown]).max()), 0.5)
+    some_d = draw_heat_map(figure, ax, profiles[:shown], columns, names, limit, digits=1)
     for c, label in enumerate(ax.get_yticklabels()):
         label.set(color=color_of(c), fontweight="bold")
-    some_d = f", {len(chosen)} of {d} columns" if len(chosen) < d else ""
-    some_k = f", {shown_k} of {k} clusters" if shown_k < k else ""
+    some_k = f", {shown} of {k} clusters" if shown < k else ""
     ax.set_title(f"Means of the clusters, in standard deviations from that of all rows{some_d}{some_k}")
-    ax.grid(visible=False)
-    ax.spines[:].set_visible(False)
-    ax.set_xticks(np.arange(len(chosen) + 1) - 0.5, minor=True)
-    ax.set_yticks(np.arange(shown_k + 1) - 0.5, minor=True)
-    ax.grid(which="minor", color="white", lw=2)
-    ax.tick_params(which="minor", length=0)
-    bar = figure.colorbar(image, ax=ax, fraction=0.025, pad=0.015, aspect=18)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=8.5, labelcolor=GREY)

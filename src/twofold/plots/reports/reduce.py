@@ -11,7 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from twofold.plots.style import COLORS, DIVERGING, GREY, INK, PALE, new_figure, style
+from twofold.plots.reports._heat_map import draw_heat_map, shorten
+from twofold.plots.style import COLORS, INK, PALE, new_figure, style
 
 MOST_SHOWN = 8  # components in the table of weights
 MOST_POINTS = 20_000  # more would only paint over each other
@@ -124,39 +125,10 @@ def rows(
 
 
 def loadings(figure: Figure, ax: Axes, weights: np.ndarray, columns: Sequence[str]) -> None:
-    """Weights as a coloured table: components down, the columns that weigh most across."""
-    k, d = weights.shape
-    shown_k, shown_d = min(k, MOST_SHOWN), min(d, 24)
-    strength = np.abs(weights[:shown_k]).max(axis=0)
-    chosen = np.sort(np.argsort(-strength, kind="stable")[:shown_d])
-    cells = weights[:shown_k, chosen]
-    limit = float(np.abs(cells).max()) or 1.0
-    image = ax.imshow(cells, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
-    if len(chosen) <= 20 and limit > 0.2:  # numbers that fit their cells, and say something
-        for (c, j), value in np.ndenumerate(cells):
-            color = "white" if abs(value) > 0.72 * limit else INK
-            ax.text(j, c, signed(value), ha="center", va="center", fontsize=8.5, color=color)
-    names = [shorten(columns[j], 22) for j in chosen]
-    slanted = max(map(len, names)) * len(names) > 95
-    ax.set_xticks(range(len(chosen)), names, rotation=35 if slanted else 0, ha="right" if slanted else "center")
-    ax.set_yticks(range(shown_k), [f"PC{c + 1}" for c in range(shown_k)])
-    some_d = f", {len(chosen)} of {d} columns" if len(chosen) < d else ""
-    some_k = f", {shown_k} of {k} components" if shown_k < k else ""
+    """Weights as a colored table: components down, the columns that weigh most across."""
+    k, shown = len(weights), min(len(weights), MOST_SHOWN)
+    names = [f"PC{c + 1}" for c in range(shown)]
+    limit = float(np.abs(weights[:shown]).max()) or 1.0
+    some_d = draw_heat_map(figure, ax, weights[:shown], columns, names, limit, digits=2)
+    some_k = f", {shown} of {k} components" if shown < k else ""
     ax.set_title(f"Weights of the columns{some_d}{some_k}")
-    ax.grid(visible=False)
-    ax.spines[:].set_visible(False)
-    ax.set_xticks(np.arange(len(chosen) + 1) - 0.5, minor=True)
-    ax.set_yticks(np.arange(shown_k + 1) - 0.5, minor=True)
-    ax.grid(which="minor", color="white", lw=2)
-    ax.tick_params(which="minor", length=0)
-    bar = figure.colorbar(image, ax=ax, fraction=0.025, pad=0.015, aspect=18)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=8.5, labelcolor=GREY)
-
-
-def signed(value: float) -> str:
-    return "0" if abs(value) < 0.005 else f"{value:+.2f}".replace("-", "−")
-
-
-def shorten(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
