@@ -23,7 +23,7 @@ def draw_heat_map(
     limit: float,
     digits: int,
 ) -> str:
-    """Draw the values (k,d) with the names of the rows, the color ending at `limit`; says how many columns are shown."""
+    """Draw the values (k,d) with the names of the rows, colors ending at `limit`; says how many columns are shown."""
     k, d = values.shape
     strength = np.abs(values).max(axis=0)
     chosen = np.sort(np.argsort(-strength, kind="stable")[:MOST_COLUMNS])
