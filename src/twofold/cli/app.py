@@ -12,7 +12,7 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from twofold import __version__
 
@@ -39,7 +39,7 @@ VERBS = {
     ),
     "embed": (
         "twofold.cli.commands.embed",
-        "Learn vectors of words from text, by the company they keep.",
+        "Learn vectors of words from text: words used alike lie near each other.",
     ),
     "words": (
         "twofold.cli.commands.words",
@@ -59,7 +59,7 @@ VERBS = {
     ),
     "sense": (
         "twofold.cli.commands.sense",
-        "Measure an image or signal a few times at random, and recover it all.",
+        "Recover an image or signal from fewer random measurements than it has numbers.",
     ),
     "train": (
         "twofold.cli.commands.train",
@@ -78,14 +78,32 @@ VERBS = {
 }
 
 
+def hide_types(parameters: list[Any]) -> list[Any]:
+    """In help texts, the types of flags and arguments are left out: nobody types a <bool> or a <list[str]>."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False) or parameter.param_type_name == "argument":
+            parameter.display_type_rich = lambda ctx: None
+    return parameters
+
+
+class Verb(TyperCommand):
+    """One verb."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return hide_types(super().get_params(ctx))
+
+
 class Verbs(TyperGroup):
     """Shows every verb with its help line, imports only the one called, and turns errors into one line."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return hide_types(super().get_params(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in VERBS:
             module, line = VERBS[args[0]]
             alone = typer.Typer(add_completion=False)
-            alone.command(args[0], help=line)(getattr(importlib.import_module(module), args[0]))
+            alone.command(args[0], help=line, cls=Verb)(getattr(importlib.import_module(module), args[0]))
             self.commands[args[0]] = typer.main.get_command(alone)
         return super().resolve_command(ctx, args)
 
