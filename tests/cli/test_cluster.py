@@ -215,5 +215,5 @@ def test_inspect_tells_the_sizes(twofold, groups):
         assert sum(shares) == pytest.approx(1) and len(shares) == 3
         if args != ["--no-scale"]:
             np.testing.assert_allclose(shares, [1 / 2, 1 / 3, 1 / 6], atol=0.02)
-        assert set(facts["clusters"][0]["centre"]) == set(NAMES)
+        assert set(facts["clusters"][0]["center"]) == set(NAMES)
     assert "clusters" in twofold("inspect", "m.twofold").stdout
