@@ -56,7 +56,7 @@ def analysis(function: Callable[Options, Found]) -> Callable[Options, Found]:
         start = time.perf_counter()
         answer = function(*args, **options)
         answer.seconds = time.perf_counter() - start
-        if answer.model is not None and not hasattr(answer.model, "made_by_"):
+        if answer.model is not None and ".twofold" in answer.endings:
             answer.model.made_by_ = function.__name__  # so that `apply` does the same to new rows
         return answer
 

@@ -17,7 +17,8 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from twofold.analyses._tables import Reading, as_table, beside, data_in_code, in_call, is_paths, warnings_as_notes
+from twofold.analyses._documents import as_documents
+from twofold.analyses._tables import Reading, as_table, beside, data_in_code, in_call, warnings_as_notes
 from twofold.analyses.answer import FRAMES, Answer, Grid, analysis, count
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
@@ -238,16 +239,14 @@ def check_known(model: Any, X: np.ndarray, names: Sequence[str], source: str) ->
     )
 
 
-def given_texts(data: Any, text: str | None) -> Given:
-    from twofold.io.documents import read_documents
+def check_width(model: Any, given: Given) -> None:
+    wanted, shape = getattr(model, "n_features_in_", None), getattr(given.X, "shape", ())
+    if wanted is not None and len(shape) == 2 and shape[1] != wanted:
+        raise InputError(f"{given.source} has {shape[1]} numbers a row; {type(model).__name__} was fitted to {wanted}.")
 
-    if isinstance(data, (list, tuple)) and data and is_paths(data) and not all(Path(one).exists() for one in data):
-        rows = pl.Series("text", np.arange(1, len(data) + 1))
-        return Given("the texts", list(data), pl.DataFrame([rows]), [])
-    if not isinstance(data, (str, os.PathLike, list, tuple)):
-        raise InputError("texts are given as a path, a list of paths, or a list of texts.")
-    paths = [data] if isinstance(data, (str, os.PathLike)) else data
-    documents = read_documents([os.fspath(one) for one in paths], text, None, None)
+
+def given_texts(data: Any, text: str | None) -> Given:
+    documents = as_documents(data, text)
     return Given(documents.source, documents.texts, pl.DataFrame([documents.ids]), documents.notes)
 
 
@@ -292,6 +291,7 @@ def results(model: Any, given: Given, what: str | None, n: int) -> tuple[str, An
         return "topics", numbered("topic", mixtures_of_texts(model, given.X), first=1)
     if kind in WORD_MODELS:
         return "codes", numbered("v", document_vectors(model, given))
+    check_width(model, given)
     what = what or usual(model)
     found = CAN[what](model, given.X)
     if found is None:
