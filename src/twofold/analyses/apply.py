@@ -240,7 +240,8 @@ def check_known(model: Any, X: np.ndarray, names: Sequence[str], source: str) ->
 
 
 def check_width(model: Any, given: Given) -> None:
-    wanted, shape = getattr(model, "n_features_in_", None), getattr(given.X, "shape", ())
+    wanted: int | None = getattr(model, "n_features_in_", None)
+    shape: tuple[int, ...] = getattr(given.X, "shape", ())
     if wanted is not None and len(shape) == 2 and shape[1] != wanted:
         raise InputError(f"{given.source} has {shape[1]} numbers a row; {type(model).__name__} was fitted to {wanted}.")
 
