@@ -85,11 +85,8 @@ class PLSA(Reorderable, NonnegativeModel):
         by heart.
     init : "random" or array of shape (k, d), default="random"
         Topics to begin with.
-    tol : float, default=1e-5
-        Stop when a sweep lowers the objective by less than this, relatively.
-    max_iter : int, default=500
-        Sweeps at most.
-    random_state : int, RandomState, Generator or None, default=None
+    tol, max_iter, random_state
+        As in :class:`NMF`.
 
     Attributes
     ----------
