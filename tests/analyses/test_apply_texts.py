@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import twofold
 from twofold import analyses, datasets
 from twofold.core.checks import InputError
 
@@ -59,3 +60,14 @@ def test_labels_of_new_images(folder):
     assert found.figures["accuracy"] > 0.5 > found.baseline["accuracy"]
     with pytest.raises(InputError):
         analyses.apply("m.twofold", np.zeros((3, 7)))
+
+
+def test_images_that_have_no_code_get_their_likelihood(folder):
+    pytest.importorskip("torch")
+    images = datasets.digits().images[:40].astype(np.float32)
+    model = twofold.PixelCNN(max_iter=1, random_state=0).fit(images)
+    found = analyses.apply(model, images[:5])
+    assert found.what == "scores"
+    np.testing.assert_allclose(found.table["log_density"], model.score_samples(images[:5]), rtol=1e-5)
+    with pytest.raises(InputError, match="twofold generate"):
+        analyses.apply(twofold.GAN(max_iter=1, random_state=0).fit(images), images)

@@ -262,7 +262,7 @@ def given_images(model: Any, data: Any) -> Given:
     found = read_pictures(Path(data), shape[0] if shape is not None and square else None)
     rows = not hasattr(model, "image_shape_") or getattr(model, "flat_", False)
     X = found.pixels.reshape(len(found.pixels), -1) if rows else found.pixels
-    truth = None if found.labels is None else pl.Series("label", found.labels)
+    truth = None if found.labels is None else pl.Series("known_label", found.labels)
     kept = pl.DataFrame([pl.Series("image", np.arange(len(X))), *([truth] if truth is not None else [])])
     return Given(found.source, X, kept, found.notes, truth)
 
@@ -306,14 +306,14 @@ def usual(model: Any) -> str:
     """What the verb that made the model gives, or else what such a model is for."""
     if getattr(model, "made_by_", "") == "complete":
         return "filled"
-    return next((what for what in ("labels", "filled", "codes", "scores") if possible(model, what)), "codes")
+    return next((what for what in ("labels", "codes", "filled", "scores") if possible(model, what)), "codes")
 
 
 def possible(model: Any, what: str) -> bool:
     if what == "labels":
         return hasattr(model, "predict") and not hasattr(model, "complete")
     if what == "filled":
-        return hasattr(model, "complete")
+        return (hasattr(model, "complete") or hasattr(model, "impute")) and not hasattr(model, "image_shape_")
     if what == "codes":
         return hasattr(model, "transform") and not hasattr(model, "complete")
     return hasattr(model, "score_samples") or hasattr(model, "log_likelihood")
@@ -343,9 +343,9 @@ def codes(model: Any, X: Any) -> dict[str, np.ndarray] | None:
 
 def filled(model: Any, X: Any) -> dict[str, np.ndarray] | None:
     """Blanks filled, everything else as it was."""
-    fill = next((getattr(model, m) for m in ("impute", "complete") if hasattr(model, m)), None)
-    if fill is None:
+    if not possible(model, "filled"):
         return None
+    fill = model.impute if hasattr(model, "impute") else model.complete
     Y = np.asarray(fill(X))
     if hasattr(model, "column_range_"):
         Y = np.where(np.isnan(np.asarray(X, dtype=np.float64)), np.clip(Y, *model.column_range_), Y)
