@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 from matplotlib.figure import Figure
 from scipy import sparse
+from sklearn.utils import Bunch
 
 from twofold import LSA, NMF, PCA, PLSA, BagOfWords, LatentDirichletAllocation, datasets
 from twofold.plots.models import topics as plots
@@ -17,7 +18,7 @@ from twofold.topics.evaluation import perplexity
 RNG = np.random.default_rng
 
 
-def _docstrings(most: int) -> tuple[sparse.csr_array, np.ndarray, datasets.Bunch]:
+def _docstrings(most: int) -> tuple[sparse.csr_array, np.ndarray, Bunch]:
     text = datasets.docstrings(most)
     bag = BagOfWords(min_df=5, max_df=0.4)
     return bag.fit_transform(text.documents), bag.get_feature_names_out(), text
