@@ -27,6 +27,9 @@ def test_the_rows_of_the_fit_get_the_same_again(groups, verb, file, options):
     got = found.table.select(own).to_numpy()
     np.testing.assert_allclose(got, answer.table.select(own).to_numpy(), rtol=1e-6, atol=1e-6)
     assert found.table["name"].to_list() == answer.table["name"].to_list()
+    space = {}
+    exec(found.code, space)
+    assert space["answer"].table.equals(found.table)
 
 
 def test_columns_are_found_by_name(groups):

@@ -28,7 +28,10 @@ def test_topics_of_new_texts(folder, method):
     shares = found.table.select("topic1", "topic2").to_numpy()
     np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-6)
     assert shares.argmax(axis=1)[0] != shares.argmax(axis=1)[1]
-    assert len(analyses.apply("t.twofold", "letters").table) == 12
+    again = analyses.apply("t.twofold", "letters")
+    space = {}
+    exec(again.code, space)
+    assert len(again.table) == 12 and space["answer"].table.equals(again.table)
 
 
 def test_vectors_of_new_texts(folder):

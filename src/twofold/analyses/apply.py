@@ -141,7 +141,7 @@ def apply(
         what, columns = results(model, given, what, n)
     result = columns if isinstance(columns, pl.DataFrame) else beside(as_plain_table(given.kept), columns)
     figures, baseline = measure(columns, given.truth)
-    call = {"verb": "apply", "first": name, "data": data_in_code(data), "what": what, "n": n}
+    call = {"verb": "apply", "data": f"{name}, {data_in_code(data)}", "what": what if what in WHATS else None, "n": n}
     return Application(
         source=given.source,
         model=model,
@@ -157,14 +157,14 @@ def apply(
 def model_of(model: Any) -> tuple[str, Any]:
     """The model, and how the code names it."""
     if not isinstance(model, (str, os.PathLike)):
-        return "", model
+        return "model", model
     from twofold.core.checks import ModelFileError
     from twofold.core.files.model_file import load
     from twofold.io.tables.read import missing_message
 
     if not Path(model).is_file():
         raise ModelFileError(missing_message(os.fspath(model)))
-    return os.fspath(model), load(model)
+    return repr(os.fspath(model)), load(model)
 
 
 # --- reading ------------------------------------------------------------------------------------------------
