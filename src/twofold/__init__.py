@@ -73,7 +73,10 @@ _OTHERS = {
     "InputError": "twofold.core.checks",
     "ModelFileError": "twofold.core.checks",
 }
-_MODULES = {"analyses": "twofold.analyses", "datasets": "twofold.datasets", "linalg": "twofold.linalg"}
+_FAMILIES = ("linear", "completion", "topics", "words", "clusters", "signals", "deep", "factors")
+_MODULES = {
+    name: f"twofold.{name}" for name in ("analyses", "datasets", "linalg", "metrics", "plots", "text", *_FAMILIES)
+}
 _HOMES = {**_MODELS, **_OTHERS}
 
 __all__ = ["__version__", *_HOMES, *_MODULES]

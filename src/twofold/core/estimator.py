@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
@@ -26,6 +27,13 @@ from twofold.core.files import model_file
 from twofold.core.params import check_parameters
 from twofold.core.types import PathLike, Table, Weights
 
+INSTEAD = {  # what is only about the inside of other libraries
+    "copy": "what you pass is never changed. Leave it out.",
+    "copy_x": "what you pass is never changed. Leave it out.",
+    "n_jobs": "threads are set for everything at once. Use twofold.config(threads=...).",
+    "verbose": "progress is a callback. Use model.set_callbacks(sklearn.callback.ProgressBar()).",
+    "verbose_interval": "progress is a callback. Use model.set_callbacks(sklearn.callback.ProgressBar()).",
+}
 NO_LABELS = object()  # y=None given to a classifier is an error, so None cannot mean "no y"
 
 
@@ -66,8 +74,21 @@ class Model(CallbackSupportMixin, BaseEstimator):
     _allow_sparse: ClassVar[bool] = True
     _allow_negative: ClassVar[bool] = True
     _takes_text: ClassVar[bool] = False  # in place of a table
+    _instead: ClassVar[dict[str, str]] = {}  # parameters that others have and this class has not -> what to do instead
     feature_names_in_: np.ndarray
     get_feature_names_out: Callable[..., np.ndarray]
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Refuse a parameter that users bring from elsewhere, with the way to do it here."""
+        for name in parameters:
+            if name in cls._instead or (name in INSTEAD and name not in inspect.signature(cls).parameters):
+                raise TypeError(f"{cls.__name__} has no parameter {name}: {cls._instead.get(name, INSTEAD.get(name))}")
+        return super().__new__(cls)
+
+    @classmethod
+    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Parameters and fitted attributes as an older version wrote them, under the names of this one."""
+        return params, fitted
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -213,15 +213,18 @@ def _decode_model(tree: dict[str, Any], arrays: Arrays, depth: int) -> Any:
     name, cls = tree["class"], _class(tree["class"])
     require(cls is not None, f"holds a {name!r}, which this version of twofold cannot load. Upgrade twofold.")
     records = _records(cls)
+    params = {k: _decode(node, arrays, records, depth + 1) for k, node in tree["params"].items()}
+    fitted = {k: _decode(node, arrays, records, depth + 1) for k, node in tree["fitted"].items()}
+    if hasattr(cls, "_modernized"):
+        params, fitted = cls._modernized(params, fitted)
     known = inspect.signature(cls).parameters
-    for key in tree["params"]:
+    for key in params:
         require(key in known, f"gives {name} a parameter {key!r}, which it does not have.")
-    for key in tree["fitted"]:
+    for key in fitted:
         fits = key.isidentifier() and key.endswith("_") and not key.startswith("_")
         require(fits, f"gives {name} an attribute {key!r}, which is not the name of a fitted one.")
-    params = {k: _decode(node, arrays, records, depth + 1) for k, node in tree["params"].items()}
     model = cls(**params)
-    vars(model).update({k: _decode(node, arrays, records, depth + 1) for k, node in tree["fitted"].items()})
+    vars(model).update(fitted)
     return model
 
 
