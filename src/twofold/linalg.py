@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.linalg as sla
 from scipy import sparse
 from scipy.sparse.linalg import svds
@@ -23,6 +24,7 @@ from twofold.core.engine.local import engine_for, single_blas, stacked
 from twofold.core.numerics.power import power_iteration
 from twofold.core.numerics.spectrum import SOLVERS, spectrum
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Matrix, Seed, Table
 
 __all__ = ["low_rank", "norm", "power_iteration", "project", "shrink", "truncated_svd"]
 
@@ -34,7 +36,7 @@ def fix_signs(axes: np.ndarray) -> np.ndarray:
 
 
 def truncated_svd(
-    X: Any, k: int, *, center: bool = False, solver: str = "auto", tol: float = 1e-12, random_state: Any = 0
+    X: Table, k: int, *, center: bool = False, solver: str = "auto", tol: float = 1e-12, random_state: Seed = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The k leading singular triplets: X ≈ U diag(s) Zᵗ, the best rank-k approximation in any unitary norm.
 
@@ -94,7 +96,7 @@ def centered_dot(X: Any, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
     return (X - mean.astype(X.dtype)) @ axes.T.astype(X.dtype)
 
 
-def low_rank(X: Any, k: int, **options: Any) -> np.ndarray:
+def low_rank(X: Table, k: int, **options: Any) -> np.ndarray:
     """The rank-k matrix nearest to X in the Frobenius and the spectral norm; options as in `truncated_svd`.
 
     Examples
@@ -108,6 +110,10 @@ def low_rank(X: Any, k: int, **options: Any) -> np.ndarray:
     return (U * s) @ Zt
 
 
+def _as_matrix(X: Matrix) -> Any:
+    return X if sparse.issparse(X) else np.asarray(X)
+
+
 def _singular_values(X: Any) -> np.ndarray:
     if sparse.issparse(X):
         side = X @ X.T if X.shape[0] <= X.shape[1] else X.T @ X
@@ -115,7 +121,9 @@ def _singular_values(X: Any) -> np.ndarray:
     return sla.svdvals(np.asarray(X, dtype=np.float64))
 
 
-def norm(X: Any, kind: str | float = "frobenius", *, p: float | None = None, weight: Any = None) -> float:
+def norm(
+    X: Matrix, kind: str | float = "frobenius", *, p: float | None = None, weight: npt.ArrayLike | None = None
+) -> float:
     """A matrix norm.
 
     Parameters
@@ -136,26 +144,27 @@ def norm(X: Any, kind: str | float = "frobenius", *, p: float | None = None, wei
     (5.0, 4.0, 7.0, 4.4979)
     """
     kind, p = _norm_kind(kind, p)
+    A = _as_matrix(X)
     if weight is not None:
         if kind != "frobenius":
             raise InputError(f'weight goes with kind="frobenius", not with {kind!r}.')
         w = np.asarray(weight, dtype=np.float64)
-        if w.shape != X.shape or np.any(w < 0):
-            raise InputError(f"weight has shape {w.shape}; it needs one number >= 0 for each cell of X {X.shape}.")
-        squares = X.multiply(X).multiply(w) if sparse.issparse(X) else w * np.asarray(X, dtype=np.float64) ** 2
+        if w.shape != A.shape or np.any(w < 0):
+            raise InputError(f"weight has shape {w.shape}; it needs one number >= 0 for each cell of X {A.shape}.")
+        squares = A.multiply(A).multiply(w) if sparse.issparse(A) else w * A.astype(np.float64) ** 2
         return float(np.sqrt(squares.sum()))
     if kind == "frobenius":
-        return float(np.linalg.norm(X.data if sparse.issparse(X) else np.asarray(X)))
+        return float(np.linalg.norm(A.data if sparse.issparse(A) else A))
     if kind == "induced" and p in (1, np.inf):
-        return float(abs(X).sum(axis=0 if p == 1 else 1).max())
+        return float(abs(A).sum(axis=0 if p == 1 else 1).max())
     if kind == "spectral" or (kind == "induced" and p == 2):
-        if sparse.issparse(X) and min(X.shape) > 2 and X.count_nonzero():
-            start = generator(0).standard_normal(min(X.shape))
-            return float(svds(X.astype(np.float64), k=1, v0=start, return_singular_vectors=False)[0])
-        return float(_singular_values(X).max(initial=0.0))
+        if sparse.issparse(A) and min(A.shape) > 2 and A.count_nonzero():
+            start = generator(0).standard_normal(min(A.shape))
+            return float(svds(A.astype(np.float64), k=1, v0=start, return_singular_vectors=False)[0])
+        return float(_singular_values(A).max(initial=0.0))
     if kind == "induced":
         raise InputError(f"the induced {p}-norm has no efficient algorithm (it is NP-hard); use p = 1, 2 or inf.")
-    s = _singular_values(X)
+    s = _singular_values(A)
     return float(s.max(initial=0.0)) if np.isinf(p) else float((s**p).sum() ** (1 / p))
 
 
@@ -175,7 +184,7 @@ def _norm_kind(kind: Any, p: float | None) -> tuple[str, float]:
     return name, 2.0 if p is None else p
 
 
-def shrink(X: Any, tau: float) -> np.ndarray:
+def shrink(X: Matrix, tau: float) -> np.ndarray:
     """Σ max(s_i − tau, 0) u_i z_iᵀ: the matrix Y minimising ½‖X − Y‖² + tau‖Y‖_nuclear.
 
     Examples
@@ -186,11 +195,12 @@ def shrink(X: Any, tau: float) -> np.ndarray:
     """
     if not tau >= 0:
         raise InputError(f"tau={tau} must be >= 0.")
-    U, s, Zt = sla.svd(np.asarray(X.toarray() if sparse.issparse(X) else X), full_matrices=False)
+    A = _as_matrix(X)
+    U, s, Zt = sla.svd(A.toarray() if sparse.issparse(A) else A, full_matrices=False)
     return (U * np.maximum(s - tau, 0.0)) @ Zt
 
 
-def project(X: Any, basis: Any) -> np.ndarray:
+def project(X: Matrix, basis: npt.ArrayLike) -> np.ndarray:
     """The point of span(basis) nearest to each row of X.
 
     P = B⁺B for the rows B (k,d) of the basis, which need be neither orthonormal nor independent.
@@ -201,11 +211,12 @@ def project(X: Any, basis: Any) -> np.ndarray:
     array([[1., 2., 0.]])
     """
     B = np.atleast_2d(np.asarray(basis, dtype=np.float64))
-    one = np.ndim(X) == 1
-    X = X if sparse.issparse(X) else np.atleast_2d(np.asarray(X))
-    if X.shape[1] != B.shape[1]:
-        raise InputError(f"X has {X.shape[1]} columns and the basis vectors {B.shape[1]}; they must be equal.")
+    A = _as_matrix(X)
+    one = A.ndim == 1
+    A = np.atleast_2d(A) if one else A
+    if A.shape[1] != B.shape[1]:
+        raise InputError(f"X has {A.shape[1]} columns and the basis vectors {B.shape[1]}; they must be equal.")
     _, s, axes = np.linalg.svd(B, full_matrices=False)
     axes = axes[s > s.max(initial=0.0) * max(B.shape) * np.finfo(np.float64).eps]
-    out = (X @ axes.T) @ axes
+    out = (A @ axes.T) @ axes
     return out[0] if one else out

@@ -25,6 +25,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import is_dask, is_path
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table
 
 CRITERIA = ("bic", "aic", "heldout", "stability")
 
@@ -74,12 +75,12 @@ class Selection:
 
 def select(
     estimator: Any,
-    X: Any,
+    X: Table,
     y: Any = None,
     *,
     criterion: str = "auto",
     folds: int = 5,
-    random_state: Any = None,
+    random_state: Seed = None,
     **grid: Iterable[Any],
 ) -> Selection:
     """Choose parameters of an estimator: fit each setting, compare, and return a table and the winner.

@@ -23,9 +23,10 @@ from twofold.core.data.blocks import Blocks, Rows, as_blocks, is_dask, is_path
 from twofold.core.engine.local import Tree, engine_for, single_blas, stacked
 from twofold.core.numerics.moments import block_columns, merge
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table, Weights
 
 
-def coreset(X: Any, m: int, *, sample_weight: Any = None, random_state: Any = None) -> tuple[Any, np.ndarray]:
+def coreset(X: Table, m: int, *, sample_weight: Weights = None, random_state: Seed = None) -> tuple[Any, np.ndarray]:
     """Draw a lightweight coreset: m weighted rows whose k-means cost is that of all rows, for any centers.
 
     Half of the chance is the same for every row, half grows with its squared distance from the mean. Drawn are m
@@ -117,13 +118,13 @@ class CoresetStream:
     (True, True)
     """
 
-    def __init__(self, m: int, *, random_state: Any = None):
+    def __init__(self, m: int, *, random_state: Seed = None):
         _check_m(m)
         self.m, self.seed = int(m), seed_of(random_state)
         self.waiting: list[tuple[Any, np.ndarray]] = []  # rows not yet in the tree
         self.tree, self.drawn = Tree(self._merge), 0
 
-    def add(self, batch: Any, sample_weight: Any = None) -> None:
+    def add(self, batch: Any, sample_weight: Weights = None) -> None:
         """Add rows: whatever `coreset` takes, with as many columns as the rows before."""
         blocks = _table(batch)
         w = check_weights(sample_weight, blocks.shape[0])

@@ -19,6 +19,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.loop import quietly
 from twofold.core.params import ITERATIVE, Interval
+from twofold.core.types import Seed, Table
 
 
 class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-arg]
@@ -71,7 +72,7 @@ class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-
         **ITERATIVE,
     }
 
-    def __init__(self, n_codes: int = 256, *, max_iter: int = 100, tol: float = 1e-4, random_state: Any = None):
+    def __init__(self, n_codes: int = 256, *, max_iter: int = 100, tol: float = 1e-4, random_state: Seed = None):
         self.n_codes = n_codes
         self.max_iter = max_iter
         self.tol = tol
@@ -110,11 +111,11 @@ class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-
         self.distortion_ = self.inertia_ / float(self.counts_.sum())
         self.bits_per_row_ = (int(self.n_codes) - 1).bit_length()
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Table) -> np.ndarray:
         """The code of each row: whole numbers (n,)."""
         return self.predict(X)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Table) -> np.ndarray:
         """The row of the codebook for each code: (n,d)."""
         check_is_fitted(self)
         codes, k = np.asarray(X), len(self.cluster_centers_)
@@ -127,7 +128,7 @@ class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-
         return self.cluster_centers_[codes]
 
 
-def palette(image: Any, n_colors: int = 16, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def palette(image: Any, n_colors: int = 16, *, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
     """Few colors that stand for all in an image: ``colors[indices]`` is the image again, nearly.
 
     Parameters

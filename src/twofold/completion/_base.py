@@ -29,6 +29,7 @@ from twofold.core.data.known_cells import Observed, known, observed, stored
 from twofold.core.estimator import Model
 from twofold.core.numerics.alternating_ridge import Ridge, bias_of, solve_rows, with_unit
 from twofold.core.params import Interval
+from twofold.core.types import Table
 
 
 class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
@@ -49,16 +50,16 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
         """The model's value in cells of the fitted table."""
         raise NotImplementedError
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Table) -> np.ndarray:
         """X with its holes filled and every known cell as it was; rows need not be those of the fit."""
         check_is_fitted(self)
         return self._rowwise(_fill_block, X, *self._both())
 
-    def complete(self, X: Any) -> np.ndarray:
+    def complete(self, X: Table) -> np.ndarray:
         """The same as :meth:`transform`, by the name of the thing."""
         return self.transform(X)
 
-    def fold_in(self, X: Any) -> np.ndarray:
+    def fold_in(self, X: Table) -> np.ndarray:
         """The factors (m,k) of new rows given their known cells; those of a fitted row are the ones it has."""
         check_is_fitted(self)
         fold, state = self._folding()
@@ -86,7 +87,7 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
             raise InputError(f"rows has shape {at[0].shape}, cols {at[1].shape}; one pair a cell is needed.")
         return self._trained(*at)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Table, y: Any = None) -> float:
         """Minus the root mean squared error of cells the model is not shown.
 
         Rows are folded in from the known cells of X and compared with the known cells of y, held-out cells of the same
@@ -230,7 +231,7 @@ class Factors(Completion):
         """The value of the bias's feature: √ of the data's spread, so that one ridge suits factors and biases."""
         return float(np.sqrt(getattr(self, "spread_", 1.0)))
 
-    def fold_in(self, X: Any) -> np.ndarray:
+    def fold_in(self, X: Table) -> np.ndarray:
         """The factors (m,k) of new rows given their known cells; those of a fitted row are the ones it has."""
         return np.ascontiguousarray(super().fold_in(X)[:, : len(self.components_)])
 

@@ -27,6 +27,7 @@ from twofold.core.estimator import fitting
 from twofold.core.numerics.alternating_ridge import FREE, Plan, Ridge, State, begun, bias_of, features, planned, swept
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table, Weights
 
 
 class ALS(Factors):
@@ -103,7 +104,7 @@ class ALS(Factors):
         solver: str = "auto",
         tol: float = 1e-4,
         max_iter: int = 30,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.reg = reg
@@ -115,7 +116,7 @@ class ALS(Factors):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ALS:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> ALS:
         """Fit to the known cells of X.
 
         Parameters
@@ -164,7 +165,7 @@ class ALS(Factors):
         floor = np.array([0.0] * k + [FREE] * self.biases, self.components_.dtype) if self.nonnegative else None
         return Ridge(self.reg_, True, floor)
 
-    def add_rows(self, X: Any) -> ALS:
+    def add_rows(self, X: Table) -> ALS:
         """Let new rows (m, d) join the fitted table: folded in, then known to `predict` as rows n … n+m−1."""
         check_is_fitted(self)
         codes, k = self._rowwise(fold_block, X, *self._folding()), len(self.components_)
@@ -173,7 +174,7 @@ class ALS(Factors):
         self.n_rows_ += len(codes)
         return self
 
-    def add_columns(self, X: Any) -> ALS:
+    def add_columns(self, X: Table) -> ALS:
         """Let new columns join: X (n, m) holds what the fitted rows say about them."""
         check_is_fitted(self)
         blocks = as_blocks(X)

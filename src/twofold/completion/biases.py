@@ -31,6 +31,7 @@ from twofold.core.data.known_cells import Observed
 from twofold.core.data.missing_patterns import LOG_2PI
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
+from twofold.core.types import Table, Weights
 
 FLOOR = 1e-14  # the squared error left is at least this share of the squares, so that its logarithm exists
 FAR = 1e8  # λ stays within this factor of the mean number of cells in a line
@@ -193,7 +194,7 @@ class Biases(Completion):
         self.max_iter = max_iter
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Biases:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> Biases:
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments."""
         return self._solve(self._observed(X, sample_weight), X)
 
@@ -220,7 +221,7 @@ class Biases(Completion):
     def _folding(self) -> tuple[Callable, tuple]:
         return compute_shifts, (self.column_bias_ + self.column_bias_.dtype.type(self.mean_), self.reg_[0])
 
-    def fold_in(self, X: Any) -> np.ndarray:
+    def fold_in(self, X: Table) -> np.ndarray:
         """The biases (m,1) of new rows given their known cells; that of a fitted row is the one it has."""
         return super().fold_in(X)
 

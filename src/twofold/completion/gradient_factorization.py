@@ -30,6 +30,7 @@ from twofold.core.estimator import fitting
 from twofold.core.numerics.alternating_ridge import Ridge, features, spread_of
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table, Weights
 from twofold.kernels import sgd
 
 TILE = 4096  # cells a tile should have at least
@@ -210,7 +211,7 @@ class GradientFactorization(Factors):
         momentum: float = 0.9,
         tol: float = 1e-3,
         max_iter: int = 100,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.solver = solver
@@ -223,7 +224,7 @@ class GradientFactorization(Factors):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GradientFactorization:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> GradientFactorization:
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments."""
         cells, seed = self._observed(X, sample_weight), seed_of(self.random_state)
         k, (mean, spread) = self._rank(cells.shape), spread_of(cells)

@@ -29,6 +29,7 @@ from twofold.core.estimator import fitting
 from twofold.core.numerics.alternating_ridge import SMALL, STEPS, Ridge, half_step, solve_rows
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table, Weights
 
 
 class State(NamedTuple):
@@ -105,7 +106,7 @@ class ImplicitALS(Factors):
         solver: str = "auto",
         tol: float = 1e-3,
         max_iter: int = 20,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.reg = reg
@@ -116,7 +117,7 @@ class ImplicitALS(Factors):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ImplicitALS:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> ImplicitALS:
         """Fit to counts X (n, d) >= 0; unstored cells, zeros and NaN mean "not seen".
 
         Parameters

@@ -23,6 +23,7 @@ from twofold.completion._base import Completion
 from twofold.core import loop
 from twofold.core.estimator import fitting
 from twofold.core.params import StrOptions
+from twofold.core.types import Table, Weights
 
 NEUTRAL = (0.0, 1.0, 0.0)  # center, scale, level
 
@@ -173,7 +174,7 @@ class MeanImpute(Completion):
         self.normalize = normalize
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MeanImpute:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> MeanImpute:
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments."""
         known = self._observed(X, sample_weight)
         cells, shape = list_cells(known.X, known.W.data), known.shape
@@ -222,7 +223,7 @@ class MeanImpute(Completion):
         plain = Plain(self.mean_, self.spread_, self.level_)
         return fold_rows, (self.column_codes_, plain, self.strategy, self.normalize)
 
-    def fold_in(self, X: Any) -> np.ndarray:
+    def fold_in(self, X: Table) -> np.ndarray:
         """Center, scale and level (m,3) of new rows given their known cells; a fitted row gets the ones it has."""
         return super().fold_in(X)
 

@@ -36,6 +36,7 @@ from twofold.core.data.known_cells import Observed
 from twofold.core.engine.local import Engine
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
+from twofold.core.types import Table, Weights
 from twofold.kernels import neighbors as kernels
 
 WORK = 2**20  # pairs of cells that meet in one block of lines
@@ -272,7 +273,7 @@ class Neighborhood(Completion):
         self.n_similar = n_similar
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Neighborhood:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> Neighborhood:
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments.
 
         Weights count in the baseline and in the similarities, where two cells that meet weigh the geometric mean of
@@ -320,7 +321,7 @@ class Neighborhood(Completion):
             return predict_by_rows, (*given, self.residuals_, self._rule())
         return predict_by_columns, (*given, sort_by_strength(self.similarities_), self._rule())
 
-    def fold_in(self, X: Any) -> np.ndarray:
+    def fold_in(self, X: Table) -> np.ndarray:
         """What the model says in every cell of new rows, (m,d): here a row has no factors other than its values.
 
         In the holes of a fitted row it is what `predict` says. In its known cells that holds for "item" only: a new

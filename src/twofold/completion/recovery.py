@@ -27,6 +27,7 @@ from twofold.core.data.blocks import as_blocks
 from twofold.core.data.known_cells import Observed, observed
 from twofold.core.engine.local import single_blas
 from twofold.core.seeds import seed_of
+from twofold.core.types import Seed, Table
 from twofold.kernels.sparse_low_rank import components
 
 ENOUGH = 3.0  # known cells for each degree of freedom, from which recovery can be hoped for
@@ -80,7 +81,7 @@ class RecoveryReport:
         return self.known / self.degrees_of_freedom
 
 
-def recovery_report(X: Any, n_components: int | None = None, *, random_state: Any = 0) -> RecoveryReport:
+def recovery_report(X: Table, n_components: int | None = None, *, random_state: Seed = 0) -> RecoveryReport:
     """Can the holes of X be filled exactly? What speaks for it and against it.
 
     Parameters

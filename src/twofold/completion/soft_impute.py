@@ -26,6 +26,7 @@ from twofold.core.estimator import fitting
 from twofold.core.numerics.alternating_ridge import Ridge
 from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table, Weights
 
 HELD = 10  # one known cell in so many is held out to choose λ
 FALL = 0.7  # from one λ of the search to the next
@@ -115,7 +116,7 @@ class SoftImpute(LowRank):
         center: bool = False,
         tol: float = 1e-5,
         max_iter: int = 500,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.reg = reg
         self.n_components = n_components
@@ -125,7 +126,7 @@ class SoftImpute(LowRank):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SoftImpute:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> SoftImpute:
         """Fit to the known cells of X (NaN or unstored is unknown); `sample_weight` one number a row or a cell."""
         cells = self._observed(X, sample_weight)
         seed, cap = seed_of(self.random_state), None if self.n_components is None else self._rank(cells.shape)

@@ -23,6 +23,7 @@ from twofold.core import loop
 from twofold.core.data.known_cells import Observed
 from twofold.core.estimator import fitting
 from twofold.core.seeds import seed_of
+from twofold.core.types import Seed, Table, Weights
 
 
 class Problem(NamedTuple):
@@ -91,7 +92,7 @@ class SVDImpute(LowRank):
     """
 
     def __init__(
-        self, n_components: int | None = None, *, tol: float = 1e-6, max_iter: int = 500, random_state: Any = None
+        self, n_components: int | None = None, *, tol: float = 1e-6, max_iter: int = 500, random_state: Seed = None
     ):
         self.n_components = n_components
         self.tol = tol
@@ -99,7 +100,7 @@ class SVDImpute(LowRank):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SVDImpute:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> SVDImpute:
         """Fit to the known cells of X (NaN or unstored is unknown); `sample_weight` one number a row or a cell."""
         cells = self._observed(X, sample_weight)
         seed, problem = seed_of(self.random_state), make_problem(cells, self._determined(cells))

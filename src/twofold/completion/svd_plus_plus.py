@@ -37,6 +37,7 @@ from twofold.core.engine.local import Engine
 from twofold.core.estimator import fitting
 from twofold.core.numerics.alternating_ridge import spread_of
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table, Weights
 from twofold.kernels import svdpp
 
 PROBES, LANCZOS, STEPS = 8, 40, 6  # random vectors and steps of the quadrature; conjugate gradient steps a sweep
@@ -319,7 +320,7 @@ class SVDPlusPlus(Factors):
     _default_components: ClassVar[int] = 10
 
     def __init__(
-        self, n_components: int | None = None, *, tol: float = 5e-5, max_iter: int = 300, random_state: Any = None
+        self, n_components: int | None = None, *, tol: float = 5e-5, max_iter: int = 300, random_state: Seed = None
     ):
         self.n_components = n_components
         self.tol = tol
@@ -327,7 +328,7 @@ class SVDPlusPlus(Factors):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SVDPlusPlus:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> SVDPlusPlus:
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments."""
         cells, seed = self._observed(X, sample_weight), seed_of(self.random_state)
         k, (mean, spread) = self._rank(cells.shape), spread_of(cells)

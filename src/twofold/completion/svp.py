@@ -20,6 +20,7 @@ from twofold.completion._sparse_low_rank import LowRank, Places
 from twofold.core import loop
 from twofold.core.estimator import fitting
 from twofold.core.seeds import seed_of
+from twofold.core.types import Seed, Table, Weights
 
 
 class Problem(NamedTuple):
@@ -93,7 +94,7 @@ class SVP(LowRank):
     """
 
     def __init__(
-        self, n_components: int | None = None, *, tol: float = 1e-6, max_iter: int = 500, random_state: Any = None
+        self, n_components: int | None = None, *, tol: float = 1e-6, max_iter: int = 500, random_state: Seed = None
     ):
         self.n_components = n_components
         self.tol = tol
@@ -101,7 +102,7 @@ class SVP(LowRank):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SVP:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> SVP:
         """Fit to the known cells of X (NaN or unstored is unknown); `sample_weight` one number a row or a cell."""
         cells = self._observed(X, sample_weight)
         seed, k = seed_of(self.random_state), self._determined(cells)

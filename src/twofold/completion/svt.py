@@ -25,6 +25,7 @@ from twofold.core.data.known_cells import Observed
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval
 from twofold.core.seeds import seed_of
+from twofold.core.types import Seed, Table, Weights
 
 
 class Problem(NamedTuple):
@@ -120,7 +121,7 @@ class SVT(LowRank):
         step: float | None = None,
         tol: float = 1e-4,
         max_iter: int = 500,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.tau = tau
         self.step = step
@@ -129,7 +130,7 @@ class SVT(LowRank):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SVT:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> SVT:
         """Fit to the known cells of X (NaN or unstored is unknown, and so is a cell of weight 0)."""
         cells = self._observed(X, sample_weight)
         _refuse_weights(cells)

@@ -42,6 +42,7 @@ class Lazy(Protocol):
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Table: TypeAlias = "npt.ArrayLike | Sparse | Frame | Lazy | PathLike | Blocks"  # X, as a caller may give it: (n,d)
+Matrix: TypeAlias = npt.ArrayLike | Sparse  # in memory
 Block: TypeAlias = Any  # some rows of X, as a kernel sees them: a C-contiguous ndarray or a SciPy csr_array
 Weights: TypeAlias = npt.ArrayLike | None  # one number a row of X, or one for all
 Seed: TypeAlias = int | np.integer | np.random.RandomState | np.random.Generator | None

@@ -28,6 +28,7 @@ from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table
 from twofold.deep._gaussians import Bernoulli, Gaussian, Posterior, center, log_standard
 from twofold.deep._images import IMAGES, ImageNetwork
 from twofold.deep._network import ACTIVATIONS, TRAINING
@@ -159,7 +160,7 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         return self.beta * min(1.0, done / self.warm_up if self.warm_up else 1.0)
 
     @fitting
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Table, y: Any = None) -> Any:
         """Learn both networks from images X, (n,h,w), (n,h,w,c) or rows (n,d)."""
         blocks, pixels, _ = self._read_images(X, reset=True)
         seed = self._seed()
@@ -196,7 +197,7 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     def _code_name(self, j: int) -> str:
         return str(j)
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Table) -> np.ndarray:
         """The means of q(z|x), (n,k), in single precision."""
         check_is_fitted(self)
         _, pixels, _ = self._read_images(X)
@@ -207,11 +208,11 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         codes = np.ascontiguousarray(self._check_codes(Z), dtype=np.float32)
         return self._as_given(self._through(lambda module, z: module.output.mean(module.generate(z)), codes))
 
-    def reconstruct(self, X: Any) -> np.ndarray:
+    def reconstruct(self, X: Table) -> np.ndarray:
         """Images through the code and back, by its mean."""
         return self.inverse_transform(self.transform(X))
 
-    def sample(self, n_samples: int = 1, random_state: Any = None, *, noise: bool = False) -> np.ndarray:
+    def sample(self, n_samples: int = 1, random_state: Seed = None, *, noise: bool = False) -> np.ndarray:
         """New images: codes from the prior, and their mean images; with `noise`, pixels drawn around these."""
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
@@ -235,11 +236,11 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
 
     # ---- likelihood ------------------------------------------------------------------------------------------------
 
-    def elbo(self, X: Any, n_draws: int = 16, random_state: Any = 0) -> np.ndarray:
+    def elbo(self, X: Table, n_draws: int = 16, random_state: Seed = 0) -> np.ndarray:
         """The evidence lower bound of each row (n,), in nats: the average of `n_draws` log p(x,z) / q(z|x)."""
         return self._estimate(X, n_draws, random_state, lambda logs, s: logs.mean(1))
 
-    def log_likelihood(self, X: Any, n_draws: int = 128, random_state: Any = 0) -> np.ndarray:
+    def log_likelihood(self, X: Table, n_draws: int = 128, random_state: Seed = 0) -> np.ndarray:
         """log p(x) of each row (n,), in nats, by importance sampling: log of the average of p(x,z) / q(z|x).
 
         On average it is below the truth, by less the more draws; with the same draws it is never below the `elbo`.
@@ -247,11 +248,11 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         """
         return self._estimate(X, n_draws, random_state, lambda logs, s: logs.logsumexp(1) - math.log(s))
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Table) -> np.ndarray:
         """The `elbo` of each row (n,), from 16 draws that are always the same."""
         return self.elbo(X)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Table, y: Any = None) -> float:
         """The mean of `score_samples`: nats an image, higher is better."""
         return float(self.score_samples(X).mean(dtype=np.float64))
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
+from twofold.core.types import Seed, Table
 from twofold.deep._images import ImageNetwork, find_pixel_range
 from twofold.deep._network import ACTIVATIONS, ROWS, TRAINING, build_dense, check_layer_sizes, find_varying
 from twofold.deep._train import Player
@@ -144,7 +145,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         batch_size: int = 64,
         max_iter: int = 100,
         device: str = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.hidden = hidden
@@ -164,7 +165,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         return Coder(self.n_features_in_, self.columns_, self)
 
     @fitting
-    def fit(self, X: Any, y: Any = None) -> Autoencoder:
+    def fit(self, X: Table, y: Any = None) -> Autoencoder:
         """Learn to code rows (n,d) or images (n,h,w), (n,h,w,c)."""
         blocks, rows, _ = self._rows(self._flattened(X, True), reset=True)
         seed, self.columns_ = self._seed(), find_varying(rows)
@@ -186,22 +187,22 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     def _n_features_out(self) -> int:
         return self.n_components
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Table) -> np.ndarray:
         """Codes (n,k)."""
         blocks, rows, _ = self._rows(self._flattened(X, False))
         return self._through(lambda module, x: module.encode(x), rows).astype(blocks.dtype)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Table) -> np.ndarray:
         """Rows or images from codes (n,k)."""
         codes = self._check_codes(X)
         rows = self._through(lambda module, z: module.decode(z), codes.astype(np.float32)).astype(codes.dtype)
         return rows if self.flat_ else rows.reshape(len(rows), *self.image_shape_)
 
-    def reconstruct(self, X: Any) -> np.ndarray:
+    def reconstruct(self, X: Table) -> np.ndarray:
         """Rows or images after a pass through their codes."""
         return self.inverse_transform(self.transform(X))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Table, y: Any = None) -> float:
         """Minus the mean squared error of a row, summed over its numbers."""
         _, rows, _ = self._rows(self._flattened(X, False))
         error = self._through(lambda module, x: (module(x) - x).square().sum(dim=1), rows)

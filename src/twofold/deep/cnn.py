@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.params import Interval
+from twofold.core.types import Seed
 from twofold.deep._images import IMAGES, ImageNetwork
 from twofold.deep._network import TRAINING, Dropout, Standard, build_dense, check_layer_sizes, init_weights
 from twofold.deep.mlp import Classifier
@@ -136,7 +137,7 @@ class CNNClassifier(Classifier, ImageNetwork):
         batch_size: int = 64,
         max_iter: int = 20,
         device: str = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.channels = channels
         self.hidden = hidden

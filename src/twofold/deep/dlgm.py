@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from twofold.core.checks import InputError
 from twofold.core.params import Interval, StrOptions
+from twofold.core.types import Seed
 from twofold.deep._gaussians import Bernoulli, Diagonal, Gaussian, Posterior, RankOne, Stacked
 from twofold.deep._network import build_dense, check_layer_sizes, init_weights
 from twofold.deep._variational import CODES, Coder, Variational
@@ -146,7 +147,7 @@ class DLGM(Variational):
         batch_size: int = 100,
         max_iter: int = 50,
         device: str = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.hidden = hidden

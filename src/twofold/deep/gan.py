@@ -29,6 +29,7 @@ from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table
 from twofold.deep._images import IMAGES, LAYERS, ImageNetwork
 from twofold.deep._network import TRAINING, build_dense, init_weights
 from twofold.deep._train import Player, seed_torch
@@ -209,7 +210,7 @@ class GAN(ImageNetwork):
         batch_size: int = 64,
         max_iter: int = 50,
         device: str = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.hidden = hidden
@@ -231,7 +232,7 @@ class GAN(ImageNetwork):
         return Adversaries(self)
 
     @fitting
-    def fit(self, X: Any, y: Any = None) -> GAN:
+    def fit(self, X: Table, y: Any = None) -> GAN:
         """Let both play over images X, (n,h,w), (n,h,w,c), or rows (n,d)."""
         blocks, pixels, _ = self._read_images(X, reset=True)
         seed = self._seed()
@@ -260,7 +261,7 @@ class GAN(ImageNetwork):
         warn_if_alike(self)
         return self
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+    def sample(self, n_samples: int = 1, random_state: Seed = None) -> np.ndarray:
         """New images or rows."""
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
@@ -268,7 +269,7 @@ class GAN(ImageNetwork):
         noise = generator(seed_of(random_state)).standard_normal((int(n_samples), self.n_components), dtype=np.float32)
         return self._as_given(self._through(lambda module, z: module.generator(z), noise))
 
-    def judge(self, X: Any) -> np.ndarray:
+    def judge(self, X: Table) -> np.ndarray:
         """The critic's probability (n,) that an image is real rather than generated."""
         _, pixels, _ = self._read_images(X)
         return self._through(lambda module, x: torch.sigmoid(module.critic(x)), pixels)

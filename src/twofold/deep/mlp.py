@@ -26,6 +26,7 @@ from twofold.core.checks import InputError, check_weights
 from twofold.core.data.blocks import Blocks
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
+from twofold.core.types import Seed, Table, Weights
 from twofold.deep._network import (
     ACTIVATIONS,
     ROWS,
@@ -82,7 +83,7 @@ class Classifier(ClassifierMixin, Supervised):
     classes_: np.ndarray
 
     @fitting
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Any, sample_weight: Weights = None) -> Self:
         """Learn from X, a row or an image each, and their classes y (n,)."""
         blocks, rows, y = self._inputs(X, reset=True, y=y)
         check_classification_targets(y)
@@ -101,18 +102,18 @@ class Classifier(ClassifierMixin, Supervised):
             return F.binary_cross_entropy_with_logits(out[:, 0], goal, reduction=reduction)
         return F.cross_entropy(out, goal, reduction=reduction)
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Table) -> np.ndarray:
         """Log-odds of the second of two classes (n,), or scores of all classes (n,K)."""
         _, rows, _ = self._inputs(X)
         out = self._through(lambda module, x: module(x), rows).astype(np.float64)
         return out[:, 0] if len(self.classes_) == 2 else out
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Table) -> np.ndarray:
         """Probabilities of the classes (n,K)."""
         out = self.decision_function(X)
         return softmax(np.stack([np.zeros_like(out), out], axis=1) if out.ndim == 1 else out, axis=1)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> np.ndarray:
         """The likeliest class of each row."""
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]
@@ -143,7 +144,7 @@ class MLP(Supervised):
         batch_size: int = 64,
         max_iter: int = 100,
         device: str = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.hidden = hidden
         self.activation = activation
@@ -267,7 +268,7 @@ class MLPRegressor(RegressorMixin, MLP):
     target_shape_: tuple[int, ...]
 
     @fitting
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MLPRegressor:
+    def fit(self, X: Table, y: Any, sample_weight: Weights = None) -> MLPRegressor:
         """Learn from rows X (n,d) and their targets y (n,) or (n,t)."""
         if y is None:
             raise InputError("MLPRegressor requires y to be passed, but the target y is None.")
@@ -295,7 +296,7 @@ class MLPRegressor(RegressorMixin, MLP):
     def _loss(self, out: Tensor, goal: Tensor, reduction: str) -> Tensor:
         return 0.5 * (F.mse_loss(out, goal) if reduction == "mean" else (out - goal).square().mean(dim=1))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> np.ndarray:
         """Predictions (n,), or (n,t) where several targets were learned."""
         _, rows, _ = self._rows(X)
         out = self._through(lambda module, x: module(x), rows).astype(np.float64)

@@ -36,6 +36,7 @@ from twofold.core.data.blocks import Blocks
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table
 from twofold.deep._images import IMAGES, ImageNetwork
 from twofold.deep._network import ROWS, TRAINING, init_weights
 from twofold.deep._train import Player, limit_threads
@@ -240,7 +241,7 @@ class PixelCNN(DensityMixin, ImageNetwork):
         batch_size: int = 16,
         max_iter: int = 10,
         device: str = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.channels = channels
         self.n_layers = n_layers
@@ -266,7 +267,7 @@ class PixelCNN(DensityMixin, ImageNetwork):
         return Causal(self._size, self.levels_, self.channels, self.n_layers, reach)
 
     @fitting
-    def fit(self, X: Any, y: Any = None) -> PixelCNN:
+    def fit(self, X: Table, y: Any = None) -> PixelCNN:
         """Learn from images (n,h,w), (n,h,w,c) or rows (n,d)."""
         blocks, k = self._read(X, reset=True)
         seed = self._seed()
@@ -280,7 +281,7 @@ class PixelCNN(DensityMixin, ImageNetwork):
         self._train(module, [Player(list(module.parameters()), loss)], (k,), blocks, seed, X=X)
         return self
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Table) -> np.ndarray:
         """log p of each image, in nats (n,)."""
         _, k = self._read(X)
 
@@ -289,16 +290,16 @@ class PixelCNN(DensityMixin, ImageNetwork):
 
         return self._through(total, k)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Table, y: Any = None) -> float:
         """The mean log p of an image, in nats."""
         return float(self.score_samples(X).mean())
 
-    def bits_per_pixel(self, X: Any) -> float:
+    def bits_per_pixel(self, X: Table) -> float:
         """−log₂ p by pixel, on average: the length of the shortest code. In color, a pixel's channels count each."""
         return -self.score(X) / (math.prod(self._size) * math.log(2))
 
     def sample(
-        self, n_samples: int = 1, random_state: Any = None, progress: Callable[[float], Any] | None = None
+        self, n_samples: int = 1, random_state: Seed = None, progress: Callable[[float], Any] | None = None
     ) -> np.ndarray:
         """Images drawn from the model, like those of the fit; `progress` is told the share that is done."""
         check_is_fitted(self)
@@ -309,9 +310,9 @@ class PixelCNN(DensityMixin, ImageNetwork):
 
     def complete(
         self,
-        X: Any,
+        X: Table,
         mask: Any = "lower",
-        random_state: Any = None,
+        random_state: Seed = None,
         progress: Callable[[float], Any] | None = None,
     ) -> np.ndarray:
         """Images of which the missing pixels are drawn anew; the known ones stay as they are.

@@ -9,6 +9,7 @@ from scipy.special import xlogy
 
 from twofold.core.checks import InputError
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed
 
 
 class Frechet(NamedTuple):
@@ -18,7 +19,7 @@ class Frechet(NamedTuple):
     floor: float
 
 
-def frechet_distance(real: Any, generated: Any, *, features: Any = None, random_state: Any = 0) -> Frechet:
+def frechet_distance(real: Any, generated: Any, *, features: Any = None, random_state: Seed = 0) -> Frechet:
     """The Fréchet distance between Gaussians fitted to real and to generated samples, with its floor.
 
         ‖m − m'‖² + tr(C + C' − 2 (C C')^½)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from twofold.core.params import StrOptions
+from twofold.core.types import Seed
 from twofold.deep._gaussians import Bernoulli, Diagonal, Gaussian
 from twofold.deep._images import LAYERS
 from twofold.deep._network import ACTIVATIONS, build_dense, init_weights
@@ -187,7 +188,7 @@ class VAE(Variational):
         batch_size: int = 100,
         max_iter: int = 50,
         device: str = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.hidden = hidden

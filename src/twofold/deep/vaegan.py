@@ -18,6 +18,7 @@ from torch import Tensor
 
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval
+from twofold.core.types import Seed, Table
 from twofold.deep._images import LAYERS
 from twofold.deep._train import Player
 from twofold.deep._variational import CODES, Coder, Variational
@@ -116,7 +117,7 @@ class VAEGAN(Variational):
         batch_size: int = 64,
         max_iter: int = 50,
         device: str = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.hidden = hidden
@@ -142,7 +143,7 @@ class VAEGAN(Variational):
         return module
 
     @fitting
-    def fit(self, X: Any, y: Any = None) -> VAEGAN:
+    def fit(self, X: Table, y: Any = None) -> VAEGAN:
         """Learn the three networks from images X, (n,h,w), (n,h,w,c) or rows (n,d)."""
         blocks, pixels, _ = self._read_images(X, reset=True)
         seed = self._seed()

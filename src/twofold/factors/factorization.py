@@ -28,6 +28,7 @@ from twofold.core.numerics.extrapolation import State, begin, sweeper
 from twofold.core.numerics.moments import Columns
 from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table, Weights
 from twofold.factors import _left_step, constraints, losses
 from twofold.factors._algebra import Problem, as_dense
 from twofold.factors._init import check_cell_weights, check_init, compute_columns, draw_init, start_all_codes
@@ -139,7 +140,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         n_init: int = 1,
         tol: float = 1e-6,
         max_iter: int = 500,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.loss = loss
@@ -155,7 +156,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     # ---- fitting -----------------------------------------------------------------------------------------------
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Factorization:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> Factorization:
         """Find both factors.
 
         Parameters
@@ -250,21 +251,21 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         super()._refuse(blocks, allow_nan=not blocks.is_sparse if allow_nan is None else allow_nan)
         refuse_values(blocks, self._choices()[0])
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Table) -> Any:
         """The codes (n,k) of rows, given the components; holes are not looked at."""
         return self._rowwise(_fold_codes, X, *self._folding())
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Table) -> np.ndarray:
         """Rows from codes: what the loss expects where the model says U Z + μ."""
         return self._choices()[0].mean(self._check_codes(X) @ self.components_ + self.intercept_)
 
-    def complete(self, X: Any) -> np.ndarray:
+    def complete(self, X: Table) -> np.ndarray:
         """X with its holes (NaN) filled; every other cell as it is."""
         blocks = self._blocks(X)
         filled = np.concatenate([as_dense(blocks[i]) for i in range(len(blocks))])
         return np.where(np.isnan(filled), self.inverse_transform(self.transform(X)), filled).astype(blocks.dtype)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Table, y: Any = None, sample_weight: Weights = None) -> float:
         """Minus the mean objective a row, over its known cells, with the row's best code."""
         cost = self._rowwise(_cost_rows, X, *self._folding())
         return -float(np.average(np.asarray(cost), weights=check_weights(sample_weight, len(cost))))

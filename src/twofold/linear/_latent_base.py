@@ -24,6 +24,7 @@ from twofold.core.numerics.moments import Columns
 from twofold.core.numerics.spectrum import spectrum
 from twofold.core.params import ITERATIVE, Interval
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table
 from twofold.linear._linear_gaussian import Theta, code_means, code_moments, em_step, fill, log_density
 
 
@@ -136,26 +137,26 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def _n_features_out(self) -> int:
         return int(self.loadings_.shape[1])
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Table) -> Any:
         """The posterior mean of each row's code, E[z | x] (n,k); holes are simply not looked at."""
         theta = self._theta()
         return self._rowwise(code_means, X, *theta)
 
-    def posterior(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def posterior(self, X: Table) -> tuple[np.ndarray, np.ndarray]:
         """The posterior of each row's code: means (n,k) and covariances (n,k,k)."""
         theta = self._theta()
         return self._rowwise(code_moments, X, *theta)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Table) -> np.ndarray:
         """Rows from codes: U Wᵀ + mean."""
         return self._check_codes(X) @ self.loadings_.T + self.mean_
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Table) -> np.ndarray:
         """The log-density of each row, over its observed cells."""
         theta = self._theta()
         return self._rowwise(log_density, X, *theta)
 
-    def impute(self, X: Any, return_std: bool = False) -> Any:
+    def impute(self, X: Table, return_std: bool = False) -> Any:
         """X with every NaN replaced by its expectation given the row's observed cells.
 
         With `return_std`, also the standard deviation of each filled cell (0 where X was known).
@@ -164,7 +165,7 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
         filled, std = self._rowwise(fill, X, *theta)
         return (filled, std) if return_std else filled
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+    def sample(self, n_samples: int = 1, random_state: Seed = None) -> np.ndarray:
         """Draw new rows from the model."""
         mean, W, psi = self._theta()
         rng = generator(seed_of(random_state))

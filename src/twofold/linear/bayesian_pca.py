@@ -19,6 +19,7 @@ import numpy as np
 from twofold.core import loop
 from twofold.core.estimator import fitting
 from twofold.core.seeds import seed_of
+from twofold.core.types import Seed, Table, Weights
 from twofold.linear._latent_base import Data, LatentGaussian
 from twofold.linear._linear_gaussian import regress
 from twofold.linear.ppca import principal, principal_attributes
@@ -87,7 +88,7 @@ class BayesianPCA(LatentGaussian):
         *,
         tol: float = 1e-7,
         max_iter: int = 2000,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.tol = tol
@@ -95,7 +96,7 @@ class BayesianPCA(LatentGaussian):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BayesianPCA:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> BayesianPCA:
         """Fit to rows that may have missing cells; see :meth:`PCA.fit` for the arguments."""
         data = self._prepare(X, sample_weight)
         k = self._latent(data.blocks.shape)

@@ -16,6 +16,7 @@ import numpy as np
 from twofold.core import loop
 from twofold.core.estimator import fitting
 from twofold.core.seeds import seed_of
+from twofold.core.types import Seed, Table, Weights
 from twofold.linalg import fix_signs
 from twofold.linear._latent_base import Data, LatentGaussian
 from twofold.linear._linear_gaussian import Theta, expand, regress
@@ -73,7 +74,7 @@ class FactorAnalysis(LatentGaussian):
         *,
         tol: float = 1e-8,
         max_iter: int = 1000,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.tol = tol
@@ -81,7 +82,7 @@ class FactorAnalysis(LatentGaussian):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FactorAnalysis:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> FactorAnalysis:
         """Fit to rows that may have missing cells; see :meth:`PCA.fit` for the arguments."""
         data = self._prepare(X, sample_weight)
         k = self._latent(data.blocks.shape)

@@ -26,6 +26,7 @@ from twofold.core.estimator import fitting
 from twofold.core.numerics.density import ClassDensity
 from twofold.core.numerics.moments import moments
 from twofold.core.params import Interval
+from twofold.core.types import Table, Weights
 from twofold.linalg import centered_dot, fix_signs
 
 
@@ -86,7 +87,7 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
         self.shrinkage = shrinkage
 
     @fitting
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FisherLDA:
+    def fit(self, X: Table, y: Any, sample_weight: Weights = None) -> FisherLDA:
         """Find the directions that separate the classes y (n,)."""
         blocks, y = self._blocks(X, y=y, reset=True, min_rows=2)
         check_classification_targets(y)
@@ -157,7 +158,7 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Table) -> Any:
         """The rows along the discriminant directions: (n,k)."""
         check_is_fitted(self)
         return self._rowwise(centered_dot, X, self.mean_, self.components_)

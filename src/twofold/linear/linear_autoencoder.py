@@ -30,6 +30,7 @@ from twofold.core.estimator import Model, Reorderable, fitting
 from twofold.core.numerics.spectrum import scatter_operator, spectrum
 from twofold.core.params import ITERATIVE, Interval
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table, Weights
 from twofold.linalg import centered_dot
 
 
@@ -104,7 +105,7 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
         tied: bool = False,
         tol: float = 1e-9,
         max_iter: int = 5000,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.tied = tied
@@ -113,7 +114,7 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearAutoencoder:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> LinearAutoencoder:
         """Train on the rows of X; see :meth:`PCA.fit` for the arguments."""
         blocks = self._blocks(X, reset=True, min_rows=2)
         w = self._weights(blocks, sample_weight)
@@ -156,16 +157,16 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
     def _n_features_out(self) -> int:
         return len(self.encoder_)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Table) -> Any:
         """The hidden units of some rows: (X − mean) Eᵀ."""
         check_is_fitted(self)
         return self._rowwise(centered_dot, X, self.mean_, self.encoder_)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Table) -> np.ndarray:
         """Rows from hidden units: U Dᵀ + mean."""
         return self._check_codes(X) @ self.components_ + self.mean_
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Table, y: Any = None) -> float:
         """Minus the mean squared error of reconstruction a row, so that higher is better."""
         check_is_fitted(self)
         return -float(np.mean(self._rowwise(_lost, X, self.mean_, self.encoder_, self.decoder_)))

@@ -28,6 +28,7 @@ from twofold.core.estimator import Reorderable, fitting
 from twofold.core.numerics.density import MixtureDensity
 from twofold.core.params import ITERATIVE, Interval
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table, Weights
 from twofold.linear._linear_gaussian import (
     Theta,
     codes,
@@ -108,7 +109,7 @@ class MixtureOfPPCA(Reorderable, MixtureDensity):
         n_latent: int | None = None,
         tol: float = 1e-6,
         max_iter: int = 500,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.n_latent = n_latent
@@ -117,7 +118,7 @@ class MixtureOfPPCA(Reorderable, MixtureDensity):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MixtureOfPPCA:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> MixtureOfPPCA:
         """Fit to rows that may have missing cells; see :meth:`PCA.fit` for the arguments."""
         blocks, w, columns, patterns, holes = observe(self, X, sample_weight)
         n, d = blocks.shape
@@ -189,12 +190,12 @@ class MixtureOfPPCA(Reorderable, MixtureDensity):
     def _joint(self) -> tuple:
         return joint_density, self._state()
 
-    def impute(self, X: Any, return_std: bool = False) -> Any:
+    def impute(self, X: Table, return_std: bool = False) -> Any:
         """X with every NaN replaced by its expectation; with `return_std`, also its standard deviation."""
         filled, std = self._rowwise(_fill_mixture, X, self._state())
         return (filled, std) if return_std else filled
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw new rows, and the components they come from."""
         s = self._state()
         rng = generator(seed_of(random_state))

@@ -30,6 +30,7 @@ from twofold.core.numerics.moments import Moments, column_moments, merge, moment
 from twofold.core.numerics.spectrum import SOLVERS, Spectrum, choose, of_moments, spectrum
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import seed_of
+from twofold.core.types import Seed, Table, Weights
 from twofold.linalg import centered_dot, fix_signs
 from twofold.linear import _n_components
 from twofold.linear._linear_gaussian import code_means, log_density
@@ -141,7 +142,7 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         whiten: bool = False,
         tol: float = 1e-9,
         max_iter: int = 1000,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.solver = solver
@@ -154,7 +155,7 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
     # ---- fitting -----------------------------------------------------------------------------------------------
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> PCA:
         """Find the directions.
 
         Parameters
@@ -193,7 +194,7 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         )
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
+    def partial_fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> PCA:
         """Add a batch of rows: moments merge exactly, so the batches give what one `fit` over all rows gives.
 
         After `fit`, which keeps no moments, the first batch starts anew.
@@ -320,17 +321,17 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         model.__dict__.pop("moments_", None)
         return model
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Table) -> Any:
         """The codes U (n,k) of some rows: (X − mean)/scale Zᵀ. Rows with holes are fitted on their observed cells."""
         check_is_fitted(self)
         return self._rowwise(_codes, X, self.mean_, self.scale_, self.components_, self._unit())
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Table) -> np.ndarray:
         """Rows from codes: U Z · scale + mean."""
         U = self._check_codes(X)
         return (U * self._unit()) @ self.components_ * self.scale_ + self.mean_
 
-    def reconstruction_error(self, X: Any = None) -> float:
+    def reconstruction_error(self, X: Table | None = None) -> float:
         """Σ‖x − x̂‖² / (n − 1): of the training rows, where it is the sum of the discarded eigenvalues, or of X."""
         check_is_fitted(self)
         if X is None:
@@ -338,7 +339,7 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         lost = np.asarray(self._rowwise(_lost, X, self.mean_, self.scale_, self.components_), dtype=np.float64)
         return float(lost.sum() / max(len(lost) - 1, 1))
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Table) -> np.ndarray:
         """The log-density of each row under probabilistic PCA with these axes (Tipping & Bishop 1999)."""
         check_is_fitted(self)
         rounding = np.finfo(np.float64).eps * float(np.abs(self.mean_ / self.scale_).max())

@@ -23,6 +23,7 @@ from twofold.core.estimator import fitting
 from twofold.core.numerics.spectrum import spectrum
 from twofold.core.params import StrOptions
 from twofold.core.seeds import seed_of
+from twofold.core.types import Seed, Table, Weights
 from twofold.linalg import fix_signs
 from twofold.linear._latent_base import Data, LatentGaussian
 from twofold.linear._linear_gaussian import Theta, expand, regress
@@ -97,7 +98,7 @@ class PPCA(LatentGaussian):
         scale: bool = False,
         tol: float = 1e-8,
         max_iter: int = 1000,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.solver = solver
@@ -107,7 +108,7 @@ class PPCA(LatentGaussian):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PPCA:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> PPCA:
         """Fit to rows that may have missing cells; see :meth:`PCA.fit` for the arguments."""
         data = self._prepare(X, sample_weight, self.scale)
         k = self._latent(data.blocks.shape)

@@ -25,6 +25,7 @@ from twofold.core.numerics.density import ClassDensity
 from twofold.core.numerics.moments import column_moments
 from twofold.core.params import ITERATIVE, Interval
 from twofold.core.seeds import seed_of
+from twofold.core.types import Seed, Table, Weights
 from twofold.linear._linear_gaussian import log_density
 from twofold.linear.ppca import PPCA
 
@@ -80,14 +81,14 @@ class PPCAClassifier(ClassifierMixin, ClassDensity):
         **ITERATIVE,
     }
 
-    def __init__(self, n_components: int = 2, *, tol: float = 1e-8, max_iter: int = 1000, random_state: Any = None):
+    def __init__(self, n_components: int = 2, *, tol: float = 1e-8, max_iter: int = 1000, random_state: Seed = None):
         self.n_components = n_components
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PPCAClassifier:
+    def fit(self, X: Table, y: Any, sample_weight: Weights = None) -> PPCAClassifier:
         """Fit a density to the rows of each class."""
         blocks, y = self._blocks(X, y=y, reset=True, min_rows=2)
         check_classification_targets(y)

@@ -14,6 +14,7 @@ from twofold.core.checks import InputError, refuse
 from twofold.core.data.blocks import Rows, as_blocks
 from twofold.core.engine.local import add, engine_for
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table
 from twofold.kernels.lda import log_likelihood
 from twofold.topics._nonnegative import refuse_negative
 from twofold.topics.lda._documents import as_counts, fold_mixtures, is_usable, pad
@@ -33,7 +34,7 @@ def as_topics(topics: Any) -> np.ndarray:
     return Z / Z.sum(axis=1, keepdims=True)
 
 
-def perplexity(topics: Any, X: Any, *, alpha: Any = None, random_state: Any = None) -> float:
+def perplexity(topics: Any, X: Table, *, alpha: Any = None, random_state: Seed = None) -> float:
     """How many words a topic model hesitates between, on documents it has not seen: lower is better.
 
     By document completion: the tokens of each document are split in halves at random. The first half folds in, by EM
@@ -105,7 +106,7 @@ def _complete(X: Any, at: int, topics: np.ndarray, alpha: np.ndarray, seed: int)
     return float(logp), float(tokens)
 
 
-def topic_coherence(topics: Any, X: Any, *, measure: str = "npmi", top: int = 10) -> np.ndarray:
+def topic_coherence(topics: Any, X: Table, *, measure: str = "npmi", top: int = 10) -> np.ndarray:
     """Whether the likeliest words of a topic occur in the same documents: higher is better.
 
     The mean over all pairs of the `top` words of each topic. With p the share of documents that have a word, or both:

@@ -27,6 +27,7 @@ from twofold.core.estimator import Model, fitting
 from twofold.core.numerics.spectrum import Spectrum, spectrum
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import seed_of
+from twofold.core.types import Seed, Table, Weights
 from twofold.linalg import fix_signs
 from twofold.text.tfidf import Weighing, weigh, weighed, weighing
 
@@ -113,7 +114,7 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         solver: str = "auto",
         tol: float = 1e-9,
         max_iter: int = 1000,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.weighting = weighting
@@ -127,7 +128,7 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return self.weighting is None
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LSA:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> LSA:
         """Find the directions.
 
         Parameters
@@ -194,12 +195,12 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Table) -> Any:
         """The codes U (n,k) of some documents, new ones folded in: A Zᵀ. An empty document is at zero."""
         check_is_fitted(self)
         return self._rowwise(_codes, X, Weighing(self.weighting, self.idf_), self.components_)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Table) -> np.ndarray:
         """Rows of the weighted table from codes: U Z."""
         return self._check_codes(X) @ self.components_
 

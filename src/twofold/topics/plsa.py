@@ -26,6 +26,7 @@ from twofold.core.estimator import Reorderable, fitting
 from twofold.core.numerics.extrapolation import State, begin, geometric, sweeper
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.kl import newton_counts
 from twofold.kernels.plsa import em_counts, em_fold
 from twofold.topics._nonnegative import NonnegativeModel, sum_cells
@@ -131,7 +132,7 @@ class PLSA(Reorderable, NonnegativeModel):
         init: Any = "random",
         tol: float = 1e-5,
         max_iter: int = 500,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.tempering = tempering
@@ -141,7 +142,7 @@ class PLSA(Reorderable, NonnegativeModel):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PLSA:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> PLSA:
         """Find the topics.
 
         Parameters
@@ -179,7 +180,7 @@ class PLSA(Reorderable, NonnegativeModel):
         self.topic_share_ = _share(engine.reduce(add, found)).astype(blocks.dtype)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit_transform(self, X: Table, y: Any = None, sample_weight: Weights = None) -> Any:
         """Find the topics, and give p(topic | document)."""
         return self.fit(X, sample_weight=sample_weight).transform(X)
 
@@ -207,17 +208,17 @@ class PLSA(Reorderable, NonnegativeModel):
         check_is_fitted(self)
         return np.ascontiguousarray(self.components_.T), self.topic_share_, float(self.tempering)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Table) -> Any:
         """p(topic | document) (n,k), the topics staying as they are; an empty document gets `topic_share_`."""
         return self._rowwise(fold, X, *self._folding())
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Table, y: Any = None, sample_weight: Weights = None) -> float:
         """The mean log-likelihood a token, of words that some topic knows."""
         found = np.asarray(self._rowwise(log_likelihoods, X, *self._folding()))
         loglik, tokens = found.sum(axis=0) if sample_weight is None else np.asarray(sample_weight) @ found
         return float(loglik / max(tokens, 1e-300))
 
-    def symmetric(self, X: Any) -> SymmetricForm:
+    def symmetric(self, X: Table) -> SymmetricForm:
         """The same model, of the documents in X, with both sides alike: p(c), p(document | c), p(word | c)."""
         V, share, beta = self._folding()
         blocks = self._blocks(X)

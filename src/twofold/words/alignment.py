@@ -26,6 +26,7 @@ from twofold.core.checks import InputError
 from twofold.core.estimator import Model, fitting
 from twofold.core.loop import Sweep, run
 from twofold.core.params import Interval
+from twofold.core.types import Table
 from twofold.io.documents import numbered_lines
 from twofold.words import _checks
 from twofold.words.word_vectors._nearest import Lists, find_nearest, normalize_rows, row_norms
@@ -118,7 +119,7 @@ class Alignment(Model):
         run(self, turn, begin, max_iter=self.refine + 1, tol=0.0, fitted=fitted, fingerprint=sign)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Table) -> np.ndarray:
         """Source vectors (n,k) among the target's, prepared as these: at length 1."""
         check_is_fitted(self)
         X = np.atleast_2d(np.asarray(X))

@@ -25,6 +25,7 @@ from twofold.core.engine.local import Engine, add, fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval
 from twofold.core.seeds import seed_of
+from twofold.core.types import Seed, Table
 from twofold.linalg import truncated_svd
 from twofold.text.vocabulary import Vocabulary
 from twofold.words.cooccurrence._mapped_cells import map_cells, replace_cells, sum_squares
@@ -167,7 +168,7 @@ class PMIEmbedding(Model):
         min_count: int = 5,
         max_size: int | None = None,
         lowercase: bool = True,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.window = window
@@ -182,7 +183,7 @@ class PMIEmbedding(Model):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None) -> PMIEmbedding:
+    def fit(self, X: Table, y: Any = None) -> PMIEmbedding:
         """Learn the vectors of a corpus; see :meth:`GloVe.fit` for the arguments."""
         k, seed = int(self.n_components), seed_of(self.random_state)
         with count_pairs(X, self) as pairs:

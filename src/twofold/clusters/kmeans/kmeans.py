@@ -42,6 +42,7 @@ from twofold.core.estimator import Model, Reorderable, Rescalable, fitting
 from twofold.core.numerics.moments import column_moments
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table, Weights
 
 INITS = {"auto", "k-means++", "k-means||", "random"}
 KEPT = 256 * 10**6  # bytes that bounds may take; depends on the data's shape alone, so that a file gives the same bits
@@ -127,7 +128,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         n_init: int | str = "auto",
         max_iter: int = 300,
         tol: float = 1e-6,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_clusters = n_clusters
         self.init = init
@@ -139,7 +140,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
     # ---- fitting -----------------------------------------------------------------------------------------------
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> KMeans:
         """Find the centers; see :meth:`PCA.fit` for the arguments."""
         self.__dict__.pop("scale_", None)
         blocks = self._blocks(X, reset=True)
@@ -219,7 +220,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         centers = (s.Z[back] + mean).astype(dtype)
         return {"cluster_centers_": centers, "components_": centers, "counts_": s.counts[back]}
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
+    def partial_fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> KMeans:
         """Add a batch: every center moves to the mean of all rows it was ever given, this batch's included.
 
         The first batch is clustered as in :meth:`fit`.
@@ -260,15 +261,15 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> np.ndarray:
         """The nearest center of each row."""
         return self._rowwise(label_rows, X, self._centers(), opaque=True)
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Table) -> np.ndarray:
         """The distance of each row to every center: (n,k)."""
         return self._rowwise(all_distances, X, self._centers())
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Table, y: Any = None, sample_weight: Weights = None) -> float:
         """Minus the cost of the rows, so that higher is better."""
         cost = self._rowwise(squared_distances, X, self._centers())
         return -float(np.sum(cost if sample_weight is None else cost * np.asarray(sample_weight)))

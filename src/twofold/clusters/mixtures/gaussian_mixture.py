@@ -30,6 +30,7 @@ from twofold.core.estimator import Reorderable, Rescalable, fitting
 from twofold.core.numerics.density import MixtureDensity
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.gaussian_missing import masked_expectation
 
 CHEAP = 2e7  # multiply-adds a sweep of k-means below which several starts cost little
@@ -103,7 +104,7 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         tol: float = 1e-6,
         max_iter: int = 200,
         n_init: int = 1,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -117,7 +118,7 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
     # ---- fitting -----------------------------------------------------------------------------------------------
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GaussianMixture:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> GaussianMixture:
         """Fit to rows that may have missing cells; see :meth:`PCA.fit` for the arguments."""
         data = observe(self, X, sample_weight)
         if data.blocks.shape[0] < self.n_components:
@@ -230,7 +231,7 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
             "covariances_": S.astype(dtype),
         }
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GaussianMixture:
+    def partial_fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> GaussianMixture:
         """Add a batch by stepwise EM: the sums of all batches, recent ones counting most."""
         if not hasattr(self, "weights_"):
             return self.fit(X, sample_weight=sample_weight)
@@ -290,12 +291,12 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
     def _joint(self) -> tuple:
         return joint_density, self._shape()
 
-    def impute(self, X: Any, return_std: bool = False) -> Any:
+    def impute(self, X: Table, return_std: bool = False) -> Any:
         """X with every NaN replaced by its expectation; with `return_std`, also its standard deviation."""
         filled, std = self._rowwise(_filled, X, self._shape())
         return (filled, std) if return_std else filled
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw new rows, and the components they come from."""
         s = self._shape()
         rng = generator(seed_of(random_state))

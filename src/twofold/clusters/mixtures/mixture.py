@@ -30,6 +30,7 @@ from twofold.core.numerics.density import MixtureDensity
 from twofold.core.numerics.moments import column_moments
 from twofold.core.params import ITERATIVE, HasMethods, Interval
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table, Weights
 
 SAMPLE = 10_000  # rows that choose the starting centers
 BLUR = 0.01  # of every row at the start belongs to all components alike, so that none is empty
@@ -118,7 +119,7 @@ class Mixture(Reorderable, MixtureDensity):
         tol: float = 1e-6,
         max_iter: int = 200,
         n_init: int = 1,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.component = component
         self.n_components = n_components
@@ -147,7 +148,7 @@ class Mixture(Reorderable, MixtureDensity):
     # ---- fitting -----------------------------------------------------------------------------------------------
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Mixture:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> Mixture:
         """Fit by EM; see :meth:`PCA.fit` for the arguments."""
         blocks = self._blocks(X, reset=True, min_rows=2)
         if blocks.shape[0] < self.n_components:
@@ -234,7 +235,7 @@ class Mixture(Reorderable, MixtureDensity):
         s = self._state()
         return known_density, self._component(), s
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw new rows, and the components they come from; for components that have ``sample``."""
         s, component = self._state(), self._component()
         if not hasattr(component, "sample"):

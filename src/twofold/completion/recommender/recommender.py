@@ -36,6 +36,7 @@ from twofold.core.estimator import Model
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.sklearn_shim import callbacks_of
+from twofold.core.types import Seed
 
 FEW = 20.0  # ratings at which the direction of an item's factors is half believed
 
@@ -124,7 +125,7 @@ class Recommender(Model):
         duplicates: str = "mean",
         clip: bool = True,
         holdout: float = 0.1,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.model = model
         self.user = user
@@ -326,7 +327,7 @@ class Recommender(Model):
         folds: int | None = None,
         n: int = 10,
         relevant: float | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> evaluation.Evaluation:
         """How well this recommender does on ratings it was not fitted to, beside biases and popularity.
 

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from twofold.core.checks import InputError
+from twofold.core.types import Table
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Basis:
         if self.ndim not in (1, 2):
             raise InputError(f"ndim={self.ndim!r}: a basis is for signals (1) or for images (2).")
 
-    def analyze(self, X: Any) -> np.ndarray:
+    def analyze(self, X: Table) -> np.ndarray:
         """Coefficients of signals (..., d), or of images (..., h, w)."""
         return self._forward(self._signals(X))
 

@@ -15,6 +15,7 @@ from twofold.core.engine.local import fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.numerics.spectrum import Spectrum, spectrum
 from twofold.core.params import Interval
+from twofold.core.types import Table, Weights
 from twofold.linalg import centered_dot, fix_signs
 
 
@@ -61,7 +62,7 @@ class PCABasis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         self.n_components = n_components
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCABasis:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> PCABasis:
         """Learn the directions of signals X (n,d): array, sparse array, frame, path or dask array."""
         blocks = self._blocks(X, reset=True, min_rows=2)
         most = min(blocks.shape)
@@ -97,12 +98,12 @@ class PCABasis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Table) -> Any:
         """The coefficients (n,k) of signals."""
         check_is_fitted(self)
         return self._rowwise(centered_dot, X, self.mean_, self.components_)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Table) -> np.ndarray:
         """Signals from coefficients."""
         return self._check_codes(X) @ self.components_ + self.mean_
 

@@ -16,6 +16,7 @@ from twofold.core.checks import InputError
 from twofold.core.estimator import Model
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator
+from twofold.core.types import Table
 from twofold.signals.bases.dct import DCT
 from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, encode_seen, prepare_coding
 
@@ -39,15 +40,15 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         check_is_fitted(self)
         return prepare_coding(self.components_, np.float64, *self._limits())
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Table) -> Any:
         """Codes (n,k), as an array."""
         return self._rowwise(_encode_dense, X, self._coding(), self._allow_nan)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Table) -> np.ndarray:
         """Signals from codes."""
         return self._check_codes(X) @ self.components_
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Table, y: Any = None) -> float:
         """Minus the mean of ½‖x − code · atoms‖² over what is seen."""
         return -0.5 * float(self._rowwise(_square_errors, X, self._coding(), self._allow_nan).mean())
 

@@ -23,6 +23,7 @@ from twofold.core.engine.local import fingerprint
 from twofold.core.estimator import fitting
 from twofold.core.params import StrOptions
 from twofold.core.seeds import seed_of
+from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.ksvd import update_atoms, update_atoms_seen
 from twofold.signals.dictionaries._base import LearnedDictionary, choose_size, drop_rounding, start_atoms
 from twofold.signals.sparse_coding.pursuits import cut_into_pieces, encode_all, prepare_coding
@@ -201,7 +202,7 @@ class KSVD(LearnedDictionary):
         init: Any = "samples",
         tol: float = 1e-4,
         max_iter: int = 50,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.n_nonzero = n_nonzero
@@ -213,7 +214,7 @@ class KSVD(LearnedDictionary):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KSVD:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> KSVD:
         """Learn the atoms of signals X (n,d): array, frame, path or dask array; NaN is missing."""
         blocks = self._blocks(X, reset=True)
         w = self._weights(blocks, sample_weight)

@@ -29,6 +29,7 @@ from twofold.core.engine.local import Engine, add, engine_for, fingerprint, sing
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.ksvd import descend
 from twofold.signals.dictionaries._base import (
     LearnedDictionary,
@@ -249,7 +250,7 @@ class OnlineDictionary(LearnedDictionary):
         batch_size: int = 512,
         tol: float = 1e-3,
         max_iter: int = 50,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.n_nonzero = n_nonzero
@@ -261,7 +262,7 @@ class OnlineDictionary(LearnedDictionary):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineDictionary:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> OnlineDictionary:
         """Learn the atoms of signals X (n,d): array, frame, path or dask array."""
         blocks = self._blocks(X, reset=True)
         w, seed = self._weights(blocks, sample_weight), seed_of(self.random_state)
@@ -279,7 +280,7 @@ class OnlineDictionary(LearnedDictionary):
         )
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineDictionary:
+    def partial_fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> OnlineDictionary:
         """Learn from more signals, in one sweep through them; the atoms so far, and their sums, go on."""
         self._validate_params()
         began, new = time.perf_counter(), not hasattr(self, "components_")

@@ -19,6 +19,7 @@ from scipy.special import gammainc, gammaincinv
 
 from twofold.core.checks import InputError
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed
 from twofold.signals._progress import Progress, split_progress
 from twofold.signals.bases.wavelet import Wavelet
 from twofold.signals.images import _patches
@@ -42,7 +43,7 @@ def denoise_image(
     patch: int = 8,
     n_atoms: int = 256,
     max_iter: int = 10,
-    random_state: Any = None,
+    random_state: Seed = None,
     progress: Progress | None = None,
 ) -> np.ndarray:
     """Remove white noise from an image with a dictionary learned from the noisy image itself.

@@ -19,6 +19,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from twofold.core.checks import InputError
 from twofold.core.engine.local import single_blas
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed
 from twofold.signals._progress import Progress, split_progress
 from twofold.signals.images import _patches
 from twofold.signals.images._channels import check_image, join_channels, split_channels
@@ -42,7 +43,7 @@ def inpaint_image(
     patch: int = 8,
     n_atoms: int = 256,
     max_iter: int = 10,
-    random_state: Any = None,
+    random_state: Seed = None,
     progress: Progress | None = None,
 ) -> np.ndarray:
     """Fill the missing pixels of an image with a dictionary learned from the others.

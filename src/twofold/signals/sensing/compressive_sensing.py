@@ -25,6 +25,7 @@ from twofold.core.checks import InputError
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table
 from twofold.signals.bases.basis import Basis
 from twofold.signals.bases.dct import DCT
 from twofold.signals.bases.fourier import Fourier
@@ -154,7 +155,7 @@ class CompressiveSensing(Model):
         *,
         kind: str = "gaussian",
         basis: Basis | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_measurements = n_measurements
         self.kind = kind
@@ -162,18 +163,18 @@ class CompressiveSensing(Model):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None) -> CompressiveSensing:
+    def fit(self, X: Table, y: Any = None) -> CompressiveSensing:
         """Draw the measurements for signals shaped like these: their values do not matter.
 
         Without a basis X is one signal (d,), one image (h,w) or several (n,h,w). With one it is signals (..., d), or
         images (..., h, w), as the basis has it.
         """
-        shape = check_array(X, ensure_2d=False, allow_nd=True, input_name="X").shape
+        given = shape = check_array(X, ensure_2d=False, allow_nd=True, input_name="X").shape
         basis = self.basis if self.basis is not None else _choose_basis(len(shape), self.kind)
         shape = shape[max(len(shape) - basis.ndim, 0) :]
         d = int(np.prod(shape))
         if len(shape) != basis.ndim or d == 0:
-            raise InputError(f"X has shape {np.shape(X)}; {basis!r} takes signals with {basis.ndim} axes, none empty.")
+            raise InputError(f"X has shape {given}; {basis!r} takes signals with {basis.ndim} axes, none empty.")
         m = -(-d // 4) if self.n_measurements is None else int(self.n_measurements)
         if m > d:
             raise InputError(f"n_measurements={m} is more than the {d} numbers of a signal. Ask for {d} at most.")
@@ -183,7 +184,7 @@ class CompressiveSensing(Model):
         self.history_: dict = {"objective": [], "seconds": []}
         return self
 
-    def measure(self, X: Any) -> np.ndarray:
+    def measure(self, X: Table) -> np.ndarray:
         """y = A x: measurements (..., m) of signals (..., d) or images (..., h, w)."""
         check_is_fitted(self)
         X = self._numbers(X, self.shape_, "X", "signals")

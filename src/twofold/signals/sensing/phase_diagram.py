@@ -29,6 +29,7 @@ from sklearn.linear_model import LogisticRegression
 
 from twofold.core.checks import InputError
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed
 from twofold.signals.sparse_coding.pursuits import orthogonal_matching_pursuit
 
 TOGETHER = 20  # signals measured by the same matrix: products of matrices instead of vectors
@@ -108,7 +109,7 @@ def phase_diagram(
     rho: Sequence[float] | np.ndarray | None = None,
     trials: int = 20,
     method: str = "basis_pursuit",
-    random_state: Any = None,
+    random_state: Seed = None,
     progress: Callable[[float], Any] | None = None,
 ) -> PhaseDiagram:
     """How often K-sparse signals of length n are recovered from m Gaussian measurements, over δ = m/n and ρ = K/m.

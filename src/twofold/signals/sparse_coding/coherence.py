@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 
 from twofold.core.checks import InputError
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed
 
 BLOCK = 1024  # atoms whose products with all others are looked at together
 MOST = 20_000  # linear programs at most
@@ -84,7 +85,7 @@ def recovery_bound(dictionary: Any) -> float:
     return float("inf") if mu < 1e-12 else 0.5 * (1 + 1 / mu)
 
 
-def rip_estimate(A: Any, K: int, *, n_trials: int = 200, random_state: Any = None) -> float:
+def rip_estimate(A: Any, K: int, *, n_trials: int = 200, random_state: Seed = None) -> float:
     """A lower bound on the restricted isometry constant δ_K of a sensing matrix A (m,d).
 
     δ_K is the largest |‖A x‖² − 1| over x of length 1 with K numbers that are not zero. To know it one would have to

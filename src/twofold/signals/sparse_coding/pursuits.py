@@ -18,6 +18,7 @@ from twofold.core.checks import InputError, refuse
 from twofold.core.data.blocks import Blocks
 from twofold.core.data.sources import DenseSource, Source
 from twofold.core.engine.local import Engine, single_blas, stacked
+from twofold.core.types import Table
 from twofold.kernels.omp import omp, omp_seen
 
 NOTHING = 1e-10, 1e-5  # of an atom's square: what is new in an atom that adds nothing, in double and single precision
@@ -105,7 +106,7 @@ def encode_rows(X: np.ndarray, c: Coding) -> sparse.csr_array:
 
 
 def orthogonal_matching_pursuit(
-    dictionary: Any, X: Any, *, n_nonzero: int | None = None, tol: float | None = None, mask: Any = None
+    dictionary: Any, X: Table, *, n_nonzero: int | None = None, tol: float | None = None, mask: Any = None
 ) -> Any:
     """Sparse codes by orthogonal matching pursuit, of one signal or of many at once.
 

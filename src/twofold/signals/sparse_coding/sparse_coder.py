@@ -13,6 +13,7 @@ import numpy as np
 from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval
+from twofold.core.types import Table
 from twofold.signals.dictionaries._base import Dictionary, normalize_atoms
 from twofold.signals.sparse_coding.pursuits import check_atoms
 
@@ -62,7 +63,7 @@ class SparseCoder(Dictionary):
         self.tol = tol
 
     @fitting
-    def fit(self, X: Any = None, y: Any = None) -> SparseCoder:
+    def fit(self, X: Table | None = None, y: Any = None) -> SparseCoder:
         """Nothing is learned; the atoms are scaled, and X, if given, is checked."""
         D = check_atoms(self.dictionary)
         dtype = D.dtype if D.dtype in (np.float32, np.float64) else np.dtype(np.float64)

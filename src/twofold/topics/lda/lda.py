@@ -26,6 +26,7 @@ from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table, Weights
 from twofold.topics._nonnegative import NonnegativeModel
 from twofold.topics.lda import _dirichlet, _gibbs, _online, _scvb0
 from twofold.topics.lda._documents import Corpus, document_scores, is_usable, mixtures, pad
@@ -109,7 +110,7 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
         init: Any = None,
         tol: float = 1e-4,
         max_iter: int = 200,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.solver = solver
@@ -123,7 +124,7 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
     # ---- fitting -----------------------------------------------------------------------------------------------
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LatentDirichletAllocation:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> LatentDirichletAllocation:
         """Find the topics.
 
         Parameters
@@ -183,7 +184,7 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
             "topic_weight_": counts.sum(axis=0),
         }
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LatentDirichletAllocation:
+    def partial_fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> LatentDirichletAllocation:
         """Learn from one more batch of documents, by one mini-batch step of the solver: not for "gibbs".
 
         The topics move by (1 + t)^−0.7, where t counts the batches, or the sweeps of :meth:`fit`, before.
@@ -225,7 +226,7 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
         dtype = self.components_.dtype
         return pad(np.ascontiguousarray(self.components_.T), dtype), pad(self.alpha_, dtype)
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Table) -> np.ndarray:
         """p(topic | document) (n,k), the topics held fixed; a document without known words gets the prior's mean."""
         topics, alpha = self._topics()
         return self._rowwise(mixtures, X, topics, alpha, len(self.components_))
@@ -234,17 +235,17 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
         """p(word | document) (n,d) of documents with these topics."""
         return self._check_codes(U) @ self.components_
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Table) -> np.ndarray:
         """The log-likelihood of each document's words, given its own mixture; unknown words are left out."""
         return self._rowwise(document_scores, X, *self._topics())[:, 0]
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Table, y: Any = None) -> float:
         """The mean log-likelihood of a token, given the mixture of its own document."""
         logp, tokens = np.asarray(self._rowwise(document_scores, X, *self._topics())).sum(axis=0)
         return float(logp / tokens) if tokens else 0.0
 
     def sample_documents(
-        self, n: int = 1, length: Any = 100, *, random_state: Any = None, return_topics: bool = False
+        self, n: int = 1, length: Any = 100, *, random_state: Seed = None, return_topics: bool = False
     ) -> Any:
         """New documents, as the model says they come about.
 

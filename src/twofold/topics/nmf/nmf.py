@@ -26,6 +26,7 @@ from twofold.core.estimator import Reorderable, fitting
 from twofold.core.numerics.extrapolation import State, begin, geometric, nonnegative, sweeper
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import seed_of
+from twofold.core.types import Seed, Table, Weights
 from twofold.topics._nonnegative import NonnegativeModel, sum_cells
 from twofold.topics.nmf import _kl, _squared
 from twofold.topics.nmf._init import Data, start
@@ -119,7 +120,7 @@ class NMF(Reorderable, NonnegativeModel):
         l1: float = 0.0,
         tol: float = 1e-5,
         max_iter: int = 500,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.loss = loss
@@ -131,7 +132,7 @@ class NMF(Reorderable, NonnegativeModel):
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NMF:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> NMF:
         """Find the parts.
 
         Parameters
@@ -146,7 +147,7 @@ class NMF(Reorderable, NonnegativeModel):
         return self
 
     @fitting
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit_transform(self, X: Table, y: Any = None, sample_weight: Weights = None) -> Any:
         """Find the parts, and give the codes of the rows."""
         kept = self._fit(X, sample_weight)
         return self.transform(X) if is_dask(X) else stacked([U for (U,) in kept.local()])
@@ -234,18 +235,20 @@ class NMF(Reorderable, NonnegativeModel):
         check_is_fitted(self)
         return np.ascontiguousarray(self.components_.T), float(self.l1), self.loss, self.means_, self.unexplained_
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Table) -> Any:
         """The codes (n,k) of rows, given the parts; missing cells count as in fitting."""
         return self._rowwise(find_codes, X, *self._folding())
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Table) -> np.ndarray:
         """Rows from codes: U Z."""
         return self._check_codes(X) @ self.components_
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Table, y: Any = None, sample_weight: Weights = None) -> float:
         """Minus the mean objective a row, over its known cells, with the row's best code."""
         cost = self._rowwise(row_costs, X, *self._folding())
-        return -float(np.average(np.asarray(cost), weights=sample_weight))
+        return -float(
+            np.average(np.asarray(cost), weights=None if sample_weight is None else np.asarray(sample_weight))
+        )
 
 
 def gather_cells(blocks: Blocks, weights: Any, name: str) -> Observed:

@@ -29,6 +29,7 @@ from twofold.core.engine.local import Engine, add, fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
+from twofold.core.types import Seed, Table
 from twofold.text.vocabulary import Vocabulary
 from twofold.words.cooccurrence.cooccurrence import PairCounts, count_pairs
 from twofold.words.glove._exact import Factors, Problem, complete, factorize
@@ -152,7 +153,7 @@ class GloVe(Model):
         min_count: int = 5,
         max_size: int | None = None,
         lowercase: bool = True,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.window = window
@@ -172,7 +173,7 @@ class GloVe(Model):
     # ---- fitting -----------------------------------------------------------------------------------------------
 
     @fitting
-    def fit(self, X: Any, y: Any = None) -> GloVe:
+    def fit(self, X: Table, y: Any = None) -> GloVe:
         """Learn the vectors.
 
         Parameters
@@ -235,7 +236,7 @@ class GloVe(Model):
 
     # ---- using -------------------------------------------------------------------------------------------------
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Table, y: Any = None) -> float:
         """Minus the mean of ½ f(n) (gap)² over the pairs of another text: higher is better.
 
         Its counts are scaled to the size of the text of the fit; words that were not in that are left out.

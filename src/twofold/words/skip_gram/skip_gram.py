@@ -27,6 +27,7 @@ from twofold.core.checks import InputError
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed
 from twofold.kernels.skip_gram import alias_table
 from twofold.text.vocabulary import Vocabulary
 from twofold.words._corpus import Corpus, Run, encoded, learned, runs
@@ -143,7 +144,7 @@ class SkipGram(Model):
         loss: str = "negative",
         biases: bool = False,
         deterministic: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.window = window

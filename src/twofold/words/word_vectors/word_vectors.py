@@ -19,6 +19,7 @@ from twofold.core.checks import InputError
 from twofold.core.estimator import Model
 from twofold.core.files import model_file
 from twofold.core.seeds import seed_of
+from twofold.core.types import Seed
 from twofold.linalg import truncated_svd
 from twofold.text._unknown_words import unknown
 from twofold.text.tokenize import Rules, bare
@@ -185,7 +186,7 @@ class WordVectors(Model):
         weight = np.ones(len(at)) if self.counts_ is None else COMMON / (COMMON + self.counts_[at] / self.counts_.sum())
         return (weight @ self._units(at) / weight.sum()).astype(self.vectors_.dtype)
 
-    def map_2d(self, words: Any = None, *, method: str = "pca", random_state: Any = 0) -> np.ndarray:
+    def map_2d(self, words: Any = None, *, method: str = "pca", random_state: Seed = 0) -> np.ndarray:
         """Places (n,2) for words, near each other where they point the same way.
 
         Parameters
