@@ -1,0 +1,29 @@
+"""Pages for those who come from another library: its calls are run beside ours, where it is installed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from .prompts import GUIDE, find_blocks, run_blocks
+
+PAGES = [page for page in sorted(GUIDE.glob("from-*.md")) if "```python peer=" in page.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_both_sides_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = page.read_text(encoding="utf-8")
+    (peer,) = set(re.findall(r"```python peer=(\w+)", text))
+    pytest.importorskip(peer)
+    monkeypatch.chdir(tmp_path)
+    run_blocks(find_blocks(text, peer), page.name)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_each_call_has_ours_beside_it(page: Path) -> None:
+    fences = re.findall(r"```python(| peer=\w+)\n>>>", page.read_text(encoding="utf-8"))
+    for mark, following in zip(fences, [*fences[1:], ""], strict=True):
+        assert not (mark and following), "a block of the other library is not followed by one of ours"
+    assert fences[-1] == "", "the last block is not ours"
