@@ -389,7 +389,12 @@ def recommendations(model: Any, ratings: Any, n: int) -> pl.DataFrame:
         liked = dict(zip(items, own[rating].to_list(), strict=True)) if rating else items
         lists = model.recommend_new(liked, n)
         parts.append(lists.select(pl.lit(own[user][0]).alias("user"), pl.all()))
-    return pl.concat(parts, how="vertical_relaxed")
+    found = pl.concat(parts, how="vertical_relaxed")
+    if model.names_ is None:
+        return found
+    called = dict(zip(model.items_.tolist(), model.names_.tolist(), strict=True))
+    names = pl.Series("name", [called[item] or str(item) for item in found["item"].to_list()], dtype=pl.String)
+    return found.insert_column(found.get_column_index("item") + 1, names)
 
 
 def measure(columns: Any, truth: pl.Series | None) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -221,6 +221,8 @@ def recommend(
     n: int = 10,
     explain: bool = False,
     names: Any = None,
+    names_id: str | None = None,
+    names_column: str | None = None,
     user_column: str | None = None,
     item_column: str | None = None,
     rating_column: str | None = None,
@@ -244,7 +246,11 @@ def recommend(
     explain : bool
         Whether to find the rated items that carried each recommendation.
     names : path, mapping or None
-        What items are called: a table of ids and names, or ``{item: name}``.
+        What items are called: a table of ids and names, or ``{item: name}``. The model keeps them. None: as a column
+        of the ratings says, or as the model knows.
+    names_id, names_column : str or None
+        The columns of that table that hold ids and names. None: the column that tells its rows apart and holds most
+        items, and one that is text.
     user_column, item_column, rating_column : str or None
         Names of columns. None: found by name, else by position.
     missing : sequence
@@ -265,9 +271,10 @@ def recommend(
     ((2, 3), ['user', 'item', 'score'])
     """
     given = {"user": user_column, "item": item_column, "rating": rating_column}
+    columns = {"id_column": names_id, "name_column": names_column}
     with progress.doing("reading"):
         read = as_ratings_or_model(data, given, missing)
-        called = as_names(names, read)
+        called, named = as_names(names, read, columns)
     figures: dict[str, Any] = {}
     compared: list[dict[str, Any]] = []
     if isinstance(read, Fitted):
@@ -280,14 +287,17 @@ def recommend(
         with progress.doing("fitting again without a tenth of the ratings"):
             figures, compared = measure(model, n, seed, notes)
         notes.append(about(model))
-        given = read.columns
+        given = dict.fromkeys(read.columns) if read.matrix else read.columns
+    names_by_item = keep_names(model, called)
+    notes += named
     with progress.doing("recommending"):
         listings = [for_user(model, user, n, explain) for user in users]
-        listings += [for_new(model, as_new(new, model, called), n, explain)] if new else []
+        listings += [for_new(model, as_new(new, model, names_by_item), n, explain)] if new else []
         asked = bool(listings)
         listings = listings or [for_user(model, user, n, explain) for user in examples(model)]
     call = {"verb": "recommend", "data": data_in_code(data), "users": plain(list(users)), "new": as_given(new), "n": n}
-    call |= {"explain": explain, "names": as_given(names)} | {f"{role}_column": name for role, name in given.items()}
+    call |= {"explain": explain, "names": as_given(names), "names_id": names_id}
+    call |= {"names_column": names_column} | {f"{role}_column": name for role, name in given.items()}
     return Recommendations(
         source=source,
         model=model,
@@ -296,7 +306,7 @@ def recommend(
         notes=notes,
         call=call | {"missing": list(missing), "seed": seed},
         n=n,
-        names=called,
+        names=names_by_item,
         compared=compared,
         listings=listings,
         asked=asked,
@@ -345,22 +355,30 @@ def load_recommender(path: str) -> Any:
     return model
 
 
-def as_names(names: Any, data: Ratings | Fitted) -> dict[Any, str]:
-    """What items are called, by id."""
+def as_names(names: Any, data: Ratings | Fitted, columns: dict[str, str | None]) -> tuple[dict[Any, str] | None, list]:
+    """What items are called, by id, if that is given; and a note that says from where."""
     if names is None or isinstance(names, Mapping):
-        return dict(names or {})
+        return None if names is None else {item: str(name) for item, name in names.items()}, []
     from twofold.io.ratings import read_names
 
-    if isinstance(data, Fitted):
-        return read_names(os.fspath(names), data.model.items_)
-    return read_names(os.fspath(names), data.item.unique().to_numpy())
+    items = data.model.items_ if isinstance(data, Fitted) else data.item.unique().to_numpy()
+    called, note = read_names(os.fspath(names), items, **columns)
+    return called, [note]
+
+
+def keep_names(model: Any, called: dict[Any, str] | None) -> dict[Any, str]:
+    """The names that are given, which the model keeps; or else those it has."""
+    items = model.items_.tolist()
+    if called is not None:
+        model.names_ = np.array([called.get(item, "") for item in items], dtype=object)
+    return {} if model.names_ is None else {i: name for i, name in zip(items, model.names_, strict=True) if name}
 
 
 # --- the fit, and how good it is ----------------------------------------------------------------------------
 
 
 def fit(data: Ratings, seed: int, progress: Progress, notes: list[str]) -> Any:
-    columns = {role: name for role, name in data.columns.items() if name is not None}
+    columns = {role: name for role, name in data.columns.items() if name is not None and not data.matrix}
     model = twofold.Recommender(**columns, random_state=seed)
     with warnings_as_notes(notes):
         model.set_callbacks(*progress.callbacks()).fit(data)

@@ -2,12 +2,14 @@
 
     file, folder, frame, array, tuple of columns, list of rows  →  users, items, ratings, in the order of the rows
 
-Which column holds users, items and ratings is told by its name, else by its position, and said in the notes. A row
-without a rating is left out; a fault is refused with its place.
+Which column holds users, items and ratings is told by its name, else by its position, and said in the notes. A table
+with a row for each user and a column for each item is recognized and read as that. A row without a rating is left out;
+ratings of 0 and 1 alone are no stars but say no and yes, and only the ones are kept; a fault is refused with its place.
 """
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,12 +20,13 @@ import polars as pl
 import scipy.sparse as sp
 
 from twofold.core.checks import InputError
+from twofold.io._rating_matrix import NUMBERED, find_matrix, rises
 from twofold.io.open import read_bytes
 from twofold.io.tables import arrays
 from twofold.io.tables.columns import BLANKS, cells, to_numbers
 from twofold.io.tables.delimited import find_delimiter, is_number, read_delimited
 from twofold.io.tables.read import ELSEWHERE, EXCEL, JSONL, PARQUET, SQLITE, find_files, kind, read_one
-from twofold.io.tables.table import Piece, Table, blanks_of, place, quoted, remedy, stack, whole
+from twofold.io.tables.table import Piece, Table, blanks_of, check_names, place, quoted, remedy, stack, whole
 
 NAMES = {
     "user": ("user", "userid", "uid", "username", "userno", "customer", "customerid", "reviewer", "reviewerid", "rater",
@@ -57,6 +60,7 @@ class Ratings:
     counts: bool = False  # the ratings are called something like "plays"
     time: pl.Series | None = None
     names: pl.Series | None = None  # what the item of each row is called, if a column says so
+    matrix: bool = False  # the table had a row for each user and a column for each item
     source: str = MEMORY
     notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)  # those of the notes that say what is not used
@@ -81,7 +85,8 @@ def read_ratings(
     ----------
     source : path, list of paths, frame, array, tuple of columns, or list of rows
         Files as `twofold.io.tables` reads them, ``-`` for standard input; a frame of pandas or polars; an array of
-        two or three columns; (users, items, ratings); or rows of (user, item, rating) or (user, item).
+        two or three columns; (users, items, ratings); rows of (user, item, rating) or (user, item); or, in any of
+        these but the last two, a matrix of ratings with a row for each user and a column for each item.
     user, item, rating : str, optional
         Columns that need not be found out.
     missing : sequence
@@ -106,25 +111,47 @@ def read_ratings(
             f"{name}: {frame.height:,} rows and {shape}. Give a user, an item and, unless the data is implicit, a "
             "rating a row; in a file with commas, semicolons, tabs or bars between them."
         )
-    roles = find_roles(frame.columns, {"user": user, "item": item, "rating": rating}, name)
+    given = {"user": user, "item": item, "rating": rating}
+    blanks = blanks_of(missing)
+    found = None if any(given.values()) else find_matrix(frame, named_roles(frame.columns), blanks, comma_in(pieces))
+    if found is not None:
+        own = feedback(Ratings(found.user, found.item, found.rating, {role: role for role in ROLES}, matrix=True))
+        return replace(own, source=name, notes=[*notes, *found.notes, *own.notes])
+    roles = find_roles(frame.columns, given, name)
+    check_ids(frame, roles, given, name)
+    roles["time"] = find_time(frame, roles)
     notes += said(frame.columns, roles)
     held = {role: frame[column] for role, column in roles.items() if column is not None and role != "rating"}
     held |= {role: ids_of(held[role], role, pieces) for role in ("user", "item")}
     values, left_out = None, []
-    found = roles["rating"]
-    if found is not None:
-        values = as_numbers(frame[found], blanks_of(missing), pieces)
+    column = roles["rating"]
+    if column is not None:
+        values = as_numbers(frame[column], blanks, pieces)
         known = ~np.isnan(values)
         if not known.any():
-            raise InputError(f'{name} has no rating in column "{found}": every one is blank.')
+            raise InputError(f'{name} has no rating in column "{column}": every one is blank.')
         if not known.all():
             count = int((~known).sum())
             left_out = [f"{count:,} row{'s' if count > 1 else ''} without a rating left out"]
-            values, held = values[known], {role: column.filter(known) for role, column in held.items()}
+            values, held = values[known], {role: series.filter(known) for role, series in held.items()}
     columns = {role: roles[role] for role in ROLES}
-    counts = found is not None and bare(found) in NAMES["count"]
+    counts = column is not None and bare(column) in NAMES["count"]
     own = Ratings(held["user"], held["item"], values, columns, counts, held.get("time"), held.get("name"))
-    return replace(own, source=name, notes=notes + left_out, left_out=left_out)
+    own = feedback(own)
+    return replace(own, source=name, notes=[*notes, *left_out, *own.notes], left_out=left_out)
+
+
+def feedback(own: Ratings) -> Ratings:
+    """Ratings of 0 and 1 say no and yes: the ones are kept, without a rating. All other ratings as they are."""
+    if own.rating is None or own.counts or not np.isin(own.rating, (0.0, 1.0)).all() or own.rating.all():
+        return own
+    yes = own.rating == 1
+    if not yes.any():
+        return own
+    kept: dict[str, Any] = {part: getattr(own, part) for part in ("user", "item", "time", "names")}
+    kept = {part: None if one is None else one.filter(yes) for part, one in kept.items()}
+    note = f"ratings are 0 and 1, which is feedback and no scale: the {int(yes.sum()):,} ones are used, the 0s left out"
+    return replace(own, **kept, rating=None, columns=own.columns | {"rating": None}, notes=[note])
 
 
 # --- which column is which ----------------------------------------------------------------------------------
@@ -132,17 +159,10 @@ def read_ratings(
 
 def find_roles(names: list[str], given: dict[str, str | None], source: str = MEMORY) -> dict[str, str | None]:
     """The columns of user, item, rating, time and the items' names: as given, else by name, else by position."""
-    out: dict[str, str | None] = {}
     for role, name in given.items():
         if name is not None and name not in names:
             raise InputError(f"{role}={name!r} is no column of {source}; there are {quoted(names)}.")
-        out[role] = name
-    for role in ROLES:
-        left = [name for name in names if name not in out.values()]
-        if out[role] is None:
-            wanted = NAMES[role] + (NAMES["count"] if role == "rating" else ())
-            named = [name for name in left if bare(name) in wanted]
-            out[role] = min(named, key=lambda name: wanted.index(bare(name)), default=None)
+    out = named_roles(names, given)
     for role in ROLES:
         left = [name for name in names if name not in out.values()]
         if role == "rating":
@@ -157,6 +177,45 @@ def find_roles(names: list[str], given: dict[str, str | None], source: str = MEM
     return out
 
 
+def find_time(frame: pl.DataFrame, roles: dict[str, str | None]) -> str | None:
+    """The column of times: the one that is called so, else the only other one whose numbers are seconds since 1970."""
+    left = [name for name in frame.columns if name not in roles.values()]
+    if roles["time"] is not None or not left or NUMBERED.fullmatch(left[0]) is None:
+        return roles["time"]
+    values, kind, _ = to_numbers(frame[left[0]].head(1000), BLANKS, False)
+    return left[0] if kind == "number" and bool(((values > 1e8) & (values < 1e13)).all()) else None
+
+
+def named_roles(names: list[str], given: dict[str, str | None] | None = None) -> dict[str, str | None]:
+    """The columns of user, item and rating that are given, or called so."""
+    out: dict[str, str | None] = dict.fromkeys(ROLES) | (given or {})
+    for role in ROLES:
+        left = [name for name in names if name not in out.values()]
+        if out[role] is None:
+            wanted = NAMES[role] + (NAMES["count"] if role == "rating" else ())
+            named = [name for name in left if bare(name) in wanted]
+            out[role] = min(named, key=lambda name: wanted.index(bare(name)), default=None)
+    return out
+
+
+def check_ids(frame: pl.DataFrame, roles: dict[str, str | None], given: dict[str, str | None], source: str) -> None:
+    """Refuse columns taken for users or items by their position alone that hold what no id is: a fraction."""
+    named = named_roles(frame.columns, given)
+    for role in ("user", "item"):
+        column = roles[role]
+        if column is None or column in named.values():
+            continue
+        values, kind, _ = to_numbers(frame[column].head(1000), BLANKS, False)
+        odd = values[values != np.round(values)] if kind == "number" else values[:0]
+        odd = odd[~np.isnan(odd)]
+        if len(odd):
+            raise InputError(
+                f'{source}: column "{column}" would be the {role}s, but holds fractions such as {odd[0]:g}, and its '
+                f"{frame.width} columns are no matrix of ratings on one scale. Give rows of user, item and rating, and "
+                "name these columns with --user-column, --item-column and --rating-column."
+            )
+
+
 def bare(name: str) -> str:
     """The letters and digits of a name."""
     return "".join(c for c in name.lower() if c.isalnum())
@@ -164,8 +223,9 @@ def bare(name: str) -> str:
 
 def said(names: list[str], columns: dict[str, str | None]) -> list[str]:
     """Which column is which, in words."""
-    used = [columns[role] for role in ROLES]
-    parts = [f'{role}s in "{columns[role]}"' for role in ROLES if columns[role] is not None]
+    roles = [role for role in (*ROLES, "name") if columns.get(role) is not None]
+    used = [columns[role] for role in roles]
+    parts = [f'{role}s in "{columns[role]}"' for role in roles]
     unused = [name for name in names if name not in used]
     out = [f"{', '.join(parts)}{f'; {quoted(unused)} not used' if unused else ''}"]
     if columns["rating"] is None:
@@ -198,8 +258,9 @@ def read_piece(file: str) -> Piece:
     if b"::" in data[: max(data.find(b"\n"), 0)]:  # MovieLens' own delimiter
         data = data.replace(b"::", b"\t")
     piece = read_delimited(data, name)
-    if not any(is_number(column) for column in piece.frame.columns):
-        return piece
+    heads = piece.frame.columns
+    if not any(map(is_number, heads)) or (len(heads) > 4 and not is_number(heads[0]) and rises(heads[1:])):
+        return piece  # numbers in steps of one are the items of a matrix
     _, delimiter = find_delimiter(data)
     names = [f"column_{i + 1}" for i in range(piece.frame.width)]
     piece = read_delimited(delimiter.join(names).encode() + b"\n" + data, name)
@@ -214,9 +275,13 @@ def from_table(table: Table) -> Piece:
     if not sp.issparse(X):
         names = {role: X[:, j] for j, role in enumerate(table.columns)}
         return Piece(pl.DataFrame(names), table.source, notes=table.notes)
+    return Piece(from_cells(X), table.source, notes=[*table.notes, "rows are users and columns items, counted from 1"])
+
+
+def from_cells(X: Any) -> pl.DataFrame:
+    """The stored cells of a sparse array; rows and columns counted from 1."""
     at = sp.coo_array(X)
-    frame = pl.DataFrame({"user": at.coords[0] + 1, "item": at.coords[1] + 1, "rating": at.data})
-    return Piece(frame, table.source, notes=[*table.notes, "rows are users and columns items, counted from 1"])
+    return pl.DataFrame({"user": at.coords[0] + 1, "item": at.coords[1] + 1, "rating": at.data})
 
 
 def from_memory(source: Any) -> pl.DataFrame:
@@ -226,8 +291,12 @@ def from_memory(source: Any) -> pl.DataFrame:
     if isinstance(source, pl.LazyFrame):
         return source.collect()
     if hasattr(source, "columns") and hasattr(source, "itertuples"):  # pandas, which need not be installed
+        if bare(str(source.index.name)) in NAMES["user"]:  # as a pivot has it
+            source = source.reset_index()
         return pl.DataFrame([from_pandas(source[name], str(name)) for name in source.columns])
-    if isinstance(source, np.ndarray) and source.ndim == 2 and source.shape[1] in (2, 3):
+    if sp.issparse(source):
+        return from_cells(source)
+    if isinstance(source, np.ndarray) and source.ndim == 2 and source.shape[1] >= 2:
         return with_names(list(source.T))
     if isinstance(source, tuple) and len(source) in (2, 3) and all(np.ndim(a) == 1 for a in source):
         lengths = [len(a) for a in source]
@@ -249,7 +318,8 @@ def from_memory(source: Any) -> pl.DataFrame:
 
 
 def with_names(columns: list[Any]) -> pl.DataFrame:
-    return pl.DataFrame([as_series(c, name) for c, name in zip(columns, ROLES, strict=False)])
+    names = ROLES if len(columns) <= len(ROLES) else [f"column_{i + 1}" for i in range(len(columns))]
+    return pl.DataFrame([as_series(c, name) for c, name in zip(columns, names, strict=False)])
 
 
 def as_series(values: Any, name: str) -> pl.Series:
@@ -285,6 +355,11 @@ def where(row: int, column: str, pieces: list[Piece]) -> str:
     return f'{at}, column "{column}"'
 
 
+def comma_in(pieces: list[Piece]) -> bool:
+    """Whether 1,234 rather means 1.234."""
+    return pieces[0].name == MEMORY or any(piece.decimal_comma for piece in pieces)
+
+
 def ids_of(column: pl.Series, role: str, pieces: list[Piece]) -> pl.Series:
     """Users or items as they are written, whole numbers in files as numbers; blank ones are refused."""
     gone = column.is_null() | column.is_nan() if column.dtype.is_float() else column.is_null()
@@ -301,8 +376,7 @@ def as_numbers(column: pl.Series, blanks: frozenset[str], pieces: list[Piece]) -
     """The ratings, NaN where blank; the first that is no finite number is refused with its place."""
     if column.dtype != pl.String and not column.dtype.is_numeric():
         column = column.cast(pl.String)
-    comma = pieces[0].name == MEMORY or any(piece.decimal_comma for piece in pieces)
-    values, found, _ = to_numbers(column, blanks, comma)
+    values, found, _ = to_numbers(column, blanks, comma_in(pieces))
     if found in ("text", "date", "mixed"):
         text = cells(column, blanks)
         number = text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
@@ -321,23 +395,75 @@ def as_numbers(column: pl.Series, blanks: frozenset[str], pieces: list[Piece]) -
     return values
 
 
-def read_names(file: str, items: np.ndarray) -> dict[object, str]:
-    """What items are called: the first column that holds their ids, then the first other one that is text."""
+# --- what items are called ----------------------------------------------------------------------------------
+
+
+def read_names(
+    file: str, items: np.ndarray, id_column: str | None = None, name_column: str | None = None
+) -> tuple[dict[Any, str], str]:
+    """What items are called, by id, from a table that lists them; and which of its columns were used.
+
+    Ids are in the column that tells its rows apart and, of several, holds most of the items; one that repeats itself,
+    such as a number of episodes, is taken only where no other holds an item and each of its values has one name.
+    Names are in a column of text that is called so, else in the first whose cells mostly differ.
+    """
     if len(find_files(file)) > 1:
         raise InputError(f"--names {file} means several files. Name one.")
     frame = read_piece(file).frame
-    ids = {str(item): item for item in items.tolist()}
-    best = max(frame.columns[:5], key=lambda c: frame[c].cast(pl.String).is_in(list(ids)).sum())
-    texts = [
-        c
-        for c in frame.columns
-        if c != best and frame[c].dtype == pl.String and to_numbers(frame[c], BLANKS, False)[1] == "text"
-    ]
-    if not texts or not frame[best].cast(pl.String).is_in(list(ids)).any():
+    given = {"--names-id": id_column, "--names-column": name_column}
+    for option, name in given.items():
+        check_names(option, [name] if name is not None else [], frame.columns, file)
+    known = {str(item): item for item in items.tolist()}
+    ids = id_column or find_id_column(frame, known, name_column)
+    named = name_column or find_name_column(frame, ids)
+    keys = as_keys(frame[ids]) if ids else pl.Series(dtype=pl.String)
+    if ids is None or named is None or not keys.is_in(list(known)).any():
+        found = "holds the ids of the items" if ids is None or named else f'beside "{ids}" holds text'
+        what = f'column "{id_column}" holds no id of an item' if id_column else f"no column {found}"
         raise InputError(
-            f"--names {file}: no column of it holds the ids of the items beside their names. It has "
-            f"{quoted(frame.columns)}."
+            f"--names {file}: {what}. It has {quoted(frame.columns)}, and items are called "
+            f"{quoted(list(known)[:3])}. Name the columns with --names-id and --names-column."
         )
-    named = next((c for c in texts if bare(c) in ("title", "name", "label")), texts[0])
-    pairs = zip(frame[best].cast(pl.String).to_list(), frame[named].to_list(), strict=True)
-    return {ids[key]: name for key, name in pairs if key in ids and name}
+    pairs = zip(keys.to_list(), frame[named].cast(pl.String).to_list(), strict=True)
+    names = {known[key]: html.unescape(name.strip()) for key, name in pairs if key in known and name}
+    note = f'names of {len(names):,} of {len(known):,} items from {file}: ids in "{ids}", names in "{named}"'
+    return names, note
+
+
+def as_keys(column: pl.Series) -> pl.Series:
+    """Ids as text; whole numbers without a decimal point."""
+    if column.dtype.is_float() and bool((column.drop_nulls() == column.drop_nulls().round()).all()):
+        column = column.cast(pl.Int64)
+    return column.cast(pl.String, strict=False).str.strip_chars()
+
+
+def find_id_column(frame: pl.DataFrame, known: dict[str, Any], name_column: str | None) -> str | None:
+    """The column of a list of items that holds their ids."""
+    held: dict[str, tuple[bool, int, bool]] = {}
+    for name in frame.columns:
+        keys = as_keys(frame[name]) if not frame[name].dtype.is_nested() else pl.Series(dtype=pl.String)
+        count = int(keys.unique().is_in(list(known)).sum())
+        if count and name != name_column:
+            held[name] = (keys.drop_nulls().is_unique().all(), count, bare(name) in NAMES["item"] or is_id_name(name))
+    best = max(held, key=lambda name: held[name], default=None)
+    if best is None or held[best][0]:
+        return best
+    named = name_column or find_name_column(frame, best)
+    names = frame.group_by(best).agg(pl.col(named).n_unique().alias("names")) if named else None
+    return best if names is not None and bool((names["names"] == 1).all()) else None
+
+
+def is_id_name(name: str) -> bool:
+    return bare(name).endswith(("id", "ids"))
+
+
+def find_name_column(frame: pl.DataFrame, ids: str | None) -> str | None:
+    """The column of text that says what things are called."""
+    texts = [
+        name
+        for name in frame.columns
+        if name != ids and frame[name].dtype == pl.String and to_numbers(frame[name], BLANKS, False)[1] == "text"
+    ]
+    named = [name for name in texts if bare(name) in (*NAMES["name"], "label")]
+    various = [name for name in texts if 2 * frame[name].n_unique() > len(frame)]
+    return next(iter([*named, *various, *texts]), None)

@@ -126,7 +126,7 @@ def test_few_ratings_are_enough():
 
 
 def check_round_trip(users, items, tmp_path):
-    rec = Recommender(Biases()).fit((users, items, np.arange(len(users)) % 3))
+    rec = Recommender(Biases()).fit((users, items, 1 + np.arange(len(users)) % 3))
     rec.save(tmp_path / "r.twofold")
     back = load(tmp_path / "r.twofold")
     for a, b in ((rec.users_, back.users_), (rec.items_, back.items_)):

@@ -61,6 +61,11 @@ def in_words(model: Any) -> list[str]:
         said.append(f"predicts {what}one of {len(classes)} classes: {shown}")
     elif target:
         said.append(f"predicts {quoted([target])}, a number")
+    if type(model).__name__ == "Recommender":
+        n, d = model.ratings_.shape
+        said.append(f"learnt from {model.ratings_.nnz:,} ratings by {count(n, 'user')} of {count(d, 'item')}")
+        called = [name for name in ([] if model.names_ is None else model.names_.tolist()) if name]
+        said += [f"knows the names of {count(len(called), 'item')}: {', '.join(called[:3])}, ..."] if called else []
     return said
 
 

@@ -12,11 +12,14 @@ from twofold.analyses.recommend import recommend as analyze
 from twofold.cli import _options as options
 from twofold.cli._run import command
 
-TAKES = "Ratings: CSV, TSV, Parquet, JSONL, .mtx, file.db::table, a folder, a pattern, - (stdin); or a saved .twofold."
+TAKES = (
+    "Ratings, as rows of user, item and rating or as a matrix: CSV, TSV, Parquet, JSONL, .npy, .mtx, file.db::table, a "
+    "folder, a pattern, - (stdin); or a saved .twofold."
+)
 USER = "Recommend for this user; repeatable. Default: a few users, and what is recommended most."
 NEW = 'Recommend for someone new, from "ITEM:RATING,ITEM:RATING"; repeatable; ids may hold commas and colons.'
 EXPLAIN = "Say which rated items carried each recommendation."
-NAMES = "Table of item ids and names, to show names instead of ids."
+NAMES = "Table of item ids and names, to show names instead of ids; a saved model keeps them."
 
 
 def column(what: str) -> typer.models.OptionInfo:
@@ -31,6 +34,8 @@ def recommend(
     n: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Number of items for each user.")] = 10,
     explain: Annotated[bool, typer.Option("--explain", help=EXPLAIN)] = False,
     names: Annotated[str | None, typer.Option(metavar="FILE", help=NAMES)] = None,
+    names_id: Annotated[str | None, column("Id of items in --names:")] = None,
+    names_column: Annotated[str | None, column("Name of items in --names:")] = None,
     user_column: Annotated[str | None, column("User")] = None,
     item_column: Annotated[str | None, column("Item")] = None,
     rating_column: Annotated[str | None, column("Rating")] = None,
@@ -45,6 +50,8 @@ def recommend(
         n=n,
         explain=explain,
         names=names,
+        names_id=names_id,
+        names_column=names_column,
         user_column=user_column,
         item_column=item_column,
         rating_column=rating_column,

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from scipy import sparse
 
 from twofold.completion.recommender._ids import coded, places
@@ -27,6 +28,8 @@ class Cells(NamedTuple):
     X: sparse.csr_array  # (n,d)
     implicit: bool  # no ratings, or all alike: a cell says only that something happened, and how often
     columns: dict[str, str | None]
+    names: np.ndarray | None = None  # (d,) what the items are called, "" where nothing says so
+    times: np.ndarray | None = None  # (cells,) when each was rated, the last time where it was more than once
 
 
 def cells_of(
@@ -36,11 +39,12 @@ def cells_of(
     rating: Any = None,
     duplicates: str = "mean",
     implicit: bool | None = None,
+    times: bool = False,
 ) -> Cells:
-    """Ratings in any form as a table; `implicit` None means: find out."""
+    """Ratings in any form as a table; `implicit` None means: find out; `times` that it matters when."""
     t = triples(ratings, user, item, rating)
     (users, i), (items, j) = coded(t.user), coded(t.item)
-    return table(users, items, i, j, t, duplicates, implicit)
+    return table(users, items, i, j, t, duplicates, implicit, times)
 
 
 def table(
@@ -51,17 +55,53 @@ def table(
     t: Ratings,
     duplicates: str,
     implicit: bool | None,
+    times: bool = False,
 ) -> Cells:
     """The known cells, from rows i and columns j."""
     values = np.ones(len(i)) if t.rating is None else t.rating
     if implicit is None:
         implicit = t.rating is None or t.counts or bool(values.min() == values.max())
-    X = merged(i, j, values, (len(users), len(items)), "sum" if implicit else duplicates)
-    return Cells(users, items, X, implicit, t.columns)
+    shape = (len(users), len(items))
+    X = merged(i, j, values, shape, "sum" if implicit else duplicates)
+    when = times_of(t, i, j, shape) if times else None
+    return Cells(users, items, X, implicit, t.columns, names_of(t.names, j, len(items)), when)
+
+
+def names_of(names: pl.Series | None, j: np.ndarray, n_items: int) -> np.ndarray | None:
+    """(items,) the first name that each item has in the rows."""
+    if names is None:
+        return None
+    out = np.full(n_items, "", dtype=object)
+    there = names.is_not_null().to_numpy()
+    out[j[there][::-1]] = names.filter(there).cast(pl.String).to_list()[::-1]
+    return out
+
+
+def times_of(t: Ratings, i: np.ndarray, j: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """(cells,) when each pair was rated last, as numbers that grow."""
+    if t.time is None:
+        raise InputError(
+            f"{t.source}: no column says when, so nothing can be split by time. Call it time, date or timestamp, or "
+            "split otherwise."
+        )
+    column = t.time
+    if column.dtype == pl.String:
+        numbers = column.cast(pl.Float64, strict=False)
+        dated = numbers.null_count() > column.null_count()
+        column = column.str.strip_chars().str.to_datetime(strict=False) if dated else numbers
+    if column.dtype.is_temporal():
+        column = column.to_physical()
+    if column.null_count():
+        row = int(column.is_null().arg_max() or 0)
+        raise InputError(
+            f'{t.source}, row {row + 1}, column "{t.time.name}": {t.time[row]!r} is no time. Write times as numbers or '
+            "as 2024-12-31 or 2024-12-31 23:59:59, or split otherwise."
+        )
+    return merged(i, j, column.cast(pl.Float64).to_numpy(), shape, "max").data
 
 
 def merged(i: np.ndarray, j: np.ndarray, values: np.ndarray, shape: tuple[int, int], how: str) -> sparse.csr_array:
-    """One stored cell a pair: the sum, mean or last of its values. In float32 where that holds every value exactly."""
+    """One stored cell a pair: the sum, mean, maximum or last of its values. In float32 where that is exact."""
     exact = np.array_equal(values.astype(np.float32), values)
     key = i * np.int64(shape[1]) + j
     order = np.argsort(key, kind="stable")
@@ -70,6 +110,8 @@ def merged(i: np.ndarray, j: np.ndarray, values: np.ndarray, shape: tuple[int, i
     ends = np.append(first[1:], len(key))
     if how == "last":
         values = values[ends - 1]
+    elif how == "max":
+        values = np.maximum.reduceat(values, first)
     else:
         values = np.add.reduceat(values, first) / ((ends - first) if how == "mean" else 1)
     key = key[first]

@@ -80,6 +80,8 @@ class Recommender(Model):
         The model chosen, its parameters, why, and its score beside the baseline's on ratings held out.
     columns_ : dict
         Which columns were taken for user, item and rating.
+    names_ : ndarray of str, or None
+        What the items are called, where the ratings have a column of names ("" where blank). May be set.
     implicit_ : bool
     range_ : tuple of float
         The lowest and the highest rating.
@@ -104,6 +106,7 @@ class Recommender(Model):
     ratings_: sparse.csr_array
     model_: Any
     implicit_: bool
+    names_: np.ndarray | None = None  # of models saved before there were names
     _parameter_constraints: ClassVar[dict] = {
         "model": [None, Completion],
         "user": [None, str],
@@ -171,7 +174,7 @@ class Recommender(Model):
         """Everything that follows from the ratings and a fitted model of them."""
         self.model_, X = model, cells.X
         self.users_, self.items_, self.ratings_ = cells.users, cells.items, X
-        self.implicit_, self.columns_ = cells.implicit, cells.columns
+        self.implicit_, self.columns_, self.names_ = cells.implicit, cells.columns, cells.names
         self.range_ = (float(X.data.min()), float(X.data.max()))
         self.baseline_ = None
         if not cells.implicit:
@@ -412,7 +415,10 @@ def join_ratings(rec: Any, ratings: Any) -> tuple[Cells, Any]:
     both = np.append(rows[old_i], i[n:]), np.append(cols[old_j], j[d:])
     values = np.append(rec.ratings_.data, t.rating).astype(np.float64)
     X = merged(*both, values, (len(users), len(items)), rec.duplicates).astype(rec.ratings_.dtype)
-    return Cells(users, items, X, False, rec.columns_), grow_model(rec.model_, X, rows, cols, np.unique(i[n:]))
+    names = None if rec.names_ is None else np.full(len(items), "", dtype=object)
+    if names is not None:
+        names[cols] = rec.names_
+    return Cells(users, items, X, False, rec.columns_, names), grow_model(rec.model_, X, rows, cols, np.unique(i[n:]))
 
 
 def grow_model(model: Any, X: sparse.csr_array, rows: np.ndarray, cols: np.ndarray, touched: np.ndarray) -> Any:
