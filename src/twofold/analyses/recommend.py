@@ -344,7 +344,7 @@ def as_ratings_or_model(data: Any, given: dict[str, str | None], missing: Sequen
 
 
 def load_recommender(path: str) -> Any:
-    from twofold.core.files.model_file import ModelFileError
+    from twofold.core.checks import ModelFileError
     from twofold.io.tables.read import missing_message
 
     if not os.path.isfile(path):
@@ -378,7 +378,9 @@ def keep_names(model: Any, called: dict[Any, str] | None) -> dict[Any, str]:
 
 
 def fit(data: Ratings, seed: int, progress: Progress, notes: list[str]) -> Any:
-    columns = {role: name for role, name in data.columns.items() if name is not None and not data.matrix}
+    columns: dict[str, Any] = {
+        role: name for role, name in data.columns.items() if name is not None and not data.matrix
+    }
     model = twofold.Recommender(**columns, random_state=seed)
     with warnings_as_notes(notes):
         model.set_callbacks(*progress.callbacks()).fit(data)

@@ -15,7 +15,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.files.model_file import read_file, write_file
 from twofold.core.sklearn_shim import CallbackSupportMixin, ProgressBar, callbacks_of, open_fit, with_callbacks
-from twofold.core.types import PathLike, State, Table
+from twofold.core.types import Documents, PathLike, State, Table
 
 __all__ = ["CallbackSupportMixin", "Checkpoint", "EarlyStopping", "ProgressBar", "Task", "with_callbacks"]
 
@@ -26,13 +26,13 @@ FORMAT = 1  # of checkpoint files: what another version wrote is refused, not mi
 class Task:
     """One fit as its callbacks see it: a root task with one subtask a sweep."""
 
-    def __init__(self, model: Any, max_iter: int, X: Table | None, y: Any):
+    def __init__(self, model: Any, max_iter: int, X: Table | Documents | None, y: Any):
         self.model, self.seen = model, {"X": X, "y": y}
         self.root = open_fit(model, max_iter)
         self.root.call_on_fit_task_begin(estimator=model, **self.seen)
 
     @property
-    def callbacks(self) -> list:
+    def callbacks(self) -> list[Any]:
         return callbacks_of(self.model)
 
     def begin(self) -> None:
@@ -92,7 +92,7 @@ class EarlyStopping(_Quiet):
 
     def __init__(
         self,
-        X: Table | None = None,
+        X: Table | Documents | None = None,
         y: Any = None,
         *,
         patience: int = 5,
@@ -169,7 +169,7 @@ class Checkpoint(_Quiet):
         }
         write_file(self.path, header, arrays)
 
-    def restore(self, sign: str, empty: State, stoppers: list[EarlyStopping]) -> tuple[State, dict] | None:
+    def restore(self, sign: str, empty: State, stoppers: list[EarlyStopping]) -> tuple[State, dict[str, Any]] | None:
         """The saved state and history of this very fit, or None when there is no file."""
         if not Path(self.path).exists():
             return None
@@ -189,7 +189,7 @@ class Checkpoint(_Quiet):
         Path(self.path).unlink(missing_ok=True)
 
 
-def pack(state: State, name: str, arrays: dict[str, np.ndarray]) -> dict:
+def pack(state: State, name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """A state's numbers as JSON; its arrays go to `arrays`, also those that every block keeps."""
     out: dict[str, Any] = {}
     for field, value in state._asdict().items():
@@ -207,7 +207,7 @@ def pack(state: State, name: str, arrays: dict[str, np.ndarray]) -> dict:
     return out
 
 
-def unpack(like: State, numbers: dict, name: str, arrays: dict[str, np.ndarray]) -> State:
+def unpack(like: State, numbers: dict[str, Any], name: str, arrays: dict[str, np.ndarray]) -> State:
     """The state that `pack` took apart, of the same kind as `like`."""
     fields = {}
     for field, there in like._asdict().items():

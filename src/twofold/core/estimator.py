@@ -6,7 +6,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from sklearn import config_context, get_config
@@ -34,10 +34,11 @@ INSTEAD = {  # what is only about the inside of other libraries
     "verbose": "progress is a callback. Use model.set_callbacks(sklearn.callback.ProgressBar()).",
     "verbose_interval": "progress is a callback. Use model.set_callbacks(sklearn.callback.ProgressBar()).",
 }
+F = TypeVar("F", bound=Callable[..., Any])
 NO_LABELS = object()  # y=None given to a classifier is an error, so None cannot mean "no y"
 
 
-def fitting(method: Callable) -> Callable:
+def fitting(method: F) -> F:
     """Decorates `fit`: parameters are checked, callbacks are torn down, and BLAS keeps to one thread, so that
     the shared half-step, too, has the same bits on any machine setting. A fit that fails leaves what was before."""
     called = with_callbacks(method)
@@ -57,7 +58,7 @@ def fitting(method: Callable) -> Callable:
                 vars(self).update(before)
                 raise
 
-    return fit
+    return cast(F, fit)
 
 
 def _learned(model: Any) -> dict[str, Any]:
@@ -68,8 +69,8 @@ def _learned(model: Any) -> dict[str, Any]:
 class Model(CallbackSupportMixin, BaseEstimator):
     """Base class: scikit-learn's manners, blocks of rows, callbacks, model files."""
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {}
-    _records: ClassVar[tuple] = ()  # NamedTuples that fitted attributes may hold
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+    _records: ClassVar[tuple[Any, ...]] = ()  # NamedTuples that fitted attributes may hold
     _allow_nan: ClassVar[bool] = False
     _allow_sparse: ClassVar[bool] = True
     _allow_negative: ClassVar[bool] = True
@@ -188,7 +189,7 @@ class Model(CallbackSupportMixin, BaseEstimator):
         """Look for the first cell that is not a usable number and raise with its place."""
         checks.refuse(type(self).__name__, blocks, self._allow_nan if allow_nan is None else allow_nan)
 
-    def _rowwise(self, fn: Callable, X: Table, *state: Any, opaque: bool = False) -> Any:
+    def _rowwise(self, fn: Callable[..., Any], X: Table, *state: Any, opaque: bool = False) -> Any:
         """fn(block, *state) for every block of new rows, the results stacked: what transform and predict are made of.
 
         A dask array gives a dask array back; everything else an array. Cells that cannot be used show in the
@@ -276,7 +277,7 @@ class Rescalable:
         return model
 
 
-def _change(model: Any, name: str, change: Callable) -> None:
+def _change(model: Any, name: str, change: Callable[..., Any]) -> None:
     """Replace a fitted attribute, or a field of one, by `change` of it; not every fit sets every attribute."""
     attribute, _, field = name.partition(".")
     if not hasattr(model, attribute):

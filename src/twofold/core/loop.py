@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from twofold.core.callbacks import Checkpoint, EarlyStopping, Task, fit_sign
 from twofold.core.checks import InputError
 from twofold.core.history import History
-from twofold.core.types import State, Table
+from twofold.core.types import Documents, State, Table
 
 
 class Sweep(NamedTuple):
@@ -48,10 +48,10 @@ def run(
     sweep: Callable[[State, int], Sweep],
     state: State,
     *,
-    fitted: Callable[[State], dict],
+    fitted: Callable[[State], dict[str, Any]],
     max_iter: int | None = None,
     tol: float | None = None,
-    X: Table | None = None,
+    X: Table | Documents | None = None,
     y: Any = None,
     fingerprint: Callable[[], str] = lambda: "",
     seed: int | None = None,
@@ -128,6 +128,6 @@ def outside() -> int:
     return level
 
 
-def _attributes(attributes: dict, history: History, converged: bool) -> dict:
+def _attributes(attributes: dict[str, Any], history: History, converged: bool) -> dict[str, Any]:
     columns = {name: list(values) for name, values in history.columns.items()}
     return {**attributes, "history_": columns, "n_iter_": len(history), "converged_": converged}

@@ -53,7 +53,7 @@ class Interval:
 class Options:
     """One of a few values of a `type`."""
 
-    def __init__(self, type: type, options: Iterable):
+    def __init__(self, type: type, options: Iterable[Any]):
         self.type, self.options = type, set(options)
 
     def accepts(self, value: Any) -> bool:
@@ -83,7 +83,7 @@ class HasMethods:
         return f"an object with the methods {', '.join(self.methods)}"
 
 
-ITERATIVE: dict[str, list] = {  # of every model that repeats sweeps until they change little
+ITERATIVE: dict[str, list[Any]] = {  # of every model that repeats sweeps until they change little
     "tol": [Interval(Real, 0, None, closed="left")],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "random_state": ["random_state", np.random.Generator],
@@ -125,7 +125,7 @@ def _rule(item: Any) -> Any:
     return _WORDS[item] if isinstance(item, str) else item
 
 
-def check_parameters(constraints: Mapping[str, list], parameters: Mapping[str, Any], owner: str) -> None:
+def check_parameters(constraints: Mapping[str, list[Any]], parameters: Mapping[str, Any], owner: str) -> None:
     """Refuse the first of an `owner`'s parameters that no item of its list accepts."""
     for name, value in parameters.items():
         rules = [_rule(item) for item in constraints.get(name, ())]

@@ -15,7 +15,7 @@ from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 __all__ = ["CallbackSupportMixin", "ProgressBar", "callbacks_of", "open_fit", "with_callbacks"]
 
 
-def callbacks_of(model: Any) -> list:
+def callbacks_of(model: Any) -> list[Any]:
     """The callbacks that `set_callbacks` gave a model."""
     return getattr(model, "_skl_callbacks", [])
 

@@ -23,6 +23,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.csr_folder import ENDING, write_csr
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval
+from twofold.core.types import Documents
 from twofold.text.counting import UNSEEN, Chunk, Codes, Tally, Term, choose, coded, column_finder, count
 from twofold.text.documents import as_words, documents, is_once
 from twofold.text.stop_words import stop_words_of
@@ -143,7 +144,7 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
     # ---- fitting -----------------------------------------------------------------------------------------------
 
     @fitting
-    def fit(self, X: Any, y: Any = None) -> BagOfWords:
+    def fit(self, X: Documents, y: Any = None) -> BagOfWords:
         """Learn the words.
 
         Parameters
@@ -155,7 +156,7 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
         return self
 
     @fitting
-    def fit_transform(self, X: Any, y: Any = None, *, to: str | os.PathLike | None = None) -> Any:
+    def fit_transform(self, X: Documents, y: Any = None, *, to: str | os.PathLike | None = None) -> Any:
         """Learn the words and count them: what ``fit(X).transform(X, to=to)`` gives, in one pass if in memory."""
         if to is not None or self.vocabulary is not None:
             if is_once(X):
@@ -164,7 +165,7 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
             return self.transform(X, to=to)
         return self._learn(X, keep=True)
 
-    def _learn(self, X: Any, keep: bool) -> Any:
+    def _learn(self, X: Documents, keep: bool) -> Any:
         """Set the fitted attributes; with `keep`, return the counts."""
         self._set_rules()
         if self.vocabulary is not None:
@@ -186,7 +187,7 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
     def _set_words(self, words: np.ndarray, frequency: np.ndarray, n: int) -> None:
         self.vocabulary_, self.document_frequency_, self.n_documents_ = words, frequency, n
 
-    def _frequencies(self, X: Any) -> tuple[np.ndarray, int]:
+    def _frequencies(self, X: Documents) -> tuple[np.ndarray, int]:
         """In how many documents each given word occurs, and how many documents there are."""
         words = as_words(self.vocabulary)
         frequency, n = np.zeros(len(words), np.int64), 0
@@ -216,7 +217,7 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
 
     # ---- using -------------------------------------------------------------------------------------------------
 
-    def transform(self, X: Any, *, to: str | os.PathLike | None = None) -> Any:
+    def transform(self, X: Documents, *, to: str | os.PathLike | None = None) -> Any:
         """The counts of some documents, CSR int32 (n,d); words never seen are ignored (see `unseen`).
 
         Parameters
@@ -236,7 +237,7 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
         empty = sparse.csr_array((0, len(self.vocabulary_)), dtype=np.int32)
         return sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0] if parts else empty
 
-    def unseen(self, X: Any) -> Unseen:
+    def unseen(self, X: Documents) -> Unseen:
         """How many words of some documents have no column, and what share of their words that is."""
         check_is_fitted(self)
         missing = total = 0
@@ -253,12 +254,12 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
     def _rules(self) -> Rules:
         return Rules(self.lowercase, self.numbers, self.min_length, frozenset(self.stop_words_.tolist()))
 
-    def _coded(self, X: Any, words: np.ndarray) -> Iterator[Chunk]:
+    def _coded(self, X: Documents, words: np.ndarray) -> Iterator[Chunk]:
         rules = self._rules()
         codes: Codes = column_finder(words.tolist(), rules, Stems(self.stem))
         return coded(documents(X), rules, codes)
 
-    def _rows(self, X: Any, words: np.ndarray) -> Iterator[sparse.csr_array]:
+    def _rows(self, X: Documents, words: np.ndarray) -> Iterator[sparse.csr_array]:
         return (chunk.rows(len(words)) for chunk in self._coded(X, words))
 
 

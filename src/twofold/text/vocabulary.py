@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.core.checks import InputError
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval
+from twofold.core.types import Documents
 from twofold.text._texts import Texts
 from twofold.text._unknown_words import unknown
 from twofold.text.counting import Chunk, Codes, Tally, coded, column_finder
@@ -108,7 +109,7 @@ class Vocabulary(Model):
     # ---- fitting -----------------------------------------------------------------------------------------------
 
     @fitting
-    def fit(self, corpus: Any, y: Any = None) -> Vocabulary:
+    def fit(self, corpus: Documents, y: Any = None) -> Vocabulary:
         """Count the words.
 
         Parameters
@@ -119,7 +120,7 @@ class Vocabulary(Model):
         self._learn(corpus)
         return self
 
-    def _learn(self, corpus: Any, visit: Callable[[Chunk, Tally, Texts], None] | None = None) -> Tally:
+    def _learn(self, corpus: Documents, visit: Callable[[Chunk, Tally, Texts], None] | None = None) -> Tally:
         """Set the fitted attributes; `visit` sees every chunk of codes as it is counted."""
         n_tokens, texts, rules = 0, Texts(corpus), rules_of(self.lowercase)
         with tempfile.TemporaryDirectory(prefix="twofold-words-") as folder:

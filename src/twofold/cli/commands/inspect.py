@@ -12,6 +12,7 @@ from rich.table import Table as Grid
 from twofold.analyses.answer import bar, count, plain
 from twofold.cli import _options as options
 from twofold.cli._run import print_json, stdout
+from twofold.core.checks import ModelFileError
 from twofold.core.files import model_file
 from twofold.core.history import summarize
 from twofold.io.tables.read import missing_message
@@ -26,7 +27,7 @@ def inspect(
     as_json: options.AsJson = False,
 ) -> None:
     if not Path(model).is_file():
-        raise model_file.ModelFileError(missing_message(model))
+        raise ModelFileError(missing_message(model))
     about = model_file.describe(model)
     found = model_file.load(model) if about["kind"] == "model" else None
     facts = {

@@ -35,15 +35,15 @@ from twofold.core.data.sources import (
 from twofold.core.types import Block, PathLike, Table
 
 
-class Rows(list):
+class Rows(list[Any]):
     """One item a block, where the block is: what a map may take beside a `Blocks`."""
 
-    def local(self) -> list:
+    def local(self) -> list[Any]:
         """The items, here."""
         return list(self)
 
 
-class Blocks(Sequence):
+class Blocks(Sequence[Any]):
     """Row blocks of one matrix, loaded on demand."""
 
     def __init__(self, source: Source):

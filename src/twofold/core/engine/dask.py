@@ -39,7 +39,7 @@ class DaskSource(Source):
 
     def __init__(self, X: da.Array):
         self.X, self.shape, self.dtype = X, X.shape, float_dtype(X.dtype)
-        self._futures: dict[tuple, list] = {}
+        self._futures: dict[tuple[Any, ...], list[Any]] = {}
 
     def read(self, start: int, stop: int) -> np.ndarray:
         block = self.X[start:stop].compute(scheduler="synchronous")
@@ -58,7 +58,7 @@ class DaskSource(Source):
     def some(self, rows: np.ndarray | slice) -> DaskSource:
         return DaskSource(self.X[rows])
 
-    def grouped(self, client: Client, bounds: np.ndarray, size: int) -> list:
+    def grouped(self, client: Client, bounds: np.ndarray, size: int) -> list[Any]:
         """One future a group of `size` blocks, kept on the workers from sweep to sweep."""
         key = (client.id, size)
         if key not in self._futures:
@@ -84,7 +84,7 @@ def source_of_dask(X: Any) -> DaskSource:
     return DaskSource(X)
 
 
-def _run_group(parts: Parts, bounds: np.ndarray, merge: Callable | None, keep: bool, *args: Any) -> Any:
+def _run_group(parts: Parts, bounds: np.ndarray, merge: Callable[..., Any] | None, keep: bool, *args: Any) -> Any:
     """One task: fn over the blocks of a group; a list of results, or their sum when `merge` is given."""
     with single_blas():
         results, kept, tree = [], [], Tree(merge) if merge else None
@@ -113,7 +113,7 @@ def _run_group(parts: Parts, bounds: np.ndarray, merge: Callable | None, keep: b
 class Kept(Rows):
     """Row state that stayed on the workers: one future a group."""
 
-    def local(self) -> list:
+    def local(self) -> list[Any]:
         return [item for group in self for item in group.result()]
 
 
@@ -135,7 +135,7 @@ class DaskEngine(Engine):
         size = 1 << height
         return height, [blocks.bounds[a : a + size + 1] for a in range(0, len(blocks), size)]
 
-    def _submit(self, parts: Parts, merge: Callable | None, keep: bool) -> tuple[int, list]:
+    def _submit(self, parts: Parts, merge: Callable[..., Any] | None, keep: bool) -> tuple[int, list[Any]]:
         blocks = next(a for a in parts.args if isinstance(a, Blocks))
         height, groups = self._groups(blocks)
         size = 1 << height
@@ -157,7 +157,7 @@ class DaskEngine(Engine):
             for g in range(len(groups))
         ]
 
-    def reduce(self, merge: Callable, parts: Parts, keep: bool = False) -> Any:
+    def reduce(self, merge: Callable[..., Any], parts: Parts, keep: bool = False) -> Any:
         height, futures = self._submit(parts, merge, keep)
         kept = Kept()
         if keep:
@@ -169,12 +169,12 @@ class DaskEngine(Engine):
         summed = tree.result().result()
         return (kept, summed) if keep else summed
 
-    def gather(self, parts: Parts) -> list:
+    def gather(self, parts: Parts) -> list[Any]:
         _, futures = self._submit(parts, None, keep=False)
         return [result for group in self.client.gather(futures) for result in group]
 
 
-def _merge_copy(merge: Callable, a: Any, b: Any) -> Any:
+def _merge_copy(merge: Callable[..., Any], a: Any, b: Any) -> Any:
     """Merge without touching `a`: a worker may hand out or recompute the very object it stores."""
     return merge(_copied(a), b)
 
@@ -186,7 +186,7 @@ def _copied(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def lazily(fn: Callable, blocks: Blocks, state: tuple) -> da.Array:
+def lazily(fn: Callable[..., Any], blocks: Blocks, state: tuple[Any, ...]) -> da.Array:
     """fn(block, *state) as a dask array with our blocks as chunks, nothing computed yet."""
     source: Any = blocks.source
     X = source.X.rechunk((tuple(np.diff(blocks.bounds).tolist()), -1))
@@ -199,6 +199,6 @@ def lazily(fn: Callable, blocks: Blocks, state: tuple) -> da.Array:
     return da.concatenate(parts)
 
 
-def _apply(fn: Callable, block: np.ndarray, state: tuple) -> Any:
+def _apply(fn: Callable[..., Any], block: np.ndarray, state: tuple[Any, ...]) -> Any:
     with single_blas():
         return fn(np.ascontiguousarray(block, dtype=float_dtype(block.dtype)), *state)

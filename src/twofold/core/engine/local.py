@@ -43,8 +43,8 @@ class Shared(NamedTuple):
 class Parts(NamedTuple):
     """A map not yet run: the function, and its arguments as per-block sequences or shared values."""
 
-    fn: Callable
-    args: tuple
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
 
     @property
     def length(self) -> int:
@@ -129,11 +129,11 @@ class Engine:
     def broadcast(self, state: State) -> Shared:
         return Shared(state)
 
-    def map(self, fn: Callable, *args: Any) -> Parts:
+    def map(self, fn: Callable[..., Any], *args: Any) -> Parts:
         """fn over the blocks. Each argument is a Blocks, a Rows (one item a block), or a broadcast value."""
         return Parts(fn, args)
 
-    def reduce(self, merge: Callable, parts: Parts, keep: bool = False) -> Any:
+    def reduce(self, merge: Callable[..., Any], parts: Parts, keep: bool = False) -> Any:
         """The results summed along the fixed tree. With `keep`, fn returns (kept, sums) and so does this.
 
         What is kept belongs to its block: fn may change it in place when it comes back in the next sweep.
@@ -146,7 +146,7 @@ class Engine:
             tree.push(part)
         return (kept, tree.result()) if keep else tree.result()
 
-    def gather(self, parts: Parts) -> list:
+    def gather(self, parts: Parts) -> list[Any]:
         """The results in order, one a block."""
         return list(self._results(parts))
 
@@ -159,7 +159,7 @@ class Engine:
             if min(count, now.threads, window) == 1:
                 yield from (parts.run(i) for i in range(count))
                 return
-            pool, waiting = _pool(min(now.threads, window)), deque[Future]()
+            pool, waiting = _pool(min(now.threads, window)), deque[Future[Any]]()
             try:
                 for i in range(count):
                     if len(waiting) == window:
@@ -193,7 +193,7 @@ def _checksum(X: Block, *per_row: np.ndarray | None) -> int:
     return crc
 
 
-def stacked(results: list) -> Any:
+def stacked(results: list[Any]) -> Any:
     """Per-block arrays put on top of each other again; field by field if each block gave a tuple."""
     if isinstance(results[0], tuple):
         return tuple(stacked(list(column)) for column in zip(*results, strict=True))

@@ -172,7 +172,7 @@ def _encode(value: Any, place: Place) -> Any:
     raise _refusal(value, place)
 
 
-def _encode_group(value: tuple | list | dict, place: Place) -> Any:
+def _encode_group(value: tuple[Any, ...] | list[Any] | dict[str, Any], place: Place) -> Any:
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return {"$tuple": _each(value, place)}
     if isinstance(value, tuple) and place.records.get(type(value).__name__) is type(value):

@@ -20,7 +20,7 @@ from twofold.core.types import Block, Table, Weights
 class Density(Model):
     """A model with `score_samples`, the log-density of rows, and `_n_parameters`."""
 
-    score_samples: Callable
+    score_samples: Callable[..., Any]
     _n_parameters: Callable[[], int]
 
     def score(self, X: Table, y: Any = None) -> float:
@@ -41,7 +41,7 @@ class MixtureDensity(DensityMixin, Density):
     """A mixture: every row has components responsible for it."""
 
     score = Density.score  # before that of DensityMixin, which is empty
-    _joint: Callable[[], tuple]
+    _joint: Callable[[], tuple[Any, ...]]
 
     def score_samples(self, X: Table) -> np.ndarray:
         """The log-density of each row, over its observed cells."""
@@ -65,7 +65,7 @@ class ClassDensity(Model):
     """A classifier by Bayes' rule."""
 
     classes_: np.ndarray
-    _joint: Callable[[], tuple]
+    _joint: Callable[[], tuple[Any, ...]]
 
     def predict_log_proba(self, X: Table) -> np.ndarray:
         """The log-probability of each class for each row."""
@@ -81,21 +81,21 @@ class ClassDensity(Model):
         return self._rowwise(_label, X, self.classes_, *joint, opaque=True)
 
 
-def _total(X: Block, joint: Callable, *state: Any) -> np.ndarray:
+def _total(X: Block, joint: Callable[..., Any], *state: Any) -> np.ndarray:
     return logsumexp(joint(X, *state), axis=1)
 
 
-def _log_share(X: Block, joint: Callable, *state: Any) -> np.ndarray:
+def _log_share(X: Block, joint: Callable[..., Any], *state: Any) -> np.ndarray:
     return log_softmax(joint(X, *state), axis=1)
 
 
-def _share(X: Block, joint: Callable, *state: Any) -> np.ndarray:
+def _share(X: Block, joint: Callable[..., Any], *state: Any) -> np.ndarray:
     return np.exp(_log_share(X, joint, *state))
 
 
-def _place(X: Block, joint: Callable, *state: Any) -> np.ndarray:
+def _place(X: Block, joint: Callable[..., Any], *state: Any) -> np.ndarray:
     return np.argmax(joint(X, *state), axis=1)
 
 
-def _label(X: Block, classes: np.ndarray, joint: Callable, *state: Any) -> np.ndarray:
+def _label(X: Block, classes: np.ndarray, joint: Callable[..., Any], *state: Any) -> np.ndarray:
     return classes[_place(X, joint, *state)]

@@ -10,7 +10,7 @@ Reference: Ang & Gillis 2019.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def begin(V: np.ndarray, kept: Rows) -> State:
 
 
 def sweeper(
-    advance: Advance, extrapolate: Callable | None, tol: float, falls: bool = True
+    advance: Advance, extrapolate: Callable[..., Any] | None, tol: float, falls: bool = True
 ) -> Callable[[State, int], loop.Sweep]:
     """A sweep for the loop. `extrapolate(V, old, β)` keeps to the constraints; None means never to look ahead.
 

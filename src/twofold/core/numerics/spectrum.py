@@ -114,7 +114,7 @@ def _deflate(A: np.ndarray, p: Problem) -> tuple[np.ndarray, np.ndarray, bool]:
     return values, vectors, not slow
 
 
-def _by_covariance(p: Problem, solve: Callable = _eigh) -> Spectrum:
+def _by_covariance(p: Problem, solve: Callable[..., Any] = _eigh) -> Spectrum:
     weight, mean, S = moments(p.engine, p.blocks, p.w)
     if not p.center:
         S += weight * np.outer(mean, mean)
@@ -158,7 +158,7 @@ def _lift_step(T: Block, mean: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, n
     return mean, ((T - mean.astype(T.dtype)[:, None]) @ U.astype(T.dtype)).astype(np.float64)
 
 
-def _by_gram(p: Problem, solve: Callable = _eigh) -> Spectrum:
+def _by_gram(p: Problem, solve: Callable[..., Any] = _eigh) -> Spectrum:
     columns = p.blocks.T
     w = np.ones(p.blocks.shape[0]) if p.w is None else p.w
     means, (G, mx, mm) = p.engine.reduce(

@@ -25,6 +25,7 @@ from twofold.core.data.blocks import Blocks, as_blocks
 from twofold.core.data.csr_folder import ENDING, write_csr
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval, StrOptions
+from twofold.core.types import Documents
 from twofold.text.vocabulary import Vocabulary
 from twofold.words._corpus import Corpus, encoded, learned
 from twofold.words.cooccurrence._pairs import pair_rows
@@ -117,7 +118,7 @@ class Cooccurrence(Model):
         self.lowercase = lowercase
 
     @fitting
-    def fit(self, corpus: Any, y: Any = None, *, to: str | os.PathLike | None = None) -> Cooccurrence:
+    def fit(self, corpus: Documents, y: Any = None, *, to: str | os.PathLike | None = None) -> Cooccurrence:
         """Count the pairs.
 
         Parameters
@@ -138,7 +139,7 @@ class Cooccurrence(Model):
         self.vocabulary_, self.counts_ = vocabulary, counts
         return self
 
-    def _encode(self, corpus: Any) -> tuple[Vocabulary, Corpus]:
+    def _encode(self, corpus: Documents) -> tuple[Vocabulary, Corpus]:
         given = self.vocabulary
         if given is None:
             vocabulary = Vocabulary(min_count=self.min_count, max_size=self.max_size, lowercase=self.lowercase)

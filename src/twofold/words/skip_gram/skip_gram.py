@@ -27,7 +27,7 @@ from twofold.core.checks import InputError
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
-from twofold.core.types import Seed
+from twofold.core.types import Documents, Seed
 from twofold.kernels.skip_gram import alias_table
 from twofold.text.vocabulary import Vocabulary
 from twofold.words._corpus import Corpus, Run, encoded, learned, runs
@@ -161,7 +161,7 @@ class SkipGram(Model):
         self.random_state = random_state
 
     @fitting
-    def fit(self, corpus: Any, y: Any = None) -> SkipGram:
+    def fit(self, corpus: Documents, y: Any = None) -> SkipGram:
         """Learn the vectors of a corpus's words.
 
         Parameters
@@ -195,7 +195,7 @@ class SkipGram(Model):
             )
         return self
 
-    def score(self, corpus: Any, y: Any = None) -> float:
+    def score(self, corpus: Documents, y: Any = None) -> float:
         """The mean log-likelihood of the pairs in another corpus, each with negatives of its own: higher is better.
 
         It is minus the objective, for vectors that stand still; words that are not in the vocabulary are left out.
