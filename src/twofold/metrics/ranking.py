@@ -6,7 +6,11 @@
     recall     Σ_{r≤k} hit_ir / R_i                       how much of what is right is in the list
     NDCG       Σ_{r≤k} hit_ir / log2(r+1)  over its largest possible value
     MAP        Σ_{r≤k} hit_ir (Σ_{s≤r} hit_is / r) / min(R_i, k)
+    MRR        1 / rank of the first hit, 0 if there is none among the first k
+    novelty    mean of −log2 (share of the users who have item j) over the items j of all lists: bits of surprise
 
+Precision to MRR are judged on whole rankings of all items. Ranking the relevant items among a sample of the others
+gives figures that cannot be compared with these and may even order two models wrongly (Krichene & Rendle 2020).
 Each is the mean over the users to whom anything is relevant: to the others, no list could be right.
 """
 
@@ -100,6 +104,58 @@ def map_at_k(recommended: Any, relevant: Any, k: int = 10, *, average: bool = Tr
     hits, places, counts = _hits(recommended, relevant, k)
     precision = np.cumsum(hits, axis=1) / np.arange(1, places + 1)
     return _over_users((hits * precision).sum(axis=1) / np.clip(counts, 1, k), counts, average)
+
+
+def mrr_at_k(recommended: Any, relevant: Any, k: int = 10, *, average: bool = True) -> Any:
+    """Mean reciprocal rank: one over the rank of the first relevant item, 0 if none is among the first k.
+
+    Parameters are those of :func:`precision_at_k`. With ``average=False``, each user's reciprocal rank.
+
+    Examples
+    --------
+    The first relevant item is third:
+
+    >>> round(mrr_at_k([["a", "b", "c"]], [{"c", "x"}], k=3), 4)
+    0.3333
+    """
+    hits, _, counts = _hits(recommended, relevant, k)
+    first = np.where(hits.any(axis=1), 1 / (1 + np.argmax(hits, axis=1)), 0.0)
+    return _over_users(first, counts, average)
+
+
+def novelty(recommended: Any, counts: Any, n_users: int, k: int = 10) -> float:
+    """The mean surprise −log2(p) in bits of all items recommended, p being the share of the users who have the item.
+
+    Parameters
+    ----------
+    recommended : sequence of sequences, or int array of shape (users, length)
+        As in :func:`precision_at_k`.
+    counts : array or mapping
+        For each item, how many users have it; an item that nobody has is as surprising as one that one user has.
+    n_users : int
+        How many users there are.
+    k : int, default=10
+
+    References
+    ----------
+    Zhou et al. (2010), *Proceedings of the National Academy of Sciences* 107, 4511-4515.
+
+    Examples
+    --------
+    An item that half of the users have says one bit, one that an eighth has says three:
+
+    >>> novelty([["a", "b"]], {"a": 4, "b": 1}, n_users=8)
+    2.0
+    """
+    _check_k(k)
+    if isinstance(recommended, np.ndarray) and recommended.dtype.kind in "iu":
+        shown = recommended[:, :k]
+        have = np.asarray(counts)[shown[shown >= 0]]
+    else:
+        have = np.array([counts[item] for row in recommended for item in row[:k]])
+    if not len(have):
+        raise InputError("no list has an item, so there is no novelty. Give at least one recommendation.")
+    return float(-np.mean(np.log2(np.maximum(have, 1) / n_users)))
 
 
 def coverage(recommended: Any, n_items: int, k: int = 10) -> float:

@@ -11,10 +11,11 @@ from twofold import InputError, Recommender, datasets, metrics
 from twofold.completion.als import ALS
 from twofold.completion.biases import Biases
 from twofold.completion.implicit_als import ImplicitALS
-from twofold.completion.recommender._splits import split_cells, take_cells
+from twofold.completion.recommender import evaluation
+from twofold.completion.recommender._splits import split_cells, split_table, take_cells
 
 RATINGS = datasets.ratings(80, 50, seed=2).ratings
-FIGURES = ["model", "rmse", "mae", "precision", "recall", "ndcg", "map", "coverage"]
+FIGURES = ["model", "rmse", "mae", "precision", "recall", "ndcg", "map", "mrr", "coverage", "novelty"]
 
 
 @pytest.fixture
@@ -89,6 +90,31 @@ def test_impossible_splits_are_refused(arguments, words, cells):
         split_cells(cells, **given)
 
 
+def test_the_last_of_each_user_are_held_out(cells):
+    times = np.random.default_rng(0).integers(0, 50, cells.nnz).astype(float)
+    fold = split_cells(cells, "last", 3, None, 0, times)
+    row = np.repeat(np.arange(40), np.diff(cells.indptr))
+    for i in range(40):
+        held, kept = times[(row == i) & (fold == 0)], times[(row == i) & (fold < 0)]
+        assert len(held) == (3 if (row == i).sum() > 3 else 0)
+        assert held.min(initial=99) >= kept.max(initial=-1) or not len(held)
+
+
+@pytest.mark.parametrize(("size", "folds"), [(0.25, None), (7, None), (0.25, 3)])
+def test_new_users_are_not_in_training_and_show_four_fifths(size, folds, cells):
+    tested = []
+    for train, shown, test in split_table(cells, "users", size, folds, seed=0):
+        assert ((train + shown + test) != cells).nnz == 0 and train.nnz + shown.nnz + test.nnz == cells.nnz
+        users = np.flatnonzero(np.diff(test.indptr))
+        assert np.diff(train.indptr)[users].sum() == 0
+        counts = np.diff(cells.indptr)[users]
+        np.testing.assert_array_equal(np.diff(test.indptr)[users], np.maximum(1, np.round(0.2 * counts)))
+        assert (np.diff(shown.indptr)[users] > 0).all()
+        tested += users.tolist()
+    able = int((np.diff(cells.indptr) > 1).sum())
+    assert len(set(tested)) == len(tested) == (able if folds else 7 if size == 7 else round(0.25 * able))
+
+
 # ---- figures -------------------------------------------------------------------------------------------------------
 
 
@@ -126,13 +152,80 @@ def test_every_figure_is_what_it_says(halves):
     assert result["recall"] == pytest.approx(metrics.recall_at_k(lists, right, 5), abs=1e-9)
     assert result["ndcg"] == pytest.approx(metrics.ndcg_at_k(lists, right, 5), abs=1e-9)
     assert result["map"] == pytest.approx(metrics.map_at_k(lists, right, 5), abs=1e-9)
+    assert result["mrr"] == pytest.approx(metrics.mrr_at_k(lists, right, 5), abs=1e-9)
     assert result["coverage"] == pytest.approx(metrics.coverage(lists, n_items, 5))
+    counts = dict(train["item"].value_counts().iter_rows())
+    assert result["novelty"] == pytest.approx(metrics.novelty(lists, counts, train["user"].n_unique(), 5))
     assert result.table.columns == FIGURES
     assert result.table["model"].to_list() == ["ALS", "Biases", "popularity"]
     unseen = ~test["user"].is_in(train["user"].implode()) | ~test["item"].is_in(train["item"].implode())
     assert result.unseen == unseen.sum() > 0
     assert result.ratings == len(test) and result.users == len(right)
     assert f"{len(test):,} test ratings" in str(result)
+
+
+def test_new_users_are_judged_by_what_they_show():
+    """The lists and errors of an evaluation by new users are those of `recommend_new`."""
+    rec = Recommender(ALS(3, max_iter=100, random_state=0), random_state=0)
+    often = RATINGS.filter(pl.len().over("item") > 20)  # so that all items are in training
+    result = rec.evaluate(often, split="users", test_size=10, n=5, relevant=3.5)
+    whole = Recommender(Biases()).fit(often)
+    (part,) = split_table(whole.ratings_, "users", 10, None, seed=0)
+    rows = [(int(i), int(j), float(x)) for i, j, x in zip(*part.train.nonzero(), part.train.data, strict=True)]
+    again = Recommender(ALS(3, max_iter=100, random_state=0), random_state=0).fit(rows)
+    lists, right, errors = [], [], []
+    for user in np.flatnonzero(np.diff(part.test.indptr)):
+        shown, test = (dict(zip(X[[user]].indices.tolist(), X[[user]].data.tolist(), strict=True)) for X in part[1:])
+        found = again.recommend_new(shown, len(again.items_))
+        scores = dict(found.iter_rows())
+        errors += [scores[item] - rating for item, rating in test.items()]
+        if any(rating >= 3.5 for rating in test.values()):
+            lists.append(found["item"].to_list()[:5])
+            right.append({item for item, rating in test.items() if rating >= 3.5})
+    assert result["ndcg"] == pytest.approx(metrics.ndcg_at_k(lists, right, 5), abs=1e-6)
+    assert result["rmse"] == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-4)
+    assert result.users == len(lists) and result.ratings == result.unseen == part.test.nnz
+
+
+def test_what_comes_last_needs_times():
+    when = RATINGS.with_columns(date=pl.Series(np.random.default_rng(0).permutation(len(RATINGS))))
+    rec = Recommender(Biases(), random_state=0)
+    result = rec.evaluate(when, split="last", test_size=2)
+    last = when.filter(pl.len().over("user") > 2).sort("date").group_by("user").tail(2)
+    train = when.join(last, on=["user", "item"], how="anti")
+    other = rec.evaluate(train.drop("date"), test=last.drop("date"))
+    assert result.table.equals(other.table)
+    dated = when.with_columns(pl.from_epoch("date", time_unit="d").cast(pl.String))
+    assert rec.evaluate(dated, split="last", test_size=2).table.equals(result.table)
+    for given, words in ((RATINGS, "no column says when"), (None, "not kept")):
+        with pytest.raises(InputError, match=words):
+            rec.fit(RATINGS).evaluate(given, split="last")
+    with pytest.raises(InputError, match="'soon' is no time"):
+        rec.evaluate(when.with_columns(date=pl.lit("soon")), split="last")
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    """Users drawn again and again from the same many: 95 % of the intervals hold the mean over all of them."""
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 20, 5000)
+    level = rng.gamma(2.0, 1.0, 5000)  # users differ in how badly they are predicted, by as much as their ratings do
+    truth = float((sizes * level).sum() / sizes.sum())
+    held = 0
+    for _ in range(400):
+        drawn = rng.integers(0, 5000, 150)
+        rows = np.repeat(np.arange(150), sizes[drawn])
+        mean, end = evaluation.bound_ratio(rng.exponential(level[drawn][rows]), rows)
+        held += abs(mean - truth) <= end
+    assert abs(held - 380) <= 6 * np.sqrt(400 * 0.95 * 0.05) + 8  # an interval of so few users is a little short
+
+
+def test_intervals_are_around_the_figures():
+    result = Recommender(Biases(), random_state=0).evaluate(RATINGS)
+    for model, measure, value, low, high in result.intervals.iter_rows():
+        assert low < value < high
+        assert value == pytest.approx(result.table.filter(model=model)[measure][0])
+    assert result.interval("ndcg") == tuple(result.intervals.filter(measure="ndcg").row(0)[3:])
+    assert result.interval("rmse", "popularity") is None and "±" in str(result)
 
 
 def test_biases_as_a_baseline_are_biases_as_a_model(halves):

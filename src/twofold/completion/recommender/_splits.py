@@ -1,13 +1,19 @@
 """Honest splits: which known cells are held out.
 
-A split says for every stored cell of X which fold it is tested in, or -1 if it always trains. No cell is ever in both
-parts, because a pair that occurs twice was made one cell before.
+    random      any cells                          how well are holes filled
+    leave-out   some cells of every user           the same, for everyone alike
+    last        the last cells of every user       what each does next
+    users       whole users, of whom 80 % of the cells are shown to the fitted model and 20 % tested (strong
+                generalization: Liang et al. 2018)
+
+No cell is ever in two parts, because a pair that occurs twice was made one cell before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -15,15 +21,53 @@ from scipy import sparse
 from twofold.core.checks import InputError
 from twofold.core.seeds import generator
 
-KINDS = ("random", "leave-out")
+KINDS = ("random", "leave-out", "last", "users")
+SHOWN = 0.8  # of the cells of a user who is new
 
 
-def split_cells(X: sparse.csr_array, kind: str, test_size: Any, folds: int | None, seed: int) -> np.ndarray:
+class Part(NamedTuple):
+    """Tables of one shape: what is learnt from, what new users show to the fitted model, and what is tested."""
+
+    train: sparse.csr_array
+    shown: sparse.csr_array | None
+    test: sparse.csr_array
+
+
+def split_table(
+    X: sparse.csr_array, kind: str, test_size: Any, folds: int | None, seed: int, times: np.ndarray | None = None
+) -> Iterator[Part]:
+    """The parts of every fold, one if `folds` is None; `times` (stored cells,) are needed for "last"."""
+    if kind != "users":
+        fold = split_cells(X, kind, test_size, folds, seed, times)
+        for f in range(int(fold.max()) + 1):
+            yield Part(take_cells(X, fold != f), None, take_cells(X, fold == f))
+        return
+    check_split(kind, test_size, folds)
+    rng, counts = generator(seed), np.diff(X.indptr)
+    able = rng.permutation(np.flatnonzero(counts > 1))
+    held = test_size if isinstance(test_size, Integral) else max(1, round(test_size * len(able)))
+    if held >= X.shape[0] or not len(able) or (folds or 1) > len(able):
+        raise InputError(
+            f"test_size={test_size}, folds={folds}: of {X.shape[0]} users {len(able)} have two ratings or more, and "
+            "some must be left to train on. Lower it."
+        )
+    row = np.repeat(np.arange(X.shape[0]), counts)
+    place = shuffle_rows(X, rng)
+    for users in [able[:held]] if folds is None else np.array_split(able, folds):
+        new = np.isin(row, users)
+        tested = new & (place < np.maximum(1, np.round((1 - SHOWN) * counts).astype(int))[row])
+        yield Part(take_cells(X, ~new), take_cells(X, new & ~tested), take_cells(X, tested))
+
+
+def split_cells(
+    X: sparse.csr_array, kind: str, test_size: Any, folds: int | None, seed: int, times: np.ndarray | None = None
+) -> np.ndarray:
     """(stored cells,) the fold each is tested in, -1 for none.
 
     "random": a share `test_size` of all cells, or each of `folds` equal parts in turn. "leave-out": of every row
     `test_size` cells (a whole number: exactly that many; a fraction: that share of the row, rounded), or its cells
-    dealt evenly into `folds`. A row keeps at least one cell for training, else it has none held out.
+    dealt evenly into `folds`. A row keeps at least one cell for training, else it has none held out. "last": the same
+    of every row's latest cells.
 
     >>> X = sparse.csr_array(np.ones((3, 4)))
     >>> fold = split_cells(X, "leave-out", 1, None, seed=0)
@@ -43,9 +87,7 @@ def split_cells(X: sparse.csr_array, kind: str, test_size: Any, folds: int | Non
             raise InputError(f"test_size={test_size} leaves none of the {size} ratings to train on. Lower it.")
         return np.where(place < held, 0, -1)
     row = np.repeat(np.arange(X.shape[0]), counts)
-    order = np.lexsort((rng.random(X.nnz), row))
-    place = np.empty(X.nnz, np.int64)  # of a cell among its row's, shuffled
-    place[order] = np.arange(X.nnz) - X.indptr[row]
+    place = shuffle_rows(X, rng, None if kind == "leave-out" else times)
     if folds is not None:
         return np.where(counts[row] > 1, place % folds, -1)
     held = (
@@ -59,9 +101,20 @@ def split_cells(X: sparse.csr_array, kind: str, test_size: Any, folds: int | Non
     return np.where(place < held[row], 0, -1)
 
 
+def shuffle_rows(X: sparse.csr_array, rng: np.random.Generator, times: np.ndarray | None = None) -> np.ndarray:
+    """(stored cells,) the place of each among those of its row: any order, or the latest first."""
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    order = np.lexsort((rng.random(X.nnz), row) if times is None else (rng.random(X.nnz), -times, row))
+    place = np.empty(X.nnz, np.int64)
+    place[order] = np.arange(X.nnz) - X.indptr[row]
+    return place
+
+
 def check_split(kind: str, test_size: Any, folds: Any) -> None:
     if kind not in KINDS:
         raise InputError(f"split={kind!r} is unknown; choose {' or '.join(map(repr, KINDS))}.")
+    if kind == "last" and folds is not None:
+        raise InputError(f'folds={folds}: what comes last is held out once. Leave folds out, or choose "leave-out".')
     count, size = isinstance(test_size, Integral), float(test_size)
     if isinstance(test_size, bool) or not (size >= 1 if count else 0 < size < 1):
         raise InputError(f"test_size={test_size!r} must be a fraction between 0 and 1, or a whole number of ratings.")

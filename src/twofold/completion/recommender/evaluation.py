@@ -3,17 +3,22 @@
 Every part of the ratings that is tested is predicted by a recommender that was fitted without it:
 
     rmse  √(Σ e² / T), mae  Σ |e| / T       over all T test ratings of all folds together, never a mean of users' means
-    precision, recall, ndcg, map            of the n best of ALL items the user has no training rating of
+    precision, recall, ndcg, map, mrr       of the n best of ALL items the user has no training rating of
     coverage                                share of the training items that are in anybody's list
+    novelty                                 bits of surprise of what is listed: see `twofold.metrics.novelty`
 
 A test item is relevant if its rating reaches the threshold (implicit data: always). Items that training never saw stay
 relevant although nobody can recommend them, and their ratings are predicted from the user's bias; a user that training
-never saw gets what is liked most. Users without a relevant test item do not count for the lists.
+never saw gets what is liked most, unless the split shows some of the user's ratings to the fitted model. Users without
+a relevant test item do not count for the lists.
+
+Biases and popularity are measured on the same parts. Intervals are over users, who are drawn independently, not over
+ratings: the mean ± 1.96 standard errors, which for rmse and mae are those of a ratio of sums over users.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,16 +30,19 @@ from twofold import metrics
 from twofold.completion.recommender._default_model import score_by_popularity
 from twofold.completion.recommender._ids import coded, places, plain
 from twofold.completion.recommender._ratings_table import Cells, merged, table, triples
-from twofold.completion.recommender._splits import take_cells
+from twofold.completion.recommender._splits import Part, take_cells
 from twofold.completion.recommender._top_n import Product, rank_items, rank_row
 from twofold.core.checks import InputError
 
-MEASURES = {
+LISTS = {
     "precision": metrics.precision_at_k,
     "recall": metrics.recall_at_k,
     "ndcg": metrics.ndcg_at_k,
     "map": metrics.map_at_k,
+    "mrr": metrics.mrr_at_k,
 }
+WIDTH = 1.96  # standard errors either side, for 95 %
+CHUNK = 2**22  # predicted cells at a time
 
 
 @dataclass(frozen=True)
@@ -44,8 +52,11 @@ class Evaluation:
     Attributes
     ----------
     table : polars.DataFrame
-        One row for the recommender and one for each baseline: model, rmse, mae, precision, recall, ndcg, map,
-        coverage. Null where a figure has no meaning, such as the RMSE of implicit data.
+        One row for the recommender and one for each baseline: model, rmse, mae, precision, recall, ndcg, map, mrr,
+        coverage, novelty. Null where a figure has no meaning, such as the RMSE of implicit data.
+    intervals : polars.DataFrame
+        For each model and each figure that is a mean over users: model, measure, value, and the ends low and high of
+        its 95 % interval.
     n : int
         Places of a list that count.
     split : str
@@ -61,6 +72,7 @@ class Evaluation:
     """
 
     table: pl.DataFrame
+    intervals: pl.DataFrame
     n: int
     split: str
     relevant: float | None
@@ -71,53 +83,74 @@ class Evaluation:
     def __getitem__(self, name: str) -> float | None:
         return self.table[name][0]
 
+    def interval(self, name: str, model: str | None = None) -> tuple[float, float] | None:
+        """The 95 % interval of one figure, of the recommender or of another model of the table."""
+        model = self.table["model"][0] if model is None else model
+        found = self.intervals.filter(model=model, measure=name)
+        return (found["low"][0], found["high"][0]) if len(found) else None
+
     def __str__(self) -> str:
-        with pl.Config(tbl_hide_column_data_types=True, tbl_hide_dataframe_shape=True, float_precision=4, tbl_cols=-1):
+        ends = {(m, name): (high - low) / 2 for m, name, _, low, high in self.intervals.iter_rows()}
+        shown = self.table.select(
+            pl.Series(c, [write_figure(v, ends.get((m, c))) for m, v in zip(self.table["model"], column, strict=True)])
+            if (c := column.name) != "model"
+            else column
+            for column in self.table.iter_columns()
+        )
+        with pl.Config(
+            tbl_hide_column_data_types=True, tbl_hide_dataframe_shape=True, tbl_cols=-1, tbl_width_chars=200
+        ):
             return (
                 f"{self.ratings:,} test ratings ({self.split}), {self.unseen:,} of them of a user or item not seen in "
-                f"training; lists of {self.n} for {self.users:,} users\n{self.table}"
+                f"training; lists of {self.n} for {self.users:,} users; ± 95 % over users\n{shown}"
             )
 
 
+def write_figure(value: float | None, end: float | None) -> str:
+    return "" if value is None else f"{value:.4f}" + ("" if end is None else f" ±{end:.3f}")
+
+
+class Method(NamedTuple):
+    """One way to recommend: what its lists are ranked by, and what predicts ratings."""
+
+    ranking: Any
+    rating: Any  # None where it predicts no ratings
+    predict: Callable | None  # ratings of pairs of ids
+
+
 class Fold(NamedTuple):
-    """One recommender's figures on one fold, before they are pooled."""
+    """One method's figures on one fold, before they are pooled."""
 
     errors: np.ndarray | None  # (test ratings,)
+    rows: np.ndarray  # (test ratings,) whose they are
     lists: dict[str, np.ndarray]  # a figure a user
     coverage: float
-
-
-def split_folds(X: sparse.csr_array, fold: np.ndarray) -> Iterator[tuple[sparse.csr_array, sparse.csr_array]]:
-    """Training and test cells of every fold."""
-    for f in range(int(fold.max()) + 1):
-        yield take_cells(X, fold != f), take_cells(X, fold == f)
+    novelty: float | None
 
 
 def evaluate_parts(
-    learn: Callable[[Cells], Any],
-    cells: Cells,
-    parts: Iterator[tuple[sparse.csr_array, sparse.csr_array]],
-    n: int,
-    relevant: float | None,
-    split: str,
+    learn: Callable[[Cells], Any], cells: Cells, parts: Iterable[Part], n: int, relevant: float | None, split: str
 ) -> Evaluation:
     """Fit by `learn` to every training part, look at its test part, and pool."""
     found: dict[str, list[Fold]] = {}
     tested = unseen = users = 0
     thresholds = []
-    for train, test in parts:
+    for train, shown, test in parts:
         rec = learn(compress_table(cells, train))
         level = None if cells.implicit else float(train.data.mean(dtype=np.float64)) if relevant is None else relevant
         wanted = test if level is None else take_cells(test, test.data >= level)
         thresholds.append(level)
-        for name, fold in judge_fold(rec, test, wanted, n).items():
+        for name, fold in judge_fold(rec, shown, test, wanted, n).items():
             found.setdefault(name, []).append(fold)
         i, j = list_coordinates(test)
         tested, users = tested + test.nnz, users + int(np.count_nonzero(np.diff(wanted.indptr)))
         unseen += int(np.sum((places(rec.users_, i) < 0) | (places(rec.items_, j) < 0)))
     level = None if cells.implicit else float(np.mean([t for t in thresholds if t is not None]))
     table = pl.DataFrame([pool_folds(name, folds) for name, folds in found.items()])
-    return Evaluation(table, n, split, level, tested, users, unseen)
+    ends = pl.DataFrame(
+        [row for name, folds in found.items() for row in find_intervals(name, folds)], ENDS, orient="row"
+    )
+    return Evaluation(table, ends, n, split, level, tested, users, unseen)
 
 
 def compress_table(cells: Cells, train: sparse.csr_array) -> Cells:
@@ -137,21 +170,37 @@ def list_coordinates(X: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices.astype(np.int64)
 
 
-def judge_fold(rec: Any, test: sparse.csr_array, wanted: sparse.csr_array, n: int) -> dict[str, Fold]:
+def list_methods(rec: Any) -> dict[str, Method]:
+    """The recommender itself, and what it has to beat."""
+    ranking, rating = getattr(rec, "ranking_", rec.model_), None if rec.implicit_ else rec.model_
+    names = dict.fromkeys(type(model).__name__ for model in (ranking, rating) if model is not None)
+    out = {" + ".join(names): Method(ranking, rating, rec.predict)}
+    if not rec.implicit_ and "Biases" not in out:
+        out["Biases"] = Method(score_by_biases(rec), rec.baseline_, rec._baseline)
+    out["popularity"] = Method(score_by_popularity(rec.ratings_), None, None)
+    return out
+
+
+def judge_fold(
+    rec: Any, shown: sparse.csr_array | None, test: sparse.csr_array, wanted: sparse.csr_array, n: int
+) -> dict[str, Fold]:
     """The recommender and its baselines on one test part, whose rows and columns are the ids."""
     users = np.flatnonzero(np.diff(wanted.indptr))
     i, j = list_coordinates(test)
-    entries: dict[str, tuple[Any, Any]] = {type(rec.model_).__name__: (rec.model_, rec.predict)}
-    if not rec.implicit_ and "Biases" not in entries:
-        entries["Biases"] = (score_by_biases(rec), rec._baseline)
-    entries["popularity"] = (score_by_popularity(rec.ratings_), None)
+    new = None if shown is None else sparse.csr_array(shown[:, rec.items_])  # cells that the fitted model may see
+    counts = np.zeros(test.shape[1], np.int64)
+    counts[rec.items_] = np.bincount(rec.ratings_.indices, minlength=len(rec.items_))
     out = {}
-    for name, (source, predict) in entries.items():
-        errors = None if predict is None or rec.implicit_ else predict(i, j) - test.data
-        lists, figures = list_items(rec, source, users, n), {}
+    for name, method in list_methods(rec).items():
+        errors = None
+        if method.rating is not None and method.predict is not None:
+            found = method.predict(i, j) if new is None else predict_new(rec, method.rating, new, i, j)
+            errors = found.astype(np.float64) - test.data
+        lists, figures = list_items(rec, method.ranking, users, n, new), {}
         if len(users):
-            figures = {m: f(lists, wanted[users], n, average=False) for m, f in MEASURES.items()}
-        out[name] = Fold(errors, figures, metrics.coverage(lists, len(rec.items_), n))
+            figures = {m: f(lists, wanted[users], n, average=False) for m, f in LISTS.items()}
+        surprise = metrics.novelty(lists, counts, len(rec.users_), n) if (lists >= 0).any() else None
+        out[name] = Fold(errors, i, figures, metrics.coverage(lists, len(rec.items_), n), surprise)
     return out
 
 
@@ -161,12 +210,23 @@ def score_by_biases(rec: Any) -> Product:
     return Product(np.ones((len(b.row_bias_), 1)), b.column_bias_[None].astype(np.float64), b.row_bias_)
 
 
-def list_items(rec: Any, source: Any, users: np.ndarray, n: int) -> np.ndarray:
-    """(users, n) the ids of the items recommended to each, -1 where there are no more."""
+def list_items(rec: Any, source: Any, users: np.ndarray, n: int, new: sparse.csr_array | None = None) -> np.ndarray:
+    """(users, n) the ids of the items recommended to each, -1 where there are no more.
+
+    Users that training never saw get the best for what `new` shows of them, or else what is liked most.
+    """
     out = np.full((len(users), n), -1, np.int64)
     row = places(rec.users_, users)
-    liked = rank_row(rec._liked(), np.empty(0, np.int64), n).items
-    out[row < 0, : len(liked)] = rec.items_[liked]
+    if new is None:
+        liked = rank_row(rec._liked(), np.empty(0, np.int64), n).items
+        out[row < 0, : len(liked)] = rec.items_[liked]
+    else:
+        for at in batch_rows(np.flatnonzero(row < 0), new.shape[1]):
+            rows = new[users[at]]
+            scores = np.tile(source.Z[0], (len(at), 1)) if isinstance(source, Product) else source.predict(rows)
+            for place, one, seen in zip(at, scores, np.split(rows.indices, rows.indptr[1:-1]), strict=True):
+                best = rank_row(np.asarray(one), seen, n).items
+                out[place, : len(best)] = rec.items_[best]
     at = np.flatnonzero(row >= 0)
     start = 0
     for group, found in rank_items(source, rec.ratings_, row[at], n):
@@ -176,21 +236,79 @@ def list_items(rec: Any, source: Any, users: np.ndarray, n: int) -> np.ndarray:
     return out
 
 
+def batch_rows(rows: np.ndarray, width: int) -> list[np.ndarray]:
+    """The rows in groups whose scores fit into memory."""
+    step = max(1, CHUNK // max(width, 1))
+    return [rows[start : start + step] for start in range(0, len(rows), step)]
+
+
+def predict_new(rec: Any, model: Any, new: sparse.csr_array, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """(pairs,) the ratings that users i, of whom the model sees the cells in `new`, would give to items j.
+
+    An item that training never saw is predicted the mean of what the user is predicted.
+    """
+    users, at = np.unique(i, return_inverse=True)
+    cols = places(rec.items_, j)
+    out = np.empty(len(i))
+    for group in batch_rows(np.arange(len(users)), new.shape[1]):
+        values = np.asarray(model.predict(new[users[group]]))
+        here = np.flatnonzero((at >= group[0]) & (at <= group[-1]))
+        rows = at[here] - group[0]
+        out[here] = np.where(cols[here] >= 0, values[rows, cols[here]], values.mean(axis=1)[rows])
+    return rec._clipped(out)
+
+
 def pool_folds(name: str, folds: list[Fold]) -> dict[str, Any]:
     """One row of the table."""
     row: dict[str, Any] = {"model": name, "rmse": None, "mae": None}
     if folds[0].errors is not None:
-        errors = np.concatenate([f.errors for f in folds if f.errors is not None]).astype(np.float64)
+        errors = np.concatenate([f.errors for f in folds if f.errors is not None])
         row |= {"rmse": float(np.sqrt(np.mean(errors**2))), "mae": float(np.mean(np.abs(errors)))}
-    for measure in MEASURES:
+    for measure in LISTS:
         values = [f.lists[measure] for f in folds if f.lists]
         row[measure] = float(np.mean(np.concatenate(values))) if values else None
-    return row | {"coverage": float(np.mean([f.coverage for f in folds]))}
+    row["coverage"] = float(np.mean([f.coverage for f in folds]))
+    surprise = [f.novelty for f in folds if f.novelty is not None]
+    return row | {"novelty": float(np.mean(surprise)) if surprise else None}
 
 
-def read_given_test(
-    rec: Any, ratings: Any, test: Any
-) -> tuple[Cells, Iterator[tuple[sparse.csr_array, sparse.csr_array]]]:
+ENDS = {"model": pl.String, "measure": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64}
+
+
+def find_intervals(name: str, folds: list[Fold]) -> Iterator[tuple[str, str, float, float, float]]:
+    """The 95 % interval over users of every figure that has one: model, measure, value, low, high."""
+    if folds[0].errors is not None:
+        errors = np.concatenate([f.errors for f in folds if f.errors is not None])
+        rows = np.concatenate([f.rows for f in folds])
+        for measure, values, back in (("rmse", errors**2, np.sqrt), ("mae", np.abs(errors), float)):
+            mean, end = bound_ratio(values, rows)
+            yield name, measure, back(mean), back(max(mean - end, 0.0)), back(mean + end)
+    for measure in LISTS:
+        values = [f.lists[measure] for f in folds if f.lists]
+        if values:
+            each = np.concatenate(values)
+            mean, end = (
+                float(each.mean()),
+                WIDTH * float(each.std(ddof=1) / np.sqrt(len(each))) if len(each) > 1 else np.inf,
+            )
+            yield name, measure, mean, mean - end, mean + end
+
+
+def bound_ratio(values: np.ndarray, rows: np.ndarray) -> tuple[float, float]:
+    """The mean of values that come in groups (rows), and half the length of its interval if groups are drawn.
+
+    mean m = Σ_g s_g / Σ_g n_g      variance ≈ G/(G−1) Σ_g (s_g − m n_g)² / (Σ_g n_g)²
+    """
+    _, group = np.unique(rows, return_inverse=True)
+    sums, sizes = np.bincount(group, values), np.bincount(group)
+    mean = float(values.mean())
+    if len(sums) < 2:
+        return mean, np.inf
+    spread = len(sums) / (len(sums) - 1) * np.sum((sums - mean * sizes) ** 2)
+    return mean, WIDTH * float(np.sqrt(spread) / len(values))
+
+
+def read_given_test(rec: Any, ratings: Any, test: Any) -> tuple[Cells, list[Part]]:
     """Ratings and test ratings as tables of all users and items of either."""
     t, more = (triples(r, rec.user, rec.item, rec.rating) for r in (ratings, test))
     (users, i), (items, j) = coded(join_ids(t.user, more.user)), coded(join_ids(t.item, more.item))
@@ -199,7 +317,7 @@ def read_given_test(
     values = np.ones(len(i) - m) if more.rating is None else more.rating
     held = merged(i[m:], j[m:], values, cells.X.shape, "sum" if cells.implicit else rec.duplicates)
     check_apart(cells, held)
-    return cells, iter([(cells.X, held)])
+    return cells, [Part(cells.X, None, held)]
 
 
 def join_ids(a: pl.Series, b: pl.Series) -> pl.Series:

@@ -28,7 +28,7 @@ from twofold.completion.recommender._default_model import fit_chosen, fit_given
 from twofold.completion.recommender._explain import split_prediction
 from twofold.completion.recommender._ids import coded, place, places
 from twofold.completion.recommender._ratings_table import Cells, cells_of, merged, row_of, triples
-from twofold.completion.recommender._splits import split_cells
+from twofold.completion.recommender._splits import split_table
 from twofold.completion.recommender._top_n import Lists, rank_items, rank_row, write_frames
 from twofold.completion.recommender.evaluation import join_ids, list_coordinates
 from twofold.core.checks import InputError
@@ -154,8 +154,8 @@ class Recommender(Model):
         self._validate_params()
         return self._learn(self._cells(ratings))
 
-    def _cells(self, ratings: Any) -> Cells:
-        return cells_of(ratings, self.user, self.item, self.rating, self.duplicates, self._implicit())
+    def _cells(self, ratings: Any, times: bool = False) -> Cells:
+        return cells_of(ratings, self.user, self.item, self.rating, self.duplicates, self._implicit(), times)
 
     def _implicit(self) -> bool | None:
         """Whether a model that was given wants counts; None if the data has to say."""
@@ -342,10 +342,12 @@ class Recommender(Model):
             None means those of the fit.
         test : as ratings, optional
             Held-out ratings; without, some are split off.
-        split : {"random", "leave-out"}, default="random"
-            Any ratings, or some of each user.
+        split : {"random", "leave-out", "last", "users"}, default="random"
+            Any ratings; some of each user; the last of each user, by the column of times in `ratings`; or whole users,
+            of whom the fitted model is shown 80 % of the ratings and tested on the others.
         test_size : float or int, default=0.2
-            The share of the ratings, or how many (of each user with "leave-out"), to test on.
+            The share of the ratings, or how many (of each user with "leave-out" and "last"), to test on; with "users"
+            of the users.
         folds : int, optional
             Test every rating once, in so many parts, instead of a single split; figures are pooled.
         n : int, default=10
@@ -358,7 +360,8 @@ class Recommender(Model):
         Returns
         -------
         Evaluation
-            Its ``table`` has rmse, mae, precision, recall, ndcg, map and coverage, as its module defines them.
+            Its ``table`` has rmse, mae, precision, recall, ndcg, map, mrr, coverage and novelty, as its module defines
+            them; ``intervals`` how sure they are.
         """
         self._validate_params()
         _check_n(n)
@@ -368,13 +371,15 @@ class Recommender(Model):
                 raise InputError("test was given without ratings to train on. Call evaluate(ratings, test=...).")
             cells = Cells(self.users_, self.items_, self.ratings_, self.implicit_, self.columns_)
         if test is not None:
-            cells, parts = evaluation.read_given_test(self, ratings, test)
-            return evaluation.evaluate_parts(self._again, cells, parts, n, relevant, "given")
-        cells = cells if ratings is None else self._cells(ratings)
+            cells, given = evaluation.read_given_test(self, ratings, test)
+            return evaluation.evaluate_parts(self._again, cells, given, n, relevant, "given")
+        if split == "last" and ratings is None:
+            raise InputError('split="last" needs times, which are not kept. Call evaluate(ratings, split="last").')
+        cells = cells if ratings is None else self._cells(ratings, times=split == "last")
         seed = seed_of(self.random_state if random_state is None else random_state)
-        fold = split_cells(cells.X, split, test_size, folds, seed)
+        parts = split_table(cells.X, split, test_size, folds, seed, cells.times)
         said = f"{split}, {folds} folds" if folds else f"{split}, {test_size:g}"
-        return evaluation.evaluate_parts(self._again, cells, evaluation.split_folds(cells.X, fold), n, relevant, said)
+        return evaluation.evaluate_parts(self._again, cells, parts, n, relevant, said)
 
     def _again(self, cells: Cells) -> Recommender:
         return clone(self).set_callbacks(*callbacks_of(self))._learn(cells)
