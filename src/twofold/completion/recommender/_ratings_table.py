@@ -86,9 +86,12 @@ def times_of(t: Ratings, i: np.ndarray, j: np.ndarray, shape: tuple[int, int]) -
         )
     column = t.time
     if column.dtype == pl.String:
+        column = column.str.strip_chars()
         numbers = column.cast(pl.Float64, strict=False)
-        dated = numbers.null_count() > column.null_count()
-        column = column.str.strip_chars().str.to_datetime(strict=False) if dated else numbers
+        try:
+            column = column.str.to_datetime(strict=False) if numbers.null_count() > column.null_count() else numbers
+        except pl.exceptions.PolarsError:  # nothing in it is a date
+            column = numbers
     if column.dtype.is_temporal():
         column = column.to_physical()
     if column.null_count():
