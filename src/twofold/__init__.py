@@ -35,6 +35,8 @@ _MODELS = {
     "SVT": "twofold.completion.svt",
     "SoftImpute": "twofold.completion.soft_impute",
     "ImplicitALS": "twofold.completion.implicit_als",
+    "EASE": "twofold.completion.ease",
+    "Popularity": "twofold.completion.popularity",
     "Recommender": "twofold.completion.recommender.recommender",
     "BagOfWords": "twofold.text.bag_of_words",
     "LSA": "twofold.topics.lsa",

@@ -32,7 +32,7 @@ class Case:
     falls: bool = True  # the objective never rises
     iterative: bool = False  # makes several sweeps on the table below, bounded by max_iter
     too_many: dict = field(default_factory=lambda: {"n_components": 9})  # of the 8 columns of the table
-    none: dict = field(default_factory=lambda: {"n_components": 0})
+    none: dict = field(default_factory=lambda: {"n_components": 0})  # a bad value; empty without parameters
     good: tuple = (1, 2)  # other values of the parameter in `none`
 
     def __call__(self, **changes):
@@ -52,8 +52,7 @@ class Case:
 
     def wish(self, k):
         """A good value for its first parameter: k itself where it is a number of things."""
-        (name,) = self.none
-        return {name: k if self.good == (1, 2) else self.good[k % len(self.good)]}
+        return {name: k if self.good == (1, 2) else self.good[k % len(self.good)] for name in self.none}
 
     def __str__(self):
         return f"{self.model}-{self.label}" if self.label else self.model
@@ -111,6 +110,7 @@ def _atoms(model, **traits):
 TOO_MANY_ROWS = {"n_components": 241}  # of the 240 rows of the table
 TWO = {"n_components": 2, "random_state": 0}
 NEAR = {"n_neighbors": 5, "iterative": False, "repeats": False, "too_many": {}, "none": {"n_neighbors": 0}}
+ONCE = {"iterative": False, "too_many": {}, "none": {"max_items": 0}, "good": (3, 5)}
 EM = {"n_components": 2, "random_state": 0, "max_iter": 2000, "tol": 1e-7}
 
 MODELS = [
@@ -183,6 +183,11 @@ MODELS = [
     _topics("PLSA"),
     _topics("LatentDirichletAllocation", "scvb0", falls=False),
     _topics("LatentDirichletAllocation", "online", solver="online", falls=False),
+    _filling("EASE", reg=50.0, iterative=False, too_many={}, none={"reg": 0.0}, good=(20.0, "auto")),
+    _filling("EASE", "intercept", reg=50.0, intercept=True, **ONCE),
+    _filling("EASE", "speakers", reg=50.0, intercept=True, max_items=5, **ONCE),
+    _filling("EASE", "auto", repeats=False, **ONCE),
+    _filling("Popularity", iterative=False, too_many={}, none={}),
     _filling("ImplicitALS", repeats=False, reg=1.0, alpha=0.02, tol=1e-4, max_iter=200, **TWO),
     _factors("free"),
     _factors("nonnegative", left=NonNegative(), right=NonNegative()),

@@ -181,10 +181,10 @@ def test_pickles(case):
 def test_works_in_a_pipeline_and_a_grid_search(case):
     pipe = make_pipeline(MinMaxScaler(clip=True) if case.completes or case.positive else StandardScaler(), case())
     step = pipe.steps[-1][0]
-    name = next(iter(case.none))
+    grid = {f"{step}__{name}": case.good for name in case.none}
     scoring = None if hasattr(case(), "score") else (lambda model, X, y: 0.0)
-    search = GridSearchCV(pipe, {f"{step}__{name}": case.good}, cv=3, scoring=scoring).fit(X, y)
-    assert search.best_params_[f"{step}__{name}"] in case.good
+    search = GridSearchCV(pipe, grid, cv=3, scoring=scoring).fit(X, y)
+    assert all(search.best_params_[name] in case.good for name in grid)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 

@@ -73,6 +73,8 @@ WAIVED = {
             "n_components=None takes as many as there are columns: the fit is exact, in whichever of many ways",
         ),
     },
+    "EASE": _filling("the ridge is chosen by leaving out rows, and a row that is there twice is not left out"),
+    "Popularity": _filling(),
     "ImplicitALS": _filling("weights multiply counts, while the cells that were not seen keep weight 1"),
 }
 MORE = ["CompressiveSensing"]  # learns a shape alone, and has no part in the other suites

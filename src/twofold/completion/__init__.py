@@ -2,10 +2,12 @@
 
 from twofold.completion.als import ALS
 from twofold.completion.biases import Biases
+from twofold.completion.ease import EASE
 from twofold.completion.gradient_factorization import GradientFactorization
 from twofold.completion.implicit_als import ImplicitALS
 from twofold.completion.mean_impute import MeanImpute
 from twofold.completion.neighborhood import Neighborhood
+from twofold.completion.popularity import Popularity
 from twofold.completion.recommender.recommender import Recommender
 from twofold.completion.recovery import recovery_report
 from twofold.completion.soft_impute import SoftImpute
@@ -16,6 +18,7 @@ from twofold.completion.svt import SVT
 
 __all__ = [
     "ALS",
+    "EASE",
     "SVP",
     "SVT",
     "Biases",
@@ -23,6 +26,7 @@ __all__ = [
     "ImplicitALS",
     "MeanImpute",
     "Neighborhood",
+    "Popularity",
     "Recommender",
     "SVDImpute",
     "SVDPlusPlus",

@@ -136,6 +136,20 @@ def _check_places(name: str, a: np.ndarray, count: int) -> None:
         raise InputError(f"{name}[{at}] is {a[at]}; the fitted table has {name} 0 to {count - 1}.")
 
 
+def find_columns(cols: ArrayLike, values: ArrayLike, target: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cells of one row as columns and values, checked, and that `target` is a column."""
+    at, x = np.asarray(cols, dtype=np.int64), np.asarray(values)
+    outside = [int(j) for j in (*at, target) if not 0 <= j < d]
+    if outside:
+        raise InputError(f"cols or target names column {outside[0]}; the fitted table has columns 0 to {d - 1}.")
+    if at.shape != x.shape or len(np.unique(at)) < len(at):
+        raise InputError(
+            f"cols has shape {at.shape} with {len(np.unique(at))} different columns, values has shape {x.shape}; "
+            "one value a column is needed, and each column once."
+        )
+    return at, x
+
+
 def fold_block(X: Any, fold: Callable, state: tuple) -> np.ndarray:
     """Codes of one block of rows."""
     cells, bad = _keep_finite(X)

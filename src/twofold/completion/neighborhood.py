@@ -27,10 +27,9 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.completion._base import Completion
+from twofold.completion._base import Completion, find_columns
 from twofold.completion.biases import Biases, compute_shifts
 from twofold.core import loop
-from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.data.known_cells import Observed
 from twofold.core.engine.local import Engine
@@ -374,13 +373,6 @@ class Neighborhood(Completion):
 
     def _row(self, cols: ArrayLike, values: ArrayLike, target: int) -> sparse.csr_array:
         """Known cells as a table of one row, in the order given."""
-        at, x, d = np.asarray(cols, dtype=np.int64), np.asarray(values), self.n_features_in_
-        outside = [int(j) for j in (*at, target) if not 0 <= j < d]
-        if outside:
-            raise InputError(f"cols or target names column {outside[0]}; the fitted table has columns 0 to {d - 1}.")
-        if at.shape != x.shape or len(np.unique(at)) < len(at):
-            raise InputError(
-                f"cols has shape {at.shape} with {len(np.unique(at))} different columns, values has shape {x.shape}; "
-                "one value a column is needed, and each column once."
-            )
+        d = self.n_features_in_
+        at, x = find_columns(cols, values, target, d)
         return sparse.csr_array((x.astype(self.residuals_.dtype), at, [0, len(at)]), shape=(1, d))

@@ -1,0 +1,135 @@
+"""Laws of the linear autoencoder with a zero diagonal, against regressions made one by one, and of popularity."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from twofold import EASE, InputError, Popularity, load
+from twofold.completion.ease import choose_reg, leave_out_rows
+
+
+def seen(n=80, d=30, seed=0):
+    """People of three kinds who see the columns of their kind; row 4 and column 2 are empty."""
+    rng = np.random.default_rng(seed)
+    kind, of = rng.integers(3, size=n), rng.integers(3, size=d)
+    X = (rng.random((n, d)) < np.where(kind[:, None] == of, 0.5, 0.1)).astype(float)
+    X[4], X[:, 2] = 0, 0
+    return X
+
+
+def by_regressions(X, reg):
+    """B, each column a ridge regression on all the others."""
+    d = X.shape[1]
+    B = np.zeros((d, d))
+    for j in range(d):
+        rest = np.arange(d) != j
+        A = X[:, rest]
+        B[rest, j] = np.linalg.solve(A.T @ A + reg * np.eye(d - 1), A.T @ X[:, j])
+    return B
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_weights_are_the_regressions_of_every_column_on_the_others(make):
+    X = seen()
+    model = EASE(reg=7.0).fit(make(X))
+    B = by_regressions(X, 7.0)
+    np.testing.assert_allclose(model.weights_, B, atol=1e-12)
+    np.testing.assert_allclose(model.predict(X), X @ B, atol=1e-12)
+    cost = ((X - X @ B) ** 2).sum() + 7.0 * (B**2).sum()
+    np.testing.assert_allclose(model.history_["objective"][-1], cost)
+
+
+def test_weights_equal_a_plain_solution():
+    rng = np.random.default_rng(1)
+    X = sparse.random_array((500, 200), density=0.1, rng=rng, data_sampler=lambda size: np.ones(size)).tocsr()
+    P = np.linalg.inv((X.T @ X).toarray() + 50.0 * np.eye(200))
+    B = -P / np.diag(P)
+    np.fill_diagonal(B, 0)
+    np.testing.assert_allclose(EASE(reg=50.0).fit(X).weights_, B, atol=1e-6 * np.abs(B).max())
+    narrow = EASE(reg=50.0).fit(X.astype(np.float32)).weights_
+    assert narrow.dtype == np.float32
+    np.testing.assert_allclose(narrow, B, atol=1e-5 * np.abs(B).max())
+
+
+def test_an_intercept_centres_columns_and_ends_at_popularity():
+    X = seen()
+    rows = X.any(axis=1)
+    p = X.sum(axis=0) / rows.sum()
+    C = (X - p)[rows]
+    np.testing.assert_allclose(EASE(reg=7.0, intercept=True).fit(X).predict(X), p + (X - p) @ by_regressions(C, 7.0))
+    far = EASE(reg=1e12, intercept=True).fit(X).predict(X)
+    np.testing.assert_allclose(far, np.broadcast_to(p, X.shape), atol=1e-8)
+    np.testing.assert_allclose(Popularity().fit(X).predict(X), np.broadcast_to(p, X.shape))
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_columns_that_do_not_speak_are_regressed_on_those_that_do(intercept):
+    X = seen()
+    model = EASE(reg=7.0, max_items=12, intercept=intercept).fit(X)
+    heads = model.columns_
+    assert len(heads) == 12 and X.sum(axis=0)[heads].min() >= np.delete(X.sum(axis=0), heads).max()
+    p = X.sum(axis=0) / X.any(axis=1).sum() * intercept
+    C = (X - p)[X.any(axis=1)]
+    H = C[:, heads]
+    B = np.linalg.solve(H.T @ H + 7.0 * np.eye(12), H.T @ C)
+    B[:, heads] = by_regressions(H, 7.0)
+    np.testing.assert_allclose(model.predict(X), p + (X - p)[:, heads] @ B, atol=1e-10)
+
+
+@pytest.mark.parametrize("options", [{}, {"intercept": True}, {"max_items": 12, "intercept": True}])
+def test_contributions_add_up_to_the_prediction(options):
+    X = seen()
+    model = EASE(reg=7.0, **options).fit(X)
+    at, nobody = np.flatnonzero(X[9]), model.predict(np.zeros((1, 30)))[0]
+    for target in range(30):
+        shares = model.contributions(at, X[9, at], target)
+        np.testing.assert_allclose(nobody[target] + shares.sum(), model.predict([9], [target])[0], atol=1e-12)
+    with pytest.raises(InputError, match="column 30"):
+        model.contributions(at, X[9, at], 30)
+
+
+def test_a_row_left_out_is_predicted_as_by_a_fit_without_it():
+    X = seen()[5:]
+    errors = []
+    for i in range(len(X)):
+        B = by_regressions(np.delete(X, i, axis=0), 7.0)
+        errors.append(((X[i] - X[i] @ B) ** 2).mean())
+    np.testing.assert_allclose(leave_out_rows(X.T @ X, X, 7.0), np.mean(errors))
+
+
+def test_the_ridge_found_is_about_the_best_for_rows_left_out():
+    X = seen(300)[5:]
+    G = X.T @ X
+    found = choose_reg(sparse.csr_array(X), G, np.zeros(30), np.ones(len(X)))
+    grid = [leave_out_rows(G, X, reg) for reg in np.geomspace(0.1, 1e4, 40)]
+    assert leave_out_rows(G, X, found) < min(grid) * 1.002
+    assert EASE().fit(X).reg_ == pytest.approx(found)
+
+
+def test_little_to_learn_means_a_large_ridge():
+    rng = np.random.default_rng(0)
+    alike = (rng.random((300, 30)) < rng.random(30)).astype(float)
+    kinds = seen(300)
+    assert EASE(intercept=True).fit(alike).reg_ > 10 * EASE(intercept=True).fit(kinds).reg_
+
+
+def test_the_saved_model_says_the_same(tmp_path):
+    X = seen()
+    model = EASE(max_items=12).fit(X)
+    model.save(tmp_path / "ease.twofold")
+    again = load(tmp_path / "ease.twofold")
+    assert np.array_equal(again.predict(X), model.predict(X))
+    assert np.array_equal(again.predict([1, 2], [3, 4]), model.predict([1, 2], [3, 4]))
+
+
+def test_columns_that_are_alike_need_a_ridge_that_counts():
+    X = np.repeat(seen()[:, 5:6], 3, axis=1).astype(np.float32)
+    with pytest.raises(InputError, match=r"reg=1e-30 is too small"):
+        EASE(reg=1e-30).fit(X)
+
+
+def test_popularity_counts_those_who_have_seen():
+    X = np.array([[3.0, 0, np.nan], [1, 0, 2], [np.nan, 0, 5], [7, 0, np.nan]])
+    model = Popularity().fit(X)
+    np.testing.assert_allclose(model.predict(X), np.tile([0.75, 0, 0.5], (4, 1)))
+    np.testing.assert_allclose(model.fold_in(X), np.ones((4, 1)))
