@@ -43,6 +43,9 @@ class Popularity(Completion):
     popularity_: np.ndarray
     _parameter_constraints: ClassVar[dict] = {}
 
+    def __init__(self) -> None:
+        """It has no parameters."""
+
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Popularity:
         """Count who has seen each column of X; see :meth:`EASE.fit` for the arguments."""
