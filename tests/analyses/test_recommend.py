@@ -42,6 +42,23 @@ def test_lists_are_those_of_the_recommender(ratings, answer):
     assert users == 60 and dict(often)[often[0][0]] == (whole["item"] == often[0][0]).sum()
 
 
+def test_lists_in_files_are_written_as_they_are_computed(answer, tmp_path, monkeypatch):
+    """No more than a part of the lists is held, and every part is written."""
+    parts = answer.table.partition_by("user", maintain_order=True)
+    out = []
+
+    def some_at_a_time(n):
+        for part in parts:
+            out.append(len(part))
+            yield part
+
+    monkeypatch.setattr(answer.model, "recommend_all", some_at_a_time)
+    answer.save(tmp_path / "top.csv", tmp_path / "top.parquet")
+    assert len(out) == 2 * len(parts)
+    for found in (pl.read_csv(tmp_path / "top.csv"), pl.read_parquet(tmp_path / "top.parquet")):
+        assert found.equals(answer.table)
+
+
 def test_baselines_have_the_keys_of_the_figures(answer):
     assert set(answer.baseline) - {"method"} <= set(answer.figures)
     assert answer.baseline["rmse"] > 0 and answer.figures["rmse"] < np.inf

@@ -9,7 +9,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from twofold import Recommender, datasets, load
+from twofold import Recommender, analyses, datasets, load
 
 
 @pytest.fixture(scope="session")
@@ -243,6 +243,9 @@ def test_unknown_ids_are_refused_with_those_close_to_them(twofold, saved, folder
         ("user\na\nb\n", ["one column", "user, an item"]),
         ("", ["empty"]),
         ("user,item,rating\na,x,\nb,y,NA\n", ["every one is blank"]),
+        ("user,item,rating\na,x,5\na,y,4\n", ["one user alone, 'a'", "--user-column"]),
+        ("user,item,rating\na,x,5\nb,x,4\n", ["one item alone, 'x'", "--item-column"]),
+        ("length,mass,age\n1.5,80.2,3\n1.7,90.1,4\n", ["fractions such as 1.5", "--user-column"]),
     ],
 )
 def test_bad_input_leaves_nothing_behind(twofold, folder, content, words):
@@ -261,6 +264,52 @@ def test_the_model_file_must_be_a_recommender(twofold, folder):
     result = twofold("recommend", "k.twofold")
     assert result.exit_code == 2 and "KMeans" in result.stderr
     assert twofold("recommend", "none.twofold").exit_code == 2
+
+
+def test_ratings_that_are_all_equal_say_who_has_what(twofold, folder):
+    Path("equal.csv").write_text("user,item,rating\nann,x,5\nann,y,5\nbob,y,5\nbob,z,5\ncy,x,5\n")
+    result = twofold("recommend", "equal.csv", "--user", "ann")
+    assert result.exit_code == 0 and "every rating is 5" in result.stderr
+
+
+def test_a_matrix_of_ratings_is_used_as_one_and_so_does_the_code(twofold, folder):
+    rng = np.random.default_rng(0)
+    X = np.clip(rng.normal(size=(80, 1)) + 4 * rng.normal(size=(80, 20)), -10, 10).round(2)
+    X[rng.random(X.shape) < 0.5] = 99
+    np.savetxt("jokes.csv", np.column_stack([(X != 99).sum(axis=1), X]), fmt="%g", delimiter=",")
+    found = run_json(twofold, "jokes.csv", "-n", 3, "-o", "top.csv")
+    assert found["users"] == 80 and found["items"] == 20 and found["ratings"] == (X != 99).sum()
+    assert any("read as a matrix of ratings" in note for note in found["notes"])
+    top = pl.read_csv("top.csv")
+    assert top["user"].n_unique() == 80 and (X[top["user"] - 1, top["item"] - 1] == 99).all()
+    answer = analyses.recommend("jokes.csv", n=3)
+    names: dict = {}
+    exec(answer.code, names)
+    assert names["answer"].table.equals(answer.table) and answer.table.select("user", "item").equals(top[:, :2])
+
+
+def test_names_stay_with_a_saved_model(twofold, films):
+    titles = films["item"].unique().sort().to_list()
+    number = {title: j for j, title in enumerate(titles, 1)}
+    films.with_columns(pl.col("item").replace_strict(number)).write_csv("r.csv")
+    episodes = [1 + j % 30 for j in range(60)]  # also ids of items, but they tell no item from another
+    shows = pl.DataFrame({"episodes": episodes, "key": list(number.values()), "what": titles})
+    shows.write_csv("names.csv")
+    found = run_json(twofold, "r.csv", "--names", "names.csv", "--save", "m.twofold", "--user", 3)
+    note = 'names of 60 of 60 items from names.csv: ids in "key", names in "what"'
+    assert note in found["notes"]
+    again = run_json(twofold, "m.twofold", "--user", 3, "-o", "top.csv")
+    assert again["recommendations"] == found["recommendations"]
+    for row in pl.read_csv("top.csv").iter_rows(named=True):
+        assert number[row["name"]] == row["item"]
+    applied = twofold("apply", "m.twofold", "r.csv", "-n", 2, "-o", "applied.csv")
+    assert applied.exit_code == 0, applied.stderr
+    for row in pl.read_csv("applied.csv").iter_rows(named=True):
+        assert number[row["name"]] == row["item"]
+    assert "knows the names of 60 items" in twofold("inspect", "m.twofold").stdout
+    chosen = run_json(twofold, "m.twofold", "--names", "names.csv", "--names-id", "key", "--names-column", "episodes",
+                      "--user", 3)  # fmt: skip
+    assert chosen["recommendations"][0]["items"][0]["name"].isdigit()
 
 
 def test_a_handful_of_ratings_is_enough(twofold, folder):

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,8 @@ import polars as pl
 
 import twofold
 from twofold.analyses._tables import data_in_code, is_paths, warnings_as_notes
-from twofold.analyses.answer import Answer, Grid, analysis, count, plain
+from twofold.analyses._targets import Writer
+from twofold.analyses.answer import FRAMES, Answer, Grid, analysis, count, plain
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
 
@@ -52,13 +54,13 @@ class Listing:
 
 
 class Lists:
-    """The lists of all users, in the order of `users_`: computed once, as far as they are wanted."""
+    """The lists of the first users, in the order of `users_`: computed once, as far as they are looked at."""
 
     def __init__(self, model: Any, n: int):
         self.rest = model.recommend_all(n)
         self.parts: list[pl.DataFrame] = []
 
-    def of(self, users: float = float("inf")) -> pl.DataFrame:
+    def of(self, users: int) -> pl.DataFrame:
         """user, item and score for at least so many users, or for all there are."""
         while sum(part["user"].n_unique() for part in self.parts) < users:
             part = next(self.rest, None)
@@ -104,12 +106,23 @@ class Recommendations(Answer):
     @cached_property
     def table(self) -> pl.DataFrame:
         """user, item, name where there are names, and score: of those asked for, or of everybody."""
-        frame = self.lists_asked_for() if self.asked else self.lists.of()
-        frame = frame.with_columns(pl.col("score").cast(pl.Float64).round(4))
-        if self.names:
-            called = pl.Series("name", [self.name(item) for item in frame["item"].to_list()])
-            frame = frame.insert_column(frame.get_column_index("item") + 1, called)
-        return frame
+        return pl.concat(self.frames())
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """The table, some thousand users at a time: all lists together may be larger than memory."""
+        for frame in [self.lists_asked_for()] if self.asked else self.model.recommend_all(self.n):
+            frame = frame.with_columns(pl.col("score").cast(pl.Float64).round(4))
+            if self.names:
+                called = pl.Series("name", [self.name(item) for item in frame["item"].to_list()], dtype=pl.String)
+                frame = frame.insert_column(frame.get_column_index("item") + 1, called)
+            yield frame
+
+    def writer(self, path: Path) -> Writer:
+        if path.suffix.lower() not in FRAMES:
+            return super().writer(path)
+        from twofold.completion.recommender._top_n import write_frames
+
+        return lambda to: write_frames(self.frames(), to)
 
     def lists_asked_for(self) -> pl.DataFrame:
         text = any(listing.user is None for listing in self.listings)
@@ -378,18 +391,31 @@ def keep_names(model: Any, called: dict[Any, str] | None) -> dict[Any, str]:
 
 
 def fit(data: Ratings, seed: int, progress: Progress, notes: list[str]) -> Any:
+    check_enough(data)
     columns: dict[str, Any] = {
         role: name for role, name in data.columns.items() if name is not None and not data.matrix
     }
     model = twofold.Recommender(**columns, random_state=seed)
     with warnings_as_notes(notes):
         model.set_callbacks(*progress.callbacks()).fit(data)
+    if data.rating is not None and model.implicit_ and not data.counts:
+        notes.append(f"every rating is {data.rating[0]:g}: what can be learnt is who has what, not how it is liked")
     again = len(data.user) - model.ratings_.nnz
     if again:
         rows = f"{count(again, 'row')} repeat{'' if again > 1 else 's'}"
         what = "added up" if model.implicit_ else "averaged"
         notes.append(f"{rows} a user and an item, and {'are' if again > 1 else 'is'} {what}")
     return model.set_callbacks()
+
+
+def check_enough(data: Ratings) -> None:
+    """Refuse ratings of one user, whose items are all known, or of one item."""
+    for ids, what in ((data.user, "user"), (data.item, "item")):
+        if ids.n_unique() == 1:
+            raise InputError(
+                f"{data.source} has {count(len(ids), 'rating')} of one {what} alone, {ids[0]!r}: there is nothing to "
+                f"recommend. Give ratings of several {what}s, or name the column of {what}s with --{what}-column."
+            )
 
 
 def about(model: Any) -> str:
