@@ -24,7 +24,7 @@ def compare(name: str, title: str, X: np.ndarray, k: int) -> Event:
     ours = [
         Contestant(
             f"twofold randomized, tol={tol:g}",
-            lambda tol=tol: PCA(k, solver="randomized", tol=tol, random_state=0).fit(X),  # type: ignore[misc]
+            lambda tol=tol: PCA(k, svd_solver="randomized", tol=tol, random_state=0).fit(X),  # type: ignore[misc]
             ours=True,
         )
         for tol in (1e-2, 1e-3, 1e-4, 1e-6, 1e-9)

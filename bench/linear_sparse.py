@@ -37,11 +37,11 @@ def sparse_pca(quick: bool) -> Event:
         [
             Contestant("twofold", lambda: PCA(K, random_state=0).fit(X), ours=True),
             Contestant(
-                "twofold lanczos", lambda: PCA(K, solver="lanczos", random_state=0).fit(X), ours=True, counts=False
+                "twofold arpack", lambda: PCA(K, svd_solver="arpack", random_state=0).fit(X), ours=True, counts=False
             ),
             Contestant(
                 "twofold randomized",
-                lambda: PCA(K, solver="randomized", random_state=0).fit(X),
+                lambda: PCA(K, svd_solver="randomized", random_state=0).fit(X),
                 ours=True,
                 counts=False,
             ),

@@ -36,7 +36,7 @@ def fix_signs(axes: np.ndarray) -> np.ndarray:
 
 
 def truncated_svd(
-    X: Table, k: int, *, center: bool = False, solver: str = "auto", tol: float = 1e-12, random_state: Seed = 0
+    X: Table, k: int, *, center: bool = False, svd_solver: str = "auto", tol: float = 1e-12, random_state: Seed = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The k leading singular triplets: X ≈ U diag(s) Zᵗ, the best rank-k approximation in any unitary norm.
 
@@ -47,7 +47,7 @@ def truncated_svd(
         The rank, at most min(n, d).
     center : bool, default=False
         Subtract the columns' means first; sparse data is centred implicitly and never made dense.
-    solver : {"auto", "covariance", "gram", "svd", "power", "randomized", "lanczos"}
+    svd_solver : {"auto", "covariance_eigh", "gram", "full", "power", "randomized", "arpack"}
         "auto" chooses by shape: a Gram matrix of the short side while that is cheap, randomized block Krylov for
         large dense data, Lanczos for large sparse data.
     tol : float, default=1e-12
@@ -73,10 +73,10 @@ def truncated_svd(
     n, d = blocks.shape
     if not 1 <= k <= min(n, d):
         raise InputError(f"k={k} must lie between 1 and min(n, d) = {min(n, d)}.")
-    if solver not in SOLVERS:
-        raise InputError(f"solver={solver!r} is not one of {', '.join(SOLVERS)}.")
+    if svd_solver not in SOLVERS:
+        raise InputError(f"svd_solver={svd_solver!r} is not one of {', '.join(SOLVERS)}.")
     with single_blas():
-        found = spectrum(blocks, k, solver=solver, center=center, seed=seed_of(random_state), tol=tol)
+        found = spectrum(blocks, k, solver=svd_solver, center=center, seed=seed_of(random_state), tol=tol)
         if not np.isfinite(found.total):
             refuse("truncated_svd", blocks)
         axes = found.axes * fix_signs(found.axes)[:, None]

@@ -61,8 +61,9 @@ class Case:
 def _pca(solver, **changes):
     return Case(
         "PCA",
-        {"n_components": 3, "solver": solver, "random_state": 0},
+        {"n_components": 3, "svd_solver": solver, "random_state": 0},
         solver,
+        none=BELOW,
         **changes,
     )
 
@@ -107,6 +108,7 @@ def _atoms(model, **traits):
     return Case(model, params, sparse=False, alone=True, iterative=True, repeats=False, too_many={}, **traits)
 
 
+BELOW = {"n_components": -1}  # none at all is a model, too: the mean, or a diagonal covariance
 TOO_MANY_ROWS = {"n_components": 241}  # of the 240 rows of the table
 TWO = {"n_components": 2, "random_state": 0}
 NEAR = {"n_neighbors": 5, "iterative": False, "repeats": False, "too_many": {}, "none": {"n_neighbors": 0}}
@@ -114,19 +116,19 @@ ONCE = {"iterative": False, "too_many": {}, "none": {"max_items": 0}, "good": (3
 EM = {"n_components": 2, "random_state": 0, "max_iter": 2000, "tol": 1e-7}
 
 MODELS = [
-    Case("PCA", {"n_components": 3, "random_state": 0}, nan=True),
-    _pca("covariance", nan=True),
+    Case("PCA", {"n_components": 3, "random_state": 0}, nan=True, none=BELOW),
+    _pca("covariance_eigh", nan=True),
     _pca("gram", nan=True),
-    _pca("svd", nan=True, sparse=False),
+    _pca("full", nan=True, sparse=False),
     _pca("power", nan=True),
     _pca("randomized", nan=True),
-    _pca("lanczos", nan=True),
-    Case("PCA", {"n_components": 3, "scale": True, "random_state": 0}, "scaled", nan=True),
+    _pca("arpack", nan=True),
+    Case("PCA", {"n_components": 3, "scale": True, "random_state": 0}, "scaled", nan=True, none=BELOW),
     Case("PPCA", {"n_components": 2, "random_state": 0}, nan=True),
     Case("PPCA", {"n_components": 2, "scale": True, "random_state": 0}, "scaled", nan=True),
     Case("PPCA", {**EM, "solver": "em"}, "em", nan=True, iterative=True),
     Case("BayesianPCA", {**EM, "n_components": 5}, nan=True, iterative=True),
-    Case("FactorAnalysis", EM, nan=True, iterative=True),
+    Case("FactorAnalysis", EM, nan=True, iterative=True, none=BELOW),
     Case(
         "MixtureOfPPCA",
         {"n_components": 3, "n_latent": 1, "random_state": 0, "max_iter": 300, "tol": 1e-7},

@@ -92,17 +92,17 @@ def test_too_few_sweeps_warn_once_and_say_what_to_do(case):
     assert model.converged_ is False and model.n_iter_ == 1
 
 
-def test_lanczos_has_nothing_to_show_before_it_converges():
+def test_arpack_has_nothing_to_show_before_it_converges():
     wide = np.random.default_rng(0).normal(size=(300, 200))
     with pytest.raises(InputError, match="max_iter"):
-        PCA(3, solver="lanczos", max_iter=1, tol=1e-12, random_state=0).fit(wide)
+        PCA(3, svd_solver="arpack", max_iter=1, tol=1e-12, random_state=0).fit(wide)
 
 
 @pytest.mark.parametrize("solver", ["power", "randomized"])
 def test_iterative_pca_solvers_warn_too(solver):
     wide = np.random.default_rng(0).normal(size=(300, 200))  # a flat spectrum takes many steps
     with pytest.warns(ConvergenceWarning) as caught:
-        model = PCA(3, solver=solver, max_iter=1, tol=1e-12, random_state=0).fit(wide)
+        model = PCA(3, svd_solver=solver, max_iter=1, tol=1e-12, random_state=0).fit(wide)
     assert len(caught) == 1 and "max_iter" in str(caught[0].message)
     assert model.converged_ is False
 

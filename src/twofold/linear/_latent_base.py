@@ -55,6 +55,7 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     _column_axes: ClassVar[dict[str, tuple[int, ...]]] = {"mean_": (0,), "loadings_": (0,), "scale_": (0,)}
     _allow_nan: ClassVar[bool] = True
+    _spare: ClassVar[int] = 1  # directions that are left to the noise alone
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         **ITERATIVE,
@@ -71,15 +72,16 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return Data(blocks, w, columns, patterns, holes, spread)
 
     def _latent(self, shape: tuple[int, int]) -> int:
-        """The number of latent dimensions: fewer than columns, for the noise needs one."""
+        """The number of latent dimensions; where the noise is one number, it needs a direction of its own."""
         n, d = shape
-        most = min(max(1, d - 1), n)
+        most = min(max(1, d - self._spare), n)
         if self.n_components is None:
             return most
         if self.n_components > most:
+            why = ", because one direction at least is left to the noise" if self._spare else ""
             raise InputError(
                 f"n_components={self.n_components} is too many for X of shape {shape} (n_features={d}): at most "
-                f"{most}, because one direction at least is left to the noise."
+                f"{most}{why}. Ask for fewer."
             )
         return int(self.n_components)
 
@@ -88,11 +90,11 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
         columns, d = data.columns, data.blocks.shape[1]
         level = columns.level(data.blocks.dtype)
         if data.holes:
-            found = spectrum(data.blocks, k, solver="randomized", w=data.w, seed=seed, tol=1e-3, holes=True)
-            values = np.maximum(found.values / columns.rows, data.columns.floor(data.blocks.dtype))
+            found = spectrum(data.blocks, max(k, 1), solver="randomized", w=data.w, seed=seed, tol=1e-3, holes=True)
+            values = np.maximum(found.values[:k] / columns.rows, data.columns.floor(data.blocks.dtype))
             rest = max((found.total / columns.rows - values.sum()) / max(d - k, 1), 1e-3 * level)
-            return Theta(columns.mean, found.axes.T * np.sqrt(values), np.full(d, rest))
-        W = generator(seed).standard_normal((d, k)) * np.sqrt(level / k)
+            return Theta(columns.mean, found.axes[:k].T * np.sqrt(values), np.full(d, rest))
+        W = generator(seed).standard_normal((d, k)) * np.sqrt(level / max(k, 1))
         return Theta(columns.mean, W, np.full(d, level))
 
     def _em(self, data: Data, start: Any, seed: int, X: Any) -> None:
@@ -177,6 +179,12 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
         """The model's covariance, WWᵀ + noise: (d,d)."""
         _, W, psi = self._theta()
         return W @ W.T + np.diag(psi)
+
+    def get_precision(self) -> np.ndarray:
+        """The inverse (d,d) of :meth:`get_covariance`, by the matrix inversion lemma."""
+        _, W, psi = self._theta()
+        V = W / psi[:, None]  # Ψ⁻¹W
+        return np.diag(1 / psi) - V @ np.linalg.solve(np.eye(W.shape[1]) + W.T @ V, V.T)
 
     def _n_parameters(self) -> int:
         d, k = self.loadings_.shape

@@ -23,7 +23,7 @@ def choose(
     """The number of components by a rule: None or a number (all that were computed), a share, or a name."""
     n, d = shape
     if rule is None or isinstance(rule, Integral):
-        return len(values)
+        return len(values) if rule is None else min(int(rule), len(values))
     if rule == "knee":
         return by_knee(values)
     if rule == "mle":

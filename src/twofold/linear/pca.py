@@ -27,7 +27,7 @@ from twofold.core.estimator import Rescalable, fitting
 from twofold.core.history import History
 from twofold.core.numerics.density import Density
 from twofold.core.numerics.moments import Moments, column_moments, merge, moments
-from twofold.core.numerics.spectrum import SOLVERS, Spectrum, choose, of_moments, spectrum
+from twofold.core.numerics.spectrum import RENAMED, SOLVERS, Spectrum, choose, of_moments, spectrum
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table, Weights
@@ -47,6 +47,7 @@ class State(NamedTuple):
     noise: float = 0.0  # mean variance of the discarded directions
     weight: float = 0.0
     solver: str = ""
+    rows: int = 0
 
 
 class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density):
@@ -58,18 +59,18 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
     Parameters
     ----------
     n_components : int, float, str or None, default=None
-        How many directions: a number; a share of the variance between 0 and 1; a rule, "mle" (Minka), "knee",
-        "gavish-donoho" (optimal hard threshold) or "parallel" (Horn); None keeps all.
-    solver : {"auto", "covariance", "gram", "svd", "power", "randomized", "lanczos"}, default="auto"
-        "auto" chooses by shape. "covariance" for tall tables and "gram" for wide ones are exact; "svd" is exact
-        without squaring the condition number; "randomized" (block Krylov) and "lanczos" suit few components of
-        large data; "power" is power iteration with deflation.
+        How many directions: a number, 0 for the mean alone; a share of the variance between 0 and 1; a rule, "mle"
+        (Minka), "knee", "gavish-donoho" (optimal hard threshold) or "parallel" (Horn); None keeps all.
+    svd_solver : {"auto", "full", "covariance_eigh", "gram", "arpack", "randomized", "power"}, default="auto"
+        "auto" chooses by shape. "covariance_eigh" for tall tables and "gram" for wide ones are exact; "full" is exact
+        without squaring the condition number; "randomized" (block Krylov) and "arpack" (Lanczos) suit few components
+        of large data; "power" is power iteration with deflation.
     scale : bool, default=False
         Divide every column by its standard deviation first, for columns in different units: PCA of correlations.
     whiten : bool, default=False
         Scale the codes to unit variance.
     tol : float, default=1e-9
-        Relative accuracy of the eigenvalues in the iterative solvers.
+        Relative accuracy of the eigenvalues in the iterative solvers; 0 means as accurate as the machine can.
     max_iter : int, default=1000
         Steps of the iterative solvers.
     random_state : int, RandomState, Generator or None, default=None
@@ -87,7 +88,9 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
     noise_variance_ : float
         The mean variance of the discarded directions.
     n_components_ : int
-    solver_ : str
+    n_samples_ : int
+        The rows of X, in all batches.
+    svd_solver_ : str
         The solver that ran; "ppca" when X had missing values.
     history_, n_iter_, converged_
         What the sweeps cost and gained.
@@ -107,14 +110,15 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
     >>> from twofold import PCA, datasets
     >>> X = datasets.digits().data
     >>> pca = PCA(0.9).fit(X)
-    >>> pca.n_components_, pca.solver_
-    (21, 'covariance')
+    >>> pca.n_components_, pca.svd_solver_
+    (21, 'covariance_eigh')
     >>> error = ((X - pca.inverse_transform(pca.transform(X))) ** 2).sum() / (len(X) - 1)
     >>> bool(np.isclose(error, pca.reconstruction_error()))
     True
     """
 
     moments_: Moments
+    n_samples_: int
     history_: dict[str, list[float]]
     n_iter_: int
     _column_axes: ClassVar[dict[str, tuple[int, ...]]] = {"mean_": (0,), "scale_": (0,)}
@@ -122,22 +126,40 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
     _records: ClassVar[tuple] = (Moments,)
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [
-            Interval(Integral, 1, None, closed="left"),
+            Interval(Integral, 0, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
             StrOptions(set(_n_components.RULES)),
             None,
         ],
-        "solver": [StrOptions(set(SOLVERS))],
+        "svd_solver": [StrOptions(set(SOLVERS))],
         "scale": ["boolean"],
         "whiten": ["boolean"],
         **ITERATIVE,
     }
+    _instead: ClassVar[dict[str, str]] = {
+        "solver": "it is called svd_solver, with scikit-learn's names of solvers.",
+        **dict.fromkeys(
+            ("iterated_power", "n_oversamples", "power_iteration_normalizer"),
+            "the randomized solver goes on until it is accurate. Use tol and max_iter.",
+        ),
+    }
+
+    @classmethod
+    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        if "solver" in params:
+            solver = params.pop("solver")
+            params["svd_solver"] = RENAMED.get(solver, solver)
+        if "solver_" in fitted:
+            solver, values = fitted.pop("solver_"), fitted["explained_variance_"]
+            rows = fitted["singular_values_"][:1] ** 2 / np.maximum(values[:1], 1e-300) + 1
+            fitted |= {"svd_solver_": RENAMED.get(solver, solver), "n_samples_": round(float(rows.sum()))}
+        return params, fitted
 
     def __init__(
         self,
         n_components: int | float | str | None = None,
         *,
-        solver: str = "auto",
+        svd_solver: str = "auto",
         scale: bool = False,
         whiten: bool = False,
         tol: float = 1e-9,
@@ -145,7 +167,7 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         random_state: Seed = None,
     ):
         self.n_components = n_components
-        self.solver = solver
+        self.svd_solver = svd_solver
         self.scale = scale
         self.whiten = whiten
         self.tol = tol
@@ -185,7 +207,8 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
                 state = self._state(found, rows, w, seed)
             else:
                 state, converged = self._by_ppca(rows, w, seed)
-            state = state._replace(mean=(state.mean * spread).astype(blocks.dtype), scale=spread.astype(blocks.dtype))
+            mean, scale = (state.mean * spread).astype(blocks.dtype), spread.astype(blocks.dtype)
+            state = state._replace(mean=mean, scale=scale, rows=blocks.shape[0])
             return loop.Sweep(state, _discarded(state), done=True, converged=converged)
 
         fitted = self._attributes
@@ -216,8 +239,9 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
             scaled = Moments(both.weight, both.mean, both.scatter / np.outer(spread, spread))
             now = of_moments(scaled, min(self._wanted(shape), *shape))
         seed = seed_of(self.random_state)
-        state = self._truncate(now, shape, "covariance", blocks.dtype, variance / spread**2, seed)
-        state = state._replace(scale=spread.astype(blocks.dtype))
+        state = self._truncate(now, shape, "covariance_eigh", blocks.dtype, variance / spread**2, seed)
+        rows = blocks.shape[0] + (0 if first else self.n_samples_)
+        state = state._replace(scale=spread.astype(blocks.dtype), rows=rows)
         history = History() if first else History(self.history_)
         history.add(_discarded(state))
         for name, value in self._attributes(state).items():
@@ -228,20 +252,21 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
     def _check_k(self, shape: tuple[int, int]) -> None:
         if isinstance(self.n_components, Integral) and self.n_components > min(shape):
             raise InputError(
-                f"n_components={self.n_components} must be between 1 and min(n_samples, n_features)={min(shape)} "
+                f"n_components={self.n_components} must be between 0 and min(n_samples, n_features)={min(shape)} "
                 f"for X of shape {shape}. Ask for fewer, or for a share of the variance such as 0.95."
             )
 
     def _wanted(self, shape: tuple[int, int]) -> int:
         """How many eigenpairs to compute before any rule has its say."""
-        return int(self.n_components) if isinstance(self.n_components, Integral) else min(shape)
+        return max(int(self.n_components), 1) if isinstance(self.n_components, Integral) else min(shape)
 
     def _spectrum(self, blocks: Blocks, w: np.ndarray | None, seed: int) -> Spectrum:
         k = self._wanted(blocks.shape)
-        return spectrum(blocks, k, solver=self._solver(blocks), w=w, seed=seed, tol=self.tol, max_iter=self.max_iter)
+        tol = self.tol or (1000 * np.finfo(blocks.dtype).eps) ** 2  # of squared residuals
+        return spectrum(blocks, k, solver=self._solver(blocks), w=w, seed=seed, tol=tol, max_iter=self.max_iter)
 
     def _solver(self, blocks: Blocks) -> str:
-        return choose(blocks, self._wanted(blocks.shape)) if self.solver == "auto" else self.solver
+        return choose(blocks, self._wanted(blocks.shape)) if self.svd_solver == "auto" else self.svd_solver
 
     def _state(self, found: Spectrum, blocks: Blocks, w: np.ndarray | None, seed: int) -> State:
         variance = None
@@ -306,7 +331,8 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
             "total_variance_": s.total,
             "noise_variance_": s.noise,
             "n_components_": len(values),
-            "solver_": s.solver,
+            "n_samples_": s.rows,
+            "svd_solver_": s.solver,
         }
 
     # ---- using -------------------------------------------------------------------------------------------------
@@ -339,14 +365,41 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         lost = np.asarray(self._rowwise(_lost, X, self.mean_, self.scale_, self.components_), dtype=np.float64)
         return float(lost.sum() / max(len(lost) - 1, 1))
 
-    def score_samples(self, X: Table) -> np.ndarray:
-        """The log-density of each row under probabilistic PCA with these axes (Tipping & Bishop 1999)."""
+    def get_covariance(self) -> np.ndarray:
+        """The covariance (d,d) under probabilistic PCA: that of the axes, and the noise in all other directions."""
         check_is_fitted(self)
+        axes, scale = self.components_.astype(np.float64), self.scale_.astype(np.float64)
+        beyond = np.maximum(self.explained_variance_.astype(np.float64) - self.noise_variance_, 0.0)
+        covariance = (axes.T * beyond) @ axes + self.noise_variance_ * np.eye(axes.shape[1])
+        return covariance * np.outer(scale, scale)
+
+    def get_precision(self) -> np.ndarray:
+        """The inverse (d,d) of :meth:`get_covariance`, by the axes alone."""
+        noise, axes, scale = self._noise(), self.components_.astype(np.float64), self.scale_.astype(np.float64)
+        along = 1 / np.maximum(self.explained_variance_.astype(np.float64), noise)
+        if len(axes) < axes.shape[1]:
+            precision = np.eye(axes.shape[1]) / noise - (axes.T * (1 / noise - along)) @ axes
+        else:
+            precision = (axes.T * along) @ axes
+        return precision / np.outer(scale, scale)
+
+    def _noise(self) -> float:
+        """The noise variance, above zero by a little at least, so that densities stay finite.
+
+        Where the axes span everything there is none; half the least variance is then counted as such, which leaves the
+        covariance as it is and needs no differences of huge numbers.
+        """
+        check_is_fitted(self)
+        k, d = self.components_.shape
+        own = self.noise_variance_ if k < d else 0.5 * float(self.explained_variance_.min())
         rounding = np.finfo(np.float64).eps * float(np.abs(self.mean_ / self.scale_).max())
         tiny = 1e-30 if self.components_.dtype == np.float32 else 1e-200
-        noise = max(self.noise_variance_, 1e-12 * self.total_variance_, rounding**2, tiny)  # densities stay finite
+        return max(own, 1e-12 * self.total_variance_, rounding**2, tiny)
+
+    def score_samples(self, X: Table) -> np.ndarray:
+        """The log-density of each row under probabilistic PCA with these axes (Tipping & Bishop 1999)."""
+        noise, scale = self._noise(), self.scale_.astype(np.float64)
         spread = np.sqrt(np.maximum(self.explained_variance_.astype(np.float64) - noise, 0.0))
-        scale = self.scale_.astype(np.float64)
         loadings = self.components_.T.astype(np.float64) * spread * scale[:, None]  # (d,k)
         return self._rowwise(log_density, X, self.mean_, loadings, noise * scale**2)
 

@@ -24,7 +24,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import fingerprint
 from twofold.core.estimator import Model, fitting
-from twofold.core.numerics.spectrum import Spectrum, spectrum
+from twofold.core.numerics.spectrum import RENAMED, Spectrum, spectrum
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table, Weights
@@ -57,7 +57,7 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     weighting : {"tfidf", "log"} or None, default="tfidf"
         "log" is log(1 + x). "tfidf" is x·(1 + log((1 + n)/(1 + documents with the word))), which lets words found
         everywhere count less. None takes X as it is, neither damped nor scaled.
-    solver : {"auto", "covariance", "gram", "power", "randomized", "lanczos"}, default="auto"
+    svd_solver : {"auto", "covariance_eigh", "gram", "power", "randomized", "arpack"}, default="auto"
         As for :class:`PCA`; "auto" chooses by shape.
     tol : float, default=1e-9
         Relative accuracy of the squared singular values in the iterative solvers.
@@ -102,23 +102,31 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "weighting": [StrOptions({"tfidf", "log"}), None],
-        "solver": [StrOptions({"auto", "covariance", "gram", "power", "randomized", "lanczos"})],
+        "svd_solver": [StrOptions({"auto", "covariance_eigh", "gram", "power", "randomized", "arpack"})],
         **ITERATIVE,
     }
+    _instead: ClassVar[dict[str, str]] = {"solver": "it is called svd_solver, with scikit-learn's names of solvers."}
+
+    @classmethod
+    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        if "solver" in params:
+            solver = params.pop("solver")
+            params["svd_solver"] = RENAMED.get(solver, solver)
+        return params, fitted
 
     def __init__(
         self,
         n_components: int | None = None,
         *,
         weighting: str | None = "tfidf",
-        solver: str = "auto",
+        svd_solver: str = "auto",
         tol: float = 1e-9,
         max_iter: int = 1000,
         random_state: Seed = None,
     ):
         self.n_components = n_components
         self.weighting = weighting
-        self.solver = solver
+        self.svd_solver = svd_solver
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -147,7 +155,7 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             how = weighing(blocks, w, self.weighting)
             A = weighed(blocks, how)
             found = spectrum(
-                A, k, solver=self.solver, w=w, center=False, seed=seed, tol=self.tol, max_iter=self.max_iter
+                A, k, solver=self.svd_solver, w=w, center=False, seed=seed, tol=self.tol, max_iter=self.max_iter
             )
             if not np.isfinite(found.total):
                 self._refuse(blocks)

@@ -195,7 +195,7 @@ class PMIEmbedding(Model):
                 by = chance(blocks, self.shift, self.smoothing, self.positive)
                 M = map_cells(blocks, partial(information, by=by))
                 total = sum_squares(M)
-                U, s, Zt = truncated_svd(M, k, solver="randomized", tol=TOL, random_state=seed)
+                U, s, Zt = truncated_svd(M, k, svd_solver="randomized", tol=TOL, random_state=seed)
                 left = total - float(np.square(s, dtype=np.float64).sum())
                 return loop.Sweep(State(U, s, Zt), max(left, 0.0), done=True)
 

@@ -2,12 +2,12 @@
 
     S = Σ w (x−m)(x−m)ᵀ  (d,d)        find the k largest eigenvalues and their orthonormal axes (k,d)
 
-    covariance  form S in one pass, then LAPACK                          n ≥ d, d moderate
-    gram        form XXᵀ (n,n) along the columns, lift its vectors       d ≫ n
-    svd         QR of the blocks up a tree (TSQR), SVD of the last R     no squaring of the condition number
-    power       power iteration with deflation on the smaller matrix     the textbook's algorithm
-    randomized  block Krylov from a random start, one pass a step        n and d large, k small
-    lanczos     ARPACK on the centred operator                           sparse and large
+    covariance_eigh  form S in one pass, then LAPACK                       n ≥ d, d moderate
+    gram             form XXᵀ (n,n) along the columns, lift its vectors    d ≫ n
+    full             QR of the blocks up a tree (TSQR), SVD of the last R  no squaring of the condition number
+    power            power iteration with deflation on the smaller matrix  the textbook's algorithm
+    randomized       block Krylov from a random start, one pass a step     n and d large, k small
+    arpack           Lanczos on the centred operator                       sparse and large
 
 With center=False the mean is not removed, and the axes are right singular vectors of X itself.
 References: Halko, Martinsson & Tropp 2011; Musco & Musco 2015 (block Krylov); Demmel et al. 2012 (TSQR).
@@ -32,7 +32,8 @@ from twofold.core.seeds import generator
 from twofold.core.types import Block
 from twofold.kernels.moments import csr_gram
 
-SOLVERS = ("auto", "covariance", "gram", "svd", "power", "randomized", "lanczos")
+SOLVERS = ("auto", "covariance_eigh", "gram", "full", "power", "randomized", "arpack")
+RENAMED = {"covariance": "covariance_eigh", "svd": "full", "lanczos": "arpack"}  # files of 0.1 have the first names
 
 
 class Spectrum(NamedTuple):
@@ -64,9 +65,9 @@ def choose(blocks: Blocks, k: int) -> str:
     """The solver for a shape: exact while that is cheap, else the one that only touches the data a few times."""
     n, d = blocks.shape
     small, large = min(n, d), max(n, d)
-    exact = "covariance" if d <= n else "gram"
+    exact = "covariance_eigh" if d <= n else "gram"
     if blocks.is_sparse:
-        return exact if small <= 1000 or k >= small // 4 else "lanczos"
+        return exact if small <= 1000 or k >= small // 4 else "arpack"
     # Multiply-adds: the symmetric product and LAPACK's eigensolver against six passes of a thin block.
     direct = 0.5 * large * small**2 + 3 * small**3
     thin = 6 * 2 * n * d * (k + OVERSAMPLE)
@@ -196,9 +197,9 @@ def _r(X: np.ndarray) -> Any:
     return np.linalg.qr(X, mode="r")
 
 
-def _by_svd(p: Problem) -> Spectrum:
+def _by_qr(p: Problem) -> Spectrum:
     if p.blocks.is_sparse:
-        raise InputError('solver="svd" needs a dense table. For sparse X use solver="lanczos" or "covariance".')
+        raise InputError('svd_solver="full" needs a dense table. For sparse X use "arpack" or "covariance_eigh".')
     columns = column_moments(p.engine, p.blocks, p.w)
     mean = columns.mean if p.center else np.zeros_like(columns.mean)
     if not np.isfinite(columns.mean).all() or columns.missing:
@@ -271,15 +272,15 @@ def _by_randomized(p: Problem) -> Spectrum:
     return Spectrum(values, axes, mean, columns.rows, _total(p, columns), converged)
 
 
-def _by_lanczos(p: Problem) -> Spectrum:
+def _by_arpack(p: Problem) -> Spectrum:
     times, mean, columns = scatter_operator(p.engine, p.blocks, p.w, p.center)
     if not np.isfinite(columns.mean).all() or columns.missing:
         return _unusable(p, columns)
     n, d = p.blocks.shape
     if p.k >= min(n, d):
         raise InputError(
-            f'n_components={p.k} is too many for solver="lanczos", which finds fewer than min(n, d) = {min(n, d)}. '
-            'Use solver="covariance" or "gram" for all of them.'
+            f'n_components={p.k} is too many for svd_solver="arpack", which finds fewer than min(n, d) = {min(n, d)}. '
+            'Use svd_solver="covariance_eigh" or "gram" for all of them.'
         )
     if not _total(p, columns):  # ARPACK stops at a matrix of zeros
         return Spectrum(np.zeros(p.k), np.eye(p.k, d), mean, columns.rows, 0.0)
@@ -288,16 +289,16 @@ def _by_lanczos(p: Problem) -> Spectrum:
         S = LinearOperator((d, d), matvec=lambda v: times(v.reshape(d, 1)).ravel(), dtype=np.float64)
         values, vectors = eigsh(S, k=p.k, v0=start, tol=np.sqrt(p.tol), maxiter=p.max_iter, which="LA")
     except ArpackNoConvergence as why:
-        raise InputError(f"lanczos did not converge ({why}). Raise max_iter or loosen tol.") from None
+        raise InputError(f"arpack did not converge ({why}). Raise max_iter or loosen tol.") from None
     axes = np.ascontiguousarray(vectors[:, ::-1].T)
     return Spectrum(np.maximum(values[::-1], 0.0), axes, mean, columns.rows, _total(p, columns))
 
 
 _SOLVERS: dict[str, Callable[[Problem], Spectrum]] = {
-    "covariance": _by_covariance,
+    "covariance_eigh": _by_covariance,
     "gram": _by_gram,
-    "svd": _by_svd,
+    "full": _by_qr,
     "power": _by_power,
     "randomized": _by_randomized,
-    "lanczos": _by_lanczos,
+    "arpack": _by_arpack,
 }

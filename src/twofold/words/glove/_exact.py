@@ -80,7 +80,7 @@ def logarithms(X: sparse.csr_array, first: int) -> sparse.csr_array:
 def plain_svd(M: Blocks, k: int, seed: int) -> tuple[Factors, float, bool]:
     """M ≈ U Zᵗ, and the squares left over."""
     total = sum_squares(M)
-    U, s, Zt = truncated_svd(M, k, solver="randomized", tol=TOL, random_state=seed)
+    U, s, Zt = truncated_svd(M, k, svd_solver="randomized", tol=TOL, random_state=seed)
     none = np.zeros(len(U), U.dtype)
     return Factors(U * np.sqrt(s), Zt.T * np.sqrt(s), none, none), total - float((s.astype(float) ** 2).sum()), True
 
