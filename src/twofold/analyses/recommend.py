@@ -240,6 +240,7 @@ def recommend(
     item_column: str | None = None,
     rating_column: str | None = None,
     missing: Sequence[Any] = (),
+    split: str = "random",
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Recommendations:
@@ -268,6 +269,9 @@ def recommend(
         Names of columns. None: found by name, else by position.
     missing : sequence
         Texts that stand for no rating.
+    split : {"random", "leave-out", "last", "users"}
+        Which ratings are held out for the figures: any; some of each user; the last of each user, by the column of
+        times; or those of whole users, who are new to the model (`Recommender.evaluate`).
     seed, progress
         The seed of everything random; who is told what goes on.
 
@@ -298,7 +302,7 @@ def recommend(
         notes, source = read.notes, read.source
         model = fit(read, seed, progress, notes)
         with progress.doing("fitting again without a tenth of the ratings"):
-            figures, compared = measure(model, n, seed, notes)
+            figures, compared = measure(model, read, n, split, seed, notes)
         notes.append(about(model))
         given = dict.fromkeys(read.columns) if read.matrix else read.columns
     names_by_item = keep_names(model, called)
@@ -317,7 +321,7 @@ def recommend(
         figures=figures,
         baseline=baseline_of(compared),
         notes=notes,
-        call=call | {"missing": list(missing), "seed": seed},
+        call=call | {"missing": list(missing), "split": split, "seed": seed},
         n=n,
         names=names_by_item,
         compared=compared,
@@ -427,7 +431,9 @@ def about(model: Any) -> str:
     return line
 
 
-def measure(model: Any, n: int, seed: int, notes: list[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def measure(
+    model: Any, data: Ratings, n: int, split: str, seed: int, notes: list[str]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """All of it again without some of the ratings, which are then looked at: own figures, and a row a method."""
     size = model.ratings_.nnz
     if size > MOST_TESTED:
@@ -437,7 +443,8 @@ def measure(model: Any, n: int, seed: int, notes: list[str]) -> tuple[dict[str, 
         notes.append(f"too few ratings ({size}) to hold any out")
         return {}, []
     with warnings_as_notes([]):
-        found = model.evaluate(test_size=TEST, n=n, random_state=seed + 1)
+        ratings = data if split == "last" else None  # times are not kept
+        found = model.evaluate(ratings, split=split, test_size=TEST, n=n, random_state=seed + 1)
     compared = found.table.to_dicts()
     own, popular = compared[0], compared[-1]
     if (popular["ndcg"] or 0) > (own["ndcg"] or 0):

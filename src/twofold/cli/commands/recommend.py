@@ -18,6 +18,7 @@ TAKES = (
 )
 USER = "Recommend for this user; repeatable. Default: a few users, and what is recommended most."
 NEW = 'Recommend for someone new, from "ITEM:RATING,ITEM:RATING"; repeatable; ids may hold commas and colons.'
+SPLIT = "Ratings held out to measure: random, leave-out (some of each user), last (by time) or users (new ones)."
 EXPLAIN = "Say which rated items carried each recommendation."
 NAMES = "Table of item ids and names, to show names instead of ids; a saved model keeps them."
 
@@ -40,6 +41,7 @@ def recommend(
     item_column: Annotated[str | None, column("Item")] = None,
     rating_column: Annotated[str | None, column("Rating")] = None,
     missing: options.Missing = None,
+    split: Annotated[str, typer.Option(metavar="HOW", help=SPLIT)] = "random",
     seed: options.Seed = 0,
     progress: Progress = SILENT,
 ) -> Recommendations:
@@ -56,6 +58,7 @@ def recommend(
         item_column=item_column,
         rating_column=rating_column,
         missing=missing or (),
+        split=split,
         seed=seed,
         progress=progress,
     )

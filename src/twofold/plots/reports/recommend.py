@@ -9,6 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
+from scipy import sparse
+from scipy.sparse.linalg import svds
 
 from twofold.plots.labels import label_points
 from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, new_figure, style
@@ -60,14 +62,30 @@ def recommending_figure(
 
 
 def plane(model: Any) -> np.ndarray | None:
-    """(items,2) the items along the two directions in which their factors differ most; None without factors."""
-    Z = getattr(model.model_, "components_", None)
-    if Z is None or len(Z) < 2 or Z.shape[1] < 3:
+    """(items,2) the items along the two directions in which their factors differ most; None if there are too few.
+
+    A model without factors of its own leaves the items those of who has them.
+    """
+    factors = getattr(model.model_, "components_", None)
+    if min(model.ratings_.shape) < 8:
         return None
-    weight = np.sqrt(np.bincount(model.ratings_.indices, minlength=Z.shape[1]))  # rarely rated ones are mostly noise
-    Z = Z.T - (weight @ Z.T) / weight.sum()
+    Z = factors.T if factors is not None and len(factors) > 1 else share_factors(model.ratings_)
+    weight = np.sqrt(np.bincount(model.ratings_.indices, minlength=len(Z)))  # rarely rated ones are mostly noise
+    Z = Z - (weight @ Z) / max(weight.sum(), 1.0)
     _, _, axes = np.linalg.svd(Z * weight[:, None], full_matrices=False)
     return Z @ axes[:2].T
+
+
+def share_factors(X: sparse.csr_array, k: int = 4) -> np.ndarray:
+    """(items,k) the items by singular vectors of who has them, users and items divided by the root of their counts."""
+    rows, cols = (
+        np.sqrt(np.maximum(counts, 1)) for counts in (np.diff(X.indptr), np.bincount(X.indices, minlength=X.shape[1]))
+    )
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    S = sparse.csr_array((1 / (rows[row] * cols[X.indices]), X.indices, X.indptr), shape=X.shape)
+    _, size, right = svds(S, k=k + 1, v0=cols if X.shape[1] <= X.shape[0] else rows)  # from a fixed start
+    order = np.argsort(-size)[1:]  # the first is how often each is had
+    return right[order].T
 
 
 def items_of(ax: Axes, at: np.ndarray, names: Sequence[str], counts: np.ndarray, mean: np.ndarray | None) -> None:
