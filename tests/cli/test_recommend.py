@@ -75,6 +75,19 @@ def test_figures_are_those_of_a_refit_without_the_held_out(twofold, films):
     assert own["rmse"] < np.std(films["rating"].to_numpy())
 
 
+def test_other_ways_to_hold_out(twofold, films, world):
+    when = np.random.default_rng(0).permutation(len(films))
+    films.with_columns(timestamp=pl.Series(when)).write_csv("r.csv")
+    last, new = (run_json(twofold, "r.csv", "--split", split)["figures"] for split in ("last", "users"))
+    again = Recommender(random_state=0).evaluate("r.csv", split="last", test_size=0.1, random_state=1)
+    assert last["ndcg"] == pytest.approx(again["ndcg"]) and last["ratings"] == again.ratings
+    assert new["unseen"] == new["ratings"] > 0
+    for name, split, words in (("ratings.csv", "soon", "split='soon'"), ("bare.csv", "last", "no column of bare.csv")):
+        films.write_csv("bare.csv")
+        refused = twofold("recommend", name, "--split", split)
+        assert refused.exit_code == 2 and words in refused.stderr
+
+
 def test_one_user_and_the_reasons(twofold, films, saved):
     found = run_json(twofold, saved, "--user", 3, "--user", 5, "-n", 4, "--explain", "-o", "two.csv")
     assert [part["user"] for part in found["recommendations"]] == ["3", "5"]

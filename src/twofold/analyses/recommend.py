@@ -291,6 +291,7 @@ def recommend(
     columns = {"id_column": names_id, "name_column": names_column}
     with progress.doing("reading"):
         read = as_ratings_or_model(data, given, missing)
+        check_measurable(read, split)
         called, named = as_names(names, read, columns)
     figures: dict[str, Any] = {}
     compared: list[dict[str, Any]] = []
@@ -410,6 +411,17 @@ def fit(data: Ratings, seed: int, progress: Progress, notes: list[str]) -> Any:
         what = "added up" if model.implicit_ else "averaged"
         notes.append(f"{rows} a user and an item, and {'are' if again > 1 else 'is'} {what}")
     return model.set_callbacks()
+
+
+def check_measurable(data: Ratings | Fitted, split: str) -> None:
+    """Refuse a split that is unknown or needs times that there are not, before anything is fitted."""
+    from twofold.completion.recommender._splits import check_split
+
+    check_split(split, TEST, None)
+    if split == "last" and not isinstance(data, Fitted) and data.time is None:
+        raise InputError(
+            f"--split last: no column of {data.source} says when. Call it time, date or timestamp, or split otherwise."
+        )
 
 
 def check_enough(data: Ratings) -> None:
