@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,58 @@ class InputError(ValueError):
 
 class ModelFileError(ValueError):
     """A model file that is damaged, truncated, newer than this program, or not a model file."""
+
+
+def check_sparse(X: Any, name: str = "X") -> None:
+    """Refuse a sparse array whose indices lead outside it: SciPy does not look, and compiled code would follow them.
+
+    Formats that keep one index a stored value or a pointer a row are checked here; the others are checked by SciPy when
+    they are turned into CSR, or have no indices.
+    """
+    if X.ndim != 2:
+        raise InputError(f"{name} is a sparse array with {X.ndim} axis. Give it two: rows and columns.")
+    if X.format == "coo":
+        _check_indices(X.row, X.shape[0], name, "row", None)
+        _check_indices(X.col, X.shape[1], name, "column", None)
+    elif X.format in ("csr", "csc", "bsr"):
+        block = X.blocksize if X.format == "bsr" else (1, 1)
+        major, minor = (X.shape[0] // block[0], X.shape[1] // block[1])
+        one, other = "row", "column"
+        if X.format == "csc":
+            major, minor, one, other = minor, major, other, one
+        _check_pointers(X, major, name)
+        _check_indices(X.indices[: X.indptr[-1]], minor, name, other, (one, X.indptr))
+
+
+def _check_pointers(X: Any, rows: int, name: str) -> None:
+    """The pointers of a compressed array start at 0, never fall and end within what is stored."""
+    indptr, stored = X.indptr, min(len(X.indices), len(X.data))
+    if X.indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
+        raise InputError(f"{name} is damaged: its indices are of type {X.indices.dtype}. They must be integers.")
+    if indptr.shape != (rows + 1,):
+        raise InputError(f"{name} is damaged: indptr has {indptr.size} entries for shape {X.shape}; {rows + 1} belong.")
+    if indptr[0] != 0:
+        raise InputError(f"{name} is damaged: indptr starts at {indptr[0]}. It must start at 0.")
+    falls = indptr[1:] < indptr[:-1]
+    if falls.any():
+        raise InputError(f"{name} is damaged: indptr falls after entry {int(np.argmax(falls))}. It may never fall.")
+    if indptr[-1] > stored:
+        raise InputError(f"{name} is damaged: indptr ends at {indptr[-1]}, and {stored} values are stored.")
+
+
+def _check_indices(indices: np.ndarray, size: int, name: str, what: str, within: tuple[str, np.ndarray] | None) -> None:
+    """Indices of a sparse array lie between 0 and size − 1; the message names the first that does not."""
+    if not len(indices) or (indices.min() >= 0 and indices.max() < size):
+        return
+    at = int(np.argmax((indices < 0) | (indices >= size)))
+    where = ""
+    if within is not None:
+        one, indptr = within
+        where = f" of {one} {int(np.searchsorted(indptr, at, side='right')) - 1}"
+    hint = " Do your ids start at 1?" if indices.max() == size and indices.min() > 0 else ""
+    raise InputError(
+        f"{name} is damaged: {what} {indices[at]}{where}, but the array has {size} {what}s, 0 to {size - 1}.{hint}"
+    )
 
 
 def first_bad(X: Block, allow_nan: bool) -> tuple[int, int, float] | None:

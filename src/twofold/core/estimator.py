@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
+from scipy import sparse
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import (
@@ -22,6 +23,7 @@ from twofold.core import checks, history
 from twofold.core.callbacks import CallbackSupportMixin, with_callbacks
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, as_blocks, is_dask, is_path
+from twofold.core.data.sources import SparseSource
 from twofold.core.engine.local import engine_for, single_blas, stacked
 from twofold.core.files import model_file
 from twofold.core.params import check_parameters
@@ -141,10 +143,12 @@ class Model(CallbackSupportMixin, BaseEstimator):
                 "accept_sparse": "csr" if self._allow_sparse else False,
                 "dtype": [np.float64, np.float32],
             }
+            if sparse.issparse(X):
+                checks.check_sparse(X)  # before anyone follows its indices
             labels = () if y is NO_LABELS else (y,)
             checked = validate_data(self, X, *labels, reset=reset, ensure_all_finite=False, **options)
             X, y = checked if labels else (checked, y)
-            blocks = as_blocks(X)
+            blocks = Blocks(SparseSource(X)) if sparse.issparse(X) else as_blocks(X)
         if blocks.shape[0] < min_rows:
             raise InputError(
                 f"Found array with {blocks.shape[0]} sample(s) (shape={blocks.shape}) while a minimum of {min_rows} "

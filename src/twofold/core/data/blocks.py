@@ -21,7 +21,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from scipy import sparse
 
-from twofold.core.checks import InputError
+from twofold.core.checks import InputError, check_sparse
 from twofold.core.data.sources import (
     ChosenSource,
     CsrSource,
@@ -123,4 +123,7 @@ def as_blocks(X: Table) -> Blocks:
         from twofold.core.engine.dask import source_of_dask
 
         return Blocks(source_of_dask(X))
-    return Blocks(SparseSource(X) if sparse.issparse(X) else DenseSource(np.asarray(X)))
+    if sparse.issparse(X):
+        check_sparse(X)
+        return Blocks(SparseSource(X))
+    return Blocks(DenseSource(np.asarray(X)))

@@ -114,7 +114,9 @@ def _weights(X: sparse.csr_array, w: Any) -> sparse.csr_array:
             raise InputError(
                 f"sample_weight has shape {w.shape}; one weight a row or one a cell of X {X.shape} is needed."
             )
-        w = sparse.csr_array(w) if sparse.issparse(w) else w
+        if sparse.issparse(w):
+            checks.check_sparse(w, "sample_weight")
+            w = sparse.csr_array(w)
         row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         values = np.asarray(w[row, X.indices])
         bad = ~np.isfinite(values) | (values < 0)

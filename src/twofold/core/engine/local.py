@@ -16,6 +16,7 @@ Parallelism lives here and nowhere else: kernels are serial and release the GIL,
 
 from __future__ import annotations
 
+import os
 import threading
 import zlib
 from collections import deque
@@ -97,6 +98,13 @@ class _SingleBlas:
         self.controller: ThreadpoolController | None = None
         self.limit: Any = None
 
+    def forget(self) -> None:
+        """Nobody is inside, in a forked child: give BLAS its threads back, with a lock of its own."""
+        self.lock = threading.Lock()
+        if self.inside:
+            self.inside = 0
+            self.limit.restore_original_limits()
+
     @contextmanager
     def __call__(self) -> Iterator[None]:
         with self.lock:
@@ -121,6 +129,16 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     if threads not in _pools:
         _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="twofold")
     return _pools[threads]
+
+
+def _start_anew() -> None:
+    """In a forked child: the parent's threads are not there, and its locks may be held by them."""
+    _pools.clear()
+    single_blas.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew)
 
 
 class Engine:

@@ -1,0 +1,41 @@
+"""python -m tests.attack [--quick]: hostile input of every kind; prints how many were tried and how many were bad.
+
+Bad is whatever is neither a right answer nor a refusal of ours: a crash, a hang, a wrong answer, a foreign exception.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+
+from tests.attack import forks, sparse_arrays
+
+
+def report(name: str, attempts: Iterable[tuple[str, str]]) -> int:
+    tried, bad = 0, 0
+    for what, wrong in attempts:
+        tried += 1
+        if wrong:
+            bad += 1
+            print(f"  {what}: {wrong[:200]}", flush=True)
+    print(f"{name}: {tried} tried, {bad} bad", flush=True)
+    return bad
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything")
+    parser.add_argument("only", nargs="*", help="sparse, forks")
+    given = parser.parse_args()
+    share = 10 if given.quick else 1
+    attacks = {
+        "sparse": lambda: sparse_arrays.attack(1000 // share),
+        "forks": lambda: forks.attack(20),
+    }
+    return int(
+        sum(report(name, attack()) for name, attack in attacks.items() if not given.only or name in given.only) > 0
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

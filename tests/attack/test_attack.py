@@ -1,0 +1,28 @@
+"""A part of each attack in every run of the tests; `python -m tests.attack` does the whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import twofold
+from tests.attack import forks, sparse_arrays
+
+
+def test_sparse_arrays_that_lead_outside_are_refused_by_everyone() -> None:
+    wrong = [(what, said) for what, said in sparse_arrays.attack(2 * len(sparse_arrays.cases())) if said]
+    assert not wrong
+
+
+def test_the_refusal_names_the_place_and_guesses_the_reason() -> None:
+    X = sparse.random_array((6, 40), density=0.5, format="csr", rng=np.random.default_rng(0))
+    X.indices[:] = X.indices + 1
+    X.indices[X.indptr[3]] = 40
+    with pytest.raises(twofold.InputError, match=r"column 40 of row \d.*40 columns, 0 to 39. Do your ids start at 1\?"):
+        twofold.KMeans(2).fit(X)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_children_of_a_process_with_threads_answer() -> None:
+    assert not [(what, said) for what, said in forks.attack(len(forks.MODELS) + 3) if said]
