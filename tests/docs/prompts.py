@@ -11,9 +11,9 @@ GUIDE = ROOT / "docs" / "guide"
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
-def find_blocks(text: str, peer: str = "") -> list[str]:
-    """The blocks of prompts in a text; with a peer also those of the other library, marked ``python peer=NAME``."""
-    mark = f"(?: peer={peer})?" if peer else ""
+def find_blocks(text: str, extra: str = "") -> list[str]:
+    """The blocks of prompts in a text; with an extra also those for which it must be there, ``python needs=NAME``."""
+    mark = f"(?: needs={extra})?" if extra else ""
     return re.findall(rf"```python{mark}\n(>>>.*?)```", text, re.S)
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from .prompts import GUIDE, find_blocks, run_blocks
 
-PAGES = [page for page in sorted(GUIDE.glob("from-*.md")) if "```python peer=" in page.read_text(encoding="utf-8")]
+PAGES = [page for page in sorted(GUIDE.glob("from-*.md")) if "```python needs=" in page.read_text(encoding="utf-8")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_both_sides_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = page.read_text(encoding="utf-8")
-    (peer,) = set(re.findall(r"```python peer=(\w+)", text))
+    (peer,) = set(re.findall(r"```python needs=(\w+)", text))
     pytest.importorskip(peer)
     monkeypatch.chdir(tmp_path)
     run_blocks(find_blocks(text, peer), page.name)
@@ -23,7 +23,20 @@ def test_both_sides_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_each_call_has_ours_beside_it(page: Path) -> None:
-    fences = re.findall(r"```python(| peer=\w+)\n>>>", page.read_text(encoding="utf-8"))
+    fences = re.findall(r"```python(| needs=\w+)\n>>>", page.read_text(encoding="utf-8"))
     for mark, following in zip(fences, [*fences[1:], ""], strict=True):
         assert not (mark and following), "a block of the other library is not followed by one of ours"
     assert fences[-1] == "", "the last block is not ours"
+
+
+WISHES = re.split(r"^## ", (GUIDE / "wishes.md").read_text(encoding="utf-8"), flags=re.M)[1:]
+
+
+@pytest.mark.parametrize("section", WISHES, ids=lambda section: section.partition("\n")[0])
+def test_a_wish_is_granted_by_a_call_that_is_run_or_said_to_be_open(section: str) -> None:
+    """Every wish names something of ours that a block of its section calls, or says "not yet"."""
+    code = "".join(find_blocks(section, "torch"))
+    for wish in re.findall(r"^- (.*?)(?=^- |^```|^$)", section, re.M | re.S):
+        answer = wish.partition("**: ")[2] or wish.partition("): ")[2]
+        names = {name for call in re.findall(r"`(.*?)`", answer) for name in re.findall(r"\w+", call)}
+        assert names & set(re.findall(r"\w+", code)) or "not yet" in answer, wish

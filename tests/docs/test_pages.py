@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -24,4 +25,4 @@ def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         pytest.importorskip("distributed")
     if page.stem == "networks":
         pytest.importorskip("torch")
-    run_blocks(find_blocks(text), page.name)
+    run_blocks(find_blocks(text, "torch" if find_spec("torch") else ""), page.name)
