@@ -92,14 +92,14 @@ def fast_enough(rows: list[Row]) -> bool:
     return theirs.median >= 3 * mine.median and mine.quality["objective"] <= (1 + TIE) * theirs.quality["objective"]
 
 
-def event(name: str, what: str, X: Any, k: int, peers: list, loss: str = "squared") -> Event:
-    misfit = squared if loss == "squared" else divergence
+def event(name: str, what: str, X: Any, k: int, peers: list, loss: str = "frobenius") -> Event:
+    misfit = squared if loss == "frobenius" else divergence
     goal = misfit(X, peers[0].run())
     stored = f", {X.nnz:,} stored" if sparse.issparse(X) else ""
 
     def entry(name: str, goal: float, **more: Any) -> Contestant:
-        warm = lambda: ours(X[:500], k, loss=loss, max_iter=20)  # noqa: E731
-        return Contestant(name, lambda: ours(X, k, goal, loss=loss), ours=True, warm=warm, **more)
+        warm = lambda: ours(X[:500], k, beta_loss=loss, max_iter=20)  # noqa: E731
+        return Contestant(name, lambda: ours(X, k, goal, beta_loss=loss), ours=True, warm=warm, **more)
 
     return Event(
         f"topics_nmf {name}",
@@ -172,7 +172,7 @@ def counts(quick: bool) -> Event | Missing:
         return sklearn(X, 20, **options)
 
     peer = Contestant("scikit-learn mu", lambda: run(X), warm=lambda: run(X[:300]), note="100 sweeps at most")
-    return event("counts", "newsgroups (counts)", X, 20, [peer], loss="kl")
+    return event("counts", "newsgroups (counts)", X, 20, [peer], loss="kullback-leibler")
 
 
 EVENTS = (

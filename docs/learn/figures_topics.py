@@ -102,7 +102,7 @@ def topics_parts() -> Figure:
 def topics_solvers() -> Figure:
     """The same problem and start, solved in three ways."""
     X = datasets.digits().data
-    names = {"hals": "HALS", "als": "projected ALS", "multiplicative": "multiplicative"}
+    names = {"cd": "HALS", "als": "projected ALS", "mu": "mu"}
     with style():
         figure = new_figure(7.2, 3.4)
         ax = figure.subplots()

@@ -181,7 +181,7 @@ MODELS = [
     _filling("SoftImpute", reg=5.0, repeats=False, **TWO),
     _topics("LSA", weighting=None, iterative=False, none={"n_components": 0}, too_many={"n_components": 9}),
     _topics("NMF", "squared", nan=True, tol=1e-12, max_iter=5000),
-    _topics("NMF", "kl", nan=True, loss="kl"),
+    _topics("NMF", "kl", nan=True, beta_loss="kullback-leibler"),
     _topics("PLSA"),
     _topics("LatentDirichletAllocation", "scvb0", falls=False),
     _topics("LatentDirichletAllocation", "online", solver="online", falls=False),

@@ -20,7 +20,6 @@ from twofold.core.estimator import INSTEAD
 
 PAGE = Path(__file__).parents[2] / "docs/guide/from-scikit-learn.md"
 PENDING: set[str] = {
-    "NMF",
     "LatentDirichletAllocation",
     "KMeans",
     "GaussianMixture",

@@ -1,6 +1,6 @@
 """Codes under the generalised Kullback–Leibler divergence, row by row over the stored cells.
 
-    minimise  Σ_j (ŷ_j − x_j log ŷ_j)   over u ≥ 0        ŷ_j = ⟨u, v_j⟩
+    minimise  Σ_j (ŷ_j − x_j log ŷ_j) + ½ λ ‖u‖²   over u ≥ 0        ŷ_j = ⟨u, v_j⟩
 
 Only cells with x > 0 are looked at one by one: all others together cost ⟨u, s⟩ with s = Σ_j v_j.
 
@@ -8,7 +8,7 @@ One coordinate at a time by Newton's method. The function is self-concordant wit
 step never makes it worse where it goes up or is short, and a damped one never does elsewhere. Where the least x is
 small, a look at the cells says more: a step by which none loses more than the share a of its ŷ meets 1/(1 − a) times
 the curvature at most, so the full step is safe up to a = ½, and one divided by 1 + a beyond. A step down also goes at
-least as far as the multiplicative rule, which never overshoots.
+least as far as the multiplicative rule, which never overshoots (without λ).
 References: Hsieh & Dhillon 2011; Hien & Gillis 2021 (damping).
 """
 
@@ -57,9 +57,11 @@ def _most(y, z, m):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-def _stepped(old, s, pull, curve, steep, y, z, m):
-    """Where Newton takes one coordinate at `old`, whose gradient is s − pull; `steep` is the function's constant."""
-    gradient = s - pull
+def _stepped(old, s, ridge, pull, curve, steep, y, z, m):
+    """Where Newton takes one coordinate at `old`, with the gradient s + λ old − pull; `steep` is the function's
+    constant."""
+    gradient = s + ridge * old - pull
+    curve += ridge
     if curve <= 0:
         return old * 0 if gradient > 0 else old
     step = gradient / curve
@@ -70,11 +72,12 @@ def _stepped(old, s, pull, curve, steep, y, z, m):
         lost = decrement if steep <= 1 else step * _most(y, z, m)
         if lost > HALF:
             step /= 1 + lost
-    return max(min(old - step, old * pull / s), old * 0)
+    far = old * pull / s if ridge == 0 else old
+    return max(min(old - step, far), old * 0)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-def _descended(u, s, x, Z, m, y, passes, tol):
+def _descended(u, s, ridge, x, Z, m, y, passes, tol):
     """u improved in place by a few passes over its coordinates; y keeps up. Stops when nothing moves any more."""
     least = x[0]
     for q in range(m):
@@ -85,7 +88,7 @@ def _descended(u, s, x, Z, m, y, passes, tol):
         for c in range(u.size):
             pull, curve = _pulls(x, y, Z[c], m)
             old = u[c]
-            new = _stepped(old, s[c], pull, curve, steep, y, Z[c], m)
+            new = _stepped(old, s[c], ridge, pull, curve, steep, y, Z[c], m)
             step = x.dtype.type(new - old)
             if step != 0:
                 u[c] = new
@@ -99,7 +102,7 @@ def _descended(u, s, x, Z, m, y, passes, tol):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-def _row(start, stop, indices, x, V, s, passes, tol, u, Z, xs, y, ratio):
+def _row(start, stop, indices, x, V, s, ridge, passes, tol, u, Z, xs, y, ratio):
     """One row: its cells with x > 0 gathered, its code improved, x/ŷ written; returns Σ x log ŷ."""
     k, m = u.size, 0
     for q in range(start, stop):
@@ -114,7 +117,7 @@ def _row(start, stop, indices, x, V, s, passes, tol, u, Z, xs, y, ratio):
         return 0.0
     _predicted(u, Z, m, y)
     if passes > 0:
-        _descended(u, s, xs, Z, m, y, passes, tol)
+        _descended(u, s, ridge, xs, Z, m, y, passes, tol)
     total, m = 0.0, 0
     for q in range(start, stop):
         if x[q] > 0:
@@ -125,18 +128,19 @@ def _row(start, stop, indices, x, V, s, passes, tol, u, Z, xs, y, ratio):
 
 
 @njit(cache=True, nogil=True)
-def newton_counts(indptr, indices, x, V, s, passes, tol, U, ratio, cost):
+def newton_counts(indptr, indices, x, V, s, ridge, passes, tol, U, ratio, cost):
     """Rows of counts: unstored cells are zeros, and s (k,) = Σ_j v_j (+ λ) is the same for all rows.
 
-    U (m,k) is improved in place, ratio becomes x/ŷ, cost[i] = ⟨u_i, s⟩ − Σ x log ŷ. With no passes, U stays.
+    U (m,k) is improved in place, ratio becomes x/ŷ, cost[i] = ⟨u_i, s⟩ + ½ λ ‖u_i‖² − Σ x log ŷ, with λ = ridge. With
+    no passes, U stays.
     """
     k, most = V.shape[1], max(1, np.max(indptr[1:] - indptr[:-1]))
     Z, xs, y = np.empty((k, most), V.dtype), np.empty(most, V.dtype), np.empty(most, V.dtype)
     for i in range(U.shape[0]):
-        total = _row(indptr[i], indptr[i + 1], indices, x, V, s, passes, tol, U[i], Z, xs, y, ratio)
+        total = _row(indptr[i], indptr[i + 1], indices, x, V, s, ridge, passes, tol, U[i], Z, xs, y, ratio)
         cost[i] = -total
         for c in range(k):
-            cost[i] += np.float64(U[i, c]) * np.float64(s[c])
+            cost[i] += np.float64(U[i, c]) * (np.float64(s[c]) + 0.5 * np.float64(ridge) * np.float64(U[i, c]))
 
 
 @njit(cache=True, nogil=True)
@@ -150,7 +154,7 @@ def newton_cells(indptr, indices, x, w, V, passes, tol, U, ratio, cost):
         for q in range(indptr[i], indptr[i + 1]):
             for c in range(k):
                 s[c] += w[q] * V[indices[q], c]
-        total = _row(indptr[i], indptr[i + 1], indices, x, V, s, passes, tol, U[i], Z, xs, y, ratio)
+        total = _row(indptr[i], indptr[i + 1], indices, x, V, s, V.dtype.type(0), passes, tol, U[i], Z, xs, y, ratio)
         cost[i] = -total
         for c in range(k):
             cost[i] += np.float64(U[i, c]) * np.float64(s[c])

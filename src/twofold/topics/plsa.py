@@ -282,7 +282,7 @@ def find_mixtures(X: Any, V: np.ndarray, share: np.ndarray, beta: float) -> tupl
         U = np.ascontiguousarray(np.repeat(tokens[:, None] / len(share), len(share), axis=1), dtype=dtype)
         ratio, cost = np.empty_like(x), np.empty(len(U))
         ones = np.ones(len(share), dtype)
-        newton_counts(X.indptr, X.indices, x, V, ones, EXACT, end, U, ratio, cost)
+        newton_counts(X.indptr, X.indices, x, V, ones, x.dtype.type(0), EXACT, end, U, ratio, cost)
         size = U.sum(axis=1, keepdims=True)
         U = np.where(size > 0, U / np.where(size > 0, size, 1), share.astype(dtype))
     else:

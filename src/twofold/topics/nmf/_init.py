@@ -1,7 +1,9 @@
 """What a non-negative factorization is fitted to, and where it begins.
 
     NNDSVD   X ≈ Σ_c s_c a_c b_cᵀ; of each pair (a, b) the larger of its positive and its negative part is kept
+    nndsvda  its zeros at the data's mean;  nndsvdar  at small random numbers
     random   absolute normals whose products have the data's mean
+    custom   both factors are given
 
 The singular vectors come from a few turns of subspace iteration, which is as much as a start needs; sparse data stays
 sparse, and holes stand at their column's mean.
@@ -55,19 +57,25 @@ class Start(NamedTuple):
     V: np.ndarray  # (d,k)
 
 
-def start(data: Data, k: int, loss: str, init: Any, solver: str, seed: int) -> Start:
+def start(data: Data, k: int, init: Any, solver: str, seed: int, given: tuple[Any, Any]) -> Start:
     """Both factors to begin with; U is one array where the known cells are in one place."""
     blocks, cells = data.blocks, data.cells
     level = float(np.sqrt(data.mean / k))
-    least = LIFT * level if solver in ("newton", "multiplicative") else 0.0
-    if not isinstance(init, str):
+    least = LIFT * level if solver in ("newton", "mu") else 0.0
+    if isinstance(init, str) and init == "custom":
+        W, H = check_given(*given, k, blocks.shape)
+        V = np.ascontiguousarray(H.T.astype(blocks.dtype))
+        found = Start(Rows((np.ascontiguousarray(U),) for U in blocks.rows(W.astype(blocks.dtype))), V)
+    elif isinstance(init, np.ndarray):
         V = np.maximum(check_init(init, k, blocks.shape[1]).T, least).astype(blocks.dtype)
         found = start_level(blocks, np.ascontiguousarray(V), level)
     elif init == "random":
         found = start_randomly(blocks, k, seed, level)
     else:
-        found = from_singular_vectors(data, k, seed, level, least)
-    if loss == "squared" and cells is not None:
+        found = from_singular_vectors(data, k, seed, level, least if init in (None, "nndsvd") else 0.0)
+        if init in ("nndsvda", "nndsvdar"):
+            found = fill_zeros(blocks, found, data.mean, seed if init == "nndsvdar" else None)
+    if solver == "cd" and cells is not None:
         found = found._replace(kept=Rows([(stacked([U for (U,) in found.kept.local()]),)]))
     return found
 
@@ -88,6 +96,35 @@ def check_init(init: Any, k: int, d: int) -> np.ndarray:
     if Z.shape != (k, d) or not np.isfinite(Z).all() or Z.min() < 0:
         raise InputError(f"init must be {(k, d)} finite numbers >= 0; it has shape {Z.shape}. Check or clip it.")
     return Z
+
+
+def check_given(W: Any, H: Any, k: int, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Both factors from the user, checked."""
+    found = []
+    for name, given, wanted in (("W", W, (shape[0], k)), ("H", H, (k, shape[1]))):
+        A = np.zeros(()) if given is None else np.asarray(given, dtype=np.float64)
+        if A.shape != wanted or not np.isfinite(A).all() or A.min() < 0:
+            what = "is not given" if given is None else f"has shape {A.shape}"
+            raise InputError(f'{name} {what}; init="custom" needs {wanted} finite numbers >= 0 as {name}.')
+        found.append(A)
+    return found[0], found[1]
+
+
+def fill_zeros(blocks: Blocks, found: Start, mean: float, seed: int | None) -> Start:
+    """Zeros at the data's mean; with a seed, at absolute normals of a hundredth of it."""
+    engine = engine_for(blocks)
+    at, shared = Rows(range(1, len(blocks) + 1)), (engine.broadcast(mean), engine.broadcast(seed))
+    kept, _ = engine.reduce(add, engine.map(_fill_rows, blocks, found.kept, at, *shared), keep=True)
+    return Start(kept, _fill(found.V, 0, mean, seed))
+
+
+def _fill_rows(X: Any, kept: tuple, at: int, mean: float, seed: int | None) -> tuple[tuple, int]:
+    return (_fill(kept[0], at, mean, seed),), 0
+
+
+def _fill(U: np.ndarray, at: int, mean: float, seed: int | None) -> np.ndarray:
+    level = mean if seed is None else mean / 100 * np.abs(generator(seed, 2, at).standard_normal(U.shape))
+    return np.where(U > 0, U, level).astype(U.dtype)
 
 
 def mark_weightless(cells: Observed, stored: bool) -> Blocks:

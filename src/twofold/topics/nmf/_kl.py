@@ -1,12 +1,13 @@
 """Half-steps of non-negative factorization under the generalized Kullback–Leibler divergence: of whole tables, and of
 known or weighted cells.
 
-    minimise  Σ w (x log(x/ŷ) − x + ŷ)   over  U ≥ 0, Z ≥ 0     ŷ = U Z
+    minimise  Σ w (x log(x/ŷ) − x + ŷ) + penalties   over  U ≥ 0, Z ≥ 0     ŷ = U Z
+                                                    a side's penalty: λ₁ Σ u + ½ λ₂ Σ u²
     X (n,d) in row blocks   U (n,k) kept by the blocks   V = Zᵀ (d,k)
 
-One sweep:  each block  U ← Newton's method by coordinates (newton), or Lee & Seung's rule (multiplicative), given V;
+One sweep:  each block  U ← Newton's method by coordinates (newton), or Lee & Seung's rule (mu), given V;
                         its sums Σ w u x/ŷ and Σ w u
-            then once   V ← V · Σ w u x/ŷ  /  Σ w u, which never goes up and needs nothing but sums
+            then once   V ← V · Σ w u x/ŷ  /  (Σ w u + λ₁), which never goes up and needs nothing but sums
 Zeros cost only ⟨Σu, Σz⟩. The objective is that before V moves, since it comes free there. With missing or weighted
 cells each row has its own, and V moves column by column; _missing_cells says what a missing cell counts.
 References: Hsieh & Dhillon 2011; Lee & Seung 2001.
@@ -24,6 +25,7 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for
 from twofold.kernels.kl import newton_cells, newton_counts
 from twofold.topics.nmf._missing_cells import Holes
+from twofold.topics.nmf._penalty import FREE, Penalty, settle
 
 PASSES = 2  # over the coordinates of a row, a sweep
 EXACT = 500  # passes at most, where the best codes are wanted
@@ -35,6 +37,7 @@ class Rule(NamedTuple):
     solver: str
     passes: int = PASSES
     tol: float = 0.0
+    penalty: Penalty = FREE
 
 
 class Sums(NamedTuple):
@@ -42,7 +45,8 @@ class Sums(NamedTuple):
 
     UR: np.ndarray  # (d,k) Σ w u x/ŷ
     U: np.ndarray  # (k,) Σ w u
-    cost: float  # Σ w (ŷ − x log ŷ)
+    square: float  # Σ w u²
+    cost: float  # Σ w (ŷ − x log ŷ) and the penalty of the codes
 
 
 class Cells(NamedTuple):
@@ -62,7 +66,8 @@ def newton(c: Cells, V: np.ndarray, U: np.ndarray, rule: Rule) -> tuple[np.ndarr
     ratio, cost = np.empty(X.nnz, dtype), np.empty(X.shape[0])
     plan = (rule.passes, dtype.type(rule.tol), U, ratio, cost)
     if c.w is None:
-        newton_counts(X.indptr, X.indices, X.data, V, V.sum(axis=0, dtype=np.float64).astype(dtype), *plan)
+        s = (V.sum(axis=0, dtype=np.float64) + rule.penalty.l1).astype(dtype)
+        newton_counts(X.indptr, X.indices, X.data, V, s, dtype.type(rule.penalty.l2), *plan)
     else:
         newton_cells(X.indptr, X.indices, X.data, c.w, V, *plan)
     return ratio, cost
@@ -71,10 +76,11 @@ def newton(c: Cells, V: np.ndarray, U: np.ndarray, rule: Rule) -> tuple[np.ndarr
 def improve(c: Cells, V: np.ndarray, U: np.ndarray, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Better codes by either rule, x/ŷ and the cost of each row."""
     U = U.copy()
-    if rule.solver == "multiplicative":
+    if rule.solver == "mu":
         ratio, _ = newton(c, V, U, rule._replace(passes=0))
         s = V.sum(axis=0, dtype=np.float64).astype(V.dtype) if c.w is None else c.like(c.w) @ V
-        U, rule = U * (c.like(ratio) @ V) / np.maximum(s, np.finfo(V.dtype).tiny), rule._replace(passes=0)
+        s = np.maximum(s + V.dtype.type(rule.penalty.l1), np.finfo(V.dtype).tiny)
+        U, rule = settle(U * (c.like(ratio) @ V), s, V.dtype.type(rule.penalty.l2)), rule._replace(passes=0)
     return (U, *newton(c, V, U, rule))
 
 
@@ -84,34 +90,40 @@ def update_codes(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, rule:
     U, ratio, cost = improve(c, V, kept[0], rule)
     weighted = weigh(U, w)
     UR = np.asarray(c.like(ratio).T @ weighted, dtype=np.float64)
-    return (U,), Sums(UR, weighted.sum(axis=0, dtype=np.float64), float(cost.sum() if w is None else cost @ w))
+    square = float(np.vdot(weighted, U)) if rule.penalty.l2 else 0.0
+    total = float(cost.sum() if w is None else cost @ w)
+    return (U,), Sums(UR, weighted.sum(axis=0, dtype=np.float64), square, total)
 
 
 def weigh(U: np.ndarray, w: np.ndarray | None) -> np.ndarray:
     return U if w is None else U * w.astype(U.dtype)[:, None]
 
 
-def update_parts(V: np.ndarray, UR: np.ndarray, U: np.ndarray) -> np.ndarray:
+def update_parts(V: np.ndarray, UR: np.ndarray, U: np.ndarray, penalty: Penalty = FREE) -> np.ndarray:
     """The shared half-step: minimises a bound that touches the objective at V. A part that no row uses stays."""
-    V = V.astype(np.float64)
-    return np.where(U > 0, V * UR / np.where(U > 0, U, 1.0), V)
+    V, b = V.astype(np.float64), U + penalty.l1
+    return np.where(b > 0, settle(V * UR, np.where(b > 0, b, 1.0), penalty.l2), V)
 
 
 class KullbackLeibler:
     """The problem on whole tables. `logs` is Σ w (x log x − x), which no factor changes."""
 
-    def __init__(self, blocks: Blocks, w: np.ndarray | None, logs: float, holes: Holes, rule: Rule):
+    def __init__(
+        self, blocks: Blocks, w: np.ndarray | None, logs: float, holes: Holes, rule: Rule, parts: Penalty = FREE
+    ):
         self.engine, self.blocks, self.rows = engine_for(blocks), blocks, blocks.rows(w)
-        self.logs, self.holes, self.rule = logs, holes, rule
+        self.logs, self.holes, self.rule, self.parts = logs, holes, rule, parts
 
     def advance(self, kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
         kept, s = self._codes(kept, V, self.rule)
-        return kept, update_parts(V, s.UR, s.U).astype(self.blocks.dtype), max(self.logs + s.cost, 0.0)
+        new = update_parts(V, s.UR, s.U, self.parts).astype(self.blocks.dtype)
+        return kept, new, max(self.logs + s.cost, 0.0) + self.parts.cost(V)
 
     def finish(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float, float]:
         """The best codes given V; the divergence; and what share of the data that leaves unexplained."""
-        kept, s = self._codes(kept, V, exact_rule(V.dtype))
-        D = max(self.logs + s.cost, 0.0)
+        l1, l2 = self.rule.penalty
+        kept, s = self._codes(kept, V, exact_rule(V.dtype, self.rule.penalty))
+        D = max(self.logs + s.cost - l1 * float(s.U.sum()) - 0.5 * l2 * s.square, 0.0)
         return kept, D, self.holes.unexplained(D)
 
     def _codes(self, kept: Rows, V: np.ndarray, rule: Rule) -> tuple[Rows, Sums]:
@@ -119,9 +131,9 @@ class KullbackLeibler:
         return self.engine.reduce(add, self.engine.map(update_codes, self.blocks, self.rows, kept, *shared), keep=True)
 
 
-def exact_rule(dtype: np.dtype) -> Rule:
+def exact_rule(dtype: np.dtype, penalty: Penalty = FREE) -> Rule:
     """For codes at their minimum."""
-    return Rule("newton", EXACT, 1e-10 if dtype == np.float64 else 1e-5)
+    return Rule("newton", EXACT, 1e-10 if dtype == np.float64 else 1e-5, penalty)
 
 
 def _start_codes(X: Any, V: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -135,11 +147,11 @@ def _start_codes(X: Any, V: np.ndarray) -> tuple[Any, np.ndarray]:
     return X, np.repeat(mass.astype(V.dtype)[:, None], V.shape[1], axis=1)
 
 
-def fold(X: Any, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The codes (m,k) of new rows, and the divergence of each row."""
+def fold(X: Any, V: np.ndarray, penalty: Penalty) -> tuple[np.ndarray, np.ndarray]:
+    """The codes (m,k) of new rows, and the objective of each row."""
     X, U = _start_codes(X, V)
     c = Cells(sparse.csr_array(X))
-    _, cost = newton(c, V, U, exact_rule(V.dtype))
+    _, cost = newton(c, V, U, exact_rule(V.dtype, penalty))
     x = c.X.data.astype(np.float64)
     return U, np.maximum(cost + np.asarray(c.like(xlogy(x, x) - x).sum(axis=1)).ravel(), 0)
 

@@ -21,7 +21,7 @@ from scipy.special import xlogy
 
 from twofold.core.data.blocks import Blocks
 from twofold.core.data.known_cells import Observed
-from twofold.core.engine.local import engine_for
+from twofold.core.engine.local import add, engine_for
 from twofold.core.numerics.moments import column_moments
 from twofold.topics._nonnegative import Totals
 
@@ -44,13 +44,13 @@ class Holes(NamedTuple):
         return float((D + floor) * np.exp(min(P / self.null, 500.0)) - floor)
 
 
-def measure_holes(cells: Observed, loss: str) -> Holes:
+def measure_holes(cells: Observed, beta: float) -> Holes:
     """From the known cells and their weights."""
     x, w = cells.X.data.astype(np.float64), cells.W.data.astype(np.float64)
     d, j = cells.shape[1], cells.X.indices
     mass = np.bincount(j, w, d)
     means = np.bincount(j, w * x, d) / np.where(mass > 0, mass, 1.0)
-    if loss == "squared":
+    if beta == 2:
         null, size = 0.5 * float(w @ (x - means[j]) ** 2), 0.5 * float(w @ x**2)
     else:
         null, size = float(w @ (xlogy(x, x) - xlogy(x, np.where(x > 0, means[j], 1.0)))), float(w @ x)
@@ -59,15 +59,33 @@ def measure_holes(cells: Observed, loss: str) -> Holes:
     return Holes(means.astype(cells.dtype), _positive(null, size), share_of_holes(known, d) * level)
 
 
-def expect_holes(blocks: Blocks, w: np.ndarray | None, totals: Totals, loss: str) -> Holes:
-    """The same of a whole table: new rows may have holes."""
+def expect_holes(blocks: Blocks, w: np.ndarray | None, totals: Totals, beta: float) -> Holes:
+    """The same of a whole table: new rows may have holes, but for β other than 1 and 2."""
     found = column_moments(engine_for(blocks), blocks, w)
-    if loss == "squared":
+    if beta == 2:
         null, size = 0.5 * float(found.scatter.sum()), 0.5 * totals.square
-    else:
+    elif beta == 1:
         sums = found.mean * found.weight
         null, size = totals.logs + totals.total - float(xlogy(sums, np.maximum(found.mean, 1e-300)).sum()), totals.total
+    else:
+        engine = engine_for(blocks)
+        shared = engine.broadcast(np.maximum(found.mean, 1e-300)), engine.broadcast(beta)
+        null, size = engine.reduce(add, engine.map(_from_means, blocks, blocks.rows(w), *shared)), totals.total
     return Holes(found.mean.astype(blocks.dtype), _positive(null, size), np.empty(0))
+
+
+def divergences(X: np.ndarray, Y: np.ndarray, beta: float) -> np.ndarray:
+    """d(x, y) of every cell: x/y − log(x/y) − 1 at β = 0, (x^β + (β−1) y^β − β x y^(β−1)) / (β (β−1)) elsewhere."""
+    if beta == 0:
+        ratio = X / Y
+        return ratio - np.log(ratio) - 1
+    return (X**beta + (beta - 1) * Y**beta - beta * X * Y ** (beta - 1)) / (beta * (beta - 1))
+
+
+def _from_means(X: np.ndarray, w: np.ndarray | None, means: np.ndarray, beta: float) -> float:
+    """The β-divergence of one block from the columns' means."""
+    each = divergences(X.astype(np.float64), means, beta).sum(axis=1)
+    return float(each.sum() if w is None else each @ w)
 
 
 def _positive(null: float, size: float) -> float:

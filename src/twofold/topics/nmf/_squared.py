@@ -1,10 +1,10 @@
 """Half-steps of non-negative factorization under squared error: of whole tables, and of known or weighted cells.
 
-    minimise  ½ Σ w ‖x − u Z‖² + λ Σ w u   over  U ≥ 0, Z ≥ 0  (with λ > 0 every part has norm 1 at most)
+    minimise  ½ Σ w ‖x − u Z‖² + penalties   over  U ≥ 0, Z ≥ 0      a side's penalty: λ₁ Σ u + ½ λ₂ Σ u²
     X (n,d) in row blocks   U (n,k) kept by the blocks   V = Zᵀ (d,k)
 
-One sweep:  each block  U ← non-negative least squares given V (hals), or least squares clipped at 0 (als),
-                        or Lee & Seung's rule (multiplicative); its sums ΣUᵀU, ΣUᵀX
+One sweep:  each block  U ← non-negative least squares given V, by coordinates (cd), or least squares clipped at 0
+                        (als), or Lee & Seung's rule (mu); its sums ΣUᵀU, ΣUᵀX
             then once   V ← the same, given the sums, which also give the objective
 
     minimise  D = ½ Σ_Ω w_ij (x_ij − ⟨u_i, z_j⟩)²  for known cells Ω, and a little of what is outside: _missing_cells
@@ -27,6 +27,7 @@ from twofold.core.data.known_cells import Observed, Side, known
 from twofold.core.engine.local import Engine, add, engine_for
 from twofold.kernels.nnls import nnls, nnls_cells, nnls_end
 from twofold.topics.nmf._missing_cells import Holes
+from twofold.topics.nmf._penalty import FREE, Penalty
 
 ENOUGH = 0.01  # a row stops when a sweep gains this share of what its first one gained
 DENSE_SWEEPS, SPARSE_SWEEPS = 4, 2  # while G stays; with sparse data a sweep costs as much as a product with X
@@ -40,8 +41,8 @@ class Rule(NamedTuple):
     """How a half-step is made."""
 
     solver: str
-    l1: float
     sweeps: int
+    penalty: Penalty = FREE
 
 
 class Sums(NamedTuple):
@@ -54,17 +55,16 @@ class Sums(NamedTuple):
 
 def solve(G: np.ndarray, B: np.ndarray, U: np.ndarray, rule: Rule) -> np.ndarray:
     """One side given G = VᵀV (k,k) and B = XV (m,k), from where U (m,k) stands."""
-    dtype = U.dtype
-    G, B = G.astype(dtype, copy=False), np.ascontiguousarray(B, dtype=dtype)
-    if rule.l1:
-        B = B - dtype.type(rule.l1)
+    dtype, (l1, l2) = U.dtype, rule.penalty
+    if rule.solver == "mu":
+        G, B = bend(G, l2).astype(dtype, copy=False), np.asarray(B, dtype=dtype)
+        return U * (B / np.maximum(U @ G + dtype.type(l1), np.finfo(dtype).tiny))
+    G, B = bend(G, l2).astype(dtype, copy=False), subtract(np.asarray(B, dtype=dtype), l1)
     if rule.solver == "als":
         return np.maximum(B @ np.linalg.pinv(G, hermitian=True).astype(dtype), 0)
-    if rule.solver == "multiplicative":
-        return U * (B / np.maximum(U @ G, np.finfo(dtype).tiny))
     U = U.copy()
     nnls(G, B, U, rule.sweeps, dtype.type(ENOUGH))
-    return U
+    return clear(G, U, l1)
 
 
 def update_codes(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, rule: Rule) -> tuple[tuple, Sums]:
@@ -84,50 +84,48 @@ def add_up(X: Any, w: np.ndarray | None, U: np.ndarray) -> Sums:
 
 def update_parts(V: np.ndarray, s: Sums, rule: Rule) -> np.ndarray:
     """The shared half-step: the same, transposed. Columns of X are independent, so they go through the engine."""
-    if rule.l1:
-        return update_unit_parts(V, s, rule.sweeps)
-    engine, plain = Engine(), rule._replace(l1=0.0)
+    engine = Engine()
     cuts = range(0, len(V), CHUNK)
     pieces = (Rows(A[a : a + CHUNK] for a in cuts) for A in (s.UX, V))
-    done = engine.map(solve, engine.broadcast(s.UU), *pieces, engine.broadcast(plain))
+    done = engine.map(solve, engine.broadcast(s.UU), *pieces, engine.broadcast(rule))
     return np.concatenate(engine.gather(done))
 
 
-def update_unit_parts(V: np.ndarray, s: Sums, sweeps: int) -> np.ndarray:
-    """One part after the other to its best value of norm 1 at most: the best in the cone, then scaled to the ball."""
-    V = V.astype(np.float64)
-    for _ in range(sweeps):
-        for c in np.flatnonzero(np.diagonal(s.UU) > 0):
-            best = np.maximum(V[:, c] + (s.UX[:, c] - V @ s.UU[c]) / s.UU[c, c], 0)
-            V[:, c] = best / max(1.0, float(np.linalg.norm(best)))
-    return V
+def bend(G: np.ndarray, l2: float) -> np.ndarray:
+    return G + G.dtype.type(l2) * np.eye(len(G), dtype=G.dtype) if l2 else G
 
 
-def clip_norms(V: np.ndarray) -> np.ndarray:
-    """Parts scaled to norm 1 at most, as the penalty of the codes needs them."""
-    return V / np.maximum(np.sqrt((V**2).sum(axis=0)), 1).astype(V.dtype)
+def clear(G: np.ndarray, U: np.ndarray, l1: float) -> np.ndarray:
+    """U, where what explains nothing is zero if it costs something."""
+    if l1:
+        U[:, np.diagonal(G) <= 0] = 0
+    return U
 
 
 class Squared:
     """The problem on whole tables."""
 
-    def __init__(self, blocks: Blocks, w: np.ndarray | None, square: float, holes: Holes, rule: Rule):
+    def __init__(
+        self, blocks: Blocks, w: np.ndarray | None, square: float, holes: Holes, rule: Rule, parts: Penalty = FREE
+    ):
         self.engine, self.blocks, self.rows = engine_for(blocks), blocks, blocks.rows(w)
-        self.square, self.holes, self.rule = square, holes, rule
+        self.square, self.holes, self.rule, self.parts = square, holes, rule, rule._replace(penalty=parts)
 
     def advance(self, kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
         shared = (self.engine.broadcast(V), self.engine.broadcast(self.rule))
         parts_of = self.engine.map(update_codes, self.blocks, self.rows, kept, *shared)
         kept, s = self.engine.reduce(add, parts_of, keep=True)
-        V = update_parts(V, s, self.rule).astype(self.blocks.dtype, copy=False)
+        V = update_parts(V, s, self.parts).astype(self.blocks.dtype, copy=False)
         return kept, V, self.objective(V, s)
 
     def objective(self, V: np.ndarray, s: Sums) -> float:
-        return misfit(self.square, V, s) + self.rule.l1 * s.codes
+        l1, l2 = self.rule.penalty
+        codes = l1 * s.codes + 0.5 * l2 * float(s.UU.trace())
+        return misfit(self.square, V, s) + codes + self.parts.penalty.cost(V)
 
     def finish(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float, float]:
         """The best codes given V; the misfit ½ Σ w ‖x − uZ‖²; and what share of the data that leaves unexplained."""
-        shared = (self.engine.broadcast(V), self.engine.broadcast(self.rule.l1))
+        shared = (self.engine.broadcast(V), self.engine.broadcast(self.rule.penalty))
         kept, s = self.engine.reduce(
             add, self.engine.map(exact_codes, self.blocks, self.rows, kept, *shared), keep=True
         )
@@ -153,11 +151,11 @@ def solve_exactly(G: np.ndarray, B: np.ndarray, U: np.ndarray) -> None:
         U[~done] = rest
 
 
-def exact_codes(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, l1: float) -> tuple[tuple, Sums]:
+def exact_codes(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, penalty: Penalty) -> tuple[tuple, Sums]:
     """As `codes`, to the minimum."""
-    U = kept[0].copy()
-    solve_exactly(V.T @ V, subtract(X @ V, l1), U)
-    return (U,), add_up(X, w, U)
+    U, G = kept[0].copy(), bend(V.T @ V, penalty.l2)
+    solve_exactly(G, subtract(X @ V, penalty.l1), U)
+    return (clear(G, U, penalty.l1),), add_up(X, w, U)
 
 
 def subtract(B: np.ndarray, l1: float) -> np.ndarray:
@@ -169,13 +167,13 @@ def exact_tol(dtype: np.dtype) -> Any:
     return dtype.type(1e-18 if dtype == np.float64 else 1e-10)
 
 
-def fold(X: Any, V: np.ndarray, l1: float) -> tuple[np.ndarray, np.ndarray]:
+def fold(X: Any, V: np.ndarray, penalty: Penalty) -> tuple[np.ndarray, np.ndarray]:
     """The codes (m,k) of new rows, and the objective of each row."""
     U, G, B = np.zeros((X.shape[0], V.shape[1]), V.dtype), V.T @ V, np.asarray(X @ V)
-    solve_exactly(G, subtract(B, l1), U)
+    solve_exactly(bend(G, penalty.l2), subtract(B, penalty.l1), U)
     u, square = U.astype(np.float64), X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
     misfit = 0.5 * (square - 2 * (u * B).sum(axis=1) + np.einsum("ic,cb,ib->i", u, G.astype(np.float64), u))
-    return U, np.maximum(misfit, 0) + l1 * u.sum(axis=1)
+    return U, np.maximum(misfit, 0) + penalty.l1 * u.sum(axis=1) + 0.5 * penalty.l2 * (u**2).sum(axis=1)
 
 
 # --- missing or weighted cells ------------------------------------------------------------------------------

@@ -2,10 +2,12 @@
 
     minimise  ½‖X − U Z‖²,  or  Σ x log(x/ŷ) − x + ŷ with ŷ = U Z,   over  U ≥ 0, Z ≥ 0
     X (n,d) data in row blocks   U (n,k) codes   Z (k,d) parts
+    and, with penalties,  α_W d (ρ Σ u + (1−ρ)/2 Σ u²) + α_H n (ρ Σ z + (1−ρ)/2 Σ z²)
 
 One sweep:  each block  U_b ← better codes given Z, and their sums
             then once   Z   ← better parts given the sums; it runs ahead along its last step while that pays
-The half-steps are in _squared and _kl, looking ahead in core.numerics.extrapolation, the start in _init.
+The half-steps are in _squared, _kl and (other divergences) _beta, looking ahead in core.numerics.extrapolation, the
+start in _init.
 """
 
 from __future__ import annotations
@@ -28,37 +30,48 @@ from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.topics._nonnegative import NonnegativeModel, sum_cells
-from twofold.topics.nmf import _kl, _squared
+from twofold.topics.nmf import _beta, _kl, _squared
 from twofold.topics.nmf._init import Data, start
 from twofold.topics.nmf._missing_cells import expect_holes, measure_holes, share_of_holes
+from twofold.topics.nmf._penalty import Penalty
 
-SOLVERS = {"squared": ("hals", "als", "multiplicative"), "kl": ("newton", "multiplicative")}
+BETA = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}
+SOLVERS = {2.0: ("cd", "als", "mu"), 1.0: ("newton", "mu")}  # by β; ("mu",) for all others
+STARTS = ("nndsvd", "nndsvda", "nndsvdar", "random", "custom")
+RENAMED = {"hals": "cd", "multiplicative": "mu", "squared": "frobenius", "kl": "kullback-leibler"}  # files of 0.1
 
 
 class NMF(Reorderable, NonnegativeModel):
     """Non-negative matrix factorization: rows as sums, never differences, of k parts.
 
-    ``X ≈ codes @ components_`` with nothing below zero, by squared error or by the generalised Kullback-Leibler
-    divergence. Cells that are NaN are missing; `sample_weight` may weigh rows or single cells. So that nothing runs
-    wild where nothing is known, a missing cell stands at its column's mean with a small weight: the share of the data
-    that the parts leave unexplained.
+    ``X ≈ codes @ components_`` with nothing below zero, by squared error, the generalised Kullback-Leibler divergence
+    or another β-divergence. Cells that are NaN are missing; `sample_weight` may weigh rows or single cells. So that
+    nothing runs wild where nothing is known, a missing cell stands at its column's mean with a small weight: the share
+    of the data that the parts leave unexplained.
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Parts; None means 10, or fewer if the table is smaller.
-    loss : {"squared", "kl"}, default="squared"
-        "kl" suits counts: its optimum is that of :class:`PLSA`.
-    solver : {"auto", "hals", "als", "multiplicative", "newton"}, default="auto"
-        For squared error "hals" (coordinate descent with looking ahead: the default), "als" (least squares clipped at
-        zero: simple, and the only one whose objective may rise) or "multiplicative" (Lee & Seung: slow). For "kl"
-        "newton" (the default) or "multiplicative".
-    init : {"nndsvd", "random"} or array of shape (k, d), default="nndsvd"
-        Where to begin: from singular vectors, at random, or from given parts.
-    l1 : float, default=0.0
-        Weight of the sum of the codes, which makes many of them zero; for "hals" on whole tables. With it every part
-        has norm 1 at most, since codes could shrink at the parts' expense otherwise. (Under "kl" it would only rescale
-        the codes.)
+    n_components : int, "auto" or None, default="auto"
+        Parts; None and "auto" mean as many as columns, or as `H` has rows with ``init="custom"``.
+    init : {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"}, array of shape (k, d) or None, default=None
+        Where to begin: at random; from singular vectors, their zeros as they are, at the mean of X or at small random
+        numbers; at the `W` and `H` given to :meth:`fit_transform`; or at given parts. None means "nndsvd", whose zeros
+        are lifted a little for solvers that multiply.
+    solver : {"auto", "cd", "als", "mu", "newton"}, default="auto"
+        For squared error "cd" (coordinate descent, or HALS, with looking ahead: the default), "als" (least squares
+        clipped at zero: simple, and the only one whose objective may rise) or "mu" (Lee & Seung's multiplicative
+        updates: slow). For "kullback-leibler" "newton" (the default) or "mu"; for other divergences "mu".
+    beta_loss : {"frobenius", "kullback-leibler", "itakura-saito"} or float, default="frobenius"
+        The β-divergence to minimise: half the squared error (2), the generalised Kullback-Leibler divergence (1), which
+        suits counts and has the optimum of :class:`PLSA`, Itakura-Saito (0), which does not care about units, or
+        another β. All but the first two are for dense tables without holes.
+    alpha_W, alpha_H : float, default=0.0 and "same"
+        Penalties of codes and of parts, times the columns and the rows of X, so that they neither grow nor fade with
+        the size of the table; "same" means that of the codes. For whole tables. If only one side has a penalty, it
+        shrinks at the other's expense.
+    l1_ratio : float, default=0.0
+        The share of the penalties that is a sum of entries, which makes many of them zero; the rest is half a sum of
+        squares.
     tol : float, default=1e-5
         Stop when a sweep lowers the objective by less than this, relatively.
     max_iter : int, default=500
@@ -75,9 +88,11 @@ class NMF(Reorderable, NonnegativeModel):
         Of the known cells of each column.
     unexplained_ : float
         The divergence of the known cells from the parts, divided by that from `means_`: what a missing cell counts.
+    n_components_ : int
     solver_ : str
     history_, n_iter_, converged_
-        The objective never rises, but with "als". With "kl" it is taken after the codes and before the parts move.
+        The objective, with the penalties, never rises, but with "als". Unless it is the squared error it is taken after
+        the codes and before the parts move.
         With missing cells it is D exp(P / D₀): D the divergence of the known cells, D₀ that from their columns' means,
         P the divergence of these means, in the missing cells, from the parts.
 
@@ -102,37 +117,61 @@ class NMF(Reorderable, NonnegativeModel):
     _allow_nan: ClassVar[bool] = True
     _component_axes: ClassVar[dict[str, int]] = {"components_": 0}
     _parameter_constraints: ClassVar[dict] = {
-        "n_components": [None, Interval(Integral, 1, None, closed="left")],
-        "loss": [StrOptions(set(SOLVERS))],
-        "solver": [StrOptions({"auto", "hals", "als", "multiplicative", "newton"})],
-        "init": [StrOptions({"nndsvd", "random"}), "array-like"],
-        "l1": [Interval(Real, 0, None, closed="left")],
+        "n_components": [None, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "init": [None, StrOptions(STARTS), "array-like"],
+        "solver": [StrOptions({"auto", "cd", "als", "mu", "newton"})],
+        "beta_loss": [StrOptions(BETA), Interval(Real, None, None, closed="neither")],
+        "alpha_W": [Interval(Real, 0, None, closed="left")],
+        "alpha_H": [StrOptions({"same"}), Interval(Real, 0, None, closed="left")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         **ITERATIVE,
     }
+    _instead: ClassVar[dict[str, str]] = {
+        "loss": 'it is called beta_loss: "frobenius" or "kullback-leibler".',
+        "l1": "penalties are alpha_W, alpha_H and l1_ratio, as in scikit-learn.",
+        "shuffle": "coordinates are visited in their order. Leave it out.",
+    }
+
+    @classmethod
+    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        if "loss" in params:
+            l1, k = params.pop("l1", 0.0), len(fitted["components_"]) if "components_" in fitted else "auto"
+            if l1 and "components_" in fitted:
+                params |= {"alpha_W": l1 / fitted["components_"].shape[1], "alpha_H": 0.0, "l1_ratio": 1.0}
+            params |= {"n_components": params["n_components"] or k, "beta_loss": RENAMED[params.pop("loss")]}
+            params["solver"] = RENAMED.get(params["solver"], params["solver"])
+        if "solver_" in fitted and "n_components_" not in fitted:
+            fitted |= {"solver_": RENAMED.get(fitted["solver_"], fitted["solver_"])}
+            fitted |= {"n_components_": len(fitted["components_"])}
+        return params, fitted
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = "auto",
         *,
-        loss: str = "squared",
+        init: Any = None,
         solver: str = "auto",
-        init: Any = "nndsvd",
-        l1: float = 0.0,
+        beta_loss: str | float = "frobenius",
+        alpha_W: float = 0.0,
+        alpha_H: float | str = "same",
+        l1_ratio: float = 0.0,
         tol: float = 1e-5,
         max_iter: int = 500,
         random_state: Seed = None,
     ):
         self.n_components = n_components
-        self.loss = loss
-        self.solver = solver
         self.init = init
-        self.l1 = l1
+        self.solver = solver
+        self.beta_loss = beta_loss
+        self.alpha_W = alpha_W
+        self.alpha_H = alpha_H
+        self.l1_ratio = l1_ratio
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
 
     @fitting
-    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> NMF:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None, W: Any = None, H: Any = None) -> NMF:
         """Find the parts.
 
         Parameters
@@ -142,31 +181,37 @@ class NMF(Reorderable, NonnegativeModel):
         y : ignored
         sample_weight : array of shape (n,) or (n, d), optional
             How much each row, or each cell, counts.
+        W, H : arrays of shape (n, k) and (k, d), optional
+            Codes and parts to begin with, for ``init="custom"``.
         """
-        self._fit(X, sample_weight)
+        self._fit(X, sample_weight, W, H)
         return self
 
     @fitting
-    def fit_transform(self, X: Table, y: Any = None, sample_weight: Weights = None) -> Any:
-        """Find the parts, and give the codes of the rows."""
-        kept = self._fit(X, sample_weight)
+    def fit_transform(
+        self, X: Table, y: Any = None, sample_weight: Weights = None, W: Any = None, H: Any = None
+    ) -> Any:
+        """Find the parts, and give the codes of the rows; the arguments are those of :meth:`fit`."""
+        kept = self._fit(X, sample_weight, W, H)
         return self.transform(X) if is_dask(X) else stacked([U for (U,) in kept.local()])
 
-    def _fit(self, X: Any, sample_weight: Any) -> Rows:
+    def _fit(self, X: Any, sample_weight: Any, W: Any, H: Any) -> Rows:
+        if not (W is None and H is None) and self._start() != "custom":
+            raise InputError('W and H are where to begin only with init="custom". Set it, or leave them out.')
         data, seed = self._data(X, sample_weight), seed_of(self.random_state)
-        k, solver = self._rank(data.blocks.shape), self._solver(data.cells is not None)
-        problem, (kept, V) = self._problem(data, solver), start(data, k, self.loss, self.init, solver, seed)
+        k, solver = self._rank(data.blocks.shape, H), self._solver(data.cells is not None)
+        problem, (kept, V) = self._problem(data, solver), start(data, k, self._start(), solver, seed, (W, H))
         sweep = sweeper(problem.advance, self._ahead(solver), self.tol, falls=solver != "als")
 
         def fitted(state: State) -> dict:
             left = data.holes.unexplained(state.objective)
             parts = {"components_": np.ascontiguousarray(state.V.T), "means_": data.holes.means}
-            return {**parts, "unexplained_": left, "solver_": solver}
+            return {**parts, "unexplained_": left, "solver_": solver, "n_components_": k}
 
         last = loop.run(
             self,
             sweep,
-            begin(_squared.clip_norms(V) if self.l1 else V, kept),
+            begin(V, kept),
             fitted=fitted,
             X=X,
             fingerprint=lambda: fingerprint(data.blocks, data.w) + ("" if data.cells is None else data.cells.sign()),
@@ -183,48 +228,74 @@ class NMF(Reorderable, NonnegativeModel):
         elif sample_weight is not None and (given := np.asarray(sample_weight)).ndim == 2:
             W = given
         w = None if W is not None else self._weights(blocks, sample_weight)
-        totals = sum_cells(self, blocks, w, allow_nan=not blocks.is_sparse, logs=self.loss == "kl")
-        if W is None and not totals.missing:
-            return Data(blocks, w, None, totals, None, expect_holes(blocks, w, totals, self.loss))
+        beta = self._beta()
+        totals = sum_cells(self, blocks, w, allow_nan=not blocks.is_sparse, logs=beta == 1)
+        whole = W is None and not totals.missing
+        if beta not in SOLVERS and not (whole and not blocks.is_sparse):
+            raise InputError(
+                f"beta_loss={self.beta_loss!r} needs a dense table without missing or weighted cells: every cell has "
+                'its own curvature. Fill the holes, or use "frobenius" or "kullback-leibler".'
+            )
+        if beta <= 0:
+            refuse_zeros(blocks, self.beta_loss)
+        if whole:
+            return Data(blocks, w, None, totals, None, expect_holes(blocks, w, totals, beta))
         cells = gather_cells(blocks, w if W is None else W, type(self).__name__)
-        return Data(blocks, w, W, totals, cells, measure_holes(cells, self.loss))
+        return Data(blocks, w, W, totals, cells, measure_holes(cells, beta))
 
-    def _rank(self, shape: tuple[int, int]) -> int:
-        return min(10, *shape) if self.n_components is None else int(self.n_components)
+    def _start(self) -> Any:
+        """Where to begin: the rule by name, or parts."""
+        return self.init if self.init is None or isinstance(self.init, str) else np.asarray(self.init)
+
+    def _beta(self) -> float:
+        return BETA[self.beta_loss] if isinstance(self.beta_loss, str) else float(self.beta_loss)
+
+    def _rank(self, shape: tuple[int, int], H: Any) -> int:
+        if self.n_components is not None and not isinstance(self.n_components, str):
+            return int(self.n_components)
+        return shape[1] if H is None else len(H)
+
+    def _penalties(self, rows: float) -> tuple[Penalty, Penalty]:
+        """Of the codes, and of the parts of a table with so many rows, by weight."""
+        parts = self.alpha_W if isinstance(self.alpha_H, str) else self.alpha_H
+        sides = ((self.alpha_W, self.n_features_in_), (parts, rows))
+        return tuple(Penalty(a * m * self.l1_ratio, a * m * (1 - self.l1_ratio)) for a, m in sides)  # type: ignore[return-value]
 
     def _solver(self, masked: bool) -> str:
         """The solver by name, or an error where it cannot do what is asked."""
-        known = SOLVERS[self.loss]
+        beta = self._beta()
+        known = SOLVERS.get(beta, ("mu",))
         solver = known[0] if self.solver == "auto" else self.solver
         if solver not in known:
-            raise InputError(f'solver="{solver}" does not minimise loss="{self.loss}". Use one of {", ".join(known)}.')
-        if masked and self.loss == "squared" and solver != "hals":
-            raise InputError(f'solver="{solver}" needs every cell of X. Use "auto" for missing or weighted cells.')
-        if self.l1 and (masked or solver != "hals"):
-            what = "missing or weighted cells" if masked else f'solver="{solver}"'
-            why = " (under that loss it would only rescale them)" if self.loss == "kl" else ""
             raise InputError(
-                f"l1={self.l1} on the codes cannot go with {what}{why}. Set l1=0, or use HALS on all cells."
+                f'solver="{solver}" does not minimise beta_loss={self.beta_loss!r}. Use one of {", ".join(known)}.'
+            )
+        if masked and beta == 2 and solver != "cd":
+            raise InputError(f'solver="{solver}" needs every cell of X. Use "auto" for missing or weighted cells.')
+        if masked and any(map(any, self._penalties(1.0))):
+            raise InputError(
+                f"alpha_W={self.alpha_W} and alpha_H={self.alpha_H!r} cannot go with missing or weighted cells, which "
+                "have a penalty of their own. Set them to 0, or fill the holes first."
             )
         return solver
 
     def _problem(self, data: Data, solver: str) -> Any:
         blocks, w, W, totals, cells, holes = data
-        if self.loss == "kl" and cells is not None:
+        beta, (codes, parts) = self._beta(), self._penalties(blocks.shape[0] if w is None else float(w.sum()))
+        if beta == 1 and cells is not None:
             return _kl.MaskedKullbackLeibler(blocks, w, W, holes, _kl.Rule(solver))
-        if self.loss == "kl":
-            return _kl.KullbackLeibler(blocks, w, totals.logs, holes, _kl.Rule(solver))
+        if beta == 1:
+            return _kl.KullbackLeibler(blocks, w, totals.logs, holes, _kl.Rule(solver, penalty=codes), parts)
+        if beta != 2:
+            return _beta.BetaDivergence(blocks, w, holes, _beta.Rule(beta, codes), parts)
         if cells is not None:
             return _squared.MaskedSquared(cells, holes)
         sweeps = _squared.SPARSE_SWEEPS if blocks.is_sparse else _squared.DENSE_SWEEPS
-        return _squared.Squared(blocks, w, totals.square, holes, _squared.Rule(solver, self.l1, sweeps))
+        return _squared.Squared(blocks, w, totals.square, holes, _squared.Rule(solver, sweeps, codes), parts)
 
     def _ahead(self, solver: str) -> Any:
         """How parts run ahead, if the solver lets them."""
-        if solver in ("als", "multiplicative"):
-            return None
-        run = nonnegative if solver == "hals" else geometric
-        return (lambda *steps: _squared.clip_norms(run(*steps))) if self.l1 else run
+        return {"cd": nonnegative, "newton": geometric}.get(solver)
 
     # ---- using -------------------------------------------------------------------------------------------------
 
@@ -233,7 +304,8 @@ class NMF(Reorderable, NonnegativeModel):
 
     def _folding(self) -> tuple:
         check_is_fitted(self)
-        return np.ascontiguousarray(self.components_.T), float(self.l1), self.loss, self.means_, self.unexplained_
+        penalty = self._penalties(0.0)[0]
+        return np.ascontiguousarray(self.components_.T), penalty, self._beta(), self.means_, self.unexplained_
 
     def transform(self, X: Table) -> Any:
         """The codes (n,k) of rows, given the parts; missing cells count as in fitting."""
@@ -270,18 +342,29 @@ def gather_cells(blocks: Blocks, weights: Any, name: str) -> Observed:
     return sides(sparse.csr_array((values, W.indices, W.indptr), shape=X.shape), W)
 
 
-def find_codes(X: Any, V: np.ndarray, l1: float, loss: str, means: np.ndarray, kappa: float) -> np.ndarray:
+def refuse_zeros(blocks: Blocks, loss: Any) -> None:
+    """Raise with the place of the first zero: β ≤ 0 divides by cells."""
+    for b, first in enumerate(blocks.bounds[:-1]):
+        zeros = np.argwhere(blocks[b] == 0)
+        if len(zeros):
+            raise InputError(
+                f"X[{int(first) + zeros[0][0]}, {zeros[0][1]}] is 0; beta_loss={loss!r} divides by it. Add a small "
+                'number to X, or use "kullback-leibler".'
+            )
+
+
+def find_codes(X: Any, V: np.ndarray, penalty: Penalty, beta: float, means: np.ndarray, kappa: float) -> np.ndarray:
     """The codes (m,k) of new rows."""
-    return solve_rows(X, V, l1, loss, means, kappa)[0]
+    return solve_rows(X, V, penalty, beta, means, kappa)[0]
 
 
-def row_costs(X: Any, V: np.ndarray, l1: float, loss: str, means: np.ndarray, kappa: float) -> np.ndarray:
+def row_costs(X: Any, V: np.ndarray, penalty: Penalty, beta: float, means: np.ndarray, kappa: float) -> np.ndarray:
     """The objective of each new row (m,) over its known cells, with its best code."""
-    return solve_rows(X, V, l1, loss, means, kappa)[1]
+    return solve_rows(X, V, penalty, beta, means, kappa)[1]
 
 
 def solve_rows(
-    X: Any, V: np.ndarray, l1: float, loss: str, means: np.ndarray, kappa: float
+    X: Any, V: np.ndarray, penalty: Penalty, beta: float, means: np.ndarray, kappa: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """The best codes of new rows, missing cells at their column's mean with weight κ, and the cost of each row.
 
@@ -290,9 +373,12 @@ def solve_rows(
     X = X.astype(V.dtype, copy=False)
     values = X.data if sparse.issparse(X) else X
     holes = not sparse.issparse(X) and bool(np.isnan(X).any())
-    if (values < 0).any() or not np.isfinite(np.nansum(values)) or (sparse.issparse(X) and np.isnan(values).any()):
+    unusable = (sparse.issparse(X) or beta not in SOLVERS) and np.isnan(values).any()
+    if (values < 0).any() or not np.isfinite(np.nansum(values)) or unusable:
         return np.full((X.shape[0], V.shape[1]), np.nan, V.dtype), np.full(X.shape[0], np.nan)
+    if beta not in SOLVERS:
+        return _beta.fold(X.toarray() if sparse.issparse(X) else X, V, penalty, beta)
     if not holes:
-        return _squared.fold(X, V, l1) if loss == "squared" else _kl.fold(X, V)
+        return (_squared if beta == 2 else _kl).fold(X, V, penalty)
     share = share_of_holes((~np.isnan(X)).sum(axis=1), X.shape[1])
-    return (_squared if loss == "squared" else _kl).fold_known(X, V, share, means, kappa)
+    return (_squared if beta == 2 else _kl).fold_known(X, V, share, means, kappa)
