@@ -153,10 +153,11 @@ EVENTS = (
         "30 numbers a digit, grey from 0 to 1; published: 2.65 (2.7 M weights, not pretrained)",
         lambda **o: Autoencoder(
             30,
-            hidden=(1000, 500, 250),
-            output="sigmoid",
+            hidden_layer_sizes=(1000, 500, 250),
+            output="logistic",
             noise=0.2,
-            weight_decay=0.15,
+            solver="adamw",
+            alpha=19.2,
             batch_size=128,
             random_state=0,
             **o,
@@ -168,7 +169,7 @@ EVENTS = (
     event(
         "vae",
         "static binarisation; published: 89.8 to 89.9 nats",
-        lambda **o: VAE(50, hidden=(200, 200), activation="tanh", random_state=0, **o),
+        lambda **o: VAE(50, hidden_layer_sizes=(200, 200), activation="tanh", random_state=0, **o),
         lambda d: (d.binary, None),
         bounded,
         ("at most 89.8 nats", lambda q: next(v for k, v in q.items() if k.startswith("nats")) <= 89.8),
@@ -176,7 +177,7 @@ EVENTS = (
     event(
         "dlgm",
         "static binarisation; published: about 86.6 nats",
-        lambda **o: DLGM((32, 64), hidden=200, activation="tanh", random_state=0, **o),
+        lambda **o: DLGM((32, 64), hidden_layer_sizes=200, activation="tanh", random_state=0, **o),
         lambda d: (d.binary, None),
         bounded,
         ("no bar: reported", lambda q: True),
@@ -184,7 +185,7 @@ EVENTS = (
     event(
         "pixelcnn",
         "static binarisation; published: 81.3 to 81.5 nats",
-        lambda **o: PixelCNN(n_layers=4, reach=14, learning_rate=5e-3, random_state=0, **o),
+        lambda **o: PixelCNN(n_layers=4, reach=14, learning_rate_init=5e-3, random_state=0, **o),
         lambda d: (d.binary, None),
         exact,
         ("at most 81.5 nats", lambda q: q["nats"] <= 81.5),

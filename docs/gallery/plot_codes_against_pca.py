@@ -19,14 +19,18 @@ seen, held = X[400:], X[:400]
 pca = PCA(2).fit(seen)
 plain = Autoencoder(
     2,
-    hidden=(),
-    activation="linear",
-    learning_rate=0.01,
+    hidden_layer_sizes=(),
+    activation="identity",
+    learning_rate_init=0.01,
     max_iter=60,
     random_state=0,
 ).fit(seen)
 bent = Autoencoder(
-    2, hidden=(256, 128), learning_rate=2e-3, max_iter=80, random_state=0
+    2,
+    hidden_layer_sizes=(256, 128),
+    learning_rate_init=2e-3,
+    max_iter=80,
+    random_state=0,
 ).fit(seen)
 
 # %%

@@ -16,7 +16,9 @@ images = datasets.digits().images  # grey values 0, 1, … 16
 images = images[np.random.default_rng(5).permutation(len(images))]
 seen, held = images[300:], images[:300]
 
-model = PixelCNN(16, n_layers=3, learning_rate=5e-3, max_iter=8, random_state=0)
+model = PixelCNN(
+    16, n_layers=3, learning_rate_init=5e-3, max_iter=8, random_state=0
+)
 model.fit(seen)
 print(f"{model.levels_} levels a pixel, found in the data")
 

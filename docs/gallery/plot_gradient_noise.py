@@ -45,7 +45,13 @@ images = datasets.digits().images
 sizes = (1, 2, 4, 8, 16)
 totals = {"reparameterized": [], "reinforce": []}
 for k in sizes:
-    model = VAE(k, hidden=(64,), learning_rate=3e-3, max_iter=4, random_state=0)
+    model = VAE(
+        k,
+        hidden_layer_sizes=(64,),
+        learning_rate_init=3e-3,
+        max_iter=4,
+        random_state=0,
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # not all numbers are in use yet
         model.fit(images)
@@ -62,9 +68,9 @@ runs = {}
 for gradient in ("reparameterized", "reinforce"):
     model = VAE(
         8,
-        hidden=(64,),
+        hidden_layer_sizes=(64,),
         gradient=gradient,
-        learning_rate=2e-3,
+        learning_rate_init=2e-3,
         max_iter=25,
         random_state=0,
     )

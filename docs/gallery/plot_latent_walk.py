@@ -14,9 +14,9 @@ from twofold.plots.models.linear import planes_figure, rows_figure
 digits = datasets.digits()
 images, target = digits.images, digits.target
 settings = dict(
-    hidden=(128, 128),
+    hidden_layer_sizes=(128, 128),
     output="gaussian",
-    learning_rate=3e-3,
+    learning_rate_init=3e-3,
     batch_size=50,
     max_iter=40,
     random_state=0,

@@ -38,7 +38,14 @@ def _binary() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _vae(k: int, X: np.ndarray, **options: Any) -> VAE:
-    settings = {"hidden": (128,), "learning_rate": 3e-3, "batch_size": 32, "max_iter": 40, "random_state": 0, **options}
+    settings = {
+        "hidden_layer_sizes": (128,),
+        "learning_rate_init": 3e-3,
+        "batch_size": 32,
+        "max_iter": 40,
+        "random_state": 0,
+        **options,
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that numbers are not in use is the subject here
         return VAE(k, **settings).fit(X)
@@ -164,7 +171,9 @@ def generators_collapse() -> Figure:
         for color, (name, options) in zip(COLORS, kinds.items(), strict=False):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the collapse is the subject here
-                model = GAN(16, hidden=(128, 128), learning_rate=1e-2, max_iter=15, random_state=0, **options).fit(X)
+                model = GAN(
+                    16, hidden_layer_sizes=(128, 128), learning_rate_init=1e-2, max_iter=15, random_state=0, **options
+                ).fit(X)
             left.plot(range(1, 16), model.history_["diversity"], color=color, lw=2, label=name)
             drawn[name] = model.sample(36, random_state=0)
         left.set(title="Variance of the pictures", xlabel="epoch", ylabel="share of the data's", ylim=(0, 1.05))
@@ -188,7 +197,7 @@ def generators_masks() -> Figure:
         axes = figure.subplots(1, 3)
         for ax, layers in zip(axes, (1, 2, 4), strict=True):
             big = np.kron(X[:200], np.ones((1, 2, 2)))[:, :13, :13]
-            model = PixelCNN(8, n_layers=layers, reach=2, max_iter=1, learning_rate=0.01, random_state=0).fit(big)
+            model = PixelCNN(8, n_layers=layers, reach=2, max_iter=1, learning_rate_init=0.01, random_state=0).fit(big)
             x = torch.full((1, 1, 13, 13), 0.5, requires_grad=True)
             with torch.enable_grad():
                 model.module_(x)[0, 0, 7, 6].backward()
@@ -239,11 +248,17 @@ def generators_samples() -> Figure:
     X, held = _digits()
     makers: dict[str, Any] = {
         "VAE": VAE(
-            8, hidden=(128, 128), output="gaussian", learning_rate=3e-3, batch_size=50, max_iter=30, random_state=0
+            8,
+            hidden_layer_sizes=(128, 128),
+            output="gaussian",
+            learning_rate_init=3e-3,
+            batch_size=50,
+            max_iter=30,
+            random_state=0,
         ),
-        "GAN": GAN(16, hidden=(128, 128), max_iter=45, random_state=0),
-        "VAEGAN": VAEGAN(8, hidden=(128,), learning_rate=4e-3, max_iter=25, random_state=0),
-        "PixelCNN": PixelCNN(16, n_layers=3, max_iter=5, learning_rate=6e-3, random_state=0),
+        "GAN": GAN(16, hidden_layer_sizes=(128, 128), max_iter=45, random_state=0),
+        "VAEGAN": VAEGAN(8, hidden_layer_sizes=(128,), learning_rate_init=4e-3, max_iter=25, random_state=0),
+        "PixelCNN": PixelCNN(16, n_layers=3, max_iter=5, learning_rate_init=6e-3, random_state=0),
     }
     rows = {"data": held[:18]}
     for name, model in makers.items():

@@ -16,7 +16,14 @@ from twofold.plots.models.linear import planes_figure
 from twofold.plots.style import COLORS, GREY, INK, new_figure, style
 
 HELD = 400  # digits that are not learned from
-OPTIMIZERS = {"sgd": 0.1, "momentum": 0.02, "nesterov": 0.02, "adagrad": 0.02, "adam": 3e-3}  # and their rates
+SOLVERS: dict[str, dict[str, Any]] = {
+    "sgd": {"solver": "sgd", "momentum": 0.0, "learning_rate_init": 0.1},
+    "momentum": {"solver": "sgd", "nesterovs_momentum": False, "learning_rate_init": 0.02},
+    "nesterov": {"solver": "sgd", "learning_rate_init": 0.02},
+    "adagrad": {"solver": "adagrad", "learning_rate_init": 0.02},
+    "adam": {"solver": "adam", "learning_rate_init": 3e-3},
+}
+EVERY_EPOCH: dict[str, Any] = {"learning_rate": "constant", "batch_size": 64, "n_iter_no_change": np.inf}
 NAMES = {
     "sgd": "plain gradient",
     "momentum": "heavy ball",
@@ -76,10 +83,9 @@ def networks_optimisers() -> Figure:
         left.grid(visible=False)
         left.spines[:].set_visible(False)
         X, _, target, _ = _digits()
-        for color, (name, rate) in zip(COLORS, OPTIMIZERS.items(), strict=False):
-            model = MLPClassifier(
-                (64,), optimizer=name, learning_rate=rate, schedule="constant", max_iter=15, random_state=0
-            ).fit(X.reshape(len(X), -1), target)
+        for color, (name, rule) in zip(COLORS, SOLVERS.items(), strict=False):
+            model = MLPClassifier((64,), max_iter=15, random_state=0, **rule, **EVERY_EPOCH)
+            model.fit(X.reshape(len(X), -1), target)
             right.semilogy(range(1, 16), model.history_["objective"], color=color, lw=2, label=NAMES[name])
         right.set(title="Digits, 64 hidden units", xlabel="epoch", ylabel="cross-entropy in training")
         right.yaxis.set_major_formatter("{x:g}")
@@ -98,7 +104,7 @@ def networks_decay() -> Figure:
     held = held.reshape(len(held), -1)
     kinds: dict[str, dict[str, Any]] = {
         "free": {},
-        "weight decay": {"weight_decay": 3.0},
+        "weight decay": {"solver": "adamw", "alpha": 192.0},
         "dropout": {"dropout": 0.5},
     }
 
@@ -112,8 +118,8 @@ def networks_decay() -> Figure:
         for color, (name, options) in zip(COLORS, kinds.items(), strict=False):
             watch = EarlyStopping(score=told, patience=1000)
             model = MLPClassifier(
-                (256, 256), learning_rate=2e-3, schedule="constant", max_iter=50, random_state=0,
-                **{"weight_decay": 0.0, **options},
+                (256, 256), learning_rate_init=2e-3, max_iter=50, random_state=0, **EVERY_EPOCH,
+                **{"alpha": 0.0, **options},
             )  # fmt: skip
             model.set_callbacks(watch).fit(X, y)
             lost = -np.array(watch.scores_)
@@ -135,7 +141,7 @@ def networks_decay() -> Figure:
 def _cnn() -> CNNClassifier:
     X, _, y, _ = _digits()
     return CNNClassifier(
-        (8, 16), hidden=32, learning_rate=5e-3, dropout=0.1, batch_size=32, max_iter=10, random_state=0
+        (8, 16), hidden_layer_sizes=32, learning_rate_init=5e-3, dropout=0.1, batch_size=32, max_iter=10, random_state=0
     ).fit(X, y)
 
 
@@ -211,8 +217,10 @@ def networks_autoencoder() -> Figure:
     lost: dict[str, list[float]] = {"PCA": [], "autoencoder, linear": [], "autoencoder, two hidden layers": []}
     for k in sizes:
         pca = PCA(k).fit(X)
-        plain = Autoencoder(k, hidden=(), activation="linear", learning_rate=0.01, max_iter=30, random_state=0).fit(X)
-        deep = Autoencoder(k, hidden=(128, 64), learning_rate=3e-3, max_iter=40, random_state=0).fit(X)
+        plain = Autoencoder(
+            k, hidden_layer_sizes=(), activation="identity", learning_rate_init=0.01, max_iter=30, random_state=0
+        ).fit(X)
+        deep = Autoencoder(k, hidden_layer_sizes=(128, 64), learning_rate_init=3e-3, max_iter=40, random_state=0).fit(X)
         lost["PCA"].append(float(((held - pca.inverse_transform(pca.transform(held))) ** 2).sum(axis=1).mean()))
         lost["autoencoder, linear"].append(-plain.score(held))
         lost["autoencoder, two hidden layers"].append(-deep.score(held))
@@ -233,7 +241,9 @@ def networks_autoencoder() -> Figure:
 def networks_codes() -> Figure:
     """The digits in two numbers, straight and bent."""
     digits = datasets.digits()
-    deep = Autoencoder(2, hidden=(128, 64), learning_rate=3e-3, max_iter=40, random_state=0).fit(digits.data)
+    deep = Autoencoder(2, hidden_layer_sizes=(128, 64), learning_rate_init=3e-3, max_iter=40, random_state=0).fit(
+        digits.data
+    )
     planes = {
         "PCA": PCA(2).fit_transform(digits.data),
         "Autoencoder, two hidden layers": deep.transform(digits.data),

@@ -28,19 +28,21 @@ def by_pca(train, test, k):
 def test_linear_layers_find_the_subspace_of_pca():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 6)) * [9, 6, 4, 1, 1, 1] @ np.linalg.qr(rng.normal(size=(6, 6)))[0] + 100
-    model = Autoencoder(3, hidden=(), activation="linear", learning_rate=0.02, max_iter=150, random_state=0).fit(X)
+    model = Autoencoder(
+        3, hidden_layer_sizes=(), activation="identity", learning_rate_init=0.02, max_iter=150, random_state=0
+    ).fit(X)
     weights = model.weights_["decoder.0.weight"]
     angle = subspace_angles(weights.astype(float), PCA(3).fit(X).components_.T).max()
     assert np.degrees(angle) < 2
     assert squared_error(X, model.reconstruct(X)) < 1.02 * by_pca(X, X, 3)
 
 
-@pytest.mark.parametrize("output", ["linear", "sigmoid"])
+@pytest.mark.parametrize("output", ["identity", "logistic"])
 def test_a_column_that_never_varied_is_neither_coded_nor_forgotten(digits, output):
     X = digits.copy()
     X[:, 20] = 3.0
     still = np.ptp(X, axis=0) == 0
-    model = Autoencoder(6, hidden=(32,), output=output, max_iter=2, random_state=0).fit(X)
+    model = Autoencoder(6, hidden_layer_sizes=(32,), output=output, max_iter=2, random_state=0).fit(X)
     np.testing.assert_array_equal(model.columns_, np.flatnonzero(~still))
     stray = X + 100 * still
     np.testing.assert_array_equal(model.transform(stray), model.transform(X))
@@ -50,7 +52,9 @@ def test_a_column_that_never_varied_is_neither_coded_nor_forgotten(digits, outpu
 
 def test_layers_that_bend_beat_pca_on_held_out_digits(digits):
     train, test = digits[::2], digits[1::2]
-    model = Autoencoder(6, hidden=(256, 128), learning_rate=3e-3, max_iter=25, random_state=0).fit(train)
+    model = Autoencoder(6, hidden_layer_sizes=(256, 128), learning_rate_init=3e-3, max_iter=25, random_state=0).fit(
+        train
+    )
     assert -model.score(test) < 0.9 * by_pca(train, test, 6)
 
 
@@ -58,7 +62,7 @@ def test_a_denoising_one_takes_noise_away(digits):
     rng = np.random.default_rng(0)
     train, test = digits[::2], digits[1::2]
     noisy = test + train.std() * rng.normal(size=test.shape)
-    options = {"hidden": (256,), "learning_rate": 3e-3, "max_iter": 20, "random_state": 0}
+    options = {"hidden_layer_sizes": (256,), "learning_rate_init": 3e-3, "max_iter": 20, "random_state": 0}
     plain = Autoencoder(48, **options).fit(train)
     model = Autoencoder(48, noise=1.0, **options).fit(train)
     assert squared_error(test, model.reconstruct(noisy)) < 0.5 * squared_error(test, noisy)
@@ -66,26 +70,26 @@ def test_a_denoising_one_takes_noise_away(digits):
 
 
 def test_a_sigmoid_stays_between_black_and_white(digits):
-    model = Autoencoder(2, hidden=(16,), output="sigmoid", max_iter=2, random_state=0).fit(digits)
+    model = Autoencoder(2, hidden_layer_sizes=(16,), output="logistic", max_iter=2, random_state=0).fit(digits)
     out = model.inverse_transform(np.random.default_rng(0).normal(size=(50, 2)) * 1e3)
     assert out.min() >= 0
     assert out.max() <= 16
 
 
 def test_the_score_is_the_error_of_the_reconstruction(digits):
-    model = Autoencoder(3, hidden=(16,), max_iter=2, random_state=0).fit(digits)
+    model = Autoencoder(3, hidden_layer_sizes=(16,), max_iter=2, random_state=0).fit(digits)
     assert np.isclose(-model.score(digits), squared_error(digits, model.reconstruct(digits)), rtol=1e-5)
 
 
 def test_units_do_not_matter(digits):
-    options = {"hidden": (16,), "max_iter": 2, "random_state": 0}
+    options = {"hidden_layer_sizes": (16,), "max_iter": 2, "random_state": 0}
     one, other = Autoencoder(3, **options).fit(digits), Autoencoder(3, **options).fit(digits * 1024)
     np.testing.assert_allclose(other.reconstruct(digits * 1024) / 1024, one.reconstruct(digits), atol=1e-3)
 
 
 def test_pictures_come_back_as_pictures_and_files_keep_all(digits, tmp_path):
     pictures = digits.reshape(-1, 8, 8)[:200]
-    model = Autoencoder(3, hidden=(16,), max_iter=1, random_state=0).fit(pictures)
+    model = Autoencoder(3, hidden_layer_sizes=(16,), max_iter=1, random_state=0).fit(pictures)
     assert model.transform(pictures).shape == (200, 3)
     assert model.reconstruct(pictures).shape == pictures.shape
     model.save(tmp_path / "coder.twofold")

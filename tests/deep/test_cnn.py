@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import twofold
 from twofold import Checkpoint, CNNClassifier, InputError
 
-QUICK = {"learning_rate": 5e-3, "batch_size": 32, "max_iter": 5, "random_state": 0}
+QUICK = {"learning_rate_init": 5e-3, "batch_size": 32, "max_iter": 5, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def bars():
 
 
 def tiny(**changes):
-    return CNNClassifier(**{"channels": (4,), "hidden": 8, "max_iter": 3, "random_state": 0, **changes})
+    return CNNClassifier(**{"channels": (4,), "hidden_layer_sizes": 8, "max_iter": 3, "random_state": 0, **changes})
 
 
 def by_hand(weights, x, pooling=2):
@@ -79,7 +79,7 @@ def test_it_reads_digits_better_than_logistic_regression(digits, fitted):
 def test_two_classes_that_no_single_pixel_tells_apart(bars):
     X, y = bars
     names = np.array(["lies", "stands"])[y]
-    model = CNNClassifier((8,), hidden=16, **QUICK).fit(X[:200], names[:200])
+    model = CNNClassifier((8,), hidden_layer_sizes=16, **QUICK).fit(X[:200], names[:200])
     assert model.score(X[200:], names[200:]) > 0.95
     p = model.predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1)
@@ -93,7 +93,7 @@ def test_pictures_of_any_size(shape, channels):
     rng = np.random.default_rng(0)
     X, y = rng.random((40, *shape)), np.arange(40) % 2
     X[y == 1] += 1
-    model = tiny(channels=channels, learning_rate=0.03, batch_size=8, max_iter=8, dropout=0.0).fit(X, y)
+    model = tiny(channels=channels, learning_rate_init=0.03, batch_size=8, max_iter=8, dropout=0.0).fit(X, y)
     assert model.image_shape_ == shape and model.score(X, y) > 0.9
 
 
@@ -134,13 +134,13 @@ def test_a_weight_of_zero_is_no_picture(bars):
     X, y = bars
     weights = np.where(np.arange(300) < 150, 0.0, 1.0)
     wrong = np.where(weights == 0, 1 - y, y)
-    model = CNNClassifier((8,), hidden=16, **{**QUICK, "max_iter": 10}).fit(X, wrong, sample_weight=weights)
+    model = CNNClassifier((8,), hidden_layer_sizes=16, **{**QUICK, "max_iter": 10}).fit(X, wrong, sample_weight=weights)
     assert model.score(X[:150], y[:150]) > 0.9
 
 
 def test_the_objective_is_the_cross_entropy(bars):
     X, y = bars
-    model = tiny(dropout=0.0, learning_rate=1e-12, max_iter=1).fit(X, y)
+    model = tiny(dropout=0.0, alpha=0.0, learning_rate_init=1e-12, max_iter=1).fit(X, y)
     out = torch.from_numpy(model.decision_function(X))
     expected = F.binary_cross_entropy_with_logits(out, torch.from_numpy(y).double()).item()
     assert model.history_["objective"][0] == pytest.approx(expected, rel=1e-5)
@@ -187,7 +187,9 @@ WAIVED = {"check_methods_subset_invariance": _SINGLE, "check_sample_weight_equiv
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@parametrize_with_checks([CNNClassifier((8,), hidden=16, learning_rate=0.01, batch_size=32, max_iter=10)])
+@parametrize_with_checks(
+    [CNNClassifier((8,), hidden_layer_sizes=16, learning_rate_init=0.01, batch_size=32, max_iter=10)]
+)
 def test_scikit_learn_checks(estimator, check):
     if why := WAIVED.get(check.func.__name__):
         pytest.skip(why)  # it may hold by luck, or on some machines

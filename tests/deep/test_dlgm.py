@@ -12,7 +12,7 @@ from twofold import DLGM, PCA, VAE, Checkpoint, InputError
 from twofold.deep._gaussians import RankOne, Stacked, log_standard
 from twofold.deep._variational import CollapseWarning
 
-TINY = {"n_components": (2, 3), "hidden": 16, "learning_rate": 3e-3, "max_iter": 3, "random_state": 0}
+TINY = {"n_components": (2, 3), "hidden_layer_sizes": 16, "learning_rate_init": 3e-3, "max_iter": 3, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +30,10 @@ def binary(digits):
 
 @pytest.fixture(scope="module", params=["diagonal", "rank-one"])
 def drawn(request, binary):
-    options = {"learning_rate": 4e-3, "max_iter": 20, "random_state": 0}
+    options = {"learning_rate_init": 4e-3, "max_iter": 20, "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CollapseWarning)
-        return DLGM((4, 8), hidden=64, covariance=request.param, **options).fit(binary[0])
+        return DLGM((4, 8), hidden_layer_sizes=64, covariance=request.param, **options).fit(binary[0])
 
 
 def correlated(seed, n=5, k=4):
@@ -71,7 +71,7 @@ def test_the_divergence_of_all_layers_is_its_average_over_draws():
 
 def test_noise_enters_at_every_layer(binary):
     """A change of any layer's numbers changes the picture, and reaches only what lies below that layer."""
-    model = DLGM((2, 3, 4), hidden=(7, 6, 5), activation="tanh", max_iter=1, random_state=0)
+    model = DLGM((2, 3, 4), hidden_layer_sizes=(7, 6, 5), activation="tanh", max_iter=1, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CollapseWarning)
         model.fit(binary[0][:200])
@@ -126,7 +126,9 @@ def test_reconstruction_beats_pca_with_as_many_numbers_as_are_in_use(digits):
     train, test = digits
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CollapseWarning)
-        model = DLGM((4, 4), hidden=96, output="gaussian", learning_rate=4e-3, max_iter=30, random_state=0).fit(train)
+        model = DLGM(
+            (4, 4), hidden_layer_sizes=96, output="gaussian", learning_rate_init=4e-3, max_iter=30, random_state=0
+        ).fit(train)
     pca = PCA(int(model.active_.sum())).fit(train)
     left = np.square(test - pca.inverse_transform(pca.transform(test))).sum(axis=1).mean()
     assert np.square(test - model.reconstruct(test)).sum(axis=1).mean() < left
@@ -134,7 +136,7 @@ def test_reconstruction_beats_pca_with_as_many_numbers_as_are_in_use(digits):
 
 def test_collapse_is_said_layer_by_layer(digits):
     with pytest.warns(CollapseWarning, match=r"5 of the 5 .*0 in layer 2, 1 in layer 2, 2 in layer 1"):
-        model = DLGM(**{**TINY, "beta": 300.0, "max_iter": 10, "learning_rate": 0.01}).fit(digits[0])
+        model = DLGM(**{**TINY, "beta": 300.0, "max_iter": 10, "learning_rate_init": 0.01}).fit(digits[0])
     assert not model.active_.any()
 
 
@@ -142,8 +144,10 @@ def test_collapse_is_said_layer_by_layer(digits):
 
 
 def test_one_layer_has_the_codes_of_an_autoencoder(binary):
-    model = DLGM(3, hidden=16, learning_rate=3e-3, max_iter=2, random_state=0, beta=0.1).fit(binary[0])
-    other = VAE(3, hidden=(16,), learning_rate=3e-3, max_iter=2, random_state=0, beta=0.1).fit(binary[0])
+    model = DLGM(3, hidden_layer_sizes=16, learning_rate_init=3e-3, max_iter=2, random_state=0, beta=0.1).fit(binary[0])
+    other = VAE(3, hidden_layer_sizes=(16,), learning_rate_init=3e-3, max_iter=2, random_state=0, beta=0.1).fit(
+        binary[0]
+    )
     assert model.transform(binary[1]).shape == other.transform(binary[1]).shape
     assert list(model.get_feature_names_out()) == ["dlgm0", "dlgm1", "dlgm2"]
 
@@ -178,7 +182,7 @@ def test_a_walk_begins_and_ends_at_the_reconstructions(drawn, binary):
     np.testing.assert_allclose(walk[[0, -1]], drawn.reconstruct(binary[1][:2]), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("wish", [{"n_components": ()}, {"hidden": (3, 4, 5)}])
+@pytest.mark.parametrize("wish", [{"n_components": ()}, {"hidden_layer_sizes": (3, 4, 5)}])
 def test_layers_that_do_not_fit_are_refused(binary, wish):
     with pytest.raises(InputError, match="Give as many of both"):
         DLGM(**{**TINY, **wish}).fit(binary[0])

@@ -13,13 +13,13 @@ from sklearn.datasets import load_digits
 import twofold
 from twofold import GAN, VAEGAN, Checkpoint, InputError
 from twofold.deep._optimizers import Optimizer
-from twofold.deep._train import Player, run_epoch
+from twofold.deep._train import FALLING, Player, run_epoch
 from twofold.deep._variational import CollapseWarning
 from twofold.deep.gan import Critic, compute_divergence, compute_value, critic_loss, generator_loss
 
 
 class Options:
-    learning_rate, schedule, batch_size, max_iter = 5e-3, "cosine", 1000, 60
+    learning_rate_init, alpha, batch_size, max_iter, shuffle = 5e-3, 0.0, 1000, 60, True
 
 
 def test_the_best_critic_is_the_share_of_the_real_density():
@@ -29,9 +29,11 @@ def test_the_best_critic_is_the_share_of_the_real_density():
     torch.manual_seed(0)
     critic = Critic((1, 1, 1), [32, 32], "dense", spectral=False)
     player = Player(list(critic.parameters()), lambda x, y, done: (critic_loss(critic, x, [y], 0.0)[0], {}))
-    optimiser = Optimizer("adam", player.parameters)
+    optimizer = Optimizer("adam", player.parameters)
     for t in range(8):
-        found = run_epoch(Options, critic, [player], [optimiser], data, 0, t)
+        found = run_epoch(
+            Options, critic, [player], [optimizer], data, 0, t, lambda done: 5e-3 * FALLING["cosine"](done)
+        )
     p, q = norm(0.3, 0.1).pdf, norm(0.6, 0.15).pdf
     x = np.linspace(0.1, 0.9, 81)
     with torch.no_grad():
@@ -85,7 +87,9 @@ def test_the_divergence_falls_on_a_line(loss):
     def apart(epochs):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CollapseWarning)
-            model = GAN(2, hidden=(32, 32), loss=loss, learning_rate=2e-3, max_iter=epochs, random_state=0).fit(X)
+            model = GAN(
+                2, hidden_layer_sizes=(32, 32), loss=loss, learning_rate_init=2e-3, max_iter=epochs, random_state=0
+            ).fit(X)
         return histogram_divergence(X[:, 0], model.sample(4000, random_state=1)[:, 0])
 
     end = apart(25)
@@ -104,9 +108,11 @@ def nearest(samples, X):
     return (((A[:, None] - B[None]) ** 2).sum(axis=2)).min(axis=1).mean()
 
 
-@pytest.mark.parametrize("options", [{}, {"penalty": "spectral"}, {"architecture": "convolutional", "hidden": (8, 16)}])
+@pytest.mark.parametrize(
+    "options", [{}, {"penalty": "spectral"}, {"architecture": "convolutional", "hidden_layer_sizes": (8, 16)}]
+)
 def test_samples_are_nearer_to_digits_than_noise_is(digits, options):
-    model = GAN(8, max_iter=8, random_state=0, **{"hidden": (64,), **options}).fit(digits)
+    model = GAN(8, max_iter=8, random_state=0, **{"hidden_layer_sizes": (64,), **options}).fit(digits)
     drawn = model.sample(100, random_state=0)
     noise = np.random.default_rng(0).permuted(digits[:100].reshape(100, -1), axis=1).reshape(-1, 8, 8)
     assert drawn.shape == (100, 8, 8)
@@ -121,13 +127,21 @@ def test_samples_are_nearer_to_digits_than_noise_is(digits, options):
 def test_a_collapse_is_said():
     X = np.random.default_rng(0).normal(size=(300, 2))
     with pytest.warns(CollapseWarning, match="nearly alike"):
-        GAN(1, hidden=(4,), optimizer="sgd", learning_rate=0.1, weight_decay=5.0, max_iter=2, random_state=0).fit(X)
+        GAN(
+            1,
+            hidden_layer_sizes=(4,),
+            solver="sgd",
+            learning_rate_init=0.1,
+            alpha=320.0,
+            max_iter=2,
+            random_state=0,
+        ).fit(X)
 
 
 @pytest.mark.parametrize("kind", [GAN, VAEGAN])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_seeds_files_and_checkpoints_keep_the_bits(digits, kind, tmp_path):
-    X, options = digits[:300], {"hidden": (16,), "max_iter": 3}
+    X, options = digits[:300], {"hidden_layer_sizes": (16,), "max_iter": 3}
     one, same, other = (kind(4, random_state=s, **options).fit(X) for s in (0, 0, 1))
     drawn = one.sample(5, random_state=0)
     assert np.array_equal(drawn, same.sample(5, random_state=0))
@@ -139,14 +153,16 @@ def test_seeds_files_and_checkpoints_keep_the_bits(digits, kind, tmp_path):
 
 
 def test_no_samples_are_refused(digits):
-    model = GAN(2, hidden=(8,), max_iter=1, random_state=0).fit(digits[:100])
+    model = GAN(2, hidden_layer_sizes=(8,), max_iter=1, random_state=0).fit(digits[:100])
     with pytest.raises(InputError, match="n_samples=0"):
         model.sample(0)
 
 
 def test_a_vaegan_codes_and_draws(digits):
     train, test = digits[::2], digits[1::2]
-    model = VAEGAN(12, hidden=(128,), learning_rate=2e-3, max_iter=15, beta=0.2, random_state=0).fit(train)
+    model = VAEGAN(12, hidden_layer_sizes=(128,), learning_rate_init=2e-3, max_iter=15, beta=0.2, random_state=0).fit(
+        train
+    )
     lost = ((model.reconstruct(test) - test) ** 2).sum(axis=(1, 2)).mean()
     assert lost < 0.5 * ((test - train.mean(axis=0)) ** 2).sum(axis=(1, 2)).mean()
     drawn = model.sample(100, random_state=0)

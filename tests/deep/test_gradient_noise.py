@@ -15,11 +15,13 @@ def digits():
 
 @pytest.mark.filterwarnings("ignore::twofold.deep._variational.CollapseWarning")
 @pytest.mark.parametrize(
-    "model", [VAE(2, hidden=(8,)), DLGM((2, 2), hidden=6, covariance="rank-one")], ids=["VAE", "DLGM"]
+    "model",
+    [VAE(2, hidden_layer_sizes=(8,)), DLGM((2, 2), hidden_layer_sizes=6, covariance="rank-one")],
+    ids=["VAE", "DLGM"],
 )
 def test_both_estimators_have_one_mean_and_reinforce_the_larger_variance(digits, model):
     X = digits[:16]
-    model.set_params(learning_rate=1e-3, max_iter=1, random_state=0).fit(digits)
+    model.set_params(learning_rate_init=1e-3, max_iter=1, random_state=0).fit(digits)
     before = model.module_.baseline.item()
     through, score = gradient_variance(model, X, n_draws=300, random_state=0).values()
     apart = (through.mean - score.mean) / np.sqrt((through.variance + score.variance) / 300 + 1e-12)
@@ -30,7 +32,7 @@ def test_both_estimators_have_one_mean_and_reinforce_the_larger_variance(digits,
 
 
 def test_the_noise_belongs_to_the_seed(digits):
-    model = VAE(2, hidden=(8,), learning_rate=0.01, max_iter=1, random_state=0).fit(digits)
+    model = VAE(2, hidden_layer_sizes=(8,), learning_rate_init=0.01, max_iter=1, random_state=0).fit(digits)
     a, b, c = (gradient_variance(model, digits[:8], n_draws=5, random_state=s)["reinforce"] for s in (0, 0, 1))
     np.testing.assert_array_equal(a.mean, b.mean)
     assert not np.array_equal(a.mean, c.mean)
@@ -42,7 +44,9 @@ def test_the_noise_belongs_to_the_seed(digits):
 def test_reinforce_learns(digits):
     """A generator whose encoder learns nothing cannot do better than pixels that know nothing of each other."""
     X = (digits >= 8).astype(float)
-    model = VAE(2, hidden=(64,), gradient="reinforce", learning_rate=3e-3, max_iter=20, random_state=0).fit(X[:1300])
+    model = VAE(
+        2, hidden_layer_sizes=(64,), gradient="reinforce", learning_rate_init=3e-3, max_iter=20, random_state=0
+    ).fit(X[:1300])
     p = (X[:1300].sum(axis=0) + 0.5) / 1401
     test = X[1300:]
     assert model.score(test) > (test * np.log(p) + (1 - test) * np.log(1 - p)).sum(axis=1).mean()

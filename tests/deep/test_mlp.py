@@ -12,15 +12,15 @@ from twofold.deep._network import Dropout, build_dense
 
 SLOPE = {
     "relu": lambda a: (a > 0).astype(float),
-    "sigmoid": lambda a: np.exp(-a) / (1 + np.exp(-a)) ** 2,
+    "logistic": lambda a: np.exp(-a) / (1 + np.exp(-a)) ** 2,
     "tanh": lambda a: 1 - np.tanh(a) ** 2,
-    "linear": np.ones_like,
+    "identity": np.ones_like,
 }
 BEND = {
     "relu": lambda a: np.maximum(a, 0),
-    "sigmoid": lambda a: 1 / (1 + np.exp(-a)),
+    "logistic": lambda a: 1 / (1 + np.exp(-a)),
     "tanh": np.tanh,
-    "linear": lambda a: a,
+    "identity": lambda a: a,
 }
 
 
@@ -46,7 +46,7 @@ def test_the_gradient_is_the_chain_of_jacobians(activation):
     np.testing.assert_allclose(found, chain, rtol=1e-10, atol=1e-14)
 
 
-@pytest.mark.parametrize("activation", ["sigmoid", "tanh"])
+@pytest.mark.parametrize("activation", ["logistic", "tanh"])
 def test_the_gradient_of_the_weights_is_the_finite_difference(activation):
     torch.manual_seed(1)
     net = build_dense([3, 4, 2], activation).double()
@@ -62,8 +62,8 @@ def test_no_hidden_layer_is_logistic_regression(digits):
     X, y = X[y < 2], y[y < 2]
     Z = (X - X.mean(0)) / np.where(X.std(0) > 0, X.std(0), 1)
     reg = 0.1
-    steps = {"optimizer": "sgd", "learning_rate": 0.5, "batch_size": len(X), "max_iter": 800}
-    ours = MLPClassifier((), weight_decay=reg, random_state=0, **steps).fit(X, y)
+    steps = {"solver": "sgd", "learning_rate_init": 0.05, "batch_size": len(X), "max_iter": 800}
+    ours = MLPClassifier((), alpha=reg * len(X), n_iter_no_change=np.inf, random_state=0, **steps).fit(X, y)
     theirs = LogisticRegression(C=1 / (reg * len(X)), tol=1e-8, max_iter=1000).fit(Z, y)
     np.testing.assert_allclose(ours.weights_["layers.0.weight"], theirs.coef_[:, ours.columns_], atol=2e-4)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(Z), atol=1e-3)
@@ -73,7 +73,9 @@ def test_linear_layers_are_linear_regression():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
     Y = X @ rng.normal(size=(4, 2)) * 50 + 1000 + rng.normal(size=(300, 2))
-    model = MLPRegressor((6,), activation="linear", weight_decay=0, learning_rate=0.01, max_iter=60, random_state=0)
+    model = MLPRegressor(
+        hidden_layer_sizes=(6,), activation="identity", alpha=0, learning_rate_init=0.01, max_iter=60, random_state=0
+    )
     theirs = LinearRegression().fit(X, Y).predict(X)
     assert np.abs(model.fit(X, Y).predict(X) - theirs).max() < 0.02 * Y.std()
 
@@ -81,7 +83,7 @@ def test_linear_layers_are_linear_regression():
 def test_a_hidden_layer_learns_what_no_plane_can_part():
     X = np.random.default_rng(0).normal(size=(600, 2))
     y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
-    model = MLPClassifier((32,), learning_rate=0.01, random_state=0).fit(X[:400], y[:400])
+    model = MLPClassifier((32,), learning_rate_init=0.01, random_state=0).fit(X[:400], y[:400])
     assert model.score(X[400:], y[400:]) > 0.95
     assert LogisticRegression().fit(X[:400], y[:400]).score(X[400:], y[400:]) < 0.7
 
@@ -122,7 +124,7 @@ def test_a_column_that_never_varied_has_no_say(digits):
 
 def test_without_a_column_that_varies_the_classes_have_their_shares():
     X, y = np.full((40, 3), 7.0), np.repeat([0, 1], [10, 30])
-    model = MLPClassifier((8,), learning_rate=0.05, max_iter=200, random_state=0).fit(X, y)
+    model = MLPClassifier((8,), learning_rate_init=0.05, max_iter=200, random_state=0).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X + [0, 0, 1])[:, 1], 0.75, atol=0.02)
     np.testing.assert_array_equal(model.predict_proba(-X), model.predict_proba(X))
 
@@ -160,7 +162,7 @@ def test_same_seed_same_bits_and_files_keep_them(digits, tmp_path):
 def test_targets_keep_their_shape():
     X = np.linspace(0, 1, 20)[:, None]
     for y in (X[:, 0], X, np.hstack([X, -X])):
-        assert MLPRegressor((4,), max_iter=1, random_state=0).fit(X, y).predict(X).shape == y.shape
+        assert MLPRegressor(hidden_layer_sizes=(4,), max_iter=1, random_state=0).fit(X, y).predict(X).shape == y.shape
 
 
 @pytest.mark.parametrize("hidden", [(0,), (3.5,), ("a",)])

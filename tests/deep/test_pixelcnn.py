@@ -13,7 +13,7 @@ from twofold import Checkpoint, InputError, PixelCNN
 from twofold.core.seeds import generator
 from twofold.deep.pixelcnn import Causal
 
-QUICK = {"channels": 8, "n_layers": 2, "learning_rate": 0.02, "batch_size": 32, "max_iter": 4, "random_state": 0}
+QUICK = {"channels": 8, "n_layers": 2, "learning_rate_init": 0.02, "batch_size": 32, "max_iter": 4, "random_state": 0}
 
 
 def tiny(**changes):
@@ -66,7 +66,7 @@ def test_a_reach_beyond_the_picture_is_all_of_it():
 def test_the_likelihoods_of_all_pictures_sum_to_one(shape, levels):
     every = np.array(list(product(range(levels), repeat=int(np.prod(shape))))).reshape(-1, *shape)
     some = every[np.random.default_rng(0).integers(len(every), size=40)]
-    model = tiny(levels=levels, batch_size=8, learning_rate=0.05).fit(np.concatenate([some, every[-1:]]))
+    model = tiny(levels=levels, batch_size=8, learning_rate_init=0.05).fit(np.concatenate([some, every[-1:]]))
     logp = model.score_samples(every)
     assert np.exp(logp).sum() == pytest.approx(1, abs=1e-5)
     assert np.ptp(logp) > 0.5  # and not because all are alike
@@ -88,7 +88,7 @@ def whole(model, n, seed):
 @pytest.mark.parametrize(("shape", "levels"), [((5, 6), 2), ((4, 5), 6), ((3, 2, 3), 4), ((1, 7), 2), ((6, 1), 3)])
 def test_draws_that_remember_are_those_of_the_whole_network(shape, levels):
     X = np.random.default_rng(0).integers(levels, size=(30, *shape))
-    model = tiny(levels=levels, reach=3, learning_rate=0.05).fit(X)
+    model = tiny(levels=levels, reach=3, learning_rate_init=0.05).fit(X)
     found = model.sample(20, random_state=5)
     assert found.shape == (20, *shape)
     k = np.rint((found - model.range_[0]) / np.ptp(model.range_) * (levels - 1)).reshape(20, *model._size)
@@ -97,7 +97,7 @@ def test_draws_that_remember_are_those_of_the_whole_network(shape, levels):
 
 def test_draws_have_the_likelihood_they_are_drawn_with():
     X = np.random.default_rng(0).random((200, 2, 2)) < [[0.2, 0.5], [0.7, 0.9]]
-    model = tiny(learning_rate=0.02, batch_size=16, max_iter=4).fit(X)
+    model = tiny(learning_rate_init=0.02, batch_size=16, max_iter=4).fit(X)
     drawn = model.sample(4000, random_state=1).reshape(-1, 4)
     every = np.array(list(product([0, 1], repeat=4)))
     share = (drawn[:, None] == every).all(axis=2).mean(axis=0)
@@ -130,7 +130,7 @@ def test_grey_digits_are_likelier_than_pixel_by_pixel(digits):
 
 
 def test_a_lower_half_that_repeats_the_upper_is_found(twins):
-    model = PixelCNN(16, n_layers=1, learning_rate=0.02, max_iter=6, random_state=0).fit(twins[:500])
+    model = PixelCNN(16, n_layers=1, learning_rate_init=0.02, max_iter=6, random_state=0).fit(twins[:500])
     given = twins[500:].astype(float)
     given[:, 2:] = np.nan
     told = []

@@ -13,8 +13,8 @@ from twofold import PCA, PPCA, VAE, Checkpoint, EarlyStopping, InputError
 from twofold.deep._gaussians import Bernoulli, Diagonal, Gaussian, log_standard
 from twofold.deep._variational import CollapseWarning
 
-QUICK = {"hidden": (128,), "learning_rate": 3e-3, "random_state": 0}
-TINY = {"n_components": 3, "hidden": (16,), "learning_rate": 3e-3, "max_iter": 3, "random_state": 0}
+QUICK = {"hidden_layer_sizes": (128,), "learning_rate_init": 3e-3, "random_state": 0}
+TINY = {"n_components": 3, "hidden_layer_sizes": (16,), "learning_rate_init": 3e-3, "max_iter": 3, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,9 @@ def linear():
     rng = np.random.default_rng(0)
     W = np.linalg.qr(rng.normal(size=(8, 2)))[0].T * [[2], [1]]
     X = 0.5 * rng.normal(size=(1500, 8)) + 5 + rng.normal(size=(1500, 2)) @ W
-    model = VAE(2, hidden=(), output="gaussian", learning_rate=0.03, batch_size=50, max_iter=25, random_state=0)
+    model = VAE(
+        2, hidden_layer_sizes=(), output="gaussian", learning_rate_init=0.03, batch_size=50, max_iter=25, random_state=0
+    )
     return X[:1000], X[1000:], model.fit(X[:1000])
 
 
@@ -183,7 +185,12 @@ def test_samples_look_like_the_data_on_average(grey, digits):
 
 def test_convolutions_learn_pictures_of_any_shape(digits):
     X = np.repeat(digits[0].reshape(-1, 8, 8)[:700, :7, :, None], 2, axis=3).astype(np.uint8)  # (n,7,8,2)
-    options = {"architecture": "convolutional", "hidden": (16, 32), "output": "gaussian", "learning_rate": 0.01}
+    options = {
+        "architecture": "convolutional",
+        "hidden_layer_sizes": (16, 32),
+        "output": "gaussian",
+        "learning_rate_init": 0.01,
+    }
     model = VAE(4, batch_size=25, max_iter=8, random_state=0, **options).fit(X)
     assert model.transform(X).shape == (700, 4) and model.active_.all()
     assert model.reconstruct(X).shape == X.shape == model.sample(700).shape
@@ -209,7 +216,7 @@ def test_the_weight_of_the_divergence_grows_in_the_warm_up(digits):
 
 def test_collapse_is_said_aloud(digits):
     with pytest.warns(CollapseWarning, match=r"3 of the 3 latent numbers are not in use \(0, 1, 2\)"):
-        model = VAE(beta=300.0, **{**TINY, "max_iter": 10, "learning_rate": 0.01}).fit(digits[0])
+        model = VAE(beta=300.0, **{**TINY, "max_iter": 10, "learning_rate_init": 0.01}).fit(digits[0])
     assert not model.active_.any() and (model.latent_kl_ < 0.01).all()
 
 
@@ -291,4 +298,4 @@ def test_what_cannot_be_used_is_said(drawn, binary):
     with pytest.raises(InputError, match="n_samples=0"):
         drawn.sample(0)
     with pytest.raises(InputError, match="units of each layer"):
-        VAE(hidden=(0,)).fit(X)
+        VAE(hidden_layer_sizes=(0,)).fit(X)

@@ -18,7 +18,7 @@ from twofold.deep._network import Network, check_layer_sizes
 IMAGES: dict = {"image_shape": [None, tuple, list]}  # the constraint of the parameter that they all have
 LAYERS: dict = {  # those of the parameters that choose the layers of a generator
     "n_components": [Interval(Integral, 1, None, closed="left")],
-    "hidden": ["array-like", None],
+    "hidden_layer_sizes": ["array-like", None],
     "architecture": [StrOptions({"dense", "convolutional"})],
 }
 
@@ -40,7 +40,10 @@ class ImageNetwork(Network):
 
     def _hidden_sizes(self: Any, usual: Mapping[str, tuple[int, ...]]) -> list[int]:
         """Units, or channels, of each layer: those asked for, or the usual ones of the architecture."""
-        return check_layer_sizes("hidden", usual[self.architecture] if self.hidden is None else self.hidden)
+        return check_layer_sizes(
+            "hidden_layer_sizes",
+            usual[self.architecture] if self.hidden_layer_sizes is None else self.hidden_layer_sizes,
+        )
 
     def _flattened(self, X: Any, reset: bool) -> Any:
         """X with a row an image; at a fit, whether they came so, and their shape, is noted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from numbers import Integral, Real
@@ -9,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
@@ -19,15 +21,15 @@ from twofold.core.estimator import Model
 from twofold.core.numerics.moments import column_moments
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
-from twofold.deep._optimizers import OPTIMIZERS
-from twofold.deep._train import SCHEDULES, Player, choose_device, limit_threads, seed_torch, train
+from twofold.deep._optimizers import SOLVERS
+from twofold.deep._train import SCHEDULES, Player, State, choose_device, limit_threads, seed_torch, train
 
 TRAINING: dict = {  # the constraints of the parameters that every network has
-    "optimizer": [StrOptions(set(OPTIMIZERS))],
-    "learning_rate": [Interval(Real, 0, None, closed="neither")],
-    "schedule": [StrOptions(set(SCHEDULES))],
-    "weight_decay": [Interval(Real, 0, None, closed="left")],
-    "batch_size": [Interval(Integral, 1, None, closed="left")],
+    "solver": [StrOptions(set(SOLVERS))],
+    "alpha": [Interval(Real, 0, None, closed="left")],
+    "learning_rate": [StrOptions(set(SCHEDULES))],
+    "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
+    "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "device": [str],
     "random_state": ["random_state", np.random.Generator],
@@ -36,25 +38,70 @@ ROWS = 1024  # rows that go through a network at once when nothing is learned
 SLENDER = 16  # units, below which products of a layer are quicker when its weights stand unit by unit
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
-    "sigmoid": nn.Sigmoid,
+    "logistic": nn.Sigmoid,
     "tanh": nn.Tanh,
-    "linear": nn.Identity,
+    "identity": nn.Identity,
 }
+OLD_ACTIVATIONS = {"sigmoid": "logistic", "linear": "identity"}
 
 
 class Network(Model):
     """Base of the networks. A subclass says in `_build` what its module is, and trains it with `_train`."""
 
     _allow_sparse: ClassVar[bool] = False
+    _instead: ClassVar[dict[str, str]] = {
+        "hidden": "it is called hidden_layer_sizes.",
+        "optimizer": 'it is called solver; "sgd" has momentum.',
+        "schedule": "it is called learning_rate, and the number learning_rate_init.",
+        "weight_decay": 'it is called alpha, and divided by batch_size. With solver="adamw" it is apart from the loss.',
+    }
+    _dtype: Any = np.float32  # what it computes in
     weights_: dict[str, np.ndarray]
-    optimizer: str
-    learning_rate: float
-    schedule: str
-    weight_decay: float
-    batch_size: int
+    solver: str
+    alpha: float
+    learning_rate: str
+    learning_rate_init: float
+    batch_size: int | str
     max_iter: int
     device: str
     random_state: Any
+    # what only some networks have as parameters
+    power_t: float = 0.5
+    shuffle: bool = True
+    tol: float = 0.0
+    n_iter_no_change: float = math.inf  # all epochs are made
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    warm_start: bool = False
+    momentum: float = 0.9
+    nesterovs_momentum: bool = True
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-8
+
+    @classmethod
+    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        if "optimizer" not in params:
+            return params, fitted
+        params = dict(params)
+        rule, decay = params.pop("optimizer"), params.pop("weight_decay")
+        params["learning_rate_init"], params["learning_rate"] = params.pop("learning_rate"), params.pop("schedule")
+        params["alpha"] = decay * params["batch_size"]
+        params["solver"] = {"momentum": "sgd", "nesterov": "sgd", "adam": "adamw" if decay else "adam"}.get(rule, rule)
+        if "hidden" in params:
+            params["hidden_layer_sizes"] = params.pop("hidden")
+        for name in ("activation", "output"):
+            if name in params:
+                params[name] = OLD_ACTIVATIONS.get(params[name], params[name])
+        return params, fitted
+
+    def _validate_params(self) -> None:
+        if isinstance(self.learning_rate, Real):
+            raise InputError(
+                f"learning_rate={self.learning_rate!r} of {type(self).__name__} is a number: give it as "
+                "learning_rate_init. learning_rate is how it falls, by name."
+            )
+        super()._validate_params()
 
     def _build(self) -> Any:
         """The module, untrained, from the parameters and the shapes that `fit` has noted."""
@@ -66,16 +113,21 @@ class Network(Model):
         check_is_fitted(self)
         known = self.__dict__.get("_module")
         if known is None or known[0] is not self.weights_:
-            with seed_torch(0):  # the weights drawn in building are replaced
-                module = self._build()
-            module.load_state_dict({name: torch.from_numpy(np.array(w)) for name, w in self.weights_.items()})
-            self._module = known = (self.weights_, module.to(choose_device(self.device)).eval())
+            self._module = known = (self.weights_, self._copy().to(choose_device(self.device)).eval())
         return known[1]
+
+    def _copy(self) -> nn.Module:
+        """A module with the weights of the last fit."""
+        with seed_torch(0):  # the weights drawn in building are replaced
+            module = self._build()
+        weights = {name: torch.from_numpy(np.array(w)) for name, w in self.weights_.items()}
+        module.to(next(iter(weights.values())).dtype).load_state_dict(weights)
+        return module
 
     def _fresh(self, seed: int) -> Any:
         """A module to be trained; its weights belong to the seed."""
         with seed_torch(seed):
-            return self._build()
+            return self._build().to(torch.float64 if self._dtype is np.float64 else torch.float32)
 
     def _train(
         self,
@@ -84,23 +136,26 @@ class Network(Model):
         data: tuple[np.ndarray, ...],
         blocks: Blocks,
         seed: int,
+        method: Callable[..., State] = train,
         **options: Any,
-    ) -> None:
+    ) -> State:
         """Train on arrays of equally many rows; `blocks` is where they came from."""
         tensors = tuple(torch.from_numpy(np.ascontiguousarray(D)) for D in data)
-        train(self, module, players, tensors, seed=seed, fingerprint=lambda: fingerprint(blocks), **options)
+        end = method(self, module, players, tensors, seed=seed, fingerprint=lambda: fingerprint(blocks), **options)
         self.__dict__.pop("_module", None)  # early stopping may have chosen other weights than the last
         self.module_.eval()
+        return end
 
     def _rows(self, X: Any, *, reset: bool = False, **options: Any) -> tuple[Blocks, np.ndarray, Any]:
-        """X (n,d) in memory, as single-precision numbers that are finite; with y, that too."""
+        """X (n,d) in memory, as numbers that are finite, in the network's precision; with y, that too."""
         if not reset:
             check_is_fitted(self)
         found = self._blocks(X, reset=reset, **options)
         blocks, y = found if isinstance(found, tuple) else (found, None)
-        rows, finite = np.empty(blocks.shape, np.float32), True
+        dtype = self._dtype if reset else next(iter(self.weights_.values())).dtype
+        rows, finite = np.empty(blocks.shape, dtype), True
         for i, (a, b) in enumerate(pairwise(blocks.bounds)):
-            rows[a:b] = blocks[i]
+            rows[a:b] = blocks[i].toarray() if sparse.issparse(blocks[i]) else blocks[i]
             finite = finite and bool(np.isfinite(rows[a:b]).all())
         if not finite:
             self._refuse(blocks)

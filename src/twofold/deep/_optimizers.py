@@ -1,18 +1,20 @@
-"""Optimisers: a step along the gradient g of a loss, with what is remembered of the steps before.
+"""Solvers: a step along the gradient g of a loss, with what is remembered of the steps before.
 
-    sgd        θ ← θ − η g
-    momentum   v ← 0.9 v + g              θ ← θ − η v                   the heavy ball (Polyak 1964)
-    nesterov   v ← 0.9 v + g              θ ← θ − η (g + 0.9 v)         looks ahead along the velocity (Nesterov 1983)
+    sgd        v ← μ v + η g              θ ← θ − v                     the heavy ball (Polyak 1964)
+               or, with nesterov,         θ ← θ − (η g + μ v)           looks ahead along the velocity (Nesterov 1983)
     adagrad    s ← s + g²                 θ ← θ − η g / (√s + ε)        Duchi, Hazan & Singer 2011
     adam       m ← β₁m + (1 − β₁)g,  s ← β₂s + (1 − β₂)g²               Kingma & Ba 2015
-               θ ← θ − η m̂ / (√ŝ + ε) − ηλθ                             decay apart: Loshchilov & Hutter 2019
+               θ ← θ − η √(1 − β₂ᵗ) / (1 − β₁ᵗ) · m / (√s + ε)
+    adamw      as adam, with the decay apart: θ ← θ − ηλθ               Loshchilov & Hutter 2019
 
-All but adam add the decay λθ to g. Torch's fused kernels make the step. Around them its optimiser classes do so much
-for every parameter that a small network would spend a tenth of its time there, or more.
+All but adamw add λθ to g, the gradient of ½λ‖θ‖², where λ is alpha over the rows of the batch. Torch's fused kernels
+make the step. Around them its optimizer classes do so much for every parameter that a small network would spend a tenth
+of its time there, or more.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -22,74 +24,86 @@ from torch.optim.sgd import sgd
 
 from twofold.deep import _torch_shim
 
-OPTIMIZERS = {"sgd": 0, "momentum": 1, "nesterov": 1, "adagrad": 1, "adam": 2}  # tensors like θ that each remembers
-MOMENTUM = 0.9
+SOLVERS = {"sgd": 1, "adagrad": 1, "adam": 2, "adamw": 2}  # tensors like θ that each remembers
 
 
 class Group(NamedTuple):
     """Parameters that decay alike, and what is remembered of them, each as one line of numbers."""
 
     parameters: list[Tensor]
-    decay: float
+    alpha: float
     memory: list[list[Tensor]]
 
 
 class Optimizer:
-    """Lowers losses of some parameters; the decay pulls at matrices, not at biases."""
+    """Lowers losses of some parameters; alpha pulls at matrices, not at biases."""
 
     def __init__(
         self,
-        name: str,
+        solver: str,
         parameters: list[nn.Parameter],
-        decay: float = 0.0,
+        alpha: float = 0.0,
+        *,
         betas: tuple[float, float] = (0.9, 0.999),
+        epsilon: float = 1e-8,
+        momentum: float = 0.9,
+        nesterov: bool = True,
     ):
-        self.name, self.betas = name, betas
-        matrices = [p for p in parameters if decay and p.ndim > 1]
-        others = [p for p in parameters if not decay or p.ndim <= 1]
+        self.solver, self.betas, self.epsilon = solver, betas, epsilon
+        self.momentum, self.nesterov = momentum, nesterov and momentum > 0
+        matrices = [p for p in parameters if alpha and p.ndim > 1]
+        others = [p for p in parameters if not alpha or p.ndim <= 1]
         self.parameters, self.groups = (*matrices, *others), []
-        for part, weight in ((matrices, decay), (others, 0.0)):
+        remembered = 0 if solver == "sgd" and not momentum else SOLVERS[solver]
+        for part, weight in ((matrices, alpha), (others, 0.0)):
             lines = [line(p.detach()) for p in part]
-            memory = [[torch.zeros_like(p) for p in lines] for _ in range(OPTIMIZERS[name])]
+            memory = [[torch.zeros_like(p) for p in lines] for _ in range(remembered)]
             if part:
                 self.groups.append(Group(lines, weight, memory))
-        self.one = torch.ones((), device=parameters[0].device)
-        self.steps = torch.zeros_like(self.one)  # made so far
+        self.one = torch.ones((), device=parameters[0].device, dtype=parameters[0].dtype)
+        self.steps = torch.zeros((), device=parameters[0].device)  # made so far
+        self.made = 0  # the same, where it costs nothing to ask
 
     @property
     def memory(self) -> list[Tensor]:
         """All that is remembered, in a fixed order."""
         return [*(t for group in self.groups for part in group.memory for t in part), self.steps]
 
-    def step(self, loss: Tensor, rate: float) -> None:
-        """Move the parameters along the gradient of the loss."""
-        found = _torch_shim.way.gradients(loss, self.one, self.parameters)
+    def penalty(self, rows: float) -> Tensor:
+        """½ alpha ‖W‖² over the rows of a batch: what alpha adds to its loss."""
+        lines = [p for group in self.groups if group.alpha for p in group.parameters]
+        weight = 0.5 * self.groups[0].alpha / rows if rows else 0.0
+        return weight * torch.stack([torch.dot(p, p) for p in lines]).sum()
+
+    def step(self, loss: Tensor, rate: float, rows: float = 1.0) -> None:
+        """Move the parameters along the gradient of the loss, a mean over so many rows."""
+        start = self.one * rate if self.solver == "sgd" else self.one  # its velocity has the learning rate in it
+        found = _torch_shim.way.gradients(loss, start, self.parameters)
         gradients = [alike(g, p) for g, p in zip(found, self.parameters, strict=True)]
-        self.steps.add_(self.one)
+        self.steps.add_(1)
+        self.made += 1
         for group in self.groups:
-            self.move(group, gradients[: len(group.parameters)], rate)
+            decay = group.alpha / rows if rows else 0.0
+            self.move(group, gradients[: len(group.parameters)], rate, decay)
             gradients = gradients[len(group.parameters) :]
 
-    def move(self, group: Group, gradients: list[Tensor], rate: float) -> None:
-        common: dict[str, Any] = {"lr": rate, "weight_decay": group.decay}
-        if self.name == "adam":
+    def move(self, group: Group, gradients: list[Tensor], rate: float, decay: float) -> None:
+        options: dict[str, Any]
+        if self.solver in ("adam", "adamw"):
             (m, s), (a, b) = group.memory, self.betas
-            _torch_shim.way.adamw(group.parameters, gradients, m, s, self.steps, beta1=a, beta2=b, **common)
-        elif self.name == "adagrad":
+            eps = self.epsilon / math.sqrt(1 - b**self.made)  # torch adds it to the root of the corrected s
+            options = {"lr": rate, "beta1": a, "beta2": b, "eps": eps, "weight_decay": decay}
+            _torch_shim.way.adam(group.parameters, gradients, m, s, self.steps, self.solver == "adamw", **options)
+        elif self.solver == "adagrad":
             # it counts in the copies of the steps; without lr_decay they play no part
-            options: dict[str, Any] = {
-                "lr_decay": 0.0,
-                "eps": 1e-10,
-                "fused": self.steps.device.type == "cpu",
-                "maximize": False,
-            }
+            options = {"lr": rate, "weight_decay": decay, "lr_decay": 0.0, "eps": 1e-10, "maximize": False}
             steps = [self.steps.clone() for _ in gradients]
-            adagrad(group.parameters, gradients, group.memory[0], steps, **options, **common)
+            fused = self.steps.device.type == "cpu"
+            adagrad(group.parameters, gradients, group.memory[0], steps, fused=fused, **options)
         else:
             velocity: list[Tensor | None] = [*group.memory[0]] if group.memory else [None] * len(gradients)
-            momentum = MOMENTUM if group.memory else 0.0
-            options = {"momentum": momentum, "dampening": 0.0, "nesterov": self.name == "nesterov", "fused": True}
-            sgd(group.parameters, gradients, velocity, **options, maximize=False, **common)
+            options = {"lr": 1.0, "weight_decay": rate * decay, "dampening": 0.0, "maximize": False, "fused": True}
+            sgd(group.parameters, gradients, velocity, momentum=self.momentum, nesterov=self.nesterov, **options)
 
 
 def line(t: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """What twofold takes of torch beyond its documented names, each with the documented way beside it.
 
     gradients   ∂loss/∂θ        what torch.autograd.grad calls when it has looked at its arguments
-    adamw       a step of adam  the fused kernel under torch.optim.AdamW(fused=True)
+    adam        a step of adam  the fused kernels under torch.optim.Adam(fused=True) and AdamW(fused=True)
 
 Around both, torch spends as long as on a small layer. The private way is taken if the installed torch has it and it
 gives what the documented way gives, which is tried once, at import.
@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim.adamw import adamw as optimise
+from torch.optim.adam import adam as optimize
 
-ADAMW: dict[str, Any] = {"eps": 1e-8, "amsgrad": False, "maximize": False}
+ADAM: dict[str, Any] = {"amsgrad": False, "maximize": False}
 
 
 class Documented:
@@ -28,12 +28,21 @@ class Documented:
         return torch.autograd.grad(loss, parameters, one)
 
     @staticmethod
-    def adamw(
-        parameters: list[Tensor], found: list[Tensor], m: list[Tensor], s: list[Tensor], steps: Tensor, **options: Any
+    def adam(
+        parameters: list[Tensor],
+        found: list[Tensor],
+        m: list[Tensor],
+        s: list[Tensor],
+        steps: Tensor,
+        decoupled: bool,
+        **options: Any,
     ) -> None:
-        """Move the parameters and their two memories; `steps` counts the steps, this one included."""
+        """Move the parameters and their two memories; `steps` counts the steps, this one included.
+
+        The decay is the gradient's, or the weights' own if it is `decoupled`.
+        """
         before = [steps - 1 for _ in found]  # torch counts in these, one for each parameter
-        optimise(parameters, found, m, s, [], before, fused=True, **ADAMW, **options)
+        optimize(parameters, found, m, s, [], before, fused=True, decoupled_weight_decay=decoupled, **ADAM, **options)
 
 
 class Private(Documented):
@@ -45,19 +54,27 @@ class Private(Documented):
         return run((loss,), (one,), False, False, tuple(parameters), False, accumulate_grad=False)
 
     @staticmethod
-    def adamw(
-        parameters: list[Tensor], found: list[Tensor], m: list[Tensor], s: list[Tensor], steps: Tensor, **options: Any
+    def adam(
+        parameters: list[Tensor],
+        found: list[Tensor],
+        m: list[Tensor],
+        s: list[Tensor],
+        steps: Tensor,
+        decoupled: bool,
+        **options: Any,
     ) -> None:
-        torch._fused_adamw_(parameters, found, m, s, [], [steps] * len(found), **ADAMW, **options)
+        kernel = torch._fused_adamw_ if decoupled else torch._fused_adam_
+        kernel(parameters, found, m, s, [], [steps] * len(found), **ADAM, **options)
 
 
 def trial(way: type[Documented]) -> list[float]:
-    """A gradient and two steps of a parameter of three numbers."""
+    """A gradient and four steps of a parameter of three numbers, two of each kind."""
     one, p = torch.ones(()), torch.tensor([1.0, -2.0, 0.5], requires_grad=True)
     numbers, m, s, steps = p.detach().clone(), torch.zeros(3), torch.zeros(3), torch.zeros(())
-    for _ in range(2):
+    options = {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8, "weight_decay": 0.1}
+    for decoupled in (False, True, False, True):
         (g,) = way.gradients((p**3).sum(), one, [p])
-        way.adamw([numbers], [g], [m], [s], steps.add_(1), lr=0.1, beta1=0.9, beta2=0.99, weight_decay=0.1)
+        way.adam([numbers], [g], [m], [s], steps.add_(1), decoupled, **options)
     return [*g.tolist(), *numbers.tolist(), *m.tolist(), *s.tolist()]
 
 

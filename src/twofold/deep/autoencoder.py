@@ -34,10 +34,10 @@ class Coder(nn.Module):
 
     def __init__(self, d: int, columns: np.ndarray, model: Autoencoder):
         super().__init__()
-        sizes = [len(columns), *check_layer_sizes("hidden", model.hidden), model.n_components]
+        sizes = [len(columns), *check_layer_sizes("hidden_layer_sizes", model.hidden_layer_sizes), model.n_components]
         self.encoder = build_dense(sizes, model.activation)  # (n,c) -> (n,k)
         self.decoder = build_dense(sizes[::-1], model.activation)  # (n,k) -> (n,c)
-        self.squash = model.output == "sigmoid"
+        self.squash = model.output == "logistic"
         self.register_buffer("columns", torch.from_numpy(columns), persistent=False)
         self.register_buffer("centre", torch.zeros(d))
         self.register_buffer("scale", torch.ones(()))
@@ -77,21 +77,22 @@ class Coder(nn.Module):
 class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwork):
     """A deep autoencoder: codes of `n_components` numbers from which rows, or images, are drawn again.
 
-    With ``activation="linear"`` it finds PCA's subspace; with hidden layers that bend it says more in as many numbers.
+    With ``activation="identity"`` it finds PCA's subspace; with hidden layers that bend it says more in as many
+    numbers.
 
     Parameters
     ----------
     n_components : int, default=2
         Numbers a code.
-    hidden : tuple of int, default=(512, 256)
+    hidden_layer_sizes : tuple of int, default=(512, 256)
         Units of the encoder's hidden layers; the decoder has them in reverse.
-    activation : {"relu", "sigmoid", "tanh", "linear"}, default="relu"
-    output : {"linear", "sigmoid"}, default="linear"
+    activation : {"relu", "logistic", "tanh", "identity"}, default="relu"
+    output : {"identity", "logistic"}, default="identity"
         Whether what comes out is free, or kept between the least and the largest number of the fit.
     noise : float, default=0.0
         Standard deviation of the noise that is added to a row before it is coded, in units of the data's: a denoising
         autoencoder.
-    optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
+    solver, alpha, learning_rate, learning_rate_init, batch_size, max_iter, device, random_state
         As in :class:`MLPClassifier`.
 
     Attributes
@@ -112,7 +113,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     --------
     >>> from twofold import Autoencoder, PCA, datasets
     >>> X = datasets.digits().data
-    >>> model = Autoencoder(4, hidden=(128,), learning_rate=3e-3, max_iter=15, random_state=0).fit(X)
+    >>> model = Autoencoder(4, hidden_layer_sizes=(128,), learning_rate_init=3e-3, max_iter=15, random_state=0).fit(X)
     >>> linear = PCA(4).fit(X)
     >>> lost = np.sum((X - linear.inverse_transform(linear.transform(X))) ** 2) / len(X)
     >>> bool(-model.score(X) < 0.9 * lost)
@@ -121,9 +122,9 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
 
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "hidden": ["array-like"],
+        "hidden_layer_sizes": ["array-like"],
         "activation": [StrOptions(set(ACTIVATIONS))],
-        "output": [StrOptions({"linear", "sigmoid"})],
+        "output": [StrOptions({"identity", "logistic"})],
         "noise": [Interval(Real, 0, None, closed="left")],
         **TRAINING,
     }
@@ -134,28 +135,28 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         self,
         n_components: int = 2,
         *,
-        hidden: tuple[int, ...] = (512, 256),
+        hidden_layer_sizes: tuple[int, ...] = (512, 256),
         activation: str = "relu",
-        output: str = "linear",
+        output: str = "identity",
         noise: float = 0.0,
-        optimizer: str = "adam",
-        learning_rate: float = 1e-3,
-        schedule: str = "cosine",
-        weight_decay: float = 0.0,
+        solver: str = "adam",
+        learning_rate_init: float = 1e-3,
+        learning_rate: str = "cosine",
+        alpha: float = 0.0,
         batch_size: int = 64,
         max_iter: int = 100,
         device: str = "auto",
         random_state: Seed = None,
     ):
         self.n_components = n_components
-        self.hidden = hidden
+        self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.output = output
         self.noise = noise
-        self.optimizer = optimizer
+        self.solver = solver
+        self.learning_rate_init = learning_rate_init
         self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
+        self.alpha = alpha
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.device = device

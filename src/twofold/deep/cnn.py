@@ -1,7 +1,7 @@
 """A network of convolutions, for classes of images.
 
     a⁰ = x standardized,  aˡ = pool(relu(Wˡ ∗ aˡ⁻¹ + bˡ)),  then dense layers, the last one linear
-    minimize the mean softmax cross-entropy (logistic for two classes) + ½λ Σ‖W‖²
+    minimize the mean softmax cross-entropy (logistic for two classes) + ½ alpha Σ‖W‖² / n
 
 One epoch:  every batch  a step along the gradient, which automatic differentiation gives
 References: LeCun et al. 1998; Srivastava et al. 2014 (dropout).
@@ -44,7 +44,7 @@ class Convolutions(nn.Module):
             layers.append(nn.ReLU())  # (n,c,h,w) so far; before the pooling it would give the same, of more numbers
         self.layers = nn.Sequential(*layers)
         init_weights(self.layers, "relu")
-        sizes = [c * h * w, *check_layer_sizes("hidden", model.hidden), outputs]
+        sizes = [c * h * w, *check_layer_sizes("hidden_layer_sizes", model.hidden_layer_sizes), outputs]
         self.silence = Dropout(model.dropout)
         self.dense = build_dense(sizes, "relu", model.dropout)  # (n,c·h·w) -> (n,outputs)
         self.layers.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -72,7 +72,7 @@ class CNNClassifier(Classifier, ImageNetwork):
     ----------
     channels : tuple of int, default=(32, 64)
         Channels of each convolution, which is followed by a ReLU and a pooling.
-    hidden : int or tuple of int, default=128
+    hidden_layer_sizes : int or tuple of int, default=128
         Units of the dense layers behind them; () is none.
     kernel_size : int, default=3
         Height and width of what a convolution sees, an odd number; the border is padded with the channel's mean.
@@ -83,7 +83,7 @@ class CNNClassifier(Classifier, ImageNetwork):
         Share of the pooled numbers and of the hidden units that are silent in a training step.
     image_shape : tuple, optional
         (h, w) or (h, w, c) of images that come as rows; squares are recognized, other rows are one line of pixels.
-    optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
+    solver, alpha, learning_rate, learning_rate_init, batch_size, max_iter, device, random_state
         As in :class:`MLPClassifier`.
 
     Attributes
@@ -95,7 +95,7 @@ class CNNClassifier(Classifier, ImageNetwork):
     module_ : torch.nn.Module
         The network: pixels (n,c,h,w) from 0 to 1 in, log-odds out, one for two classes.
     history_, n_iter_, converged_
-        The objective is the mean cross-entropy of an epoch's batches.
+        The objective is the mean cross-entropy of an epoch's batches, with the part of `alpha`.
 
     References
     ----------
@@ -106,14 +106,14 @@ class CNNClassifier(Classifier, ImageNetwork):
     >>> from twofold import CNNClassifier, datasets
     >>> digits = datasets.digits()
     >>> X, y = digits.data.reshape(-1, 8, 8), digits.target
-    >>> model = CNNClassifier((16, 32), learning_rate=5e-3, batch_size=32, max_iter=8, random_state=0)
+    >>> model = CNNClassifier((16, 32), learning_rate_init=5e-3, batch_size=32, max_iter=8, random_state=0)
     >>> model.fit(X[:1500], y[:1500]).score(X[1500:], y[1500:]) > 0.9
     True
     """
 
     _parameter_constraints: ClassVar[dict] = {
         "channels": ["array-like", Integral],
-        "hidden": ["array-like", Integral],
+        "hidden_layer_sizes": ["array-like", Integral],
         "kernel_size": [Interval(Integral, 1, None, closed="left")],
         "pooling": [Interval(Integral, 1, None, closed="left")],
         "dropout": [Interval(Real, 0, 1, closed="left")],
@@ -125,30 +125,30 @@ class CNNClassifier(Classifier, ImageNetwork):
         self,
         channels: tuple[int, ...] = (32, 64),
         *,
-        hidden: int | tuple[int, ...] = 128,
+        hidden_layer_sizes: int | tuple[int, ...] = 128,
         kernel_size: int = 3,
         pooling: int = 2,
         dropout: float = 0.25,
         image_shape: tuple[int, ...] | None = None,
-        optimizer: str = "adam",
-        learning_rate: float = 1e-3,
-        schedule: str = "cosine",
-        weight_decay: float = 1e-4,
+        solver: str = "adam",
+        learning_rate_init: float = 1e-3,
+        learning_rate: str = "cosine",
+        alpha: float = 1e-4,
         batch_size: int = 64,
         max_iter: int = 20,
         device: str = "auto",
         random_state: Seed = None,
     ):
         self.channels = channels
-        self.hidden = hidden
+        self.hidden_layer_sizes = hidden_layer_sizes
         self.kernel_size = kernel_size
         self.pooling = pooling
         self.dropout = dropout
         self.image_shape = image_shape
-        self.optimizer = optimizer
+        self.solver = solver
+        self.learning_rate_init = learning_rate_init
         self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
+        self.alpha = alpha
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.device = device
@@ -158,4 +158,4 @@ class CNNClassifier(Classifier, ImageNetwork):
         return self._read_images(X, **options)
 
     def _build(self) -> Convolutions:
-        return Convolutions((self._channels, self.image_shape_[0], self.image_shape_[1]), self._outputs(), self)
+        return Convolutions((self._channels, self.image_shape_[0], self.image_shape_[1]), self.n_outputs_, self)

@@ -49,7 +49,7 @@ class Layers(Coder):
         self.falls = nn.ModuleList([build_dense([a, b, b], activation) for a, b in pairwise(hidden)])
         self.last = build_dense([hidden[-1], hidden[-1], d], activation)
         for m in (self.heads, self.injects, self.last[-1]):
-            init_weights(m, "linear")
+            init_weights(m, "identity")
 
     def recognize(self, x: Tensor) -> Posterior:  # (n,c,h,w) -> means and spreads (n,K) of all layers
         up, found = x.flatten(1), []
@@ -81,11 +81,11 @@ class DLGM(Variational):
     ----------
     n_components : tuple of int, default=(16, 32)
         Latent numbers of each layer, from the top; a whole number is one layer.
-    hidden : int or tuple of int, default=400
+    hidden_layer_sizes : int or tuple of int, default=400
         Units of the layers h_l, from the top; one number for all.
     covariance : {"diagonal", "rank-one"}, default="diagonal"
         Of q in every layer. "rank-one" has the precision D + uuᵀ, which lets one direction correlate.
-    activation : {"relu", "sigmoid", "tanh", "linear"}, default="relu"
+    activation : {"relu", "logistic", "tanh", "identity"}, default="relu"
     output : {"bernoulli", "gaussian"}, default="bernoulli"
     noise : {"shared", "pixel"} or float, default="shared"
         Of Gaussian output: one variance, learned, for all pixels, or one for each; or a given standard deviation.
@@ -94,7 +94,7 @@ class DLGM(Variational):
     warm_up : float, default=0.2
         Share of the training over which that weight grows from 0. Without it the layers far from the image tend to
         fall silent before they have learned anything.
-    image_shape, optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
+    image_shape, solver, alpha, learning_rate, learning_rate_init, batch_size, max_iter, device, random_state
         As in :class:`VAE`.
 
     Attributes
@@ -116,14 +116,14 @@ class DLGM(Variational):
     --------
     >>> from twofold import DLGM, datasets
     >>> X = datasets.digits().images
-    >>> model = DLGM((4, 8), hidden=64, learning_rate=3e-3, max_iter=12, random_state=0).fit(X)
+    >>> model = DLGM((4, 8), hidden_layer_sizes=64, learning_rate_init=3e-3, max_iter=12, random_state=0).fit(X)
     >>> model.transform(X).shape, model.sample(3, random_state=0).shape
     ((1797, 12), (3, 8, 8))
     """
 
     _parameter_constraints: ClassVar[dict] = {
         "n_components": ["array-like", Interval(Integral, 1, None, closed="left")],
-        "hidden": ["array-like", Interval(Integral, 1, None, closed="left")],
+        "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
         "covariance": [StrOptions({"diagonal", "rank-one"})],
         **CODES,
     }
@@ -132,7 +132,7 @@ class DLGM(Variational):
         self,
         n_components: int | tuple[int, ...] = (16, 32),
         *,
-        hidden: int | tuple[int, ...] = 400,
+        hidden_layer_sizes: int | tuple[int, ...] = 400,
         covariance: str = "diagonal",
         activation: str = "relu",
         output: str = "bernoulli",
@@ -140,17 +140,17 @@ class DLGM(Variational):
         beta: float = 1.0,
         warm_up: float = 0.2,
         image_shape: tuple[int, ...] | None = None,
-        optimizer: str = "adam",
-        learning_rate: float = 1e-3,
-        schedule: str = "cosine",
-        weight_decay: float = 0.0,
+        solver: str = "adam",
+        learning_rate_init: float = 1e-3,
+        learning_rate: str = "cosine",
+        alpha: float = 0.0,
         batch_size: int = 100,
         max_iter: int = 50,
         device: str = "auto",
         random_state: Seed = None,
     ):
         self.n_components = n_components
-        self.hidden = hidden
+        self.hidden_layer_sizes = hidden_layer_sizes
         self.covariance = covariance
         self.activation = activation
         self.output = output
@@ -158,23 +158,25 @@ class DLGM(Variational):
         self.beta = beta
         self.warm_up = warm_up
         self.image_shape = image_shape
-        self.optimizer = optimizer
+        self.solver = solver
+        self.learning_rate_init = learning_rate_init
         self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
+        self.alpha = alpha
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.device = device
         self.random_state = random_state
 
     def _build(self) -> Layers:
-        codes, hidden = check_layer_sizes("n_components", self.n_components), check_layer_sizes("hidden", self.hidden)
-        if isinstance(self.hidden, Integral):
+        codes = check_layer_sizes("n_components", self.n_components)
+        hidden = check_layer_sizes("hidden_layer_sizes", self.hidden_layer_sizes)
+        if isinstance(self.hidden_layer_sizes, Integral):
             hidden = hidden * len(codes)
         if not codes or len(codes) != len(hidden):
             raise InputError(
-                f"n_components={self.n_components!r} are {len(codes)} layers, hidden={self.hidden!r} are "
-                f"{len(hidden)}. Give as many of both, at least one, or one number for hidden."
+                f"n_components={self.n_components!r} are {len(codes)} layers, hidden_layer_sizes="
+                f"{self.hidden_layer_sizes!r} are {len(hidden)}. Give as many of both, at least one, or one number "
+                "for all layers."
             )
         return Layers(*self._output(), codes, hidden, self.activation, self.covariance == "rank-one")
 

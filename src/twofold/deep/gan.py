@@ -132,7 +132,7 @@ class Adversaries(nn.Module):
         shape = model._channels, model.image_shape_[0], model.image_shape_[1]
         sizes = model._hidden_sizes(HIDDEN)
         if model.architecture == "convolutional" and not sizes:
-            raise InputError("hidden=(): convolutions need channels, as (32, 64).")
+            raise InputError("hidden_layer_sizes=(): convolutions need channels, as (32, 64).")
         self.generator = Generator(shape, model.n_components, sizes, model.architecture)
         self.critic = Critic(shape, sizes, model.architecture, model.penalty == "spectral")
 
@@ -144,7 +144,7 @@ class GAN(ImageNetwork):
     ----------
     n_components : int, default=32
         Numbers of the noise that an image is made from.
-    hidden : tuple of int or None, default=None
+    hidden_layer_sizes : tuple of int or None, default=None
         Units of the dense layers, (256, 256) if None; for convolutions, channels of each, (32, 64) if None.
     architecture : {"dense", "convolutional"}, default="dense"
     loss : {"non-saturating", "minimax"}, default="non-saturating"
@@ -154,7 +154,7 @@ class GAN(ImageNetwork):
         nothing.
     penalty_weight : float, default=1.0
         Of R1.
-    image_shape, optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
+    image_shape, solver, alpha, learning_rate, learning_rate_init, batch_size, max_iter, device, random_state
         As in :class:`VAE`.
 
     Attributes
@@ -178,7 +178,7 @@ class GAN(ImageNetwork):
     >>> rng = np.random.default_rng(0)
     >>> ring = rng.uniform(0, 2 * np.pi, size=1000)
     >>> X = np.stack([np.cos(ring), np.sin(ring)], axis=1)
-    >>> model = GAN(4, hidden=(32, 32), max_iter=30, learning_rate=2e-3, random_state=0).fit(X)
+    >>> model = GAN(4, hidden_layer_sizes=(32, 32), max_iter=30, learning_rate_init=2e-3, random_state=0).fit(X)
     >>> radius = np.linalg.norm(model.sample(500, random_state=0), axis=1)
     >>> bool(abs(radius.mean() - 1) < 0.15)
     True
@@ -197,32 +197,32 @@ class GAN(ImageNetwork):
         self,
         n_components: int = 32,
         *,
-        hidden: tuple[int, ...] | None = None,
+        hidden_layer_sizes: tuple[int, ...] | None = None,
         architecture: str = "dense",
         loss: str = "non-saturating",
         penalty: str = "r1",
         penalty_weight: float = 1.0,
         image_shape: tuple[int, ...] | None = None,
-        optimizer: str = "adam",
-        learning_rate: float = 1e-3,
-        schedule: str = "linear",
-        weight_decay: float = 0.0,
+        solver: str = "adam",
+        learning_rate_init: float = 1e-3,
+        learning_rate: str = "linear",
+        alpha: float = 0.0,
         batch_size: int = 64,
         max_iter: int = 50,
         device: str = "auto",
         random_state: Seed = None,
     ):
         self.n_components = n_components
-        self.hidden = hidden
+        self.hidden_layer_sizes = hidden_layer_sizes
         self.architecture = architecture
         self.loss = loss
         self.penalty = penalty
         self.penalty_weight = penalty_weight
         self.image_shape = image_shape
-        self.optimizer = optimizer
+        self.solver = solver
+        self.learning_rate_init = learning_rate_init
         self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
+        self.alpha = alpha
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.device = device

@@ -58,7 +58,7 @@ def gradient_variance(
     >>> from twofold import VAE, datasets
     >>> from twofold.deep.gradient_noise import gradient_variance
     >>> X = datasets.digits().images
-    >>> model = VAE(4, hidden=(32,), learning_rate=3e-3, max_iter=5, random_state=0).fit(X)
+    >>> model = VAE(4, hidden_layer_sizes=(32,), learning_rate_init=3e-3, max_iter=5, random_state=0).fit(X)
     >>> noise = gradient_variance(model, X[:64], random_state=0)
     >>> noise["reinforce"].total > 3 * noise["reparameterized"].total
     True

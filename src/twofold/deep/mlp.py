@@ -1,32 +1,38 @@
 """Networks of dense layers, for classes and for numbers.
 
-    a⁰ = x standardized,  aˡ = σ(Wˡ aˡ⁻¹ + bˡ),  last layer linear     minimize the mean loss + ½λ Σ‖Wˡ‖²
-    classes: softmax cross-entropy, or logistic for two      numbers: half the squared error
+    a⁰ = x standardized,  aˡ = σ(aˡ⁻¹ Wˡ + bˡ),  last layer linear     minimize  mean loss + ½ alpha Σ‖Wˡ‖² / n
+    classes: softmax cross-entropy, or logistic for two and for sets of labels
+    numbers: half the squared error, or half the Poisson deviance of exp(output)
 
-One epoch:  every batch  a step along the gradient, which automatic differentiation gives
+One epoch:  every batch of n rows  a step along the gradient, which automatic differentiation gives
 References: Rumelhart, Hinton & Williams 1986; Srivastava et al. 2014 (dropout).
 """
 
 from __future__ import annotations
 
 import math
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from scipy.special import softmax
+from scipy import sparse
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import train_test_split
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length
 from torch import Tensor, nn
 
 from twofold.core.checks import InputError, check_weights
 from twofold.core.data.blocks import Blocks
 from twofold.core.estimator import fitting
-from twofold.core.params import Interval, StrOptions
+from twofold.core.params import Interval, Options, StrOptions
 from twofold.core.types import Seed, Table, Weights
+from twofold.deep._lbfgs import EVALUATIONS, train_by_lbfgs
 from twofold.deep._network import (
     ACTIVATIONS,
     ROWS,
@@ -37,38 +43,116 @@ from twofold.deep._network import (
     check_layer_sizes,
     find_varying,
 )
-from twofold.deep._train import Player
+from twofold.deep._optimizers import SOLVERS
+from twofold.deep._train import FIRST, NOTHING, Before, Player, State, train
 
 
 class Supervised(Network):
-    """What all networks with a target share: a loss a row, weighted."""
+    """What all networks with a target share: a loss a row, weighted; rows held out."""
 
-    def _outputs(self) -> int:
-        raise NotImplementedError
+    n_outputs_: int
 
     def _inputs(self, X: Any, **options: Any) -> tuple[Blocks, np.ndarray, Any]:
         """X as the network takes it, with the blocks it came from, and y if it was given."""
         return self._rows(X, **options)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, blocks: Blocks, rows: np.ndarray, targets: np.ndarray) -> None:
-        """Train on rows and targets that are ready."""
+    def _goes_on(self, once: bool) -> bool:
+        """Whether training begins with the weights of the last fit."""
+        return (once or self.warm_start) and hasattr(self, "weights_")
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        blocks: Blocks,
+        rows: np.ndarray,
+        targets: np.ndarray,
+        goes_on: bool,
+        once: bool,
+    ) -> State:
+        """Train on rows and targets that are ready, from the start or from where the last fit ended."""
         seed, w = self._seed(), check_weights(sample_weight, len(rows))
-        module = self._fresh(seed)
-        module.learn(rows, w)
+        kept, held = self._split(targets, seed, once)
+        module = self._trained() if goes_on else self._fresh(seed)
+        if not goes_on:
+            self._learn(module, rows[kept], targets[kept], None if w is None else w[kept], once)
         with torch.no_grad():
             for part in torch.from_numpy(rows).split(ROWS):  # once, not in every epoch anew; rows are a copy of X
                 part.copy_(module.prepared(part))
-        goals = self._goals(module, targets, w)
-        weights = [] if w is None else [(w / w.mean()).astype(np.float32)]
+        data = [rows, self._goals(module, targets), *([] if w is None else [w.astype(rows.dtype)])]
 
         def loss(x: Tensor, goal: Tensor, *rest: Any) -> tuple[Tensor, dict[str, Tensor]]:
             if w is None:
-                return self._loss(module.raw(x), goal, "mean"), {}
-            return (rest[0] * self._loss(module.raw(x), goal, "none")).mean(), {}
+                return self._parts(self._loss(module.raw(x), goal, "mean"))
+            total = rest[0].sum()
+            mean = (rest[0] * self._loss(module.raw(x), goal, "none")).sum() / total.clamp(min=1e-30)
+            found, parts = self._parts(mean)
+            return found, {**parts, "rows": total}
 
-        self._train(module, [Player(list(module.parameters()), loss)], (rows, goals, *weights), blocks, seed, X=X, y=y)
+        def judge() -> float:
+            with torch.no_grad():
+                where = next(module.parameters()).device
+                parts = torch.from_numpy(rows[held]).split(ROWS)
+                out = torch.cat([module.raw(part.to(where)).cpu() for part in parts]).double().numpy()
+            return self._judge(out, data[1][held], None if w is None else w[held])
 
-    def _goals(self, module: Any, targets: np.ndarray, w: np.ndarray | None) -> np.ndarray:
+        options = {} if self.solver == "lbfgs" else {"judge": judge if len(held) else None, "once": once}
+        return self._train(
+            module,
+            [Player(list(module.parameters()), loss, penalized=True)],
+            tuple(D[kept] for D in data),
+            blocks,
+            seed,
+            method=train_by_lbfgs if self.solver == "lbfgs" else train,
+            before=self._before(once) if goes_on else FIRST,
+            X=X,
+            y=y,
+            **options,
+        )
+
+    def _before(self, once: bool) -> Before:
+        """What the last fit has left."""
+        return FIRST
+
+    def _trained(self) -> Any:
+        """The network of the last fit, to be trained further."""
+        try:
+            return self._copy()
+        except RuntimeError as error:
+            raise InputError(
+                f"{type(self).__name__} goes on from its last fit, whose layers had other sizes. Set warm_start=False, "
+                "or the sizes that it had."
+            ) from error
+
+    def _split(self, targets: np.ndarray, seed: int, once: bool) -> tuple[Any, Any]:
+        """Rows to learn from, and those held out for early stopping."""
+        if not self.early_stopping or self.solver == "lbfgs":
+            return slice(None), np.zeros(0, np.int64)
+        if once:
+            raise InputError("partial_fit does not support early_stopping=True: it sees one batch. Set it to False.")
+        n = len(targets)
+        if math.ceil(self.validation_fraction * n) < 2:
+            raise InputError(
+                f"validation_fraction={self.validation_fraction} of {n} rows is less than 2. Raise it, or give more "
+                "rows."
+            )
+        options = {"test_size": self.validation_fraction, "random_state": seed % 2**32}
+        try:
+            kept, held = train_test_split(np.arange(n), stratify=self._strata(targets), **options)
+        except ValueError:  # a class of one row, or more classes than rows held out
+            kept, held = train_test_split(np.arange(n), **options)
+        return np.sort(kept), np.sort(held)
+
+    def _strata(self, targets: np.ndarray) -> np.ndarray | None:
+        """Classes that rows held out have in the same shares as all."""
+        return None
+
+    def _learn(self, module: Any, rows: np.ndarray, targets: np.ndarray, w: np.ndarray | None, once: bool) -> None:
+        """Take means and scales from the rows to learn from."""
+        module.learn(rows, w)
+
+    def _goals(self, module: Any, targets: np.ndarray) -> np.ndarray:
         """The targets as the layers should give them."""
         raise NotImplementedError
 
@@ -76,95 +160,272 @@ class Supervised(Network):
         """The loss of each row ("none"), or their mean ("mean")."""
         raise NotImplementedError
 
+    def _parts(self, loss: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """A batch's loss, and what is noted of it."""
+        return loss, {}
+
+    def _judge(self, out: np.ndarray, goal: np.ndarray, w: np.ndarray | None) -> float:
+        """The score of outputs for rows held out."""
+        raise NotImplementedError
+
 
 class Classifier(ClassifierMixin, Supervised):
-    """What all networks for classes share: log-odds out, one for two classes."""
+    """What all networks for classes share: log-odds out, one for two classes, one each for labels of a set."""
 
     classes_: np.ndarray
+    out_activation_: str
+
+    @classmethod
+    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        params, fitted = super()._modernized(params, fitted)
+        if "classes_" in fitted and "n_outputs_" not in fitted:
+            n = len(fitted["classes_"])
+            fitted = {
+                **fitted,
+                "n_outputs_": 1 if n == 2 else n,
+                "out_activation_": "logistic" if n == 2 else "softmax",
+            }
+        return params, fitted
 
     @fitting
     def fit(self, X: Table, y: Any, sample_weight: Weights = None) -> Self:
-        """Learn from X, a row or an image each, and their classes y (n,)."""
-        blocks, rows, y = self._inputs(X, reset=True, y=y)
-        check_classification_targets(y)
-        self.classes_, targets = np.unique(y, return_inverse=True)
-        self._fit(X, y, sample_weight, blocks, rows, targets)
+        """Learn from X, a row or an image each, and their classes y (n,), or sets of labels y (n,L) of 0 and 1."""
+        return self._fit_classes(X, y, sample_weight, None, False)
+
+    def _fit_classes(self, X: Any, y: Any, sample_weight: Any, classes: Any, once: bool) -> Self:
+        goes_on = self._goes_on(once)
+        blocks, rows, y = self._read_both(X, y, reset=not goes_on)
+        found, many = (np.arange(y.shape[1]), True) if y.ndim == 2 else (np.unique(y), False)
+        if not goes_on:
+            self.classes_ = found if classes is None or many else np.unique(classes)
+            self.n_outputs_ = 1 if len(self.classes_) == 2 and not many else len(self.classes_)
+            self.out_activation_ = "logistic" if many or len(self.classes_) == 2 else "softmax"
+        known = np.isin(found, self.classes_).all() and many == self._many_labels
+        if not known or (goes_on and not once and len(found) < len(self.classes_)):
+            raise InputError(
+                f"`y` has classes not in `self.classes_`, or not all of them: it has {found}, the fit before had "
+                f"{self.classes_}. Set warm_start=False, or name all in the first partial_fit's classes=."
+            )
+        targets = y if many else np.searchsorted(self.classes_, y)
+        self._fit(X, y, sample_weight, blocks, rows, targets, goes_on, once)
         return self
 
-    def _outputs(self) -> int:
-        return 1 if len(self.classes_) == 2 else len(self.classes_)
+    def _read_both(self, X: Any, y: Any, reset: bool) -> tuple[Blocks, np.ndarray, np.ndarray]:
+        """X as the network takes it, and classes (n,), or labels (n,L)."""
+        if sparse.issparse(y) or (isinstance(y, (np.ndarray, list, tuple)) and _columns(y) > 1):
+            blocks, rows, _ = self._inputs(X, reset=reset)
+            y = check_array(y, accept_sparse="csr", dtype=None, input_name="y")
+            y = y.toarray() if sparse.issparse(y) else y
+            check_consistent_length(rows, y)
+            if type_of_target(y) != "multilabel-indicator":
+                raise InputError(
+                    f"y has shape {y.shape}, and is no table of 0 and 1, a column a label. Give one class a row, (n,), "
+                    "or fit a model for each column."
+                )
+        else:
+            blocks, rows, y = self._inputs(X, reset=reset, y=y)
+            check_classification_targets(y)
+        return blocks, rows, y
 
-    def _goals(self, module: Any, targets: np.ndarray, w: np.ndarray | None) -> np.ndarray:
-        return targets.astype(np.float32 if len(self.classes_) == 2 else np.int64)
+    @property
+    def _many_labels(self) -> bool:
+        return self.out_activation_ == "logistic" and self.n_outputs_ > 1
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def _strata(self, targets: np.ndarray) -> np.ndarray | None:
+        return None if self._many_labels else targets
+
+    def _goals(self, module: Any, targets: np.ndarray) -> np.ndarray:
+        return targets.astype(self._dtype if self.out_activation_ == "logistic" else np.int64)
 
     def _loss(self, out: Tensor, goal: Tensor, reduction: str) -> Tensor:
-        if len(self.classes_) == 2:
+        if self._many_labels:
+            each = F.binary_cross_entropy_with_logits(out, goal, reduction="none").sum(dim=1)
+            return each.mean() if reduction == "mean" else each
+        if self.out_activation_ == "logistic":
             return F.binary_cross_entropy_with_logits(out[:, 0], goal, reduction=reduction)
         return F.cross_entropy(out, goal, reduction=reduction)
 
+    def _judge(self, out: np.ndarray, goal: np.ndarray, w: np.ndarray | None) -> float:
+        guess = out.argmax(axis=1) if self.out_activation_ == "softmax" else (out > 0).astype(int).reshape(goal.shape)
+        return float(accuracy_score(goal.astype(int), guess, sample_weight=w))
+
     def decision_function(self, X: Table) -> np.ndarray:
-        """Log-odds of the second of two classes (n,), or scores of all classes (n,K)."""
+        """Log-odds of the second of two classes (n,), or scores of all classes or labels (n,K)."""
         _, rows, _ = self._inputs(X)
         out = self._through(lambda module, x: module(x), rows).astype(np.float64)
-        return out[:, 0] if len(self.classes_) == 2 else out
+        return out[:, 0] if self.out_activation_ == "logistic" and self.n_outputs_ == 1 else out
 
     def predict_proba(self, X: Table) -> np.ndarray:
-        """Probabilities of the classes (n,K)."""
+        """Probabilities of the classes, or of each label for itself (n,K)."""
         out = self.decision_function(X)
+        if self._many_labels:
+            return expit(out)
         return softmax(np.stack([np.zeros_like(out), out], axis=1) if out.ndim == 1 else out, axis=1)
 
+    def predict_log_proba(self, X: Table) -> np.ndarray:
+        """Their logarithms (n,K), which stay finite where a probability is too small for a number."""
+        out = self.decision_function(X)
+        if self._many_labels:
+            return log_expit(out)
+        return log_softmax(np.stack([np.zeros_like(out), out], axis=1) if out.ndim == 1 else out, axis=1)
+
     def predict(self, X: Table) -> np.ndarray:
-        """The likeliest class of each row."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        """The likeliest class of each row, or its labels (n,L) with a probability above a half."""
+        out = self.decision_function(X)
+        if self._many_labels:
+            return (out > 0).astype(int)
+        return self.classes_[(out > 0).astype(int) if out.ndim == 1 else out.argmax(axis=1)]
+
+
+def _columns(y: Any) -> int:
+    """Columns of a table, 1 of anything else."""
+    try:
+        shape = np.shape(y)
+    except ValueError:  # lists of several lengths
+        return 1
+    return shape[1] if len(shape) == 2 else 1
 
 
 class MLP(Supervised):
     """What the classifier and the regressor of dense layers share: a column that never varies is not looked at."""
 
     columns_: np.ndarray
+    loss_curve_: list[float]
+    best_loss_: float | None
+    validation_scores_: list[float] | None
+    best_validation_score_: float | None
+    t_: int
+    hidden_layer_sizes: Any
+    activation: str
+    scale: bool
+    dropout: float
 
+    _allow_sparse: ClassVar[bool] = True
+    _instead: ClassVar[dict[str, str]] = {
+        **Network._instead,
+        "max_fun": f"the loss is evaluated as often as max_iter needs, at most {EVALUATIONS:,} times. Leave it out.",
+    }
     _parameter_constraints: ClassVar[dict] = {
-        "hidden": ["array-like"],
+        "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
         "activation": [StrOptions(set(ACTIVATIONS))],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
         **TRAINING,
+        "solver": [StrOptions({*SOLVERS, "lbfgs"})],
+        "power_t": [Interval(Real, 0, None, closed="left")],
+        "shuffle": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "warm_start": ["boolean"],
+        "momentum": [Interval(Real, 0, 1, closed="both")],
+        "nesterovs_momentum": ["boolean"],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="left")],
+        "beta_1": [Interval(Real, 0, 1, closed="left")],
+        "beta_2": [Interval(Real, 0, 1, closed="left")],
+        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), Options(Real, {math.inf})],
+        "scale": ["boolean"],
+        "dropout": [Interval(Real, 0, 1, closed="left")],
     }
 
-    def __init__(
-        self,
-        hidden: tuple[int, ...] = (128,),
-        *,
-        activation: str = "relu",
-        dropout: float = 0.0,
-        optimizer: str = "adam",
-        learning_rate: float = 3e-3,
-        schedule: str = "cosine",
-        weight_decay: float = 1e-4,
-        batch_size: int = 64,
-        max_iter: int = 100,
-        device: str = "auto",
-        random_state: Seed = None,
-    ):
-        self.hidden = hidden
-        self.activation = activation
-        self.dropout = dropout
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.device = device
-        self.random_state = random_state
+    @classmethod
+    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        older = params.get("optimizer")
+        params, fitted = super()._modernized(params, fitted)
+        if older is not None:
+            params |= {"n_iter_no_change": math.inf, "nesterovs_momentum": older == "nesterov"}
+            params |= {"momentum": 0.0} if older == "sgd" else {}
+        if "history_" in fitted and "loss_curve_" not in fitted:
+            losses = list(fitted["history_"]["objective"])
+            fitted = {**fitted, "loss_curve_": losses, "best_loss_": min(losses), "t_": 0}
+            fitted |= {"validation_scores_": None, "best_validation_score_": None}
+        return params, fitted
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, blocks: Blocks, rows: np.ndarray, targets: np.ndarray) -> None:
-        self.columns_ = find_varying(rows)
-        seen = rows if len(self.columns_) == rows.shape[1] else np.take(rows, self.columns_, axis=1)
-        super()._fit(X, y, sample_weight, blocks, seen, targets)
+    @property
+    def _dtype(self) -> Any:
+        """Line searches ask for more than single precision."""
+        return np.float64 if self.solver == "lbfgs" else np.float32
 
     def _build(self) -> Dense:
-        return Dense(self.columns_, self._outputs(), self)
+        return Dense(self.columns_, self.n_outputs_, self)
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        blocks: Blocks,
+        rows: np.ndarray,
+        targets: np.ndarray,
+        goes_on: bool,
+        once: bool,
+    ) -> State:
+        if self.solver == "lbfgs" and self.dropout:
+            raise InputError(f'dropout={self.dropout} is noise, which solver="lbfgs" cannot take. Use solver="adam".')
+        if not goes_on:
+            everything = once or not self.scale
+            self.columns_ = np.arange(rows.shape[1]) if everything else find_varying(rows)
+        seen = rows if len(self.columns_) == rows.shape[1] else np.take(rows, self.columns_, axis=1)
+        curve, scores, read = (self.loss_curve_, self.validation_scores_, self.t_) if goes_on else ([], None, 0)
+        end = super()._fit(X, y, sample_weight, blocks, seen, targets, goes_on, once)
+        found = self.history_
+        self.loss_curve_ = [*curve, *found["objective"]]
+        held = "validation" in found
+        self.validation_scores_ = [*(scores or []), *found["validation"]] if held else None
+        self.best_validation_score_, self.best_loss_ = (-end.best, None) if held else (None, end.best)
+        learned = len(rows) - (math.ceil(self.validation_fraction * len(rows)) if held else 0)
+        self.t_ = read + (0 if self.solver == "lbfgs" else self.n_iter_ * learned)
+        self._end = end._replace(weights=NOTHING, kept=NOTHING)
+        return end
+
+    def _before(self, once: bool) -> Before:
+        score, least = self.best_validation_score_, self.best_loss_
+        best = (None if score is None else -score) if self.early_stopping else least
+        end = self.__dict__.get("_end", State(NOTHING, NOTHING))._replace(best=math.inf if best is None else best)
+        return Before(len(self.loss_curve_), self.t_, end if once else end._replace(memory=NOTHING))
+
+    def _learn(self, module: Any, rows: np.ndarray, targets: np.ndarray, w: np.ndarray | None, once: bool) -> None:
+        if self.scale:
+            module.inputs.learn(rows, w, still=1.0 if once else np.inf)  # a stream may still vary
+
+    @property
+    def coefs_(self) -> list[np.ndarray]:
+        """Weights (a,b) of each layer: of X itself, a row of zeros for a column that never varied."""
+        return self._layers()[0]
+
+    @property
+    def intercepts_(self) -> list[np.ndarray]:
+        """Intercepts (b,) of each layer, of X itself."""
+        return self._layers()[1]
+
+    def _layers(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Weights and intercepts of layers that take X and give predictions, with nothing before or after."""
+        if "weights_" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} has no coefs_ and no intercepts_ before it is fitted.")
+        names = [name[: -len(".weight")] for name in self.weights_ if name.startswith("layers.") and "weight" in name]
+        coefs = [self.weights_[f"{name}.weight"].T.copy() for name in names]
+        intercepts = [self.weights_[f"{name}.bias"].copy() for name in names]
+        coefs[0] /= self.weights_["inputs.scale"][:, None]
+        intercepts[0] -= self.weights_["inputs.mean"] @ coefs[0]
+        first = np.zeros((self.n_features_in_, coefs[0].shape[1]), coefs[0].dtype)
+        first[self.columns_] = coefs[0]
+        coefs[0] = first
+        coefs[-1] = coefs[-1] * self.weights_["outputs.scale"]
+        intercepts[-1] = intercepts[-1] * self.weights_["outputs.scale"] + self.weights_["outputs.mean"]
+        return coefs, intercepts
+
+    @property
+    def n_layers_(self) -> int:
+        """Layers, with that of the columns and that of the outputs."""
+        return len(self._layers()[0]) + 1
+
+    @property
+    def loss_(self) -> float:
+        """The loss of the last epoch."""
+        return self.loss_curve_[-1]
 
 
 class Dense(nn.Module):
@@ -174,15 +435,11 @@ class Dense(nn.Module):
 
     def __init__(self, columns: np.ndarray, outputs: int, options: MLP):
         super().__init__()
-        sizes = [len(columns), *check_layer_sizes("hidden", options.hidden), outputs]
+        sizes = [len(columns), *check_layer_sizes("hidden_layer_sizes", options.hidden_layer_sizes), outputs]
         self.register_buffer("columns", torch.from_numpy(columns), persistent=False)
         self.inputs = Standard(len(columns))
         self.layers = build_dense(sizes, options.activation, options.dropout)
         self.outputs = Standard(outputs)
-
-    def learn(self, rows: np.ndarray, w: np.ndarray | None) -> None:
-        """Means and scales of the columns that vary."""
-        self.inputs.learn(rows, w)
 
     def prepared(self, x: Tensor) -> Tensor:  # (n,c) -> (n,c), standardized
         return self.inputs(x)
@@ -199,35 +456,75 @@ class MLPClassifier(Classifier, MLP):
 
     Parameters
     ----------
-    hidden : tuple of int, default=(128,)
+    hidden_layer_sizes : int or tuple of int, default=(100,)
         Units of each hidden layer; () is logistic regression.
-    activation : {"relu", "sigmoid", "tanh", "linear"}, default="relu"
+    activation : {"relu", "logistic", "tanh", "identity"}, default="relu"
+    solver : {"adam", "sgd", "lbfgs", "adagrad", "adamw"}, default="adam"
+        "lbfgs" sees all rows in every step, and is quick for small tables. With "adamw" the pull of `alpha` does not
+        depend on the gradient's scale.
+    alpha : float, default=1e-4
+        Weight of ½‖W‖² over the rows of a batch, which is added to its mean loss; intercepts are free.
+    batch_size : int or "auto", default=64
+        Rows of a gradient step; "auto" is 200, or all if there are fewer.
+    learning_rate : {"constant", "invscaling", "adaptive", "cosine", "linear"}, default="cosine"
+        How the length of the steps changes: never; with the rows t seen so far as 1 / (t + 1)^`power_t`; divided by 5
+        whenever `n_iter_no_change` epochs have not been better; or from `learning_rate_init` to 0 over `max_iter`
+        epochs, along half a cosine or a line. The second and the third are for "sgd".
+    learning_rate_init : float, default=3e-3
+        The length of the first step.
+    power_t : float, default=0.5
+    max_iter : int, default=100
+        Epochs at most; iterations of "lbfgs".
+    shuffle : bool, default=True
+        Whether the batches of every epoch are drawn anew.
+    random_state : int, RandomState, Generator or None, default=None
+    tol : float, default=1e-4
+        Training ends when the loss of `n_iter_no_change` epochs in a row was not lower by this than the least before,
+        or, with `early_stopping`, the score not higher. For "lbfgs", the largest slope at the end.
+    warm_start : bool, default=False
+        Whether `fit` begins with the weights of the last one.
+    momentum : float, default=0.9
+    nesterovs_momentum : bool, default=True
+        Of "sgd".
+    early_stopping : bool, default=False
+        Whether training ends by the score on rows held out, and keeps the best weights. The callback
+        :class:`EarlyStopping` takes rows of yours instead.
+    validation_fraction : float, default=0.1
+        Share of the rows held out, in which classes have the shares that they have in all.
+    beta_1, beta_2, epsilon : float, default=0.9, 0.999, 1e-8
+        Of "adam" and "adamw".
+    n_iter_no_change : int or inf, default=10
+    scale : bool, default=True
+        Whether the network looks at columns with mean 0 and variance 1, as it takes them from the rows of the fit.
+        False takes numbers as they are.
     dropout : float, default=0.0
         Share of the hidden units that are silent in a training step.
-    optimizer : {"adam", "sgd", "momentum", "nesterov", "adagrad"}, default="adam"
-    learning_rate : float, default=3e-3
-    schedule : {"cosine", "linear", "constant"}, default="cosine"
-        How the learning rate falls from step to step.
-    weight_decay : float, default=1e-4
-        Weight of ½‖W‖² in training; biases are free. With adam it is decoupled from the gradient's scale.
-    batch_size : int, default=64
-    max_iter : int, default=100
-        Epochs.
     device : str, default="auto"
         "cpu", "cuda", or whichever is there.
-    random_state : int, RandomState, Generator or None, default=None
 
     Attributes
     ----------
     classes_ : ndarray
+    coefs_, intercepts_ : list of ndarray
+        Weights (a,b) and intercepts (b,) of each layer, for X as it comes: the means and scales of the columns are in
+        them, and rows of zeros for columns that never varied.
+    loss_curve_, loss_, best_loss_
+        The loss of every epoch with the part of `alpha`, of the last, and the least; the least is None with
+        `early_stopping`.
+    validation_scores_, best_validation_score_
+        The accuracy on rows held out after every epoch, and the best, with `early_stopping`; None without.
+    n_layers_, n_outputs_, out_activation_
+        Layers, with that of the columns; numbers of the last; "softmax", or "logistic" for two classes and for labels.
+    t_ : int
+        Rows seen in training, each as often as it was.
     columns_ : ndarray
         The columns that the network looks at: those that varied in the fit.
     weights_ : dict of str to ndarray
-        Weights, biases and these columns' means and scales, by the names they have in `module_`.
+        Weights, intercepts and these columns' means and scales, by the names they have in `module_`.
     module_ : torch.nn.Module
         The network; its outputs are log-odds, one for two classes.
     history_, n_iter_, converged_
-        The objective is the mean cross-entropy of an epoch's batches.
+        The objective is `loss_curve_`, of the last fit alone.
 
     References
     ----------
@@ -238,47 +535,215 @@ class MLPClassifier(Classifier, MLP):
     --------
     >>> from twofold import MLPClassifier, datasets
     >>> digits = datasets.digits()
-    >>> model = MLPClassifier((64,), max_iter=20, random_state=0).fit(digits.data[:1500], digits.target[:1500])
-    >>> model.score(digits.data[1500:], digits.target[1500:]) > 0.9
+    >>> model = MLPClassifier((64,), max_iter=20, random_state=0)
+    >>> model.fit(digits.data[:1500], digits.target[:1500]).score(digits.data[1500:], digits.target[1500:]) > 0.9
     True
     """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: int | tuple[int, ...] = (100,),
+        activation: str = "relu",
+        *,
+        solver: str = "adam",
+        alpha: float = 1e-4,
+        batch_size: int | str = 64,
+        learning_rate: str = "cosine",
+        learning_rate_init: float = 3e-3,
+        power_t: float = 0.5,
+        max_iter: int = 100,
+        shuffle: bool = True,
+        random_state: Seed = None,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        momentum: float = 0.9,
+        nesterovs_momentum: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        n_iter_no_change: float = 10,
+        scale: bool = True,
+        dropout: float = 0.0,
+        device: str = "auto",
+    ):
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.solver = solver
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.learning_rate_init = learning_rate_init
+        self.power_t = power_t
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.tol = tol
+        self.warm_start = warm_start
+        self.momentum = momentum
+        self.nesterovs_momentum = nesterovs_momentum
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.n_iter_no_change = n_iter_no_change
+        self.scale = scale
+        self.dropout = dropout
+        self.device = device
+
+    @available_if(lambda self: self.solver != "lbfgs")
+    @fitting
+    def partial_fit(self, X: Table, y: Any, sample_weight: Weights = None, classes: Any = None) -> Self:
+        """Train for one epoch on some rows, from where the last call ended; the first call names all `classes`.
+
+        Means and scales of the columns are those of the first rows.
+        """
+        if classes is None and not hasattr(self, "weights_") and _columns(y) == 1:
+            raise InputError("classes must be passed on the first call to partial_fit.")
+        if classes is not None and hasattr(self, "weights_") and not np.array_equal(np.unique(classes), self.classes_):
+            raise InputError(
+                f"classes={classes!r} is not the same as on last call to partial_fit, was: {self.classes_}. Leave it "
+                "out, or begin with a new model."
+            )
+        return self._fit_classes(X, y, sample_weight, classes, True)
 
 
 class MLPRegressor(RegressorMixin, MLP):
     """A network of dense layers that predicts numbers, one or several a row.
 
-    Its parameters are those of :class:`MLPClassifier`; the objective is half the mean squared error of the targets,
-    which are standardized for the training.
+    Parameters
+    ----------
+    loss : {"squared_error", "poisson"}, default="squared_error"
+        Half the squared error, or half the Poisson deviance of counts and rates, whose predictions are exp(output).
+    hidden_layer_sizes, activation, solver, alpha, batch_size, learning_rate, learning_rate_init, power_t, max_iter, \
+shuffle, random_state, tol, warm_start, momentum, nesterovs_momentum, early_stopping, validation_fraction, beta_1, \
+beta_2, epsilon, n_iter_no_change, dropout, device
+        As in :class:`MLPClassifier`; the score on rows held out is R².
+    scale : bool, default=True
+        Whether columns and targets have mean 0 and variance 1 in training. The losses are then those of such targets.
 
     Attributes
     ----------
-    columns_, weights_, module_, history_, n_iter_, converged_
-        As in :class:`MLPClassifier`; the module's outputs are predictions.
+    coefs_, intercepts_, loss_curve_, loss_, best_loss_, validation_scores_, best_validation_score_, n_layers_, \
+n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
+        As in :class:`MLPClassifier`; layers with these weights give y in its own units, or its logarithm. The
+        objective is the mean over targets.
+    out_activation_ : str
+        "identity", or "exp" for Poisson.
 
     Examples
     --------
     >>> from twofold import MLPRegressor
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(-3, 3, size=(1000, 1))
-    >>> model = MLPRegressor((64, 64), learning_rate=0.01, random_state=0).fit(x, np.sin(2 * x[:, 0]))
-    >>> model.score(x, np.sin(2 * x[:, 0])) > 0.99
+    >>> model = MLPRegressor(hidden_layer_sizes=(64, 64), learning_rate_init=0.01, random_state=0)
+    >>> model.fit(x, np.sin(2 * x[:, 0])).score(x, np.sin(2 * x[:, 0])) > 0.99
     True
     """
 
     target_shape_: tuple[int, ...]
+    loss: str
+
+    _parameter_constraints: ClassVar[dict] = {
+        "loss": [StrOptions({"squared_error", "poisson"})],
+        **MLP._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        loss: str = "squared_error",
+        hidden_layer_sizes: int | tuple[int, ...] = (100,),
+        activation: str = "relu",
+        *,
+        solver: str = "adam",
+        alpha: float = 1e-4,
+        batch_size: int | str = 64,
+        learning_rate: str = "cosine",
+        learning_rate_init: float = 3e-3,
+        power_t: float = 0.5,
+        max_iter: int = 100,
+        shuffle: bool = True,
+        random_state: Seed = None,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        momentum: float = 0.9,
+        nesterovs_momentum: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        n_iter_no_change: float = 10,
+        scale: bool = True,
+        dropout: float = 0.0,
+        device: str = "auto",
+    ):
+        self.loss = loss
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.solver = solver
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.learning_rate_init = learning_rate_init
+        self.power_t = power_t
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.tol = tol
+        self.warm_start = warm_start
+        self.momentum = momentum
+        self.nesterovs_momentum = nesterovs_momentum
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.n_iter_no_change = n_iter_no_change
+        self.scale = scale
+        self.dropout = dropout
+        self.device = device
+
+    @classmethod
+    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        params, fitted = super()._modernized(params, fitted)
+        if "target_shape_" in fitted and "n_outputs_" not in fitted:
+            fitted = {**fitted, "n_outputs_": math.prod(fitted["target_shape_"])}
+        return params, fitted
 
     @fitting
     def fit(self, X: Table, y: Any, sample_weight: Weights = None) -> MLPRegressor:
         """Learn from rows X (n,d) and their targets y (n,) or (n,t)."""
+        return self._fit_numbers(X, y, sample_weight, False)
+
+    @available_if(lambda self: self.solver != "lbfgs")
+    @fitting
+    def partial_fit(self, X: Table, y: Any, sample_weight: Weights = None) -> MLPRegressor:
+        """Train for one epoch on some rows, from where the last call ended.
+
+        Means and scales of columns and targets are those of the first rows.
+        """
+        return self._fit_numbers(X, y, sample_weight, True)
+
+    def _fit_numbers(self, X: Any, y: Any, sample_weight: Any, once: bool) -> MLPRegressor:
         if y is None:
             raise InputError("MLPRegressor requires y to be passed, but the target y is None.")
-        blocks, rows, _ = self._rows(X, reset=True)
-        y = check_array(y, ensure_2d=False, dtype=np.float32, input_name="y")
+        goes_on = self._goes_on(once)
+        blocks, rows, _ = self._rows(X, reset=not goes_on)
+        y = check_array(y, ensure_2d=False, dtype=self._dtype, input_name="y")
         check_consistent_length(rows, y)
         if y.ndim > 2:
             raise InputError(f"y has shape {y.shape}; targets are numbers (n,) or rows of numbers (n, t).")
-        self.target_shape_ = y.shape[1:]
-        self._fit(X, y, sample_weight, blocks, rows, y.reshape(len(y), -1))
+        if self.loss == "poisson" and y.min() < 0:
+            raise InputError(
+                f'y has {y.min():g}, and loss="poisson" is for numbers of at least 0. Use "squared_error".'
+            )
+        if goes_on and y.shape[1:] != self.target_shape_:
+            raise InputError(f"y has rows of shape {y.shape[1:]}; those of the last fit were {self.target_shape_}.")
+        self.target_shape_, self.n_outputs_ = y.shape[1:], math.prod(y.shape[1:])
+        self._fit(X, y, sample_weight, blocks, rows, y.reshape(len(y), -1), goes_on, once)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -286,18 +751,37 @@ class MLPRegressor(RegressorMixin, MLP):
         tags.target_tags.multi_output = True
         return tags
 
-    def _outputs(self) -> int:
-        return math.prod(self.target_shape_)
+    @property
+    def out_activation_(self) -> str:
+        return "exp" if self.loss == "poisson" else "identity"
 
-    def _goals(self, module: Any, targets: np.ndarray, w: np.ndarray | None) -> np.ndarray:
-        module.outputs.learn(targets, w, still=1.0)
-        return module.outputs(torch.from_numpy(targets)).numpy()
+    def _learn(self, module: Any, rows: np.ndarray, targets: np.ndarray, w: np.ndarray | None, once: bool) -> None:
+        super()._learn(module, rows, targets, w, once)
+        if self.scale and self.loss == "poisson":
+            mean = np.average(targets, axis=0, weights=w)
+            module.outputs.mean.copy_(torch.from_numpy(np.log(np.where(mean > 0, mean, 1.0))))
+        elif self.scale:
+            module.outputs.learn(targets, w, still=1.0)
+
+    def _goals(self, module: Any, targets: np.ndarray) -> np.ndarray:
+        return targets if self.loss == "poisson" else module.outputs(torch.from_numpy(targets)).numpy()
 
     def _loss(self, out: Tensor, goal: Tensor, reduction: str) -> Tensor:
-        return 0.5 * (F.mse_loss(out, goal) if reduction == "mean" else (out - goal).square().mean(dim=1))
+        if self.loss == "poisson":
+            each = (torch.xlogy(goal, goal) - goal * out - goal + out.exp()).sum(dim=1)
+        else:
+            each = 0.5 * (out - goal).square().sum(dim=1)
+        return each.mean() if reduction == "mean" else each
+
+    def _parts(self, loss: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        return loss, {} if self.loss == "poisson" or self.n_outputs_ == 1 else {"objective": loss / self.n_outputs_}
+
+    def _judge(self, out: np.ndarray, goal: np.ndarray, w: np.ndarray | None) -> float:
+        return float(r2_score(goal, np.exp(out) if self.loss == "poisson" else out, sample_weight=w))
 
     def predict(self, X: Table) -> np.ndarray:
         """Predictions (n,), or (n,t) where several targets were learned."""
         _, rows, _ = self._rows(X)
         out = self._through(lambda module, x: module(x), rows).astype(np.float64)
+        out = np.exp(out) if self.loss == "poisson" else out
         return out.reshape(len(out), *self.target_shape_)

@@ -186,7 +186,7 @@ class PixelCNN(DensityMixin, ImageNetwork):
     levels : int, optional
         Values a pixel can have, evenly from black to white, at most 256. None is the smallest number of levels on
         which all values of the fit lie, and 256 if there is none: 2 for binary images, 17 for values 0, 1, … 16.
-    image_shape, optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
+    image_shape, solver, alpha, learning_rate, learning_rate_init, batch_size, max_iter, device, random_state
         As in :class:`CNNClassifier`.
 
     Attributes
@@ -207,7 +207,8 @@ class PixelCNN(DensityMixin, ImageNetwork):
     --------
     >>> from twofold import PixelCNN, datasets
     >>> X = datasets.digits().data.reshape(-1, 8, 8) > 7
-    >>> model = PixelCNN(8, n_layers=2, learning_rate=0.02, batch_size=32, max_iter=4, random_state=0).fit(X[:1500])
+    >>> model = PixelCNN(8, n_layers=2, learning_rate_init=0.02, batch_size=32, max_iter=4, random_state=0)
+    >>> model = model.fit(X[:1500])
     >>> p = X[:1500].mean(axis=0).clip(1e-3, 1 - 1e-3)  # each pixel for itself
     >>> alone = np.where(X[1500:], np.log(p), np.log(1 - p)).sum(axis=(1, 2)).mean()
     >>> bool(model.score(X[1500:]) > alone + 4)
@@ -234,10 +235,10 @@ class PixelCNN(DensityMixin, ImageNetwork):
         reach: int = 12,
         levels: int | None = None,
         image_shape: tuple[int, ...] | None = None,
-        optimizer: str = "adam",
-        learning_rate: float = 3e-3,
-        schedule: str = "cosine",
-        weight_decay: float = 0.0,
+        solver: str = "adam",
+        learning_rate_init: float = 3e-3,
+        learning_rate: str = "cosine",
+        alpha: float = 0.0,
         batch_size: int = 16,
         max_iter: int = 10,
         device: str = "auto",
@@ -248,10 +249,10 @@ class PixelCNN(DensityMixin, ImageNetwork):
         self.reach = reach
         self.levels = levels
         self.image_shape = image_shape
-        self.optimizer = optimizer
+        self.solver = solver
+        self.learning_rate_init = learning_rate_init
         self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
+        self.alpha = alpha
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.device = device

@@ -41,8 +41,8 @@ class DenseCoder(Coder):
         self.n_codes, d = k, math.prod(shape)
         self.encoder = build_dense([d, *hidden, 2 * k], activation)
         self.decoder = build_dense([k, *hidden[::-1], d], activation)
-        init_weights(self.encoder[-1], "linear")
-        init_weights(self.decoder[-1], "linear")
+        init_weights(self.encoder[-1], "identity")
+        init_weights(self.decoder[-1], "identity")
 
     def recognize(self, x: Tensor) -> Diagonal:  # (n,c,h,w) -> two of (n,k)
         return Diagonal(*self.encoder(x.flatten(1)).chunk(2, dim=1))
@@ -80,8 +80,8 @@ class ConvolutionalCoder(Coder):
             nn.Linear(k, wide), act(), nn.Linear(wide, b * h * w), act(), nn.Unflatten(1, self.small), *up
         )
         init_weights(self, activation)
-        init_weights(self.encoder[-1], "linear")
-        init_weights(self.decoder[-1], "linear")
+        init_weights(self.encoder[-1], "identity")
+        init_weights(self.decoder[-1], "identity")
 
     def recognize(self, x: Tensor) -> Diagonal:  # (n,c,h,w) -> two of (n,k)
         return Diagonal(*self.encoder(x).chunk(2, dim=1))
@@ -114,11 +114,11 @@ class VAE(Variational):
     ----------
     n_components : int, default=32
         Numbers in a code.
-    hidden : tuple of int or None, default=None
+    hidden_layer_sizes : tuple of int or None, default=None
         Units of the encoder's hidden layers, which the decoder has in reverse: (500, 500) if None. For convolutions,
         channels of each, (32, 64) if None; each halves the image. () with Gaussian output is probabilistic PCA.
     architecture : {"dense", "convolutional"}, default="dense"
-    activation : {"relu", "sigmoid", "tanh", "linear"}, default="relu"
+    activation : {"relu", "logistic", "tanh", "identity"}, default="relu"
     output : {"bernoulli", "gaussian"}, default="bernoulli"
     noise : {"shared", "pixel"} or float, default="shared"
         Of Gaussian output: one variance, learned, for all pixels, or one for each; or a given standard deviation.
@@ -130,7 +130,7 @@ class VAE(Variational):
         How the encoder learns: through the code, or by REINFORCE with a running baseline, which is far noisier.
     image_shape : tuple or None, default=None
         (h, w) or (h, w, c) of images that come as rows; None takes a square if there is one.
-    optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
+    solver, alpha, learning_rate, learning_rate_init, batch_size, max_iter, device, random_state
         As in :class:`MLPClassifier`.
 
     Attributes
@@ -155,7 +155,7 @@ class VAE(Variational):
     --------
     >>> from twofold import VAE, datasets
     >>> X = datasets.digits().images
-    >>> model = VAE(8, hidden=(128,), learning_rate=3e-3, max_iter=12, random_state=0).fit(X)
+    >>> model = VAE(8, hidden_layer_sizes=(128,), learning_rate_init=3e-3, max_iter=12, random_state=0).fit(X)
     >>> model.transform(X).shape, model.sample(3, random_state=0).shape
     ((1797, 8), (3, 8, 8))
     >>> bool(model.log_likelihood(X[:100]).mean() > model.elbo(X[:100]).mean())
@@ -172,7 +172,7 @@ class VAE(Variational):
         self,
         n_components: int = 32,
         *,
-        hidden: tuple[int, ...] | None = None,
+        hidden_layer_sizes: tuple[int, ...] | None = None,
         architecture: str = "dense",
         activation: str = "relu",
         output: str = "bernoulli",
@@ -181,17 +181,17 @@ class VAE(Variational):
         warm_up: float = 0.1,
         gradient: str = "reparameterized",
         image_shape: tuple[int, ...] | None = None,
-        optimizer: str = "adam",
-        learning_rate: float = 1e-3,
-        schedule: str = "cosine",
-        weight_decay: float = 0.0,
+        solver: str = "adam",
+        learning_rate_init: float = 1e-3,
+        learning_rate: str = "cosine",
+        alpha: float = 0.0,
         batch_size: int = 100,
         max_iter: int = 50,
         device: str = "auto",
         random_state: Seed = None,
     ):
         self.n_components = n_components
-        self.hidden = hidden
+        self.hidden_layer_sizes = hidden_layer_sizes
         self.architecture = architecture
         self.activation = activation
         self.output = output
@@ -200,10 +200,10 @@ class VAE(Variational):
         self.warm_up = warm_up
         self.gradient = gradient
         self.image_shape = image_shape
-        self.optimizer = optimizer
+        self.solver = solver
+        self.learning_rate_init = learning_rate_init
         self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
+        self.alpha = alpha
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.device = device

@@ -44,11 +44,11 @@ class VAEGAN(Variational):
     ----------
     n_components : int, default=32
         Numbers in a code.
-    hidden : tuple of int or None, default=None
+    hidden_layer_sizes : tuple of int or None, default=None
         Units of the hidden layers of encoder and critic, which the decoder has in reverse, (500, 500) if None; for
         convolutions, channels of each, (32, 64) if None.
     architecture : {"dense", "convolutional"}, default="dense"
-    activation : {"relu", "sigmoid", "tanh", "linear"}, default="relu"
+    activation : {"relu", "logistic", "tanh", "identity"}, default="relu"
     beta : float, default=0.2
         Weight of the KL term. Errors of features are small numbers: with 1 the code may fall silent.
     warm_up : float, default=0.1
@@ -57,7 +57,7 @@ class VAEGAN(Variational):
         Weight of the critic's word in what the decoder lowers.
     penalty_weight : float, default=1.0
         Of R1, which keeps the critic smooth.
-    image_shape, optimizer, learning_rate, schedule, weight_decay, batch_size, max_iter, device, random_state
+    image_shape, solver, alpha, learning_rate, learning_rate_init, batch_size, max_iter, device, random_state
         As in :class:`VAE`.
 
     Attributes
@@ -84,7 +84,7 @@ class VAEGAN(Variational):
     --------
     >>> from twofold import VAEGAN, datasets
     >>> X = datasets.digits().images
-    >>> model = VAEGAN(8, hidden=(64,), max_iter=5, random_state=0).fit(X)
+    >>> model = VAEGAN(8, hidden_layer_sizes=(64,), max_iter=5, random_state=0).fit(X)
     >>> model.transform(X).shape, model.sample(3, random_state=0).shape
     ((1797, 8), (3, 8, 8))
     """
@@ -102,7 +102,7 @@ class VAEGAN(Variational):
         self,
         n_components: int = 32,
         *,
-        hidden: tuple[int, ...] | None = None,
+        hidden_layer_sizes: tuple[int, ...] | None = None,
         architecture: str = "dense",
         activation: str = "relu",
         beta: float = 0.2,
@@ -110,17 +110,17 @@ class VAEGAN(Variational):
         share: float = 0.1,
         penalty_weight: float = 1.0,
         image_shape: tuple[int, ...] | None = None,
-        optimizer: str = "adam",
-        learning_rate: float = 1e-3,
-        schedule: str = "cosine",
-        weight_decay: float = 0.0,
+        solver: str = "adam",
+        learning_rate_init: float = 1e-3,
+        learning_rate: str = "cosine",
+        alpha: float = 0.0,
         batch_size: int = 64,
         max_iter: int = 50,
         device: str = "auto",
         random_state: Seed = None,
     ):
         self.n_components = n_components
-        self.hidden = hidden
+        self.hidden_layer_sizes = hidden_layer_sizes
         self.architecture = architecture
         self.activation = activation
         self.beta = beta
@@ -128,10 +128,10 @@ class VAEGAN(Variational):
         self.share = share
         self.penalty_weight = penalty_weight
         self.image_shape = image_shape
-        self.optimizer = optimizer
+        self.solver = solver
+        self.learning_rate_init = learning_rate_init
         self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
+        self.alpha = alpha
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.device = device

@@ -17,7 +17,7 @@ from twofold.tour.station import Part, Station
 HELD = 297  # digits that nothing learns from
 SHOWN = 18  # in a row of pictures
 LEVELS = 17  # grey values of a pixel
-SMALL: Any = {"hidden": (128, 128), "learning_rate": 3e-3, "batch_size": 50}
+SMALL: Any = {"hidden_layer_sizes": (128, 128), "learning_rate_init": 3e-3, "batch_size": 50}
 
 
 class World(NamedTuple):
@@ -47,7 +47,7 @@ def learned(seed: int) -> World:
     digits = datasets.digits()
     order = generator(seed, 13).permutation(len(digits.target))
     X, y = digits.images[order], digits.target[order]
-    judge = CNNClassifier((16, 32), learning_rate=5e-3, batch_size=32, max_iter=6, random_state=seed)
+    judge = CNNClassifier((16, 32), learning_rate_init=5e-3, batch_size=32, max_iter=6, random_state=seed)
     return World(X[HELD:], X[:HELD], y[HELD:], y[:HELD], judge.fit(X[HELD:], y[HELD:]), seed)
 
 
@@ -77,7 +77,9 @@ def reading(w: World) -> Part:
 
 def codes(w: World) -> Part:
     pca = PCA(2).fit(flat(w.seen))
-    bent = Autoencoder(2, hidden=(128, 64), learning_rate=3e-3, max_iter=35, random_state=w.seed).fit(w.seen)
+    bent = Autoencoder(2, hidden_layer_sizes=(128, 64), learning_rate_init=3e-3, max_iter=35, random_state=w.seed).fit(
+        w.seen
+    )
     again = pca.inverse_transform(pca.transform(flat(w.held)))
     lost = float(((flat(w.held) - again) ** 2).sum(axis=1).mean())
     return Part(
@@ -85,7 +87,7 @@ def codes(w: World) -> Part:
         "An autoencoder is two networks: one says a picture in two numbers, the other draws it again from these. "
         "Without hidden layers the best they can do is PCA's plane. With hidden layers the plane may bend, and as many "
         "numbers say more. Nobody told what any digit is: the colours were added later.",
-        "Autoencoder(2, hidden=(128, 64)).fit(images).transform(new)",
+        "Autoencoder(2, hidden_layer_sizes=(128, 64)).fit(images).transform(new)",
         plots.planes_figure({"PCA": pca.transform(flat(w.held)), "Autoencoder": bent.transform(w.held)}, w.truth),
         "Digits held out in the plane of PCA, and in the two numbers of a deep autoencoder.",
         {"squared error held out, PCA": f"{lost:.0f}", "autoencoder": f"{-bent.score(w.held):.0f}"},
@@ -118,7 +120,10 @@ def walk(w: World) -> Part:
 def game(w: World) -> Part:
     rows, numbers = {}, {}
     for epochs in (1, 8, 30):
-        model = fitted(GAN(16, hidden=(128, 128), learning_rate=2e-3, max_iter=epochs, random_state=w.seed), w.seen)
+        model = fitted(
+            GAN(16, hidden_layer_sizes=(128, 128), learning_rate_init=2e-3, max_iter=epochs, random_state=w.seed),
+            w.seen,
+        )
         drawn = model.sample(len(w.held), random_state=w.seed)
         rows[f"{epochs} epoch{'s' if epochs > 1 else ''}"] = drawn[:SHOWN]
         found = frechet_distance(w.held, drawn)
@@ -137,7 +142,7 @@ def game(w: World) -> Part:
 
 
 def pixels(w: World) -> Part:
-    model = fitted(PixelCNN(16, n_layers=3, learning_rate=8e-3, max_iter=5, random_state=w.seed), w.seen)
+    model = fitted(PixelCNN(16, n_layers=3, learning_rate_init=8e-3, max_iter=5, random_state=w.seed), w.seen)
     some = w.held[:SHOWN]
     half = some.astype(np.float64)
     half[:, 4:] = np.nan
