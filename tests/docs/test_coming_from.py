@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import twofold
 
 from .prompts import GUIDE, find_blocks, run_blocks
 
@@ -27,6 +32,33 @@ def test_each_call_has_ours_beside_it(page: Path) -> None:
     for mark, following in zip(fences, [*fences[1:], ""], strict=True):
         assert not (mark and following), "a block of the other library is not followed by one of ours"
     assert fences[-1] == "", "the last block is not ours"
+
+
+MODULES = [twofold, *(import_module(f"twofold.{name}") for name in ("clusters", "signals", "topics", "words"))]
+
+
+def names_of(thing: Any) -> set[str]:
+    """What can be called or set on something of ours: parameters, methods and theirs, attributes in its docstring."""
+    methods = [value for name, value in inspect.getmembers(thing, callable) if not name.startswith("_")]
+    signed = [thing, *methods] if inspect.isclass(thing) else [thing]
+    found = {name for each in signed for name in inspect.signature(each).parameters}
+    return found | {each.__name__ for each in signed} | set(re.findall(r"\b\w+_\b", thing.__doc__ or ""))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_names_in_tables_are_ours(page: Path) -> None:
+    """A name in the right column is one of something the page speaks of: called, set, or after a point."""
+    text = page.read_text(encoding="utf-8")
+    words, known = set(re.findall(r"\w+", text)), {"T"}
+    for module in MODULES:
+        for name in words & set(module.__all__):
+            thing = getattr(module, name)
+            known |= {name} | (names_of(thing) if callable(thing) else set())
+    for right in re.findall(r"^\| .* \| (.*) \|$", text, re.M):
+        for span in re.findall(r"`(.*?)`", right):
+            code = re.sub(r'".*?"', "", span)
+            used = re.findall(r"\w+(?=\()|(?<=\.)[a-zA-Z]\w*|\w+(?==)|^\w+$", code)
+            assert set(used) <= known, f"{span}: {set(used) - known} is unknown to us"
 
 
 WISHES = re.split(r"^## ", (GUIDE / "wishes.md").read_text(encoding="utf-8"), flags=re.M)[1:]
