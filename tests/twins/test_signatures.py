@@ -24,8 +24,6 @@ PENDING: set[str] = {
     "KMeans",
     "GaussianMixture",
     "SparseCoder",
-    "MLPClassifier",
-    "MLPRegressor",
 }
 THEIRS = [
     sklearn.decomposition.PCA,

@@ -456,7 +456,7 @@ class MLPClassifier(Classifier, MLP):
 
     Parameters
     ----------
-    hidden_layer_sizes : int or tuple of int, default=(100,)
+    hidden_layer_sizes : int or tuple of int, default=(128,)
         Units of each hidden layer; () is logistic regression.
     activation : {"relu", "logistic", "tanh", "identity"}, default="relu"
     solver : {"adam", "sgd", "lbfgs", "adagrad", "adamw"}, default="adam"
@@ -540,9 +540,11 @@ class MLPClassifier(Classifier, MLP):
     True
     """
 
+    loss: ClassVar[str] = "log_loss"
+
     def __init__(
         self,
-        hidden_layer_sizes: int | tuple[int, ...] = (100,),
+        hidden_layer_sizes: int | tuple[int, ...] = (128,),
         activation: str = "relu",
         *,
         solver: str = "adam",
@@ -654,7 +656,7 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
     def __init__(
         self,
         loss: str = "squared_error",
-        hidden_layer_sizes: int | tuple[int, ...] = (100,),
+        hidden_layer_sizes: int | tuple[int, ...] = (128,),
         activation: str = "relu",
         *,
         solver: str = "adam",
