@@ -35,7 +35,7 @@ print("cost after each sweep:", np.round(model.history_["objective"], 1))
 
 kinds = ["full", "tied", "diag", "spherical"]
 found = select(
-    GaussianMixture(reg=1e-2, random_state=0),
+    GaussianMixture(reg_covar=1e-2, random_state=0),
     X,
     n_components=range(1, 7),
     covariance_type=kinds,

@@ -162,7 +162,7 @@ def clusters_criteria() -> Figure:
     """Likelihood always rises with k; AIC and BIC turn."""
     X, _ = _turned()
     ks = range(1, 9)
-    models = [GaussianMixture(k, n_init=4, reg=1e-3, random_state=0).fit(X) for k in ks]
+    models = [GaussianMixture(k, n_init=4, reg_covar=1e-3, random_state=0).fit(X) for k in ks]
     with style():
         figure = new_figure(8.5, 3.1)
         ax = figure.subplots()
@@ -226,4 +226,4 @@ def clusters_stepwise() -> Figure:
 
 
 def _mixture(sweeps: int) -> GaussianMixture:
-    return GaussianMixture(10, covariance_type="diag", max_iter=sweeps, reg=1e-2, random_state=0)
+    return GaussianMixture(10, covariance_type="diag", max_iter=sweeps, reg_covar=0.1, random_state=0)

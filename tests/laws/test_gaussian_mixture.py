@@ -58,7 +58,7 @@ def test_likelihood_never_falls(kind, holes, weighted):
     X, _ = rows(apart=1.5)
     w = np.random.default_rng(1).random(len(X)) if weighted else None
     X = holed(X) if holes else X
-    model = GaussianMixture(3, covariance_type=kind, reg=0, tol=1e-9, max_iter=60, random_state=0)
+    model = GaussianMixture(3, covariance_type=kind, reg_covar=0, tol=1e-9, max_iter=60, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         objective = np.array(model.fit(X, sample_weight=w).history_["objective"])
@@ -141,7 +141,7 @@ def test_a_fixed_covariance_is_no_parameter():
 @every
 def test_one_component_is_the_sample_covariance(kind):
     X, _ = rows()
-    model = GaussianMixture(1, covariance_type=kind, reg=0, random_state=0).fit(X)
+    model = GaussianMixture(1, covariance_type=kind, reg_covar=0, random_state=0).fit(X)
     S = np.cov(X.T, bias=True)
     expected = {
         "full": S[None],

@@ -34,7 +34,7 @@ PAIRS = 2_000  # rows for a figure that compares all pairs
 MOST = 10  # clusters tried
 AXES = 10  # dimensions in which k is chosen
 SHAKY = 0.7  # agreement between halves below which clusters say little
-REG = 1e-3  # columns of unknown kind, often whole numbers: no cluster thinner than 3 % of a column's spread
+REG = 1e-3  # of variances: columns of unknown kind, often whole numbers: no cluster thinner than 3 % of their spread
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -314,7 +314,7 @@ def choose_k(sample: Any, seed: int, notes: list[str]) -> tuple[int, pl.DataFram
         sample = sample.toarray()
     if d > AXES and (sp.issparse(sample) or not np.isnan(sample).any()):
         sample = twofold.PCA(min(AXES, n), random_state=seed).fit_transform(sample)
-    base = twofold.GaussianMixture(reg=REG, tol=1e-4)  # a choice needs no more digits
+    base = twofold.GaussianMixture(reg_covar=least_variance(sample))
     with warnings_as_notes([]):
         found = twofold.select(
             base,
@@ -344,12 +344,18 @@ def new(method: str, k: int, sample: Any, seed: int, notes: list[str]) -> Any:
     """The model to fit; that of a mixture has the kind of covariance with the least BIC."""
     if method == "kmeans":
         return twofold.KMeans(k, random_state=seed)
-    base = twofold.GaussianMixture(k, reg=REG, random_state=seed)
-    with warnings_as_notes([]):
-        found = twofold.select(base.set_params(tol=1e-4), sample, criterion="bic", covariance_type=["full", "diag"])
+    base = twofold.GaussianMixture(k, reg_covar=least_variance(sample), random_state=seed)
+    with warnings_as_notes([]):  # a choice needs no more digits
+        found = twofold.select(base, sample, criterion="bic", covariance_type=["full", "diag"])
     kind = found.best_params["covariance_type"]
     notes.append(f"clusters are {'turned' if kind == 'full' else 'upright'} ellipsoids, by BIC ({kind} covariances)")
-    return base.set_params(covariance_type=kind, tol=1e-6)
+    return base.set_params(covariance_type=kind, tol=1e-5, max_iter=200)
+
+
+def least_variance(sample: Any) -> float:
+    """What is added to the variances of clusters: a share of those of the columns, in their geometric mean."""
+    variance = np.nanvar(sample, axis=0)
+    return REG * float(np.exp(np.log(variance[variance > 0]).mean())) if variance.any() else REG
 
 
 # --- how far to trust it ------------------------------------------------------------------------------------

@@ -340,7 +340,8 @@ def those_to_try(X: np.ndarray, method: str | None, seed: int, notes: list[str])
             Candidate("factors", f"factor analysis with {words}", partial(twofold.FactorAnalysis, k, **settings))
         )
     if 2 <= d <= PAIRS and n >= 3 * d:
-        gaussian = partial(twofold.GaussianMixture, 1, reg=1e-4, **settings)
+        least = 1e-4 * float(np.nanvar(X, axis=0).min())  # so that columns that go together stay apart
+        gaussian = partial(twofold.GaussianMixture, 1, reg_covar=least, **settings)
         out.append(Candidate("gaussian", "a Gaussian with all correlations", gaussian))
     wanted = [c for c in out if method in (None, c.method)]
     if not wanted:

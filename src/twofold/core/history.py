@@ -31,7 +31,12 @@ class History:
         objective = self.columns["objective"]
         if len(objective) < 2:
             return float("inf")
-        return abs(objective[-2] - objective[-1]) / max(abs(objective[-1]), abs(objective[-2]), 1e-300)
+        return self.change() / max(abs(objective[-1]), abs(objective[-2]), 1e-300)
+
+    def change(self) -> float:
+        """How much the objective moved in the last sweep."""
+        objective = self.columns["objective"]
+        return abs(objective[-2] - objective[-1]) if len(objective) > 1 else float("inf")
 
 
 def summarize(model: Any) -> dict[str, Any] | None:

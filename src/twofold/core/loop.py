@@ -55,12 +55,13 @@ def run(
     y: Any = None,
     fingerprint: Callable[[], str] = lambda: "",
     seed: int | None = None,
+    moved: Callable[[History], float] = History.gain,
     advice: str = "Raise max_iter, or loosen tol",
 ) -> State:
     """Repeat `sweep(state, t)`, set on `model` what `fitted(state)` gives, with history_, n_iter_ and converged_, and
     return the state it ends with.
 
-    `max_iter` and `tol` are the model's own unless given.
+    `max_iter` and `tol` are the model's own unless given; the loop ends when `moved(history)` is at most `tol`.
     """
     max_iter = model.max_iter if max_iter is None else max_iter
     tol = model.tol if tol is None else tol
@@ -73,7 +74,7 @@ def run(
         found = saver.restore(sign, state, stoppers)
         if found is not None:
             state, history = found[0], History(found[1])
-    reached = len(history) > 1 and history.gain() <= tol
+    reached = len(history) > 1 and moved(history) <= tol
     stopped = False
     try:
         for t in range(len(history), 0 if reached else max_iter):
@@ -89,17 +90,16 @@ def run(
             stopped = task.end(lambda state=state: _attributes(fitted(state), history, False))
             for saver in savers if not done else ():  # what is done at once is not worth a file
                 saver.write(model._progress, stoppers)
-            reached = converged if done else history.gain() <= tol
+            reached = converged if done else moved(history) <= tol
             if done or reached or stopped:
                 break
     finally:
         model.__dict__.pop("_progress", None)
     for stopper in stoppers:
         state = state if stopper.best_state is None else stopper.best_state
-    if not (reached or stopped):
-        still = (
-            f" (the objective still moves by {history.gain():.1e} of its size, tol={tol:g})" if len(history) > 1 else ""
-        )
+    if not (reached or stopped) and max_iter:
+        size = " of its size" if moved is History.gain else ""
+        still = f" (it still moves by {moved(history):.1e}{size}, tol={tol:g})" if len(history) > 1 else ""
         most = getattr(model, "max_iter", max_iter)
         message = f"{type(model).__name__} did not converge in max_iter={most} sweeps{still}. {advice}."
         warnings.warn(message, ConvergenceWarning, stacklevel=outside())

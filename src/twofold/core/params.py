@@ -1,7 +1,8 @@
 """What a constructor parameter may be, and the check of it at fit.
 
 A model says it in `_parameter_constraints`, a list for each parameter; a value is right if one item of the list takes
-it. An item is one of the classes below, a type, None, or one of the words "array-like", "boolean" and "random_state".
+it. An item is one of the classes below, a type, None, or one of the words "array-like", "boolean", "callable" and
+"random_state".
 """
 
 from __future__ import annotations
@@ -109,6 +110,7 @@ _SEEDS = Interval(Integral, 0, 2**32 - 1, closed="both")
 _WORDS = {
     "array-like": _Rule(_is_array_like, "an array"),
     "boolean": _Rule(lambda value: isinstance(value, (bool, np.bool_)), "True or False"),
+    "callable": _Rule(callable, "a function"),
     "random_state": _Rule(
         lambda value: value is None or isinstance(value, np.random.RandomState) or _SEEDS.accepts(value),
         f"None or {_SEEDS} or a numpy.random.RandomState",

@@ -25,6 +25,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.missing_patterns import Patterns, centred, observe
 from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import Reorderable, fitting
+from twofold.core.history import History
 from twofold.core.numerics.density import MixtureDensity
 from twofold.core.params import ITERATIVE, Interval
 from twofold.core.seeds import generator, seed_of
@@ -63,8 +64,8 @@ class MixtureOfPPCA(Reorderable, MixtureDensity):
         Components of the mixture.
     n_latent : int or None, default=None
         Latent dimensions of each, fewer than columns; None means 2 where there are columns enough.
-    tol : float, default=1e-6
-        EM stops when the mean log-likelihood moves by less than this, relatively.
+    tol : float, default=1e-4
+        EM stops when the mean log-likelihood of the rows moves by no more than this.
     max_iter : int, default=500
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None
@@ -107,7 +108,7 @@ class MixtureOfPPCA(Reorderable, MixtureDensity):
         n_components: int = 2,
         *,
         n_latent: int | None = None,
-        tol: float = 1e-6,
+        tol: float = 1e-4,
         max_iter: int = 500,
         random_state: Seed = None,
     ):
@@ -149,6 +150,7 @@ class MixtureOfPPCA(Reorderable, MixtureDensity):
             X=X,
             fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
+            moved=History.change,
         )
         thin = self.weights_ * columns.rows < k + 1
         if thin.any():
@@ -196,10 +198,9 @@ class MixtureOfPPCA(Reorderable, MixtureDensity):
         return (filled, std) if return_std else filled
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
-        """Draw new rows, and the components they come from."""
+        """Draw new rows, and the components they come from, in their order; see :meth:`Mixture.sample`."""
         s = self._state()
-        rng = generator(seed_of(random_state))
-        label = rng.choice(len(s.weights), size=n_samples, p=s.weights / s.weights.sum())
+        rng, label = self._draw_components(s.weights, n_samples, random_state)
         z = rng.standard_normal((n_samples, s.loadings.shape[2]))
         noise = rng.standard_normal((n_samples, s.means.shape[1])) * np.sqrt(s.noise[label])[:, None]
         rows = np.einsum("ik,idk->id", z, s.loadings[label], optimize=True) + s.means[label] + noise

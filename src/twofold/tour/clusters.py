@@ -89,7 +89,7 @@ def digits(seed: int) -> Part:
 
 
 def mixture(X: np.ndarray, truth: np.ndarray, seed: int) -> Part:
-    base = GaussianMixture(reg=1e-3, n_init=3, random_state=seed)
+    base = GaussianMixture(reg_covar=1e-3, n_init=3, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some candidates are too large for so few wines, which is what BIC will say
         found = select(base, X, n_components=range(1, 9), covariance_type=list(KINDS))

@@ -76,7 +76,12 @@ def _start_random(s: Seeding) -> np.ndarray:
 
 
 def _start_plusplus(s: Seeding) -> np.ndarray:
-    return _choose_plusplus(stacked(s.engine.gather(s.engine.map(_read, s.blocks))), s.w, s)
+    return _choose_plusplus(gather_rows(s), s.w, s)
+
+
+def gather_rows(s: Seeding) -> Any:
+    """All rows, in memory."""
+    return stacked(s.engine.gather(s.engine.map(_read, s.blocks)))
 
 
 def _read(X: Any) -> Any:

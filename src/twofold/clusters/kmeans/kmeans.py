@@ -39,6 +39,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, fingerprint, stacked
 from twofold.core.estimator import Model, Reorderable, Rescalable, fitting
+from twofold.core.history import History
 from twofold.core.numerics.moments import column_moments
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
@@ -46,6 +47,7 @@ from twofold.core.types import Seed, Table, Weights
 
 INITS = {"auto", "k-means++", "k-means||", "random"}
 KEPT = 256 * 10**6  # bytes that bounds may take; depends on the data's shape alone, so that a file gives the same bits
+STARTS = 10  # where starts are drawn without looking, or are cheap
 WORK = 2e8  # multiply-adds a sweep below which several starts are cheap
 PLAIN = 2048  # multiply-adds a row below which looking at all centers costs no more than keeping bounds
 
@@ -70,14 +72,17 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
     Parameters
     ----------
     n_clusters : int, default=8
-    init : {"auto", "k-means++", "k-means||", "random"} or array of shape (k, d), default="auto"
-        Where to begin. "auto" takes k-means++ for small data and k-means‖ for large.
+    init : {"auto", "k-means++", "k-means||", "random"}, array of shape (k, d) or function, default="auto"
+        Where to begin. "auto" takes k-means++ for small data and k-means‖ for large. A function is called with the
+        rows, ``n_clusters`` and ``random_state``, and returns the centers.
     n_init : int or "auto", default="auto"
-        Starts, of which the best is kept; "auto" takes up to 10 while sweeps are cheap.
+        Starts, of which the best is kept. "auto" is 10 for "random" and for a function, 1 for "k-means++" and for an
+        array; for the others up to 10 while sweeps are cheap.
     max_iter : int, default=300
         Sweeps at most.
-    tol : float, default=1e-6
-        Stop when the cost falls by less than this, relatively; 0 waits until no row moves.
+    tol : float, default=1e-4
+        Stop when the squares of the centers' steps add up to no more than this share of the columns' mean variance; 0
+        waits until no row moves.
     random_state : int, RandomState, Generator or None, default=None
 
     Attributes
@@ -91,7 +96,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
     scale_ : ndarray of shape (d,)
         Of a model made by :meth:`rescaled`: distances are between rows and centers divided by this.
     history_, n_iter_, converged_
-        The objective is the cost; ``moved`` the rows that changed their cluster.
+        The objective is the cost; ``moved`` the rows that changed their cluster; ``shift`` what `tol` is compared with.
 
     References
     ----------
@@ -113,9 +118,12 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
     _component_axes: ClassVar[dict[str, int]] = {"cluster_centers_": 0, "components_": 0, "counts_": 0}
     _component_numbers: ClassVar[tuple[str, ...]] = ("labels_",)
     _column_axes: ClassVar[dict[str, tuple[int, ...]]] = {"cluster_centers_": (1,), "components_": (1,), "scale_": (0,)}
+    _instead: ClassVar[dict[str, str]] = {
+        "algorithm": "bounds that save work are chosen by the shape of X and change no result. Leave it out."
+    }
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "init": [StrOptions(INITS), "array-like"],
+        "init": [StrOptions(INITS), "array-like", "callable"],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         **ITERATIVE,
     }
@@ -127,7 +135,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         init: Any = "auto",
         n_init: int | str = "auto",
         max_iter: int = 300,
-        tol: float = 1e-6,
+        tol: float = 1e-4,
         random_state: Seed = None,
     ):
         self.n_clusters = n_clusters
@@ -157,6 +165,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         total = float((columns.scatter + columns.weight * (columns.mean - mean) ** 2).sum())
         Z = self._start(_seeding.Seeding(engine, blocks, w, mean, far, self.n_clusters, seed))
         rows = blocks.rows(w)
+        level = max(float(columns.variance.mean()), 1e-300)
 
         def sweep(s: State, t: int) -> loop.Sweep:
             gaps = np.zeros(len(s.Z)) if s.group is None else measure_half_gaps(s.Z)
@@ -164,7 +173,8 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
             kept, found = engine.reduce(merge, engine.map(assign, blocks, rows, s.kept, centers), keep=True)
             new = update(s, found, kept)
             cost = max(total - float((new.sums**2).sum(axis=1) @ (1 / np.maximum(new.counts, 1e-300))), 0.0)
-            return loop.Sweep(new, cost, {"moved": found.moved}, done=found.moved == 0)
+            shift = float(((new.Z - s.Z) ** 2).sum()) / level
+            return loop.Sweep(new, cost, {"moved": found.moved, "shift": shift}, done=found.moved == 0)
 
         k, d = Z.shape
         order, group = group_centers(Z, count_groups(k, blocks))
@@ -178,6 +188,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
             X=X,
             fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
+            moved=_last_shift,
         )
         self._finish(blocks, w)
         return self
@@ -186,19 +197,29 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         n, d = blocks.shape
         if self.n_clusters > n:
             raise InputError(f"n_clusters={self.n_clusters} is more than n_samples={n}. Ask for fewer clusters.")
-        if not isinstance(self.init, str) and np.shape(self.init) != (self.n_clusters, d):
-            raise InputError(f"init has shape {np.shape(self.init)}; {(self.n_clusters, d)} centers are needed.")
+        if not (isinstance(self.init, str) or callable(self.init)):
+            _check_centers(self.init, (self.n_clusters, d))
 
     def _start(self, s: _seeding.Seeding) -> np.ndarray:
         """The starting centers: given, drawn, or the end of the best of several fits."""
-        if not isinstance(self.init, str):
+        if not (isinstance(self.init, str) or callable(self.init)):
             return np.asarray(self.init, dtype=np.float64)
-        n, d = s.blocks.shape
-        starts = int(np.clip(WORK / (n * d * s.k), 1, 10)) if self.n_init == "auto" else int(self.n_init)
+        starts = self._count_starts(s.blocks.shape) if self.n_init == "auto" else int(self.n_init)
+        if starts == 1 and callable(self.init):
+            rows = _seeding.gather_rows(s)
+            centers = self.init(rows, s.k, random_state=np.random.RandomState(s.seed % 2**32))
+            return _check_centers(centers, (s.k, s.blocks.shape[1]))
         if starts == 1:
             return _seeding.start(s, self.init)
         best = fit_best(self, starts, s.blocks, s.w, s.seed, cost=lambda model: model.inertia_)
         return best.cluster_centers_.astype(np.float64)
+
+    def _count_starts(self, shape: tuple[int, int]) -> int:
+        """What "auto" means for `n_init`."""
+        if self.init == "k-means++":
+            return 1
+        cheap = int(np.clip(WORK / (shape[0] * shape[1] * self.n_clusters), 1, STARTS))
+        return STARTS if self.init == "random" or callable(self.init) else cheap
 
     def _finish(self, blocks: Blocks, w: np.ndarray | None) -> None:
         """Labels and cost with respect to the final centers, and a word if clusters are missing."""
@@ -273,6 +294,18 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         """Minus the cost of the rows, so that higher is better."""
         cost = self._rowwise(squared_distances, X, self._centers())
         return -float(np.sum(cost if sample_weight is None else cost * np.asarray(sample_weight)))
+
+
+def _last_shift(history: History) -> float:
+    return history.columns["shift"][-1]
+
+
+def _check_centers(centers: Any, shape: tuple[int, int]) -> np.ndarray:
+    """Centers to begin with, from the caller."""
+    Z = np.asarray(centers, dtype=np.float64)
+    if Z.shape != shape or not np.isfinite(Z).all():
+        raise InputError(f"init has shape {Z.shape}; {shape} centers are needed, of finite numbers.")
+    return Z
 
 
 def fit_best(

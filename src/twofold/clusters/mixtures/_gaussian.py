@@ -15,6 +15,8 @@ import scipy.linalg as sla
 from scipy.special import logsumexp
 
 from twofold.core.data.missing_patterns import LOG_2PI, Patterns, centred
+from twofold.core.numerics.moments import Columns
+from twofold.core.seeds import generator
 from twofold.kernels.gaussian_missing import masked_density, masked_expectation
 
 TYPES = ("full", "tied", "diag", "spherical", "fixed")
@@ -154,6 +156,21 @@ def hard_step(X: Any, w: np.ndarray | None, patterns: Patterns, kind: str, s: Sh
     return Sums(N, first, second, 0.0, float(w.sum()))
 
 
+def random_step(X: Any, w: np.ndarray | None, patterns: Patterns, place: tuple[int, int], kind: str, s: Shape) -> Sums:
+    """The sums when responsibilities are drawn: where EM may start from, too."""
+    w = np.ones(X.shape[0]) if w is None else w
+    r = generator(*place).random((len(w), len(s.weights)))
+    r *= (w / r.sum(axis=1))[:, None]
+    N, first, second = collect(centred(X, patterns, s.origin), r, patterns, s, kind)
+    return Sums(N, first, second, 0.0, float(w.sum()))
+
+
+def variance_floor(columns: Columns, dtype: np.dtype, reg_covar: float) -> np.ndarray:
+    """What is added to the variance of each column (d,): `reg_covar`, or more where rounding leaves more."""
+    rounding = 1e-6 if dtype == np.float32 else 1e-10
+    return np.maximum(reg_covar, rounding * columns.variance)
+
+
 def estimate(t: Sums, s: Shape, kind: str, floor: np.ndarray) -> Shape:
     """The shared half-step: weights, centers and covariances from the sums; `floor` (d,) is added to variances."""
     N = np.maximum(t.N, 1e-10)
@@ -163,9 +180,10 @@ def estimate(t: Sums, s: Shape, kind: str, floor: np.ndarray) -> Shape:
         return Shape(weights, means, s.S, s.origin)
     if kind in ("diag", "spherical"):
         S = np.maximum(t.xx / N[:, None] - means**2, 0.0)
+        S = S + floor
         if kind == "spherical":
             S = np.repeat(S.mean(axis=1, keepdims=True), S.shape[1], axis=1)
-        return Shape(weights, means, S + floor, s.origin)
+        return Shape(weights, means, S, s.origin)
     outer = means[:, :, None] * means[:, None, :]
     if kind == "tied":
         S = (t.xx - (N[:, None, None] * outer).sum(axis=0, keepdims=True)) / N.sum()

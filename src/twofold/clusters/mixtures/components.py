@@ -12,7 +12,7 @@
     sparse = True              CSR rows are welcome
 
 Estimates are those of maximum likelihood within bounds, so that nothing collapses: a probability or rate stays above a
-thousandth of that of all rows, a variance above a millionth.
+thousandth of that of all rows, and ``reg_covar`` is added to every variance.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ import numpy as np
 from scipy import sparse
 from scipy.special import gammaln
 
-from twofold.clusters.mixtures._gaussian import Shape, Sums, collect, densities, estimate
+from twofold.clusters.mixtures._gaussian import Shape, Sums, collect, densities, estimate, variance_floor
 from twofold.core.checks import InputError
 from twofold.core.data.missing_patterns import whole
 from twofold.core.numerics.moments import Columns
 
 SHARE = 1e-3  # of a column's probability or rate: what a component keeps at least
 LEAST = 1e-12  # where the column itself is empty
-REG = 1e-6  # of a column's variance
 
 
 def _cells(X: Any) -> np.ndarray:
@@ -166,17 +165,20 @@ def _log_factorials(X: Any) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """N(x; m, S) with S a matrix ("full"), variances ("diag") or one variance ("spherical"). theta = (m, S)."""
+    """N(x; m, S) with S a matrix ("full"), variances ("diag") or one variance ("spherical"). theta = (m, S).
+
+    `reg_covar` is added to every variance.
+    """
 
     covariance_type: str = "full"
+    reg_covar: float = 1e-6
     origin: Any = field(default=0.0, repr=False)
     floor: Any = field(default=0.0, repr=False)
 
     def settled(self, columns: Columns, dtype: np.dtype) -> Any:
         if self.covariance_type not in ("full", "diag", "spherical"):
             raise InputError(f"covariance_type={self.covariance_type!r}; choose full, diag or spherical.")
-        floor = REG * np.maximum(columns.variance, 1e-3 * columns.level(dtype)) + columns.floor(dtype)
-        return replace(self, origin=columns.mean, floor=floor)
+        return replace(self, origin=columns.mean, floor=variance_floor(columns, dtype, self.reg_covar))
 
     def log_density(self, X: np.ndarray, theta: tuple) -> np.ndarray:
         mean, S = theta

@@ -17,16 +17,28 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import softmax
+from sklearn.cluster import kmeans_plusplus
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters.kmeans.kmeans import KMeans, fit_best
-from twofold.clusters.mixtures._gaussian import TYPES, Shape, Sums, densities, em_step, estimate, hard_step
+from twofold.clusters.mixtures._gaussian import (
+    TYPES,
+    Shape,
+    Sums,
+    densities,
+    em_step,
+    estimate,
+    hard_step,
+    random_step,
+    variance_floor,
+)
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.data.blocks import Blocks
+from twofold.core.data.blocks import Rows
 from twofold.core.data.missing_patterns import Observed, centred, find_patterns, observe
-from twofold.core.engine.local import add, engine_for, fingerprint
+from twofold.core.engine.local import add, engine_for, fingerprint, stacked
 from twofold.core.estimator import Reorderable, Rescalable, fitting
+from twofold.core.history import History
 from twofold.core.numerics.density import MixtureDensity
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
@@ -46,15 +58,22 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         A matrix each; one matrix for all; variances each; one variance each; or a given covariance.
     covariance : float, array of shape (d,) or (d, d), default=1.0
         The covariance of every component, for ``covariance_type="fixed"``.
-    reg : float, default=1e-6
-        Added to every variance, as a share of the column's own, so that no component can collapse to a point.
-    tol : float, default=1e-6
-        EM stops when the mean log-likelihood moves by less than this, relatively.
-    max_iter : int, default=200
-        Sweeps at most.
+    reg_covar : float, default=1e-6
+        Added to every variance, so that no component can collapse to a point; in the units of X, squared.
+    tol : float, default=1e-3
+        EM stops when the mean log-likelihood of the rows moves by no more than this.
+    max_iter : int, default=100
+        Sweeps at most; 0 gives the start.
     n_init : int, default=1
-        Starts, of which the likeliest is kept. Each starts from k-means.
+        Starts, of which the likeliest is kept.
+    init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
+        Where to begin: clusters of k-means; tiny components at rows drawn by k-means++, or drawn alike; or random
+        responsibilities.
+    weights_init, means_init, precisions_init : arrays like weights_, means_ and precisions_, default=None
+        Where to begin, instead. With means_init alone, every row begins with the nearest of them.
     random_state : int, RandomState, Generator or None, default=None
+    warm_start : bool, default=False
+        Whether a further fit begins where the last one ended.
 
     Attributes
     ----------
@@ -62,6 +81,10 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
     means_, components_ : ndarray of shape (c, d)
     covariances_ : ndarray
         (c,d,d) for "full", (d,d) for "tied" and "fixed", (c,d) for "diag", (c,) for "spherical".
+    precisions_, precisions_cholesky_ : ndarray
+        Inverses of the covariances, and their factors: ``precisions_ = P @ P.T``.
+    lower_bound_, lower_bounds_ : float, list of float
+        The mean log-likelihood of the rows before the last sweep, and before each.
     history_, n_iter_, converged_
         The objective is the mean negative log-likelihood of the rows.
 
@@ -89,9 +112,18 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "covariance_type": [StrOptions(set(TYPES))],
         "covariance": [Interval(Real, 0, None, closed="neither"), "array-like"],
-        "reg": [Interval(Real, 0, None, closed="left")],
+        "reg_covar": [Interval(Real, 0, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
+        "init_params": [StrOptions({"kmeans", "k-means++", "random", "random_from_data"})],
+        "weights_init": [None, "array-like"],
+        "means_init": [None, "array-like"],
+        "precisions_init": [None, "array-like"],
+        "warm_start": ["boolean"],
         **ITERATIVE,
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+    }
+    _instead: ClassVar[dict[str, str]] = {
+        "reg": "what is added to variances is reg_covar, in the units of X squared, not a share of the variance."
     }
 
     def __init__(
@@ -100,20 +132,34 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         *,
         covariance_type: str = "full",
         covariance: Any = 1.0,
-        reg: float = 1e-6,
-        tol: float = 1e-6,
-        max_iter: int = 200,
+        tol: float = 1e-3,
+        reg_covar: float = 1e-6,
+        max_iter: int = 100,
         n_init: int = 1,
+        init_params: str = "kmeans",
+        weights_init: Any = None,
+        means_init: Any = None,
+        precisions_init: Any = None,
         random_state: Seed = None,
+        warm_start: bool = False,
     ):
         self.n_components = n_components
         self.covariance_type = covariance_type
         self.covariance = covariance
-        self.reg = reg
         self.tol = tol
+        self.reg_covar = reg_covar
         self.max_iter = max_iter
         self.n_init = n_init
+        self.init_params = init_params
+        self.weights_init = weights_init
+        self.means_init = means_init
+        self.precisions_init = precisions_init
         self.random_state = random_state
+        self.warm_start = warm_start
+
+    @classmethod
+    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"reg_covar" if name == "reg" else name: value for name, value in params.items()}, fitted
 
     # ---- fitting -----------------------------------------------------------------------------------------------
 
@@ -127,22 +173,32 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         seed = seed_of(self.random_state)
         self.__dict__.pop("sums_", None)
         floor = self._floor(data)
-        sweep = self._sweeper(data, floor)
+        warm = self.warm_start and hasattr(self, "weights_")
+        before = self.lower_bound_ if warm else -np.inf
+
+        def moved(history: History) -> float:
+            return history.change() if len(history) > 1 else abs(before + history.columns["objective"][0])
+
         loop.run(
             self,
-            sweep,
-            self._start(data, seed, floor),
+            self._sweeper(data, floor),
+            self._go_on(data) if warm else self._start(data, seed, floor),
             fitted=lambda s: self._attributes(s, data.blocks.dtype),
             X=X,
             fingerprint=partial(fingerprint, data.blocks, data.w),
             seed=seed,
+            moved=moved,
         )
         self._warn_of_collapse(data, floor)
         return self
 
     def _floor(self, data: Observed) -> np.ndarray:
-        level = data.columns.level(data.blocks.dtype)
-        return self.reg * np.maximum(data.columns.variance, 1e-3 * level) + data.columns.floor(data.blocks.dtype)
+        if self.reg_covar == 0 and not data.columns.variance.all() and self.covariance_type != "fixed":
+            j = int(np.argmin(data.columns.variance))
+            raise InputError(
+                f"column {j} of X is constant, and reg_covar=0 leaves it no variance. Drop it, or raise reg_covar."
+            )
+        return variance_floor(data.columns, data.blocks.dtype, self.reg_covar)
 
     def _sweeper(self, data: Observed, floor: np.ndarray) -> Any:
         engine = engine_for(data.blocks)
@@ -156,27 +212,111 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         return sweep
 
     def _start(self, data: Observed, seed: int, floor: np.ndarray) -> Shape:
-        """Every row to its nearest k-means center, or the end of the likeliest of several fits."""
-        if self.n_init > 1:
+        """What is given, and the rest by `init_params`; or the end of the likeliest of several fits."""
+        given = self._given_start(data)
+        if self.n_init > 1 and any(part is None for part in given):
             return fit_best(self, self.n_init, data.blocks, data.w, seed)._shape(data.columns.mean)
-        engine, origin = engine_for(data.blocks), data.columns.mean
-        if data.holes:
-            centers = self._sampled_centers(data, seed)
+        weights, means, S = given
+        if weights is not None and means is not None and S is not None:
+            return Shape(weights, means, S, data.columns.mean)
+        drawn = self._draw_start(data, seed, floor, means)
+        return drawn._replace(**{k: v for k, v in zip(Shape._fields, given, strict=False) if v is not None})
+
+    def _draw_start(self, data: Observed, seed: int, floor: np.ndarray, means: np.ndarray | None) -> Shape:
+        """Where `init_params` begins; with given means, every row begins with the nearest."""
+        engine, origin, c = engine_for(data.blocks), data.columns.mean, self.n_components
+        how, kind = "kmeans" if means is not None else self.init_params, self.covariance_type
+        if means is None and how == "random":
+            means = np.zeros((c, data.blocks.shape[1]))
+        elif means is None:
+            means = (self._cluster if how == "kmeans" else self._draw_rows)(data, seed) - origin
+        tiny = how in ("k-means++", "random_from_data")
+        spread = floor if tiny else np.maximum(data.columns.variance, floor)
+        s = Shape(np.full(c, 1 / c), means, self._covariances(np.repeat(spread[None], c, axis=0)), origin)
+        if tiny:
+            return s
+        fixed = engine.broadcast(kind), engine.broadcast(s)
+        rows = data.blocks.rows(data.w)
+        if how == "random":
+            places = Rows((seed, i) for i in range(len(data.blocks)))
+            parts = engine.map(random_step, data.blocks, rows, data.patterns, places, *fixed)
         else:
-            with loop.quietly():
-                model, blocks = self._nearest(data.blocks.shape, seed), data.blocks
-                # What is small enough for several starts is brought here: a cluster would spend its time on messages.
-                X = blocks if model.n_init == 1 else np.concatenate([blocks[i] for i in range(len(blocks))])
-                centers = model.fit(X, sample_weight=data.w).cluster_centers_.astype(np.float64)
-        c, d = centers.shape
-        spread = np.maximum(data.columns.variance, floor)
-        S = self._given(d) if self.covariance_type == "fixed" else np.repeat(np.diag(spread)[None], c, axis=0)
-        S = np.repeat(spread[None], c, axis=0) if self.covariance_type in ("diag", "spherical") else S
-        S = S[:1] if self.covariance_type == "tied" else S
-        s = Shape(np.full(c, 1 / c), centers - origin, S, origin)
-        fixed = engine.broadcast(self.covariance_type), engine.broadcast(s)
-        parts = engine.map(hard_step, data.blocks, data.blocks.rows(data.w), data.patterns, *fixed)
-        return estimate(engine.reduce(add, parts), s, self.covariance_type, floor)
+            parts = engine.map(hard_step, data.blocks, rows, data.patterns, *fixed)
+        return estimate(engine.reduce(add, parts), s, kind, floor)
+
+    def _covariances(self, variances: np.ndarray) -> np.ndarray:
+        """Upright covariances of this kind with these variances (c,d); those that are fixed, if they are."""
+        if self.covariance_type == "fixed":
+            return self._given(variances.shape[1])
+        if self.covariance_type == "spherical":
+            return np.repeat(variances.mean(axis=1, keepdims=True), variances.shape[1], axis=1)
+        if self.covariance_type == "diag":
+            return variances
+        full = variances[:, :, None] * np.eye(variances.shape[1])
+        return full[:1] if self.covariance_type == "tied" else full
+
+    def _given_start(self, data: Observed) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+        """Weights, means less those of all rows, and covariances to begin with, where the caller gave them."""
+        c, d = self.n_components, data.blocks.shape[1]
+        weights = _check_given("weights_init", self.weights_init, (c,))
+        if weights is not None and (weights.min() < 0 or abs(weights.sum() - 1) > 1e-6):
+            raise InputError(f"weights_init={self.weights_init!r}: shares of at least 0 that add up to 1 are needed.")
+        means = _check_given("means_init", self.means_init, (c, d))
+        return weights, means if means is None else means - data.columns.mean, self._given_covariances(c, d)
+
+    def _given_covariances(self, c: int, d: int) -> np.ndarray | None:
+        """The inverses of `precisions_init`, as in :class:`Shape`."""
+        kind = self.covariance_type
+        shape = {"full": (c, d, d), "tied": (d, d), "diag": (c, d), "spherical": (c,), "fixed": (d, d)}[kind]
+        P = _check_given("precisions_init", self.precisions_init, shape)
+        if kind == "fixed":
+            if P is not None:
+                raise InputError('precisions_init: with covariance_type="fixed" the covariance is given. Leave it out.')
+            return self._given(d)
+        if P is None:
+            return None
+        wide = P.reshape(-1, d, d) if kind in ("full", "tied") else P
+        lowest = np.linalg.eigvalsh(wide).min() if wide.ndim == 3 else wide.min()
+        if lowest <= 0 or (wide.ndim == 3 and not np.allclose(wide, wide.transpose(0, 2, 1))):
+            raise InputError("precisions_init must be symmetric and positive definite: invert covariances to get them.")
+        if wide.ndim == 3:
+            return np.linalg.inv(wide)
+        return np.repeat(1 / wide[:, None], d, axis=1) if kind == "spherical" else 1 / wide
+
+    def _go_on(self, data: Observed) -> Shape:
+        """Where the last fit ended."""
+        c, d = self.means_.shape
+        S, shapes = self.covariances_, {"full": (c, d, d), "diag": (c, d), "spherical": (c,)}
+        if (self.n_components, data.blocks.shape[1]) != (c, d) or S.shape != shapes.get(self.covariance_type, (d, d)):
+            raise InputError(
+                f"warm_start=True: the last fit has means_ {self.means_.shape} and covariances_ {S.shape}, which does "
+                f"not suit n_components={self.n_components}, covariance_type={self.covariance_type!r} and "
+                f"{data.blocks.shape[1]} columns. Set warm_start=False."
+            )
+        return self._shape(data.columns.mean)
+
+    def _draw_rows(self, data: Observed, seed: int) -> np.ndarray:
+        """Rows to begin from, holes at the columns' means."""
+        if self.init_params == "k-means++":
+            rows = stacked([data.blocks[i] for i in range(len(data.blocks))]).astype(np.float64)
+            rows = np.where(np.isnan(rows), data.columns.mean, rows)
+            centered = rows - data.columns.mean
+            chosen = kmeans_plusplus(centered, self.n_components, sample_weight=data.w, random_state=seed % 2**32)
+            return rows[chosen[1]]
+        able = np.arange(data.blocks.shape[0]) if data.w is None else np.flatnonzero(data.w)
+        few = len(able) < self.n_components
+        rows = _rows(data, generator(seed).choice(able, self.n_components, replace=few))
+        return np.where(np.isnan(rows), data.columns.mean, rows)
+
+    def _cluster(self, data: Observed, seed: int) -> np.ndarray:
+        """Centers of k-means."""
+        if data.holes:
+            return self._sampled_centers(data, seed)
+        with loop.quietly():
+            model, blocks = self._nearest(data.blocks.shape, seed), data.blocks
+            # What is small enough for several starts is brought here: a cluster would spend its time on messages.
+            X = blocks if model.n_init == 1 else np.concatenate([blocks[i] for i in range(len(blocks))])
+            return model.fit(X, sample_weight=data.w).cluster_centers_.astype(np.float64)
 
     def _nearest(self, shape: tuple[int, int], seed: int) -> KMeans:
         """The k-means to start from: the best of several while that costs little beside a sweep of EM."""
@@ -187,9 +327,7 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         """k-means centers of some rows with column means in the holes."""
         n = data.blocks.shape[0]
         rows = np.sort(generator(seed).permutation(n)[:10_000])
-        sample = np.concatenate(
-            [data.blocks[i][rows[(rows >= a) & (rows < b)] - a] for i, (a, b) in enumerate(_spans(data.blocks))]
-        ).astype(np.float64)
+        sample = _rows(data, rows)
         sample = np.where(np.isnan(sample), data.columns.mean, sample)
         w = None if data.w is None else data.w[rows]
         with loop.quietly():
@@ -207,15 +345,22 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
     def _warn_of_collapse(self, data: Observed, floor: np.ndarray) -> None:
         """Name the components that have shrunk to the floor."""
         s = self._shape(data.columns.mean)
-        if self.covariance_type == "fixed":
+        variance = data.columns.variance
+        if self.covariance_type == "fixed" or not variance.all():
             return
         per = 1 / np.sqrt(floor)
         worst = [np.linalg.eigvalsh(s.matrix(c) * per[:, None] * per).min() for c in range(len(s.S))]
         thin = np.flatnonzero(np.array(worst) < 1.5)
-        if len(thin) and data.columns.variance.all():
+        if len(thin):
+            j = int(np.argmin(variance))
+            why = (
+                "Ask for fewer components, raise reg_covar, or use a simpler covariance_type."
+                if variance[j] > floor[j]
+                else f"Column {j} has a variance of {variance[j]:.1e} in all: scale it, or lower reg_covar."
+            )
             warnings.warn(
-                f"component(s) {thin.tolist()} of GaussianMixture collapsed: their covariance is held up by reg alone. "
-                "Ask for fewer components, raise reg, or use a simpler covariance_type.",
+                f"component(s) {thin.tolist()} of GaussianMixture collapsed: their covariance is held up by "
+                f"reg_covar={self.reg_covar:g} alone. {why}",
                 UserWarning,
                 stacklevel=2,
             )
@@ -288,6 +433,28 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
             S = S[None]
         return Shape(self.weights_.astype(np.float64), means - origin, S, origin)
 
+    @property
+    def lower_bounds_(self) -> list[float]:
+        return [-value for value in self.history_["objective"]]
+
+    @property
+    def lower_bound_(self) -> float:
+        bounds = self.lower_bounds_
+        return bounds[-1] if bounds else -np.inf
+
+    @property
+    def precisions_cholesky_(self) -> np.ndarray:
+        S = self.covariances_
+        if self.covariance_type in ("diag", "spherical"):
+            return 1 / np.sqrt(S)
+        L = np.linalg.cholesky(S.astype(np.float64))
+        return np.swapaxes(np.linalg.inv(L), -1, -2).astype(S.dtype)
+
+    @property
+    def precisions_(self) -> np.ndarray:
+        P = self.precisions_cholesky_
+        return P**2 if self.covariance_type in ("diag", "spherical") else P @ np.swapaxes(P, -1, -2)
+
     def _joint(self) -> tuple:
         return joint_density, self._shape()
 
@@ -297,10 +464,9 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         return (filled, std) if return_std else filled
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
-        """Draw new rows, and the components they come from."""
+        """Draw new rows, and the components they come from, in their order; see :meth:`Mixture.sample`."""
         s = self._shape()
-        rng = generator(seed_of(random_state))
-        label = rng.choice(len(s.weights), size=n_samples, p=s.weights / s.weights.sum())
+        rng, label = self._draw_components(s.weights, n_samples, random_state)
         rows = rng.standard_normal((n_samples, s.means.shape[1]))
         for c in range(len(s.weights)):
             rows[label == c] = rows[label == c] @ np.linalg.cholesky(s.matrix(c)).T + s.means[c]
@@ -313,8 +479,25 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         return shape + c * d + c - 1
 
 
-def _spans(blocks: Blocks) -> zip:
-    return zip(blocks.bounds[:-1], blocks.bounds[1:], strict=True)
+def _rows(data: Observed, wanted: np.ndarray) -> np.ndarray:
+    """Some rows, by number, in the order asked for."""
+    order = np.argsort(wanted, kind="stable")
+    spans = zip(data.blocks.bounds[:-1], data.blocks.bounds[1:], strict=True)
+    sorted_ = wanted[order]
+    parts = [data.blocks[i][sorted_[(sorted_ >= a) & (sorted_ < b)] - a] for i, (a, b) in enumerate(spans)]
+    out = np.empty((len(wanted), data.blocks.shape[1]))
+    out[order] = np.concatenate(parts)
+    return out
+
+
+def _check_given(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray | None:
+    """What the caller gave to begin with, if it has this shape."""
+    if value is None:
+        return None
+    given = np.asarray(value, dtype=np.float64)
+    if given.shape != shape or not np.isfinite(given).all():
+        raise InputError(f"{name} has shape {given.shape}; finite numbers of shape {shape} are needed.")
+    return given
 
 
 def _sums_of(s: Shape, kind: str) -> Sums:

@@ -26,6 +26,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, fingerprint, stacked
 from twofold.core.estimator import Reorderable, fitting
+from twofold.core.history import History
 from twofold.core.numerics.density import MixtureDensity
 from twofold.core.numerics.moments import column_moments
 from twofold.core.params import ITERATIVE, HasMethods, Interval
@@ -116,8 +117,8 @@ class Mixture(Reorderable, MixtureDensity):
         component: Any = "gaussian",
         n_components: int = 2,
         *,
-        tol: float = 1e-6,
-        max_iter: int = 200,
+        tol: float = 1e-3,
+        max_iter: int = 100,
         n_init: int = 1,
         random_state: Seed = None,
     ):
@@ -177,6 +178,7 @@ class Mixture(Reorderable, MixtureDensity):
             X=X,
             fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
+            moved=History.change,
         )
         return self
 
@@ -236,12 +238,14 @@ class Mixture(Reorderable, MixtureDensity):
         return known_density, self._component(), s
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
-        """Draw new rows, and the components they come from; for components that have ``sample``."""
+        """Draw new rows, and the components they come from, in their order; for components that have ``sample``.
+
+        Without a `random_state`, that of the model is used.
+        """
         s, component = self._state(), self._component()
         if not hasattr(component, "sample"):
             raise InputError(f"{component!r} has no method sample(theta, n, rng), so no rows can be drawn from it.")
-        rng = generator(seed_of(random_state))
-        label = rng.choice(len(s.weights), size=n_samples, p=s.weights / s.weights.sum())
+        rng, label = self._draw_components(s.weights, n_samples, random_state)
         rows = np.empty((n_samples, self.n_features_in_))
         for c, theta in enumerate(s.theta):
             rows[label == c] = component.sample(theta, int(np.count_nonzero(label == c)), rng)

@@ -13,8 +13,10 @@ import numpy as np
 from scipy.special import log_softmax, logsumexp
 from sklearn.base import DensityMixin
 
+from twofold.core.checks import InputError
 from twofold.core.estimator import Model
-from twofold.core.types import Block, Table, Weights
+from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Block, Seed, Table, Weights
 
 
 class Density(Model):
@@ -54,6 +56,16 @@ class MixtureDensity(DensityMixin, Density):
     def predict(self, X: Table) -> np.ndarray:
         """The component most responsible for each row."""
         return self._rowwise(_place, X, *self._joint(), opaque=True)
+
+    def _draw_components(
+        self, weights: np.ndarray, n_samples: int, random_state: Seed
+    ) -> tuple[np.random.Generator, np.ndarray]:
+        """A generator to go on with, and the components of new rows in ascending order."""
+        if n_samples < 1:
+            raise InputError(f"n_samples={n_samples}: one row or more can be drawn.")
+        model: Any = self
+        rng = generator(seed_of(model.random_state if random_state is None else random_state))
+        return rng, np.sort(rng.choice(len(weights), size=n_samples, p=weights / weights.sum()))
 
     def fit_predict(self, X: Table, y: Any = None, sample_weight: Weights = None) -> np.ndarray:
         """Fit, then the component of each row."""
