@@ -61,9 +61,7 @@ def mixture(quick: bool) -> Event | Missing:
 
     def ours(X: np.ndarray) -> GaussianMixture:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", UserWarning
-            )  # no convergence, thin components: see notes
+            warnings.simplefilter("ignore", UserWarning)  # no convergence, thin components: see notes
             return GaussianMixture(C, tol=0, max_iter=SWEEPS, random_state=0).fit(X)
 
     def ours_sweeps() -> Timed:

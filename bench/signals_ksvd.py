@@ -96,7 +96,8 @@ def event(name: str, n: int, peers: tuple) -> Event:
     D = D / np.linalg.norm(D, axis=1, keepdims=True)
 
     def quality(atoms: np.ndarray) -> dict[str, float]:
-        return {"error": float(np.sqrt(-2 * SparseCoder(atoms, n_nonzero=NONZERO).fit().score(X) / X.shape[1]))}
+        coder = SparseCoder(atoms / np.linalg.norm(atoms, axis=1, keepdims=True), transform_n_nonzero_coefs=NONZERO)
+        return {"error": float(np.sqrt(-2 * coder.score(X) / X.shape[1]))}
 
     def online() -> np.ndarray:
         return ours(X, D, ONLINE, OnlineDictionary)

@@ -33,7 +33,7 @@ def vectors(seed):
 
 # How each exempt model is made, and what it is fitted to.
 OTHERS = {
-    "SparseCoder": ({"dictionary": RNG.normal(size=(12, 8)), "n_nonzero": 2}, lambda: (X,)),
+    "SparseCoder": ({"dictionary": RNG.normal(size=(12, 8)), "transform_n_nonzero_coefs": 2}, lambda: (X,)),
     "CompressiveSensing": ({"n_measurements": 4, "random_state": 0}, lambda: (X[0],)),
     "Recommender": ({"model": twofold.ALS(2, random_state=0), "random_state": 0}, lambda: (RATINGS,)),
     "BagOfWords": ({}, lambda: ([" ".join(line) for line in LINES],)),
@@ -116,6 +116,8 @@ def test_saved_and_loaded_is_the_same_model(name, tmp_path):
 
 @others
 def test_there_is_nothing_to_save_before_the_fit(name, tmp_path):
+    if name == "SparseCoder":
+        pytest.skip("learns nothing, and may be saved at once")
     with pytest.raises(NotFittedError):
         make(name).save(tmp_path / "m.twofold")
     assert not list(tmp_path.iterdir())

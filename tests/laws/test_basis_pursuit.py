@@ -111,11 +111,11 @@ def test_bad_input_is_named(call, word):
 def test_a_coder_codes_as_the_pursuit_does(tmp_path):
     rng = np.random.default_rng(0)
     D, X = rng.normal(size=(40, 20)), rng.normal(size=(15, 20))
-    coder = SparseCoder(D, n_nonzero=3).fit(X)
+    D /= np.linalg.norm(D, axis=1, keepdims=True)
+    coder = SparseCoder(D, transform_n_nonzero_coefs=3).fit(X)
     codes = coder.transform(X)
-    unit = D / np.linalg.norm(D, axis=1, keepdims=True)
-    np.testing.assert_allclose(codes, orthogonal_matching_pursuit(unit, X, n_nonzero=3).toarray(), atol=1e-10)
-    np.testing.assert_allclose(coder.inverse_transform(codes), codes @ unit)
+    np.testing.assert_allclose(codes, orthogonal_matching_pursuit(D, X, n_nonzero=3).toarray(), atol=1e-10)
+    np.testing.assert_allclose(coder.inverse_transform(codes), codes @ D)
     assert coder.transform(X.astype(np.float32)).dtype == np.float32
     coder.save(tmp_path / "coder.twofold")
     np.testing.assert_array_equal(load(tmp_path / "coder.twofold").transform(X), codes)

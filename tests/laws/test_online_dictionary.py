@@ -60,7 +60,7 @@ def test_one_batch_remembers_nothing_but_itself():
     model = OnlineDictionary(30, n_nonzero=3, max_iter=1, batch_size=300, random_state=0).fit(X)
     again = OnlineDictionary(30, n_nonzero=3, max_iter=2, tol=0, batch_size=300, random_state=0).fit(X)
     D = model.components_
-    U = SparseCoder(D, n_nonzero=3).fit().transform(X)
+    U = SparseCoder(D, transform_n_nonzero_coefs=3).fit().transform(X)
     before = 0.5 * ((X - U @ D) ** 2).sum()
     np.testing.assert_allclose(again.history_["objective"][1], before / 300)
     D, UU, UX = again.components_, again.code_sums_, again.signal_sums_

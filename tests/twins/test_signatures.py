@@ -21,9 +21,6 @@ from twofold.core.estimator import INSTEAD
 PAGE = Path(__file__).parents[2] / "docs/guide/from-scikit-learn.md"
 PENDING: set[str] = {
     "LatentDirichletAllocation",
-    "KMeans",
-    "GaussianMixture",
-    "SparseCoder",
 }
 THEIRS = [
     sklearn.decomposition.PCA,

@@ -5,6 +5,7 @@ X ≈ U D    X (n,d) signals   U (n,k) sparse codes   D (k,d) atoms of length 1
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -40,9 +41,16 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         check_is_fitted(self)
         return prepare_coding(self.components_, np.float64, *self._limits())
 
+    def _encoder(self) -> tuple:
+        """What gives codes (n,k) of a block of signals: a function of it, and the state that it needs."""
+        return encode_dense, self._coding(), self._allow_nan
+
     def transform(self, X: Table) -> Any:
         """Codes (n,k), as an array."""
-        return self._rowwise(_encode_dense, X, self._coding(), self._allow_nan)
+        return self._codes(X)
+
+    def _codes(self, X: Table) -> Any:
+        return self._rowwise(_encode_block, X, *self._encoder())
 
     def inverse_transform(self, X: Table) -> np.ndarray:
         """Signals from codes."""
@@ -50,7 +58,8 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     def score(self, X: Table, y: Any = None) -> float:
         """Minus the mean of ½‖x − code · atoms‖² over what is seen."""
-        return -0.5 * float(self._rowwise(_square_errors, X, self._coding(), self._allow_nan).mean())
+        encoder = self._encoder()
+        return -0.5 * float(self._rowwise(_square_errors, X, self.components_, *encoder).mean())
 
 
 class LearnedDictionary(Dictionary):
@@ -73,8 +82,12 @@ class LearnedDictionary(Dictionary):
         return self.n_nonzero, self.error
 
 
-def _encode_dense(X: Any, c: Coding, holes: bool) -> np.ndarray:
-    X = X.toarray() if hasattr(X, "toarray") else X
+def _encode_block(X: Any, encode: Callable, *state: Any) -> np.ndarray:
+    return encode(X.toarray() if hasattr(X, "toarray") else X, *state)
+
+
+def encode_dense(X: np.ndarray, c: Coding, holes: bool) -> np.ndarray:
+    """Codes (n,k) by orthogonal matching pursuit."""
     missing = np.isnan(X)
     if np.isinf(X).any() or (missing.any() and not holes):
         return np.full((len(X), len(c.atoms)), np.nan)  # refused with its place
@@ -84,10 +97,10 @@ def _encode_dense(X: Any, c: Coding, holes: bool) -> np.ndarray:
     return codes.toarray()
 
 
-def _square_errors(X: Any, c: Coding, holes: bool) -> np.ndarray:
+def _square_errors(X: Any, atoms: np.ndarray, encode: Callable, *state: Any) -> np.ndarray:
     X = X.toarray() if hasattr(X, "toarray") else X
-    codes = _encode_dense(X, c, holes)
-    R = X - codes @ c.atoms.astype(X.dtype)
+    codes = encode(X, *state)
+    R = X - codes @ atoms.astype(X.dtype)
     R = np.where(np.isnan(X) & np.isfinite(codes).all(axis=1, keepdims=True), 0, R)
     return np.einsum("ij,ij->i", R, R, dtype=np.float64)
 

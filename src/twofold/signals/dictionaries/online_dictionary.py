@@ -229,7 +229,7 @@ class OnlineDictionary(LearnedDictionary):
     >>> model = OnlineDictionary(64, n_nonzero=5, random_state=0)
     >>> for part in np.array_split(X[:1500], 5):          # as they come
     ...     model = model.partial_fit(part)
-    >>> cosines = SparseCoder(DCT().matrix(64), n_nonzero=5).fit()
+    >>> cosines = SparseCoder(DCT().matrix(64), transform_n_nonzero_coefs=5).fit()
     >>> model.score(X[1500:]) > 0.5 * cosines.score(X[1500:])     # not half of their error on new digits
     True
     """
