@@ -45,6 +45,7 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.gaussian_missing import masked_expectation
 
+THIN = 0.01  # of a column's variance: a floor above is meant to be felt
 CHEAP = 2e7  # multiply-adds a sweep of k-means below which several starts cost little
 
 
@@ -343,21 +344,18 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         return S[None]
 
     def _warn_of_collapse(self, data: Observed, floor: np.ndarray) -> None:
-        """Name the components that have shrunk to the floor."""
-        s = self._shape(data.columns.mean)
+        """Name the components that have shrunk to the floor, unless it is wide on purpose."""
         variance = data.columns.variance
-        if self.covariance_type == "fixed" or not variance.all():
+        if self.covariance_type == "fixed" or not variance.all() or self.max_iter == 0:
             return
-        per = 1 / np.sqrt(floor)
-        worst = [np.linalg.eigvalsh(s.matrix(c) * per[:, None] * per).min() for c in range(len(s.S))]
-        thin = np.flatnonzero(np.array(worst) < 1.5)
+        s, (j, *_) = self._shape(data.columns.mean), np.argsort(variance)
+        if floor[j] > variance[j]:
+            thin = np.arange(len(s.S))
+            why = f"Column {j} has a variance of {variance[j]:.1e} in all: scale it, or lower reg_covar."
+        else:
+            thin = np.flatnonzero((_least(s, floor) < 1.5) & (_least(s, variance) < 2 * THIN))
+            why = "Ask for fewer components, raise reg_covar, or use a simpler covariance_type."
         if len(thin):
-            j = int(np.argmin(variance))
-            why = (
-                "Ask for fewer components, raise reg_covar, or use a simpler covariance_type."
-                if variance[j] > floor[j]
-                else f"Column {j} has a variance of {variance[j]:.1e} in all: scale it, or lower reg_covar."
-            )
             warnings.warn(
                 f"component(s) {thin.tolist()} of GaussianMixture collapsed: their covariance is held up by "
                 f"reg_covar={self.reg_covar:g} alone. {why}",
@@ -488,6 +486,12 @@ def _rows(data: Observed, wanted: np.ndarray) -> np.ndarray:
     out = np.empty((len(wanted), data.blocks.shape[1]))
     out[order] = np.concatenate(parts)
     return out
+
+
+def _least(s: Shape, variance: np.ndarray) -> np.ndarray:
+    """The least variance of each component in any direction, columns measured by these variances (d,)."""
+    per = 1 / np.sqrt(variance)
+    return np.array([np.linalg.eigvalsh(s.matrix(c) * per[:, None] * per).min() for c in range(len(s.S))])
 
 
 def _check_given(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray | None:

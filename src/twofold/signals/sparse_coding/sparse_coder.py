@@ -14,7 +14,7 @@ from sklearn.decomposition import sparse_encode
 from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
-from twofold.core.types import Matrix, Table
+from twofold.core.types import Table
 from twofold.signals.dictionaries._base import Dictionary
 from twofold.signals.sparse_coding.pursuits import check_atoms
 
@@ -166,12 +166,12 @@ class SparseCoder(Dictionary):
         }
         return encode_with, self.components_, options
 
-    def transform(self, X: Table, y: Any = None) -> Matrix:
+    def transform(self, X: Table, y: Any = None) -> Any:
         """Codes (n,k), as an array; (n,2k) with `split_sign`."""
         U = self._codes(X)
         return np.hstack([np.maximum(U, 0), np.maximum(-U, 0)]) if self.split_sign else U
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Table) -> np.ndarray:
         """Signals from codes."""
         U, k = self._check_codes(X), len(self.components_)
         return (U[:, :k] - U[:, k:] if self.split_sign else U) @ self.components_
