@@ -35,6 +35,7 @@ MOST = 10  # clusters tried
 AXES = 10  # dimensions in which k is chosen
 SHAKY = 0.7  # agreement between halves below which clusters say little
 REG = 1e-3  # of variances: columns of unknown kind, often whole numbers: no cluster thinner than 3 % of their spread
+CLIMB: dict[str, Any] = {"tol": 1e-4, "max_iter": 200}  # over plateaus, where EM moves little for some sweeps
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -314,7 +315,7 @@ def choose_k(sample: Any, seed: int, notes: list[str]) -> tuple[int, pl.DataFram
         sample = sample.toarray()
     if d > AXES and (sp.issparse(sample) or not np.isnan(sample).any()):
         sample = twofold.PCA(min(AXES, n), random_state=seed).fit_transform(sample)
-    base = twofold.GaussianMixture(reg_covar=least_variance(sample))
+    base = twofold.GaussianMixture(reg_covar=least_variance(sample), **CLIMB)
     with warnings_as_notes([]):
         found = twofold.select(
             base,
@@ -344,12 +345,12 @@ def new(method: str, k: int, sample: Any, seed: int, notes: list[str]) -> Any:
     """The model to fit; that of a mixture has the kind of covariance with the least BIC."""
     if method == "kmeans":
         return twofold.KMeans(k, random_state=seed)
-    base = twofold.GaussianMixture(k, reg_covar=least_variance(sample), random_state=seed)
-    with warnings_as_notes([]):  # a choice needs no more digits
+    base = twofold.GaussianMixture(k, reg_covar=least_variance(sample), random_state=seed, **CLIMB)
+    with warnings_as_notes([]):
         found = twofold.select(base, sample, criterion="bic", covariance_type=["full", "diag"])
     kind = found.best_params["covariance_type"]
     notes.append(f"clusters are {'turned' if kind == 'full' else 'upright'} ellipsoids, by BIC ({kind} covariances)")
-    return base.set_params(covariance_type=kind, tol=1e-5, max_iter=200)
+    return base.set_params(covariance_type=kind, tol=1e-5)
 
 
 def least_variance(sample: Any) -> float:
