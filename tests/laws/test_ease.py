@@ -97,6 +97,20 @@ def test_a_row_left_out_is_predicted_as_by_a_fit_without_it():
     np.testing.assert_allclose(leave_out_rows(X.T @ X, X, 7.0), np.mean(errors))
 
 
+def test_a_row_left_out_leaves_the_means_too():
+    X = seen(40)[5:]
+    errors, n = [], len(X)
+    for i in range(n):
+        rest = np.delete(X, i, axis=0)
+        p = rest.mean(axis=0)
+        errors.append(((X[i] - p - (X[i] - p) @ by_regressions(rest - p, 7.0)) ** 2).mean())
+    C = X - X.mean(axis=0)
+    there = np.sqrt(n / (n - 1))
+    np.testing.assert_allclose(leave_out_rows(C.T @ C, C * there, 7.0) * there**2, np.mean(errors))
+    few = EASE(intercept=True).fit(np.repeat(X[:8], 3, axis=1))  # fewer rows than columns: the means alone fit them
+    assert few.reg_ > 0.1
+
+
 def test_the_ridge_found_is_about_the_best_for_rows_left_out():
     X = seen(300)[5:]
     G = X.T @ X

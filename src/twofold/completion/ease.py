@@ -121,7 +121,11 @@ def choose_reg(A: sparse.csr_array, G: np.ndarray, mean: np.ndarray, root: np.nd
     counts = np.bincount(A.indices, minlength=A.shape[1])
     judges = np.sort(np.argsort(-counts, kind="stable")[:JUDGES])
     rows = np.unique(np.linspace(0, A.shape[0] - 1, LEFT_OUT).astype(np.int64))
-    X = A[rows][:, judges].toarray() - np.outer(root[rows], mean[judges]).astype(A.dtype)
+    X = A[rows][:, judges].toarray()
+    if mean.any():  # a row that is left out leaves the means, too
+        own, mass = root[rows], float(root @ root)
+        X -= np.outer(own, mean[judges]).astype(A.dtype)
+        X *= np.sqrt(mass / np.maximum(mass - own**2, 1e-12 * mass))[:, None].astype(A.dtype)
     G = np.ascontiguousarray(G[np.ix_(judges, judges)])
     start = float(G.diagonal().mean())
     if not start > 0:
