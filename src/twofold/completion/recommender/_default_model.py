@@ -1,8 +1,9 @@
-"""The model a Recommender takes when none is given, and what it says about it.
+"""The models a Recommender takes when none is given, and what it says about them.
 
-Some of the ratings are held out. The model is fitted to the others until the error on those held out no longer falls,
-and is compared with a baseline that knows no one's taste: biases for ratings, popularity for what has no ratings, where
-the ridge is chosen, too. Then it is fitted again, to everything. Biases that were better are taken instead.
+Two questions have two models. Which items belong in a list is answered by the one with the best lists of what was
+held out (`_ranking`). How a user would rate an item, where there are ratings, by the one with the least error on
+ratings held out: SVDPlusPlus, fitted until that error no longer falls, neighbourhoods, or biases, which know no one's
+taste. Then both are fitted again, to everything.
 """
 
 from __future__ import annotations
@@ -13,17 +14,15 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
+from twofold.completion.recommender._ranking import PACE, Plan, Scale, choose_ranking, find_size, value_cells
 from twofold.completion.recommender._splits import split_cells, take_cells
-from twofold.completion.recommender._top_n import Product, rank_items
+from twofold.completion.recommender._top_n import Product
 from twofold.core.callbacks import Checkpoint, EarlyStopping
 from twofold.core.loop import quietly
-from twofold.metrics import ndcg_at_k
 
 ENOUGH = 100  # ratings, below which holding some out would tell nothing
-PATIENCE = 25  # sweeps without gain: the error on held-out ratings may rise for a dozen and then fall further
-LISTS = 5_000  # users whose lists are looked at
-N = 10  # places that count
-RIDGES = (10.0, 50.0, 200.0)  # of ImplicitALS: how much is held back depends on how many people and things there are
+PATIENCE = 10  # sweeps without gain before the error on held-out ratings is thought to fall no further
+NEAR = 0.002  # a share of the error by which a model must be better than a simpler one
 
 
 def fit_given(model: Any, X: sparse.csr_array, callbacks: list) -> tuple[Any, dict]:
@@ -32,68 +31,83 @@ def fit_given(model: Any, X: sparse.csr_array, callbacks: list) -> tuple[Any, di
     return fitted, {**_describe(fitted), "why": "it was given"}
 
 
-def fit_chosen(X: sparse.csr_array, implicit: bool, holdout: float, seed: int, callbacks: list) -> tuple[Any, dict]:
-    """The model that suits the data, fitted to all of it, and a dict that says what was chosen and why."""
+def fit_ranking(
+    X: sparse.csr_array, scale: Scale, implicit: bool, holdout: float, seconds: float, seed: int
+) -> tuple[Any, str, dict]:
+    """The model of the lists, fitted to everything, how it sees cells, and why it was chosen."""
     if X.nnz < ENOUGH or not holdout:
-        why = "nothing was held out" if not holdout else f"{X.nnz} ratings are too few to hold some out"
-        with quietly():  # its sweeps were not chosen by the one who would be warned
-            fitted = make_default_model(implicit, seed).set_callbacks(*callbacks).fit(X)
-        return fitted, {**_describe(fitted), "why": f"the default for {_name_kind(implicit)} data; {why}"}
-    fold = split_cells(X, "random", holdout, None, seed)
-    watching = [c for c in callbacks if not isinstance(c, (Checkpoint, EarlyStopping))]  # those belong to the last fit
-    try_out = _try_rankings if implicit else _try_ratings
-    model, figures = try_out(take_cells(X, fold < 0), take_cells(X, fold == 0), seed, watching)
-    with quietly():  # it stops where the trial did
-        fitted = clone(model).set_callbacks(*callbacks).fit(X)
-    won = figures["score"] > figures["baseline_score"] if implicit else figures["score"] <= figures["baseline_score"]
-    verdict = "beats" if won else "does not beat"
-    why = f"the default for {_name_kind(implicit)} data {verdict} the baseline on ratings held out"
-    return fitted, {**_describe(fitted), "why": why, "held_out": int((fold == 0).sum()), **figures}
+        plan, figures = make_default_ranking(X, seconds), {"why": _tell_why_not(X, holdout, "lists")}
+    else:
+        plan, figures = choose_ranking(X, implicit, holdout, seconds, seed)
+    with quietly():
+        fitted = clone(plan.model).fit(value_cells(X, plan.how, scale))
+    return fitted, plan.how, {**_describe(fitted), "cells": plan.how, **figures}
 
 
-def make_default_model(implicit: bool, seed: int) -> Any:
-    """SVDPlusPlus for ratings, ImplicitALS for what has none."""
-    if implicit:
-        from twofold.completion.implicit_als import ImplicitALS
+def make_default_ranking(X: sparse.csr_array, seconds: float) -> Plan:
+    """EASE with an intercept, whose ridge finds its own way to popularity; popularity if that takes too long."""
+    from twofold.completion.ease import EASE
+    from twofold.completion.popularity import Popularity
 
-        return ImplicitALS(random_state=seed)
+    size = find_size(X, seconds * PACE)
+    return Plan(EASE(intercept=True, max_items=size) if size else Popularity())
+
+
+def fit_rating(X: sparse.csr_array, holdout: float, seed: int, callbacks: list) -> tuple[Any, dict]:
+    """The model of the ratings, fitted to all of them, and a dict that says what was chosen and why."""
     from twofold.completion.svd_plus_plus import SVDPlusPlus
 
-    return SVDPlusPlus(random_state=seed)
+    if X.nnz < ENOUGH or not holdout:
+        with quietly():  # its sweeps were not chosen by the one who would be warned
+            fitted = SVDPlusPlus(random_state=seed).set_callbacks(*callbacks).fit(X)
+        return fitted, {**_describe(fitted), "why": _tell_why_not(X, holdout, "ratings")}
+    fold = split_cells(X, "random", holdout, None, seed)
+    watching = [c for c in callbacks if not isinstance(c, (Checkpoint, EarlyStopping))]  # those belong to the last fit
+    model, figures = _try_ratings(take_cells(X, fold < 0), take_cells(X, fold == 0), seed, watching)
+    with quietly():  # it stops where the trial did
+        fitted = clone(model).set_callbacks(*callbacks).fit(X)
+    return fitted, {**_describe(fitted), **figures, "held_out": int((fold == 0).sum())}
 
 
 def _try_ratings(train: sparse.csr_array, held: sparse.csr_array, seed: int, callbacks: list) -> tuple[Any, dict]:
     """The model to fit to everything, by the error on held-out ratings."""
     from twofold.completion.biases import Biases
+    from twofold.completion.neighborhood import Neighborhood
+    from twofold.completion.svd_plus_plus import SVDPlusPlus
 
-    model, stop = make_default_model(False, seed), EarlyStopping(train, held, patience=PATIENCE)
-    with quietly():
-        trial = clone(model).set_callbacks(stop, *callbacks).fit(train)
-        baseline = Biases().fit(train)
-    sweeps = stop.best_sweep_ + 1
-    score, base = _measure_rmse(trial, held, train), _measure_rmse(baseline, held, train)
-    figures = {"measure": "rmse", "score": score, "sweeps": sweeps, "baseline": "Biases", "baseline_score": base}
-    if score > base:
-        return Biases(), figures
-    return (model.set_params(max_iter=sweeps) if sweeps < trial.n_iter_ else model), figures
-
-
-def _try_rankings(train: sparse.csr_array, held: sparse.csr_array, seed: int, callbacks: list) -> tuple[Any, dict]:
-    """The same for implicit data, by the lists; a large ridge comes down to popularity."""
-    users = np.flatnonzero(np.diff(held.indptr))[:LISTS]
-    scores = {}
-    for reg in RIDGES:
-        model = make_default_model(True, seed).set_params(reg=reg)
+    stop = EarlyStopping(train, held, patience=PATIENCE)
+    models = {"Biases": Biases(), "Neighborhood": Neighborhood(), "SVDPlusPlus": SVDPlusPlus(random_state=seed)}
+    errors = {}
+    for name, model in models.items():
+        watch = (stop, *callbacks) if name == "SVDPlusPlus" else callbacks
         with quietly():
-            scores[reg] = _measure_ndcg(model.set_callbacks(*callbacks).fit(train), held, train, users)
-    best = max(RIDGES, key=lambda reg: scores[reg])
-    figures = {"measure": f"ndcg@{N}", "score": scores[best], "tried": {f"reg={r:g}": scores[r] for r in RIDGES}}
-    base = _measure_ndcg(score_by_popularity(train), held, train, users)
-    return make_default_model(True, seed).set_params(reg=best), {
-        **figures,
-        "baseline": "popularity",
-        "baseline_score": base,
+            trial = clone(model).set_callbacks(*watch).fit(train)
+        errors[name] = _find_errors(trial, held, train) ** 2
+    table = {name: _summarize(squares) for name, squares in errors.items()}
+    best = min(table, key=lambda name: table[name]["score"])
+    why = "the least error on ratings held out"
+    if table[best]["score"] > (1 - NEAR) * table["Biases"]["score"]:
+        best, why = "Biases", "no other model has a smaller error on ratings held out"
+    sweeps = stop.best_sweep_ + 1
+    model = models[best]
+    if best == "SVDPlusPlus" and sweeps < trial.n_iter_:
+        model.set_params(max_iter=sweeps)
+    figures = {
+        "why": why,
+        "measure": "rmse",
+        **table[best],
+        "sweeps": sweeps,
+        "baseline": "Biases",
+        "baseline_score": table["Biases"]["score"],
+        "tried": table,
     }
+    return model, figures
+
+
+def _summarize(squares: np.ndarray) -> dict[str, float]:
+    """The root of the mean of squared errors, and its standard error."""
+    rmse = float(np.sqrt(squares.mean()))
+    return {"score": rmse, "error": float(squares.std() / np.sqrt(len(squares)) / max(2 * rmse, 1e-300))}
 
 
 def score_by_popularity(X: sparse.csr_array) -> Product:
@@ -102,19 +116,15 @@ def score_by_popularity(X: sparse.csr_array) -> Product:
     return Product(np.ones((X.shape[0], 1), np.float32), counts[None], np.zeros(X.shape[0], np.float32))
 
 
-def _measure_rmse(model: Any, held: sparse.csr_array, train: sparse.csr_array) -> float:
+def _find_errors(model: Any, held: sparse.csr_array, train: sparse.csr_array) -> np.ndarray:
     rows = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
     found = np.clip(model.predict(rows, held.indices), train.data.min(), train.data.max())
-    return float(np.sqrt(np.mean((found.astype(np.float64) - held.data) ** 2)))
+    return found.astype(np.float64) - held.data
 
 
-def _measure_ndcg(model: Any, held: sparse.csr_array, train: sparse.csr_array, users: np.ndarray) -> float:
-    lists = np.concatenate([found.items for _, found in rank_items(model, train, users, N)])
-    return float(ndcg_at_k(lists, held[users], N))
-
-
-def _name_kind(implicit: bool) -> str:
-    return "implicit" if implicit else "explicit"
+def _tell_why_not(X: sparse.csr_array, holdout: float, what: str) -> str:
+    why = "nothing was held out" if not holdout else f"{X.nnz} ratings are too few to hold some out"
+    return f"the default for {what}; {why}"
 
 
 def _describe(model: Any) -> dict:

@@ -20,8 +20,10 @@ from scipy import sparse
 
 from twofold.completion._base import Factors, fold_rows
 from twofold.completion.biases import Biases
+from twofold.completion.ease import EASE
 from twofold.completion.implicit_als import fold_counts
 from twofold.completion.neighborhood import Neighborhood
+from twofold.completion.popularity import Popularity
 from twofold.completion.svd_plus_plus import Moments
 from twofold.completion.svd_plus_plus import fold_rows as fold_posterior
 from twofold.core.numerics.alternating_ridge import Ridge
@@ -34,6 +36,10 @@ def split_prediction(model: Any, x: sparse.csr_array, col: int) -> np.ndarray:
     if isinstance(model, Neighborhood):  # its own shares, and those in the row's bias
         said = np.asarray(model.contributions(x.indices, x.data, col), dtype=np.float64)
         return said + _split_bias(x, *model._folding()[1][:2])
+    if isinstance(model, EASE):
+        return np.asarray(model.contributions(x.indices, x.data, col), dtype=np.float64)
+    if isinstance(model, Popularity):
+        return np.zeros(x.nnz)
     if isinstance(model, Biases):
         return _split_bias(x, *model._folding()[1])
     if isinstance(model, Factors):

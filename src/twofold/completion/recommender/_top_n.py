@@ -19,7 +19,9 @@ import polars as pl
 from scipy import sparse
 
 from twofold.completion._base import Factors
+from twofold.completion.ease import EASE
 from twofold.completion.neighborhood import Neighborhood
+from twofold.completion.popularity import Popularity
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.data.sources import rows_per_block
@@ -80,6 +82,11 @@ def choose_scorer(model: Any, seen: sparse.csr_array) -> tuple[Callable, Any, np
         if offset.any():  # as one more factor, so that no second pass over the scores is needed
             U, Z = np.column_stack([U, np.ones(len(U), U.dtype)]), np.vstack([Z, offset])
         return _score_product, Product(U, Z, model.row_bias_), Z.dtype
+    if isinstance(model, EASE):
+        return _score_rows, (model.seen_, model._both()), model.weights_.dtype
+    if isinstance(model, Popularity):
+        n, share = model.n_rows_, model.popularity_
+        return _score_product, Product(np.ones((n, 1), share.dtype), share[None], np.zeros(n, share.dtype)), share.dtype
     if isinstance(model, Neighborhood) and model.kind == "item":
         return _score_rows, (seen, model._both()), model.residuals_.dtype
     return _score_cells, model, np.dtype(np.float64)

@@ -172,7 +172,7 @@ def list_coordinates(X: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
 
 def list_methods(rec: Any) -> dict[str, Method]:
     """The recommender itself, and what it has to beat."""
-    ranking, rating = getattr(rec, "ranking_", rec.model_), None if rec.implicit_ else rec.model_
+    ranking, rating = rec.ranking_, None if rec.implicit_ else rec.model_
     names = dict.fromkeys(type(model).__name__ for model in (ranking, rating) if model is not None)
     out = {" + ".join(names): Method(ranking, rating, rec.predict)}
     if not rec.implicit_ and "Biases" not in out:
@@ -218,12 +218,15 @@ def list_items(rec: Any, source: Any, users: np.ndarray, n: int, new: sparse.csr
     out = np.full((len(users), n), -1, np.int64)
     row = places(rec.users_, users)
     if new is None:
-        liked = rank_row(rec._liked(), np.empty(0, np.int64), n).items
+        liked = rank_row(rec._wanted(), np.empty(0, np.int64), n).items
         out[row < 0, : len(liked)] = rec.items_[liked]
     else:
         for at in batch_rows(np.flatnonzero(row < 0), new.shape[1]):
             rows = new[users[at]]
-            scores = np.tile(source.Z[0], (len(at), 1)) if isinstance(source, Product) else source.predict(rows)
+            if isinstance(source, Product):
+                scores = np.tile(source.Z[0], (len(at), 1))
+            else:
+                scores = source.predict(rec._rank_values(rows) if source is rec.ranking_ else rows)
             for place, one, seen in zip(at, scores, np.split(rows.indices, rows.indptr[1:-1]), strict=True):
                 best = rank_row(np.asarray(one), seen, n).items
                 out[place, : len(best)] = rec.items_[best]

@@ -1,9 +1,10 @@
 """User and item ids around any completion model.
 
-    (user, item, rating) rows  →  X (n,d) with holes  →  a model of the holes  →  a rating for any pair of ids
-                                                                               →  for each user the best of the holes
+    (user, item, rating) rows  →  X (n,d) with holes  →  a model of which holes fill next  →  a list for each user
+                                                      →  a model of what will be in them   →  a rating for any pair
 
-Pairs whose user or item the ratings do not have are predicted from biases, so that there is always an answer.
+They are two questions: people see much that they will not love, and would love much that they will never see. Pairs
+whose user or item the ratings do not have are predicted from biases, so that there is always an answer.
 """
 
 from __future__ import annotations
@@ -22,14 +23,17 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.completion._base import Completion, fold_block
-from twofold.completion.biases import Biases
+from twofold.completion.ease import EASE
+from twofold.completion.implicit_als import ImplicitALS
+from twofold.completion.popularity import Popularity
 from twofold.completion.recommender import evaluation
-from twofold.completion.recommender._default_model import fit_chosen, fit_given
+from twofold.completion.recommender._default_model import fit_given, fit_ranking, fit_rating
 from twofold.completion.recommender._explain import split_prediction
 from twofold.completion.recommender._ids import coded, place, places
+from twofold.completion.recommender._ranking import Scale, measure_cells, value_cells
 from twofold.completion.recommender._ratings_table import Cells, cells_of, merged, row_of, triples
 from twofold.completion.recommender._splits import split_table
-from twofold.completion.recommender._top_n import Lists, rank_items, rank_row, write_frames
+from twofold.completion.recommender._top_n import rank_items, rank_row, write_frames
 from twofold.completion.recommender.evaluation import join_ids, list_coordinates
 from twofold.core.checks import InputError
 from twofold.core.estimator import Model
@@ -44,15 +48,17 @@ FEW = 20.0  # ratings at which the direction of an item's factors is half believ
 class Recommender(Model):
     """Recommendations by id, from rows of user, item and rating.
 
-    A rating is predicted by a completion model of the table users × items, whose holes are what a user has not rated;
-    the best of the holes are recommended. Without a rating column, or if all ratings are alike, the data is implicit:
-    what was seen, bought or played, perhaps how often.
+    Lists come from a model of what people see next, ratings from a model of the table users × items, whose holes are
+    what a user has not rated. Each is chosen by its own question, on ratings held out, from a few that always include
+    the trivial one. Without a rating column, or if all ratings are alike, the data is implicit: what was seen, bought
+    or played, perhaps how often; then there is only the first.
 
     Parameters
     ----------
     model : completion model or None, default=None
-        Any model of ``twofold.completion``, which is copied. None means :class:`SVDPlusPlus` for ratings and
-        :class:`ImplicitALS` for implicit data, checked on ratings held out: see ``choice_``.
+        Any model of ``twofold.completion``, which is copied, and answers both questions: lists hold what it predicts to
+        be rated highest. None means for lists the best of :class:`Popularity`, :class:`EASE` and :class:`ImplicitALS`,
+        for ratings of :class:`Biases`, :class:`Neighborhood` and :class:`SVDPlusPlus`: see ``choice_``.
     user, item, rating : str or None, default=None
         Names of the columns. None means: found by name (userId, customer, movie_id, isbn, stars, ...), else the first,
         second and third column. What was found is in ``columns_``.
@@ -61,8 +67,12 @@ class Recommender(Model):
     clip : bool, default=True
         Keep predicted ratings within the range of those seen. The order of recommendations does not depend on it.
     holdout : float, default=0.1
-        With ``model=None``, the share of the ratings that decides when to stop and whether the model beats its
-        baseline; all ratings are used in the end. 0 leaves that out and takes half the time.
+        With ``model=None``, the share of the ratings that decides between models and when to stop; all ratings are used
+        in the end. 0 leaves that out and takes less than half the time.
+    time : float, default=30.0
+        Seconds that the choice and the fit of the model for lists may take. They are counted in operations of an
+        ordinary machine (5·10¹⁰ a second), so that the choice depends on the data alone; what would take longer is not
+        tried, or with fewer items that speak for others.
     random_state : int, RandomState, Generator or None, default=None
         Seeds the default model and every split.
 
@@ -73,11 +83,15 @@ class Recommender(Model):
     ratings_ : CSR array of shape (users, items)
         What was learnt from.
     model_ : completion model
-        The fitted model of ``ratings_``.
+        The fitted model of ``ratings_``; for implicit data the one of the lists.
+    ranking_ : completion model
+        The fitted model of the lists, which is ``model_`` if that was given.
     baseline_ : Biases or None
         For users or items that the ratings do not have; None for implicit data.
     choice_ : dict
-        The model chosen, its parameters, why, and its score beside the baseline's on ratings held out.
+        The model chosen for ratings, its parameters, why, and its score beside the baseline's and that of all others
+        tried, with standard errors, on ratings held out; under "ranking" the same for lists. For implicit data that for
+        lists alone.
     columns_ : dict
         Which columns were taken for user, item and rating.
     names_ : ndarray of str, or None
@@ -92,7 +106,7 @@ class Recommender(Model):
     >>> ratings = datasets.ratings().ratings
     >>> rec = Recommender(ALS(8, max_iter=100), random_state=0).fit(ratings)
     >>> rec.recommend(7, n=3).columns
-    ['item', 'score']
+    ['item', 'score', 'rating']
     >>> best = rec.recommend(7, n=1)["item"][0]
     >>> best in ratings.filter(user=7)["item"]                     # never what was already rated
     False
@@ -107,6 +121,9 @@ class Recommender(Model):
     model_: Any
     implicit_: bool
     names_: np.ndarray | None = None  # of models saved before there were names
+    ranker_: Any = None  # the model of the lists where it is not `model_`; models saved before had one model
+    cells_: str = "as they are"  # how the model of the lists sees ratings
+    spread_: float = 1.0  # of what ratings deviate from the baseline
     _parameter_constraints: ClassVar[dict] = {
         "model": [None, Completion],
         "user": [None, str],
@@ -115,6 +132,7 @@ class Recommender(Model):
         "duplicates": [StrOptions({"mean", "last"})],
         "clip": ["boolean"],
         "holdout": [Interval(Real, 0, 0.9, closed="both")],
+        "time": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -128,6 +146,7 @@ class Recommender(Model):
         duplicates: str = "mean",
         clip: bool = True,
         holdout: float = 0.1,
+        time: float = 30.0,
         random_state: Seed = None,
     ):
         self.model = model
@@ -137,6 +156,7 @@ class Recommender(Model):
         self.duplicates = duplicates
         self.clip = clip
         self.holdout = holdout
+        self.time = time
         self.random_state = random_state
 
     # ---- learning ----------------------------------------------------------------------------------------------
@@ -159,26 +179,36 @@ class Recommender(Model):
 
     def _implicit(self) -> bool | None:
         """Whether a model that was given wants counts; None if the data has to say."""
-        return True if type(self.model).__name__ == "ImplicitALS" else None
+        return True if isinstance(self.model, (EASE, ImplicitALS, Popularity)) else None
 
     def _learn(self, cells: Cells) -> Any:
         callbacks, seed = callbacks_of(self), seed_of(self.random_state)
         X = cells.X
-        if self.model is None:
-            model, self.choice_ = fit_chosen(X, cells.implicit, self.holdout, seed, callbacks)
-        else:
+        self.ranker_, self.cells_ = None, "as they are"
+        scale = measure_cells(X, cells.implicit)
+        if self.model is not None:
             model, self.choice_ = fit_given(self.model, X, callbacks)
-        return self._keep(cells, model.set_callbacks())
+            return self._keep(cells, model.set_callbacks(), scale)
+        model, self.cells_, choice = fit_ranking(X, scale, cells.implicit, self.holdout, float(self.time), seed)
+        if not cells.implicit:
+            self.ranker_ = model
+            model, rating = fit_rating(X, self.holdout, seed, callbacks)
+            choice = {**rating, "ranking": choice}
+        self.choice_ = choice
+        return self._keep(cells, model.set_callbacks(), scale)
 
-    def _keep(self, cells: Cells, model: Any) -> Any:
+    @property
+    def ranking_(self) -> Any:
+        """The model of the lists."""
+        return self.model_ if self.ranker_ is None else self.ranker_
+
+    def _keep(self, cells: Cells, model: Any, scale: Scale) -> Any:
         """Everything that follows from the ratings and a fitted model of them."""
         self.model_, X = model, cells.X
         self.users_, self.items_, self.ratings_ = cells.users, cells.items, X
         self.implicit_, self.columns_, self.names_ = cells.implicit, cells.columns, cells.names
-        self.range_ = (float(X.data.min()), float(X.data.max()))
-        self.baseline_ = None
-        if not cells.implicit:
-            self.baseline_ = Biases().fit(X)
+        self.range_, self.spread_ = (scale.low, scale.high), scale.spread
+        self.baseline_ = scale.baseline
         return self
 
     def add_ratings(self, ratings: Any) -> Recommender:
@@ -188,7 +218,8 @@ class Recommender(Model):
         before counts as a duplicate. The model must be able to grow, as :class:`ALS` is.
         """
         check_is_fitted(self)
-        return self._keep(*join_ratings(self, ratings))
+        cells, model = join_ratings(self, ratings)
+        return self._keep(cells, model, measure_cells(cells.X, cells.implicit))
 
     # ---- predicting --------------------------------------------------------------------------------------------
 
@@ -209,6 +240,18 @@ class Recommender(Model):
     def _baseline(self, users: Any, items: Any) -> np.ndarray:
         """What biases alone predict."""
         return self._clipped(self._biased(*self._pairs(users, items)))
+
+    def _rank_values(self, X: sparse.csr_array) -> sparse.csr_array:
+        """Rows of ratings as the model of the lists sees them."""
+        if self.cells_ == "as they are":
+            return X
+        return value_cells(X, self.cells_, Scale(*self.range_, self.baseline_, self.spread_))
+
+    def _wanted(self) -> np.ndarray:
+        """(items,) how much each item is wanted by someone of whom nothing is known."""
+        if self.ranker_ is None:
+            return self._liked()
+        return np.bincount(self.ratings_.indices, minlength=len(self.items_)) / len(self.users_)
 
     def _liked(self) -> np.ndarray:
         """(items,) how much each item is liked overall: its mean and bias, or the share of users who have it."""
@@ -237,19 +280,28 @@ class Recommender(Model):
     # ---- recommending ------------------------------------------------------------------------------------------
 
     def recommend(self, user: Any, n: int = 10) -> pl.DataFrame:
-        """The n best items the user has no rating of, best first: a frame of item and score, the predicted rating."""
+        """The n best items the user has no rating of, best first.
+
+        Returns
+        -------
+        polars.DataFrame of item, score and, where there are ratings, rating
+            What the model of the lists says, in its own unit, and the rating that is predicted. They are one number if
+            the model was given.
+        """
         check_is_fitted(self)
         _check_n(n)
         row = np.array([place(self.users_, user, "user")])
-        _, found = next(rank_items(self.model_, self.ratings_, row, n))
+        _, found = next(rank_items(self.ranking_, self.ratings_, row, n))
         there = found.items[0] >= 0
-        return self._frame(Lists(found.items[0, there], found.scores[0, there]))
+        items = found.items[0, there]
+        ratings = self._rate(np.repeat(row, len(items)), items, found.scores[0, there])
+        return self._frame(items, found.scores[0, there], ratings)
 
     def recommend_new(self, ratings: Any, n: int = 10) -> pl.DataFrame:
         """The n best items for someone who is not in the data, from ratings ``{item: rating}``; nothing is refitted.
 
-        Unknown items are left out with a warning. Without any, what is liked most overall. For implicit data a list
-        of items will do.
+        Unknown items are left out with a warning. Without any, what most people have (with a model that was given, what
+        is liked most). For implicit data a list of items will do. The frame is that of :meth:`recommend`.
         """
         check_is_fitted(self)
         _check_n(n)
@@ -258,8 +310,16 @@ class Recommender(Model):
             warnings.warn(
                 f"left out, being no items of the ratings: {', '.join(map(repr, unknown[:10]))}", stacklevel=2
             )
-        scores = self.model_.predict(x)[0] if x.nnz else self._liked()
-        return self._frame(rank_row(np.asarray(scores), x.indices, n))
+        scores = self.ranking_.predict(self._rank_values(x))[0] if x.nnz else self._wanted()
+        found = rank_row(np.asarray(scores), x.indices, n)
+        rated = found.scores
+        if self.ranker_ is not None:
+            rated = (self.model_.predict(x)[0] if x.nnz else self._liked())[found.items]
+        return self._frame(found.items, found.scores, rated)
+
+    def _rate(self, rows: np.ndarray, cols: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """The predicted rating of items in lists, which are the scores if there is one model."""
+        return scores if self.ranker_ is None else self.model_.predict(rows, cols)
 
     def recommend_all(self, n: int = 10, path: str | os.PathLike | None = None) -> Iterator[pl.DataFrame] | None:
         """The n best items of every user, in the order of ``users_``, without ever holding all scores.
@@ -273,7 +333,7 @@ class Recommender(Model):
         Returns
         -------
         iterator of polars.DataFrame, or None if a path is given
-            Frames of user, item and score, for some thousand users each.
+            Frames of user and the columns of :meth:`recommend`, for some thousand users each.
         """
         check_is_fitted(self)
         _check_n(n)
@@ -284,21 +344,19 @@ class Recommender(Model):
         return None
 
     def _all_frames(self, n: int) -> Iterator[pl.DataFrame]:
-        users, items = _as_series(self.users_), _as_series(self.items_)
-        for rows, found in rank_items(self.model_, self.ratings_, np.arange(len(self.users_)), n):
+        users = _as_series(self.users_)
+        for rows, found in rank_items(self.ranking_, self.ratings_, np.arange(len(self.users_)), n):
             there = found.items >= 0
             who = np.repeat(rows, there.sum(axis=1))
-            scores = self._clipped(found.scores[there])
-            yield pl.DataFrame(
-                [users[who].alias("user"), items[found.items[there]].alias("item"), pl.Series("score", scores)]
-            )
+            items, scores = found.items[there], found.scores[there]
+            yield self._frame(items, scores, self._rate(who, items, scores)).insert_column(0, users[who].alias("user"))
 
     def similar_items(self, item: Any, n: int = 10) -> pl.DataFrame:
         """The n items most like one: a frame of item and similarity, a cosine that is shrunk where ratings are few."""
         check_is_fitted(self)
         _check_n(n)
         col = place(self.items_, item, "item")
-        found = rank_row(compare_items(self.model_, self.ratings_, col), np.array([col]), n)
+        found = rank_row(compare_items(self.ranking_, self.ratings_, col), np.array([col]), n)
         return pl.DataFrame([_as_series(self.items_)[found.items].alias("item"), pl.Series("similarity", found.scores)])
 
     def explain(self, user: Any, item: Any, n: int | None = 5) -> pl.DataFrame:
@@ -307,13 +365,13 @@ class Recommender(Model):
         Returns
         -------
         polars.DataFrame of item, rating, share
-            The n largest shares (all with None), largest first. A share is in the unit of the prediction: over all
-            rated items they add up to the prediction (not clipped) less that for someone without ratings.
+            The n largest shares (all with None), largest first. A share is in the unit of the score in the lists: over
+            all rated items they add up to the score (not clipped) less that for someone without ratings.
         """
         check_is_fitted(self)
         row, col = place(self.users_, user, "user"), place(self.items_, item, "item")
         x = self.ratings_[[row]]
-        shares = split_prediction(self.model_, x, col)
+        shares = split_prediction(self.ranking_, self._rank_values(x), col)
         order = np.argsort(-shares, kind="stable")[:n]
         seen = _as_series(self.items_)[x.indices[order].astype(np.int64)].alias("item")
         return pl.DataFrame([seen, pl.Series("rating", x.data[order]), pl.Series("share", shares[order])])
@@ -386,9 +444,11 @@ class Recommender(Model):
 
     # ---- helpers -----------------------------------------------------------------------------------------------
 
-    def _frame(self, found: Lists) -> pl.DataFrame:
-        items = _as_series(self.items_)[found.items].alias("item")
-        return pl.DataFrame([items, pl.Series("score", self._clipped(found.scores))])
+    def _frame(self, items: np.ndarray, scores: np.ndarray, ratings: np.ndarray) -> pl.DataFrame:
+        """Items with their scores and, where there are ratings, predicted ratings."""
+        columns = [_as_series(self.items_)[items].alias("item")]
+        columns += [pl.Series("score", self._clipped(scores) if self.ranker_ is None else scores)]
+        return pl.DataFrame(columns + ([] if self.implicit_ else [pl.Series("rating", self._clipped(ratings))]))
 
 
 def _as_series(ids: np.ndarray) -> pl.Series:
@@ -454,12 +514,15 @@ def grow_model(model: Any, X: sparse.csr_array, rows: np.ndarray, cols: np.ndarr
 def compare_items(model: Any, X: sparse.csr_array, col: int) -> np.ndarray:
     """(d,) the similarity of every item to item `col`.
 
+        cos(x_j, x_t) · n_j / (n_j + 20)      for EASE, x_j who has seen item j
         cos(z_j, z_t) · n_j / (n_j + 20)      for a model with column factors; n_j ratings of item j
         a model's own                         for one that keeps similarities of items
         cos(r_j, r_t) · n_j / (n_j + 20)      for any other, r_j the ratings of item j less each user's mean
 
     The factors of an item that few have rated point somewhere by chance: it is believed as far as its ratings go.
     """
+    if isinstance(model, EASE):
+        return _compare_ratings(model.seen_, col, centre=False) * _trust(X)
     own = getattr(model, "similarities_", None)
     if own is not None and getattr(model, "kind", "item") == "item":
         return np.asarray(own[[col]].toarray()).ravel().astype(np.float64)
@@ -469,13 +532,18 @@ def compare_items(model: Any, X: sparse.csr_array, col: int) -> np.ndarray:
         cosines = (Z[:, col] @ Z) / np.maximum(norms * norms[col], 1e-300)
     else:
         cosines = _compare_ratings(X, col)
+    return cosines * _trust(X)
+
+
+def _trust(X: sparse.csr_array) -> np.ndarray:
+    """(d,) how far what is known of each item is believed."""
     counts = np.bincount(X.indices, minlength=X.shape[1])
-    return cosines * counts / (counts + FEW)
+    return counts / (counts + FEW)
 
 
-def _compare_ratings(X: sparse.csr_array, col: int) -> np.ndarray:
+def _compare_ratings(X: sparse.csr_array, col: int, centre: bool = True) -> np.ndarray:
     counts = np.maximum(np.diff(X.indptr), 1)
-    means = np.asarray(X.sum(axis=1)).ravel() / counts
+    means = np.asarray(X.sum(axis=1)).ravel() / counts * centre
     data = X.data.astype(np.float64) - np.repeat(means, np.diff(X.indptr))
     if not data.any():  # implicit data, all alike: being there is all there is
         data = np.ones_like(data)

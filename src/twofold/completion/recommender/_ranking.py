@@ -1,0 +1,247 @@
+"""The model behind the lists, chosen by the lists it makes of what it was not shown.
+
+What people will see next is another question than how they will rate it, so it has models of its own: popularity,
+which is the one to beat, EASE, plain or with an intercept, and ImplicitALS. They are compared on cells held out at
+random: the 10 best of all items a user has not seen, by NDCG with every held-out item relevant. What a cell is worth to
+them is chosen, too: being there, or the more the higher its rating (the more often it happened).
+
+The work is counted beforehand, in operations, and what does not fit into the time allowed is not tried, so that the
+same data leads to the same choice on every machine.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from twofold.completion.biases import Biases, compute_shifts
+from twofold.completion.ease import EASE
+from twofold.completion.popularity import Popularity
+from twofold.completion.recommender._splits import split_cells, take_cells
+from twofold.completion.recommender._top_n import rank_items
+from twofold.core.loop import quietly
+from twofold.metrics import ndcg_at_k
+
+N = 10  # places that count
+LISTS = 2_000  # lists that are looked at, of as many users, or of fewer users in several splits
+SPLITS = 5  # of these at most
+QUICK = 1e9  # operations of a fit up to which there are several splits
+MOST, FEW = 10_000, 500  # columns that speak
+FITS = 6  # of EASE, that many operations counted for each split
+LEAST = 0.05  # what a cell is worth at least
+PACE = 5e10  # operations a second that an ordinary machine makes in dense algebra
+SLOW = 20.0  # dense operations in the time of one that looks up a cell
+FACTORS = 64  # of ImplicitALS
+SWEEPS = 12
+
+
+# ---- what a cell is worth ---------------------------------------------------------------------------------------
+
+
+class Scale(NamedTuple):
+    """What ratings are measured by: their range and, with ratings, what biases expect and how far off that is."""
+
+    low: float
+    high: float
+    baseline: Biases | None = None
+    spread: float = 1.0
+
+
+def measure_cells(X: sparse.csr_array, implicit: bool) -> Scale:
+    """The scale that belongs to some ratings."""
+    low, high = float(X.data.min()), float(X.data.max())
+    if implicit or low == high:
+        return Scale(low, high)
+    with quietly():
+        baseline = Biases().fit(X)
+    return Scale(low, high, baseline, float(np.std(find_deviations(X, baseline))) or 1.0)
+
+
+def find_deviations(X: sparse.csr_array, baseline: Biases) -> np.ndarray:
+    """(cells,) what ratings are above the mean, their item's bias and their row's, which is found now."""
+    offset, lam = baseline._folding()[1]
+    bias = compute_shifts(X, offset, lam)[:, 0]
+    return X.data - np.repeat(bias, np.diff(X.indptr)) - offset[X.indices]
+
+
+def value_cells(X: sparse.csr_array, how: str, scale: Scale) -> sparse.csr_array:
+    """The cells as a model of lists sees them.
+
+    "seen": all are 1. "rating": from ½ for the lowest to 1 for the highest. "deviation": 1 for what biases expect, ½
+    more for each standard deviation above. "count": 1 + log of how often.
+
+    >>> X = sparse.csr_array(np.array([[1.0, 5.0, 3.0]]))
+    >>> value_cells(X, "rating", Scale(1.0, 5.0)).data.tolist()
+    [0.5, 1.0, 0.75]
+    """
+    if how == "rating":
+        data = 0.5 + 0.5 * (np.clip(X.data, scale.low, scale.high) - scale.low) / (scale.high - scale.low)
+    elif how == "deviation" and scale.baseline is not None:
+        data = np.maximum(1 + 0.5 * find_deviations(X, scale.baseline) / scale.spread, LEAST)
+    else:
+        data = 1 + np.log(np.maximum(X.data, 1)) if how == "count" else np.ones(X.nnz)
+    return sparse.csr_array((data.astype(X.dtype), X.indices, X.indptr), shape=X.shape)
+
+
+# ---- trying -----------------------------------------------------------------------------------------------------
+
+
+class Plan(NamedTuple):
+    """A model to try and what it is shown."""
+
+    model: Any
+    how: str = "seen"
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        notes = ["intercept"] * getattr(self.model, "intercept", False)
+        notes += [f"{self.how}s as weights"] * (self.how != "seen") + [self.note] * (self.note != "")
+        return type(self.model).__name__ + (f" ({', '.join(notes)})" if notes else "")
+
+
+class Part(NamedTuple):
+    """One split: what is shown, how it is measured, what is held out, and of whom lists are looked at."""
+
+    train: sparse.csr_array
+    scale: Scale
+    held: sparse.csr_array
+    users: np.ndarray
+
+
+class Trial:
+    """Plans on the same held-out cells; each one's NDCG, list by list."""
+
+    def __init__(self, X: sparse.csr_array, implicit: bool, holdout: float, seed: int):
+        self.parts: list[Part] = []
+        self.figures: dict[str, np.ndarray] = {}
+        self.plans: dict[str, Plan] = {}
+        lists, most = 0, SPLITS if count_ease(X, min(X.shape[1], MOST)) < QUICK else 1
+        while lists < LISTS and len(self.parts) < most:
+            fold = split_cells(X, "random", holdout, None, seed + len(self.parts))
+            train, held = take_cells(X, fold < 0), take_cells(X, fold == 0)
+            users = np.flatnonzero(np.diff(held.indptr))[: LISTS - lists]
+            self.parts.append(Part(train, measure_cells(train, implicit), held, users))
+            lists += len(users)
+
+    def run(self, plan: Plan) -> float:
+        """The mean NDCG@10 of a plan, which is kept with its model as the last split left it."""
+        found = []
+        for train, scale, held, users in self.parts:
+            with quietly():
+                model = plan.model.fit(value_cells(train, plan.how, scale))
+            lists = np.concatenate([part.items for _, part in rank_items(model, train, users, N)])
+            found.append(ndcg_at_k(lists, held[users], N, average=False))
+        self.figures[plan.name], self.plans[plan.name] = np.concatenate(found), plan
+        return self.score(plan.name)
+
+    def score(self, name: str) -> float:
+        return float(self.figures[name].mean())
+
+    def best(self) -> str:
+        return max(self.figures, key=self.score)
+
+    def better(self, name: str, other: str) -> bool:
+        """Whether one is better than another by more than a standard error of their difference."""
+        gain = self.figures[name] - self.figures[other]
+        return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
+
+    def table(self) -> dict[str, dict[str, float]]:
+        return {
+            name: {"score": self.score(name), "error": float(f.std() / np.sqrt(len(f)))}
+            for name, f in self.figures.items()
+        }
+
+
+def try_ease(trial: Trial, m: int, implicit: bool) -> None:
+    """EASE with m columns that speak: with an intercept or not, what cells are worth, and the ridge or three times it.
+
+    Everything with everything where that is quick, else one after the other from the best so far. The ridge is found
+    once; where cells have other values it is scaled with their mean square.
+    """
+    plain = Plan(EASE(max_items=m))
+    trial.run(plain)
+    reg, part = plain.model.reg_, trial.parts[-1]
+    worth = {"seen": 1.0}
+    if part.scale.low < part.scale.high:
+        for how in ("count",) if implicit else ("rating", "deviation"):
+            worth[how] = float(np.mean(value_cells(part.train, how, part.scale).data.astype(np.float64) ** 2))
+
+    def attempt(intercept: bool, how: str, more: int) -> float:
+        model = EASE(max_items=m, intercept=intercept, reg=more * reg * worth[how])
+        return trial.run(Plan(model, how, "three times the ridge" if more > 1 else ""))
+
+    if count_ease(part.train, m) < QUICK:
+        for setting in product((False, True), worth, (1, 3)):
+            attempt(*setting)
+        return
+    intercept = attempt(True, "seen", 1) > trial.score(plain.name)
+    best = trial.score(trial.best())
+    for how in [how for how in worth if how != "seen"]:
+        attempt(intercept, how, 1)
+    if trial.score(trial.best()) > best:
+        attempt(intercept, trial.plans[trial.best()].how, 3)
+    else:
+        attempt(intercept, "seen", 3)
+
+
+def choose_ranking(X: sparse.csr_array, implicit: bool, holdout: float, seconds: float, seed: int) -> tuple[Plan, dict]:
+    """The plan to fit to everything, and what was tried."""
+    trial = Trial(X, implicit, holdout, seed)
+    trial.run(Plan(Popularity()))
+    left, skipped = seconds * PACE / 2, []  # the other half is for the last fit
+    m = find_size(X, left / (FITS * len(trial.parts)))
+    if m:
+        try_ease(trial, m, implicit)
+        left -= FITS * len(trial.parts) * count_ease(X, m)
+    else:
+        skipped.append("EASE")
+    if len(trial.parts) * count_factors(X) <= left:
+        from twofold.completion.implicit_als import ImplicitALS
+
+        trial.run(Plan(ImplicitALS(min(FACTORS, *X.shape), max_iter=SWEEPS, random_state=seed)))
+    else:
+        skipped.append("ImplicitALS")
+    best, why = trial.best(), "the best lists of what was held out"
+    if best != "Popularity" and not trial.better(best, "Popularity"):
+        best, why = "Popularity", "no other model makes lists that are better by more than a standard error"
+    table, plan = trial.table(), trial.plans[best]
+    if isinstance(plan.model, EASE):
+        plan.model.set_params(max_items=max(m, find_size(X, seconds * PACE / 2)), reg=float(plan.model.reg_))
+    figures = {
+        "why": why,
+        "measure": f"ndcg@{N}",
+        **table[best],
+        "baseline": "popularity",
+        "baseline_score": table["Popularity"]["score"],
+        "tried": table,
+        "held_out": int(sum(part.held.nnz for part in trial.parts)),
+    }
+    return plan, figures | ({"skipped": skipped} if skipped else {})
+
+
+# ---- what it costs ----------------------------------------------------------------------------------------------
+
+
+def count_ease(X: sparse.csr_array, m: int) -> float:
+    """Operations of one fit with m columns that speak: pairs of cells in a row, and an inverse."""
+    return SLOW * count_pairs(X) + float(m) ** 3
+
+
+def count_pairs(X: sparse.csr_array) -> float:
+    return float((np.diff(X.indptr).astype(np.float64) ** 2).sum() / 2)
+
+
+def find_size(X: sparse.csr_array, operations: float) -> int:
+    """How many columns may speak, 0 if not enough to be worth it."""
+    left = operations - SLOW * count_pairs(X)
+    m = min(int(max(left, 0.0) ** (1 / 3)), MOST, X.shape[1])
+    return m if m >= min(FEW, X.shape[1]) else 0
+
+
+def count_factors(X: sparse.csr_array) -> float:
+    """Operations of ImplicitALS, by conjugate gradients."""
+    return SWEEPS * 2 * (SLOW / 2 * X.nnz * FACTORS * 4 + sum(X.shape) * FACTORS**2 * 4)
