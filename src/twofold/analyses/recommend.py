@@ -165,7 +165,7 @@ class Recommendations(Answer):
     def listing_grid(self, listing: Listing) -> Grid:
         head = ["for someone new" if listing.user is None else f"for user {listing.user}"]
         head += ["score" if self.model.implicit_ else "expected", *(["because of"] if listing.reasons else [])]
-        rows = [[self.name(item), f"{score:.2f}"] for item, score in listing.frame.iter_rows()]
+        rows = [[self.name(item), f"{score:.2f}"] for item, score in listing.frame.select("item", "score").iter_rows()]
         for row, reasons in zip(rows, listing.reasons, strict=False):
             said = ", ".join(f"{self.name(item)} (+{share:.2f})" for item, share in reasons)
             row.append(said or "no rating speaks for it")
@@ -211,7 +211,7 @@ class Recommendations(Answer):
 
     def facts_of(self, listing: Listing) -> dict[str, Any]:
         items: list[dict[str, Any]] = []
-        for item, score in listing.frame.iter_rows():
+        for item, score in listing.frame.select("item", "score").iter_rows():
             items.append({"item": item, **({"name": self.name(item)} if self.names else {}), "score": score})
         for entry, reasons in zip(items, listing.reasons, strict=False):
             entry["because"] = [{"item": item, "share": share} for item, share in reasons]
@@ -519,7 +519,7 @@ def reasons_for(model: Any, x: Any, frame: pl.DataFrame) -> list[list[tuple[Any,
 
     out = []
     for column in places(model.items_, frame["item"].to_list()).tolist():
-        shares = split_prediction(model.model_, x, column)
+        shares = split_prediction(model.ranking_, model._rank_values(x), column)
         order = np.argsort(-shares, kind="stable")[:REASONS]
         out.append([(plain(model.items_[x.indices[j]]), float(shares[j])) for j in order if shares[j] > 0])
     return out

@@ -177,7 +177,7 @@ def test_new_users_are_judged_by_what_they_show():
     for user in np.flatnonzero(np.diff(part.test.indptr)):
         shown, test = (dict(zip(X[[user]].indices.tolist(), X[[user]].data.tolist(), strict=True)) for X in part[1:])
         found = again.recommend_new(shown, len(again.items_))
-        scores = dict(found.iter_rows())
+        scores = dict(found.select("item", "score").iter_rows())
         errors += [scores[item] - rating for item, rating in test.items()]
         if any(rating >= 3.5 for rating in test.values()):
             lists.append(found["item"].to_list()[:5])
@@ -297,7 +297,7 @@ def test_training_knows_nothing_of_the_test_part():
 
 def test_a_pair_in_both_parts_is_refused():
     with pytest.raises(InputError, match=r"user 'b' with item 'y' .*1 pairs"):
-        Recommender(Biases()).evaluate([("a", "x", 1), ("b", "y", 0)], test=[("b", "y", 3), ("a", "z", 1)])
+        Recommender(Biases()).evaluate([("a", "x", 1), ("b", "y", 2)], test=[("b", "y", 3), ("a", "z", 1)])
 
 
 def test_implicit_data_has_no_rmse():

@@ -98,8 +98,9 @@ def test_without_ratings_or_with_all_alike_the_data_is_implicit():
         pairs.with_columns(plays=pl.Series(range(1, len(pairs) + 1))),
     ):
         rec = Recommender(random_state=0).fit(form)
-        assert rec.implicit_ and isinstance(rec.model_, ImplicitALS)
-        assert rec.choice_["model"] == "ImplicitALS" and rec.choice_["baseline"] == "popularity"
+        assert rec.implicit_ and rec.ranking_ is rec.model_ and rec.baseline_ is None
+        assert rec.choice_["measure"] == "ndcg@10" and rec.choice_["baseline"] == "popularity"
+        assert rec.recommend(3).columns == ["item", "score"]
     assert not Recommender(Biases()).fit(RATINGS).implicit_
 
 

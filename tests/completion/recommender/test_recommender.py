@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 
-from twofold import InputError, Recommender, config, datasets, load
+from twofold import EASE, InputError, Popularity, Recommender, config, datasets, load
 from twofold.completion.als import ALS
 from twofold.completion.biases import Biases
 from twofold.completion.implicit_als import ImplicitALS
@@ -22,6 +22,8 @@ MODELS = {
     "als without biases": ALS(3, biases=False, max_iter=100, random_state=0),
     "als non-negative": ALS(3, nonnegative=True, max_iter=200, random_state=0),
     "implicit": ImplicitALS(3, random_state=0),
+    "ease": EASE(),
+    "popularity": Popularity(),
     "svd++": SVDPlusPlus(3, random_state=0, max_iter=500),
     "biases": Biases(),
     "mean": MeanImpute(),
@@ -68,7 +70,7 @@ def test_recommend_is_the_sorted_predictions_without_what_was_seen(name, fitted)
 def test_all_users_get_what_each_gets(name, fitted, small_blocks):
     rec = fitted(name)
     frame = pl.concat(list(rec.recommend_all(n=5)))
-    assert frame.columns == ["user", "item", "score"]
+    assert frame.columns == ["user", "item", "score", *(["rating"] if not rec.implicit_ else [])]
     assert frame["user"].unique(maintain_order=True).to_list() == rec.users_.tolist()
     for user in rec.users_[::7]:
         alone, among = rec.recommend(user, n=5), frame.filter(user=user)

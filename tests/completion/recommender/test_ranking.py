@@ -1,0 +1,164 @@
+"""Which model makes the lists: chosen on what was held out, never worse than popularity, and asked for lists alone."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from twofold import ALS, EASE, Popularity, Recommender, datasets, load, metrics
+from twofold.completion.recommender._ranking import (
+    PACE,
+    Plan,
+    Trial,
+    choose_ranking,
+    count_ease,
+    find_size,
+    measure_cells,
+    value_cells,
+)
+
+WORLD = datasets.ratings(80, 50, seed=2)
+RATINGS = WORLD.ratings
+
+
+@pytest.fixture(scope="module")
+def rec():
+    return Recommender(random_state=0).fit(RATINGS)
+
+
+def kinds(n=300, d=40, seed=0):
+    """People of two kinds who see the columns of their kind, all equally often."""
+    rng = np.random.default_rng(seed)
+    chance = np.where(np.arange(n)[:, None] % 2 == np.arange(d) % 2, 0.4, 0.02)
+    return sparse.csr_array((rng.random((n, d)) < chance).astype(np.float32))
+
+
+def alike(n=300, d=40, seed=0):
+    """People who see what everyone sees."""
+    rng = np.random.default_rng(seed)
+    return sparse.csr_array((rng.random((n, d)) < 0.6 / np.arange(1, d + 1) ** 0.7).astype(np.float32))
+
+
+def test_taste_is_found_where_there_is_some():
+    plan, said = choose_ranking(kinds(), True, 0.1, 30.0, 0)
+    assert not isinstance(plan.model, Popularity)
+    assert said["score"] > said["baseline_score"] + 6 * said["error"]
+    assert said["score"] == max(figure["score"] for figure in said["tried"].values())
+
+
+def test_without_taste_lists_are_not_worse_than_popularity():
+    X = alike()
+    plan, said = choose_ranking(X, True, 0.1, 30.0, 0)
+    new = alike(seed=1)
+    model = plan.model.fit(X)
+    popular = Popularity().fit(X).popularity_
+    lists = np.argsort(-model.predict(sparse.csr_array(X.shape, dtype=X.dtype)), axis=1, kind="stable")[:, :10]
+    best = np.tile(np.argsort(-popular, kind="stable")[:10], (len(lists), 1))
+    own, base = (metrics.ndcg_at_k(found, new, 10, average=False) for found in (lists, best))
+    gap = own - base
+    if not isinstance(plan.model, Popularity):
+        assert gap.mean() > -6 * gap.std() / np.sqrt(len(gap)) - 1e-9
+    assert said["tried"]["Popularity"]["score"] == said["baseline_score"]
+
+
+def test_a_model_no_better_by_a_standard_error_is_not_taken():
+    trial = Trial(alike(), True, 0.1, 0)
+    trial.run(Plan(Popularity()))
+    trial.figures["other"] = trial.figures["Popularity"] + np.random.default_rng(0).permutation(
+        np.linspace(-0.5, 0.5, len(trial.figures["Popularity"]))
+    )
+    assert not trial.better("other", "Popularity")
+    trial.figures["other"] += 0.1
+    assert trial.better("other", "Popularity")
+
+
+def test_lists_are_the_rankings_and_ratings_the_models(rec):
+    for user in rec.users_[::17]:
+        row = np.searchsorted(rec.users_, user)
+        found = rec.recommend(user, n=8)
+        assert found.columns == ["item", "score", "rating"]
+        cols = np.searchsorted(rec.items_, found["item"].to_list())
+        every = rec.ranking_.predict(np.full(len(rec.items_), row), np.arange(len(rec.items_)))
+        holes = np.setdiff1d(np.arange(len(rec.items_)), rec.ratings_[[row]].indices)
+        np.testing.assert_allclose(every[cols], np.sort(every[holes])[::-1][: len(cols)], rtol=1e-5)
+        np.testing.assert_allclose(found["score"], every[cols], rtol=1e-5)
+        np.testing.assert_allclose(found["rating"], rec.predict([user] * len(found), found["item"]), rtol=1e-6)
+
+
+def test_a_newcomer_gets_the_list_of_a_user_with_the_same_ratings(rec):
+    for user in rec.users_[::17]:
+        own = dict(RATINGS.filter(user=user).select("item", "rating").iter_rows())
+        new, old = rec.recommend_new(own, n=8), rec.recommend(user, n=8)
+        np.testing.assert_allclose(new["score"], old["score"], atol=1e-4)
+    nobody = rec.recommend_new({}, n=3)
+    counts = RATINGS["item"].value_counts()
+    assert counts.filter(item=nobody["item"][0])["count"][0] == counts["count"].max()
+    assert nobody["rating"].is_between(*rec.range_).all()
+
+
+def test_shares_add_up_to_the_score(rec):
+    user = rec.users_[5]
+    item = rec.recommend(user, n=1)["item"][0]
+    shares = rec.explain(user, item, n=None)
+    x = sparse.csr_array((1, len(rec.items_)), dtype=rec.ratings_.dtype)
+    nobody = rec.ranking_.predict(x)[0, np.searchsorted(rec.items_, item)]
+    np.testing.assert_allclose(shares["share"].sum() + nobody, rec.recommend(user, n=1)["score"][0], atol=1e-5)
+    own = dict(RATINGS.filter(user=user).select("item", "rating").iter_rows())
+    assert dict(shares.select("item", "rating").iter_rows()) == own
+
+
+def test_what_was_chosen_is_said_for_both_questions(rec, tmp_path):
+    lists, ratings = rec.choice_["ranking"], rec.choice_
+    assert lists["measure"] == "ndcg@10" and ratings["measure"] == "rmse"
+    assert lists["model"] == type(rec.ranking_).__name__ and ratings["model"] == type(rec.model_).__name__
+    assert "Popularity" in lists["tried"] and "Biases" in ratings["tried"]
+    assert all({"score", "error"} <= set(figure) for said in (lists, ratings) for figure in said["tried"].values())
+    assert ratings["score"] <= ratings["baseline_score"] and lists["score"] >= lists["baseline_score"]
+    rec.save(tmp_path / "r.twofold")
+    back = load(tmp_path / "r.twofold")
+    assert back.choice_ == rec.choice_ and back.recommend(3).equals(rec.recommend(3))
+    assert type(back.ranking_) is type(rec.ranking_)
+
+
+def test_a_model_that_is_given_answers_both():
+    rec = Recommender(ALS(2, max_iter=100, random_state=0)).fit(RATINGS)
+    assert rec.ranking_ is rec.model_
+    found = rec.recommend(3)
+    assert found["score"].equals(found["rating"].alias("score"))
+    lists = Recommender(EASE()).fit(RATINGS)
+    assert lists.implicit_ and lists.recommend(3).columns == ["item", "score"]
+
+
+def test_ratings_are_worth_more_the_higher_they_are():
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((40, 20), density=0.5, rng=rng, data_sampler=lambda size: rng.integers(1, 6, size))
+    X = X.tocsr().astype(np.float32)
+    scale = measure_cells(X, False)
+    assert set(value_cells(X, "seen", scale).data) == {1.0}
+    np.testing.assert_allclose(value_cells(X, "rating", scale).data, 0.5 + (X.data - 1) / 8)
+    worth = value_cells(X, "deviation", scale).data
+    expected = scale.baseline.predict(X)[X.nonzero()]
+    np.testing.assert_allclose(worth, np.maximum(1 + 0.5 * (X.data - expected) / scale.spread, 0.05), rtol=1e-4)
+    counts = sparse.csr_array(np.array([[1.0, 10.0]]))
+    np.testing.assert_allclose(value_cells(counts, "count", measure_cells(counts, True)).data, [1, 1 + np.log(10)])
+
+
+def test_what_would_take_too_long_is_not_tried():
+    X = kinds()
+    plan, said = choose_ranking(X, True, 0.1, 1e-9, 0)
+    assert isinstance(plan.model, Popularity) and said["skipped"] == ["EASE", "ImplicitALS"]
+    assert list(said["tried"]) == ["Popularity"]
+    wide = sparse.csr_array((np.ones(5, np.float32), (np.arange(5), np.arange(5))), shape=(5, 5_000))
+    m = find_size(wide, 10**3 * 1e8)
+    assert 500 <= m < 5_000 and count_ease(wide, m) <= 10**3 * 1e8 < count_ease(wide, m + 2)
+    assert find_size(wide, 30 * PACE) == 5_000
+
+
+def test_the_same_seed_makes_the_same_choice(rec):
+    assert Recommender(random_state=0).fit(RATINGS).choice_ == rec.choice_
+
+
+def test_similar_items_are_seen_together():
+    X = kinds()
+    rows, cols = X.nonzero()
+    found = Recommender(random_state=0).fit((rows, cols)).similar_items(3, n=10)
+    assert all(item % 2 == 1 for item in found["item"]) and found["similarity"].max() <= 1
