@@ -52,12 +52,12 @@ def test_no_options_are_needed_and_nothing_is_written(twofold, films, folder):
 def test_seen_items_are_never_recommended_and_everybody_has_a_list(twofold, films):
     found = run_json(twofold, "ratings.csv", "-n", 7, "-o", "top.csv", "-o", "top.parquet", "-o", "top.tsv")
     top = pl.read_csv("top.csv")
-    assert top.columns == ["user", "item", "score"]
+    assert top.columns == ["user", "item", "score", "rating"]
     assert top.join(films, on=["user", "item"]).height == 0
     counts = top.group_by("user").len()
     room = 60 - films.group_by("user").len().sort("user")["len"]
     np.testing.assert_array_equal(counts.sort("user")["len"], np.minimum(room, 7))
-    assert top["score"].is_between(0.5, 5).all()
+    assert top["rating"].is_between(0.5, 5).all()
     for _, part in top.group_by("user"):
         assert part["score"].is_sorted(descending=True) and part["item"].is_unique().all()
     assert pl.read_parquet("top.parquet").equals(top) and pl.read_csv("top.tsv", separator="\t").equals(top)
@@ -123,7 +123,7 @@ def test_names_instead_of_ids(twofold, films):
     found = run_json(twofold, "r.tsv", "--names", "names.txt", "--new", f"{titles[3]}:5", "-o", "new.csv")
     for entry in found["recommendations"][0]["items"]:
         assert number[entry["name"]] == entry["item"] != 4
-    assert pl.read_csv("new.csv").columns == ["user", "item", "name", "score"]
+    assert pl.read_csv("new.csv").columns == ["user", "item", "name", "score", "rating"]
     assert any("no header" in note for note in found["notes"])
 
 

@@ -45,7 +45,7 @@ class Listing:
     """The recommendations for one person."""
 
     user: Any  # the id; None for someone new
-    frame: pl.DataFrame  # item, score
+    frame: pl.DataFrame  # item, score, and rating where there are ratings
     reasons: list[list[tuple[Any, float]]]  # for each item, the rated items that carried it and their shares
 
     @property
@@ -111,7 +111,7 @@ class Recommendations(Answer):
     def frames(self) -> Iterator[pl.DataFrame]:
         """The table, some thousand users at a time: all lists together may be larger than memory."""
         for frame in [self.lists_asked_for()] if self.asked else self.model.recommend_all(self.n):
-            frame = frame.with_columns(pl.col("score").cast(pl.Float64).round(4))
+            frame = frame.with_columns(pl.col("^(score|rating)$").cast(pl.Float64).round(4))
             if self.names:
                 called = pl.Series("name", [self.name(item) for item in frame["item"].to_list()], dtype=pl.String)
                 frame = frame.insert_column(frame.get_column_index("item") + 1, called)
@@ -202,7 +202,7 @@ class Recommendations(Answer):
             "items": X.shape[1],
             "columns": self.model.columns_,
             "implicit": self.model.implicit_,
-            "model": type(self.model.model_).__name__,
+            "model": " + ".join(dict.fromkeys(type(m).__name__ for m in (self.model.ranking_, self.model.model_))),
             "choice": self.model.choice_,
             "compared": self.compared,
             "recommended_most": [{"item": item, "lists": lists} for item, lists in self.most_recommended[0]],
@@ -278,14 +278,14 @@ def recommend(
     Returns
     -------
     Recommendations
-        ``table`` holds user, item, name where there are names, and score.
+        ``table`` holds user, item, name where there are names, score, and where there are ratings the predicted one.
 
     Examples
     --------
     >>> from twofold import datasets
     >>> answer = recommend(datasets.ratings(n_users=40, n_items=30).ratings, users=[3], n=2)
     >>> answer.table.shape, answer.table.columns
-    ((2, 3), ['user', 'item', 'score'])
+    ((2, 4), ['user', 'item', 'score', 'rating'])
     """
     given = {"user": user_column, "item": item_column, "rating": rating_column}
     columns = {"id_column": names_id, "name_column": names_column}
@@ -437,7 +437,13 @@ def check_enough(data: Ratings) -> None:
 def about(model: Any) -> str:
     """What was chosen, and how it did on the ratings it held out to decide."""
     choice = model.choice_
-    line = f"model {choice['model']}: {choice['why']}"
+    if "ranking" in choice:
+        return f"lists: {describe(choice['ranking'])}; ratings: {describe(choice)}"
+    return f"model {describe(choice)}"
+
+
+def describe(choice: dict[str, Any]) -> str:
+    line = f"{choice['model']}, {choice['why']}"
     if "score" in choice:
         line += f" ({choice['measure']} {choice['score']:.3f}, {choice['baseline']} {choice['baseline_score']:.3f})"
     return line
