@@ -15,11 +15,14 @@ world = datasets.ratings()
 print(world.ratings.head(4))
 
 # %%
-# No option is needed. It holds some ratings out to decide, says what it chose, and then uses all of them.
+# No option is needed. It holds some ratings out to decide which model makes the lists and which predicts ratings, says
+# what it chose, and then uses all of them.
 
 rec = Recommender(random_state=0).fit(world.ratings)
-choice = rec.choice_
-print(f"{choice['model']}: {choice['why']}")
+for choice in (rec.choice_["ranking"], rec.choice_):
+    print(
+        f"{choice['model']}: {choice['why']} ({choice['measure']} {choice['score']:.3f})"
+    )
 
 # %%
 # ``evaluate`` does all of it again without a fifth of the ratings, and compares with two recommenders that know nobody's
@@ -42,7 +45,7 @@ genres = dict(world.films.select("item", "genres").iter_rows())
 space = [film for film, kinds in genres.items() if kinds == ["Space"]]
 drama = [film for film, kinds in genres.items() if kinds == ["Drama"]]
 likes = dict.fromkeys(space[:4], 5.0) | dict.fromkeys(drama[:4], 1.0)
-for film, stars in rec.recommend_new(likes, 5).iter_rows():
+for film, _, stars in rec.recommend_new(likes, 5).iter_rows():
     print(f"{stars:.1f}  {film:32} {', '.join(genres[film])}")
 
 # %%

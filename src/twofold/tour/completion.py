@@ -177,10 +177,14 @@ def advice(w: World, seed: int) -> Part:
         "Somebody new, and the reasons",
         f"A newcomer who loved <i>{escape(liked)}</i> and hated <i>{escape(other)}</i> is told to see "
         f"{_listed(lists)}. Turn the two ratings around, and the advice is {_listed(turned)}. Nothing is fitted again: "
-        f"a newcomer is one small regression. To person {user} the model recommends <i>{escape(best['item'][0])}</i>, "
+        f"a newcomer is one small product. To person {user} the model recommends <i>{escape(best['item'][0])}</i>, "
         f"and can say why; the ratings that weighed most were those of {because}.",
         "rec = Recommender().fit(ratings)\nrec.recommend_new({liked: 5, hated: 1})\nrec.explain(user, film)",
-        numbers={"expected for that person": f"{best['score'][0]:.1f} stars", "model it chose": rec.choice_["model"]},
+        numbers={
+            "expected for that person": f"{best['rating'][0]:.1f} stars",
+            "model it chose for lists": rec.choice_["ranking"]["model"],
+            "and for ratings": rec.choice_["model"],
+        },
     )
 
 
