@@ -64,7 +64,8 @@ def calls(case: Any, X: Any) -> Iterator[tuple[str, Any]]:
     model = case.kept()
     for name in ("transform", "predict", "score", "fold_in", "complete", "partial_fit", "score_samples"):
         if hasattr(model, name):
-            yield name, lambda name=name: getattr(model, name)(X)
+            labels = (y,) if name == "score" and case.needs_y else ()
+            yield name, lambda name=name, labels=labels: getattr(model, name)(X, *labels)
 
 
 def attack(most: int, seed: int = 0) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from io import StringIO
@@ -32,10 +32,12 @@ import polars as pl
 
 from twofold.analyses._targets import Writer, check_targets
 from twofold.core.files.atomic import write_all
+from twofold.core.printable import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.segment import Segment
     from rich.table import Table as RichTable
 
 FRAMES = (".csv", ".tsv", ".parquet")
@@ -234,11 +236,22 @@ class Answer:
             yield Text(line)
 
     def __repr__(self) -> str:
-        from rich.console import Console
-
         with StringIO() as text:
-            Console(file=text, width=WIDTH, color_system=None).print(self)
+            console(file=text, width=WIDTH, color_system=None).print(self)
             return text.getvalue().rstrip()
+
+
+def console(**options: Any) -> Console:
+    """A console that prints text as it is, but for control characters: names from files may hold any."""
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class Plain(Console):
+        def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+            for text, style, control in super().render(renderable, options):
+                yield Segment(text if control else printable(text), style, control)
+
+    return Plain(markup=False, highlight=False, **options)
 
 
 def rich_table(grid: Grid) -> RichTable:

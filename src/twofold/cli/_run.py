@@ -16,7 +16,7 @@ from rich.console import Console
 
 from twofold.analyses._images import ComparedAnswer
 from twofold.analyses._targets import check_targets
-from twofold.analyses.answer import DRAWN, WIDTH, Answer
+from twofold.analyses.answer import DRAWN, WIDTH, Answer, console
 from twofold.analyses.progress import Progress
 from twofold.cli import _options as options
 from twofold.cli._progress import progress
@@ -128,14 +128,14 @@ def deliver(answer: Answer, output: Output, watch: Progress) -> None:
 def say(notes: Iterable[str], quiet: bool = False) -> None:
     """Choices made on the user's behalf: one line each, on stderr."""
     if not quiet:
-        console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
+        stderr = console(stderr=True, soft_wrap=True)
         for note in notes:
-            console.print(f"· {note}", style="dim")
+            stderr.print(f"· {note}", style="dim")
 
 
 def stdout() -> Console:
     """The console for results. Markup is off: column names may hold square brackets."""
-    return Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else WIDTH)
+    return console(width=None if sys.stdout.isatty() else WIDTH)
 
 
 def print_json(value: Any) -> None:

@@ -122,7 +122,9 @@ class Verbs(TyperGroup):
                 raise
             code, message = explain(error)
             if message:
-                print(message, file=sys.stderr)
+                from twofold.core.printable import printable
+
+                print(printable(message), file=sys.stderr)
         sys.exit(code)
 
 

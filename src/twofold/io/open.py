@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 import zstandard
 
 from twofold.core.checks import InputError
+from twofold.core.config import config
 from twofold.io.encoding import Recoded
 
 ENDINGS = (".gz", ".bz2", ".zst", ".zip")  # that say how a file is packed, not what it holds
@@ -29,6 +30,7 @@ PACKED: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
     b"BZh": ("bzip2", bz2.BZ2File),
     b"\x28\xb5\x2f\xfd": ("Zstandard", lambda file: io.BufferedReader(Recoded(file, unpack_frames(), ""))),
 }
+RATIO = 200  # of unpacked to packed bytes, the most that is believed of a file larger than the memory budget
 BUFFER = 2**18  # bytes that are unpacked at once
 DAMAGED = (OSError, EOFError, zlib.error, zstandard.ZstdError, zipfile.BadZipFile, NotImplementedError, RuntimeError)
 
@@ -133,8 +135,9 @@ def read_bytes(path: str | os.PathLike) -> bytes:
     """All of a file, or of standard input (``-``), unpacked."""
     if os.fspath(path) == "-":
         return unpack(sys.stdin.buffer.read(), "standard input")
+    name = os.fspath(path)
     with open_bytes(path) as file:
-        return file.read()
+        return read_bounded(file, name, os.path.getsize(name.partition("::")[0]))
 
 
 def unpack(data: bytes, name: str) -> bytes:
@@ -142,7 +145,24 @@ def unpack(data: bytes, name: str) -> bytes:
     if not data.startswith((ZIP, *PACKED)):
         return data
     with unpacked(io.BufferedReader(io.BytesIO(data)), name) as file:
-        return file.read()
+        return read_bounded(file, name, len(data))
+
+
+def read_bounded(file: BinaryIO, name: str, packed: int) -> bytes:
+    """All of an unpacked file; one that grows beyond the memory budget and beyond all measure is refused.
+
+    Text packs to a tenth, a table of one repeated number to a hundredth; a thousandth is made to fill memory.
+    """
+    most = max(config().memory, RATIO * packed)
+    with io.BytesIO() as whole:
+        while part := file.read(BUFFER):
+            if whole.tell() + len(part) > most:
+                raise InputError(
+                    f"{name} unpacks to more than {most / 1e6:,.0f} MB, {RATIO} times its size: no honest file does. "
+                    "If this one is, unpack it first."
+                )
+            whole.write(part)
+        return whole.getvalue()
 
 
 def unpacked_name(path: str | os.PathLike) -> str:

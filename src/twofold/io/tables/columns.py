@@ -42,7 +42,7 @@ class Numbers(NamedTuple):
 def to_numbers(column: pl.Series, blanks: frozenset[str], decimal_comma: bool) -> Numbers:
     """The numbers of a column, if it holds any; `decimal_comma` where 1,234 rather means 1.234."""
     if column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null):
-        values = blanked(column.cast(pl.Float64), blanks)
+        values = blanked(filled(column.cast(pl.Float64)), blanks)
         return Numbers(values, "blank" if np.isnan(values).all() else "number")
     if column.dtype != pl.String:
         return Numbers(np.empty(0), "date" if column.dtype.is_temporal() else "text")
@@ -52,12 +52,27 @@ def to_numbers(column: pl.Series, blanks: frozenset[str], decimal_comma: bool) -
     found, form = parsed(text, decimal_comma)
     wrong = text.filter(found.is_null() & text.is_not_null())
     if len(wrong) == 0:
-        return Numbers(blanked(found, blanks), "number", form)
+        return Numbers(blanked(filled(found), blanks), "number", form)
     # A few odd cells among numbers are a fault to report; a column that is often text is text.
     known = len(text) - text.null_count()
     if 2 * len(wrong) <= known and (wrong.n_unique() <= 3 or len(wrong) < 0.1 * known):
-        return Numbers(blanked(found, blanks), "mixed", form)
+        return Numbers(blanked(filled(found), blanks), "mixed", form)
     return Numbers(np.empty(0), "date" if wrong.str.contains(_DATE).all() else "text")
+
+
+def plain_numbers(frame: pl.DataFrame, blanks: frozenset[str]) -> dict[str, Numbers]:
+    """The columns of text in which every cell is a plain number, all at once: a wide table has too many for one by one.
+
+    What they are is what `to_numbers` says of them.
+    """
+    values = frame.select(pl.col(pl.String).cast(pl.Float64, strict=False))
+    if not values.width:
+        return {}
+    holes = values.null_count().row(0)
+    values = values.select([name for name, count in zip(values.columns, holes, strict=True) if count == 0])
+    array = blanked(values.to_numpy(order="fortran"), blanks)
+    there = ~np.isnan(array).all(axis=0)
+    return {name: Numbers(array[:, j], "number") for j, name in enumerate(values.columns) if there[j]}
 
 
 def parsed(text: pl.Series, decimal_comma: bool) -> tuple[pl.Series, Written]:
@@ -144,8 +159,12 @@ def cells(column: pl.Series, blanks: frozenset[str]) -> pl.Series:
     return text.set(text.str.to_lowercase().is_in(list(blanks)), None)
 
 
-def blanked(column: pl.Series, blanks: frozenset[str]) -> np.ndarray:
-    """The values, NaN where there is none or where the number itself stands for a blank."""
-    values = column.fill_null(float("nan")).to_numpy()
+def filled(column: pl.Series) -> np.ndarray:
+    """The values, NaN where there is none."""
+    return column.fill_null(float("nan")).to_numpy()
+
+
+def blanked(values: np.ndarray, blanks: frozenset[str]) -> np.ndarray:
+    """The values, NaN where the number itself stands for a blank."""
     codes = [float(text) for text in blanks if re.fullmatch(r"[+-]?(\d+(\.\d+)?|inf)", text)]
     return np.where(np.isin(values, codes), np.nan, values) if codes else values

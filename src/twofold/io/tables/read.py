@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import io
 import json
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
@@ -103,6 +104,10 @@ def find_files(given: str) -> list[str]:
 def missing_message(given: str) -> str:
     path = Path(given.split("::")[0])
     folder = path.parent
+    if path.is_symlink() and not path.exists():
+        return f"{given} is a link to {os.readlink(path)}, which does not exist. Mend the link, or name the file."
+    if path.exists() and not path.is_dir():
+        return f"{given} is a pipe or a device, not a file. Pass its data as standard input: twofold VERB - < {given}"
     if not folder.is_dir():
         return f"{given} does not exist, nor does the folder {folder}. Check the path."
     near = close_names(path.name, (p.name for p in folder.iterdir()), 1, 0.5)

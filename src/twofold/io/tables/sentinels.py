@@ -21,9 +21,10 @@ def find_sentinels(numbers: Mapping[str, np.ndarray]) -> dict[float, list[str]]:
     """
     found: dict[float, list[str]] = {}
     for name, values in numbers.items():
-        for code in CODES:
-            if stands_apart(values, code):
-                found.setdefault(code, []).append(name)
+        ends = (np.fmin.reduce(values), np.fmax.reduce(values))  # a code stands below or above all others
+        for code in ends:
+            if code in CODES and stands_apart(values, code):
+                found.setdefault(float(code), []).append(name)
     return {code: names for code, names in found.items() if len(names) >= COLUMNS}
 
 

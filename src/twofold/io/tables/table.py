@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,18 @@ import scipy.sparse as sp
 
 from twofold.core.checks import InputError
 from twofold.core.spelling import did_you_mean
-from twofold.io.tables.columns import BLANKS, PLAIN, Written, blanked, cells, is_grouped, read_form, to_numbers
+from twofold.io.tables.columns import (
+    BLANKS,
+    PLAIN,
+    Written,
+    blanked,
+    cells,
+    filled,
+    is_grouped,
+    plain_numbers,
+    read_form,
+    to_numbers,
+)
 from twofold.io.tables.sentinels import say_sentinels
 
 _ID_NAME = re.compile(r"(.*[_\s.-])?(id|ids|index|idx|key|name|uuid|guid)|.*[a-z](Id|ID|Key|Index|Name)")
@@ -69,17 +81,18 @@ class Table:
 
 def unique_names(names: Sequence[str]) -> tuple[list[str], list[tuple[str, str, int]]]:
     """Distinct, non-empty names, and what was changed: (old, new, position counted from 1)."""
-    out: list[str] = []
+    out: dict[str, None] = {}
+    given, times = set(names), Counter[str]()
     renamed = []
     for position, old in enumerate(names, 1):
-        new, times = old or f"column_{position}", 1
-        while new in out or (new != old and new in names):
-            times += 1
-            new = f"{old or 'column'}_{times}"
-        out.append(new)
+        new = old or f"column_{position}"
+        while new in out or (new != old and new in given):
+            times[old] += 1
+            new = f"{old or 'column'}_{times[old] + 1}"
+        out[new] = None
         if new != old:
             renamed.append((old, new, position))
-    return out, renamed
+    return list(out), renamed
 
 
 def quoted(names: Sequence[str], most: int = 6) -> str:
@@ -141,8 +154,10 @@ def sort_columns(
     numbers: dict[str, np.ndarray] = {}
     kept: dict[str, str] = {}
     forms: dict[str, Written] = {}
+    plain = plain_numbers(frame, blanks)
     for position, column in enumerate(frame.iter_columns()):
-        name, (values, kind, form) = column.name, to_numbers(column, blanks, comma)
+        name = column.name
+        values, kind, form = plain[name] if name in plain else to_numbers(column, blanks, comma)
         if chosen and name not in chosen:
             if kind == "number" and names_rows(name, values, position):
                 numbers[name] = values
@@ -162,7 +177,7 @@ def sort_columns(
         for name in numbers.keys() - forms.keys():
             if is_grouped(frame[name], blanks):
                 forms[name] = Written(",", ".")
-                numbers[name] = blanked(read_form(cells(frame[name], blanks), forms[name]), blanks)
+                numbers[name] = blanked(filled(read_form(cells(frame[name], blanks), forms[name])), blanks)
     return numbers, kept, forms
 
 

@@ -1,0 +1,82 @@
+"""Files that were made to do harm, or look like it: refused in one line, or read in time that grows with their size."""
+
+from __future__ import annotations
+
+import gzip
+import os
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import twofold
+from twofold.analyses.answer import console
+from twofold.core.printable import printable
+from twofold.io.open import RATIO, read_bytes
+from twofold.io.tables.columns import BLANKS, plain_numbers, to_numbers
+from twofold.io.tables.delimited import MOST_COLUMNS, read_delimited
+from twofold.io.tables.read import read_table
+from twofold.io.tables.table import unique_names
+
+CELLS = st.sampled_from(["1", "2.5", " 3", "-4e3", "nan", "NA", "", "inf", "1,5", "x", "true", "5 %", "-9", "0"])
+
+
+@given(
+    st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=1, max_size=6), st.sampled_from([(), ("-9",), ("0",)])
+)
+def test_columns_read_all_at_once_are_what_they_are_one_by_one(columns, missing):
+    frame = pl.DataFrame({f"c{j}": column for j, column in enumerate(columns)}, schema_overrides={})
+    blanks = BLANKS | set(missing)
+    for name, quick in plain_numbers(frame, blanks).items():
+        slow = to_numbers(frame[name], blanks, False)
+        assert (quick.kind, quick.form) == (slow.kind, slow.form)
+        np.testing.assert_array_equal(quick.values, slow.values)
+
+
+@given(st.lists(st.sampled_from(["a", "b", "a_2", "", "column_2", "column"]), max_size=12))
+def test_names_become_distinct_and_those_that_were_stay(names):
+    out, renamed = unique_names(names)
+    assert len(set(out)) == len(out) == len(names) and all(out)
+    assert {(names[i], out[i], i + 1) for i in range(len(out)) if names[i] != out[i]} == set(renamed)
+    assert all(new not in names for _, new, _ in renamed)
+
+
+def test_a_line_of_millions_of_fields_is_refused():
+    with pytest.raises(twofold.InputError, match=r"line 1: .* fields, and at most 500,000 columns"):
+        read_delimited(b"1," * (MOST_COLUMNS + 5), "long.csv")
+
+
+def test_what_unpacks_beyond_all_measure_is_refused(tmp_path):
+    file = tmp_path / "bomb.csv.gz"
+    file.write_bytes(gzip.compress(b"0,0\n" * 4_000_000, 9))
+    assert file.stat().st_size * RATIO < 16_000_000
+    with twofold.config(memory="2MiB"), pytest.raises(twofold.InputError, match="unpacks to more than"):
+        read_bytes(file)
+    assert len(read_bytes(file)) == 16_000_000  # within the budget it is a file like others
+
+
+def test_what_is_no_file_is_not_said_to_be_missing(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link.csv").symlink_to("nowhere.csv")
+    with pytest.raises(twofold.InputError, match="is a pipe or a device, not a file"):
+        read_table(tmp_path / "pipe")
+    with pytest.raises(twofold.InputError, match=r"is a link to nowhere.csv, which does not exist"):
+        read_table(tmp_path / "link.csv")
+
+
+@given(st.text())
+def test_nothing_that_a_terminal_obeys_is_printed(text):
+    shown = printable(text)
+    assert len(shown) == len(text) and "\x1b" not in shown and "\x9b" not in shown
+    assert printable("plain — ünïcode\ttext\n") == "plain — ünïcode\ttext\n"
+
+
+def test_answers_print_names_with_control_characters_harmlessly(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    file = tmp_path / "a\x1b]0;b\x07.csv"
+    pl.DataFrame(rng.normal(size=(20, 2)), schema=["x\x1b[31m", "=1+1"]).write_csv(file)
+    answer = twofold.analyses.reduce(str(file))
+    console().print(answer)
+    assert "\x1b" not in capsys.readouterr().out and "\x1b" not in repr(answer)
