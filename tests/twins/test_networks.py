@@ -137,6 +137,15 @@ def test_the_layers_are_those_of_x_as_it_comes() -> None:
     )
 
 
+@pytest.mark.parametrize("factor", [0.01, 1.0, 100.0])
+def test_losses_of_numbers_are_in_their_units_and_training_is_not(factor: float) -> None:
+    y, options = factor * Y["number"], {"hidden_layer_sizes": (8,), "batch_size": 130, "alpha": 0.0, "random_state": 0}
+    model = MLPRegressor(learning_rate_init=1e-9, max_iter=1, **options).fit(X, y)
+    assert model.loss_ == pytest.approx(0.5 * np.mean((model.predict(X) - y) ** 2), rel=1e-4)
+    first, model = (MLPRegressor(max_iter=15, tol=0.0, **options).fit(X, d * Y["number"]) for d in (1.0, factor))
+    np.testing.assert_allclose(model.predict(X), factor * first.predict(X), rtol=1e-3, atol=1e-3 * factor)
+
+
 def test_early_stopping_holds_out_shares_of_the_classes_and_keeps_the_best() -> None:
     Z, y = load_iris(return_X_y=True)
     options = {"early_stopping": True, "validation_fraction": 0.2, "n_iter_no_change": 5, "max_iter": 60}

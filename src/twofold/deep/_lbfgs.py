@@ -44,8 +44,9 @@ def train_by_lbfgs(
     X: Any = None,
     y: Any = None,
     before: Before = FIRST,
+    unit: float = 1.0,
 ) -> State:
-    """Train to the end in one sweep, whose iterations are the history."""
+    """Train to the end in one sweep, whose iterations are the history; the objective is told times `unit`."""
     (player,) = players
     module.to(choose_device(model.device))
     data = tuple(D.to(choose_device(model.device)) for D in data)
@@ -60,7 +61,7 @@ def train_by_lbfgs(
         loss, parts = player.loss(*data, 0.0)
         rows = float(parts.pop("rows")) if "rows" in parts else len(data[0])
         penalty = (0.5 * model.alpha / rows) * torch.stack([p.square().sum() for p in matrices]).sum()
-        last["objective"] = float(parts.get("objective", loss).detach() + penalty.detach())
+        last["objective"] = unit * float(parts.get("objective", loss).detach() + penalty.detach())
         whole = loss + penalty
         return float(whole.detach()), flatten(list(torch.autograd.grad(whole, parameters)))
 

@@ -86,12 +86,13 @@ def train(
     judge: Callable[[], float] | None = None,
     before: Before = FIRST,
     once: bool = False,
+    unit: float = 1.0,
 ) -> State:
     """Train for up to ``model.max_iter`` epochs on tensors of equally many rows, and set ``weights_`` and the history.
 
     `note` may look at what an epoch brought, warn, and return more columns of the history. `judge` scores the module on
     rows held out, of which the best epoch is kept. `once` is a single epoch of a stream: a learning rate that falls by
-    a plan stays where it begins.
+    a plan stays where it begins. The objective is told times `unit`.
     """
     where, n = choose_device(model.device), len(data[0])
     module.to(where)
@@ -117,6 +118,7 @@ def train(
     def sweep(state: State, t: int) -> loop.Sweep:
         restore_state(state, module, optimizers)
         parts = run_epoch(model, module, players, optimizers, data, seed, t, rate_of(state), before.epochs)
+        parts["objective"] *= unit
         if not all(map(math.isfinite, parts.values())):
             rate = f"learning_rate_init={model.learning_rate_init:g}"
             raise InputError(f"{type(model).__name__} diverged in epoch {t + 1} with {rate}. Give a smaller one.")
@@ -124,7 +126,8 @@ def train(
         extra.update(note(parts) if note else {})
         extra.update({"validation": judge()} if judge else {})
         value = -extra["validation"] if judge else parts["objective"]
-        found, stop = look_back(model, state, value, before.rows + (t + 1) * n)
+        tol = model.tol if judge else model.tol * min(1.0, unit)
+        found, stop = look_back(model, state, value, tol, before.rows + (t + 1) * n)
         new = copy_state(module, optimizers)
         new = found._replace(weights=new.weights, memory=new.memory)
         if judge and value < state.best:
@@ -153,9 +156,9 @@ def train(
         )
 
 
-def look_back(model: Any, state: State, value: float, rows: int) -> tuple[State, bool]:
+def look_back(model: Any, state: State, value: float, tol: float, rows: int) -> tuple[State, bool]:
     """The best value so far, how long it is ago, the learning rate that follows from it, and whether to stop."""
-    stale = state.stale + 1 if value > state.best - model.tol else 0
+    stale = state.stale + 1 if value > state.best - tol else 0
     rate, stop = state.rate, stale > model.n_iter_no_change
     if model.solver == "sgd" and model.learning_rate == "invscaling":
         rate = model.learning_rate_init / (rows + 1) ** model.power_t

@@ -46,6 +46,8 @@ from twofold.deep._network import (
 from twofold.deep._optimizers import SOLVERS
 from twofold.deep._train import FIRST, NOTHING, Before, Player, State, train
 
+NEAR = 0.1  # of the usual size of the last layer's first weights, when it predicts standardized numbers
+
 
 class Supervised(Network):
     """What all networks with a target share: a loss a row, weighted; rows held out."""
@@ -106,6 +108,7 @@ class Supervised(Network):
             seed,
             method=train_by_lbfgs if self.solver == "lbfgs" else train,
             before=self._before(once) if goes_on else FIRST,
+            unit=self._unit(module),
             X=X,
             y=y,
             **options,
@@ -163,6 +166,10 @@ class Supervised(Network):
     def _parts(self, loss: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """A batch's loss, and what is noted of it."""
         return loss, {}
+
+    def _unit(self, module: Any) -> float:
+        """What a loss of 1 in training is in the units of the targets."""
+        return 1.0
 
     def _judge(self, out: np.ndarray, goal: np.ndarray, w: np.ndarray | None) -> float:
         """The score of outputs for rows held out."""
@@ -624,7 +631,8 @@ shuffle, random_state, tol, warm_start, momentum, nesterovs_momentum, early_stop
 beta_2, epsilon, n_iter_no_change, dropout, device
         As in :class:`MLPClassifier`; the score on rows held out is R².
     scale : bool, default=True
-        Whether columns and targets have mean 0 and variance 1 in training. The losses are then those of such targets.
+        Whether columns and targets have mean 0 and variance 1 in training. Losses and `tol` are in the units of the
+        targets all the same; `tol` is relative to their variance where that is below 1.
 
     Attributes
     ----------
@@ -757,6 +765,15 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
     def out_activation_(self) -> str:
         return "exp" if self.loss == "poisson" else "identity"
 
+    def _build(self) -> Dense:
+        """A network that begins near the mean: what is random in it would stay where there are few rows."""
+        module = super()._build()
+        if self.scale:
+            with torch.no_grad():
+                for p in module.layers[-1].parameters():
+                    p.mul_(NEAR)
+        return module
+
     def _learn(self, module: Any, rows: np.ndarray, targets: np.ndarray, w: np.ndarray | None, once: bool) -> None:
         super()._learn(module, rows, targets, w, once)
         if self.scale and self.loss == "poisson":
@@ -777,6 +794,9 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
 
     def _parts(self, loss: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         return loss, {} if self.loss == "poisson" or self.n_outputs_ == 1 else {"objective": loss / self.n_outputs_}
+
+    def _unit(self, module: Any) -> float:
+        return 1.0 if self.loss == "poisson" else float(module.outputs.scale.square().mean())
 
     def _judge(self, out: np.ndarray, goal: np.ndarray, w: np.ndarray | None) -> float:
         return float(r2_score(goal, np.exp(out) if self.loss == "poisson" else out, sample_weight=w))
