@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 
@@ -130,3 +131,35 @@ def test_a_file_that_may_not_grow_is_named_by_an_os_error(way, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert os.listdir(tmp_path) == []
+
+
+def test_what_a_killed_process_left_is_cleared_by_the_next_writer(tmp_path):
+    file = tmp_path / "a.csv"
+    old = [tmp_path / ".a.0123456789ab.part.csv", tmp_path / ".a.ba9876543210.part.csv"]
+    fresh, foreign = tmp_path / ".a.00000000beef.part.csv", tmp_path / ".b.0123456789ab.part.csv"
+    for path in (*old, fresh, foreign):
+        path.write_text("half")
+    for path in (*old, foreign):
+        os.utime(path, (1, 1))
+    with atomic._held(old[1]) as mine:  # another process is writing this one, slowly
+        assert mine
+        atomic.write_text(file, "whole")
+    assert sorted(tmp_path.iterdir()) == sorted([file, old[1], fresh, foreign])
+    atomic.write_text(file, "again")
+    assert sorted(tmp_path.iterdir()) == sorted([file, fresh, foreign])
+
+
+def test_a_killed_writer_leaves_the_old_file_and_the_next_clears_up(tmp_path):
+    file = tmp_path / "a.npy"
+    file.write_text("old")
+    pid = os.fork()
+    if pid == 0:
+        with atomic.replacing(file) as draft:
+            draft.write_text("half")
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(pid, 0)
+    (left,) = tmp_path.glob(".a.*")
+    assert file.read_text() == "old"
+    os.utime(left, (1, 1))
+    atomic.write_text(file, "new")
+    assert list(tmp_path.iterdir()) == [file] and file.read_text() == "new"

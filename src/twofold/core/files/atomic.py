@@ -2,15 +2,18 @@
 
 A file is written under a temporary name in its own folder, forced to disk, and renamed: a crash, a full disk or Ctrl-C
 leaves what was there before. An operating system's refusal comes out as an OSError that names the file asked for.
+What a killed process left under a temporary name is cleared by whoever writes the same file next.
 """
 
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -19,7 +22,13 @@ from typing import Any
 from twofold.core.checks import InputError
 from twofold.core.types import PathLike
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 Writer = Callable[[Path], Any]
+RECENT = 60.0  # seconds in which a draft is not touched, held or not: its process may be about to take hold of it
 
 
 def write_bytes(path: PathLike, data: bytes) -> None:
@@ -48,12 +57,14 @@ def replacing(path: PathLike) -> Iterator[Path]:
     final = _target(path)
     if final.is_dir():
         raise InputError(f"Cannot write {path}: it is a folder. Name a file in it.")
+    _clear(final)
     draft = _draft(final)
     with _naming(path, draft):
         try:
             draft.touch(exist_ok=False)
             mode = draft.stat().st_mode  # what this user's new files get; some writers would leave it private
-            yield draft
+            with _held(draft):
+                yield draft
             draft.chmod(mode)
             _sync(draft)
             os.replace(draft, final)
@@ -72,11 +83,13 @@ def replacing_folder(path: PathLike) -> Iterator[Path]:
     A former folder is moved aside first, deleted last, and put back if the new one cannot take its place.
     """
     final = _target(path)
+    _clear(final)
     draft, aside = _draft(final), _draft(final)
     with _naming(path, draft):
         try:
             draft.mkdir()
-            yield draft
+            with _held(draft):
+                yield draft
             for file in draft.iterdir():
                 _sync(file)
             if final.exists():
@@ -101,6 +114,37 @@ def _target(path: PathLike) -> Path:
 
 def _draft(final: Path) -> Path:
     return final.with_name(f".{final.stem[:100]}.{secrets.token_hex(6)}.part{final.suffix[:20]}")
+
+
+@contextmanager
+def _held(draft: Path) -> Iterator[bool]:
+    """Whether the draft could be locked, by a lock that ends with this process; True where there is no such lock."""
+    if fcntl is None:
+        yield True
+        return
+    handle = os.open(draft, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mine = True
+        except OSError:
+            mine = False
+        yield mine
+    finally:
+        os.close(handle)
+
+
+def _clear(final: Path) -> None:
+    """Remove drafts of this file that nobody holds any more: their process was killed."""
+    if fcntl is None:
+        return
+    for left in final.parent.glob(f".{glob.escape(final.stem[:100])}.*.part{glob.escape(final.suffix[:20])}"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime < RECENT:
+                continue
+            with _held(left) as dead:
+                if dead:
+                    shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 @contextmanager
