@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import twofold
-from tests.attack import forks, sparse_arrays
+from tests.attack import extremes, forks, sparse_arrays
 
 
 def test_sparse_arrays_that_lead_outside_are_refused_by_everyone() -> None:
@@ -26,3 +26,8 @@ def test_the_refusal_names_the_place_and_guesses_the_reason() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_children_of_a_process_with_threads_answer() -> None:
     assert not [(what, said) for what, said in forks.attack(len(forks.MODELS) + 3) if said]
+
+
+@pytest.mark.parametrize("name", ["times 1e300", "single, times 1e37", "single, times 1e-38", "all alike"])
+def test_numbers_at_the_edge_give_finite_results_or_a_reason(name: str) -> None:
+    assert not [(what, said) for what, said in extremes.attack((name,)) if said]

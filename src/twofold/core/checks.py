@@ -109,6 +109,27 @@ def refuse(name: str, blocks: Blocks, allow_nan: bool = False) -> None:
             raise InputError(finite_message(name, int(start) + row, column, value, allow_nan=allow_nan))
 
 
+def refuse_extremes(name: str, blocks: Blocks, sample_weight: Weights = None) -> None:
+    """Refuse numbers or weights whose squares leave the range of their type, once something went wrong with them."""
+    limits = np.finfo(blocks.dtype)
+    largest = 0.0
+    for i in range(len(blocks)):
+        values = np.abs(blocks[i].data if blocks.is_sparse else blocks[i])
+        largest = max(largest, float(np.nanmax(values, initial=0.0)))
+    top, bottom = np.sqrt(float(limits.max)) / 1e3, np.sqrt(float(limits.tiny)) * 1e3
+    if largest > top or 0 < largest < bottom:
+        what = "large" if largest > top else "small"
+        raise InputError(
+            f"the largest number of X is {largest:.3g}, too {what} for {name}: squares of {blocks.dtype} numbers must "
+            f"stay between {float(limits.tiny):.0e} and {float(limits.max):.0e}. Divide X by {largest:.0e} first."
+        )
+    if sample_weight is not None and not hasattr(sample_weight, "indptr"):
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        most = float(np.max(weights, initial=0.0))
+        if most > 1e150 or most < 1e-150:
+            raise InputError(f"the largest weight is {most:.3g}, which {name} cannot use. Divide the weights by it.")
+
+
 def check_weights(sample_weight: Weights, n: int) -> np.ndarray | None:
     """Row weights as float64 (n,), or None when every row counts once."""
     if sample_weight is None:

@@ -53,14 +53,32 @@ def fitting(method: F) -> F:
         with nested, single_blas(), np.errstate(invalid="ignore", over="ignore"):  # refused by name, not by a warning
             before = _learned(self)
             try:
-                return called(self, *args, **kwargs)
-            except BaseException:
+                fitted = called(self, *args, **kwargs)
+                if not _is_finite(self):
+                    _refuse_extremes(self, method, args, kwargs)
+                return fitted
+            except BaseException as error:
                 for name in _learned(self):
                     delattr(self, name)
                 vars(self).update(before)
+                if isinstance(error, (ArithmeticError, np.linalg.LinAlgError)) or "Arpack" in type(error).__name__:
+                    _refuse_extremes(self, method, args, kwargs)
                 raise
 
     return cast(F, fit)
+
+
+def _is_finite(model: Any) -> bool:
+    """Whether all numbers that a fit has set are finite."""
+    values = [value for value in _learned(model).values() if isinstance(value, (np.ndarray, np.floating))]
+    return all(np.isfinite(value).all() for value in values if value.dtype.kind == "f")
+
+
+def _refuse_extremes(model: Any, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """A fit has gone wrong: if numbers of X or weights are at the edge of their range, say so."""
+    given = inspect.signature(method).bind(model, *args, **kwargs).arguments
+    if isinstance(given.get("X"), (np.ndarray, list, Blocks)) or sparse.issparse(given.get("X")):
+        checks.refuse_extremes(type(model).__name__, as_blocks(given["X"]), given.get("sample_weight"))
 
 
 def _learned(model: Any) -> dict[str, Any]:
@@ -211,6 +229,8 @@ class Model(CallbackSupportMixin, BaseEstimator):
             usable = not opaque and np.isfinite(first.sum())
         if not usable:
             self._refuse(blocks)
+            if not np.isfinite(first.data if sparse.issparse(first) else first).all():
+                checks.refuse_extremes(type(self).__name__, blocks)
         return out
 
 
