@@ -145,7 +145,7 @@ def topics_perplexity() -> Figure:
                     own = model(k, random_state=0).fit(train)
                 fitted.append(np.exp(-own.score(train)))
                 smooth = own.components_ * train.sum() / k + 0.01  # so that no word is impossible
-                held.append(perplexity(smooth, test, alpha=getattr(own, "alpha_", None)))
+                held.append(perplexity(smooth, test, alpha=getattr(own, "doc_topic_prior_", None)))
             name = "pLSA" if model is PLSA else "LDA"
             left.plot(ks, fitted, color=color, lw=2, marker="o", ms=4, label=name)
             right.plot(ks, held, color=color, lw=2, marker="o", ms=4, label=name)

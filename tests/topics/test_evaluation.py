@@ -76,7 +76,7 @@ def test_the_true_topics_are_hard_to_beat():
 def test_models_and_arrays_are_judged_alike():
     X, _ = corpus()
     model = twofold.LatentDirichletAllocation(3, random_state=0).fit(X)
-    assert perplexity(model, X) == perplexity(model.components_, X, alpha=model.alpha_)
+    assert perplexity(model, X) == perplexity(model.components_, X, alpha=model.doc_topic_prior_)
     assert perplexity(model, X, alpha=0.1) == perplexity(model.components_, X)
     assert perplexity(model, X, random_state=1) != perplexity(model, X)
 

@@ -19,9 +19,6 @@ import twofold
 from twofold.core.estimator import INSTEAD
 
 PAGE = Path(__file__).parents[2] / "docs/guide/from-scikit-learn.md"
-PENDING: set[str] = {
-    "LatentDirichletAllocation",
-}
 THEIRS = [
     sklearn.decomposition.PCA,
     sklearn.decomposition.FactorAnalysis,
@@ -33,7 +30,7 @@ THEIRS = [
     sklearn.neural_network.MLPClassifier,
     sklearn.neural_network.MLPRegressor,
 ]
-TWINS = [pytest.param(cls, id=cls.__name__) for cls in THEIRS if cls.__name__ not in PENDING]
+TWINS = [pytest.param(cls, id=cls.__name__) for cls in THEIRS]
 
 
 def parameters_of(cls: type) -> dict[str, Any]:

@@ -1,11 +1,13 @@
-"""NMF means what it means in scikit-learn: objectives by one function, from the same table."""
+"""NMF and LDA mean what they mean in scikit-learn: objectives by one function, from the same table."""
 
 import warnings
 
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.special import psi
 from sklearn import decomposition as theirs
+from sklearn.datasets import make_multilabel_classification
 
 import twofold
 
@@ -139,3 +141,82 @@ def test_divergences_that_need_every_cell_say_so():
     for table in (hole, sparse.csr_array(X)):
         with pytest.raises(ValueError, match="needs a dense table"):
             twofold.NMF(2, beta_loss=0.5).fit(table)
+
+
+# --- latent Dirichlet allocation ------------------------------------------------------------------------------
+
+COUNTS = make_multilabel_classification(n_samples=300, random_state=0)[0]
+PRIORS = {"doc_topic_prior": None, "topic_word_prior": None, "random_state": 0}
+
+
+def both_fitted(method, **options):
+    here = twofold.LatentDirichletAllocation(5, learning_method=method, tol=0.0, **PRIORS, **options)
+    there = theirs.LatentDirichletAllocation(5, learning_method=method, **PRIORS, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return here.fit(COUNTS), there.fit(COUNTS)
+
+
+def as_theirs(here):
+    """A model of scikit-learn with the topics of ours."""
+    there = theirs.LatentDirichletAllocation(5, max_iter=1, **PRIORS).fit(COUNTS)
+    weight = here.topic_weight_ + here.n_features_in_ * here.topic_word_prior_
+    there.components_, there.exp_dirichlet_component_ = (
+        here.components_ * weight[:, None],
+        here.exp_dirichlet_component_,
+    )
+    return there
+
+
+@pytest.mark.parametrize("method", ["batch", "online"])
+def test_topics_are_as_good_and_counted_alike(method):
+    here, there = both_fitted(method, max_iter=60)
+    assert here.perplexity(COUNTS) == pytest.approx(there.perplexity(COUNTS), rel=0.02)
+    assert here.bound_ == pytest.approx(here.perplexity(COUNTS), rel=1e-9)
+    assert here.n_batch_iter_ == there.n_batch_iter_
+    assert np.all(here.doc_topic_prior_ == there.doc_topic_prior_)
+    assert here.topic_word_prior_ == there.topic_word_prior_
+
+
+@pytest.mark.parametrize("method", ["scvb0", "batch", "online"])
+def test_the_same_topics_have_the_same_bound(method):
+    options = {"max_iter": 5, "tol": 0.0, **PRIORS}
+    here = twofold.LatentDirichletAllocation(5, learning_method=method, **options)
+    fit_quietly(here, COUNTS)
+    there = as_theirs(here)
+    for sub in (False, True):
+        assert here.perplexity(COUNTS, sub_sampling=sub) == pytest.approx(there.perplexity(COUNTS, sub), rel=1e-6)
+    lam = there.components_
+    expected = np.exp(psi(lam) - psi(lam.sum(axis=1, keepdims=True)))
+    np.testing.assert_allclose(here.exp_dirichlet_component_, expected, rtol=1e-9)
+    if method != "scvb0":
+        np.testing.assert_allclose(here.transform(COUNTS), there.transform(COUNTS), atol=1e-5)
+        ours, counts = here.transform(COUNTS, normalize=False), there.transform(COUNTS, normalize=False)
+        np.testing.assert_allclose(ours, counts, atol=1e-4)
+
+
+def test_an_optimum_of_scikit_learn_is_one_of_ours():
+    there = theirs.LatentDirichletAllocation(5, max_iter=300, mean_change_tol=1e-7, **PRIORS).fit(COUNTS)
+    start = there.components_ / there.components_.sum(axis=1, keepdims=True)
+    options = {"learning_method": "batch", "init": start, "mean_change_tol": 1e-7, "max_iter": 40, "tol": 0.0}
+    here = twofold.LatentDirichletAllocation(5, **options, **PRIORS)
+    fit_quietly(here, COUNTS)
+    assert here.perplexity(COUNTS) == pytest.approx(there.perplexity(COUNTS), rel=2e-3)
+
+
+def test_batches_of_documents_move_the_topics_alike():
+    options = {"learning_decay": 0.8, "learning_offset": 5.0, "total_samples": 900, **PRIORS}
+    here = twofold.LatentDirichletAllocation(5, learning_method="online", **options)
+    there = theirs.LatentDirichletAllocation(5, learning_method="online", **options)
+    for part in np.array_split(COUNTS, 6):
+        here.partial_fit(part), there.partial_fit(part)
+    assert here.n_batch_iter_ == there.n_batch_iter_ == 7
+    pseudo = here.topic_weight_.sum() + 5 * here.n_features_in_ * here.topic_word_prior_
+    assert pseudo == pytest.approx(there.components_.sum(), rel=1e-3)
+    assert here.perplexity(COUNTS) == pytest.approx(there.perplexity(COUNTS), rel=0.03)
+
+
+def test_none_is_one_over_the_number_of_topics():
+    given = twofold.LatentDirichletAllocation(4, doc_topic_prior=0.25, topic_word_prior=0.25, random_state=0)
+    none = twofold.LatentDirichletAllocation(4, **PRIORS)
+    np.testing.assert_array_equal(given.fit_transform(COUNTS), none.fit_transform(COUNTS))

@@ -92,4 +92,4 @@ def score(topics: np.ndarray, train: sp.csr_array, test: sp.csr_array, seed: int
     size = np.maximum(topics.sum(axis=1, keepdims=True), 1e-300)
     tokens = float(train.sum()) / len(topics)
     smooth = topics / size * tokens + PRIOR
-    return float(perplexity(smooth, test, alpha=getattr(model, "alpha_", None), random_state=seed))
+    return float(perplexity(smooth, test, alpha=getattr(model, "doc_topic_prior_", None), random_state=seed))

@@ -48,8 +48,8 @@ def perplexity(topics: Any, X: Table, *, alpha: Any = None, random_state: Seed =
     X : array, sparse array, path or dask array of shape (n, d)
         Whole counts of documents kept aside.
     alpha : float, array of shape (k,) or None, default=None
-        The prior of the fold-in; None takes the model's own ``alpha_``, or 0.1 where it has none. Give one to all
-        when topics of different makers are compared.
+        The prior of the fold-in; None takes the model's own ``doc_topic_prior_``, or 0.1 where it has none. Give one
+        to all when topics of different makers are compared.
     random_state : int, RandomState, Generator or None, default=None
         Which tokens go to which half. None means 0, so that all models are scored on the same tokens.
 
@@ -69,7 +69,7 @@ def perplexity(topics: Any, X: Table, *, alpha: Any = None, random_state: Seed =
     """
     Z = as_topics(topics)
     blocks = _check(X, Z, "perplexity", whole=True)
-    alpha = getattr(topics, "alpha_", ALPHA) if alpha is None else alpha
+    alpha = getattr(topics, "doc_topic_prior_", ALPHA) if alpha is None else alpha
     prior = np.broadcast_to(np.asarray(alpha, dtype=np.float64), len(Z)) if np.size(alpha) in (1, len(Z)) else None
     if prior is None or not (prior > 0).all():
         raise InputError(f"alpha is {alpha}; one number > 0, or one for each of the {len(Z)} topics, is needed.")

@@ -10,17 +10,20 @@ stands still.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from twofold.core.data.blocks import Blocks, Rows
+from twofold.core.data.sources.base import Source
 from twofold.core.engine.local import Engine
 from twofold.kernels.lda import fold_in, log_likelihood
 
 FEW = 10**6  # cells of a table up to which float64 is computed in float64
 PASSES, CLOSE = 200, 1e-5  # of folding in, until topic counts move by less than this share of the document's length
+PIECE = 64  # documents of a mini-batch that one thread takes
 LANES = 16  # numbers a row of topics is filled up to a multiple of, so that compiled loops have no ragged end
 
 
@@ -66,6 +69,19 @@ class Batch(Sequence):
         return self.blocks[int(self.which[i])]
 
 
+class Runs(Sequence):
+    """Some rows of a source that follow each other, in pieces."""
+
+    def __init__(self, source: Source, bounds: np.ndarray):
+        self.source, self.bounds = source, bounds
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def __getitem__(self, i: Any) -> Any:
+        return self.source.read(int(self.bounds[i]), int(self.bounds[i + 1]))
+
+
 class Batches(NamedTuple):
     """Mini-batches: their blocks and the weights of their rows."""
 
@@ -101,6 +117,22 @@ def batches(blocks: Blocks, w: np.ndarray | None, size: int) -> Batches:
     return Batches([_some(blocks, which) for which in chosen], [Rows(rows[i] for i in which) for which in chosen])
 
 
+def runs(blocks: Blocks, w: np.ndarray | None, size: int) -> Batches:
+    """Mini-batches of `size` documents that follow each other."""
+    n, pieces, weights = blocks.shape[0], [], []
+    for a in range(0, n, size):
+        b = min(a + size, n)
+        cuts = np.append(np.arange(a, b, PIECE), b)
+        if blocks.source.is_lazy:
+            part: Any = Blocks(blocks.source.some(np.arange(a, b)))
+            cuts = a + part.bounds
+        else:
+            part = Runs(blocks.source, cuts)
+        pieces.append(part)
+        weights.append(Rows(None if w is None else w[i:j] for i, j in pairwise(cuts)))
+    return Batches(pieces, weights)
+
+
 def _some(blocks: Blocks, which: np.ndarray) -> Any:
     if not blocks.source.is_lazy:
         return Batch(blocks, which)
@@ -134,18 +166,24 @@ def is_usable(X: Any) -> bool:
     return cells.size == 0 or bool(cells.min() >= 0 and np.isfinite(cells.max()))
 
 
-def fold_mixtures(X: Any, topics: np.ndarray, alpha: np.ndarray, passes: int = PASSES) -> np.ndarray:
-    """p(topic | document) (m,K) of a block, padding included; NaN if a cell is no count."""
+def fold_counts(X: Any, topics: np.ndarray, alpha: np.ndarray, passes: int = PASSES) -> np.ndarray:
+    """α and the expected topic counts (m,K) of a block, padding included; NaN if a cell is no count."""
     if not is_usable(X):
         return np.full((X.shape[0], len(alpha)), np.nan, topics.dtype)
     counts = np.zeros((X.shape[0], len(alpha)), topics.dtype)
     fold_in(*as_counts(X, topics.dtype), topics, alpha, counts, passes, CLOSE)
-    shares = np.maximum(counts, 0) + alpha
-    return shares / shares.sum(axis=1, keepdims=True)
+    return np.maximum(counts, 0) + alpha
+
+
+def fold_mixtures(X: Any, topics: np.ndarray, alpha: np.ndarray, passes: int = PASSES) -> np.ndarray:
+    """p(topic | document) (m,K) of a block, padding included; NaN if a cell is no count."""
+    counts = fold_counts(X, topics, alpha, passes)
+    return counts / counts.sum(axis=1, keepdims=True)
 
 
 def mixtures(X: Any, topics: np.ndarray, alpha: np.ndarray, k: int) -> np.ndarray:
-    return np.ascontiguousarray(fold_mixtures(X, topics, alpha)[:, :k])
+    """α and the expected topic counts (m,k) of a block; NaN if a cell is no count."""
+    return np.ascontiguousarray(fold_counts(X, topics, alpha)[:, :k])
 
 
 def document_scores(X: Any, topics: np.ndarray, alpha: np.ndarray) -> np.ndarray:

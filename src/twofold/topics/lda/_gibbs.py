@@ -131,7 +131,7 @@ def has_settled(third: float, fourth: float, sweeps: int) -> bool:
 
 def check_whole(c: Corpus) -> None:
     """Tokens can be drawn one by one only where counts are whole, and not too many."""
-    remedy = 'solver="gibbs" draws tokens one by one'
+    remedy = 'learning_method="gibbs" draws tokens one by one'
     if c.w is not None and (c.w != np.floor(c.w)).any():
         i = int(np.argmax(c.w != np.floor(c.w)))
         raise InputError(f'sample_weight[{i}] is {c.w[i]:g}; {remedy} and needs whole weights. Use "scvb0".')
@@ -140,11 +140,11 @@ def check_whole(c: Corpus) -> None:
         if place is not None:
             raise InputError(
                 f"X[{int(start) + place[0]}, {place[1]}] is {place[2]:g}; {remedy} and needs whole counts to {MOST}. "
-                'Round or scale them, or use solver="scvb0".'
+                'Round or scale them, or use learning_method="scvb0".'
             )
     if c.words.max() >= EXACT:
         j = int(np.argmax(c.words))
-        raise InputError(f'word {j} occurs {c.words[j]:g} times; {remedy} and counts to 2^24. Use solver="scvb0".')
+        raise InputError(f'word {j} occurs {c.words[j]:g} times; {remedy} and counts to 2^24. Use "scvb0".')
 
 
 def _first_part(X: Any) -> tuple[int, int, float] | None:

@@ -5,7 +5,7 @@
 
 One sweep:  each block  topics of its words, given Z and the document's other words
             then once   Z ← the words each topic was given; α ← what suits the documents' topic counts
-The solvers, a file each: _scvb0, _gibbs, _online. References: Blei, Ng & Jordan 2003; Griffiths & Steyvers 2004.
+The methods, a file each: _scvb0, _gibbs, _variational. References: Blei, Ng & Jordan 2003; Griffiths & Steyvers 2004.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.topics._nonnegative import NonnegativeModel
-from twofold.topics.lda import _dirichlet, _gibbs, _online, _scvb0
+from twofold.topics.lda import _dirichlet, _gibbs, _scvb0, _variational
 from twofold.topics.lda._documents import Corpus, document_scores, is_usable, mixtures, pad
 
 START = 0.1  # α of every topic before it is learned
-MINIBATCHES: dict[str, Any] = {"scvb0": _scvb0, "online": _online}  # the solvers that can go on
+VARIATIONAL = ("batch", "online")  # methods with a Dirichlet for every document
 
 
 class LatentDirichletAllocation(Reorderable, NonnegativeModel):
@@ -42,15 +42,27 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Topics; None means 10, or the rows or columns if fewer.
-    solver : {"scvb0", "gibbs", "online"}, default="scvb0"
-        Collapsed variational inference of order zero, with mini-batches once the corpus is large; collapsed Gibbs
-        sampling, for whole counts; online variational Bayes.
-    doc_topic_prior : "learned", float or array of shape (k,), default="learned"
-        α, the prior of a document's topics. Learned, every topic gets its own.
-    topic_word_prior : float, default=0.01
-        β, the prior of a topic's words.
+    n_components : int, default=10
+        Topics.
+    doc_topic_prior : "learned", float, array of shape (k,) or None, default="learned"
+        α, the prior of a document's topics; None means 1/k. Learned, every topic gets its own.
+    topic_word_prior : float or None, default=0.01
+        β, the prior of a topic's words; None means 1/k.
+    learning_method : {"scvb0", "batch", "online", "gibbs"}, default="scvb0"
+        Collapsed variational inference of order zero, with mini-batches once the corpus is large; variational Bayes,
+        over the whole corpus or by mini-batches in the order of the rows; collapsed Gibbs sampling, for whole counts.
+    learning_decay : float, default=0.7
+        Of "online": the t-th mini-batch moves the topics by (learning_offset + t)^−learning_decay; between 0.5 and 1 it
+        settles.
+    learning_offset : float, default=10.0
+        Of "online": above 1, the first mini-batches count less.
+    batch_size : int, default=128
+        Documents of a mini-batch, of "online".
+    total_samples : float, default=1e6
+        Documents in all batches together, for :meth:`partial_fit` with "batch" or "online".
+    mean_change_tol, max_doc_update_iter : float and int, default=1e-3 and 100
+        Of "batch" and "online": a document is done when its topic counts change by less than this in the mean, or after
+        so many steps.
     init : array of shape (k, d) or None, default=None
         Topics to begin with (non-negative, a row each, of any scale); None begins at random.
     tol : float, default=1e-4
@@ -64,8 +76,16 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
     ----------
     components_ : ndarray of shape (k, d)
         p(word | topic).
-    alpha_ : ndarray of shape (k,)
-        The prior of a document's topics.
+    doc_topic_prior_ : ndarray of shape (k,)
+        α, the prior of a document's topics.
+    topic_word_prior_ : float
+        β, the prior of a topic's words.
+    exp_dirichlet_component_ : ndarray of shape (k, d)
+        exp E log p(word | topic), under the Dirichlets whose pseudo-counts are the topics' words and β.
+    n_batch_iter_ : int
+        Mini-batches, or sweeps, that the topics have seen, plus one.
+    bound_ : float
+        The perplexity of the training documents, by :meth:`perplexity`; with "scvb0" and "gibbs" by the objective.
     topic_weight_ : ndarray of shape (k,)
         Tokens of each topic, by expectation.
     history_, n_iter_, converged_
@@ -89,33 +109,68 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
     [[0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0]]
     """
 
-    alpha_: np.ndarray
-    _component_axes: ClassVar[dict[str, int]] = {"components_": 0, "alpha_": 0, "topic_weight_": 0}
+    doc_topic_prior_: np.ndarray
+    history_: dict[str, list[float]]
+    _component_axes: ClassVar[dict[str, int]] = {"components_": 0, "doc_topic_prior_": 0, "topic_weight_": 0}
     _parameter_constraints: ClassVar[dict] = {
-        "n_components": [None, Interval(Integral, 1, None, closed="left")],
-        "solver": [StrOptions({"scvb0", "gibbs", "online"})],
-        "doc_topic_prior": [StrOptions({"learned"}), Interval(Real, 0, None, closed="neither"), "array-like"],
-        "topic_word_prior": [Interval(Real, 0, None, closed="neither")],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "doc_topic_prior": [None, StrOptions({"learned"}), Interval(Real, 0, None, closed="neither"), "array-like"],
+        "topic_word_prior": [None, Interval(Real, 0, None, closed="neither")],
+        "learning_method": [StrOptions({"scvb0", "batch", "online", "gibbs"})],
+        "learning_decay": [Interval(Real, 0, 1, closed="both")],
+        "learning_offset": [Interval(Real, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "total_samples": [Interval(Real, 0, None, closed="neither")],
+        "mean_change_tol": [Interval(Real, 0, None, closed="left")],
+        "max_doc_update_iter": [Interval(Integral, 1, None, closed="left")],
         "init": [None, "array-like"],
         **ITERATIVE,
     }
+    _instead: ClassVar[dict[str, str]] = {
+        "solver": "it is called learning_method, with the same values.",
+        "evaluate_every": "every sweep has its objective in history_. Use tol, or EarlyStopping on held-out documents.",
+        "perp_tol": "the loop stops when the objective stands still. Use tol.",
+    }
+
+    @classmethod
+    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        if "solver" in params:
+            k = len(fitted["components_"]) if "components_" in fitted else 10
+            params |= {"learning_method": params.pop("solver"), "n_components": params["n_components"] or k}
+        if "alpha_" in fitted:
+            bound = float(np.exp(fitted["history_"]["objective"][-1]))
+            fitted |= {"doc_topic_prior_": fitted.pop("alpha_"), "topic_word_prior_": params["topic_word_prior"]}
+            fitted |= {"n_batch_iter_": fitted["n_iter_"] + 1, "bound_": bound}
+        return params, fitted
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int = 10,
         *,
-        solver: str = "scvb0",
         doc_topic_prior: Any = "learned",
-        topic_word_prior: float = 0.01,
+        topic_word_prior: float | None = 0.01,
+        learning_method: str = "scvb0",
+        learning_decay: float = 0.7,
+        learning_offset: float = 10.0,
+        batch_size: int = 128,
+        total_samples: float = 1e6,
+        mean_change_tol: float = 1e-3,
+        max_doc_update_iter: int = 100,
         init: Any = None,
         tol: float = 1e-4,
         max_iter: int = 200,
         random_state: Seed = None,
     ):
         self.n_components = n_components
-        self.solver = solver
         self.doc_topic_prior = doc_topic_prior
         self.topic_word_prior = topic_word_prior
+        self.learning_method = learning_method
+        self.learning_decay = learning_decay
+        self.learning_offset = learning_offset
+        self.batch_size = batch_size
+        self.total_samples = total_samples
+        self.mean_change_tol = mean_change_tol
+        self.max_doc_update_iter = max_doc_update_iter
         self.init = init
         self.tol = tol
         self.max_iter = max_iter
@@ -140,22 +195,34 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
         corpus = self._corpus(blocks, w)
         solvers: dict[str, Any] = {
             "scvb0": _scvb0.solver,
-            "online": _online.solver,
+            "batch": partial(_variational.solver, plan=self._plan()),
+            "online": partial(_variational.solver, plan=self._plan(self.batch_size)),
             "gibbs": lambda c: _gibbs.solver(c, self.max_iter),
         }
-        state, sweep = solvers[self.solver](corpus)
+        state, sweep = solvers[self.learning_method](corpus)
+        gibbs = self.learning_method == "gibbs"
         loop.run(
             self,
             sweep,
             state,
-            tol=0.0 if self.solver == "gibbs" else self.tol,
-            fitted=lambda s: self._attributes(s, blocks.dtype),
+            tol=0.0 if gibbs else self.tol,
+            fitted=lambda s: self._attributes(s, corpus),
             X=X,
             fingerprint=partial(fingerprint, blocks, w),
             seed=corpus.seed,
-            advice="Raise max_iter" if self.solver == "gibbs" else "Raise max_iter, or loosen tol",
+            advice="Raise max_iter" if gibbs else "Raise max_iter, or loosen tol",
         )
+        batches = -(-blocks.shape[0] // self.batch_size) if self.learning_method == "online" else 1
+        self.n_batch_iter_ = 1 + self.n_iter_ * batches
+        if self.learning_method in VARIATIONAL:
+            self.bound_ = self._perplexity(blocks, w, 1.0)
+        else:
+            self.bound_ = float(np.exp(self.history_["objective"][-1]))
         return self
+
+    def _plan(self, size: int | None = None) -> _variational.Plan:
+        how = (self.max_doc_update_iter, self.mean_change_tol, size, self.learning_offset, self.learning_decay)
+        return _variational.Plan(*how)
 
     def _corpus(self, blocks: Blocks, w: np.ndarray | None) -> Corpus:
         """The data and the parameters, checked."""
@@ -165,58 +232,79 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
             self._refuse(blocks)
         if words is None or not words.sum() > 0:
             raise InputError(f"X of shape {blocks.shape} holds no words: every count is 0. Give at least one document.")
-        k = min(10, n, d) if self.n_components is None else self.n_components
+        k = self.n_components
         init = None if self.init is None else check_init(self.init, k, d)
         learn = isinstance(self.doc_topic_prior, str)
         alpha = np.full(k, START) if learn else check_prior(self.doc_topic_prior, k)
         weight = float(n if w is None else w.sum())
         return Corpus(
-            engine_for(blocks), blocks, w, words, weight, k, alpha, learn, self.topic_word_prior,
+            engine_for(blocks), blocks, w, words, weight, k, alpha, learn, float(self.topic_word_prior or 1 / k),
             seed_of(self.random_state), init,
         )  # fmt: skip
 
-    def _attributes(self, state: Any, dtype: np.dtype) -> dict:
+    def _attributes(self, state: Any, c: Corpus) -> dict:
         counts = _gibbs.topic_counts(state) if isinstance(state, _gibbs.State) else state.counts
-        topics = _scvb0.word_shares(counts, self.topic_word_prior)
+        topics = _scvb0.word_shares(counts, c.beta)
         return {
-            "components_": np.ascontiguousarray(topics.T).astype(dtype),
-            "alpha_": state.alpha.copy(),
+            "components_": np.ascontiguousarray(topics.T).astype(c.blocks.dtype),
+            "doc_topic_prior_": state.alpha.copy(),
+            "topic_word_prior_": c.beta,
             "topic_weight_": counts.sum(axis=0),
         }
 
     def partial_fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> LatentDirichletAllocation:
-        """Learn from one more batch of documents, by one mini-batch step of the solver: not for "gibbs".
+        """Learn from one more batch of documents, by one mini-batch step of the method: not for "gibbs".
 
-        The topics move by (1 + t)^−0.7, where t counts the batches, or the sweeps of :meth:`fit`, before.
+        With "batch" and "online" it is a step of "online", as if there were `total_samples` documents. With "scvb0"
+        the topics move by (1 + t)^−0.7, where t counts the batches, or the sweeps of :meth:`fit`, before.
         """
         self._validate_params()
-        if self.solver not in MINIBATCHES:
-            raise InputError('solver="gibbs" keeps a topic for every token and cannot go on. Use "scvb0" or "online".')
+        if self.learning_method == "gibbs":
+            raise InputError(
+                'learning_method="gibbs" keeps a topic for every token and cannot go on. Use "scvb0" or "online".'
+            )
         began = time.perf_counter()
         blocks = self._blocks(X, reset=not hasattr(self, "components_"))
         w = self._weights(blocks, sample_weight)
         corpus = self._corpus(blocks, w)
         counts, alpha, history = self._so_far(corpus)
         t, total = len(history["objective"]), counts.sum()
-        sums = MINIBATCHES[self.solver].minibatch(corpus, counts, alpha)
-        counts = _scvb0.blend(counts, sums, total, _online.rate(t, 2))
+        done = getattr(self, "n_batch_iter_", 1)
+        if self.learning_method in VARIATIONAL:
+            plan = self._plan()
+            sums: Any = _variational.minibatch(corpus, counts, alpha, plan)
+            counts = _variational.move(counts, sums, self.total_samples, plan.rate(done))
+        else:
+            sums = _scvb0.minibatch(corpus, counts, alpha)
+            counts = _scvb0.blend(counts, sums, total, (1.0 + t) ** -_scvb0.DECAY)
         alpha = _dirichlet.step(alpha, sums.prior) if corpus.learn and t else alpha
-        for name, value in self._attributes(_online.State(counts, alpha), blocks.dtype).items():
+        for name, value in self._attributes(_variational.State(counts, alpha), corpus).items():
             setattr(self, name, value)
         spent = (history["seconds"][-1] if t else 0.0) + time.perf_counter() - began
         row = {"objective": -sums.logp / max(sums.tokens, 1e-300), "seconds": spent, "alpha": float(alpha.sum())}
         self.history_ = {name: [*history[name], value] for name, value in row.items()}
-        self.n_iter_, self.converged_ = t + 1, False
+        self.n_iter_, self.n_batch_iter_, self.converged_ = t + 1, done + 1, False
+        self.bound_ = float(np.exp(row["objective"]))
         return self
 
     def _so_far(self, c: Corpus) -> tuple[np.ndarray, np.ndarray, dict[str, list[float]]]:
         """Topic counts (d,k), scaled to the tokens of all batches including this one; the prior; the history."""
-        tokens = float(c.words.sum())
+        tokens, plain = float(c.words.sum()), self.learning_method in VARIATIONAL
         if not hasattr(self, "components_"):
-            return c.topic_counts(generator(c.seed)), c.alpha, {"objective": [], "seconds": [], "alpha": []}
-        weight = self.topic_weight_ + self.n_features_in_ * c.beta
-        counts = np.maximum(self.components_.T * weight - c.beta, 0.0).astype(np.float64)
-        return counts * (1 + tokens / counts.sum()), self.alpha_, self.history_
+            counts = _variational.first_counts(c) if plain else c.topic_counts(generator(c.seed))
+            return counts, c.alpha, {"objective": [], "seconds": [], "alpha": []}
+        counts = np.maximum(self._pseudo_counts() - self.topic_word_prior_, 0.0)
+        return counts * (1 if plain else 1 + tokens / counts.sum()), self.doc_topic_prior_, self.history_
+
+    def _pseudo_counts(self) -> np.ndarray:
+        """λ (d,k): the words that each topic was given, and β."""
+        check_is_fitted(self)
+        weight = self.topic_weight_ + self.n_features_in_ * self.topic_word_prior_
+        return self.components_.T.astype(np.float64) * weight
+
+    @property
+    def exp_dirichlet_component_(self) -> np.ndarray:
+        return np.exp(_variational.expected_logs(self._pseudo_counts(), axis=0)).T
 
     # ---- using -------------------------------------------------------------------------------------------------
 
@@ -224,12 +312,26 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
         """Topics and prior as the kernels want them."""
         check_is_fitted(self)
         dtype = self.components_.dtype
-        return pad(np.ascontiguousarray(self.components_.T), dtype), pad(self.alpha_, dtype)
+        return pad(np.ascontiguousarray(self.components_.T), dtype), pad(self.doc_topic_prior_, dtype)
 
-    def transform(self, X: Table) -> np.ndarray:
-        """p(topic | document) (n,k), the topics held fixed; a document without known words gets the prior's mean."""
-        topics, alpha = self._topics()
-        return self._rowwise(mixtures, X, topics, alpha, len(self.components_))
+    def transform(self, X: Table, *, normalize: bool = True) -> np.ndarray:
+        """p(topic | document) (n,k), the topics held fixed; a document without known words gets the prior's mean.
+
+        Without `normalize`, α and the topics' expected tokens.
+        """
+        (topics, alpha), k = self._topics(), len(self.components_)
+        if self.learning_method in VARIATIONAL:
+            topics = pad(_variational.chances(self._pseudo_counts()), topics.dtype)
+            counts = self._rowwise(_variational.fold_dirichlets, X, topics, alpha, k, *self._plan()[:2])
+        else:
+            counts = self._rowwise(mixtures, X, topics, alpha, k)
+        return counts / counts.sum(axis=1, keepdims=True) if normalize else counts
+
+    def fit_transform(
+        self, X: Table, y: Any = None, sample_weight: Weights = None, *, normalize: bool = True
+    ) -> np.ndarray:
+        """Find the topics, and give those of the documents as :meth:`transform` does."""
+        return self.fit(X, sample_weight=sample_weight).transform(X, normalize=normalize)
 
     def inverse_transform(self, U: Any) -> np.ndarray:
         """p(word | document) (n,d) of documents with these topics."""
@@ -240,9 +342,28 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
         return self._rowwise(document_scores, X, *self._topics())[:, 0]
 
     def score(self, X: Table, y: Any = None) -> float:
-        """The mean log-likelihood of a token, given the mixture of its own document."""
+        """The mean log-likelihood of a token, given the mixture of its own document; see also :meth:`perplexity`."""
         logp, tokens = np.asarray(self._rowwise(document_scores, X, *self._topics())).sum(axis=0)
         return float(logp / tokens) if tokens else 0.0
+
+    def perplexity(self, X: Table, sub_sampling: bool = False) -> float:
+        """exp of minus the variational lower bound a token: how many words are as likely as the true one, at most.
+
+        It sees the words that it scores, and it charges for the topics; :func:`twofold.topics.perplexity` hides half of
+        each document. With `sub_sampling`, X is a share of `total_samples` documents.
+        """
+        blocks = self._blocks(X)
+        return self._perplexity(blocks, None, self.total_samples / blocks.shape[0] if sub_sampling else 1.0)
+
+    def _perplexity(self, blocks: Blocks, w: np.ndarray | None, times: float) -> float:
+        lam = self._pseudo_counts()
+        each = np.asarray(
+            self._rowwise(_variational.document_bounds, blocks, lam, self.doc_topic_prior_, *self._plan()[:2])
+        )
+        documents, tokens = times * (each.sum(axis=0) if w is None else w @ each)
+        prior = np.full(len(lam), self.topic_word_prior_)
+        topics = _variational.divergences(lam.T, _variational.expected_logs(lam, axis=0).T, prior)
+        return float(np.exp(-(documents - topics.sum()) / tokens))
 
     def sample_documents(
         self, n: int = 1, length: Any = 100, *, random_state: Seed = None, return_topics: bool = False
@@ -266,7 +387,7 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
         if n < 1 or np.min(length) < 0:
             raise InputError(f"n={n} documents of length {length}: ask for one at least, of no negative length.")
         rng = generator(seed_of(random_state))
-        shares = rng.dirichlet(self.alpha_, size=n)
+        shares = rng.dirichlet(self.doc_topic_prior_, size=n)
         topics = self.components_.astype(np.float64)
         topics /= topics.sum(axis=1, keepdims=True)
         each = [rng.multinomial(m, p @ topics) for m, p in zip(np.broadcast_to(length, n), shares, strict=True)]
@@ -300,9 +421,11 @@ def check_init(init: Any, k: int, d: int) -> np.ndarray:
 
 def check_prior(value: Any, k: int) -> np.ndarray:
     """doc_topic_prior as one number a topic."""
+    if value is None:
+        return np.full(k, 1 / k)
     alpha = np.asarray(value, dtype=np.float64)
     if alpha.ndim == 0:
         return np.full(k, float(alpha))
     if alpha.shape != (k,) or not (np.isfinite(alpha).all() and alpha.min() > 0):
-        raise InputError(f'doc_topic_prior is {value}; give "learned", one number > 0, or {k} of them.')
+        raise InputError(f'doc_topic_prior is {value}; give "learned", None, one number > 0, or {k} of them.')
     return alpha
