@@ -17,13 +17,12 @@ import numpy as np
 from scipy import sparse
 
 from twofold.core.data.blocks import Blocks, Rows
-from twofold.core.data.sources.base import Source
+from twofold.core.data.sources.base import Source, even_rows
 from twofold.core.engine.local import Engine
 from twofold.kernels.lda import fold_in, log_likelihood
 
 FEW = 10**6  # cells of a table up to which float64 is computed in float64
 PASSES, CLOSE = 200, 1e-5  # of folding in, until topic counts move by less than this share of the document's length
-PIECE = 64  # documents of a mini-batch that one thread takes
 LANES = 16  # numbers a row of topics is filled up to a multiple of, so that compiled loops have no ragged end
 
 
@@ -119,16 +118,14 @@ def batches(blocks: Blocks, w: np.ndarray | None, size: int) -> Batches:
 
 def runs(blocks: Blocks, w: np.ndarray | None, size: int) -> Batches:
     """Mini-batches of `size` documents that follow each other."""
-    n, pieces, weights = blocks.shape[0], [], []
+    n, weights = blocks.shape[0], []
+    pieces: list[Any] = []
     for a in range(0, n, size):
         b = min(a + size, n)
-        cuts = np.append(np.arange(a, b, PIECE), b)
-        if blocks.source.is_lazy:
-            part: Any = Blocks(blocks.source.some(np.arange(a, b)))
-            cuts = a + part.bounds
-        else:
-            part = Runs(blocks.source, cuts)
-        pieces.append(part)
+        step = even_rows((b - a, blocks.shape[1]), blocks.dtype)
+        cuts = np.append(np.arange(a, b, step), b)
+        lazy = blocks.source.is_lazy
+        pieces.append(Blocks(blocks.source.some(np.arange(a, b))) if lazy else Runs(blocks.source, cuts))
         weights.append(Rows(None if w is None else w[i:j] for i, j in pairwise(cuts)))
     return Batches(pieces, weights)
 

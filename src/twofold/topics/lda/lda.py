@@ -31,6 +31,7 @@ from twofold.topics._nonnegative import NonnegativeModel
 from twofold.topics.lda import _dirichlet, _gibbs, _scvb0, _variational
 from twofold.topics.lda._documents import Corpus, document_scores, is_usable, mixtures, pad
 
+MOST = 709.0  # exp of more is no number
 START = 0.1  # α of every topic before it is learned
 VARIATIONAL = ("batch", "online")  # methods with a Dirichlet for every document
 
@@ -363,7 +364,7 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
         documents, tokens = times * (each.sum(axis=0) if w is None else w @ each)
         prior = np.full(len(lam), self.topic_word_prior_)
         topics = _variational.divergences(lam.T, _variational.expected_logs(lam, axis=0).T, prior)
-        return float(np.exp(-(documents - topics.sum()) / tokens))
+        return float(np.exp(min(-(documents - topics.sum()) / max(tokens, 1e-300), MOST)))
 
     def sample_documents(
         self, n: int = 1, length: Any = 100, *, random_state: Seed = None, return_topics: bool = False
