@@ -20,7 +20,7 @@ def problem(dtype, shared, seed=0, share=0.5):
     w = rng.random(X.nnz).astype(dtype) * 2
     Z, offset = rng.normal(size=(D, K)).astype(dtype), rng.normal(size=D).astype(dtype)
     base = (Z.T @ Z if shared else np.zeros((K, K))).astype(dtype)
-    return (X.indptr, X.indices, X.data, w, Z, offset, base), (rng.random(N) + 0.1).astype(dtype)
+    return (X.indptr, X.indices, X.data, w, Z, offset, base), (rng.random((N, 2)) + 0.1).astype(dtype)
 
 
 def normal_equations(given, lam):
@@ -29,8 +29,9 @@ def normal_equations(given, lam):
     for i in range(N):
         at = slice(indptr[i], indptr[i + 1])
         V, t, v = Z[indices[at]], x[at] - offset[indices[at]], w[at]
-        A, b = (V.T * v) @ V + base + lam[i] * np.eye(K), V.T @ (v * t)
-        yield A, b, lambda u, V=V, t=t, v=v, i=i: v @ (t - V @ u) ** 2 + u @ base @ u + lam[i] * u @ u
+        held = np.repeat(lam[i].astype(float), [K - 1, 1])  # the last feature has a ridge of its own
+        A, b = (V.T * v) @ V + base + np.diag(held), V.T @ (v * t)
+        yield A, b, lambda u, V=V, t=t, v=v, held=held: v @ (t - V @ u) ** 2 + u @ base @ u + held @ u**2
 
 
 def outputs(dtype, seed=1):

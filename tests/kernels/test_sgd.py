@@ -26,7 +26,14 @@ def state(dtype, p, seed=1):
     return U, Z, (rng.random(N) + 0.5).astype(dtype), (rng.random(D) + 0.5).astype(dtype)
 
 
-def stepped(rows, cols, x, w, bias, mean, unit, lam, rate, U, Z, GU, GZ):
+def ridges(dtype, p):
+    """Of rows and columns, the last feature with one of its own; and the same feature by feature."""
+    rng = np.random.default_rng(3)
+    both = [(0.1 * rng.random((m, 2))).astype(dtype) for m in (N, D)]
+    return both, [np.repeat(lam.astype(float), [K, 1], axis=1)[:, :p] for lam in both]
+
+
+def stepped(rows, cols, x, w, bias, mean, unit, LU, LZ, rate, U, Z, GU, GZ):
     """The same steps in float64, a cell a turn: features of u are (z, unit), those of z are (u, unit)."""
     U, Z, GU, GZ = (a.astype(float) for a in (U, Z, GU, GZ))
     total = 0.0
@@ -36,8 +43,8 @@ def stepped(rows, cols, x, w, bias, mean, unit, lam, rate, U, Z, GU, GZ):
         if bias:
             seen_u[K], seen_z[K] = unit, unit
         e = v - mean - u[:K] @ z[:K] - (unit * (u[K] + z[K]) if bias else 0.0)
-        total += weight * (e**2 + lam * (u @ u + z @ z))
-        gu, gz = weight * (e * seen_u - lam * u), weight * (e * seen_z - lam * z)
+        total += weight * (e**2 + LU[i] @ u**2 + LZ[j] @ z**2)
+        gu, gz = weight * (e * seen_u - LU[i] * u), weight * (e * seen_z - LZ[j] * z)
         U[i] += rate / np.sqrt(GU[i]) * gu
         Z[j] += rate / np.sqrt(GZ[j]) * gz
         GU[i] += (gu**2).mean()
@@ -52,8 +59,9 @@ def test_sgd_steps_cell_by_cell(dtype, bias):
     now = state(dtype, K + bias)
     order = np.random.default_rng(2).permutation(X.nnz)
     given = rows[order], X.indices[order].astype(np.int32), X.data[order], w[order]
-    expected = stepped(*given, bias, 0.3, 1.2, 0.05, 0.1, *now)
-    total = sgd_cells(*given, K, dtype(0.3), dtype(1.2), dtype(0.05), dtype(0.1), *now)
+    lam, each = ridges(dtype, K + bias)
+    expected = stepped(*given, bias, 0.3, 1.2, *each, 0.1, *now)
+    total = sgd_cells(*given, K, dtype(0.3), dtype(1.2), *lam, dtype(0.1), *now)
     close = {"rtol": 2e-3, "atol": 2e-4} if dtype == np.float32 else {"rtol": 1e-10, "atol": 1e-12}
     for found, wanted in zip((total, *now), expected, strict=True):
         np.testing.assert_allclose(found, wanted, **close)
@@ -65,23 +73,25 @@ def test_sgd_steps_cell_by_cell(dtype, bias):
 def test_no_cells_no_steps(dtype):
     now = state(dtype, K)
     empty = np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, dtype), np.empty(0, dtype)
-    total = sgd_cells(*empty, K, dtype(0), dtype(1), dtype(0.1), dtype(0.1), *now)
+    total = sgd_cells(*empty, K, dtype(0), dtype(1), *ridges(dtype, K)[0], dtype(0.1), *now)
     assert total == 0 and all(np.array_equal(a, b) for a, b in zip(now, state(dtype, K), strict=True))
 
 
 def loss(X, w, Z, offset, lam, i, u):
     at = slice(X.indptr[i], X.indptr[i + 1])
     j, v = X.indices[at], w[at].astype(float)
-    return v @ (X.data[at] - offset[j] - Z[j].astype(float) @ u) ** 2 + lam * v.sum() * (u @ u)
+    return v @ (X.data[at] - offset[j] - Z[j].astype(float) @ u) ** 2 + lam[i] @ u**2
 
 
 @dtypes
 def test_row_gradients_are_numerical_gradients_over_the_curvature(dtype):
     X, _, w = cells(dtype)
     U, Z, _, offset = state(dtype, K)
-    offset, lam = np.resize(offset, D).astype(dtype), 0.3
+    offset, given = np.resize(offset, D).astype(dtype), ridges(dtype, K)[0][0]
+    given[2] = 0  # as where a row has no cells
+    lam = np.repeat(given.astype(float), [K - 1, 1], axis=1)
     G, cost = np.full((N, K), np.nan, dtype), np.full(N, np.nan)
-    row_gradients(X.indptr, X.indices, X.data, w, Z, offset, dtype(lam), U, G, cost)
+    row_gradients(X.indptr, X.indices, X.data, w, Z, offset, given, U, G, cost)
     close = {"rtol": 1e-3, "atol": 1e-4} if dtype == np.float32 else {"rtol": 1e-7, "atol": 1e-8}
     for i in range(N):
         at = slice(X.indptr[i], X.indptr[i + 1])
@@ -93,7 +103,7 @@ def test_row_gradients_are_numerical_gradients_over_the_curvature(dtype):
         ahead = [loss(X, w, Z, offset, lam, i, u + step * e) for e in np.eye(K)]
         back = [loss(X, w, Z, offset, lam, i, u - step * e) for e in np.eye(K)]
         slope = (np.array(ahead) - back) / (2 * step)
-        bound = v @ (Z[j].astype(float) ** 2).sum(axis=1) + lam * v.sum()  # trace of the half Hessian, or more
+        bound = v @ (Z[j].astype(float) ** 2).sum(axis=1) + lam[i].max()  # trace of the half Hessian, or more
         np.testing.assert_allclose(G[i], slope / 2 / bound, **close)
-        half = (Z[j].T.astype(float) * v) @ Z[j] + lam * v.sum() * np.eye(K)
+        half = (Z[j].T.astype(float) * v) @ Z[j] + np.diag(lam[i])
         assert np.linalg.eigvalsh(half)[-1] <= bound * (1 + 1e-6)

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from twofold import ALS, InputError
+from twofold import ALS, Biases, InputError
 from twofold.core.data.blocks import as_blocks
 from twofold.core.data.known_cells import observed
 from twofold.core.numerics.alternating_ridge import Plan, Ridge, features, spread_of
@@ -34,10 +34,10 @@ def planted(n=50, d=40, k=3, share=0.5, noise=0.3, seed=0):
     return X
 
 
-def fit(X, k=3, sample_weight=None, **options):
+def fit(X, k=3, sample_weight=None, reg=0.1, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return ALS(k, random_state=0, **options).fit(X, sample_weight=sample_weight)
+        return ALS(k, reg=reg, random_state=0, **options).fit(X, sample_weight=sample_weight)
 
 
 def objective(model, X, w=None, lam=None):
@@ -47,9 +47,11 @@ def objective(model, X, w=None, lam=None):
     lam, s = model.reg_ if lam is None else lam, model.spread_
     U, Z, b, c = model.row_factors_, model.components_, model.row_bias_, model.column_bias_
     gaps = np.where(known, X, 0.0) - (model.mean_ + b[:, None] + c + U @ Z)
-    rows = w.sum(axis=1) @ ((U**2).sum(axis=1) + b**2 / s)
-    cols = w.sum(axis=0) @ ((Z**2).sum(axis=0) + c**2 / s)
-    return (w * gaps**2).sum() + lam * (rows + cols)
+    power = (0.5 if model.reg == "auto" else 1.0) if model.reg_power is None else model.reg_power
+    n, d = w.sum(axis=1), w.sum(axis=0)
+    held_b, held_c = model.bias_reg_ or (lam * n**power / s, lam * d**power / s)
+    factors = lam * (n**power @ (U**2).sum(axis=1) + d**power @ (Z**2).sum(axis=0))
+    return (w * gaps**2).sum() + factors + (held_b * b**2).sum() + (held_c * c**2).sum()
 
 
 @kinds
@@ -203,7 +205,7 @@ def test_new_rows_join_as_they_fold_in(kind):
 def test_new_columns_join_as_turned_rows_fold_in(kind):
     X = planted()
     model = fit(X[:, :30], **KINDS[kind])
-    turned = ALS(3, **KINDS[kind])  # the same model with its sides exchanged
+    turned = ALS(3, reg=0.1, **KINDS[kind])  # the same model with its sides exchanged
     for name in ("n_iter_", "converged_", "history_", "mean_", "spread_", "reg_"):
         setattr(turned, name, getattr(model, name))
     turned.components_, turned.row_factors_ = np.ascontiguousarray(model.row_factors_.T), model.components_.T.copy()
@@ -243,3 +245,89 @@ def test_sparse_zeros_that_are_stored_are_known():
     S = sparse.csr_array((X[rows, cols], (rows, cols)), shape=X.shape)
     assert (S.data == 0).any()
     np.testing.assert_array_equal(fit(S).components_, fit(X).components_)
+
+
+# ---- the ridge ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options", [{"reg": "auto"}, {"reg_power": 0.0}, {"reg_power": 0.5}, {"reg": "auto", "reg_power": 1}]
+)
+@both
+def test_objective_is_the_formula_for_every_ridge(options, biases):
+    X, w = planted(), np.random.default_rng(1).random((50, 40)) + 0.1
+    model = fit(X, max_iter=4, sample_weight=w, biases=biases, solver="cholesky", **options)
+    np.testing.assert_allclose(model.history_["objective"][-1], objective(model, X, w), rtol=1e-9)
+    assert (model.bias_reg_ is not None) == (biases and model.reg == "auto")
+
+
+def test_the_plain_ridge_is_the_same_in_every_row():
+    X = planted()
+    model = fit(X, reg_power=0.0, biases=False, tol=1e-12, max_iter=500)
+    Z = model.components_
+    for i in (0, 7, 30):
+        j = np.flatnonzero(~np.isnan(X[i]))
+        u = np.linalg.solve(Z[:, j] @ Z[:, j].T + model.reg_ * np.eye(3), Z[:, j] @ X[i, j])
+        np.testing.assert_allclose(model.row_factors_[i], u, rtol=1e-6)
+
+
+def noisy(n, d, share, size, noise, seed=0, k=2):
+    """Biases and factors of some size under noise: what is known, and what is true."""
+    rng = np.random.default_rng(seed)
+    truth = 3 + rng.normal(size=(n, 1)) + rng.normal(size=d) + size * rng.normal(size=(n, k)) @ rng.normal(size=(k, d))
+    return np.where(rng.random((n, d)) < share, truth + noise * rng.normal(size=(n, d)), np.nan), truth
+
+
+def error(model, X, truth):
+    return np.sqrt(((model.predict(X) - truth) ** 2).mean())
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_auto_keeps_to_the_biases_where_factors_are_noise(nonnegative):
+    X, _ = noisy(150, 80, 0.1, 0.0, 1.0)
+    model = fit(X, 10, reg="auto", nonnegative=nonnegative)
+    assert not model.components_.any() and not model.row_factors_.any()
+    np.testing.assert_allclose(model.predict(X), Biases().fit(X).predict(X), atol=1e-4)
+
+
+@both
+def test_auto_goes_down_to_nothing_without_noise(biases):
+    X, truth = noisy(100, 60, 0.4, 1.0, 0.0)
+    model = fit(X, 8, reg="auto", biases=biases)
+    assert error(model, X, truth) < 0.02 * truth.std()
+    assert model.reg_ < 0.01 * model.path_["reg"][0]
+
+
+@pytest.mark.parametrize("noise", [0.3, 1.0, 3.0])
+def test_auto_is_near_the_best_of_many(noise):
+    X, truth = noisy(200, 100, 0.3, 1.0, noise)
+    errors = [error(fit(X, 10, reg=reg, reg_power=0.5), X, truth) for reg in (0.01, 0.03, 0.1, 0.2, 0.4)]
+    assert error(fit(X, 10, reg="auto"), X, truth) < 1.2 * min(*errors, error(Biases().fit(X), X, truth))
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e4])
+def test_units_do_not_matter_to_auto(unit):
+    X = planted()
+    here, there = fit(X, reg="auto"), fit(X * unit, reg="auto")
+    np.testing.assert_allclose(there.predict(X * unit) / unit, here.predict(X), rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(np.divide(there.path_["reg"], unit), here.path_["reg"], rtol=1e-2)
+
+
+def test_auto_folds_in_and_takes_new_columns():
+    X = planted()
+    model = fit(X[:, :30], reg="auto")
+    np.testing.assert_allclose(model.fold_in(X[:, :30]), model.row_factors_, rtol=1e-8, atol=1e-10)
+    model.add_columns(X[:, 30:])
+    j, lam = 33, model.reg_ * np.sqrt((~np.isnan(X[:, 33])).sum())
+    i = np.flatnonzero(~np.isnan(X[:, j]))
+    F = np.column_stack([model.row_factors_[i], np.ones(len(i))])
+    held = np.diag([lam] * 3 + [model.bias_reg_[1]])
+    found = np.linalg.solve(F.T @ F + held, F.T @ (X[i, j] - model.mean_ - model.row_bias_[i]))
+    np.testing.assert_allclose(np.append(model.components_[:, j], model.column_bias_[j]), found, rtol=1e-7)
+
+
+def test_auto_manages_with_a_handful_of_cells():
+    X = np.full((4, 3), np.nan)
+    X[0, 0], X[1, 1], X[2, 0], X[3, 2] = 1.0, 2.0, 3.0, 2.0
+    assert np.isfinite(fit(X, 2, reg="auto").predict(X)).all()
+    assert np.isfinite(fit(np.full((6, 5), 2.0), 2, reg="auto").predict(X[:, [0, 1, 2, 0, 1]])).all()

@@ -7,10 +7,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import twofold
-from twofold import ALS, GradientFactorization
+from twofold import ALS, Biases, GradientFactorization
 from twofold.completion import gradient_factorization as descent
 from twofold.core.data.blocks import as_blocks
 from twofold.core.data.known_cells import observed
+from twofold.core.numerics.alternating_ridge import planned
 
 both = pytest.mark.parametrize("biases", [False, True], ids=["factors", "biases"])
 solvers = pytest.mark.parametrize("solver", ["sgd", "gradient"])
@@ -25,10 +26,10 @@ def planted(n=120, d=80, k=3, share=0.5, noise=0.3, seed=0):
     return X
 
 
-def fit(X, k=3, sample_weight=None, **options):
+def fit(X, k=3, sample_weight=None, reg=0.1, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return GradientFactorization(k, random_state=0, **options).fit(X, sample_weight=sample_weight)
+        return GradientFactorization(k, reg=reg, random_state=0, **options).fit(X, sample_weight=sample_weight)
 
 
 def objective(model, X, w=None):
@@ -69,15 +70,16 @@ def test_objective_of_sgd_is_what_cells_cost_in_their_turn(biases):
 def test_gradients_are_those_of_the_objective(biases):
     X = planted(12, 9)
     cells = observed(as_blocks(X))
-    mean, spread = descent.spread_of(cells)
-    plan = descent.Plan(cells, 2, mean, np.sqrt(spread), 0.3, 0.9, [])
+    problem = planned(cells, 2, reg=0.3, biases=bool(biases), power=0.5)
+    mean, spread, lam = problem.mean, problem.spread, problem.ridge.lam
+    plan = descent.Plan(cells, 2, mean, np.sqrt(spread), *descent.hold_sides(problem), 0.9, [])
     rng = np.random.default_rng(1)
     U, Z = rng.normal(size=(12, 2 + biases)), rng.normal(size=(9, 2 + biases))
     G, _ = descent.compute_gradients(cells.rows, U, Z, plan)
     seen, _ = descent.features(Z, 2, mean, np.sqrt(spread))
     for i in range(12):
         known = ~np.isnan(X[i])
-        bound = (seen[known] ** 2).sum() + 0.3 * known.sum()
+        bound = (seen[known] ** 2).sum() + lam * np.sqrt(known.sum())
         for c in range(2 + biases):
             at = np.zeros_like(U)
             at[i, c] = 1e-5
@@ -128,7 +130,7 @@ def test_threads_do_not_show(dtype):
 @solvers
 def test_it_comes_down_to_where_als_does(solver, biases):
     X = planted()
-    best = ALS(3, biases=biases, tol=1e-6, max_iter=300, random_state=0).fit(X)
+    best = ALS(3, reg=0.1, biases=biases, tol=1e-6, max_iter=300, random_state=0).fit(X)
     here = fit(X, solver=solver, biases=biases, tol=1e-5, max_iter=400)
     assert objective(here, X) < 1.05 * best.history_["objective"][-1]
 
@@ -137,7 +139,7 @@ def test_it_comes_down_to_where_als_does(solver, biases):
 def test_many_tiles_come_down_as_far_as_one():
     X = planted()
     assert len(descent.deal_tiles(observed(as_blocks(X)), np.random.default_rng(0))) > 4
-    best = ALS(3, tol=1e-6, max_iter=300, random_state=0).fit(X).history_["objective"][-1]
+    best = ALS(3, reg=0.1, tol=1e-6, max_iter=300, random_state=0).fit(X).history_["objective"][-1]
     assert objective(fit(X, tol=1e-5, max_iter=400), X) < 1.05 * best
 
 
@@ -156,7 +158,7 @@ def test_units_do_not_matter(solver, biases, unit):
 def test_a_weight_of_two_is_the_cell_twice_in_the_objective(solver):
     """Where full gradients stand still, no change helps the weighted formula; sgd comes close to the same place."""
     X, w = planted(60, 40), np.random.default_rng(1).integers(0, 3, (60, 40)).astype(float)
-    best = ALS(2, tol=1e-10, max_iter=1000, random_state=0).fit(X, sample_weight=w)
+    best = ALS(2, reg=0.1, tol=1e-10, max_iter=1000, random_state=0).fit(X, sample_weight=w)
     model = fit(X, 2, solver=solver, sample_weight=w, tol=1e-6, max_iter=1000)
     assert objective(model, X, w) < 1.05 * best.history_["objective"][-1]
     assert objective(fit(X, 2, solver=solver, tol=1e-6, max_iter=1000), X, w) > objective(model, X, w)
@@ -182,3 +184,14 @@ def test_the_start_is_balanced():
     model = fit(planted(), max_iter=1, learning_rate=1e-9, biases=False)
     sizes = [(a**2).mean() for a in (model.row_factors_, model.components_)]
     np.testing.assert_allclose(sizes[0], sizes[1], rtol=0.25)
+
+
+@solvers
+def test_auto_is_the_biases_where_factors_are_noise(solver):
+    rng = np.random.default_rng(0)
+    truth = 3 + rng.normal(size=(150, 1)) + rng.normal(size=80)
+    X = np.where(rng.random(truth.shape) < 0.1, truth + rng.normal(size=truth.shape), np.nan)
+    model, plain = fit(X, 10, solver=solver, reg="auto"), Biases().fit(X)
+    assert not model.components_.any()
+    errors = [np.sqrt(((m.predict(X) - truth) ** 2).mean()) for m in (model, plain)]
+    assert errors[0] < 1.1 * errors[1]

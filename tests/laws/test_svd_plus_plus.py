@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from twofold import SVDPlusPlus
+from twofold import Biases, SVDPlusPlus
 from twofold.completion import svd_plus_plus
 from twofold.completion.svd_plus_plus import Plan, Posterior, compute_moments, start_state, sweep
 from twofold.core.data.blocks import as_blocks
@@ -68,6 +68,10 @@ def problem(X, w=None):
     return Plan(cells, rows, cols, mean, spread)
 
 
+def biases_of(X, w=None):
+    return Biases().fit(X, sample_weight=w)
+
+
 def squares(x, U, A, Z, B):
     """E (x − b − c − ⟨u, z⟩)² for Gaussians (u, b) and (z, c) with covariances A and B."""
     u, z = U[:2], Z[:2]
@@ -94,7 +98,7 @@ def test_the_bound_is_the_formula(weighted):
     X = planted(14, 9)
     w = np.random.default_rng(1).random(X.shape) + 0.5 if weighted else None
     plan = problem(X, w)
-    state, weights = start_state(plan, 2, 0), np.ones(X.shape) if w is None else w
+    state, weights = start_state(plan, biases_of(X, w), 2, 0), np.ones(X.shape) if w is None else w
     for _ in range(4):
         tau = plan.cells.rows.mass.sum() / state.left
         state, bound, extra, *_ = sweep(state, plan)
@@ -195,7 +199,7 @@ def test_coefficients_are_a_ridge_regression(monkeypatch):
 
 def test_the_prior_of_a_link_is_its_pattern_times_its_coefficients():
     plan = problem(planted(14, 9))
-    state = start_state(plan, 2, 0)
+    state = start_state(plan, biases_of(planted(14, 9)), 2, 0)
     for _ in range(3):
         state = sweep(state, plan).state
     known = ~np.isnan(planted(14, 9))
@@ -268,3 +272,14 @@ def test_which_cells_are_known_says_little_where_chance_chose_them():
         known = ~np.isnan(X)
         sizes.append(np.linalg.norm(scaled(known) @ model.implicit_[:, :2]) / np.linalg.norm(said))
     assert sizes[0] < 0.5 * sizes[1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_anything_to_learn_it_is_the_biases(seed):
+    """Few cells of much noise: factors that fit them are not believed."""
+    rng = np.random.default_rng(seed)
+    truth = 3 + rng.normal(size=(150, 1)) + rng.normal(size=80)
+    X = np.where(rng.random(truth.shape) < 0.08, truth + rng.normal(size=truth.shape), np.nan)
+    model, plain = fit(X, 8), Biases().fit(X)
+    errors = [np.sqrt(((m.predict(X) - truth) ** 2).mean()) for m in (model, plain)]
+    assert errors[0] < 1.1 * errors[1]

@@ -1,9 +1,11 @@
 """Matrix completion by alternating least squares.
 
-    minimise  Σ_Ω w_ij (x_ij − m − b_i − c_j − ⟨u_i, z_j⟩)² + λ Σ_i n_i (‖u_i‖² + b_i²/s) + λ Σ_j n_j (‖z_j‖² + c_j²/s)
+    minimise  Σ_Ω w_ij (x_ij − m − b_i − c_j − ⟨u_i, z_j⟩)²
+              + λ Σ_i n_i^p (‖u_i‖² + b_i²/s) + λ Σ_j n_j^p (‖z_j‖² + c_j²/s)
 
     X (n,d) known in the cells Ω   U (n,k) row factors   Z (k,d) column factors   b, c biases   n_i, n_j known cells
     s the spread of x, so that one λ suits factors, whose products are x, and biases, which are x
+    with reg="auto" the biases have ridges of their own, Σ_i λ_r b_i² + Σ_j λ_c c_j², and λ is found: see _auto_ridge.py
 
 One sweep:  each column  (z_j, c_j) ← ridge regression of its known cells on (u_i, √s)
             each row     (u_i, b_i) ← the same, sides exchanged
@@ -18,11 +20,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from twofold.completion._auto_ridge import Found, describe_ridges, find_ridges, get_power
 from twofold.completion._base import Factors, fold_block, fold_rows, split_biases
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import as_blocks
-from twofold.core.data.known_cells import observed
+from twofold.core.data.known_cells import Observed, observed
 from twofold.core.estimator import fitting
 from twofold.core.numerics.alternating_ridge import FREE, Plan, Ridge, State, begun, bias_of, features, planned, swept
 from twofold.core.params import Interval, StrOptions
@@ -31,17 +34,24 @@ from twofold.core.types import Seed, Table, Weights
 
 
 class ALS(Factors):
-    """Matrix completion with ridge half-steps, λ scaled by the number of known cells, and biases.
+    """Matrix completion with ridge half-steps and biases.
 
-    ``x̂_ij = mean + b_i + c_j + ⟨u_i, z_j⟩``, fitted to the known cells alone. The objective never rises.
+    ``x̂_ij = mean + b_i + c_j + ⟨u_i, z_j⟩``, fitted to the known cells alone. The objective never rises. Factors are
+    shrunk towards the biases, as firmly as cells put aside ask for: where they cannot be told from noise, the model is
+    :class:`Biases`.
 
     Parameters
     ----------
     n_components : int or None, default=None
         Factors a row; None means 20, or the columns if fewer.
-    reg : float, default=0.1
-        Ridge, in units of the standard deviation of the known cells, so that their unit does not matter. A row with
-        n_i known cells is penalised by ``n_i`` times it. For tables without noise take a small value.
+    reg : "auto" or float, default="auto"
+        Ridge, in units of the standard deviation of the known cells, so that their unit does not matter. "auto" holds
+        out a tenth of the known cells (up to a quarter where they are few) and lowers λ, each fit begun at the last,
+        from where all factors are zero until these cells are predicted no better; the biases' ridges are those of
+        :class:`Biases`. For tables without noise it goes down to almost nothing.
+    reg_power : float or None, default=None
+        The ridge of a row with n_i known cells grows as n_i to this power: 1 is λ scaled by counts, 0 the plain
+        ``λ‖u‖²``. None means 1, or ½ where λ is found. `reg` means the same for a typical row whatever the power.
     biases : bool, default=True
         Fit a mean, row and column biases together with the factors.
     nonnegative : bool, default=False
@@ -51,7 +61,7 @@ class ALS(Factors):
         dozen factors. Rows are made exact at the end either way.
     tol : float, default=1e-4
         Stop when a sweep lowers the objective by less than this, relatively.
-    max_iter : int, default=30
+    max_iter : int, default=100
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None
         Where the rough SVD that the column factors start from begins.
@@ -66,7 +76,11 @@ class ALS(Factors):
     spread_ : float
         s, the standard deviation of the known cells.
     reg_ : float
-        λ = reg · s.
+        λ = reg · s, times the typical number of known cells to the power 1 − `reg_power`.
+    bias_reg_ : tuple of two floats, or None
+        λ_r and λ_c where they were found.
+    path_ : dict of lists
+        What was tried to find λ: ``reg`` and the held-out ``rmse``, without factors first; empty if `reg` was given.
     solver_ : str
     history_, n_iter_, converged_
 
@@ -86,9 +100,12 @@ class ALS(Factors):
     """
 
     reg_: float
+    bias_reg_: tuple[float, float] | None = None
+    path_: dict
     _parameter_constraints: ClassVar[dict] = {
         **Factors._parameter_constraints,
-        "reg": [Interval(Real, 0, None, closed="left")],
+        "reg": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "reg_power": [None, Interval(Real, 0, 1, closed="both")],
         "biases": ["boolean"],
         "nonnegative": ["boolean"],
         "solver": [StrOptions({"auto", "cholesky", "cg"})],
@@ -98,16 +115,18 @@ class ALS(Factors):
         self,
         n_components: int | None = None,
         *,
-        reg: float = 0.1,
+        reg: str | float = "auto",
+        reg_power: float | None = None,
         biases: bool = True,
         nonnegative: bool = False,
         solver: str = "auto",
         tol: float = 1e-4,
-        max_iter: int = 30,
+        max_iter: int = 100,
         random_state: Seed = None,
     ):
         self.n_components = n_components
         self.reg = reg
+        self.reg_power = reg_power
         self.biases = biases
         self.nonnegative = nonnegative
         self.solver = solver
@@ -129,12 +148,11 @@ class ALS(Factors):
         """
         cells = self._observed(X, sample_weight)
         k, seed = self._rank(cells.shape), seed_of(self.random_state)
-        plan = planned(cells, k, reg=self.reg, biases=self.biases, solver=self.solver, nonnegative=self.nonnegative)
+        plan, start, self.path_ = self._begin(cells, k, seed)
 
         def sweep(state: State, t: int) -> loop.Sweep:
             return loop.Sweep(*swept(plan, state))
 
-        start = begun(plan, self.biases, 1 if self.reg >= 0.01 else 5, generator(seed))
         self._run(cells, sweep, start, seed, X, lambda state: self._attributes(state, plan))
         if plan.steps:  # so that a row folded in again gets its own factor back
             U, Z = self._sides()
@@ -143,10 +161,21 @@ class ALS(Factors):
                 setattr(self, name, value)
         return self
 
+    def _begin(self, cells: Observed, k: int, seed: int) -> Found:
+        """The problem with its ridges, and where its sweeps start."""
+        auto, power = isinstance(self.reg, str), get_power(self.reg, self.reg_power)
+        reg: float = 0.0 if isinstance(self.reg, str) else self.reg
+        plan = planned(
+            cells, k, reg=reg, power=power, biases=self.biases, solver=self.solver, nonnegative=self.nonnegative
+        )
+        if auto:
+            return find_ridges(plan, self.biases, seed)
+        return Found(plan, begun(plan, self.biases, 1 if reg >= 0.01 else 5, generator(seed)), {"reg": [], "rmse": []})
+
     def _attributes(self, state: State, plan: Plan) -> dict:
         found = split_biases(state.U, state.Z, plan.k, np.sqrt(plan.spread))
         solver = "cg" if plan.steps else "cholesky"
-        return {**found, "mean_": plan.mean, "spread_": plan.spread, "reg_": plan.ridge.lam, "solver_": solver}
+        return {**found, **describe_ridges(plan), "solver_": solver}
 
     def _sides(self) -> tuple[np.ndarray, np.ndarray]:
         """Both factors as the sweeps see them: the bias last, in its own unit."""
@@ -160,10 +189,11 @@ class ALS(Factors):
     def _bias_of(self, codes: np.ndarray) -> np.ndarray:
         return bias_of(codes, len(self.components_)) * codes.dtype.type(self._unit())
 
-    def _ridge(self) -> Ridge:
+    def _ridge(self, columns: bool = False) -> Ridge:
         k = len(self.components_)
         floor = np.array([0.0] * k + [FREE] * self.biases, self.components_.dtype) if self.nonnegative else None
-        return Ridge(self.reg_, True, floor)
+        last = None if self.bias_reg_ is None else self.bias_reg_[columns] * self.spread_
+        return Ridge(self.reg_, get_power(self.reg, self.reg_power), floor, last)
 
     def add_rows(self, X: Table) -> ALS:
         """Let new rows (m, d) join the fitted table: folded in, then known to `predict` as rows n … n+m−1."""
@@ -182,7 +212,7 @@ class ALS(Factors):
             raise InputError(f"the new columns have {blocks.shape[0]} rows; the fitted table has {self.n_rows_}.")
         k = len(self.components_)
         seen = features(self._sides()[0], k, self.mean_, self._unit())
-        codes = fold_rows(observed(blocks).X.T.tocsr(), *seen, self._ridge())
+        codes = fold_rows(observed(blocks).X.T.tocsr(), *seen, self._ridge(columns=True))
         self.components_ = np.concatenate([self.components_, codes[:, :k].T], axis=1)
         self.column_bias_ = np.concatenate([self.column_bias_, self._bias_of(codes)])
         self.n_features_in_ += len(codes)

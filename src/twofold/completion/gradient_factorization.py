@@ -1,9 +1,10 @@
 """Matrix completion by gradient descent, cell by cell or all at once.
 
-    minimise  Σ_Ω w_ij (x_ij − m − b_i − c_j − ⟨u_i, z_j⟩)² + λ Σ_i n_i (‖u_i‖² + b_i²/s) + λ Σ_j n_j (‖z_j‖² + c_j²/s)
+    minimise  Σ_Ω w_ij (x_ij − m − b_i − c_j − ⟨u_i, z_j⟩)²
+              + λ Σ_i n_i^p (‖u_i‖² + b_i²/s) + λ Σ_j n_j^p (‖z_j‖² + c_j²/s)
 
     X (n,d) known in the cells Ω   U (n,k) row factors   Z (k,d) column factors   b, c biases   n_i, n_j known cells
-    s the spread of x
+    s the spread of x; with reg="auto" λ is found and the biases have ridges of their own, as in als.py
 
 sgd        rows and columns are dealt into B groups, so Ω falls into B × B tiles; one sweep is B strata of B tiles that
            share no row and no column: threads never write the same vector, and any number of them gives the same bits
@@ -20,6 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from twofold.completion._auto_ridge import describe_ridges, find_ridges, get_power
 from twofold.completion._base import Factors, split_biases
 from twofold.core import loop
 from twofold.core.data.blocks import Rows
@@ -27,13 +29,15 @@ from twofold.core.data.known_cells import Observed, Side
 from twofold.core.engine.local import Engine
 from twofold.core.engine.strata import groups
 from twofold.core.estimator import fitting
-from twofold.core.numerics.alternating_ridge import Ridge, features, spread_of
+from twofold.core.numerics import alternating_ridge as ridges
+from twofold.core.numerics.alternating_ridge import Ridge, features, hold_rows
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.kernels import sgd
 
 TILE = 4096  # cells a tile should have at least
+MOST = 8.0  # ridge on a cell at most, in units of the spread
 
 
 class State(NamedTuple):
@@ -63,7 +67,8 @@ class Plan(NamedTuple):
     k: int
     mean: float
     unit: float  # √s
-    lam: float
+    ridges: tuple[np.ndarray, np.ndarray]  # (n,2) and (d,2), of every row and column and of their biases
+    shares: tuple[np.ndarray, np.ndarray]  # the same for one known cell of each
     momentum: float
     strata: list[list[Tile]]
 
@@ -102,19 +107,20 @@ def step_tile(
 ) -> float:
     """The steps of one tile, in place: no other tile of the stratum touches its rows and columns."""
     kind = U.dtype.type
-    return sgd.sgd_cells(*t, plan.k, kind(plan.mean), kind(plan.unit), kind(plan.lam), kind(rate), U, Z, of_U, of_Z)
+    return sgd.sgd_cells(*t, plan.k, kind(plan.mean), kind(plan.unit), *plan.shares, kind(rate), U, Z, of_U, of_Z)
 
 
 def compute_gradients(side: Side, U: np.ndarray, Z: np.ndarray, plan: Plan) -> tuple[np.ndarray, float]:
     """One side's scaled gradient and its share of the objective."""
-    engine, seen = Engine(), features(Z, plan.k, plan.mean, plan.unit)
-    shared = [engine.broadcast(s) for s in (*seen, U.dtype.type(plan.lam))]
-    parts = engine.gather(engine.map(_block_gradient, side.blocks, side.weights, side.blocks.rows(U), *shared))
+    engine, shared = Engine(), features(Z, plan.k, plan.mean, plan.unit)
+    ridge = side.blocks.rows(plan.ridges[side is plan.cells.cols])
+    given = side.blocks, side.weights, side.blocks.rows(U), ridge, *(engine.broadcast(s) for s in shared)
+    parts = engine.gather(engine.map(_block_gradient, *given))
     return np.concatenate([p[0] for p in parts]), float(np.concatenate([p[1] for p in parts]).sum())
 
 
 def _block_gradient(
-    X: sparse.csr_array, w: np.ndarray, U: np.ndarray, Z: np.ndarray, offset: np.ndarray, lam: Any
+    X: sparse.csr_array, w: np.ndarray, U: np.ndarray, lam: np.ndarray, Z: np.ndarray, offset: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     G, cost = np.empty_like(U), np.empty(len(U))
     sgd.row_gradients(X.indptr, X.indices, X.data, w, Z, offset, lam, U, G, cost)
@@ -137,7 +143,23 @@ def step_with_momentum(state: State, plan: Plan) -> State:
 
 def compute_objective(U: np.ndarray, Z: np.ndarray, plan: Plan) -> float:
     own = compute_gradients(plan.cells.rows, U, Z, plan)[1]
-    return own + plan.lam * float(plan.cells.cols.mass @ (Z.astype(float) ** 2).sum(axis=1))
+    size = Z.astype(float) ** 2
+    return own + float(
+        plan.ridges[1][:, 0] @ size[:, : plan.k].sum(axis=1) + plan.ridges[1][:, 1] @ size[:, plan.k :].sum(axis=1)
+    )
+
+
+def hold_sides(problem: ridges.Plan) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """(n,2) and (d,2) the ridges of rows and columns and of their biases; and what falls on one known cell of each,
+    held below where a step would overshoot."""
+    cells, most = problem.cells, MOST * problem.spread
+    out = []
+    for side, last in ((cells.rows, problem.ridge.last), (cells.cols, problem.last)):
+        lam = hold_rows(side.mass, problem.ridge._replace(last=last))
+        share = np.minimum(lam / np.maximum(side.mass, 1e-12)[:, None], most)
+        out.append((lam.astype(cells.dtype), share.astype(cells.dtype)))
+    (rows, row_share), (cols, col_share) = out
+    return (rows, cols), (row_share, col_share)
 
 
 class GradientFactorization(Factors):
@@ -150,8 +172,10 @@ class GradientFactorization(Factors):
     solver : {"sgd", "gradient"}, default="sgd"
         A step a cell, in strata of tiles that share no row and no column; or full gradients with momentum, whose
         objective never rises.
-    reg : float, default=0.1
-        Ridge, in units of the standard deviation of the known cells; n_i times it for a row with n_i known cells.
+    reg : "auto" or float, default="auto"
+    reg_power : float or None, default=None
+        The ridge, in units of the standard deviation of the known cells, and how it grows with the known cells of a
+        row: as in :class:`ALS`, whose half-steps "auto" uses to find it.
     biases : bool, default=True
         Fit a mean, row and column biases together with the factors.
     learning_rate : float, default=0.2
@@ -169,8 +193,8 @@ class GradientFactorization(Factors):
     ----------
     components_, row_factors_, row_bias_, column_bias_, mean_
         As in :class:`ALS`.
-    spread_, reg_ : float
-        s, the standard deviation of the known cells, and λ = reg · s.
+    spread_, reg_, bias_reg_, path_
+        s, the standard deviation of the known cells, λ, and how it was found: as in :class:`ALS`.
     history_, n_iter_, converged_
         The objective of "sgd" adds up what each cell cost when its turn came.
 
@@ -191,10 +215,13 @@ class GradientFactorization(Factors):
     """
 
     reg_: float
+    bias_reg_: tuple[float, float] | None = None
+    path_: dict
     _parameter_constraints: ClassVar[dict] = {
         **Factors._parameter_constraints,
         "solver": [StrOptions({"sgd", "gradient"})],
-        "reg": [Interval(Real, 0, None, closed="left")],
+        "reg": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "reg_power": [None, Interval(Real, 0, 1, closed="both")],
         "biases": ["boolean"],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "momentum": [Interval(Real, 0, 1, closed="left")],
@@ -205,7 +232,8 @@ class GradientFactorization(Factors):
         n_components: int | None = None,
         *,
         solver: str = "sgd",
-        reg: float = 0.1,
+        reg: str | float = "auto",
+        reg_power: float | None = None,
         biases: bool = True,
         learning_rate: float = 0.2,
         momentum: float = 0.9,
@@ -216,6 +244,7 @@ class GradientFactorization(Factors):
         self.n_components = n_components
         self.solver = solver
         self.reg = reg
+        self.reg_power = reg_power
         self.biases = biases
         self.learning_rate = learning_rate
         self.momentum = momentum
@@ -227,34 +256,49 @@ class GradientFactorization(Factors):
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> GradientFactorization:
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments."""
         cells, seed = self._observed(X, sample_weight), seed_of(self.random_state)
-        k, (mean, spread) = self._rank(cells.shape), spread_of(cells)
         strata = deal_tiles(cells, generator(seed, 1)) if self.solver == "sgd" else []
-        lam = max(self.reg, 1e-12) * spread
-        plan = Plan(cells, k, mean if self.biases else 0.0, np.sqrt(spread), lam, self.momentum, strata)
+        problem, start, self.path_ = self._find(cells, self._rank(cells.shape), seed)
+        held, shares = hold_sides(problem)
+        unit = float(np.sqrt(problem.spread))
+        plan = Plan(cells, problem.k, problem.mean, unit, held, shares, self.momentum, strata)
         advance = sweep_tiles if self.solver == "sgd" else step_with_momentum
 
         def sweep(state: State, t: int) -> loop.Sweep:
             state = advance(state, plan)
             return loop.Sweep(state, state.objective)
 
-        start = self._start(plan, seed)
-        self._run(cells, sweep, start, seed, X, lambda state: self._attributes(state, plan))
+        begin = self._start(plan, *(start or self._draw(plan, seed)), near=start is not None)
+        self._run(cells, sweep, begin, seed, X, lambda state: self._attributes(state, plan, problem))
         return self
 
-    def _start(self, plan: Plan, seed: int) -> State:
+    def _find(self, cells: Observed, k: int, seed: int) -> tuple[ridges.Plan, ridges.State | None, dict]:
+        """The problem with its ridges; where λ was found, the factors it was found with; and how."""
+        reg: float = 0.0 if isinstance(self.reg, str) else self.reg
+        power = get_power(self.reg, self.reg_power)
+        plan = ridges.planned(cells, k, reg=reg, biases=self.biases, power=power)
+        if isinstance(self.reg, str):
+            return find_ridges(plan, self.biases, seed)
+        return plan, None, {"reg": [], "rmse": []}
+
+    def _draw(self, plan: Plan, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Factors of equal size on both sides, whose products are a fraction of the spread; biases zero."""
         dtype, p, size = plan.cells.dtype, plan.k + self.biases, plan.unit * np.sqrt(0.1 / np.sqrt(plan.k))
         U, Z = (generator(seed, s).normal(size=(m, p)) * size for s, m in zip((2, 3), plan.cells.shape, strict=True))
         U[:, plan.k :], Z[:, plan.k :] = 0, 0
-        U, Z = U.astype(dtype), Z.astype(dtype)
+        return U.astype(dtype), Z.astype(dtype)
+
+    def _start(self, plan: Plan, U: np.ndarray, Z: np.ndarray, near: bool) -> State:
+        """Factors, and steps that remember nothing, or a first sweep where the factors are `near` the goal."""
+        dtype = plan.cells.dtype
         if self.solver == "gradient":
             return State(U, Z, np.zeros_like(U), np.zeros_like(Z), 1.0, compute_objective(U, Z, plan))
         first = dtype.type(plan.unit**6)  # the square of an error times a factor: of s √s
-        return State(U, Z, np.full(len(U), first), np.full(len(Z), first), self.learning_rate * plan.unit, 0.0)
+        of_U, of_Z = (first * (1 + near * side.mass).astype(dtype) for side in (plan.cells.rows, plan.cells.cols))
+        return State(U, Z, of_U, of_Z, self.learning_rate * plan.unit, 0.0)
 
-    def _attributes(self, state: State, plan: Plan) -> dict:
-        found = split_biases(state.U, state.Z, plan.k, plan.unit)
-        return {**found, "mean_": plan.mean, "spread_": plan.unit**2, "reg_": plan.lam}
+    def _attributes(self, state: State, plan: Plan, problem: ridges.Plan) -> dict:
+        return {**split_biases(state.U, state.Z, plan.k, plan.unit), **describe_ridges(problem)}
 
     def _ridge(self) -> Ridge:
-        return Ridge(self.reg_, True)
+        last = None if self.bias_reg_ is None else self.bias_reg_[0] * self.spread_
+        return Ridge(self.reg_, get_power(self.reg, self.reg_power), None, last)

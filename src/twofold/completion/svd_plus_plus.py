@@ -8,6 +8,9 @@
 One sweep:  each column  its Gaussian posterior given the moments of the rows
             each row     the same, sides exchanged; then y, v, and all precisions from what is left
 What is minimised is the negative evidence bound, so τ, λ, μ are learned and nothing needs tuning or early stopping.
+The start: m, b, c as in `Biases`, and factors that have shown on cells put aside that they predict better than b and c
+alone. Where cells are few, factors that fit the known cells say nothing of the others, and the bound does not see it,
+for it takes rows and columns as independent: then they start at zero, where they stay.
 
 The prior of one side, `Link`, for each of its p columns:
 
@@ -30,6 +33,8 @@ from scipy import sparse
 from scipy.linalg import eigh_tridiagonal
 
 from twofold.completion._base import Factors
+from twofold.completion._held_out import FEWEST, hold_out, is_better
+from twofold.completion.biases import Biases
 from twofold.core import loop
 from twofold.core.data.known_cells import Observed, Side
 from twofold.core.data.missing_patterns import LOG_2PI
@@ -40,6 +45,9 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.kernels import svdpp
 
+PLENTY = 25  # known cells for each row and column, from which on factors need no trial
+TRIAL = 60  # sweeps of the trial: enough to see where factors lead that only fit
+SURE = 2  # standard errors by which factors must be better than biases alone
 PROBES, LANCZOS, STEPS = 8, 40, 6  # random vectors and steps of the quadrature; conjugate gradient steps a sweep
 SPAN = 1e-6, 1e6  # in which precisions may lie, of numbers of size one
 
@@ -331,11 +339,8 @@ class SVDPlusPlus(Factors):
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> SVDPlusPlus:
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments."""
         cells, seed = self._observed(X, sample_weight), seed_of(self.random_state)
-        k, (mean, spread) = self._rank(cells.shape), spread_of(cells)
-        rows = link_pattern(cells.rows, cells.cols, generator(seed, 1))
-        cols = link_pattern(cells.cols, cells.rows, generator(seed, 2))
-        plan = Plan(cells, rows, cols, mean, spread)
-        start = start_state(plan, k, seed)
+        k, (plan, biases) = self._rank(cells.shape), make_plan(cells, seed)
+        start = choose_start(plan, biases, k, seed)
         self._run(cells, lambda state, t: sweep(state, plan), start, seed, X, lambda state: _attributes(state, plan))
         return self
 
@@ -352,18 +357,50 @@ def fold_rows(
     return compute_posterior(X, np.ones_like(X.data), scale * sum_block(X, Y), given, lam, tau, mean)[0]
 
 
-def start_state(plan: Plan, k: int, seed: int) -> State:
-    """Small random factors, sure of themselves; biases zero."""
+def make_plan(cells: Observed, seed: int) -> tuple[Plan, Biases]:
+    """What stays the same over the sweeps, and the biases they start from, whose mean it has."""
+    rows = link_pattern(cells.rows, cells.cols, generator(seed, 1))
+    cols = link_pattern(cells.cols, cells.rows, generator(seed, 2))
+    biases = Biases()
+    with loop.quietly():
+        biases._solve(cells)
+    return Plan(cells, rows, cols, biases.mean_, spread_of(cells)[1]), biases
+
+
+def choose_start(plan: Plan, biases: Biases, k: int, seed: int) -> State:
+    """Small factors, unless those that most of the cells lead to do not predict the others: then biases alone."""
+    start, (kept, held) = start_state(plan, biases, k, seed), hold_out(plan.cells, generator(seed, 5))
+    if plan.cells.X.nnz > PLENTY * sum(plan.cells.shape) or len(held.x) < FEWEST:
+        return start
+    trial, alone = make_plan(kept, seed)
+    state = start_state(trial, alone, k, seed)
+    for _ in range(TRIAL):
+        state = sweep(state, trial).state
+    baseline = alone.mean_ + alone.row_bias_[held.rows] + alone.column_bias_[held.cols]
+    found = compute_cells(state, trial, held.rows, held.cols)
+    helps = is_better(held.losses(baseline), held.losses(found), SURE)
+    return start if helps else start_state(plan, biases, k, seed, 0.0)
+
+
+def compute_cells(state: State, plan: Plan, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+    """The model's value in some cells."""
+    U, Z = state.U.mean[rows].astype(np.float64), state.Z.mean[cols].astype(np.float64)
+    return plan.mean + plan.spread * (np.einsum("tk,tk->t", U[:, :-1], Z[:, :-1]) + U[:, -1] + Z[:, -1])
+
+
+def start_state(plan: Plan, biases: Biases, k: int, seed: int, factors: float = 0.1) -> State:
+    """Small random factors, sure of themselves, and the biases."""
     size, (a, c), cells = 0.1, np.tril_indices(k + 1), plan.cells
 
-    def drawn(count: int, stream: int) -> Posterior:
-        mean = generator(seed, stream).normal(size=(count, k + 1)) * size
-        mean[:, -1] = 0
+    def drawn(bias: np.ndarray, stream: int) -> Posterior:
+        count = len(bias)
+        mean = generator(seed, stream).normal(size=(count, k + 1)) * factors
+        mean[:, -1] = bias / plan.spread
         return Posterior(mean.astype(cells.dtype), np.tile(((a == c) * size**2).astype(cells.dtype), (count, 1)))
 
     rows, cols = (start_link(F, k + 1, 5.0, cells.dtype) for F in (plan.rows, plan.cols))
     left = float(cells.rows.mass.sum()) * 0.7
-    return State(drawn(cells.shape[0], 3), drawn(cells.shape[1], 4), left, 0.0, rows, cols)
+    return State(drawn(biases.row_bias_, 3), drawn(biases.column_bias_, 4), left, 0.0, rows, cols)
 
 
 def sweep(state: State, plan: Plan) -> loop.Sweep:

@@ -1,8 +1,9 @@
 """Ridge regressions, one a row, over the row's known cells.
 
-    u_i = argmin  Σ_{j in Ω_i} w_ij (x_ij − o_j − ⟨u, z_j⟩)²  +  uᵀ B u  +  λ_i ‖u‖²
+    u_i = argmin  Σ_{j in Ω_i} w_ij (x_ij − o_j − ⟨u, z_j⟩)²  +  uᵀ B u  +  Σ_a λ_ia u_a²
 
     Z (d,k) the other side's factor    o (d,) an offset for each column    B (k,k) a quadratic all rows share
+    λ (m,2) a row's ridge, and that of its last feature, which may be a bias
 
 With B = 0 this is a half-step of completion; with B = ZᵀZ, of its implicit kind, where every cell counts a little.
 `cost[i]` is the minimum reached, which comes free: at the solution it is Σ w (x − o)² − ⟨u, right-hand side⟩.
@@ -36,13 +37,13 @@ def _gathered(start, stop, indices, x, w, Z, offset, V, t):
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _normal(V, t, base, lam, A, b):
-    """A = VᵀV + B + λI and b = Vᵀt; the product by BLAS."""
+    """A = VᵀV + B + Λ and b = Vᵀt; the product by BLAS."""
     k = b.size
     A[:] = np.dot(V.T, V)
     for a in range(k):
         for c in range(k):
             A[a, c] += base[a, c]
-        A[a, a] += lam
+        A[a, a] += lam[0] if a < k - 1 else lam[1]
         b[a] = 0
     for q in range(t.size):
         for a in range(k):
@@ -74,10 +75,11 @@ def ridge_cholesky(indptr, indices, x, w, Z, offset, base, lam, U, cost):
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _applied(V, m, base, shared, lam, p, out):
-    """(VᵀV + B + λI) p."""
+    """(VᵀV + B + Λ) p."""
     k = p.size
     for a in range(k):
-        out[a] = lam * p[a]
+        out[a] = lam[0] * p[a]
+    out[k - 1] = lam[1] * p[k - 1]
     if shared:
         for a in range(k):
             s = p[a]
@@ -138,11 +140,12 @@ def ridge_cg(indptr, indices, x, w, Z, offset, base, shared, lam, steps, U, cost
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _residual(V, m, t, base, shared, lam, u, b, r, Ap):
-    """b = Vᵀt and r = b − (VᵀV + B + λI) u, in one pass over the cells."""
+    """b = Vᵀt and r = b − (VᵀV + B + Λ) u, in one pass over the cells."""
     k = u.size
     for a in range(k):
         b[a] = 0
-        r[a] = -lam * u[a]
+        r[a] = -lam[0] * u[a]
+    r[k - 1] = -lam[1] * u[k - 1]
     if shared:
         for a in range(k):
             s = u[a]

@@ -26,7 +26,7 @@ from twofold.completion.neighborhood import Neighborhood
 from twofold.completion.popularity import Popularity
 from twofold.completion.svd_plus_plus import Moments
 from twofold.completion.svd_plus_plus import fold_rows as fold_posterior
-from twofold.core.numerics.alternating_ridge import Ridge
+from twofold.core.numerics.alternating_ridge import Ridge, hold_rows
 
 CHUNK = 2**22  # predicted cells at a time
 
@@ -60,10 +60,8 @@ def _split_bias(x: sparse.csr_array, offset: np.ndarray, lam: float) -> np.ndarr
 
 def _split_ridge(x: sparse.csr_array, col: int, Z: np.ndarray, offset: np.ndarray, ridge: Ridge) -> np.ndarray:
     V = Z[x.indices].astype(np.float64)  # (cells,p)
-    lam = ridge.lam * (len(V) if ridge.scaled else 1)
-    return _solve_terms(
-        V, np.ones(len(V)), x.data - offset[x.indices].astype(np.float64), lam * np.eye(V.shape[1]), Z[col]
-    )
+    held = np.diag(np.repeat(hold_rows(np.array([len(V)]), ridge)[0], [V.shape[1] - 1, 1]))
+    return _solve_terms(V, np.ones(len(V)), x.data - offset[x.indices].astype(np.float64), held, Z[col])
 
 
 def _split_counts(

@@ -1,9 +1,11 @@
 """Alternating least squares over known cells: the half-steps, the start and the sweep that every such model shares.
 
-    minimise  Σ_Ω w_ij (x_ij − m − b_i − c_j − ⟨u_i, z_j⟩)² + λ Σ_i n_i (‖u_i‖² + b_i²/s) + λ Σ_j n_j (‖z_j‖² + c_j²/s)
+    minimise  Σ_Ω w_ij (x_ij − m − b_i − c_j − ⟨u_i, z_j⟩)²
+              + λ Σ_i n_i^p (‖u_i‖² + b_i²/s) + λ Σ_j n_j^p (‖z_j‖² + c_j²/s)
 
     X (n,d) known in the cells Ω   U (n,k) row factors   Z (d,k) column factors, both with their bias last if there are
     biases   n_i, n_j known cells   s the spread of x, so that one λ suits factors and biases
+    or with ridges of their own for the biases, Σ_i λ_r b_i² + Σ_j λ_c c_j²
 
 One sweep:  each column  (z_j, c_j) ← ridge regression of its known cells on (u_i, √s)
             each row     (u_i, b_i) ← the same, sides exchanged
@@ -27,11 +29,13 @@ SMALL = 12  # features up to which Cholesky is as quick
 
 
 class Ridge(NamedTuple):
-    """How a row's regression is held: λ, whether times its known cells, and a lowest value for every feature."""
+    """How a row's regression is held: λ times its known cells to some power, a lowest value for every feature, and the
+    plain ridge of the last feature if it has one of its own."""
 
     lam: float
-    scaled: bool
+    power: float
     floor: np.ndarray | None = None
+    last: float | None = None
 
 
 class State(NamedTuple):
@@ -48,27 +52,35 @@ class Plan(NamedTuple):
     k: int
     mean: float
     spread: float
-    ridge: Ridge
+    ridge: Ridge  # of the rows
     steps: int  # of conjugate gradients; 0 means exact
+    last: float | None = None  # of the columns' biases, if they have a ridge of their own
 
     def half(self, side: Side, mine: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, float]:
         """One side's features given the other's, and the cost with its own ridge term."""
-        return half_step(
-            side, mine, None, *features(other, self.k, self.mean, np.sqrt(self.spread)), self.ridge, self.steps
-        )
+        ridge = self.ridge._replace(last=self.last) if side is self.cells.cols else self.ridge
+        return half_step(side, mine, None, *features(other, self.k, self.mean, np.sqrt(self.spread)), ridge, self.steps)
 
 
 def planned(
-    cells: Observed, k: int, *, reg: float, biases: bool, solver: str = "auto", nonnegative: bool = False
+    cells: Observed,
+    k: int,
+    *,
+    reg: float,
+    biases: bool,
+    solver: str = "auto",
+    nonnegative: bool = False,
+    power: float = 1.0,
 ) -> Plan:
     """The problem for `reg` in units of the spread; "cg", "cholesky", or "auto" by the number of factors."""
     mean, spread = spread_of(cells)
     # A whisker of ridge at least, so that rows with fewer cells than factors have a solution.
-    lam = max(reg, 1e-12) * spread
+    typical = np.sqrt(cells.rows.mass.mean() * cells.cols.mass.mean())  # so that reg means the same for every power
+    lam = max(reg, 1e-12) * spread * typical ** (1 - power)
     floor = np.array([0.0] * k + [FREE] * biases, cells.dtype) if nonnegative else None
     quick = solver == "cg" or (solver == "auto" and k > SMALL)
     steps = STEPS if quick and not nonnegative else 0
-    return Plan(cells, k, mean if biases else 0.0, spread, Ridge(lam, True, floor), steps)
+    return Plan(cells, k, mean if biases else 0.0, spread, Ridge(lam, power, floor), steps)
 
 
 def begun(plan: Plan, biases: bool, turns: int, rng: np.random.Generator) -> State:
@@ -84,7 +96,8 @@ def swept(plan: Plan, state: State) -> tuple[State, float]:
     """Both half-steps, and the objective after them."""
     Z, _ = plan.half(plan.cells.cols, state.Z, state.U)
     U, cost = plan.half(plan.cells.rows, state.U, Z)
-    return State(U, Z), cost + plan.ridge.lam * float(plan.cells.cols.mass @ (Z.astype(float) ** 2).sum(axis=1))
+    held = hold_rows(plan.cells.cols.mass, plan.ridge._replace(last=plan.last))
+    return State(U, Z), cost + float((_per_feature(held, Z.shape[1]) * Z.astype(float) ** 2).sum())
 
 
 def features(other: np.ndarray, k: int, mean: float, unit: float) -> tuple[np.ndarray, np.ndarray]:
@@ -139,8 +152,7 @@ def solve_rows(
     `base` is a quadratic all rows share, or None.
     """
     p, dtype = Z.shape[1], Z.dtype
-    mass = np.add.reduceat(np.append(w, 0), X.indptr[:-1]) * (np.diff(X.indptr) > 0) if ridge.scaled else 1.0
-    lam = np.broadcast_to(np.asarray(ridge.lam * mass, dtype), (X.shape[0],))
+    lam = hold_rows(np.add.reduceat(np.append(w, 0), X.indptr[:-1]) * (np.diff(X.indptr) > 0), ridge).astype(dtype)
     B = np.zeros((p, p), dtype) if base is None else base
     U, cost = U.copy(), np.empty(X.shape[0])
     given = (X.indptr, X.indices, X.data.astype(dtype, copy=False), w, Z, offset, B)
@@ -151,6 +163,20 @@ def solve_rows(
     else:
         kernels.ridge_cholesky(*given, lam, U, cost)
     return U, cost
+
+
+def hold_rows(mass: np.ndarray, ridge: Ridge) -> np.ndarray:
+    """(rows,2) what holds each row's features, and its last one, given the weight of its known cells."""
+    lam = np.empty((len(mass), 2))
+    lam[:] = (ridge.lam * mass**ridge.power)[:, None]
+    if ridge.last is not None:
+        lam[:, 1] = ridge.last
+    return lam
+
+
+def _per_feature(lam: np.ndarray, p: int) -> np.ndarray:
+    """(rows,2) → (rows,p)."""
+    return np.repeat(lam, [p - 1, 1], axis=1)
 
 
 # ---- the start -------------------------------------------------------------------------------------------------
