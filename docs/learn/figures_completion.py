@@ -114,7 +114,7 @@ def completion_curves() -> Figure:
             warnings.simplefilter("ignore")  # run to the end on purpose
             ALS(20, reg=reg, tol=0, max_iter=15, random_state=0).set_callbacks(fitted, others).fit(train)
         lines = {"fitted ratings": fitted.scores_, "held-out ratings": others.scores_}
-        title = f"reg = {reg:g}{', the default' if reg == 0.1 else ''}"
+        title = f"reg = {reg:g}{', a firmer one' if reg == 0.1 else ''}"
         curves[title] = {name: [-score for score in scores] for name, scores in lines.items()}
     return plots.curves_figure(curves, "root mean square error")
 

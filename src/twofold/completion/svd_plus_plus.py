@@ -47,7 +47,7 @@ from twofold.kernels import svdpp
 
 PLENTY = 25  # known cells for each row and column, from which on factors need no trial
 TRIAL = 60  # sweeps of the trial: enough to see where factors lead that only fit
-SURE = 2  # standard errors by which factors must be better than biases alone
+SURE = 3  # standard errors by which factors must be better than biases alone
 PROBES, LANCZOS, STEPS = 8, 40, 6  # random vectors and steps of the quadrature; conjugate gradient steps a sweep
 SPAN = 1e-6, 1e6  # in which precisions may lie, of numbers of size one
 

@@ -101,7 +101,7 @@ def filling(w: World, model: SVDPlusPlus) -> Part:
 
 def errors(w: World, model: SVDPlusPlus, seed: int) -> Part:
     curves = {}
-    for reg, words in ((0.002, "hardly any penalty"), (0.1, "the default penalty")):
+    for reg, words in ((0.002, "hardly any penalty"), (0.1, "a firmer penalty")):
         fitted, held = (EarlyStopping(w.train, part, patience=SWEEPS) for part in (w.train, w.held))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it runs for a fixed number of sweeps
