@@ -47,7 +47,7 @@ from twofold.kernels import svdpp
 
 PLENTY = 25  # known cells for each row and column, from which on factors need no trial
 TRIAL = 60  # sweeps of the trial: enough to see where factors lead that only fit
-SURE = 3  # standard errors by which factors must be better than biases alone
+SURE, WORTH = 2, 0.99  # standard errors, and share of the loss, by which factors must be better than biases alone
 PROBES, LANCZOS, STEPS = 8, 40, 6  # random vectors and steps of the quadrature; conjugate gradient steps a sweep
 SPAN = 1e-6, 1e6  # in which precisions may lie, of numbers of size one
 
@@ -377,8 +377,8 @@ def choose_start(plan: Plan, biases: Biases, k: int, seed: int) -> State:
     for _ in range(TRIAL):
         state = sweep(state, trial).state
     baseline = alone.mean_ + alone.row_bias_[held.rows] + alone.column_bias_[held.cols]
-    found = compute_cells(state, trial, held.rows, held.cols)
-    helps = is_better(held.losses(baseline), held.losses(found), SURE)
+    before, after = held.losses(baseline), held.losses(compute_cells(state, trial, held.rows, held.cols))
+    helps = is_better(before, after, SURE) and after.mean() < WORTH * before.mean()
     return start if helps else start_state(plan, biases, k, seed, 0.0)
 
 

@@ -1,0 +1,206 @@
+"""What is known of users or items beside their ratings: columns of numbers, categories and text as one sparse matrix.
+
+    numbers      a z-score, and one of ten equal groups       18, 25, 61
+    categories   one column a value                           writer
+    lists        one column an entry                          Action|Comedy
+    text         one column a word, by tf-idf                 The Wizard of Oz
+
+Every column of the frame gives a row of F about the length 1, so none outweighs the others for having many values.
+A blank cell gives zeros. Words and values that occur once say nothing of others and are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy import sparse
+
+from twofold.completion.recommender._ids import as_array, places, plain
+from twofold.core.checks import InputError
+from twofold.io.tables.read import find_files, read_one
+from twofold.io.tables.table import Piece
+from twofold.text.tfidf import Weighing, weigh
+from twofold.text.tokenize import pieces
+
+GROUPS = 10  # equal groups of a column of numbers
+MOST = 1000  # words or values kept of a column, the most frequent
+LIST = re.compile(r"[|;]")  # between the entries of a list
+
+
+class Column(NamedTuple):
+    """How one column is encoded: words and their idf, or center, scale and cuts of numbers."""
+
+    name: str
+    kind: str  # "number", "category", "list" or "text"
+    words: list[str]
+    numbers: list[float]  # idf of the words; or center, scale and then the cuts
+
+
+class Features(NamedTuple):
+    """Ids, each once, and what is known of them."""
+
+    ids: np.ndarray  # (m,)
+    F: sparse.csr_array  # (m,q)
+    names: list[str]  # (q,) what each column of F stands for
+    columns: list[Column]
+
+
+def read_features(given: Any, known: np.ndarray, what: str, id_name: str | None = None) -> Features:
+    """Features of users or items (`what`), from a frame or a file, for ids some of which the ratings have (`known`)."""
+    frame = _as_frame(given, what)
+    key = _find_ids(frame, known, what, id_name)
+    blank = int(frame[key].null_count())
+    if blank:
+        raise InputError(f"{blank} rows of the {what}s' features have no id in column {key!r}. Fill or drop them.")
+    ids = as_array(plain(frame[key]))
+    if len(np.unique(ids)) < len(ids):
+        twice = next(value for value, count in Counter(ids.tolist()).items() if count > 1)
+        raise InputError(
+            f"{what} {twice!r} occurs more than once in column {key!r} of the {what}s' features. Keep one row of each."
+        )
+    if not (places(known, ids) >= 0).any():
+        raise InputError(
+            f"none of the {len(ids):,} ids in column {key!r} of the {what}s' features is among the {what}s of the "
+            f"ratings: {ids[0]!r} there, {known[0]!r} here. Name the column of ids {what!r}, as in the ratings."
+        )
+    columns = [_learn_column(frame[name]) for name in frame.columns if name != key]
+    columns = [column for column in columns if column is not None]
+    if not columns:
+        raise InputError(f"the {what}s' features have no column that differs between {what}s beside {key!r}.")
+    F, names = encode(frame, columns)
+    return Features(ids, F, names, columns)
+
+
+def encode(frame: pl.DataFrame, columns: list[Column]) -> tuple[sparse.csr_array, list[str]]:
+    """(rows,q) the features of new rows, by columns learned before, and their names; a column not there is blank."""
+    parts, names = [], []
+    for column in columns:
+        there = frame[column.name] if column.name in frame.columns else pl.Series([None] * len(frame), dtype=pl.String)
+        part, of_part = _encode_numbers(there, column) if column.kind == "number" else _encode_words(there, column)
+        parts.append(part)
+        names += of_part
+    return sparse.csr_array(sparse.hstack(parts, format="csr")), names
+
+
+def encode_one(given: Any, columns: list[Column], what: str) -> sparse.csr_array:
+    """(1,q) the features of one new user or item, from ``{column: value}``."""
+    if not isinstance(given, dict):
+        raise InputError(f"the features of a new {what} are {type(given).__name__}; give a dict, {{column: value}}.")
+    known = [column.name for column in columns]
+    strange = [name for name in given if name not in known]
+    if strange:
+        raise InputError(f"{strange[0]!r} is no feature of the {what}s; these are: {', '.join(map(repr, known))}.")
+    return encode(pl.DataFrame({name: [value] for name, value in given.items()}), columns)[0]
+
+
+def _as_frame(given: Any, what: str) -> pl.DataFrame:
+    if isinstance(given, pl.DataFrame):
+        return given
+    if hasattr(given, "to_dict") and hasattr(given, "iloc"):  # pandas
+        return pl.DataFrame({str(name): pl.Series(given[name].tolist(), strict=False) for name in given.columns})
+    if isinstance(given, dict):
+        return pl.DataFrame(given)
+    if isinstance(given, str) or hasattr(given, "__fspath__"):
+        found = read_one(find_files(os.fspath(given))[0])
+        if isinstance(found, Piece):
+            return pl.DataFrame([_typed(column) for column in found.frame])
+    raise InputError(f"the {what}s' features are {type(given).__name__}; give a frame, a dict of columns, or a file.")
+
+
+def _typed(column: pl.Series) -> pl.Series:
+    """A column of a text file as numbers if all its cells are numbers."""
+    if column.dtype != pl.String:
+        return column
+    text = column.replace("", None)
+    found = text.cast(pl.Float64, strict=False)
+    return found if int(found.null_count()) == int(text.null_count()) else text
+
+
+def _find_ids(frame: pl.DataFrame, known: np.ndarray, what: str, id_name: str | None) -> str:
+    """The column of ids: named as in the ratings, after what it holds, else the one most of whose values occur."""
+    low = {name.casefold(): name for name in reversed(frame.columns)}
+    for name in (id_name, what, f"{what}_id", f"{what}id", "id"):
+        if name is not None and name.casefold() in low:
+            return low[name.casefold()]
+    shares = {name: float((places(known, as_array(plain(frame[name].drop_nulls()))) >= 0).mean() or 0.0)
+              for name in frame.columns if frame[name].n_unique() == len(frame)}  # fmt: skip
+    best = max(shares, key=lambda name: shares[name], default=None)
+    if best is None or shares[best] == 0:
+        raise InputError(
+            f"no column of the {what}s' features holds {what}s of the ratings, each once; its columns are "
+            f"{', '.join(map(repr, frame.columns))}. Name the column of ids {what!r}."
+        )
+    return best
+
+
+def _learn_column(values: pl.Series) -> Column | None:
+    """How to encode a column; None if it says nothing."""
+    if values.dtype.is_temporal():
+        values = values.cast(pl.Int64, strict=False)
+    if values.dtype.is_numeric() or values.dtype == pl.Boolean:
+        x = _as_numbers(values, values.name)
+        x = x[np.isfinite(x)]
+        if len(np.unique(x)) < 2:
+            return None
+        cuts = [] if len(np.unique(x)) == 2 else np.unique(np.quantile(x, np.arange(1, GROUPS) / GROUPS)).tolist()
+        return Column(values.name, "number", [], [float(x.mean()), float(x.std()), *cuts])
+    texts = [text for text in values.cast(pl.String, strict=False).to_list() if text]
+    kind = _choose_kind(texts)
+    counts = Counter(word for text in texts for word in set(_split(text, kind)))
+    words = [word for word, count in counts.most_common(MOST) if 1 < count < len(values)]
+    idf = [1 + float(np.log((1 + len(values)) / (1 + counts[word]))) for word in words]
+    return Column(values.name, kind, words, idf) if words else None
+
+
+def _choose_kind(texts: list[str]) -> str:
+    if not texts:
+        return "category"
+    if np.mean([bool(LIST.search(text)) for text in texts]) > 0.1:
+        return "list"
+    return "text" if len(set(texts)) > len(texts) / 2 or np.mean([len(t.split()) for t in texts]) > 4 else "category"
+
+
+def _split(text: str, kind: str) -> list[str]:
+    if kind == "text":
+        return [piece for piece in pieces(text, True) if len(piece) > 1]
+    return [part.strip() for part in LIST.split(text)] if kind == "list" else [text]
+
+
+def _as_numbers(values: pl.Series, name: str) -> np.ndarray:
+    found = values.cast(pl.Float64, strict=False)
+    bad = values.is_not_null() & found.is_null()
+    if bad.any():
+        raise InputError(f"column {name!r} of the features holds numbers; {values.filter(bad)[0]!r} is none.")
+    return found.to_numpy().astype(np.float64)
+
+
+def _encode_numbers(values: pl.Series, column: Column) -> tuple[sparse.csr_array, list[str]]:
+    values = values.cast(pl.Int64, strict=False) if values.dtype.is_temporal() else values
+    x, (center, scale, *cuts) = _as_numbers(values, column.name), column.numbers
+    there = np.isfinite(x)
+    z = np.where(there, (x - center) / scale, 0.0)[:, None]
+    if not cuts:
+        return sparse.csr_array(z), [column.name]
+    group = np.searchsorted(cuts, np.where(there, x, center), side="right")
+    hot = sparse.csr_array((there.astype(float), (np.arange(len(x)), group)), shape=(len(x), len(cuts) + 1))
+    edges = ["", *(f"{cut:g}" for cut in cuts), ""]
+    names = [f"{column.name} {a}–{b}" for a, b in pairwise(edges)]
+    return sparse.csr_array(sparse.hstack([z / 2, hot])), [column.name, *names]
+
+
+def _encode_words(values: pl.Series, column: Column) -> tuple[sparse.csr_array, list[str]]:
+    place = {word: a for a, word in enumerate(column.words)}
+    rows, cols = [], []
+    for i, text in enumerate(values.cast(pl.String, strict=False).to_list()):
+        at = [place[word] for word in _split(text, column.kind) if word in place] if text else []
+        rows += [i] * len(at)
+        cols += at
+    counts = sparse.csr_array((np.ones(len(rows)), (rows, cols)), shape=(len(values), len(place)))
+    names = [f"{column.name}: {word}" for word in column.words]
+    return weigh(counts, Weighing("tfidf", np.array(column.numbers))), names
