@@ -141,6 +141,8 @@ def test_weights_of_another_shape_and_bad_ones_are_refused_with_their_place(case
 def test_the_order_of_rows_does_not_matter(case):
     if case.model in ("GradientFactorization", "SVDPlusPlus"):
         pytest.skip("every row starts from its own draw")
+    if case.model == "ALS" and case.label == "auto":
+        pytest.skip("draws which cells are put aside")
     turn = np.random.default_rng(5).permutation(len(X))
     assert_alike(case.fit(H, y), case.fit(H[turn], y), H, rtol=1e-3)
 

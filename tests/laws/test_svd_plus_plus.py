@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from twofold import Biases, SVDPlusPlus
+from twofold import Biases, InputError, SVDPlusPlus
 from twofold.completion import svd_plus_plus
 from twofold.completion.svd_plus_plus import Plan, Posterior, compute_moments, start_state, sweep
 from twofold.core.data.blocks import as_blocks
@@ -283,3 +283,36 @@ def test_without_anything_to_learn_it_is_the_biases(seed):
     model, plain = fit(X, 8), Biases().fit(X)
     errors = [np.sqrt(((m.predict(X) - truth) ** 2).mean()) for m in (model, plain)]
     assert errors[0] < 1.1 * errors[1]
+
+
+def test_variances_are_those_of_draws():
+    rng = np.random.default_rng(0)
+    roots = rng.normal(size=(2, 3, 3)) * 0.4
+    (A, B), (u, z) = roots @ roots.transpose(0, 2, 1), rng.normal(size=(2, 3))
+    packed = [Posterior(mean[None], cov[None][:, LOWER[0], LOWER[1]]) for mean, cov in ((u, A), (z, B))]
+    U, Z = rng.multivariate_normal(u, A, 400_000), rng.multivariate_normal(z, B, 400_000)
+    drawn = U[:, 2] + Z[:, 2] + (U[:, :2] * Z[:, :2]).sum(axis=1)
+    np.testing.assert_allclose(svd_plus_plus.compute_variances(*packed)[0], drawn.var(), rtol=0.03)
+
+
+@pytest.mark.parametrize("noise", [0.5, 2.0])
+def test_standard_deviations_are_as_large_as_the_errors(noise):
+    rng, (n, d) = np.random.default_rng(0), (200, 100)
+    truth = 3 + rng.normal(size=(n, 1)) + rng.normal(size=d) + rng.normal(size=(n, 2)) @ rng.normal(size=(2, d))
+    full = truth + noise * rng.normal(size=(n, d))
+    known = rng.random((n, d)) < rng.uniform(0.05, 0.5, size=(n, 1))  # some rows have few cells, some many
+    model = fit(np.where(known, full, np.nan), 3)
+    rows, cols = np.nonzero(~known)
+    said, std = model.predict(rows, cols, return_std=True)
+    np.testing.assert_array_equal(said, model.predict(rows, cols))
+    assert 0.85 < np.sqrt((((said - full[rows, cols]) / std) ** 2).mean()) < 1.15
+    few = known.sum(axis=1)[rows] < 10
+    assert std[few].mean() > std[~few].mean()
+
+
+def test_only_a_distribution_knows_how_sure_it_is():
+    X = planted()
+    with pytest.raises(InputError, match=r"Biases does not know how sure it is. SVDPlusPlus does"):
+        Biases().fit(X).predict([0], [0], return_std=True)
+    with pytest.raises(InputError, match="rows and cols"):
+        fit(X, max_iter=3).predict(X, return_std=True)

@@ -65,19 +65,30 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
         fold, state = self._folding()
         return self._rowwise(fold_block, X, fold, state)
 
-    def predict(self, rows: Any, cols: ArrayLike | None = None) -> np.ndarray:
+    def predict(self, rows: Any, cols: ArrayLike | None = None, return_std: bool = False) -> Any:
         """The model's value in the cells (rows[t], cols[t]) of the fitted table.
 
         Parameters
         ----------
         rows, cols : array-like of int, equally long
             Which cells. With one argument, a table: the model's value in every cell of these rows, folded in.
+        return_std : bool, default=False
+            Also the standard deviation of what will be in each cell, given what is known: the noise, and how unsure
+            the model is of its own value. Only for cells of the fitted table, and where a model is a posterior
+            distribution, as :class:`SVDPlusPlus` is.
 
         Returns
         -------
         ndarray of shape (len(rows),), or (m, d) for a table
+            With `return_std`, two of them.
         """
         check_is_fitted(self)
+        if return_std and (cols is None or type(self)._deviate is Completion._deviate):
+            raise InputError(
+                "return_std=True needs rows and cols, places in the fitted table."
+                if cols is None
+                else f"{type(self).__name__} does not know how sure it is. SVDPlusPlus does: it is a distribution."
+            )
         if cols is None:
             return self._rowwise(_predict_block, rows, *self._both())
         at = [np.atleast_1d(np.asarray(a)) for a in (rows, cols)]
@@ -85,7 +96,11 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
             _check_places(name, a, count)
         if at[0].shape != at[1].shape:
             raise InputError(f"rows has shape {at[0].shape}, cols {at[1].shape}; one pair a cell is needed.")
-        return self._trained(*at)
+        return (self._trained(*at), self._deviate(*at)) if return_std else self._trained(*at)
+
+    def _deviate(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        """The standard deviation of cells of the fitted table, where a model is a distribution."""
+        raise NotImplementedError
 
     def score(self, X: Table, y: Any = None) -> float:
         """Minus the root mean squared error of cells the model is not shown.

@@ -36,6 +36,7 @@ from twofold.completion._base import Factors
 from twofold.completion._held_out import FEWEST, hold_out, is_better
 from twofold.completion.biases import Biases
 from twofold.core import loop
+from twofold.core.checks import InputError
 from twofold.core.data.known_cells import Observed, Side
 from twofold.core.data.missing_patterns import LOG_2PI
 from twofold.core.engine.local import Engine
@@ -298,8 +299,8 @@ class SVDPlusPlus(Factors):
         y: what each column says about the factors and the bias of a row in which it is known.
     precision_ : ndarray of shape (k+1,)
         λ of the rows' factors and bias.
-    column_covariance_ : ndarray of shape (d, (k+1)(k+2)/2)
-        Posterior covariances of the columns' factors and bias, lower halves row by row.
+    row_covariance_, column_covariance_ : ndarray of shape (n, (k+1)(k+2)/2), (d, (k+1)(k+2)/2)
+        Posterior covariances of the rows' and columns' factors and bias, lower halves row by row.
     history_, n_iter_, converged_
 
     References
@@ -324,6 +325,7 @@ class SVDPlusPlus(Factors):
     noise_variance_: float
     implicit_: np.ndarray
     precision_: np.ndarray
+    row_covariance_: np.ndarray
     column_covariance_: np.ndarray
     _default_components: ClassVar[int] = 10
 
@@ -344,9 +346,38 @@ class SVDPlusPlus(Factors):
         self._run(cells, lambda state, t: sweep(state, plan), start, seed, X, lambda state: _attributes(state, plan))
         return self
 
+    def _deviate(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        if not hasattr(self, "row_covariance_"):
+            raise InputError("this model was saved before it kept how sure it is of its rows. Fit it again.")
+        out = np.empty(len(rows))
+        for start in range(0, len(rows), 2**14):
+            at = slice(start, start + 2**14)
+            U, Z = (
+                Posterior(np.column_stack([factors[line], bias[line]]).astype(np.float64), cov[line].astype(np.float64))
+                for line, factors, bias, cov in (
+                    (rows[at], self.row_factors_, self.row_bias_, self.row_covariance_),
+                    (cols[at], self.components_.T, self.column_bias_, self.column_covariance_),
+                )
+            )
+            out[at] = compute_variances(U, Z)
+        return np.sqrt(out + self.noise_variance_)
+
     def _folding(self) -> tuple[Callable, tuple]:
         Z = Posterior(np.column_stack([self.components_.T, self.column_bias_]), self.column_covariance_)
         return fold_rows, (self.implicit_, compute_moments(Z), self.precision_, 1 / self.noise_variance_, self.mean_)
+
+
+def compute_variances(U: Posterior, Z: Posterior) -> np.ndarray:
+    """Var(b + c + ⟨u, z⟩) for independent Gaussians (u, b), (z, c), pair by pair (m,)."""
+    m, p = U.mean.shape
+    a, c = np.tril_indices(p)
+    A, B = np.empty((m, p, p)), np.empty((m, p, p))
+    A[:, a, c] = A[:, c, a] = U.cov
+    B[:, a, c] = B[:, c, a] = Z.cov
+    u, z = U.mean.copy(), Z.mean.copy()
+    u[:, -1] = z[:, -1] = 1  # what the other side's bias is multiplied by
+    own = np.einsum("ta,tab,tb->t", z, A, z) + np.einsum("ta,tab,tb->t", u, B, u)
+    return own + np.einsum("tab,tab->t", A[:, :-1, :-1], B[:, :-1, :-1])
 
 
 def fold_rows(
@@ -443,5 +474,6 @@ def _attributes(state: State, plan: Plan) -> dict:
         "noise_variance_": plan.spread**2 / state.tau,
         "implicit_": (state.rows.Y * unit).astype(dtype),
         "precision_": (state.rows.precision / unit**2).astype(dtype),
+        "row_covariance_": (state.U.cov * (unit[a] * unit[c])).astype(dtype),
         "column_covariance_": (state.Z.cov * (unit[a] * unit[c])).astype(dtype),
     }
