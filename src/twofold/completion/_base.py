@@ -65,7 +65,7 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
         fold, state = self._folding()
         return self._rowwise(fold_block, X, fold, state)
 
-    def predict(self, rows: Any, cols: ArrayLike | None = None, return_std: bool = False) -> Any:
+    def predict(self, rows: Any, cols: ArrayLike | None = None, *, return_std: bool = False) -> Any:
         """The model's value in the cells (rows[t], cols[t]) of the fitted table.
 
         Parameters

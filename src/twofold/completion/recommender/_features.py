@@ -69,8 +69,8 @@ def read_features(given: Any, known: np.ndarray, what: str, id_name: str | None 
             f"none of the {len(ids):,} ids in column {key!r} of the {what}s' features is among the {what}s of the "
             f"ratings: {ids[0]!r} there, {known[0]!r} here. Name the column of ids {what!r}, as in the ratings."
         )
-    columns = [_learn_column(frame[name]) for name in frame.columns if name != key]
-    columns = [column for column in columns if column is not None]
+    learned = (_learn_column(frame[name]) for name in frame.columns if name != key)
+    columns = [column for column in learned if column is not None]
     if not columns:
         raise InputError(f"the {what}s' features have no column that differs between {what}s beside {key!r}.")
     F, names = encode(frame, columns)
