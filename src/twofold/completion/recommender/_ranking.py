@@ -118,7 +118,7 @@ class Trial:
     def __init__(self, X: sparse.csr_array, implicit: bool, holdout: float, seed: int):
         self.parts: list[Part] = []
         self.figures: dict[str, np.ndarray] = {}
-        self.plans: dict[str, Plan] = {}
+        self.plans: dict[str, Plan] = {}  # those that may be taken
         lists, most = 0, SPLITS if count_ease(X, min(X.shape[1], MOST)) < QUICK else 1
         while lists < LISTS and len(self.parts) < most:
             fold = split_cells(X, "random", holdout, None, seed + len(self.parts))
@@ -142,7 +142,7 @@ class Trial:
         return float(self.figures[name].mean())
 
     def best(self) -> str:
-        return max(self.figures, key=self.score)
+        return max(self.plans, key=self.score)
 
     def better(self, name: str, other: str) -> bool:
         """Whether one is better than another by more than a standard error of their difference."""
@@ -171,8 +171,14 @@ def try_ease(trial: Trial, m: int, implicit: bool) -> None:
             worth[how] = float(np.mean(value_cells(part.train, how, part.scale).data.astype(np.float64) ** 2))
 
     def attempt(intercept: bool, how: str, more: int) -> float:
-        model = EASE(max_items=m, intercept=intercept, reg=more * reg * worth[how])
-        return trial.run(Plan(model, how, "three times the ridge" if more > 1 else ""))
+        plan = Plan(EASE(max_items=m, intercept=intercept, reg=more * reg * worth[how]), how)
+        larger = plan._replace(note="three times the ridge")
+        if more == 1:
+            return trial.run(plan)
+        score = trial.run(larger)
+        if not trial.better(larger.name, plan.name):  # the ridge that was found was found on more than these lists
+            del trial.plans[larger.name]
+        return score
 
     if count_ease(part.train, m) < QUICK:
         for setting in product((False, True), worth, (1, 3)):
