@@ -1,6 +1,7 @@
 """What cannot be used is refused, and the message names the place and the remedy."""
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
@@ -10,9 +11,11 @@ import twofold
 
 from .helpers import row_methods
 from .registry import MODELS, table, with_holes
+from .test_everyone import OTHERS, make
 
 every = pytest.mark.parametrize("case", MODELS, ids=str)
 X, y = table()
+NAMES = [f"c{j}" for j in range(8)]
 METHODS = (
     "transform",
     "predict",
@@ -108,6 +111,98 @@ def test_nan_in_new_rows(case):
 @those(nan=True, alone=False)
 def test_a_column_of_nan(case):
     refused(case, "column 5", changed(np.nan, (slice(None), 5)))
+
+
+@every
+def test_a_table_of_nan_alone(case):
+    """Nothing is known: refused by the first cell where NaN is, by the whole where NaN is a hole."""
+    nothing = np.full_like(X, np.nan)
+    words = r"\(240, 8\) has no known cell.*Give at least one" if case.nan else r"X\[0, 0\] is nan"
+    refused(case, words, nothing)
+    refused(case, words, nothing.astype(np.float32))
+    refused(case, words, pl.DataFrame(nothing))
+
+
+@those(nan=True, streams=True)
+def test_a_file_of_nan_alone(case, tmp_path):
+    np.save(tmp_path / "x.npy", np.full_like(X, np.nan))
+    refused(case, "has no known cell", tmp_path / "x.npy")
+
+
+@every
+def test_none(case):
+    message = refused(case, "X is None", None)
+    assert case.model in message and "Pass an array" in message
+    with pytest.raises(twofold.InputError, match="X is None"):
+        getattr(case.kept(), row_methods(case.kept())[0])(None)
+
+
+@every
+def test_three_dimensions(case):
+    """Tables alone: pictures (n, h, w) are for networks, see below."""
+    message = refused(case, r"shape \(2, 240, 8\), dim 3", np.stack([X, X]), y[:2])
+    assert case.model in message and "reshape(len(X), -1)" in message
+    refused(case, "dim 3", np.stack([X, X]).tolist(), y[:2])
+
+
+TABLES = {
+    "pandas": lambda text: pd.DataFrame(X, columns=NAMES).assign(c3=text),
+    "pandas category": lambda text: pd.DataFrame(X, columns=NAMES).assign(c3=pd.Categorical(text)),
+    "polars": lambda text: pl.DataFrame(X, schema=NAMES).with_columns(c3=pl.Series(text)),
+}
+
+
+@every
+@pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
+def test_text_in_a_named_column(case, make):
+    frame = make(["red", "green"] * (len(X) // 2))
+    message = refused(case, "column \"c3\" of X: row 0 is 'red'", frame)
+    assert case.model in message and "Drop the column" in message and "OneHotEncoder" in message
+
+
+def test_text_is_named_where_it_begins():
+    """Numbers written as text are numbers; the first cell that is none is named, also without columns and in dates."""
+    model, text = twofold.PCA(2), X.astype(object)
+    text[:, 3] = [str(value) for value in X[:, 3]]
+    np.testing.assert_allclose(model.fit(text).components_, twofold.PCA(2).fit(X).components_)
+    text[17, 3] = "n/a"
+    with pytest.raises(twofold.InputError, match=r"X\[17, 3\] is 'n/a', which PCA cannot convert"):
+        model.fit(text)
+    with pytest.raises(twofold.InputError, match="column \"c3\" of X: row 17 is 'n/a'"):
+        model.fit(pd.DataFrame(text, columns=NAMES))
+    dates = pd.DataFrame(X, columns=NAMES).assign(c5=pd.date_range("2026-01-01", periods=len(X)))
+    with pytest.raises(twofold.InputError, match='column "c5" of X: row 0 is \'2026-01-01'):
+        model.fit(dates)
+
+
+OTHER_WORDS = {  # what is None to models whose data is no table
+    "CompressiveSensing": "X is None",
+    "Recommender": "ratings is a NoneType",
+    "Alignment": "source is a NoneType",
+    **dict.fromkeys(
+        ("BagOfWords", "Vocabulary", "Cooccurrence", "SkipGram", "GloVe", "PMIEmbedding"), "X is a NoneType"
+    ),
+}
+PICTURES = {"CNNClassifier", "Autoencoder", "VAE", "DLGM", "GAN", "VAEGAN", "PixelCNN"}  # (n, h, w) is their data
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_none_and_text_for_models_that_are_not_in_the_registry(name):
+    model, (_, *more) = make(name), OTHERS[name][1]()
+    if name == "SparseCoder":  # a fit needs no signals, codes do
+        with pytest.raises(twofold.InputError, match="X is None"):
+            model.transform(None)
+    else:
+        with pytest.raises(twofold.InputError, match=OTHER_WORDS.get(name, "X is None")):
+            model.fit(None, *more)
+    if name not in OTHER_WORDS:
+        n = len(more[0]) if more else 60
+        with pytest.raises(twofold.InputError, match="column \"c3\" of X: row 0 is 'red'"):
+            model.fit(TABLES["pandas"]("red")[:n], *more)
+        with pytest.raises(twofold.InputError, match="X\\[0, 0\\] is nan"):
+            model.fit(np.full((n, 8), np.nan), *more)
+        with pytest.raises(twofold.InputError, match="dim 5" if name in PICTURES else "dim 3"):
+            model.fit(np.ones((n, 2, 2, 2, 2) if name in PICTURES else (n, 2, 2)), *more)
 
 
 @those(weights=True)

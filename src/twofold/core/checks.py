@@ -130,6 +130,68 @@ def refuse_extremes(name: str, blocks: Blocks, sample_weight: Weights = None) ->
             raise InputError(f"the largest weight is {most:.3g}, which {name} cannot use. Divide the weights by it.")
 
 
+def refuse_nothing_known(blocks: Blocks) -> None:
+    """Refuse a table of NaN alone; looks no further than the first number."""
+    for i in range(len(blocks)):
+        X = blocks[i]
+        if hasattr(X, "indptr") or (X.size and not np.isnan(X[0, 0])) or not np.isnan(X).all():
+            return
+    raise InputError(
+        f"X of shape {blocks.shape} has no known cell: every one is NaN. Give at least one, and check how the table "
+        "was read."
+    )
+
+
+def explain_refusal(name: str, X: Any) -> str:
+    """Why X is no table of numbers, with the remedy; empty if no reason is found."""
+    if X is None:
+        return f"X is None: {name} needs rows of numbers. Pass an array (n, d), a frame, or the path of a file."
+    try:
+        shape = tuple(getattr(X, "shape", None) or np.shape(X))
+    except ValueError:  # rows of different lengths
+        shape = ()
+    if len(shape) > 2:
+        return (
+            f"X has shape {shape}, dim {len(shape)}: {name} needs a table of dim 2, (n, d). Make every sample a row "
+            "first, with X.reshape(len(X), -1)."
+        )
+    found = _first_text(X)
+    if not found:
+        return ""
+    place, value = found
+    return (
+        f"{place} is {value!r}, which {name} cannot convert to a number. Drop the column, or turn it into numbers "
+        "first, for example with sklearn.preprocessing.OneHotEncoder."
+    )
+
+
+def _first_text(X: Any) -> tuple[str, Any] | None:
+    """Place and value of the first cell that is text or a date."""
+    try:
+        columns = getattr(X, "columns", None)
+        if columns is not None:
+            names, cut = list(columns), getattr(X, "iloc", X)
+            cells = ((f'column "{c}" of X: row {{}}', np.asarray(cut[:, j])) for j, c in enumerate(names))
+        else:
+            table = np.asarray(X) if hasattr(X, "dtype") else np.asarray(X, dtype=object)
+            cells = ((f"X[{{}}, {j}]", column) for j, column in enumerate(table.T if table.ndim == 2 else ()))
+        for place, column in cells:
+            for row, value in enumerate(column.tolist() if column.dtype.kind in "OUSTmM" else ()):
+                if column.dtype.kind in "mM" or (isinstance(value, (str, bytes)) and not _is_number(value)):
+                    return place.format(row), value if column.dtype.kind not in "mM" else str(column[row])
+    except (TypeError, ValueError):  # no table at all: the reason that others gave must do
+        return None
+    return None
+
+
+def _is_number(text: str | bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def check_weights(sample_weight: Weights, n: int) -> np.ndarray | None:
     """Row weights as float64 (n,), or None when every row counts once."""
     if sample_weight is None:

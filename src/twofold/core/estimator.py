@@ -164,9 +164,17 @@ class Model(CallbackSupportMixin, BaseEstimator):
             if sparse.issparse(X):
                 checks.check_sparse(X)  # before anyone follows its indices
             labels = () if y is NO_LABELS else (y,)
-            checked = validate_data(self, X, *labels, reset=reset, ensure_all_finite=False, **options)
+            try:
+                checked = validate_data(self, X, *labels, reset=reset, ensure_all_finite=False, **options)
+            except (TypeError, ValueError) as error:
+                reason = checks.explain_refusal(type(self).__name__, X)
+                if reason:
+                    raise InputError(reason) from error
+                raise
             X, y = checked if labels else (checked, y)
             blocks = Blocks(SparseSource(X)) if sparse.issparse(X) else as_blocks(X)
+        if reset and self._allow_nan and not (is_dask(X) or isinstance(X, Blocks)):
+            checks.refuse_nothing_known(blocks)
         if blocks.shape[0] < min_rows:
             raise InputError(
                 f"Found array with {blocks.shape[0]} sample(s) (shape={blocks.shape}) while a minimum of {min_rows} "

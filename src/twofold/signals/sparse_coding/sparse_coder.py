@@ -129,7 +129,7 @@ class SparseCoder(Dictionary):
         """Nothing is learned; parameters are checked, and X, if given."""
         self._encoder()
         if X is not None:
-            self._blocks(X, reset=True)
+            self._refuse(self._blocks(X, reset=True))
         self.n_components_, self.n_features_in_ = self.components_.shape
         self.history_: dict = {"objective": [], "seconds": []}
         return self
