@@ -69,11 +69,9 @@ class Optimizer:
         """All that is remembered, in a fixed order."""
         return [*(t for group in self.groups for part in group.memory for t in part), self.steps]
 
-    def penalty(self, rows: float) -> Tensor:
-        """½ alpha ‖W‖² over the rows of a batch: what alpha adds to its loss."""
-        lines = [p for group in self.groups if group.alpha for p in group.parameters]
-        weight = 0.5 * self.groups[0].alpha / rows if rows else 0.0
-        return weight * torch.stack([torch.dot(p, p) for p in lines]).sum()
+    def squares(self) -> list[Tensor]:
+        """‖W‖² of each matrix that alpha pulls at."""
+        return [torch.dot(p, p) for group in self.groups if group.alpha for p in group.parameters]
 
     def step(self, loss: Tensor, rate: float, rows: float = 1.0) -> None:
         """Move the parameters along the gradient of the loss, a mean over so many rows."""

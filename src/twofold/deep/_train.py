@@ -191,7 +191,8 @@ def run_epoch(
     size = batch_rows(model, n)
     steps = -(-n // size)
     seen: dict[str, list[Tensor]] = {}
-    penalties: list[Tensor] = []
+    squares: list[Tensor] = []
+    pulls: list[float] = []
     module.train()
     with seed_torch(seed, before + t):
         order = torch.randperm(n).to(data[0].device) if model.shuffle else None
@@ -201,15 +202,17 @@ def run_epoch(
                 loss, parts = player.loss(*batch, done)
                 rows = float(parts.pop("rows")) if "rows" in parts else len(batch[0])
                 if player.penalized and model.alpha:
-                    penalties.append(optimizer.penalty(rows))
+                    squares += optimizer.squares()
+                    pulls.append(0.5 * model.alpha / rows if rows else 0.0)
                 optimizer.step(loss, rate(done), rows)
                 for name, value in (parts if j else {"objective": loss, **parts}).items():
                     seen.setdefault(name, []).append(value.detach())
     module.eval()
     shares = torch.tensor([min(size, n - start) / n for start in range(0, n, size)], dtype=torch.float64)
     means = {name: float(torch.stack(values).cpu().double() @ shares) for name, values in seen.items()}
-    if penalties:
-        means["objective"] += float(torch.stack(penalties).cpu().double() @ shares)
+    if pulls:
+        each = torch.stack(squares).cpu().double().reshape(steps, -1).sum(dim=1)
+        means["objective"] += float(each @ (shares * torch.tensor(pulls, dtype=torch.float64)))
     return means
 
 

@@ -343,7 +343,7 @@ class MLP(Supervised):
         older = params.get("optimizer")
         params, fitted = super()._modernized(params, fitted)
         if older is not None:
-            params |= {"n_iter_no_change": math.inf, "nesterovs_momentum": older == "nesterov"}
+            params |= {"n_iter_no_change": math.inf, "nesterovs_momentum": older != "momentum"}
             params |= {"momentum": 0.0} if older == "sgd" else {}
         if "history_" in fitted and "loss_curve_" not in fitted:
             losses = list(fitted["history_"]["objective"])
