@@ -14,13 +14,19 @@ References: Gantner et al. 2010 (factors from attributes); Golub, Heath & Wahba 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from twofold.completion.recommender._features import Column, Features, read_features
+from twofold.completion.recommender._ids import places
+from twofold.completion.recommender._top_n import choose_scorer, score_known
+from twofold.core.checks import InputError
+
 LAMBDAS = 10.0 ** np.arange(-1.0, 4.5, 0.5)
 SAMPLE = 500  # rows of scores that choose λ
+CHUNK = 2**22  # scores at a time
 
 
 class Content(NamedTuple):
@@ -63,3 +69,88 @@ def make_profiles(content: Content, S: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def score_new(content: Content, profiles: np.ndarray, middle: np.ndarray, F: sparse.csr_array) -> np.ndarray:
     """(m,new) scores of lines with features F (new,q)."""
     return middle[:, None] + (F @ profiles.T).T - (profiles @ content.mean)[:, None]
+
+
+# ---- beside a model -----------------------------------------------------------------------------------------------
+
+
+def learn_items(given: Any, model: Any, seen: sparse.csr_array, ids: np.ndarray, name: str | None) -> dict:
+    """What is to be kept of the items' features: the regression, and those of items that `seen` does not have."""
+    found = read_features(given, ids, "item", name)
+    at = places(ids, found.ids)
+    there = at >= 0
+    rows = np.arange(0, seen.shape[0], max(1, seen.shape[0] // SAMPLE))
+    content = learn_content(found.F[there], _score(model, seen, rows)[:, at[there]])
+    new = {"ids": as_ids(found.ids[~there], ids), "new": found.F[~there]}
+    return {**new, "at": at[there], **_describe(found, content)}
+
+
+def learn_users(given: Any, model: Any, seen: sparse.csr_array, ids: np.ndarray, name: str | None) -> dict:
+    """What is to be kept of the users' features: what each adds to the score of every item, and the mean scores."""
+    found = read_features(given, ids, "user", name)
+    at = places(ids, found.ids)
+    there = np.flatnonzero(at >= 0)
+    some = np.arange(0, seen.shape[1], max(1, seen.shape[1] // SAMPLE))
+    step = max(1, CHUNK // seen.shape[1])
+    blocks = [there[a : a + step] for a in range(0, len(there), step)]
+    content = learn_content(found.F[there], np.concatenate([_score(model, seen, at[b])[:, some] for b in blocks]).T)
+    total, along = np.zeros(seen.shape[1]), np.zeros((content.known.shape[1], seen.shape[1]))
+    for b, place in zip(blocks, np.split(np.arange(len(there)), np.cumsum([len(b) for b in blocks])[:-1]), strict=True):
+        S = _score(model, seen, at[b])
+        total += S.sum(axis=0)
+        along += content.known[place].T @ S  # the known lines are centered, so the mean scores add nothing
+    added = content.axes @ (along / content.held[:, None])
+    new = {"ids": as_ids(found.ids[at < 0], ids), "new": found.F[at < 0]}
+    return {**new, "added": added, "middle": total / len(there), **_describe(found, content)}
+
+
+def _describe(found: Features, content: Content) -> dict:
+    columns = [[c.name, c.kind, c.words, c.numbers] for c in found.columns]
+    kept = {"mean": content.mean, "axes": content.axes, "held": content.held, "known": content.known}
+    return {**kept, "explained": content.explained, "names": found.names, "columns": columns}
+
+
+def get_content(kept: dict) -> Content:
+    """The regression, from what was kept of it."""
+    return Content(kept["mean"], kept["axes"], kept["held"], kept["known"], kept["explained"])
+
+
+def get_columns(kept: dict) -> list[Column]:
+    """How features are encoded, from what was kept of it."""
+    return [Column(*column) for column in kept["columns"]]
+
+
+def score_user(kept: dict, f: sparse.csr_array) -> np.ndarray:
+    """(d,) the scores of all known items for a user with features f (1,q)."""
+    return kept["middle"] + (f @ kept["added"])[0] - kept["mean"] @ kept["added"]
+
+
+def score_items(kept: dict, S: np.ndarray) -> np.ndarray:
+    """(m,new) scores of the new items for rows of scores (m,d) of all known ones."""
+    content = get_content(kept)
+    return score_new(content, *make_profiles(content, S[:, kept["at"]].astype(np.float64)), kept["new"])
+
+
+def split_features(kept: dict, scores: np.ndarray, new: int) -> np.ndarray:
+    """(q,) what each feature adds to a new item's score, for the scores (d,) of the known ones."""
+    profile, _ = make_profiles(get_content(kept), scores[None, kept["at"]].astype(np.float64))
+    return profile[0] * (kept["new"][[new]].toarray()[0] - kept["mean"])
+
+
+def as_ids(new: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """New ids in the type of the known ones."""
+    if ids.dtype == object:
+        out = np.empty(len(new), object)
+        out[:] = [str(item) for item in new]
+        return out
+    try:
+        return new.astype(ids.dtype)
+    except ValueError as why:
+        raise InputError(
+            f"the features have an id that is no number, and the ratings' ids are numbers: {why}. Drop its row."
+        ) from None
+
+
+def _score(model: Any, seen: sparse.csr_array, rows: np.ndarray) -> np.ndarray:
+    score, state, _ = choose_scorer(model, seen)
+    return score_known(score, state, rows).astype(np.float64)

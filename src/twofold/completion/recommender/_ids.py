@@ -85,6 +85,15 @@ def places(ids: np.ndarray, wanted: Any) -> np.ndarray:
     return places_of(ids, given)
 
 
+def find_ids(ids: np.ndarray, wanted: Any) -> np.ndarray:
+    """The same for ids in any order."""
+    if not len(ids):
+        return np.full(len(wanted), -1)
+    order = np.argsort(ids, kind="stable")
+    at = places(ids[order], wanted)
+    return np.where(at >= 0, order[at], -1)
+
+
 def places_of(ids: np.ndarray, given: np.ndarray) -> np.ndarray:
     """The same for ids that are of the right type."""
     if not len(given):

@@ -45,7 +45,8 @@ def rank_items(model: Any, seen: sparse.csr_array, rows: np.ndarray, n: int) -> 
     """For some rows of the fitted table, group by group: the rows, and their n best columns not stored in `seen`."""
     engine, d = Engine(), seen.shape[1]
     score, state, dtype = choose_scorer(model, seen)
-    step, threaded = rows_per_block(d, dtype), score is not _score_cells
+    step = rows_per_block(d, dtype)
+    threaded = score is not _score_cells and not (isinstance(state, WithNew) and state.score is _score_cells)
     shared = (seen, min(n, d), score, state)
     for start in range(0, len(rows), step * GROUP):
         group = rows[start : start + step * GROUP]
@@ -72,8 +73,35 @@ class Product(NamedTuple):
     bias: np.ndarray  # (n,)
 
 
+class WithNew(NamedTuple):
+    """Scores of the fitted columns, and after them those of new ones, which are made of them."""
+
+    score: Callable
+    state: Any
+    dtype: np.dtype
+    extend: Callable  # scores (m,d) → (m,new)
+
+
+def add_new(model: Any, seen: sparse.csr_array, extend: Callable) -> WithNew:
+    """A model of more columns than it was fitted to."""
+    return WithNew(*choose_scorer(model, seen), extend)
+
+
+def score_known(score: Callable, state: Any, rows: np.ndarray) -> np.ndarray:
+    """(m,d) scores of whole rows, in memory of their own."""
+    S = np.array(score(rows, state))
+    return S + state.bias[rows, None] if isinstance(state, Product) else S
+
+
+def _score_with_new(rows: np.ndarray, model: WithNew) -> np.ndarray:
+    S = score_known(model.score, model.state, rows)
+    return np.hstack([S, model.extend(S).astype(S.dtype)])
+
+
 def choose_scorer(model: Any, seen: sparse.csr_array) -> tuple[Callable, Any, np.dtype]:
     """A function (rows, state) → scores (m,d) that may be overwritten, its state, and their dtype."""
+    if isinstance(model, WithNew):
+        return _score_with_new, model, model.dtype
     if isinstance(model, Product):
         return _score_product, model, model.Z.dtype
     if isinstance(model, Factors) and type(model)._trained is Factors._trained:

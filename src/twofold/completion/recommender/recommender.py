@@ -13,7 +13,9 @@ import copy
 import os
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from numbers import Integral, Real
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,13 +29,29 @@ from twofold.completion.ease import EASE
 from twofold.completion.implicit_als import ImplicitALS
 from twofold.completion.popularity import Popularity
 from twofold.completion.recommender import evaluation
+from twofold.completion.recommender._content import (
+    get_columns,
+    learn_items,
+    learn_users,
+    score_items,
+    score_user,
+    split_features,
+)
 from twofold.completion.recommender._default_model import fit_given, fit_ranking, fit_rating
 from twofold.completion.recommender._explain import split_prediction
-from twofold.completion.recommender._ids import coded, place, places
+from twofold.completion.recommender._features import encode_one
+from twofold.completion.recommender._ids import coded, find_ids, place, places
 from twofold.completion.recommender._ranking import Scale, measure_cells, value_cells
 from twofold.completion.recommender._ratings_table import Cells, cells_of, merged, row_of, triples
 from twofold.completion.recommender._splits import split_table
-from twofold.completion.recommender._top_n import rank_items, rank_row, write_frames
+from twofold.completion.recommender._top_n import (
+    add_new,
+    choose_scorer,
+    rank_items,
+    rank_row,
+    score_known,
+    write_frames,
+)
 from twofold.completion.recommender.evaluation import join_ids, list_coordinates
 from twofold.core.checks import InputError
 from twofold.core.estimator import Model
@@ -99,6 +117,8 @@ class Recommender(Model):
     implicit_ : bool
     range_ : tuple of float
         The lowest and the highest rating.
+    content_ : dict
+        What the features of users and items say, under "user" and "item", where they were given.
 
     Examples
     --------
@@ -123,6 +143,7 @@ class Recommender(Model):
     names_: np.ndarray | None = None  # of models saved before there were names
     ranker_: Any = None  # the model of the lists where it is not `model_`; models saved before had one model
     cells_: str = "as they are"  # how the model of the lists sees ratings
+    content_: Any = MappingProxyType({})  # of models saved before there were features
     spread_: float = 1.0  # of what ratings deviate from the baseline
     _parameter_constraints: ClassVar[dict] = {
         "model": [None, Completion],
@@ -161,8 +182,8 @@ class Recommender(Model):
 
     # ---- learning ----------------------------------------------------------------------------------------------
 
-    def fit(self, ratings: Any, y: Any = None) -> Any:
-        """Learn from ratings.
+    def fit(self, ratings: Any, y: Any = None, *, users: Any = None, items: Any = None) -> Any:
+        """Learn from ratings, and from what is known of users and items beside them.
 
         Parameters
         ----------
@@ -170,9 +191,21 @@ class Recommender(Model):
             A pandas or polars frame; the path of a CSV, TSV or Parquet file; a tuple (users, items) or (users, items,
             ratings); or a list or array of such rows. Ids may be of any type; ratings may be text: "4.5" or "4,5".
         y : ignored
+        users, items : frame, dict of columns, or path, optional
+            Features, a row for each user or item, with a column of ids: numbers, categories, lists ("Action|Comedy")
+            and text. Items that nobody rated join the lists, and users who rated nothing get one: the scores of the
+            model of the lists are regressed on the features.
         """
         self._validate_params()
-        return self._learn(self._cells(ratings))
+        return self._learn(self._cells(ratings))._learn_features(users, items)
+
+    def _learn_features(self, users: Any, items: Any) -> Any:
+        given, names = (self.ranking_, self.ratings_), self.columns_
+        if users is not None:
+            self.content_["user"] = learn_users(users, *given, self.users_, names.get("user"))
+        if items is not None:
+            self.content_["item"] = learn_items(items, *given, self.items_, names.get("item"))
+        return self
 
     def _cells(self, ratings: Any, times: bool = False) -> Cells:
         return cells_of(ratings, self.user, self.item, self.rating, self.duplicates, self._implicit(), times)
@@ -209,13 +242,14 @@ class Recommender(Model):
         self.implicit_, self.columns_, self.names_ = cells.implicit, cells.columns, cells.names
         self.range_, self.spread_ = (scale.low, scale.high), scale.spread
         self.baseline_ = scale.baseline
+        self.content_ = {}
         return self
 
     def add_ratings(self, ratings: Any) -> Recommender:
         """Take in more ratings, of known and of new users and items, without refitting.
 
         Only the users and new items they concern change; with many new ratings, fit again. A pair that was rated
-        before counts as a duplicate. The model must be able to grow, as :class:`ALS` is.
+        before counts as a duplicate. The model must be able to grow, as :class:`ALS` is. Features are not kept.
         """
         check_is_fitted(self)
         cells, model = join_ratings(self, ratings)
@@ -260,8 +294,7 @@ class Recommender(Model):
         return self.baseline_.column_bias_.astype(np.float64) + self.baseline_.mean_
 
     def _biased(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        middle = 0.0 if self.baseline_ is None else float(self.baseline_.mean_)
-        out = np.where(j >= 0, self._liked()[j], middle)
+        out = np.where(j >= 0, self._liked()[j], self._middle())
         return out if self.baseline_ is None else out + np.where(i >= 0, self.baseline_.row_bias_[i], 0.0)
 
     def _pairs(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -290,36 +323,82 @@ class Recommender(Model):
         """
         check_is_fitted(self)
         _check_n(n)
+        kept = self.content_.get("user")
+        new = -1 if kept is None or places(self.users_, [user])[0] >= 0 else int(find_ids(kept["ids"], [user])[0])
+        if kept is not None and new >= 0:
+            return self._recommend_features(kept["new"][[new]], n)
         row = np.array([place(self.users_, user, "user")])
-        _, found = next(rank_items(self.ranking_, self.ratings_, row, n))
+        _, found = next(rank_items(*self._rankers(), row, n))
         there = found.items[0] >= 0
         items = found.items[0, there]
         ratings = self._rate(np.repeat(row, len(items)), items, found.scores[0, there])
         return self._frame(items, found.scores[0, there], ratings)
 
-    def recommend_new(self, ratings: Any, n: int = 10) -> pl.DataFrame:
+    def _rankers(self) -> tuple[Any, sparse.csr_array]:
+        """The model of the lists and what users have seen, with the items that nobody has seen."""
+        kept = self.content_.get("item")
+        if kept is None or not len(kept["ids"]):
+            return self.ranking_, self.ratings_
+        X = self.ratings_
+        more = sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], X.shape[1] + len(kept["ids"])))
+        return add_new(self.ranking_, X, partial(score_items, kept)), more
+
+    def _recommend_features(self, f: sparse.csr_array, n: int) -> pl.DataFrame:
+        """The list of somebody who is known by features alone."""
+        scores = self._with_new(score_user(self.content_["user"], f))
+        found = rank_row(scores, np.empty(0, np.int64), n)
+        rated = np.append(self._liked(), np.full(len(scores) - len(self.items_), self._middle()))[found.items]
+        return self._frame(found.items, found.scores, found.scores if self.ranker_ is None else rated)
+
+    def _with_new(self, scores: np.ndarray) -> np.ndarray:
+        """The scores of known items, and after them those of items that nobody has seen."""
+        kept = self.content_.get("item")
+        return scores if kept is None else np.append(scores, score_items(kept, scores[None])[0])
+
+    def recommend_new(self, ratings: Any = None, n: int = 10, *, features: dict | None = None) -> pl.DataFrame:
         """The n best items for someone who is not in the data, from ratings ``{item: rating}``; nothing is refitted.
+
+        Without ratings, from `features`, ``{column: value}`` as in the users' features of the fit.
 
         Unknown items are left out with a warning. Without any, what most people have (with a model that was given, what
         is liked most). For implicit data a list of items will do. The frame is that of :meth:`recommend`.
         """
         check_is_fitted(self)
         _check_n(n)
+        if features is not None:
+            if "user" not in self.content_:
+                raise InputError("features were given, but the fit had none of users. Fit with users=frame.")
+            if not ratings:
+                return self._recommend_features(encode_one(features, get_columns(self.content_["user"]), "user"), n)
+        ratings = {} if ratings is None else ratings
         x, unknown = row_of(ratings, self.items_, self.implicit_, self.ratings_.dtype)
         if unknown:
             warnings.warn(
                 f"left out, being no items of the ratings: {', '.join(map(repr, unknown[:10]))}", stacklevel=2
             )
         scores = self.ranking_.predict(self._rank_values(x))[0] if x.nnz else self._wanted()
-        found = rank_row(np.asarray(scores), x.indices, n)
+        found = rank_row(self._with_new(np.asarray(scores)), x.indices, n)
         rated = found.scores
         if self.ranker_ is not None:
-            rated = (self.model_.predict(x)[0] if x.nnz else self._liked())[found.items]
+            rated = self.model_.predict(x)[0] if x.nnz else self._liked()
+            rated = np.append(rated, np.full(self._n_new(), self._middle()))[found.items]
         return self._frame(found.items, found.scores, rated)
 
     def _rate(self, rows: np.ndarray, cols: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """The predicted rating of items in lists, which are the scores if there is one model."""
-        return scores if self.ranker_ is None else self.model_.predict(rows, cols)
+        if self.ranker_ is None:
+            return scores
+        known = cols < len(self.items_)
+        out = self._biased(rows, np.where(known, cols, -1))
+        out[known] = self.model_.predict(rows[known], cols[known])
+        return out
+
+    def _n_new(self) -> int:
+        return len(self.content_["item"]["ids"]) if "item" in self.content_ else 0
+
+    def _middle(self) -> float:
+        """The rating of an average user and item."""
+        return 0.0 if self.baseline_ is None else float(self.baseline_.mean_)
 
     def recommend_all(self, n: int = 10, path: str | os.PathLike | None = None) -> Iterator[pl.DataFrame] | None:
         """The n best items of every user, in the order of ``users_``, without ever holding all scores.
@@ -345,7 +424,7 @@ class Recommender(Model):
 
     def _all_frames(self, n: int) -> Iterator[pl.DataFrame]:
         users = _as_series(self.users_)
-        for rows, found in rank_items(self.ranking_, self.ratings_, np.arange(len(self.users_)), n):
+        for rows, found in rank_items(*self._rankers(), np.arange(len(self.users_)), n):
             there = found.items >= 0
             who = np.repeat(rows, there.sum(axis=1))
             items, scores = found.items[there], found.scores[there]
@@ -364,17 +443,30 @@ class Recommender(Model):
 
         Returns
         -------
-        polars.DataFrame of item, rating, share
+        polars.DataFrame of item, rating, share; of an item that nobody rated, feature, value, share
             The n largest shares (all with None), largest first. A share is in the unit of the score in the lists: over
             all rated items they add up to the score (not clipped) less that for someone without ratings.
         """
         check_is_fitted(self)
-        row, col = place(self.users_, user, "user"), place(self.items_, item, "item")
+        row, kept = place(self.users_, user, "user"), self.content_.get("item")
+        new = -1 if kept is None or places(self.items_, [item])[0] >= 0 else int(find_ids(kept["ids"], [item])[0])
+        if kept is not None and new >= 0:
+            return self._explain_features(kept, row, new, n)
+        col = place(self.items_, item, "item")
         x = self.ratings_[[row]]
         shares = split_prediction(self.ranking_, self._rank_values(x), col)
         order = np.argsort(-shares, kind="stable")[:n]
         seen = _as_series(self.items_)[x.indices[order].astype(np.int64)].alias("item")
         return pl.DataFrame([seen, pl.Series("rating", x.data[order]), pl.Series("share", shares[order])])
+
+    def _explain_features(self, kept: dict, row: int, new: int, n: int | None) -> pl.DataFrame:
+        """What each feature of a new item adds to its score."""
+        score, state, _ = choose_scorer(self.ranking_, self.ratings_)
+        shares = split_features(kept, score_known(score, state, np.array([row]))[0], new)
+        values = kept["new"][[new]].toarray()[0]
+        order = np.argsort(-shares, kind="stable")[:n]
+        names = pl.Series("feature", [kept["names"][a] for a in order], dtype=pl.String)
+        return pl.DataFrame([names, pl.Series("value", values[order]), pl.Series("share", shares[order])])
 
     # ---- measuring ---------------------------------------------------------------------------------------------
 
@@ -446,7 +538,8 @@ class Recommender(Model):
 
     def _frame(self, items: np.ndarray, scores: np.ndarray, ratings: np.ndarray) -> pl.DataFrame:
         """Items with their scores and, where there are ratings, predicted ratings."""
-        columns = [_as_series(self.items_)[items].alias("item")]
+        ids = np.append(self.items_, self.content_["item"]["ids"]) if self._n_new() else self.items_
+        columns = [_as_series(ids)[items].alias("item")]
         columns += [pl.Series("score", self._clipped(scores) if self.ranker_ is None else scores)]
         return pl.DataFrame(columns + ([] if self.implicit_ else [pl.Series("rating", self._clipped(ratings))]))
 
