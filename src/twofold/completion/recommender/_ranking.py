@@ -31,6 +31,7 @@ SPLITS = 5  # of these at most
 QUICK = 1e9  # operations of a fit up to which there are several splits
 MOST, FEW = 10_000, 500  # columns that speak
 FITS = 6  # of EASE, that many operations counted for each split
+CLEARLY = 2.0  # standard errors by which the best of many must beat popularity
 LEAST = 0.05  # what a cell is worth at least
 PACE = 5e10  # operations a second that an ordinary machine makes in dense algebra
 SLOW = 20.0  # dense operations in the time of one that looks up a cell
@@ -144,10 +145,10 @@ class Trial:
     def best(self) -> str:
         return max(self.plans, key=self.score)
 
-    def better(self, name: str, other: str) -> bool:
-        """Whether one is better than another by more than a standard error of their difference."""
+    def better(self, name: str, other: str, errors: float = 1.0) -> bool:
+        """Whether one is better than another by more than so many standard errors of their difference."""
         gain = self.figures[name] - self.figures[other]
-        return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
+        return bool(gain.mean() > errors * gain.std() / np.sqrt(len(gain)))
 
     def table(self) -> dict[str, dict[str, float]]:
         return {
@@ -212,8 +213,8 @@ def choose_ranking(X: sparse.csr_array, implicit: bool, holdout: float, seconds:
     else:
         skipped.append("ImplicitALS")
     best, why = trial.best(), "the best lists of what was held out"
-    if best != "Popularity" and not trial.better(best, "Popularity"):
-        best, why = "Popularity", "no other model makes lists that are better by more than a standard error"
+    if best != "Popularity" and not trial.better(best, "Popularity", CLEARLY):
+        best, why = "Popularity", "no other model makes lists that are better by more than two standard errors"
     table, plan = trial.table(), trial.plans[best]
     if isinstance(plan.model, EASE):
         plan.model.set_params(max_items=max(m, find_size(X, seconds * PACE / 2)), reg=float(plan.model.reg_))
