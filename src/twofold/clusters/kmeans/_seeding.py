@@ -50,14 +50,14 @@ def start(s: Seeding, init: str) -> np.ndarray:
     return {"k-means++": _start_plusplus, "k-means||": _start_parallel, "random": _start_random}[init](s)
 
 
-def fetch(s: Seeding, wanted: np.ndarray) -> np.ndarray:
+def fetch(engine: Engine, blocks: Blocks, wanted: np.ndarray) -> np.ndarray:
     """Some rows, by number, wherever they live; in the order asked for."""
     order = np.argsort(wanted, kind="stable")
     places = Rows(
         wanted[order][(wanted[order] >= a) & (wanted[order] < b)] - a
-        for a, b in zip(s.blocks.bounds[:-1], s.blocks.bounds[1:], strict=True)
+        for a, b in zip(blocks.bounds[:-1], blocks.bounds[1:], strict=True)
     )
-    found = np.concatenate(s.engine.gather(s.engine.map(_take, s.blocks, places)))
+    found = np.concatenate(engine.gather(engine.map(_take, blocks, places)))
     out = np.empty_like(found)
     out[order] = found
     return out
@@ -72,7 +72,7 @@ def _start_random(s: Seeding) -> np.ndarray:
     n = s.blocks.shape[0]
     p = None if s.w is None else s.w / s.w.sum()
     few = s.w is not None and int(np.count_nonzero(s.w)) < s.k
-    return fetch(s, generator(s.seed).choice(n, size=s.k, replace=few, p=p))
+    return fetch(s.engine, s.blocks, generator(s.seed).choice(n, size=s.k, replace=few, p=p))
 
 
 def _start_plusplus(s: Seeding) -> np.ndarray:

@@ -20,6 +20,7 @@ from scipy.special import softmax
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils.validation import check_is_fitted
 
+from twofold.clusters.kmeans._seeding import fetch
 from twofold.clusters.kmeans.kmeans import KMeans, fit_best
 from twofold.clusters.mixtures._gaussian import (
     TYPES,
@@ -306,7 +307,7 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
             return rows[chosen[1]]
         able = np.arange(data.blocks.shape[0]) if data.w is None else np.flatnonzero(data.w)
         few = len(able) < self.n_components
-        rows = _rows(data, generator(seed).choice(able, self.n_components, replace=few))
+        rows = fetch(engine_for(data.blocks), data.blocks, generator(seed).choice(able, self.n_components, replace=few))
         return np.where(np.isnan(rows), data.columns.mean, rows)
 
     def _cluster(self, data: Observed, seed: int) -> np.ndarray:
@@ -328,7 +329,7 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         """k-means centers of some rows with column means in the holes."""
         n = data.blocks.shape[0]
         rows = np.sort(generator(seed).permutation(n)[:10_000])
-        sample = _rows(data, rows)
+        sample = fetch(engine_for(data.blocks), data.blocks, rows)
         sample = np.where(np.isnan(sample), data.columns.mean, sample)
         w = None if data.w is None else data.w[rows]
         with loop.quietly():
@@ -475,17 +476,6 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         one = d * (d + 1) // 2
         shape = {"full": c * one, "tied": one, "diag": c * d, "spherical": c, "fixed": 0}[self.covariance_type]
         return shape + c * d + c - 1
-
-
-def _rows(data: Observed, wanted: np.ndarray) -> np.ndarray:
-    """Some rows, by number, in the order asked for."""
-    order = np.argsort(wanted, kind="stable")
-    spans = zip(data.blocks.bounds[:-1], data.blocks.bounds[1:], strict=True)
-    sorted_ = wanted[order]
-    parts = [data.blocks[i][sorted_[(sorted_ >= a) & (sorted_ < b)] - a] for i, (a, b) in enumerate(spans)]
-    out = np.empty((len(wanted), data.blocks.shape[1]))
-    out[order] = np.concatenate(parts)
-    return out
 
 
 def _least(s: Shape, variance: np.ndarray) -> np.ndarray:
