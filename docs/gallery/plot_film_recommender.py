@@ -8,30 +8,43 @@ them is known. A recommender is fitted with its defaults, measured on ratings it
 
 import numpy as np
 
-from twofold import Recommender, datasets
+from twofold import Recommender, SVDPlusPlus, datasets
 from twofold.plots.models import completion as plots
 
 world = datasets.ratings()
 print(world.ratings.head(4))
 
 # %%
-# No option is needed. It holds some ratings out to decide which model makes the lists and which predicts ratings, says
-# what it chose, and then uses all of them.
+# No option is needed. Which film somebody picks next is another question than how many stars it would get, so there are
+# two models. Each is chosen on ratings held out, from a few that include the trivial one, and then fitted to all of them.
 
 rec = Recommender(random_state=0).fit(world.ratings)
-for choice in (rec.choice_["ranking"], rec.choice_):
+for what, choice in {"lists": rec.choice_["ranking"], "stars": rec.choice_}.items():
+    print(f"{what} by {choice['model']}: {choice['why']}")
     print(
-        f"{choice['model']}: {choice['why']} ({choice['measure']} {choice['score']:.3f})"
+        f"    {choice['measure']} {choice['score']:.3f}, by {choice['baseline']} {choice['baseline_score']:.3f}"
     )
 
 # %%
 # ``evaluate`` does all of it again without a fifth of the ratings, and compares with two recommenders that know nobody's
-# taste.
+# taste. The second table is for newcomers: whole people are held out, and four fifths of their ratings shown.
 
 print(rec.evaluate(random_state=1))
+print(rec.evaluate(split="users", random_state=1))
 
 # %%
-# Advice for somebody, and the reasons: the ratings that carried the first recommendation.
+# Lists put first what is picked next: more than the most popular, and less obscure than what would get most stars.
+
+stars = Recommender(SVDPlusPlus(random_state=0), random_state=0)
+print(
+    stars.evaluate(world.ratings, random_state=1).table.select(
+        "model", "ndcg", "coverage", "novelty"
+    )
+)
+
+# %%
+# Advice for somebody, with the score that orders it and the stars to expect, and the reasons: the ratings that carried the
+# first recommendation.
 
 user = 7
 best = rec.recommend(user, 5)
@@ -39,14 +52,19 @@ print(best)
 print(rec.explain(user, best["item"][0], 3))
 
 # %%
-# Somebody new needs no new fit.
+# Somebody new needs no new fit. Ranked by the stars they would give, four space films say enough.
 
 genres = dict(world.films.select("item", "genres").iter_rows())
 space = [film for film, kinds in genres.items() if kinds == ["Space"]]
 drama = [film for film, kinds in genres.items() if kinds == ["Drama"]]
 likes = dict.fromkeys(space[:4], 5.0) | dict.fromkeys(drama[:4], 1.0)
-for film, _, stars in rec.recommend_new(likes, 5).iter_rows():
-    print(f"{stars:.1f}  {film:32} {', '.join(genres[film])}")
+for film, given in (
+    stars.fit(world.ratings)
+    .recommend_new(likes, 5)
+    .select("item", "rating")
+    .iter_rows()
+):
+    print(f"{given:.1f}  {film:32} {', '.join(genres[film])}")
 
 # %%
 # The films along the two directions in which their factors differ most. The model was never told a genre.

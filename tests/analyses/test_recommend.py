@@ -68,7 +68,7 @@ def test_a_fitted_recommender_is_asked_and_not_fitted_again(ratings):
     model = Recommender(random_state=0).fit(ratings)
     a, b = model.items_[:2]
     answer = analyses.recommend(model, users=[3], new={a: 5.0, b: 1.0}, names={a: "first"}, n=3)
-    assert answer.model is model and answer.figures == {} == answer.baseline
+    assert answer.model is model and answer.figures["rmse"] == model.choice_["score"]  # as when it was chosen
     assert answer.table.columns == ["user", "item", "name", "score", "rating"]
     assert answer.table["user"].to_list() == ["3"] * 3 + ["new"] * 3
     assert answer.table["item"].to_list()[3:] == model.recommend_new({a: 5.0, b: 1.0}, 3)["item"].to_list()

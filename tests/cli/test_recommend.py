@@ -41,10 +41,14 @@ def run_json(twofold, *args):
 def test_no_options_are_needed_and_nothing_is_written(twofold, films, folder):
     result = twofold("recommend", "ratings.csv")
     assert result.exit_code == 0, result.stderr
-    for text in (f"{len(films):,} ratings by 120 users of 60 items", "RMSE", "precision@10", "recall@10", "ndcg@10",
-                 "Biases", "popularity", "recommended most", "best for them"):  # fmt: skip
+    for text in (f"{len(films):,} ratings by 120 users of 60 items", "lists by ", "ratings by ", "RMSE", "NDCG@10",
+                 "Biases", "Popularity", "recommended most", "best for them"):  # fmt: skip
         assert text in result.stdout
-    for choice in ('users in "user", items in "item", ratings in "rating"; "timestamp" not used', "model "):
+    for choice in (
+        'users in "user", items in "item", ratings in "rating"; "timestamp" not used',
+        "lists by ",
+        "ratings by ",
+    ):
         assert choice in result.stderr
     assert [p.name for p in folder.iterdir()] == ["ratings.csv"]
 
@@ -64,13 +68,29 @@ def test_seen_items_are_never_recommended_and_everybody_has_a_list(twofold, film
     assert found["written"] == ["top.csv", "top.parquet", "top.tsv"]
 
 
-def test_figures_are_those_of_a_refit_without_the_held_out(twofold, films):
+def test_figures_are_those_of_the_choice(twofold, films):
     found = run_json(twofold, "ratings.csv")
-    own, biases, popularity = found["compared"]
-    assert own["model"] == found["model"] and biases["model"] == "Biases" and popularity["rmse"] is None
+    choice = Recommender(random_state=0).fit(films).choice_
+    for measure, part, what in (("rmse", choice, "ratings"), ("ndcg", choice["ranking"], "lists")):
+        assert found["figures"][measure] == pytest.approx(part["score"])
+        assert found["baseline"][measure] == pytest.approx(part["baseline_score"])
+        assert next(iter(found["tried"][what])).startswith(part["model"]) and len(found["tried"][what]) > 1
+        assert found["tried"][what].keys() <= part["tried"].keys()
+        kinds = [name.split(" (")[0] for name in found["tried"][what]]
+        assert sorted(kinds) == sorted({name.split(" (")[0] for name in part["tried"]})
+    assert found["model"] == choice["model"] and found["ranking"] == choice["ranking"]["model"]
+    assert found["figures"]["ndcg"] >= found["baseline"]["ndcg"]
+
+
+def test_a_split_measures_a_refit_without_the_held_out(twofold, films):
+    found = run_json(twofold, "ratings.csv", "--split", "random")
+    own, popularity = found["compared"][0], found["compared"][-1]
+    biases = next(row for row in found["compared"][::-1] if "Biases" in row["model"])
+    assert popularity["model"] == "popularity" and popularity["rmse"] is None
     assert found["figures"]["rmse"] == own["rmse"] and found["baseline"]["rmse"] == biases["rmse"]
     assert found["figures"]["ndcg"] == own["ndcg"] and found["baseline"]["ndcg"] == popularity["ndcg"]
     again = Recommender(random_state=0).fit(films).evaluate(test_size=0.1, random_state=1)
+    assert found["compared"] == again.table.to_dicts()  # the choice included, which may differ from that of all ratings
     assert own["rmse"] == pytest.approx(again["rmse"]) and own["ndcg"] == pytest.approx(again["ndcg"])
     assert own["rmse"] < np.std(films["rating"].to_numpy())
 
@@ -220,6 +240,8 @@ def test_pictures_reports_seeds_and_models(twofold, films):
         (["-n", "0"], "-n"),
         (["--rating-column", "stars"], '"rating"'),
         (["--names", "missing.csv"], "missing.csv"),
+        (["--model", "EASY"], "EASE"),
+        (["--time", "0"], "--time"),
     ],
 )
 def test_what_cannot_be_done_is_refused_at_once(twofold, films, folder, args, word):
@@ -325,8 +347,21 @@ def test_names_stay_with_a_saved_model(twofold, films):
     assert chosen["recommendations"][0]["items"][0]["name"].isdigit()
 
 
+def test_a_model_can_be_chosen(twofold, films):
+    found = run_json(twofold, "ratings.csv", "--model", "als", "--user", 3)
+    assert found["model"] == found["ranking"] == "ALS" and found["compared"][0]["model"] == "ALS"
+    assert any("lists and ratings by ALS: it was given" in note for note in found["notes"])
+    lists = run_json(twofold, "ratings.csv", "--model", "EASE", "--user", 3)
+    assert lists["implicit"] and lists["figures"]["rmse"] is None
+
+
+def test_less_time_tries_less(twofold, films):
+    found = run_json(twofold, "ratings.csv", "--time", "0.1")
+    assert found["figures"]["ndcg"] is not None  # whatever was tried, popularity was
+
+
 def test_a_handful_of_ratings_is_enough(twofold, folder):
     Path("few.csv").write_text("user,item,rating\nann,x,5\nann,y,1\nbob,x,4\nbob,z,5\ncy,y,2\n")
     result = twofold("recommend", "few.csv", "--user", "cy")
     assert result.exit_code == 0, result.stderr
-    assert "too few ratings" in result.stderr and "for user cy" in result.stdout
+    assert "too few to hold" in result.stderr and "for user cy" in result.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from scipy import sparse
 
 from twofold.linalg import shrink
 from twofold.plots.labels import label_points
@@ -61,7 +62,7 @@ def test_the_plane_of_items_keeps_what_differs_most() -> None:
         model_ = type(
             "M", (), {"components_": np.diag([9.0, 5.0, 0.1]) @ np.random.default_rng(0).normal(size=(3, 40))}
         )
-        ratings_ = type("R", (), {"indices": np.arange(40)})
+        ratings_ = sparse.csr_array(np.eye(40))
 
     at = plane(Model())
     assert at is not None
@@ -69,4 +70,9 @@ def test_the_plane_of_items_keeps_what_differs_most() -> None:
     Z = Z - Z.mean(axis=0)
     assert (at**2).sum() == pytest.approx((Z**2).sum(), rel=1e-2)
     Model.model_.components_ = Model.model_.components_[:1]
+    same = np.kron(np.eye(2), np.ones((100, 20)))  # two groups of people, and the films of each
+    Model.ratings_ = sparse.csr_array((np.random.default_rng(0).random((200, 40)) < 0.1 + 0.7 * same) * 1.0)
+    at = plane(Model())
+    assert at is not None and abs(at[:20, 0].mean() - at[20:, 0].mean()) > 6 * at[:20, 0].std()
+    Model.ratings_ = sparse.csr_array(np.eye(5))
     assert plane(Model()) is None

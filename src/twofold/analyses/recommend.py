@@ -1,7 +1,8 @@
 """What people would like, from what they have rated or used.
 
-A `Recommender` is fitted to rows of user, item and rating. How good its predictions and lists are is measured on
-ratings held out of a second fit, beside what biases and popularity reach. Every list is computed once, when wanted.
+A `Recommender` is fitted to rows of user, item and rating. It answers two questions by two models: which items belong
+in a list, and how a user would rate them. Both are chosen on ratings held out, and what they reach on these is shown
+beside what popularity and biases reach; `split` measures on ratings by which nothing was chosen, with a second fit.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ ON_PAGE = 100  # users in a report
 BEST = 3  # items shown of each of them
 REASONS = 3  # rated items named for each recommendation
 TEST = 0.1  # of the ratings
-MEASURES = ("rmse", "mae", "precision", "recall", "ndcg", "map", "coverage")
+MEASURES = ("rmse", "mae", "precision", "recall", "ndcg", "map", "mrr", "coverage", "novelty")
 _PAIR = re.compile(r"(.+?)\s*:\s*([+-]?\d+(?:\.\d+)?)\s*(?:,\s*|$)")
 
 
@@ -45,7 +46,7 @@ class Listing:
     """The recommendations for one person."""
 
     user: Any  # the id; None for someone new
-    frame: pl.DataFrame  # item, score, and rating where there are ratings
+    frame: pl.DataFrame  # item, score and, where there are ratings, rating
     reasons: list[list[tuple[Any, float]]]  # for each item, the rated items that carried it and their shares
 
     @property
@@ -76,7 +77,8 @@ class Recommendations(Answer):
 
     n: int
     names: dict[Any, str]
-    compared: list[dict[str, Any]]  # one row a method, the own model first
+    tried: dict[str, dict[str, dict[str, float]]]  # of "lists" and "ratings", the score and error of every model
+    compared: list[dict[str, Any]]  # one row a method, the own model first, where a split was asked for
     listings: list[Listing]
     asked: bool  # whether the listings are of people asked for
     lists: Lists = field(init=False)
@@ -95,9 +97,8 @@ class Recommendations(Answer):
 
     @property
     def outcome(self) -> str:
-        model = self.model.model_
-        factors = getattr(model, "components_", None)
-        return type(model).__name__ + (f", {len(factors)} factors" if factors is not None else "")
+        lists, ratings = (type(model).__name__ for model in (self.model.ranking_, self.model.model_))
+        return f"lists by {lists}" + ("" if self.model.implicit_ else f", ratings by {ratings}")
 
     def name(self, item: Any) -> str:
         """What the item is called."""
@@ -105,13 +106,13 @@ class Recommendations(Answer):
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """user, item, name where there are names, and score: of those asked for, or of everybody."""
+        """user, item, name where there are names, score and rating: of those asked for, or of everybody."""
         return pl.concat(self.frames())
 
     def frames(self) -> Iterator[pl.DataFrame]:
         """The table, some thousand users at a time: all lists together may be larger than memory."""
         for frame in [self.lists_asked_for()] if self.asked else self.model.recommend_all(self.n):
-            frame = frame.with_columns(pl.col("^(score|rating)$").cast(pl.Float64).round(4))
+            frame = frame.with_columns(pl.col("score", "^rating$").cast(pl.Float64).round(4))
             if self.names:
                 called = pl.Series("name", [self.name(item) for item in frame["item"].to_list()], dtype=pl.String)
                 frame = frame.insert_column(frame.get_column_index("item") + 1, called)
@@ -142,7 +143,7 @@ class Recommendations(Answer):
         return often.head(self.n).rows(), frame["user"].n_unique()
 
     def grids(self) -> list[Grid]:
-        grids = [self.compared_grid()] if self.compared else []
+        grids = [self.compared_grid()] if self.compared else self.tried_grids()
         often, users = self.most_recommended
         if often:
             most = often[0][1]
@@ -155,21 +156,37 @@ class Recommendations(Answer):
     def compared_grid(self) -> Grid:
         """One row a method: error, and what its lists are worth."""
         measures = {"rmse": "RMSE"} if any(row["rmse"] is not None for row in self.compared) else {}
-        measures |= {name: f"{name}@{self.n}" for name in ("precision", "recall", "ndcg")}
+        measures |= {name: f"{name}@{self.n}" for name in ("ndcg", "recall", "precision", "map", "mrr")}
+        measures |= {"coverage": "coverage", "novelty": "novelty"}
         rows = [
             [row["model"], *("" if row[name] is None else f"{row[name]:.3f}" for name in measures)]
             for row in self.compared
         ]
         return Grid(["held out", *measures.values()], rows, right=range(1, 1 + len(measures)))
 
+    def tried_grids(self) -> list[Grid]:
+        """What every model that was tried reaches on ratings held out, the one that is used first."""
+        grids = []
+        for what, measure in (("lists", "NDCG@10"), ("ratings", "RMSE")):
+            rows = self.tried.get(what, {})
+            shown: list[list[Any]] = [
+                [name, f"{row['score']:.3f} ±{1.96 * row['error']:.3f}"] for name, row in rows.items()
+            ]
+            if what == "lists":  # where more is better
+                most = max((row["score"] for row in rows.values()), default=1.0) or 1.0
+                shown = [[*cells, row["score"] / most] for cells, row in zip(shown, rows.values(), strict=True)]
+            head = [f"{what} held out", measure, *([""] if what == "lists" else [])]
+            grids += [Grid(head, shown, right=(1,))] if rows else []
+        return grids
+
     def listing_grid(self, listing: Listing) -> Grid:
-        head = ["for someone new" if listing.user is None else f"for user {listing.user}"]
-        head += ["score" if self.model.implicit_ else "expected", *(["because of"] if listing.reasons else [])]
-        rows = [[self.name(item), f"{score:.2f}"] for item, score in listing.frame.select("item", "score").iter_rows()]
+        head = ["for someone new" if listing.user is None else f"for user {listing.user}", *listing.frame.columns[1:]]
+        rows = [[self.name(item), *(f"{x:.2f}" for x in numbers)] for item, *numbers in listing.frame.iter_rows()]
+        head += ["because of"] if listing.reasons else []
         for row, reasons in zip(rows, listing.reasons, strict=False):
             said = ", ".join(f"{self.name(item)} (+{share:.2f})" for item, share in reasons)
             row.append(said or "no rating speaks for it")
-        return Grid(head, rows, right=(1,), most=max(20, self.n))
+        return Grid(head, rows, right=range(1, listing.frame.width), most=max(20, self.n))
 
     def examples_grid(self) -> Grid:
         """A few users, and more of them in a report."""
@@ -181,17 +198,14 @@ class Recommendations(Answer):
         return Grid(head, rows[:ON_PAGE], most=len(self.listings), rest="users in the HTML report")
 
     def lines(self) -> list[str]:
-        if not self.compared:
-            return ["held out: nothing"]
         own = self.figures
+        if not own:
+            return ["held out: nothing"]
         parts = [f"{own['ratings']:,} {self.rows} not fitted"]
+        if own["ndcg"] is not None:
+            parts.append(f"lists NDCG@{own['n']} {own['ndcg']:.3f}, by popularity {self.baseline['ndcg']:.3f}")
         if own["rmse"] is not None:
-            parts.append(f"error (RMSE) {own['rmse']:.3f}, biases {self.baseline['rmse']:.3f}")
-        if own["precision"] is not None:
-            parts.append(
-                f"of {self.n} items recommended {own['precision'] * self.n:.1f} are among them and liked, "
-                f"by popularity {self.baseline['precision'] * self.n:.1f}"
-            )
+            parts.append(f"ratings RMSE {own['rmse']:.3f}, by biases {self.baseline['rmse']:.3f}")
         return [f"held out: {'; '.join(parts)}"]
 
     def facts(self) -> dict[str, Any]:
@@ -202,8 +216,10 @@ class Recommendations(Answer):
             "items": X.shape[1],
             "columns": self.model.columns_,
             "implicit": self.model.implicit_,
-            "model": " + ".join(dict.fromkeys(type(m).__name__ for m in (self.model.ranking_, self.model.model_))),
+            "model": type(self.model.model_).__name__,
+            "ranking": type(self.model.ranking_).__name__,
             "choice": self.model.choice_,
+            "tried": self.tried,
             "compared": self.compared,
             "recommended_most": [{"item": item, "lists": lists} for item, lists in self.most_recommended[0]],
             "recommendations": [self.facts_of(listing) for listing in self.listings],
@@ -211,8 +227,8 @@ class Recommendations(Answer):
 
     def facts_of(self, listing: Listing) -> dict[str, Any]:
         items: list[dict[str, Any]] = []
-        for item, score in listing.frame.select("item", "score").iter_rows():
-            items.append({"item": item, **({"name": self.name(item)} if self.names else {}), "score": score})
+        for row in listing.frame.iter_rows(named=True):
+            items.append({"item": row["item"], **({"name": self.name(row["item"])} if self.names else {}), **row})
         for entry, reasons in zip(items, listing.reasons, strict=False):
             entry["because"] = [{"item": item, "share": share} for item, share in reasons]
         return {"user": listing.who, "items": items}
@@ -222,7 +238,7 @@ class Recommendations(Answer):
 
         often = [(self.name(item), lists) for item, lists in self.most_recommended[0]]
         names = [self.name(item) for item in self.model.items_]
-        return recommending_figure(self.model, names, self.compared, self.n, often, self.heading)
+        return recommending_figure(self.model, names, self.tried, self.figures.get("n", 10), often, self.heading)
 
 
 @analysis
@@ -240,7 +256,9 @@ def recommend(
     item_column: str | None = None,
     rating_column: str | None = None,
     missing: Sequence[Any] = (),
-    split: str = "random",
+    model: Any = None,
+    time: float = 30.0,
+    split: str | None = None,
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Recommendations:
@@ -269,16 +287,22 @@ def recommend(
         Names of columns. None: found by name, else by position.
     missing : sequence
         Texts that stand for no rating.
-    split : {"random", "leave-out", "last", "users"}
-        Which ratings are held out for the figures: any; some of each user; the last of each user, by the column of
-        times; or those of whole users, who are new to the model (`Recommender.evaluate`).
+    model : str, completion model or None
+        The model to use, by its name or itself, for lists and ratings alike. None: the best of several, one for each.
+    time : float
+        About how many seconds the choice may take: what would take longer is not tried.
+    split : {"random", "leave-out", "last", "users"} or None
+        Ratings to measure on, with a second fit of everything without them: any; some of each user; the last of each
+        user, by the column of times; or those of whole users, who are new to the model (`Recommender.evaluate`). None:
+        the figures of the choice, which flatter the best of the models a little.
     seed, progress
         The seed of everything random; who is told what goes on.
 
     Returns
     -------
     Recommendations
-        ``table`` holds user, item, name where there are names, score, and where there are ratings the predicted one.
+        ``table`` holds user, item, name where there are names, score and, where there are ratings, rating: the one that
+        the user would give.
 
     Examples
     --------
@@ -296,35 +320,41 @@ def recommend(
     figures: dict[str, Any] = {}
     compared: list[dict[str, Any]] = []
     if isinstance(read, Fitted):
-        model, source = read.model, read.source
+        fitted, source = read.model, read.source
         notes = [f"{source} is a fitted recommender: nothing is fitted or measured again"]
         given = {}
     else:
         notes, source = read.notes, read.source
-        model = fit(read, seed, progress, notes)
-        with progress.doing("fitting again without a tenth of the ratings"):
-            figures, compared = measure(model, read, n, split, seed, notes)
-        notes.append(about(model))
+        fitted = fit(read, as_model(model, seed), time, seed, progress, notes)
+        split = split or (None if model is None else "random")
+        if split is not None:
+            with progress.doing("fitting again without a tenth of the ratings"):
+                figures, compared = measure(fitted, read, n, split, seed, notes)
+        notes += about(fitted)
         given = dict.fromkeys(read.columns) if read.matrix else read.columns
-    names_by_item = keep_names(model, called)
+    tried = tried_by(fitted) if split is None else as_tried(compared)
+    figures, baseline = figures_of(fitted) if split is None else (figures, baseline_of(compared))
+    names_by_item = keep_names(fitted, called)
     notes += named
     with progress.doing("recommending"):
-        listings = [for_user(model, user, n, explain) for user in users]
-        listings += [for_new(model, as_new(new, model, names_by_item), n, explain)] if new else []
+        listings = [for_user(fitted, user, n, explain) for user in users]
+        listings += [for_new(fitted, as_new(new, fitted, names_by_item), n, explain)] if new else []
         asked = bool(listings)
-        listings = listings or [for_user(model, user, n, explain) for user in examples(model)]
+        listings = listings or [for_user(fitted, user, n, explain) for user in examples(fitted)]
     call = {"verb": "recommend", "data": data_in_code(data), "users": plain(list(users)), "new": as_given(new), "n": n}
     call |= {"explain": explain, "names": as_given(names), "names_id": names_id}
     call |= {"names_column": names_column} | {f"{role}_column": name for role, name in given.items()}
+    call |= {"missing": list(missing), "model": model if isinstance(model, str) else None, "time": time}
     return Recommendations(
         source=source,
-        model=model,
+        model=fitted,
         figures=figures,
-        baseline=baseline_of(compared),
+        baseline=baseline,
         notes=notes,
-        call=call | {"missing": list(missing), "split": split, "seed": seed},
+        call=call | {"split": split, "seed": seed},
         n=n,
         names=names_by_item,
+        tried=tried,
         compared=compared,
         listings=listings,
         asked=asked,
@@ -395,12 +425,30 @@ def keep_names(model: Any, called: dict[Any, str] | None) -> dict[Any, str]:
 # --- the fit, and how good it is ----------------------------------------------------------------------------
 
 
-def fit(data: Ratings, seed: int, progress: Progress, notes: list[str]) -> Any:
+def as_model(model: Any, seed: int) -> Any:
+    """A completion model by its name; one that is given, and None, as they are."""
+    if not isinstance(model, str):
+        return model
+    from twofold import completion
+    from twofold.completion._base import Completion
+    from twofold.core.spelling import did_you_mean
+
+    kinds = {name.lower(): getattr(completion, name) for name in completion.__all__ if name != "Recommender"}
+    kinds = {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, Completion)}
+    names = sorted(kind.__name__ for kind in kinds.values())
+    if model.lower() not in kinds:
+        there = f"There are {', '.join(names)}."
+        raise InputError(f"--model {model}: no such model. {did_you_mean(model, names, there)}")
+    made = kinds[model.lower()]()
+    return made.set_params(random_state=seed) if "random_state" in made.get_params() else made
+
+
+def fit(data: Ratings, given: Any, time: float, seed: int, progress: Progress, notes: list[str]) -> Any:
     check_enough(data)
     columns: dict[str, Any] = {
         role: name for role, name in data.columns.items() if name is not None and not data.matrix
     }
-    model = twofold.Recommender(**columns, random_state=seed)
+    model = twofold.Recommender(given, **columns, time=time, random_state=seed)
     with warnings_as_notes(notes):
         model.set_callbacks(*progress.callbacks()).fit(data)
     if data.rating is not None and model.implicit_ and not data.counts:
@@ -413,8 +461,10 @@ def fit(data: Ratings, seed: int, progress: Progress, notes: list[str]) -> Any:
     return model.set_callbacks()
 
 
-def check_measurable(data: Ratings | Fitted, split: str) -> None:
+def check_measurable(data: Ratings | Fitted, split: str | None) -> None:
     """Refuse a split that is unknown or needs times that there are not, before anything is fitted."""
+    if split is None:
+        return
     from twofold.completion.recommender._splits import check_split
 
     check_split(split, TEST, None)
@@ -434,19 +484,56 @@ def check_enough(data: Ratings) -> None:
             )
 
 
-def about(model: Any) -> str:
-    """What was chosen, and how it did on the ratings it held out to decide."""
+def about(model: Any) -> list[str]:
+    """Which models were chosen, and why."""
     choice = model.choice_
-    if "ranking" in choice:
-        return f"lists: {describe(choice['ranking'])}; ratings: {describe(choice)}"
-    return f"model {describe(choice)}"
+    parts = {"lists": choice.get("ranking", choice), "ratings": choice} if not model.implicit_ else {"lists": choice}
+    if len({id(part) for part in parts.values()}) < len(parts):
+        parts = {"lists and ratings": choice}
+    said = []
+    for what, part in parts.items():
+        also = f" ({', '.join(part['skipped'])} not tried: --time)" if part.get("skipped") else ""
+        said.append(f"{what} by {part['model']}: {part['why']}{also}")
+    return said
 
 
-def describe(choice: dict[str, Any]) -> str:
-    line = f"{choice['model']}, {choice['why']}"
-    if "score" in choice:
-        line += f" ({choice['measure']} {choice['score']:.3f}, {choice['baseline']} {choice['baseline_score']:.3f})"
-    return line
+def tried_by(model: Any) -> dict[str, dict[str, dict[str, float]]]:
+    """The score and its standard error of the best of every kind of model that was tried, the chosen ones first."""
+    out = {}
+    for what, part in (("lists", ranking_choice(model)), ("ratings", {} if model.implicit_ else model.choice_)):
+        kinds: dict[str, tuple[str, dict[str, float]]] = {}
+        for name, row in sorted(
+            part.get("tried", {}).items(), key=lambda row: row[1]["score"], reverse=what == "lists"
+        ):
+            kinds.setdefault(name.split(" (")[0], (name, row))
+        first = kinds.pop(part.get("model", ""), None)
+        out[what] = dict([*([first] if first else []), *kinds.values()])
+    return {what: rows for what, rows in out.items() if rows}
+
+
+def ranking_choice(model: Any) -> dict[str, Any]:
+    return model.choice_ if model.implicit_ else model.choice_.get("ranking", {})
+
+
+def as_tried(compared: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, float]]]:
+    """The same of an evaluation."""
+    out: dict[str, dict[str, dict[str, float]]] = {}
+    for what, measure in (("lists", "ndcg"), ("ratings", "rmse")):
+        rows = {row["model"]: {"score": row[measure], "error": 0.0} for row in compared if row[measure] is not None}
+        out |= {what: rows} if rows else {}
+    return out
+
+
+def figures_of(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the chosen models reach on the ratings that were held out to choose them, and what is trivial."""
+    lists, ratings = ranking_choice(model), {} if model.implicit_ else model.choice_
+    if "score" not in lists and "score" not in ratings:
+        return {}, {}
+    about = {"what": "NDCG of lists and RMSE of ratings held out, by which the models were chosen", "n": 10}
+    about["ratings"] = ratings.get("held_out", lists.get("held_out"))
+    method = "popularity" if model.implicit_ else "popularity for lists, biases for ratings"
+    own = {"ndcg": lists.get("score"), "rmse": ratings.get("score")}
+    return about | own, {"method": method, "ndcg": lists.get("baseline_score"), "rmse": ratings.get("baseline_score")}
 
 
 def measure(
@@ -466,14 +553,7 @@ def measure(
     compared = found.table.to_dicts()
     own, popular = compared[0], compared[-1]
     if (popular["ndcg"] or 0) > (own["ndcg"] or 0):
-        notes.append(
-            "popularity alone finds more of the items held out: "
-            + (
-                "there is little to learn about most users"
-                if model.implicit_
-                else "people rate what everybody has seen, and lists put first what would be rated highest"
-            )
-        )
+        notes.append("popularity alone makes better lists of what was held out")
     about = {"what": f"errors of ratings held out, and what lists of {n} hold of them", "n": n}
     about |= {"ratings": found.ratings, "users": found.users, "unseen": found.unseen, "relevant": found.relevant}
     return about | {name: own[name] for name in MEASURES}, compared

@@ -46,7 +46,14 @@ def station(seed: int = 0) -> Station:
         f"{n} people have rated some of {m} films: {known:,} ratings, and {1 - known / (n * m):.0%} of the table is "
         "empty. If films were described by a few numbers, each person would be a regression; if people were, each "
         "film. Neither is known, so take turns.",
-        [filling(world, model), errors(world, model, seed), genres(world, model), advice(world, seed), landscape()],
+        [
+            filling(world, model),
+            errors(world, model, seed),
+            genres(world, model),
+            advice(world, seed),
+            two_questions(world, seed),
+            landscape(),
+        ],
     )
 
 
@@ -101,7 +108,7 @@ def filling(w: World, model: SVDPlusPlus) -> Part:
 
 def errors(w: World, model: SVDPlusPlus, seed: int) -> Part:
     curves = {}
-    for reg, words in ((0.002, "hardly any penalty"), (0.1, "a firmer penalty")):
+    for reg, words in ((0.002, "hardly any penalty"), (0.1, "the default penalty")):
         fitted, held = (EarlyStopping(w.train, part, patience=SWEEPS) for part in (w.train, w.held))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it runs for a fixed number of sweeps
@@ -159,7 +166,7 @@ def genres(w: World, model: SVDPlusPlus) -> Part:
 
 
 def advice(w: World, seed: int) -> Part:
-    rec = Recommender(random_state=seed).fit(w.frame)
+    stars = Recommender(SVDPlusPlus(random_state=seed), random_state=seed).fit(w.frame)
     own = (
         w.frame.filter(w.frame["rating"] >= 4.5)
         .group_by("item", maintain_order=True)
@@ -167,23 +174,46 @@ def advice(w: World, seed: int) -> Part:
         .sort("len", descending=True)
     )
     liked, other = own["item"][0], own["item"][7]
-    lists = rec.recommend_new({liked: 5.0, other: 1.0}, 3)["item"].to_list()
-    turned = rec.recommend_new({liked: 1.0, other: 5.0}, 3)["item"].to_list()
+    lists = stars.recommend_new({liked: 5.0, other: 1.0}, 3)["item"].to_list()
+    turned = stars.recommend_new({liked: 1.0, other: 5.0}, 3)["item"].to_list()
     user = int(w.frame["user"].mode().sort()[0])
-    best = rec.recommend(user, 1)
-    reasons = rec.explain(user, best["item"][0], 3)
+    best = stars.recommend(user, 1)
+    reasons = stars.explain(user, best["item"][0], 3)
     because = ", ".join(f"<i>{escape(a)}</i> ({b:g} stars)" for a, b, _ in reasons.iter_rows())
     return Part(
         "Somebody new, and the reasons",
-        f"A newcomer who loved <i>{escape(liked)}</i> and hated <i>{escape(other)}</i> is told to see "
-        f"{_listed(lists)}. Turn the two ratings around, and the advice is {_listed(turned)}. Nothing is fitted again: "
-        f"a newcomer is one small product. To person {user} the model recommends <i>{escape(best['item'][0])}</i>, "
-        f"and can say why; the ratings that weighed most were those of {because}.",
-        "rec = Recommender().fit(ratings)\nrec.recommend_new({liked: 5, hated: 1})\nrec.explain(user, film)",
+        f"A newcomer who loved <i>{escape(liked)}</i> and hated <i>{escape(other)}</i> would give most stars to "
+        f"{_listed(lists)}. Turn the two ratings around, and the films are {_listed(turned)}. Nothing is fitted again: "
+        f"a newcomer is one small regression. Person {user} would love <i>{escape(best['item'][0])}</i>, and the model "
+        f"can say why; the ratings that weighed most were those of {because}.",
+        "rec = Recommender(SVDPlusPlus()).fit(ratings)\n"
+        "rec.recommend_new({liked: 5, hated: 1})\n"
+        "rec.explain(user, film)",
+        numbers={"expected of that person": f"{best['rating'][0]:.1f} stars"},
+    )
+
+
+def two_questions(w: World, seed: int) -> Part:
+    """Lists and ratings, each with the model that was chosen for it and the trivial one."""
+    choice = Recommender(random_state=seed).fit(w.frame).choice_
+    lists = choice["ranking"]
+    verdict = (
+        f"{lists['model']} makes better lists here."
+        if lists["model"] != "Popularity"
+        else "In this small world nothing beats it for sure, so it is used, and said."
+    )
+    return Part(
+        "What next is another question than how many stars",
+        "People pick what they have heard of, and what would get most stars is mostly what few have found. So lists "
+        "have a model of their own, chosen by its lists of ratings held out; stars have another, which has to beat "
+        "biases. For lists the one "
+        f"to beat is popularity. {verdict}",
+        "rec = Recommender().fit(ratings)\nrec.choice_                  # what was tried, and what it reached",
         numbers={
-            "expected for that person": f"{best['rating'][0]:.1f} stars",
-            "model it chose for lists": rec.choice_["ranking"]["model"],
-            "and for ratings": rec.choice_["model"],
+            f"lists, NDCG@10: {lists['model']}": f"{lists['score']:.3f}",
+            "lists, NDCG@10: what is most popular": f"{lists['baseline_score']:.3f}",
+            f"stars, RMSE: {choice['model']}": f"{choice['score']:.3f}",
+            "stars, RMSE: biases alone": f"{choice['baseline_score']:.3f}",
         },
     )
 

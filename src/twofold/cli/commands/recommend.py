@@ -18,7 +18,11 @@ TAKES = (
 )
 USER = "Recommend for this user; repeatable. Default: a few users, and what is recommended most."
 NEW = 'Recommend for someone new, from "ITEM:RATING,ITEM:RATING"; repeatable; ids may hold commas and colons.'
-SPLIT = "Ratings held out to measure: random, leave-out (some of each user), last (by time) or users (new ones)."
+MODEL = (
+    "Model for lists and ratings: EASE, ImplicitALS, SVDPlusPlus, ALS, Neighborhood, Popularity, ... Default: chosen."
+)
+TIME = "About how long the choice of models may take; what would take longer is not tried."
+SPLIT = "Fit again and measure on ratings held out: random, leave-out (some of each user), last (by time), users (new)."
 EXPLAIN = "Say which rated items carried each recommendation."
 NAMES = "Table of item ids and names, to show names instead of ids; a saved model keeps them."
 
@@ -41,7 +45,9 @@ def recommend(
     item_column: Annotated[str | None, column("Item")] = None,
     rating_column: Annotated[str | None, column("Rating")] = None,
     missing: options.Missing = None,
-    split: Annotated[str, typer.Option(metavar="HOW", help=SPLIT)] = "random",
+    model: Annotated[str | None, typer.Option(metavar="NAME", help=MODEL)] = None,
+    time: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help=TIME)] = 30.0,
+    split: Annotated[str | None, typer.Option(metavar="HOW", help=SPLIT)] = None,
     seed: options.Seed = 0,
     progress: Progress = SILENT,
 ) -> Recommendations:
@@ -58,6 +64,8 @@ def recommend(
         item_column=item_column,
         rating_column=rating_column,
         missing=missing or (),
+        model=model,
+        time=time,
         split=split,
         seed=seed,
         progress=progress,

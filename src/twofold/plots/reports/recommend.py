@@ -22,7 +22,7 @@ LABELS = 22
 def recommending_figure(
     model: Any,
     names: Sequence[str],
-    figures: Sequence[Mapping[str, Any]],
+    tried: Mapping[str, Mapping[str, Mapping[str, float]]],
     n: int,
     often: Sequence[tuple[str, int]],
     title: str = "",
@@ -34,10 +34,11 @@ def recommending_figure(
     model : Recommender
     names : sequence of str
         What its items are called.
-    figures : sequence of mapping
-        One a model compared: ``model``, ``rmse``, ``precision``, ``recall``, ``ndcg``.
+    tried : mapping
+        For "lists" the NDCG and for "ratings" the RMSE on ratings held out: ``{model: {"score", "error"}}``, the model
+        that is used first.
     n : int
-        Length of the lists.
+        Places of a list that count.
     often : sequence of (name, lists)
         The items recommended most often.
     title : str
@@ -46,15 +47,22 @@ def recommending_figure(
     sums = np.bincount(model.ratings_.indices, weights=model.ratings_.data, minlength=len(names))
     with style():
         figure = new_figure(11, 6.2)
-        grid = figure.add_gridspec(2, 2, width_ratios=[1.9, 1])
+        heights = [max(len(rows), 2) + 1.2 for rows in tried.values()] or [3]
+        grid = figure.add_gridspec(len(heights) + 1, 2, width_ratios=[1.9, 1], height_ratios=[*heights, 8])
         left = figure.add_subplot(grid[:, 0])
         at = plane(model)
         if at is None:
             ratings_of(left, model)
         else:
             items_of(left, at, names, counts, None if model.implicit_ else sums / np.maximum(counts, 1))
-        top, below = figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, 1])
-        quality_of(top, figures, n)
+        for i, (what, rows) in enumerate(tried.items()):
+            measure = f"Lists: NDCG@{n} held out" if what == "lists" else "Ratings: RMSE held out, low is good"
+            quality_of(figure.add_subplot(grid[i, 1]), rows, measure)
+        if not tried:
+            empty = figure.add_subplot(grid[0, 1])
+            empty.axis("off")
+            empty.set_title("Nothing was held out")
+        below = figure.add_subplot(grid[-1, 1])
         often_of(below, often) if often else ratings_of(below, model)
         if title:
             figure.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold", color=INK)
@@ -107,25 +115,18 @@ def items_of(ax: Axes, at: np.ndarray, names: Sequence[str], counts: np.ndarray,
     ax.set(xticks=[], yticks=[], title="Items by two factors: what the same people like is close")
 
 
-def quality_of(ax: Axes, figures: Sequence[Mapping[str, Any]], n: int) -> None:
-    """Bars for each model: precision, recall and NDCG of its lists; its error is in the legend."""
-    kinds = ("precision", "recall", "ndcg")
-    rows = [row for row in figures if row.get("precision") is not None]
-    if not rows:
-        ax.axis("off")
-        ax.set_title("Nothing was held out")
-        return
-    for i, row in enumerate(rows):
-        error = "" if row["rmse"] is None else f", RMSE {row['rmse']:.3f}"
-        at = np.arange(3) + 0.27 * (i - (len(rows) - 1) / 2)
-        ax.bar(
-            at, [row[k] for k in kinds], width=0.24, color=(*COLORS[:2], GREY)[i % 3], label=f"{row['model']}{error}"
-        )
-    ax.set_xticks(range(3), [f"{k}@{n}".replace("ndcg", "NDCG") for k in kinds], fontsize=9)
-    ax.set_title("On ratings not fitted")
-    ax.grid(axis="x", visible=False)
-    ax.margins(y=0.45)
-    ax.legend(fontsize=8.5, loc="upper left")
+def quality_of(ax: Axes, rows: Mapping[str, Mapping[str, float]], title: str) -> None:
+    """A bar for each model, the one that is used in color, with its name and figure."""
+    top = max(row["score"] for row in rows.values()) or 1.0
+    for i, (name, row) in enumerate(rows.items()):
+        ax.barh(-i, row["score"], height=0.72, color=COLORS[0] if i == 0 else GREY, alpha=0.55 if i == 0 else 0.35)
+        if row["error"]:
+            ax.errorbar(row["score"], -i, xerr=1.96 * row["error"], color=INK, lw=0.8)
+        ax.annotate(name, (0, -i), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8.5)
+        ax.annotate(f"{row['score']:.3f}", (1.16 * top, -i), ha="right", va="center", fontsize=8.5)
+    ax.set(title=title, xlim=(0, 1.17 * top), yticks=[], xticks=[])
+    ax.spines[["left", "bottom"]].set_visible(False)
+    ax.grid(visible=False)
 
 
 def often_of(ax: Axes, often: Sequence[tuple[str, int]]) -> None:
