@@ -158,7 +158,7 @@ class FactorAnalysis(LatentGaussian):
 
 
 def rotate(W: np.ndarray, gamma: float) -> np.ndarray:
-    """The rotation R (k,k) that maximises the criterion above: one pair of factors after the other is turned to its best
+    """The rotation R (k,k) that maximises the criterion above: each pair of factors is turned to its best
     angle, which is known, until none turns any more.
 
     >>> simple = np.kron(np.eye(2), np.ones((3, 1)))                    # each column belongs to one factor
