@@ -360,6 +360,42 @@ def test_less_time_tries_less(twofold, films):
     assert found["figures"]["ndcg"] is not None  # whatever was tried, popularity was
 
 
+@pytest.fixture
+def features(films, world):
+    """films.csv and people.csv beside ratings.csv without one film and one person."""
+    gone = {"user": int(films["user"][0]), "item": films["item"][-1]}
+    films.filter(pl.col("user") != gone["user"], pl.col("item") != gone["item"]).write_csv("ratings.csv")
+    world.films.with_columns(pl.col("genres").list.join("|")).write_csv("films.csv")
+    tastes = {f"taste {j}": world.truth.tastes[:, j].round(3) for j in range(world.truth.tastes.shape[1])}
+    pl.DataFrame({"user": range(120), **tastes}).write_csv("people.csv")
+    return gone
+
+
+def test_what_is_known_of_users_and_items_serves_those_without_ratings(twofold, features):
+    both = ["--items", "films.csv", "--users", "people.csv"]
+    found = run_json(twofold, "ratings.csv", *both, "-n", 60, "-o", "all.csv", "--save", "m.twofold")
+    lists = pl.read_csv("all.csv")
+    assert (lists["item"] == features["item"]).any()
+    assert any("features of items are used: 1 item without" in note for note in found["notes"])
+    one = run_json(twofold, "m.twofold", "--user", features["user"], "-n", 3, "--explain")
+    assert len(one["recommendations"][0]["items"]) == 3 and one["recommendations"][0]["user"] == str(features["user"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda text: text + text.splitlines()[1] + "\n", ["more than once", "Keep one row of each"]),
+        (lambda text: "item,year,genres\nnone,1999,Drama\nother,2001,Space\n", ["item", "ratings"]),
+        (lambda text: "", ["films.csv is empty"]),
+    ],
+)
+def test_features_that_cannot_be_used_are_refused(twofold, features, change, words):
+    Path("films.csv").write_text(change(Path("films.csv").read_text()))
+    result = twofold("recommend", "ratings.csv", "--items", "films.csv", "--quiet", "--time", 1)
+    assert result.exit_code == 2 and all(word in result.stderr for word in words), result.stderr
+    assert len(result.stderr.splitlines()) == 1 and result.stdout == ""
+
+
 def test_a_handful_of_ratings_is_enough(twofold, folder):
     Path("few.csv").write_text("user,item,rating\nann,x,5\nann,y,1\nbob,x,4\nbob,z,5\ncy,y,2\n")
     result = twofold("recommend", "few.csv", "--user", "cy")

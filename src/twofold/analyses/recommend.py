@@ -256,6 +256,8 @@ def recommend(
     item_column: str | None = None,
     rating_column: str | None = None,
     missing: Sequence[Any] = (),
+    user_features: Any = None,
+    item_features: Any = None,
     model: Any = None,
     time: float = 30.0,
     split: str | None = None,
@@ -287,6 +289,9 @@ def recommend(
         Names of columns. None: found by name, else by position.
     missing : sequence
         Texts that stand for no rating.
+    user_features, item_features : path, frame, or None
+        What is known of users and items beside their ratings, a row each with a column of ids: numbers, categories,
+        lists ("Action|Comedy") and text. Items that nobody rated join the lists, and users who rated nothing get one.
     model : str, completion model or None
         The model to use, by its name or itself, for lists and ratings alike. None: the best of several, one for each.
     time : float
@@ -325,7 +330,8 @@ def recommend(
         given = {}
     else:
         notes, source = read.notes, read.source
-        fitted = fit(read, as_model(model, seed), time, seed, progress, notes)
+        features = {"users": user_features, "items": item_features}
+        fitted = fit(read, features, as_model(model, seed), time, seed, progress, notes)
         split = split or (None if model is None else "random")
         if split is not None:
             with progress.doing("fitting again without a tenth of the ratings"):
@@ -344,6 +350,7 @@ def recommend(
     call = {"verb": "recommend", "data": data_in_code(data), "users": plain(list(users)), "new": as_given(new), "n": n}
     call |= {"explain": explain, "names": as_given(names), "names_id": names_id}
     call |= {"names_column": names_column} | {f"{role}_column": name for role, name in given.items()}
+    call |= {"user_features": as_given(user_features), "item_features": as_given(item_features)}
     call |= {"missing": list(missing), "model": model if isinstance(model, str) else None, "time": time}
     return Recommendations(
         source=source,
@@ -365,6 +372,8 @@ def as_given(value: Any) -> Any:
     """A path, mapping or list as it stands in a call."""
     if isinstance(value, Mapping):
         return dict(value)
+    if hasattr(value, "columns"):
+        return None  # a frame is not written out
     return value if value is None or isinstance(value, str) else os.fspath(value) if is_paths([value]) else list(value)
 
 
@@ -443,14 +452,22 @@ def as_model(model: Any, seed: int) -> Any:
     return made.set_params(random_state=seed) if "random_state" in made.get_params() else made
 
 
-def fit(data: Ratings, given: Any, time: float, seed: int, progress: Progress, notes: list[str]) -> Any:
+def fit(
+    data: Ratings,
+    features: dict[str, Any],
+    given: Any,
+    time: float,
+    seed: int,
+    progress: Progress,
+    notes: list[str],
+) -> Any:
     check_enough(data)
     columns: dict[str, Any] = {
         role: name for role, name in data.columns.items() if name is not None and not data.matrix
     }
     model = twofold.Recommender(given, **columns, time=time, random_state=seed)
     with warnings_as_notes(notes):
-        model.set_callbacks(*progress.callbacks()).fit(data)
+        model.set_callbacks(*progress.callbacks()).fit(data, **features)
     if data.rating is not None and model.implicit_ and not data.counts:
         notes.append(f"every rating is {data.rating[0]:g}: what can be learnt is who has what, not how it is liked")
     again = len(data.user) - model.ratings_.nnz
@@ -494,6 +511,9 @@ def about(model: Any) -> list[str]:
     for what, part in parts.items():
         also = f" ({', '.join(part['skipped'])} not tried: --time)" if part.get("skipped") else ""
         said.append(f"{what} by {part['model']}: {part['why']}{also}")
+    for role, kept in model.content_.items():
+        does = "can be in lists" if role == "item" else "have lists"
+        said.append(f"features of {role}s are used: {count(len(kept['ids']), role)} without ratings {does}")
     return said
 
 
@@ -580,10 +600,13 @@ def examples(model: Any) -> list[Any]:
 
 
 def for_user(model: Any, user: Any, n: int, explain: bool) -> Listing:
-    from twofold.completion.recommender._ids import place
+    from twofold.completion.recommender._ids import places
 
-    row = place(model.users_, user, "user")
     frame = model.recommend(user, n)
+    row = int(places(model.users_, [user])[0])
+    if row < 0:  # known by features alone
+        who = int(user) if model.users_.dtype.kind in "iu" else str(user)
+        return Listing(who, frame, [])
     return Listing(plain(model.users_[row]), frame, reasons_for(model, model.ratings_[[row]], frame) if explain else [])
 
 
@@ -603,8 +626,11 @@ def reasons_for(model: Any, x: Any, frame: pl.DataFrame) -> list[list[tuple[Any,
     from twofold.completion.recommender._explain import split_prediction
     from twofold.completion.recommender._ids import places
 
-    out = []
+    out: list[list[tuple[Any, float]]] = []
     for column in places(model.items_, frame["item"].to_list()).tolist():
+        if column < 0:  # nobody has rated it
+            out.append([])
+            continue
         shares = split_prediction(model.ranking_, model._rank_values(x), column)
         order = np.argsort(-shares, kind="stable")[:REASONS]
         out.append([(plain(model.items_[x.indices[j]]), float(shares[j])) for j in order if shares[j] > 0])

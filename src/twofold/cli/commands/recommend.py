@@ -31,6 +31,11 @@ def column(what: str) -> typer.models.OptionInfo:
     return typer.Option(metavar="COLUMN", help=f"{what} column (default: detected).")
 
 
+def features(what: str) -> typer.models.OptionInfo:
+    said = f"Table of what is known of {what}, a row each with their ids; so {what} without ratings are served, too."
+    return typer.Option(metavar="FILE", help=said)
+
+
 @command(Recommendations, "Lists for all users, or those asked for")
 def recommend(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help=TAKES)],
@@ -45,6 +50,8 @@ def recommend(
     item_column: Annotated[str | None, column("Item")] = None,
     rating_column: Annotated[str | None, column("Rating")] = None,
     missing: options.Missing = None,
+    users: Annotated[str | None, features("users")] = None,
+    items: Annotated[str | None, features("items")] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help=MODEL)] = None,
     time: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help=TIME)] = 30.0,
     split: Annotated[str | None, typer.Option(metavar="HOW", help=SPLIT)] = None,
@@ -64,6 +71,8 @@ def recommend(
         item_column=item_column,
         rating_column=rating_column,
         missing=missing or (),
+        user_features=users,
+        item_features=items,
         model=model,
         time=time,
         split=split,
