@@ -214,6 +214,7 @@ def test_idx_files_are_read_plain_or_packed(home):
 
 
 SIZES = {
+    "flixster": lambda b: b.ratings.shape == (26_173, 4) and set(b.ratings["part"]) == {"train", "test"},
     "movielens100k": lambda b: b.ratings.shape == (100_000, 4) and len(b.films) == 1682,
     "anime": lambda b: b.ratings.shape == (419_943, 3),
     "wikipedia_en": lambda b: len(b.documents) == 5395,

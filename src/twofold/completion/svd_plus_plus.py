@@ -280,7 +280,7 @@ class SVDPlusPlus(Factors):
     ----------
     n_components : int or None, default=None
         Factors a row; None means 10, or the columns if fewer. The implicit terms do much of what more factors would.
-    tol : float, default=5e-5
+    tol : float, default=4e-5
         Stop when a sweep lowers the negative evidence bound by less than this, relatively.
     max_iter : int, default=300
         Sweeps at most.
@@ -330,7 +330,7 @@ class SVDPlusPlus(Factors):
     _default_components: ClassVar[int] = 10
 
     def __init__(
-        self, n_components: int | None = None, *, tol: float = 5e-5, max_iter: int = 300, random_state: Seed = None
+        self, n_components: int | None = None, *, tol: float = 4e-5, max_iter: int = 300, random_state: Seed = None
     ):
         self.n_components = n_components
         self.tol = tol

@@ -44,8 +44,8 @@ _MOST = 100 * 2**20  # bytes of a file; the largest has a tenth
 def fetch(name: str) -> Bunch:
     """Read a standard data set, downloading it first if need be and possible.
 
-    ``movielens100k``, ``anime`` (ratings, films and titles), ``wikipedia_en`` (articles), ``words`` (analogy
-    and similarity questions), ``newsgroups20``, ``reuters`` (documents with classes), ``mnist``, ``images``,
+    ``movielens100k``, ``anime``, ``flixster`` (ratings, films and titles), ``wikipedia_en`` (articles), ``words``
+    (analogy and similarity questions), ``newsgroups20``, ``reuters`` (documents with classes), ``mnist``, ``images``,
     ``cbcl_faces``, ``kdd_bio``, ``clusters``.
 
     The set is looked for in the folder of its name under ``TWOFOLD_DATA``, then in the cache. Only
@@ -201,6 +201,11 @@ def _anime(folder: Path) -> Bunch:
     return Bunch(ratings=_tabbed(rows, ["user", "item", "rating"]), titles=titles)
 
 
+def _flixster(folder: Path) -> Bunch:
+    """Ratings, the part ("train" or "test") of each beside it."""
+    return Bunch(ratings=pl.read_csv(_open(folder / "flixster.tsv"), separator="\t"))
+
+
 def _wikipedia_en(folder: Path) -> Bunch:
     path = folder / "wiki_en_100M.txt"
     return Bunch(documents=_lines(path), path=path if path.exists() else folder / "wiki_en_100M.txt.gz")
@@ -283,6 +288,7 @@ def _clusters(folder: Path) -> Bunch:
 _READERS: dict[str, Callable[[Path], Bunch]] = {
     "movielens100k": _movielens100k,
     "anime": _anime,
+    "flixster": _flixster,
     "wikipedia_en": _wikipedia_en,
     "words": _words,
     "newsgroups20": lambda folder: _documents(folder, "20newsgroups"),

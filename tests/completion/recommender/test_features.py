@@ -58,6 +58,8 @@ def test_columns_become_features_by_what_they_hold():
     again, names = encode(frame, found.columns)
     np.testing.assert_array_equal(again.toarray(), F)
     assert names == found.names
+    listed = frame.with_columns(pl.col("tags").str.split("|"))
+    np.testing.assert_array_equal(read_features(listed, np.array([3, 5, 7]), "item").F.toarray(), F)
     one = encode_one({"kind": "a", "price": 1.0}, found.columns, "item").toarray()[0]
     assert one[at["kind: a"]] == F[0, at["kind: a"]] and one[at["tags: y"]] == 0
 

@@ -150,12 +150,19 @@ def _learn_column(values: pl.Series) -> Column | None:
             return None
         cuts = [] if len(np.unique(x)) == 2 else np.unique(np.quantile(x, np.arange(1, GROUPS) / GROUPS)).tolist()
         return Column(values.name, "number", [], [float(x.mean()), float(x.std()), *cuts])
-    texts = [text for text in values.cast(pl.String, strict=False).to_list() if text]
-    kind = _choose_kind(texts)
+    texts = [text for text in _as_texts(values) if text]
+    kind = "list" if values.dtype == pl.List else _choose_kind(texts)
     counts = Counter(word for text in texts for word in set(_split(text, kind)))
     words = [word for word, count in counts.most_common(MOST) if 1 < count < len(values)]
     idf = [1 + float(np.log((1 + len(values)) / (1 + counts[word]))) for word in words]
     return Column(values.name, kind, words, idf) if words else None
+
+
+def _as_texts(values: pl.Series) -> list:
+    """A column as text; a list of entries as these with bars between them."""
+    if values.dtype == pl.List:
+        return values.cast(pl.List(pl.String)).list.join("|").to_list()
+    return values.cast(pl.String, strict=False).to_list()
 
 
 def _choose_kind(texts: list[str]) -> str:
@@ -197,7 +204,7 @@ def _encode_numbers(values: pl.Series, column: Column) -> tuple[sparse.csr_array
 def _encode_words(values: pl.Series, column: Column) -> tuple[sparse.csr_array, list[str]]:
     place = {word: a for a, word in enumerate(column.words)}
     rows, cols = [], []
-    for i, text in enumerate(values.cast(pl.String, strict=False).to_list()):
+    for i, text in enumerate(_as_texts(values)):
         at = [place[word] for word in _split(text, column.kind) if word in place] if text else []
         rows += [i] * len(at)
         cols += at
