@@ -315,6 +315,8 @@ def test_a_matrix_of_ratings_is_used_as_one_and_so_does_the_code(twofold, folder
     found = run_json(twofold, "jokes.csv", "-n", 3, "-o", "top.csv")
     assert found["users"] == 80 and found["items"] == 20 and found["ratings"] == (X != 99).sum()
     assert any("read as a matrix of ratings" in note for note in found["notes"])
+    hints = any("say --model" in note for note in found["notes"])  # where taste shows in ratings alone
+    assert hints == (found["ranking"] == "Popularity" and found["model"] != "Biases")
     top = pl.read_csv("top.csv")
     assert top["user"].n_unique() == 80 and (X[top["user"] - 1, top["item"] - 1] == 99).all()
     answer = analyses.recommend("jokes.csv", n=3)

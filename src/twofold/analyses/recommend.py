@@ -511,6 +511,8 @@ def about(model: Any) -> list[str]:
     for what, part in parts.items():
         also = f" ({', '.join(part['skipped'])} not tried: --time)" if part.get("skipped") else ""
         said.append(f"{what} by {part['model']}: {part['why']}{also}")
+    if "ranking" in choice and choice["ranking"]["model"] == "Popularity" and choice["model"] != "Biases":
+        said.append(f"for lists of what each user would rate highest, say --model {choice['model']}")
     for role, kept in model.content_.items():
         does = "can be in lists" if role == "item" else "have lists"
         said.append(f"features of {role}s are used: {count(len(kept['ids']), role)} without ratings {does}")
