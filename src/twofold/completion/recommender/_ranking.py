@@ -200,13 +200,15 @@ def choose_ranking(X: sparse.csr_array, implicit: bool, holdout: float, seconds:
     trial = Trial(X, implicit, holdout, seed)
     trial.run(Plan(Popularity()))
     left, skipped = seconds * PACE / 2, []  # the other half is for the last fit
+    factors = len(trial.parts) * count_factors(X)
+    quick = factors <= left / 4
+    left -= factors * quick
     m = find_size(X, left / (FITS * len(trial.parts)))
     if m:
         try_ease(trial, m, implicit)
-        left -= FITS * len(trial.parts) * count_ease(X, m)
     else:
         skipped.append("EASE")
-    if len(trial.parts) * count_factors(X) <= left:
+    if quick:
         from twofold.completion.implicit_als import ImplicitALS
 
         trial.run(Plan(ImplicitALS(min(FACTORS, *X.shape), max_iter=SWEEPS, random_state=seed)))
