@@ -37,6 +37,7 @@ from twofold.core.types import Seed, Table, Weights
 from twofold.kernels import sgd
 
 TILE = 4096  # cells a tile should have at least
+NEAR = 10.0  # sweeps that steps remember where they start near the goal
 MOST = 8.0  # ridge on a cell at most, in units of the spread
 
 
@@ -288,12 +289,14 @@ class GradientFactorization(Factors):
         return U.astype(dtype), Z.astype(dtype)
 
     def _start(self, plan: Plan, U: np.ndarray, Z: np.ndarray, near: bool) -> State:
-        """Factors, and steps that remember nothing, or a first sweep where the factors are `near` the goal."""
+        """Factors, and steps that remember nothing, or are short where the factors are `near` the goal."""
         dtype = plan.cells.dtype
         if self.solver == "gradient":
             return State(U, Z, np.zeros_like(U), np.zeros_like(Z), 1.0, compute_objective(U, Z, plan))
         first = dtype.type(plan.unit**6)  # the square of an error times a factor: of s √s
-        of_U, of_Z = (first * (1 + near * side.mass).astype(dtype) for side in (plan.cells.rows, plan.cells.cols))
+        of_U, of_Z = (
+            first * (1 + NEAR * near * side.mass).astype(dtype) for side in (plan.cells.rows, plan.cells.cols)
+        )
         return State(U, Z, of_U, of_Z, self.learning_rate * plan.unit, 0.0)
 
     def _attributes(self, state: State, plan: Plan, problem: ridges.Plan) -> dict:
