@@ -53,7 +53,7 @@ WAIVED = {
     "KSVD": {"check_sample_weight_equivalence_on_dense_data": _DRAWN},
     "OnlineDictionary": {"check_sample_weight_equivalence_on_dense_data": _DRAWN},
     "MeanImpute": _filling(),
-    "ALS": _filling(),
+    "ALS": _filling('reg="auto" puts known cells aside, and a weight is not a cell'),
     "Biases": _filling("a row has one bias and one pseudo-count, whatever its weight; two rows have two"),
     "Neighborhood": _filling("its biases are shrunk row by row, and a similarity counts the rows two columns share"),
     "SVDImpute": _filling("n_components=None follows from how many cells are known, and a weight is not a cell"),
