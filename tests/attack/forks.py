@@ -20,6 +20,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "LatentDirichletAllocation": lambda: twofold.LatentDirichletAllocation(3, max_iter=5, random_state=0),
     "GaussianMixture": lambda: twofold.GaussianMixture(3, random_state=0),
     "KSVD": lambda: twofold.KSVD(8, n_nonzero=2, max_iter=3, random_state=0),
+    "Autoencoder": lambda: twofold.Autoencoder(2, max_iter=1, random_state=0),
     "MLPClassifier": lambda: twofold.MLPClassifier(max_iter=2, random_state=0),
 }
 WAYS = ("predicts", "fits", "predicts in a pool")

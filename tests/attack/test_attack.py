@@ -7,7 +7,9 @@ import pytest
 from scipy import sparse
 
 import twofold
-from tests.attack import extremes, forks, sparse_arrays
+from tests.attack import extremes, forks, model_files, sparse_arrays
+from tests.contract.registry import MODELS
+from twofold.core.files.arrays_fit import declared
 
 
 def test_sparse_arrays_that_lead_outside_are_refused_by_everyone() -> None:
@@ -31,3 +33,16 @@ def test_children_of_a_process_with_threads_answer() -> None:
 @pytest.mark.parametrize("name", ["times 1e300", "single, times 1e37", "single, times 1e-38", "all alike"])
 def test_numbers_at_the_edge_give_finite_results_or_a_reason(name: str) -> None:
     assert not [(what, said) for what, said in extremes.attack((name,)) if said]
+
+
+@pytest.mark.parametrize("spoil", [model_files.spoil_bytes, model_files.spoil_meaning], ids=["bytes", "meaning"])
+def test_changed_model_files_are_refused_or_harmless(spoil: object) -> None:
+    assert not [(what, said) for what, said in model_files.attack(80, spoil) if said]
+
+
+@pytest.mark.parametrize("case", MODELS, ids=str)
+def test_every_fitted_array_says_how_it_fits(case: object) -> None:
+    model = case.kept()
+    arrays = {name for name, value in vars(model).items() if name.endswith("_") and isinstance(value, np.ndarray)}
+    free = {"classes_", "feature_names_in_", "covariances_", "idf_"}  # ids, names, shapes that a parameter decides
+    assert arrays - declared(type(model)).keys() - free == set()

@@ -214,6 +214,13 @@ class Factors(Completion):
     n_components: int | None
     max_iter: int
     tol: float
+    _fitted: ClassVar[dict[str, str]] = {
+        "components_": "k d",
+        "row_factors_": "n k",
+        "row_bias_": "n",
+        "column_bias_": "d",
+        "singular_values_": "k, >= 0",
+    }
     _default_components: ClassVar[int] = 20
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, Interval(Integral, 1, None, closed="left")],

@@ -182,6 +182,7 @@ class Biases(Completion):
     row_bias_: np.ndarray
     column_bias_: np.ndarray
     reg_: tuple[float, float]
+    _fitted: ClassVar[dict[str, str]] = {"row_bias_": "n", "column_bias_": "d"}
     _parameter_constraints: ClassVar[dict] = {
         "reg": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left"), tuple, list],
         "tol": [Interval(Real, 0, None, closed="left")],

@@ -230,6 +230,13 @@ class EASE(Completion):
     seen_: sparse.csr_array
     reg_: float
     mass_: float
+    _fitted: ClassVar[dict[str, str]] = {
+        "columns_": "m, >= 0, < d",
+        "weights_": "m m",
+        "column_means_": "m",
+        "diagonal_": "m",
+        "seen_": "n .",
+    }
     _parameter_constraints: ClassVar[dict] = {
         "reg": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "intercept": ["boolean"],

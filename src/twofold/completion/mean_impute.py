@@ -164,6 +164,7 @@ class MeanImpute(Completion):
     mean_: float
     spread_: float
     level_: float
+    _fitted: ClassVar[dict[str, str]] = {"row_codes_": "n 3", "column_codes_": "3 d"}
     _parameter_constraints: ClassVar[dict] = {
         "strategy": [StrOptions({"column", "row", "global"})],
         "normalize": [None, StrOptions({"row", "column"})],

@@ -245,6 +245,7 @@ class Neighborhood(Completion):
     similarities_: sparse.csr_array
     residuals_: sparse.csr_array
     baseline_: Biases
+    _fitted: ClassVar[dict[str, str]] = {"residuals_": "n d"}
     _parameter_constraints: ClassVar[dict] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "kind": [StrOptions({"item", "user"})],

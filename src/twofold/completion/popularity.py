@@ -41,6 +41,7 @@ class Popularity(Completion):
     """
 
     popularity_: np.ndarray
+    _fitted: ClassVar[dict[str, str]] = {"popularity_": "d"}
     _parameter_constraints: ClassVar[dict] = {}
 
     def __init__(self) -> None:

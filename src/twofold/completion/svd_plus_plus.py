@@ -329,6 +329,13 @@ class SVDPlusPlus(Factors):
     column_covariance_: np.ndarray
     _default_components: ClassVar[int] = 10
 
+    _fitted: ClassVar[dict[str, str]] = {
+        "implicit_": "d .",
+        "column_covariance_": "d .",
+        "row_covariance_": "n .",
+        "precision_": ".",
+    }
+
     def __init__(
         self, n_components: int | None = None, *, tol: float = 4e-5, max_iter: int = 300, random_state: Seed = None
     ):

@@ -11,6 +11,7 @@ and the optimizer's memory are the state, so an epoch that is run again after a 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -279,11 +280,16 @@ def choose_device(wish: str) -> torch.device:
     return torch.device(wish)
 
 
+BORN = os.getpid()  # torch's threads live in the process that loaded it
+if hasattr(os, "register_at_fork"):  # a forked child would wait for them for ever
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
+
+
 @contextmanager
 def limit_threads(work: int) -> Iterator[None]:
     """As many threads in torch as the configuration says, or one if the work of a batch is too little to be shared."""
     before = torch.get_num_threads()
-    torch.set_num_threads(config().threads if work > ENOUGH else 1)
+    torch.set_num_threads(config().threads if work > ENOUGH and os.getpid() == BORN else 1)
     try:
         yield
     finally:

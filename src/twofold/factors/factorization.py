@@ -115,6 +115,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         *(getattr(losses, name) for name in losses.__all__ if name != "Loss"),
         *(getattr(constraints, name) for name in constraints.__all__ if name != "Constraint"),
     )
+    _fitted: ClassVar[dict[str, str]] = {"components_": "k d", "intercept_": "d"}
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "loss": [None, losses.Loss],

@@ -12,7 +12,7 @@ Reference: Bishop 1999.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -81,6 +81,15 @@ class BayesianPCA(LatentGaussian):
     >>> BayesianPCA().fit(X).n_active_
     3
     """
+
+    _fitted: ClassVar[dict[str, str]] = {
+        "components_": "k d",
+        "loadings_": "d k",
+        "mean_": "d",
+        "explained_variance_": "k",
+        "noise_variance_": ", >= 0",
+        "alpha_": "k, any",
+    }
 
     def __init__(
         self,

@@ -85,6 +85,12 @@ class FactorAnalysis(LatentGaussian):
         "components_": (1,),
         "noise_variance_": (0, 0),
     }
+    _fitted: ClassVar[dict[str, str]] = {
+        "components_": "k d",
+        "loadings_": "d k",
+        "mean_": "d",
+        "noise_variance_": "d, >= 0",
+    }
     _parameter_constraints: ClassVar[dict] = {
         **LatentGaussian._parameter_constraints,
         "n_components": [Interval(Integral, 0, None, closed="left"), None],

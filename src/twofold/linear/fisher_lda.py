@@ -77,6 +77,13 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
     ((1797, 9), True)
     """
 
+    _fitted: ClassVar[dict[str, str]] = {
+        "components_": "k d",
+        "mean_": "d",
+        "explained_variance_ratio_": "k",
+        "means_": "c k",
+        "priors_": "c, >= 0",
+    }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "shrinkage": [Interval(Real, 0, 1, closed="both")],

@@ -92,6 +92,7 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
     """
 
     _component_axes: ClassVar[dict[str, int]] = {"encoder_": 0, "decoder_": 1, "components_": 0}
+    _fitted: ClassVar[dict[str, str]] = {"components_": "k d", "encoder_": "k d", "decoder_": "d k", "mean_": "d"}
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "tied": ["boolean"],

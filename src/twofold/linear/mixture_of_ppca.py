@@ -97,6 +97,12 @@ class MixtureOfPPCA(Reorderable, MixtureDensity):
 
     _component_axes: ClassVar[dict[str, int]] = {"weights_": 0, "means_": 0, "loadings_": 0, "noise_variance_": 0}
     _allow_nan: ClassVar[bool] = True
+    _fitted: ClassVar[dict[str, str]] = {
+        "loadings_": "c d k",
+        "means_": "c d",
+        "noise_variance_": "c, > 0",
+        "weights_": "c, >= 0",
+    }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "n_latent": [Interval(Integral, 1, None, closed="left"), None],

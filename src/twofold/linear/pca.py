@@ -124,6 +124,14 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
     _column_axes: ClassVar[dict[str, tuple[int, ...]]] = {"mean_": (0,), "scale_": (0,)}
     _allow_nan: ClassVar[bool] = True
     _records: ClassVar[tuple] = (Moments,)
+    _fitted: ClassVar[dict[str, str]] = {
+        "components_": "k d",
+        "mean_": "d",
+        "scale_": "d",
+        "explained_variance_": "k, >= 0",
+        "explained_variance_ratio_": "k",
+        "singular_values_": "k, >= 0",
+    }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [
             Interval(Integral, 0, None, closed="left"),

@@ -84,6 +84,14 @@ class PPCA(LatentGaussian):
     True
     """
 
+    _fitted: ClassVar[dict[str, str]] = {
+        "components_": "k d",
+        "loadings_": "d k",
+        "mean_": "d",
+        "scale_": "d",
+        "explained_variance_": "k",
+        "noise_variance_": ", >= 0",
+    }
     _parameter_constraints: ClassVar[dict] = {
         **LatentGaussian._parameter_constraints,
         "solver": [StrOptions({"auto", "closed", "em"})],

@@ -76,6 +76,12 @@ class PPCAClassifier(ClassifierMixin, ClassDensity):
     """
 
     _allow_nan: ClassVar[bool] = True
+    _fitted: ClassVar[dict[str, str]] = {
+        "loadings_": "c d k",
+        "means_": "c d",
+        "noise_variance_": "c, > 0",
+        "priors_": "c, >= 0",
+    }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         **ITERATIVE,

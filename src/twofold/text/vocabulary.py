@@ -84,6 +84,7 @@ class Vocabulary(Model):
     n_tokens_: int
     n_lines_: int
     _takes_text: ClassVar[bool] = True
+    _fitted: ClassVar[dict[str, str]] = {"words_": "v, text", "counts_": "v, >= 0"}
     _parameter_constraints: ClassVar[dict] = {
         "min_count": [Interval(Integral, 1, None, closed="left")],
         "max_size": [Interval(Integral, 1, None, closed="left"), None],

@@ -99,6 +99,12 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     components_: np.ndarray
     idf_: np.ndarray
+    _fitted: ClassVar[dict[str, str]] = {
+        "components_": "k d",
+        "singular_values_": "k, >= 0",
+        "explained_variance_": "k",
+        "explained_variance_ratio_": "k",
+    }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "weighting": [StrOptions({"tfidf", "log"}), None],

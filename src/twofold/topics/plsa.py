@@ -117,6 +117,7 @@ class PLSA(Reorderable, NonnegativeModel):
 
     topic_share_: np.ndarray
     _component_axes: ClassVar[dict[str, int]] = {"components_": 0, "topic_share_": 0}
+    _fitted: ClassVar[dict[str, str]] = {"components_": "k d, >= 0", "topic_share_": "k, >= 0"}
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "tempering": [Interval(Real, 0, None, closed="neither")],

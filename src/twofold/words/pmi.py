@@ -143,6 +143,7 @@ class PMIEmbedding(Model):
     vocabulary_: Vocabulary
     singular_values_: np.ndarray
     _takes_text: ClassVar[bool] = True
+    _fitted: ClassVar[dict[str, str]] = {"singular_values_": "k"}
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "window": [Interval(Integral, 1, None, closed="left")],

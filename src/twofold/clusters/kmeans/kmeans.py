@@ -121,6 +121,12 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
     _instead: ClassVar[dict[str, str]] = {
         "algorithm": "bounds that save work are chosen by the shape of X and change no result. Leave it out."
     }
+    _fitted: ClassVar[dict[str, str]] = {
+        "cluster_centers_": "k d",
+        "components_": "k d",
+        "counts_": "k, >= 0",
+        "labels_": "n, >= 0, < k",
+    }
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions(INITS), "array-like", "callable"],

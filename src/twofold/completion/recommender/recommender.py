@@ -145,6 +145,7 @@ class Recommender(Model):
     cells_: str = "as they are"  # how the model of the lists sees ratings
     content_: Any = MappingProxyType({})  # of models saved before there were features
     spread_: float = 1.0  # of what ratings deviate from the baseline
+    _fitted: ClassVar[dict[str, str]] = {"users_": "n, text", "items_": "d, text", "ratings_": "n d"}
     _parameter_constraints: ClassVar[dict] = {
         "model": [None, Completion],
         "user": [None, str],

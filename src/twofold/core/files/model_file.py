@@ -27,6 +27,7 @@ from scipy import sparse
 
 from twofold.core.checks import InputError, ModelFileError
 from twofold.core.files.array_codec import Arrays, decode_array, encode_array, outline_array
+from twofold.core.files.arrays_fit import check_arrays
 from twofold.core.files.safetensors_file import DTYPES, Span, Wrong, read_file, read_table, require, write_file
 from twofold.core.types import PathLike
 
@@ -225,6 +226,7 @@ def _decode_model(tree: dict[str, Any], arrays: Arrays, depth: int) -> Any:
         require(fits, f"gives {name} an attribute {key!r}, which is not the name of a fitted one.")
     model = cls(**params)
     vars(model).update(fitted)
+    check_arrays(model)
     return model
 
 

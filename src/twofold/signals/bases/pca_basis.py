@@ -56,6 +56,7 @@ class PCABasis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     components_: np.ndarray
     mean_: np.ndarray
+    _fitted: ClassVar[dict[str, str]] = {"components_": "k .", "mean_": "."}
     _parameter_constraints: ClassVar[dict] = {"n_components": [None, Interval(Integral, 1, None, closed="left")]}
 
     def __init__(self, n_components: int | None = None):

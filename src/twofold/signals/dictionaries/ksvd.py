@@ -187,6 +187,7 @@ class KSVD(LearnedDictionary):
     """
 
     _allow_nan: ClassVar[bool] = True
+    _fitted: ClassVar[dict[str, str]] = {"components_": "k d"}
     _parameter_constraints: ClassVar[dict] = {
         **LearnedDictionary._parameter_constraints,
         "solver": [StrOptions({"approximate", "exact"})],

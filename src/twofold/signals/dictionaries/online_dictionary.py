@@ -235,6 +235,12 @@ class OnlineDictionary(LearnedDictionary):
     """
 
     history_: dict
+    _fitted: ClassVar[dict[str, str]] = {
+        "components_": "k d",
+        "code_sums_": "k k",
+        "signal_sums_": "k d",
+        "idle_": "k, any",
+    }
     _parameter_constraints: ClassVar[dict] = {
         **LearnedDictionary._parameter_constraints,
         "batch_size": [Interval(Integral, 1, None, closed="left")],

@@ -113,6 +113,11 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
     doc_topic_prior_: np.ndarray
     history_: dict[str, list[float]]
     _component_axes: ClassVar[dict[str, int]] = {"components_": 0, "doc_topic_prior_": 0, "topic_weight_": 0}
+    _fitted: ClassVar[dict[str, str]] = {
+        "components_": "k d, >= 0",
+        "doc_topic_prior_": "k, > 0",
+        "topic_weight_": "k, >= 0",
+    }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "doc_topic_prior": [None, StrOptions({"learned"}), Interval(Real, 0, None, closed="neither"), "array-like"],

@@ -116,6 +116,7 @@ class NMF(Reorderable, NonnegativeModel):
 
     _allow_nan: ClassVar[bool] = True
     _component_axes: ClassVar[dict[str, int]] = {"components_": 0}
+    _fitted: ClassVar[dict[str, str]] = {"components_": "k d, >= 0", "means_": "d"}
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "init": [None, StrOptions(STARTS), "array-like"],

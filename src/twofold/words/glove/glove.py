@@ -122,6 +122,12 @@ class GloVe(Model):
     column_bias_: np.ndarray
     total_: float
     _takes_text: ClassVar[bool] = True
+    _fitted: ClassVar[dict[str, str]] = {
+        "components_": "k v",
+        "row_factors_": "v k",
+        "row_bias_": "v",
+        "column_bias_": "v",
+    }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "window": [Interval(Integral, 1, None, closed="left")],

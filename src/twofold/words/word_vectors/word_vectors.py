@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -70,6 +70,7 @@ class WordVectors(Model):
     words_: np.ndarray
     vectors_: np.ndarray
     counts_: np.ndarray | None
+    _fitted: ClassVar[dict[str, str]] = {"words_": "v, text", "vectors_": "v k", "counts_": "v, >= 0, or None"}
 
     @classmethod
     def of(cls, words: Any, vectors: Any, counts: Any = None) -> WordVectors:

@@ -1,0 +1,77 @@
+"""How the fitted arrays of a model fit together, declared beside them and checked when a file is loaded.
+
+    _fitted = {"components_": "k d", "weights_": "k, >= 0", "labels_": "n, >= 0, < k", "residuals_": "n d"}
+
+First the sizes of the axes: d is the number of columns of X, and any other name means the same size wherever the class
+uses it; k+1 is one more, a dot is any size, and nothing at all is a single number. Then what holds for every entry; all
+are finite unless "any" is said. Compiled code relies on it: a file from a stranger must not lead outside an array.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from twofold.core.files.safetensors_file import require
+
+COMPARED: dict[str, Any] = {">=": np.greater_equal, ">": np.greater, "<": np.less}
+
+
+def declared(cls: type) -> dict[str, str]:
+    """What a class and its bases say of their fitted arrays."""
+    return {name: said for base in reversed(cls.__mro__) for name, said in vars(base).get("_fitted", {}).items()}
+
+
+def check_arrays(model: Any) -> None:
+    """Refuse a model, just read from a file, whose arrays do not fit together; the message names the array.
+
+    >>> from twofold import PCA
+    >>> model = PCA(1).fit(np.eye(3))
+    >>> model.mean_ = model.mean_[:2]
+    >>> check_arrays(model)
+    Traceback (most recent call last):
+        ...
+    twofold.core.files.safetensors_file.Wrong: is damaged: mean_ of PCA has shape (2,), and (d) is (3,).
+    """
+    name = type(model).__name__
+    sizes = {axis: getattr(model, of) for axis, of in (("d", "n_features_in_"), ("n", "n_rows_")) if hasattr(model, of)}
+    for axis, size in sizes.items():
+        whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool) and 0 <= size < 2**40
+        require(bool(whole), f"is damaged: the size {axis} of {name} is {size!r}.")
+    for attribute, said in declared(type(model)).items():
+        if hasattr(model, attribute):
+            _check(getattr(model, attribute), f"{attribute} of {name}", said, sizes)
+    if hasattr(model, "_check_parts"):
+        model._check_parts(require)
+
+
+def _check(value: Any, what: str, said: str, sizes: dict[str, int]) -> None:
+    axes, *conditions = (part.strip() for part in said.split(","))
+    if value is None and "or None" in conditions:
+        return
+    if "text" in conditions:
+        value = np.zeros(np.shape(value))
+    numbers = sparse.issparse(value) or isinstance(value, (np.ndarray, np.number, int, float))
+    require(numbers and not isinstance(value, bool), f"is damaged: {what} is no array of numbers.")
+    shape = value.shape if hasattr(value, "shape") else ()
+    wanted = axes.split()
+    right = len(shape) == len(wanted)
+    for size, axis in zip(shape, wanted, strict=False):
+        symbol, _, more = axis.partition("+")
+        if axis.isdigit():
+            right = right and size == int(axis)
+        elif axis != ".":
+            right = right and size == sizes.setdefault(symbol, size - int(more or 0)) + int(more or 0)
+    known = tuple(sizes.get(axis.partition("+")[0], axis) for axis in wanted)
+    require(right, f"is damaged: {what} has shape {shape}, and ({axes}) is {known}.")
+    entries = np.asarray(value.data if sparse.issparse(value) else value)
+    if entries.dtype.kind == "f" and "any" not in conditions:
+        require(bool(np.isfinite(entries).all()), f"is damaged: {what} holds numbers that are not finite.")
+    for condition in conditions:
+        sign, _, bound = condition.partition(" ")
+        if sign in COMPARED and entries.size:
+            limit = sizes[bound] if bound in sizes else float(bound)
+            wrong = entries[~COMPARED[sign](entries, limit)]
+            require(not wrong.size, f"is damaged: {what} holds {wrong[:1].tolist()}, which is not {condition}.")
