@@ -233,9 +233,10 @@ class EASE(Completion):
     _fitted: ClassVar[dict[str, str]] = {
         "columns_": "m, >= 0, < d",
         "weights_": "m m",
-        "column_means_": "m",
         "diagonal_": "m",
-        "seen_": "n .",
+        "products_": "m d",
+        "column_means_": "d",
+        "seen_": "n d",
     }
     _parameter_constraints: ClassVar[dict] = {
         "reg": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],

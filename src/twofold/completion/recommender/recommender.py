@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from numbers import Integral, Real
 from types import MappingProxyType
@@ -245,6 +245,15 @@ class Recommender(Model):
         self.baseline_ = scale.baseline
         self.content_ = {}
         return self
+
+    def _check_parts(self, require: Callable[[bool, str], None]) -> None:
+        """The models of a file that is loaded must be models of its users and items."""
+        for name in ("model_", "ranker_", "baseline_"):
+            part = getattr(self, name, None)
+            if part is not None:
+                size = (getattr(part, "n_rows_", None), getattr(part, "n_features_in_", None))
+                right = isinstance(part, Completion) and size == (len(self.users_), len(self.items_))
+                require(right, f"is damaged: {name} of Recommender is no model of its users and items.")
 
     def add_ratings(self, ratings: Any) -> Recommender:
         """Take in more ratings, of known and of new users and items, without refitting.

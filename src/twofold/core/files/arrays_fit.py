@@ -43,7 +43,7 @@ def check_arrays(model: Any) -> None:
     for attribute, said in declared(type(model)).items():
         if hasattr(model, attribute):
             _check(getattr(model, attribute), f"{attribute} of {name}", said, sizes)
-    if hasattr(model, "_check_parts"):
+    if hasattr(model, "_check_parts") and model.__sklearn_is_fitted__():
         model._check_parts(require)
 
 
