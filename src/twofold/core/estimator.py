@@ -237,7 +237,8 @@ class Model(CallbackSupportMixin, BaseEstimator):
             usable = not opaque and np.isfinite(first.sum())
         if not usable:
             self._refuse(blocks)
-            if not np.isfinite(first.data if sparse.issparse(first) else first).all():
+            values = first.data if sparse.issparse(first) else first
+            if values.dtype.kind == "f" and not np.isfinite(values).all():
                 checks.refuse_extremes(type(self).__name__, blocks)
         return out
 
