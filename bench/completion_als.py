@@ -109,7 +109,8 @@ def implicit(quick: bool) -> Event | Missing:
         }
 
     def mine() -> tuple[np.ndarray, np.ndarray]:
-        model = quietly(ImplicitALS(k, reg=reg, alpha=alpha, solver="cg", max_iter=SWEEPS, tol=0, random_state=0), X)
+        ours = ImplicitALS(k, reg=reg, reg_power=0, alpha=alpha, solver="cg", max_iter=SWEEPS, tol=0, random_state=0)
+        model = quietly(ours, X)
         return model.row_factors_, model.components_.T
 
     def peer() -> Contestant:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from twofold.kernels.ridge import ridge_bounded, ridge_cg, ridge_cholesky
+from twofold.kernels.ridge import ridge_blocks, ridge_bounded, ridge_cg, ridge_cholesky
 
 dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 bases = pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
@@ -92,6 +92,21 @@ def test_cg_never_costs_more_and_ends_at_cholesky(dtype, shared):
     ridge_cholesky(*given, lam, exact, least)
     np.testing.assert_allclose(U, exact, **close(dtype))
     np.testing.assert_allclose(cost, least, **close(dtype))
+
+
+@dtypes
+@bases
+def test_blocks_are_solved_one_after_the_other(dtype, shared):
+    given, lam = problem(dtype, shared)
+    U, cost = outputs(dtype)
+    start = U.astype(float)
+    ridge_blocks(*given, shared, lam, 3, U, cost)
+    for i, (A, b, price) in enumerate(normal_equations(given, lam)):
+        u = start[i] * (i != 4)
+        for block in (slice(0, 3), slice(3, K)):
+            u[block] += np.linalg.solve(A[block, block], (b - A @ u)[block])
+        np.testing.assert_allclose(U[i], u, **close(dtype))
+        np.testing.assert_allclose(cost[i], price(U[i].astype(float)), **close(dtype))
 
 
 def descended(A, b, u, floor, sweeps):

@@ -8,8 +8,15 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from twofold import ImplicitALS, InputError
+from twofold.completion import implicit_als
 
-solvers = pytest.mark.parametrize("solver", ["cholesky", "cg"])
+solvers = pytest.mark.parametrize("solver", ["cholesky", "cg", "blocks"])
+powers = pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+
+
+@pytest.fixture(autouse=True)
+def two_factors_a_block(monkeypatch):
+    monkeypatch.setattr(implicit_als, "BLOCK", 2)
 
 
 def counts(n=40, d=25, kinds=3, seed=0):
@@ -34,17 +41,24 @@ def preference(R, alpha=4.0):
     return (R > 0).astype(float), 1 + alpha * R
 
 
-def objective(model, R, reg=2.0, alpha=4.0):
-    P, C = preference(R, alpha)
+def ridges(C, power, reg=2.0):
+    """λ_i of every row: that of a typical one, between rows and columns, is `reg`."""
+    typical = np.sqrt(C.sum(axis=1).mean() * C.sum(axis=0).mean())
+    return reg * (C.sum(axis=1) / typical) ** power
+
+
+def objective(model, R, power=1.0):
+    P, C = preference(R)
     U, Z = model.row_factors_, model.components_
-    return (C * (P - U @ Z) ** 2).sum() + reg * ((U**2).sum() + (Z**2).sum())
+    held = ridges(C, power) @ (U**2).sum(axis=1) + ridges(C.T, power) @ (Z**2).sum(axis=0)
+    return (C * (P - U @ Z) ** 2).sum() + held
 
 
-def regressions(R, Z, reg=2.0, alpha=4.0):
+def regressions(R, Z, power=1.0):
     """Every row's weighted ridge regression on Z (k,d), over all cells."""
-    P, C = preference(R, alpha)
-    eye = reg * np.eye(len(Z))
-    return np.array([np.linalg.solve((Z * c) @ Z.T + eye, Z @ (c * p)) for p, c in zip(P, C, strict=True)])
+    P, C = preference(R)
+    each = zip(P, C, ridges(C, power), strict=True)
+    return np.array([np.linalg.solve((Z * c) @ Z.T + lam * np.eye(len(Z)), Z @ (c * p)) for p, c, lam in each])
 
 
 @solvers
@@ -55,21 +69,25 @@ def test_objective_never_rises(solver, dtype):
     assert np.all(np.diff(cost) <= (1e-5 if dtype == np.float32 else 1e-10) * cost[:-1])
 
 
+@powers
 @pytest.mark.parametrize("sweeps", [1, 5])
-def test_objective_is_the_formula_over_every_cell(sweeps):
-    model = fit(counts(), solver="cholesky", max_iter=sweeps)
-    np.testing.assert_allclose(model.history_["objective"][-1], objective(model, counts()), rtol=1e-10)
+def test_objective_is_the_formula_over_every_cell(sweeps, power):
+    model = fit(counts(), solver="cholesky", max_iter=sweeps, reg_power=power)
+    np.testing.assert_allclose(model.history_["objective"][-1], objective(model, counts(), power), rtol=1e-10)
 
 
-def test_the_objective_of_cg_is_met_or_beaten_by_the_exact_rows_at_the_end():
-    model = fit(counts(), solver="cg", max_iter=3)
+@pytest.mark.parametrize("solver", ["cg", "blocks"])
+def test_the_objective_of_other_solvers_is_met_or_beaten_by_the_exact_rows_at_the_end(solver):
+    model = fit(counts(), solver=solver, max_iter=3)
     assert objective(model, counts()) <= model.history_["objective"][-1] * (1 + 1e-12)
 
 
 @solvers
-def test_rows_are_weighted_regressions_over_every_cell(solver):
-    model = fit(counts(), solver=solver, max_iter=4)
-    np.testing.assert_allclose(model.row_factors_, regressions(counts(), model.components_), rtol=1e-8, atol=1e-10)
+@powers
+def test_rows_are_weighted_regressions_over_every_cell(solver, power):
+    model = fit(counts(), solver=solver, max_iter=4, reg_power=power)
+    again = regressions(counts(), model.components_, power)
+    np.testing.assert_allclose(model.row_factors_, again, rtol=1e-8, atol=1e-10)
 
 
 @solvers
@@ -80,9 +98,16 @@ def test_converged_columns_are_regressions_too(solver):
     np.testing.assert_allclose(model.components_.T, again, atol=1e-4)
 
 
-def test_conjugate_gradients_end_where_cholesky_does():
+def test_one_block_of_all_factors_is_cholesky(monkeypatch):
+    monkeypatch.setattr(implicit_als, "BLOCK", 3)
+    exact, block = fit(counts(), solver="cholesky", max_iter=3), fit(counts(), solver="blocks", max_iter=3)
+    np.testing.assert_allclose(block.components_, exact.components_, rtol=1e-8)
+
+
+@pytest.mark.parametrize("solver", ["cg", "blocks"])
+def test_other_solvers_end_where_cholesky_does(solver):
     until = {"tol": 1e-14, "max_iter": 2000}
-    exact, quick = fit(counts(), solver="cholesky", **until), fit(counts(), solver="cg", **until)
+    exact, quick = fit(counts(), solver="cholesky", **until), fit(counts(), solver=solver, **until)
     np.testing.assert_allclose(quick.history_["objective"][-1], exact.history_["objective"][-1], rtol=1e-8)
     np.testing.assert_allclose(quick.predict(counts()), exact.predict(counts()), atol=1e-3)
 
@@ -143,3 +168,13 @@ def test_counts_below_zero_in_late_blocks_have_their_place_too():
 def test_nothing_seen_is_refused():
     with pytest.raises(InputError, match="only zeros"):
         fit(np.zeros((5, 4)))
+
+
+def test_a_file_without_the_power_of_the_ridge_has_the_plain_one():
+    model = fit(counts(), reg_power=0.0)
+    params, fitted = model.get_params(), {"components_": model.components_}
+    del params["reg_power"]
+    params, fitted = ImplicitALS._modernized(params, fitted)
+    old = ImplicitALS(**params)
+    assert old.reg_power == 0 and fitted["reg_"] == model.reg_ == 2.0
+    assert "reg_" not in ImplicitALS._modernized({"reg": 2.0}, {})[1]

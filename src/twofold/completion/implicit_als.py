@@ -1,14 +1,20 @@
 """Factorization of clicks and counts: every cell counts, those that were seen count more.
 
-    minimise  Σ_ij c_ij (p_ij − ⟨u_i, z_j⟩)²  +  λ (‖U‖² + ‖Z‖²)      over all cells, with
-              p_ij = 1 where something was seen, else 0;   c_ij = 1 + α r_ij
+    minimise  Σ_ij c_ij (p_ij − ⟨u_i, z_j⟩)²  +  Σ_i λ_i ‖u_i‖²  +  Σ_j λ_j ‖z_j‖²      over all cells, with
+              p_ij = 1 where something was seen, else 0;   c_ij = 1 + α r_ij;
+              λ_i = λ (c_i / c)^ν   for a row whose cells count c_i = Σ_j c_ij, where a typical one's count c
 
     R (n,d) counts, stored where something was seen   U (n,k) rows   Z (k,d) columns
 
+With ν = 0 this is the plain ridge; with ν = 1 those of whom more is known are held more firmly, so that each cell bears
+the same share. In the units of Rendle et al., α = 1/α₀ and c_i = (n_i + α₀ d)/α₀, whose power is their ridge.
+
 One sweep:  each column  z_j ← ridge regression in which UᵀU speaks for all the zeros at once
             each row     u_i ← the same, sides exchanged
+exactly, by conjugate gradients, or exactly in one block of the factors after the other (iALS++).
 The n·d zeros cost nothing: with w = α r and x = (1 + w)/w, a seen cell adds w (x − ⟨u,z⟩)² to uᵀZᵀZu and a constant.
-References: Hu, Koren & Volinsky 2008; Takács, Pilászy & Tikk 2011 (conjugate gradients).
+References: Hu, Koren & Volinsky 2008; Takács, Pilászy & Tikk 2011 (conjugate gradients); Rendle, Krichene, Zhang &
+Koren 2021 (how the ridge scales, where to start); Rendle, Krichene, Zhang & Koren 2021, iALS++ (blocks).
 """
 
 from __future__ import annotations
@@ -26,10 +32,13 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.data.known_cells import Observed, Side, known, sides
 from twofold.core.estimator import fitting
-from twofold.core.numerics.alternating_ridge import SMALL, STEPS, Ridge, half_step, solve_rows
+from twofold.core.numerics.alternating_ridge import SMALL, STEPS, Ridge, half_step, hold_rows, solve_rows
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
+
+BLOCK = 64  # factors that are solved for together
+START = 0.1  # about the length of a column's factor at first
 
 
 class State(NamedTuple):
@@ -48,13 +57,17 @@ class ImplicitALS(Factors):
     Parameters
     ----------
     n_components : int or None, default=None
-        Factors a row; None means 64, or the columns if fewer.
-    reg : float, default=50.0
-        Ridge on both factors.
-    alpha : float, default=10.0
+        Factors a row; None means 128, or the columns if fewer.
+    reg : float, default=35.0
+        Ridge λ on both factors, that of a typical row or column.
+    reg_power : float, default=1.0
+        The ridge grows as what the cells of a row count, to this power: 1 holds those of whom more is known more
+        firmly, 0 is the plain ``λ‖u‖²``.
+    alpha : float, default=5.0
         How much more a seen cell counts, per count.
-    solver : {"auto", "cholesky", "cg"}, default="auto"
-        Exact half-steps, or a few conjugate gradient steps from where each row stands.
+    solver : {"auto", "cholesky", "cg", "blocks"}, default="auto"
+        Exact half-steps, a few conjugate gradient steps from where each row stands, or 64 factors at a time exactly.
+        "auto" is exact with up to 12 factors, then "cg", which gets as far as "blocks" at a third of the cost.
     tol : float, default=1e-3
         Stop when a sweep lowers the objective by less than this, relatively.
     max_iter : int, default=20
@@ -66,13 +79,16 @@ class ImplicitALS(Factors):
     ----------
     components_ : ndarray of shape (k, d)
     row_factors_ : ndarray of shape (n, k)
+    reg_ : float
+        λ / c^ν: the ridge of a row is this times what its cells count to the power `reg_power`.
     row_bias_, column_bias_, mean_
         All zero.
     history_, n_iter_, converged_
 
     References
     ----------
-    Hu, Koren & Volinsky (2008), *ICDM*, 263-272.
+    Hu, Koren & Volinsky (2008), *ICDM*, 263-272. Rendle, Krichene, Zhang & Koren (2022), *RecSys*, 427-435; (2021),
+    arXiv:2110.14044.
 
     Examples
     --------
@@ -82,27 +98,30 @@ class ImplicitALS(Factors):
     >>> rng = np.random.default_rng(0)
     >>> kind = np.arange(40) % 2
     >>> seen = (rng.random((40, 12)) < 0.5) & (np.arange(12) // 6 == kind[:, None])
-    >>> model = ImplicitALS(2, reg=0.1, random_state=0).fit(seen.astype(float))
+    >>> model = ImplicitALS(2, reg=1.0, random_state=0).fit(seen.astype(float))
     >>> newcomer = np.zeros((1, 12)); newcomer[0, 1] = 1
     >>> sorted(np.argsort(-model.predict(newcomer)[0])[:6].tolist())
     [0, 1, 2, 3, 4, 5]
     """
 
-    _default_components: ClassVar[int] = 64
+    reg_: float
+    _default_components: ClassVar[int] = 128
     _allow_negative: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict] = {
         **Factors._parameter_constraints,
         "reg": [Interval(Real, 0, None, closed="neither")],
+        "reg_power": [Interval(Real, 0, 1, closed="both")],
         "alpha": [Interval(Real, 0, None, closed="neither")],
-        "solver": [StrOptions({"auto", "cholesky", "cg"})],
+        "solver": [StrOptions({"auto", "cholesky", "cg", "blocks"})],
     }
 
     def __init__(
         self,
         n_components: int | None = None,
         *,
-        reg: float = 50.0,
-        alpha: float = 10.0,
+        reg: float = 35.0,
+        reg_power: float = 1.0,
+        alpha: float = 5.0,
         solver: str = "auto",
         tol: float = 1e-3,
         max_iter: int = 20,
@@ -110,11 +129,19 @@ class ImplicitALS(Factors):
     ):
         self.n_components = n_components
         self.reg = reg
+        self.reg_power = reg_power
         self.alpha = alpha
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+
+    @classmethod
+    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        if "reg_power" not in params:  # there was the plain ridge
+            params["reg_power"] = 0.0
+            fitted |= {"reg_": float(params["reg"])} if "components_" in fitted else {}
+        return params, fitted
 
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> ImplicitALS:
@@ -129,24 +156,31 @@ class ImplicitALS(Factors):
         """
         cells = self._seen(self._observed(X, sample_weight))
         k, seed = self._rank(cells.shape), seed_of(self.random_state)
-        ridge, constant = Ridge(float(self.reg), False), float((cells.W.data.astype(float) + 1).sum())
+        mass = cells.W.data.sum(dtype=float)
+        typical = np.sqrt(np.prod([d + mass / n for n, d in (cells.shape, cells.shape[::-1])]))
+        lam = float(self.reg / typical**self.reg_power)
+        of_cols, of_rows = (Ridge(lam, float(self.reg_power), rest=float(others)) for others in cells.shape)
+        held = hold_rows(cells.cols.mass, of_cols)[:, :1]
+        constant = float((cells.W.data.astype(float) + 1).sum())
         constant -= float((cells.W.data.astype(float) * cells.X.data.astype(float) ** 2).sum())
-        steps = STEPS if self.solver == "cg" or (self.solver == "auto" and k > SMALL) else 0
+        solver = self.solver if self.solver != "auto" else "cg" if k > SMALL else "cholesky"
+        quick = {"cg": (STEPS, 0), "blocks": (0, BLOCK), "cholesky": (0, 0)}[solver]
 
-        def half(side: Side, mine: np.ndarray, other: np.ndarray, steps: int) -> tuple[np.ndarray, float]:
-            return half_step(side, mine, other.T @ other, other, np.zeros(len(other), other.dtype), ridge, steps)
+        def half(side: Side, mine: np.ndarray, other: np.ndarray, how: tuple) -> tuple[np.ndarray, float]:
+            ridge = of_rows if side is cells.rows else of_cols
+            return half_step(side, mine, other.T @ other, other, np.zeros(len(other), other.dtype), ridge, *how)
 
         def sweep(state: State, t: int) -> loop.Sweep:
-            Z, _ = half(cells.cols, state.Z, state.U, steps)
-            U, cost = half(cells.rows, state.U, Z, steps)
-            return loop.Sweep(State(U, Z), cost + constant + self.reg * float((Z.astype(float) ** 2).sum()))
+            Z, _ = half(cells.cols, state.Z, state.U, quick)
+            U, cost = half(cells.rows, state.U, Z, quick)
+            return loop.Sweep(State(U, Z), cost + constant + float((held * Z.astype(float) ** 2).sum()))
 
-        Z = (generator(seed).normal(size=(cells.shape[1], k)) / k).astype(cells.dtype)
-        U, _ = half(cells.rows, np.zeros((cells.shape[0], k), cells.dtype), Z, steps)
-        self._run(cells, sweep, State(U, Z), seed, X, _attributes)
-        if steps:  # so that a row folded in again gets its own factor back
+        Z = (START / np.sqrt(k) * generator(seed).normal(size=(cells.shape[1], k))).astype(cells.dtype)
+        U, _ = half(cells.rows, np.zeros((cells.shape[0], k), cells.dtype), Z, quick)
+        self._run(cells, sweep, State(U, Z), seed, X, lambda state: {**_attributes(state), "reg_": lam})
+        if solver != "cholesky":  # so that a row folded in again gets its own factor back
             Z = np.ascontiguousarray(self.components_.T)
-            self.row_factors_ = half(cells.rows, self.row_factors_, Z, 0)[0]
+            self.row_factors_ = half(cells.rows, self.row_factors_, Z, (0, 0))[0]
         return self
 
     def _seen(self, cells: Observed) -> Observed:
@@ -166,7 +200,7 @@ class ImplicitALS(Factors):
 
     def _folding(self) -> tuple[Callable, tuple]:
         Z = np.ascontiguousarray(self.components_.T)
-        return fold_counts, (Z, Z.T @ Z, Ridge(float(self.reg), False), float(self.alpha))
+        return fold_counts, (Z, Z.T @ Z, Ridge(self.reg_, float(self.reg_power), rest=float(len(Z))), float(self.alpha))
 
 
 def _check_counts(R: sparse.csr_array, first: int = 0) -> None:

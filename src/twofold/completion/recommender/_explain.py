@@ -69,9 +69,8 @@ def _split_counts(
 ) -> np.ndarray:
     w = alpha * x.data.astype(np.float64)
     safe = np.where(w > 0, w, 1.0)
-    return _solve_terms(
-        Z[x.indices].astype(np.float64), w, (1 + w) / safe, base + ridge.lam * np.eye(len(base)), Z[col]
-    )
+    held = base + hold_rows(w.sum(keepdims=True), ridge)[0, 0] * np.eye(len(base))
+    return _solve_terms(Z[x.indices].astype(np.float64), w, (1 + w) / safe, held, Z[col])
 
 
 def _split_posterior(

@@ -29,13 +29,14 @@ SMALL = 12  # features up to which Cholesky is as quick
 
 
 class Ridge(NamedTuple):
-    """How a row's regression is held: λ times its known cells to some power, a lowest value for every feature, and the
-    plain ridge of the last feature if it has one of its own."""
+    """How a row's regression is held: λ times its known cells to some power, a lowest value for every feature, the
+    plain ridge of the last feature if it has one of its own, and what cells that are not stored count, all together."""
 
     lam: float
     power: float
     floor: np.ndarray | None = None
     last: float | None = None
+    rest: float = 0.0
 
 
 class State(NamedTuple):
@@ -145,10 +146,12 @@ def solve_rows(
     offset: np.ndarray,
     ridge: Ridge,
     steps: int = 0,
+    size: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The half-step of one block: its rows' features given those of the columns, and the cost of each row.
 
-    `steps` of conjugate gradients from U if positive, else exactly by Cholesky; with a floor, by coordinate descent.
+    `steps` of conjugate gradients from U if positive, or blocks of `size` features from U, else exactly by Cholesky;
+    with a floor, by coordinate descent.
     `base` is a quadratic all rows share, or None.
     """
     p, dtype = Z.shape[1], Z.dtype
@@ -160,6 +163,8 @@ def solve_rows(
         kernels.ridge_bounded(*given, lam, ridge.floor, 50, U, cost)
     elif steps:
         kernels.ridge_cg(*given, base is not None, lam, steps, U, cost)
+    elif size:
+        kernels.ridge_blocks(*given, base is not None, lam, size, U, cost)
     else:
         kernels.ridge_cholesky(*given, lam, U, cost)
     return U, cost
@@ -168,7 +173,7 @@ def solve_rows(
 def hold_rows(mass: np.ndarray, ridge: Ridge) -> np.ndarray:
     """(rows,2) what holds each row's features, and its last one, given the weight of its known cells."""
     lam = np.empty((len(mass), 2))
-    lam[:] = (ridge.lam * mass**ridge.power)[:, None]
+    lam[:] = (ridge.lam * (mass + ridge.rest) ** ridge.power)[:, None]
     if ridge.last is not None:
         lam[:, 1] = ridge.last
     return lam
