@@ -5,6 +5,7 @@ E:  each block  posterior codes given (m, W, ψ)      M:  then once  the subclas
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
@@ -98,8 +99,8 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return Theta(columns.mean, W, np.full(d, level))
 
     def _em(self, data: Data, start: Any, seed: int, X: Any) -> None:
-        """Run the loop."""
-        blocks, w, _, patterns, holes, spread = data
+        """Run the loop over the rows."""
+        blocks, w, _, patterns, holes, _ = data
         engine = engine_for(blocks)
         rows, fixed = blocks.rows(w), engine.broadcast(holes)
 
@@ -108,13 +109,16 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
             s = engine.reduce(add, engine.map(em_step, blocks, rows, patterns, fixed, engine.broadcast(at)))
             return self._update(s, theta, data)
 
+        self._run(data, sweep, start, seed, X)
+
+    def _run(self, data: Data, sweep: Callable[[Any, int], loop.Sweep], start: Any, seed: int, X: Any) -> None:
         loop.run(
             self,
             sweep,
             start,
-            fitted=lambda theta: self._attributes(theta, blocks.dtype, spread),
+            fitted=lambda theta: self._attributes(theta, data.blocks.dtype, data.spread),
             X=X,
-            fingerprint=partial(fingerprint, blocks, w),
+            fingerprint=partial(fingerprint, data.blocks, data.w),
             seed=seed,
         )
 

@@ -5,10 +5,13 @@
 One sweep:  each block  posterior codes given W, m, ψ (observed cells only)
             then once   W, m by regression on the codes, ψ_j from what is left in column j
 
+Without holes and with few columns one pass over the rows is enough, for their covariance S says it all:
+One sweep:  W ← the best for ψ, from eigenvectors of ψ^-½ S ψ^-½        ψ ← diag(S − WWᵀ)
+
 The likelihood does not change when W is turned. A rotation R (k,k) makes its factors easier to name:
 
     maximise  Σ_jc L_jc⁴ − γ/d Σ_c (Σ_j L_jc²)²   over  L = W R     γ = 1 varimax, 0 quartimax
-References: Rubin & Thayer 1982; Kaiser 1958 (varimax); Neuhaus & Wrigley 1954 (quartimax).
+References: Rubin & Thayer 1982; Jöreskog 1967 (W given ψ); Kaiser 1958 (varimax); Neuhaus & Wrigley 1954 (quartimax).
 """
 
 from __future__ import annotations
@@ -17,10 +20,13 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.linalg as sla
 
 from twofold.core import loop
 from twofold.core.checks import InputError
+from twofold.core.engine.local import engine_for
 from twofold.core.estimator import fitting
+from twofold.core.numerics.moments import moments
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table, Weights
@@ -29,6 +35,7 @@ from twofold.linear._latent_base import Data, LatentGaussian
 from twofold.linear._linear_gaussian import Theta, expand, regress
 
 HEYWOOD = 1e-6  # of a column's variance: its noise never falls below
+SQUARE = 2000  # columns at most whose covariance is taken apart in every sweep
 ROTATIONS = {"varimax": 1.0, "quartimax": 0.0}
 TURNS, STILL = 200, 1e-9  # of a rotation: rounds over the pairs at most, and the angle that is none
 
@@ -65,7 +72,7 @@ class FactorAnalysis(LatentGaussian):
 
     References
     ----------
-    Rubin & Thayer (1982), *Psychometrika* 47, 69-76.
+    Rubin & Thayer (1982), *Psychometrika* 47, 69-76. Jöreskog (1967), *Psychometrika* 32, 443-482.
 
     Examples
     --------
@@ -126,10 +133,24 @@ class FactorAnalysis(LatentGaussian):
         seed = seed_of(self.random_state)
         start = self._start(data, k, seed)
         psi = np.maximum(self._first_noise(data), HEYWOOD * _levels(data))
-        self._em(data, start._replace(psi=psi), seed, X)
+        if data.holes or data.blocks.shape[1] > min(data.blocks.shape[0], SQUARE):
+            self._em(data, start._replace(psi=psi), seed, X)
+        else:
+            self._climb(data, start._replace(psi=psi), seed, X)
         rows = data.blocks.shape[0] if data.w is None else float(data.w.sum())
         self.loglike_ = [-rows * objective for objective in self.history_["objective"]]
         return self
+
+    def _climb(self, data: Data, start: Theta, seed: int, X: Any) -> None:
+        """Run the loop on the covariance, which is all that rows without holes have to say."""
+        found = moments(engine_for(data.blocks), data.blocks, data.w)
+        S, floor = found.scatter / found.weight, HEYWOOD * _levels(data)
+
+        def sweep(theta: Theta, t: int) -> loop.Sweep:
+            W, objective = best_loadings(S, theta.psi, theta.W.shape[1])
+            return loop.Sweep(Theta(theta.mean, W, np.maximum(np.diag(S) - (W**2).sum(axis=1), floor)), objective)
+
+        self._run(data, sweep, start, seed, X)
 
     def _first_noise(self, data: Data) -> np.ndarray:
         """The noise variances (d,) that EM begins with."""
@@ -161,6 +182,22 @@ class FactorAnalysis(LatentGaussian):
             "noise_variance_": theta.psi.astype(dtype),
             "mean_": theta.mean.astype(dtype),
         }
+
+
+def best_loadings(S: np.ndarray, psi: np.ndarray, k: int) -> tuple[np.ndarray, float]:
+    """The loadings W (d,k) that are most likely for a covariance S and noise variances psi, and the mean negative
+    log-likelihood of a row with them.
+
+    With ψ^-½ S ψ^-½ = V diag(λ) Vᵀ the best are ψ^½ V (λ − 1)^½ for the k largest λ, as far as they exceed 1.
+    """
+    root = np.sqrt(psi)
+    scaled = S / np.outer(root, root)
+    d = len(psi)
+    values, vectors = sla.eigh(scaled, subset_by_index=[d - k, d - 1]) if k else (np.empty(0), np.empty((d, 0)))
+    above = np.maximum(values[::-1], 1.0)
+    W = vectors[:, ::-1] * np.sqrt(above - 1) * root[:, None]
+    explained = (above - 1 - np.log(above)).sum() if k else 0.0
+    return W, float(0.5 * (d * np.log(2 * np.pi) + np.log(psi).sum() + np.trace(scaled) - explained))
 
 
 def rotate(W: np.ndarray, gamma: float) -> np.ndarray:
