@@ -170,6 +170,8 @@ MODELS = [
     _filling("ALS", "cholesky", solver="cholesky", reg=0.1, **TWO),
     _filling("ALS", "cg", solver="cg", reg=0.1, **TWO),
     _filling("ALS", "nonnegative", nonnegative=True, reg=0.1, max_iter=100, **{**TWO, "n_components": 4}),
+    _filling("ALS", "row", normalize="row", reg=0.1, max_iter=100, **TWO),
+    _filling("ALS", "column", normalize="column", reg=0.1, max_iter=100, **TWO),
     _filling("ALS", "auto", repeats=False, **TWO),
     _filling("ALS", "unbiased", biases=False, reg=0.1, max_iter=100, **TWO),
     _filling("GradientFactorization", "sgd", solver="sgd", reg=0.1, repeats=False, falls=False, **TWO),

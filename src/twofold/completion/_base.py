@@ -9,6 +9,8 @@ Models with a row factor and a column factor say them once, in `Factors`:
     U (n,k) row_factors_    Z (k,d) components_    b (n,) row_bias_    c (d,) column_bias_    m mean_
 
 New rows are ridge regressions on the columns' factors, so a fitted row folded in again gets its own factor back.
+With `normalize` all this is about z-scores (see _normalize.py): cells are standardized where they are gathered, and
+values restored where they are given out, so that no model need know.
 """
 
 from __future__ import annotations
@@ -23,19 +25,25 @@ from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from twofold.completion._normalize import Normalization, fold_standardized, normalize_cells, restore_values
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.data.known_cells import Observed, known, observed, stored
+from twofold.core.data.known_cells import Observed, known, observed, sides, stored
 from twofold.core.estimator import Model
 from twofold.core.numerics.alternating_ridge import Ridge, bias_of, solve_rows, with_unit
-from twofold.core.params import Interval
+from twofold.core.params import Interval, StrOptions
 from twofold.core.types import Table
+
+NORMALIZE = {"normalize": [None, StrOptions({"row", "column"})]}  # the constraint of models that have the parameter
 
 
 class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
     """Base class of the completion models: NaN (dense) or unstored (sparse) cells are unknown."""
 
     _allow_nan: ClassVar[bool] = True
+    _normalizes: ClassVar[bool] = True  # a parameter `normalize` is seen to here
+    _records: ClassVar[tuple[Any, ...]] = (Normalization,)
+    normalization_: Normalization | None = None
     n_rows_: int  # rows of the table it was fitted to, which `predict(rows, cols)` counts
 
     def _folding(self) -> tuple[Callable, tuple]:
@@ -62,8 +70,7 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
     def fold_in(self, X: Table) -> np.ndarray:
         """The factors (m,k) of new rows given their known cells; those of a fitted row are the ones it has."""
         check_is_fitted(self)
-        fold, state = self._folding()
-        return self._rowwise(fold_block, X, fold, state)
+        return self._fold(X)[0]
 
     def predict(self, rows: Any, cols: ArrayLike | None = None, *, return_std: bool = False) -> Any:
         """The model's value in the cells (rows[t], cols[t]) of the fitted table.
@@ -96,7 +103,13 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
             _check_places(name, a, count)
         if at[0].shape != at[1].shape:
             raise InputError(f"rows has shape {at[0].shape}, cols {at[1].shape}; one pair a cell is needed.")
-        return (self._trained(*at), self._deviate(*at)) if return_std else self._trained(*at)
+        values, lines = self._trained(*at), self.normalization_
+        scale: Any = 1.0
+        if lines is not None:
+            line = at[0] if lines.by_row else at[1]
+            scale = lines.scale[line]
+            values = lines.center[line] + scale * values
+        return (values, scale * self._deviate(*at)) if return_std else values
 
     def _deviate(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """The standard deviation of cells of the fitted table, where a model is a distribution."""
@@ -129,15 +142,35 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
         return -float(np.sqrt(error / asked.nnz))
 
     def _both(self) -> tuple:
-        fold, state = self._folding()
-        value, shared = self._valuing()
-        return fold, state, value, shared
+        lines = self.normalization_
+        if lines is None:
+            return *self._folding(), *self._valuing()
+        return *self._reading(), restore_values, (lines, *self._valuing())
+
+    def _reading(self) -> tuple[Callable, tuple]:
+        """`_folding` of cells as they come, before they are standardized."""
+        lines = self.normalization_
+        if lines is None:
+            return self._folding()
+        return fold_standardized, (lines, *self._folding())
+
+    def _fold(self, X: Table) -> tuple[Any, Normalization | None]:
+        """Codes of new rows, and how these were standardized if rows were."""
+        codes, lines = self._rowwise(fold_block, X, *self._reading()), self.normalization_
+        if lines is None or not lines.by_row:
+            return codes, None
+        return codes[:, :-2], lines._replace(center=codes[:, -2], scale=codes[:, -1])
 
     def _observed(self, X: Any, sample_weight: Any = None) -> Observed:
-        """The known cells of X, its shape and names checked."""
+        """The known cells of X, its shape and names checked; standardized if the model has `normalize`."""
         cells = observed(self._blocks(X, reset=True), sample_weight, type(self).__name__)
         self.n_rows_ = cells.shape[0]
-        return cells
+        self.__dict__.pop("normalization_", None)  # of an earlier fit
+        side = getattr(self, "normalize", None) if self._normalizes else None
+        if side is None:
+            return cells
+        self.normalization_ = normalize_cells(cells, side)
+        return sides(self.normalization_.standardize(cells.X), cells.W)
 
 
 def _check_places(name: str, a: np.ndarray, count: int) -> None:
@@ -227,6 +260,7 @@ class Factors(Completion):
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state", np.random.Generator],
+        **NORMALIZE,
     }
 
     def _rank(self, shape: tuple[int, int]) -> int:

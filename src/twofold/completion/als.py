@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.completion._auto_ridge import Found, describe_ridges, find_ridges, get_power
-from twofold.completion._base import Factors, fold_block, fold_rows, split_biases
+from twofold.completion._base import Factors, fold_rows, split_biases
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import as_blocks
@@ -59,6 +59,10 @@ class ALS(Factors):
     solver : {"auto", "cholesky", "cg"}, default="auto"
         Exact half-steps, or a few conjugate gradient steps from where each row stands, which is quicker for more than a
         dozen factors. Rows are made exact at the end either way.
+    normalize : {"row", "column"} or None, default=None
+        Fit the z-scores of rows or of columns: known cells less the mean of their line, divided by its deviation, which
+        is drawn towards that of all lines where a line has few. Factors and biases are then those of z-scores; what is
+        predicted and filled in is in the units of X. New rows are standardized by their own known cells.
     tol : float, default=1e-4
         Stop when a sweep lowers the objective by less than this, relatively.
     max_iter : int, default=100
@@ -82,6 +86,8 @@ class ALS(Factors):
     path_ : dict of lists
         What was tried to find λ: ``reg`` and the held-out ``rmse``, without factors first; empty if `reg` was given.
     solver_ : str
+    normalization_ : Normalization or None
+        ``center`` and ``scale`` of every row or column, where z-scores were fitted.
     history_, n_iter_, converged_
 
     References
@@ -120,6 +126,7 @@ class ALS(Factors):
         biases: bool = True,
         nonnegative: bool = False,
         solver: str = "auto",
+        normalize: str | None = None,
         tol: float = 1e-4,
         max_iter: int = 100,
         random_state: Seed = None,
@@ -130,6 +137,7 @@ class ALS(Factors):
         self.biases = biases
         self.nonnegative = nonnegative
         self.solver = solver
+        self.normalize = normalize
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -198,9 +206,11 @@ class ALS(Factors):
     def add_rows(self, X: Table) -> ALS:
         """Let new rows (m, d) join the fitted table: folded in, then known to `predict` as rows n … n+m−1."""
         check_is_fitted(self)
-        codes, k = self._rowwise(fold_block, X, *self._folding()), len(self.components_)
+        (codes, lines), k = self._fold(X), len(self.components_)
         self.row_factors_ = np.concatenate([self.row_factors_, codes[:, :k]])
         self.row_bias_ = np.concatenate([self.row_bias_, self._bias_of(codes)])
+        if self.normalization_ is not None and lines is not None:
+            self.normalization_ = self.normalization_.join(lines)
         self.n_rows_ += len(codes)
         return self
 
@@ -210,9 +220,12 @@ class ALS(Factors):
         blocks = as_blocks(X)
         if blocks.shape[0] != self.n_rows_:
             raise InputError(f"the new columns have {blocks.shape[0]} rows; the fitted table has {self.n_rows_}.")
-        k = len(self.components_)
+        k, cells, lines = len(self.components_), observed(blocks).X, self.normalization_
+        if lines is not None:
+            new = lines if lines.by_row else lines.measure(cells)
+            cells, self.normalization_ = new.standardize(cells), lines if lines.by_row else lines.join(new)
         seen = features(self._sides()[0], k, self.mean_, self._unit())
-        codes = fold_rows(observed(blocks).X.T.tocsr(), *seen, self._ridge(columns=True))
+        codes = fold_rows(cells.T.tocsr(), *seen, self._ridge(columns=True))
         self.components_ = np.concatenate([self.components_, codes[:, :k].T], axis=1)
         self.column_bias_ = np.concatenate([self.column_bias_, self._bias_of(codes)])
         self.n_features_in_ += len(codes)

@@ -183,6 +183,8 @@ class GradientFactorization(Factors):
         First step of "sgd", which every row lowers as its gradients add up; "gradient" finds its own.
     momentum : float, default=0.9
         How much of the last step "gradient" adds to the next.
+    normalize : {"row", "column"} or None, default=None
+        Fit the z-scores of rows or of columns: as in :class:`ALS`.
     tol : float, default=1e-3
         Stop when a sweep lowers the objective by less than this, relatively.
     max_iter : int, default=100
@@ -196,6 +198,8 @@ class GradientFactorization(Factors):
         As in :class:`ALS`.
     spread_, reg_, bias_reg_, path_
         s, the standard deviation of the known cells, λ, and how it was found: as in :class:`ALS`.
+    normalization_ : Normalization or None
+        ``center`` and ``scale`` of every row or column, where z-scores were fitted.
     history_, n_iter_, converged_
         The objective of "sgd" adds up what each cell cost when its turn came.
 
@@ -238,6 +242,7 @@ class GradientFactorization(Factors):
         biases: bool = True,
         learning_rate: float = 0.2,
         momentum: float = 0.9,
+        normalize: str | None = None,
         tol: float = 1e-3,
         max_iter: int = 100,
         random_state: Seed = None,
@@ -249,6 +254,7 @@ class GradientFactorization(Factors):
         self.biases = biases
         self.learning_rate = learning_rate
         self.momentum = momentum
+        self.normalize = normalize
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from twofold.completion._base import Completion
+from twofold.completion._normalize import compute_means, compute_moments, pool_deviations
 from twofold.core import loop
 from twofold.core.estimator import fitting
 from twofold.core.params import StrOptions
@@ -59,29 +60,6 @@ def list_cells(X: sparse.csr_array, w: np.ndarray | None = None) -> Cells:
     return Cells(row, X.indices, x, np.ones_like(x) if w is None else w.astype(np.float64))
 
 
-def compute_means(line: np.ndarray, count: int, x: np.ndarray, w: np.ndarray, otherwise: float) -> np.ndarray:
-    """The weighted mean of each line, or `otherwise` where nothing is known."""
-    mass = np.bincount(line, w, count)
-    return np.where(mass > 0, np.bincount(line, w * x, count) / np.where(mass > 0, mass, 1.0), otherwise)
-
-
-def compute_moments(
-    line: np.ndarray, count: int, x: np.ndarray, w: np.ndarray, plain: Plain
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each line; the plain deviation where a line's own cells are all alike."""
-    center = compute_means(line, count, x, w, plain.mean)
-    variance = compute_means(line, count, (x - center[line]) ** 2, w, 0.0)
-    own = variance > 1e-24 * center**2  # more than rounding
-    return center, np.where(own, np.sqrt(variance), plain.spread)
-
-
-def pool_deviations(line: np.ndarray, count: int, x: np.ndarray, w: np.ndarray) -> float:
-    """The deviation of cells around the mean of their line, all lines together; 1 if there is none."""
-    gaps = x - compute_means(line, count, x, w, 0.0)[line]
-    spread = float(np.sqrt(np.average(gaps**2, weights=w)))
-    return spread if spread > 1e-12 * float(np.abs(x).max()) else 1.0
-
-
 def standardize_cells(cells: Cells, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """The standardised value z of every cell."""
     center = rows[cells.row, 0] + columns[0, cells.col]
@@ -102,7 +80,7 @@ def code_rows(
 ) -> np.ndarray:
     rows = np.tile(NEUTRAL, (m, 1))
     if normalize == "row":
-        rows[:, 0], rows[:, 1] = compute_moments(cells.row, m, cells.x, cells.w, plain)
+        rows[:, 0], rows[:, 1] = compute_moments(cells.row, m, cells.x, cells.w, plain.mean, plain.spread)
     if strategy == "row":
         rows[:, 2] = compute_means(cells.row, m, standardize_cells(cells, rows, columns), cells.w, plain.level)
     return rows
@@ -165,6 +143,7 @@ class MeanImpute(Completion):
     spread_: float
     level_: float
     _fitted: ClassVar[dict[str, str]] = {"row_codes_": "n 3", "column_codes_": "3 d"}
+    _normalizes: ClassVar[bool] = False  # its own way
     _parameter_constraints: ClassVar[dict] = {
         "strategy": [StrOptions({"column", "row", "global"})],
         "normalize": [None, StrOptions({"row", "column"})],
@@ -210,7 +189,7 @@ class MeanImpute(Completion):
         plain = Plain(float(np.average(x, weights=w)), spread, 0.0)
         columns = np.tile(np.array(NEUTRAL)[:, None], (1, d))
         if self.normalize == "column":
-            columns[0], columns[1] = compute_moments(col, d, x, w, plain)
+            columns[0], columns[1] = compute_moments(col, d, x, w, plain.mean, plain.spread)
         rows = code_rows(cells, n, columns, plain, "", self.normalize)
         z = standardize_cells(cells, rows, columns)
         plain = plain._replace(level=float(np.average(z, weights=w)))

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.completion._base import Completion, find_columns
+from twofold.completion._base import NORMALIZE, Completion, find_columns
 from twofold.completion.biases import Biases, compute_shifts
 from twofold.core import loop
 from twofold.core.data.blocks import Rows
@@ -212,6 +212,8 @@ class Neighborhood(Completion):
         Added to the sum of those, so that few and weak neighbours say little.
     n_similar : int, default=400
         Similarities kept for each column (or row). The memory they take is d (or n) times this; the strongest are kept.
+    normalize : {"row", "column"} or None, default=None
+        Fit the z-scores of rows or of columns: as in :class:`ALS`.
 
     Attributes
     ----------
@@ -221,6 +223,8 @@ class Neighborhood(Completion):
         The fitted biases.
     residuals_ : CSR array of shape (n, d), or (d, n) for "user"
         What the known cells of the fitted table deviate from the baseline.
+    normalization_ : Normalization or None
+        ``center`` and ``scale`` of every row or column, where z-scores were fitted.
     history_, n_iter_, converged_
         The objective is the weighted squared error the baseline leaves to the neighbours; there is nothing to iterate.
 
@@ -252,6 +256,7 @@ class Neighborhood(Completion):
         "power": [Interval(Real, 0, None, closed="left")],
         "damping": [Interval(Real, 0, None, closed="left")],
         "n_similar": [Interval(Integral, 1, None, closed="left")],
+        **NORMALIZE,
     }
 
     def __init__(
@@ -263,6 +268,7 @@ class Neighborhood(Completion):
         power: float = 1.5,
         damping: float = 0.1,
         n_similar: int = 400,
+        normalize: str | None = None,
     ):
         self.n_neighbors = n_neighbors
         self.kind = kind
@@ -270,6 +276,7 @@ class Neighborhood(Completion):
         self.power = power
         self.damping = damping
         self.n_similar = n_similar
+        self.normalize = normalize
 
     def _check_parts(self, require: Callable[[bool, str], None]) -> None:
         """The arrays of a file that is loaded lie along the rows, or along the columns for neighbors of rows."""
@@ -334,7 +341,7 @@ class Neighborhood(Completion):
         In the holes of a fitted row it is what `predict` says. In its known cells that holds for "item" only: a new
         row that is a copy of a fitted one has this one for a neighbour.
         """
-        return super().fold_in(X)
+        return self.predict(X)
 
     def _valuing(self) -> tuple[Callable, tuple]:
         return np.asarray, ()
@@ -361,7 +368,10 @@ class Neighborhood(Completion):
             cells it has in common with the row as they made it similar.
         """
         check_is_fitted(self)
-        X = self._row(cols, values, target)
+        X, lines, unit = self._row(cols, values, target), self.normalization_, 1.0
+        if lines is not None:
+            own = lines.of_new(X)
+            X, unit = own.standardize(X), own.scale[0 if own.by_row else target]
         offset, rule = get_offset(self.baseline_), self._rule()
         R = subtract_baseline(X, compute_shifts(X, offset, self.baseline_.reg_[0])[:, 0], offset)
         known = self.residuals_[[target]] if self.kind == "user" else R
@@ -374,9 +384,9 @@ class Neighborhood(Completion):
         if self.kind == "user":
             meets = self.residuals_[R.indices][:, near].toarray() * R.data[:, None]  # (m, neighbours)
             sums = meets.sum(axis=0)
-            return (meets / np.where(sums == 0, 1, sums)) @ added
+            return (meets / np.where(sums == 0, 1, sums)) @ added * unit
         out = np.zeros(X.shape[1], R.dtype)
-        out[near] = added
+        out[near] = added * unit
         return out[R.indices]
 
     def _row(self, cols: ArrayLike, values: ArrayLike, target: int) -> sparse.csr_array:

@@ -11,7 +11,7 @@ References: Mazumder, Hastie & Tibshirani 2010; Hastie, Mazumder, Lee & Zadeh 20
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,6 +54,8 @@ class SoftImpute(LowRank):
     center : bool, default=False
         Take the columns' means off first, so that they are not shrunk: better for ratings and for columns in units
         of their own.
+    normalize : {"row", "column"} or None, default=None
+        Fit the z-scores of rows or of columns: as in :class:`ALS`.
     tol : float, default=1e-5
         Stop when the objective falls by less than this, relatively.
     max_iter : int, default=500
@@ -74,6 +76,8 @@ class SoftImpute(LowRank):
     singular_values_ : ndarray of shape (k,)
     column_bias_ : ndarray of shape (d,)
         The columns' means with `center`, else zeros, as are ``row_bias_`` and ``mean_``.
+    normalization_ : Normalization or None
+        ``center`` and ``scale`` of every row or column, where z-scores were fitted.
     history_, n_iter_, converged_
         The objective above, at the λ reached (``reg``); it never rises. ``rank`` is that of M.
 
@@ -100,12 +104,9 @@ class SoftImpute(LowRank):
     reg_: float
     path_: dict
     _parameter_constraints: ClassVar[dict] = {
+        **LowRank._parameter_constraints,
         "reg": [Interval(Real, 0, None, closed="left"), None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "center": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
     }
 
     def __init__(
@@ -114,6 +115,7 @@ class SoftImpute(LowRank):
         *,
         n_components: int | None = None,
         center: bool = False,
+        normalize: str | None = None,
         tol: float = 1e-5,
         max_iter: int = 500,
         random_state: Seed = None,
@@ -121,6 +123,7 @@ class SoftImpute(LowRank):
         self.reg = reg
         self.n_components = n_components
         self.center = center
+        self.normalize = normalize
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state

@@ -60,6 +60,8 @@ class SVDImpute(LowRank):
     ----------
     n_components : int or None, default=None
         The rank k; None as in :class:`SVP`.
+    normalize : {"row", "column"} or None, default=None
+        Fit the z-scores of rows or of columns: as in :class:`ALS`.
     tol, max_iter, random_state
         As in :class:`SVP`.
 
@@ -92,9 +94,16 @@ class SVDImpute(LowRank):
     """
 
     def __init__(
-        self, n_components: int | None = None, *, tol: float = 1e-6, max_iter: int = 500, random_state: Seed = None
+        self,
+        n_components: int | None = None,
+        *,
+        normalize: str | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
+        self.normalize = normalize
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state

@@ -280,6 +280,8 @@ class SVDPlusPlus(Factors):
     ----------
     n_components : int or None, default=None
         Factors a row; None means 10, or the columns if fewer. The implicit terms do much of what more factors would.
+    normalize : {"row", "column"} or None, default=None
+        Fit the z-scores of rows or of columns: as in :class:`ALS`.
     tol : float, default=4e-5
         Stop when a sweep lowers the negative evidence bound by less than this, relatively.
     max_iter : int, default=300
@@ -301,6 +303,8 @@ class SVDPlusPlus(Factors):
         λ of the rows' factors and bias.
     row_covariance_, column_covariance_ : ndarray of shape (n, (k+1)(k+2)/2), (d, (k+1)(k+2)/2)
         Posterior covariances of the rows' and columns' factors and bias, lower halves row by row.
+    normalization_ : Normalization or None
+        ``center`` and ``scale`` of every row or column, where z-scores were fitted.
     history_, n_iter_, converged_
 
     References
@@ -337,9 +341,16 @@ class SVDPlusPlus(Factors):
     }
 
     def __init__(
-        self, n_components: int | None = None, *, tol: float = 4e-5, max_iter: int = 300, random_state: Seed = None
+        self,
+        n_components: int | None = None,
+        *,
+        normalize: str | None = None,
+        tol: float = 4e-5,
+        max_iter: int = 300,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
+        self.normalize = normalize
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state

@@ -54,6 +54,8 @@ class SVP(LowRank):
     ----------
     n_components : int or None, default=None
         The rank k. None means 20, or the most for which k(n + d − k) is at most a third of the known cells.
+    normalize : {"row", "column"} or None, default=None
+        Fit the z-scores of rows or of columns: as in :class:`ALS`.
     tol : float, default=1e-6
         Stop when the error falls by less than this, relatively, or is within this of the cells' own norm.
     max_iter : int, default=500
@@ -70,6 +72,8 @@ class SVP(LowRank):
     singular_values_ : ndarray of shape (k,)
     row_bias_, column_bias_, mean_
         Zeros.
+    normalization_ : Normalization or None
+        ``center`` and ``scale`` of every row or column, where z-scores were fitted.
     history_, n_iter_, converged_
         The objective is half the weighted squared error on the known cells; it never rises. ``residual`` is the
         error's norm relative to that of the cells.
@@ -94,9 +98,16 @@ class SVP(LowRank):
     """
 
     def __init__(
-        self, n_components: int | None = None, *, tol: float = 1e-6, max_iter: int = 500, random_state: Seed = None
+        self,
+        n_components: int | None = None,
+        *,
+        normalize: str | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
+        self.normalize = normalize
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state

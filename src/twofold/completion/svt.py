@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from twofold.completion import _sparse_low_rank as low_rank
+from twofold.completion._base import NORMALIZE
 from twofold.completion._sparse_low_rank import LowRank, Places
 from twofold.core import loop
 from twofold.core.checks import InputError
@@ -65,6 +66,8 @@ class SVT(LowRank):
     step : float or None, default=None
         δ, the length of a dual step. None means 1.2 nd/m for m known cells. A step under which the objective
         rises is taken back and halved, down to 1, which cannot fail.
+    normalize : {"row", "column"} or None, default=None
+        Fit the z-scores of rows or of columns: as in :class:`ALS`.
     tol : float, default=1e-4
         Stop when the error on the known cells is within this of their norm.
     max_iter, random_state
@@ -81,6 +84,8 @@ class SVT(LowRank):
         The threshold used.
     row_bias_, column_bias_, mean_
         Zeros.
+    normalization_ : Normalization or None
+        ``center`` and ``scale`` of every row or column, where z-scores were fitted.
     history_, n_iter_, converged_
         The objective is the negative dual ½‖M‖² − ⟨Y, X⟩, which falls, but for the accuracy to which singular
         vectors are found; ``residual`` is the error on the known cells relative to their norm, ``rank`` that of M.
@@ -109,6 +114,7 @@ class SVT(LowRank):
     _parameter_constraints: ClassVar[dict] = {
         "tau": [Interval(Real, 0, None, closed="neither"), None],
         "step": [Interval(Real, 0, None, closed="neither"), None],
+        **NORMALIZE,
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state", np.random.Generator],
@@ -119,12 +125,14 @@ class SVT(LowRank):
         *,
         tau: float | None = None,
         step: float | None = None,
+        normalize: str | None = None,
         tol: float = 1e-4,
         max_iter: int = 500,
         random_state: Seed = None,
     ):
         self.tau = tau
         self.step = step
+        self.normalize = normalize
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state

@@ -33,6 +33,8 @@ CHUNK = 2**22  # predicted cells at a time
 
 def split_prediction(model: Any, x: sparse.csr_array, col: int) -> np.ndarray:
     """(known cells,) the share of each known cell of the row x (1,d) in the model's value in column `col`."""
+    if getattr(model, "normalization_", None) is not None:  # every cell has its part in the mean and the spread
+        return _split_by_joining(model, x, col)
     if isinstance(model, Neighborhood):  # its own shares, and those in the row's bias
         said = np.asarray(model.contributions(x.indices, x.data, col), dtype=np.float64)
         return said + _split_bias(x, *model._folding()[1][:2])

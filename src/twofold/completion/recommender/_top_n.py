@@ -106,10 +106,16 @@ def choose_scorer(model: Any, seen: sparse.csr_array) -> tuple[Callable, Any, np
         return _score_product, model, model.Z.dtype
     if isinstance(model, Factors) and type(model)._trained is Factors._trained:
         Z, offset = model.components_, model.column_bias_ + model.components_.dtype.type(model.mean_)
-        U = model.row_factors_
+        U, bias, lines = model.row_factors_, model.row_bias_, model.normalization_
+        if lines is not None and lines.by_row:
+            U, Z = lines.scale[:, None] * np.column_stack([U, np.ones_like(bias)]), np.vstack([Z, offset])
+            return _score_product, Product(U, Z, lines.center + lines.scale * bias), Z.dtype
+        if lines is not None:  # a row's bias ranks, in columns of different scale
+            U, Z = np.column_stack([U, bias]), lines.scale * np.vstack([Z, np.ones_like(offset)])
+            offset, bias = lines.center + lines.scale * offset, np.zeros_like(bias)
         if offset.any():  # as one more factor, so that no second pass over the scores is needed
             U, Z = np.column_stack([U, np.ones(len(U), U.dtype)]), np.vstack([Z, offset])
-        return _score_product, Product(U, Z, model.row_bias_), Z.dtype
+        return _score_product, Product(U, Z, bias), Z.dtype
     if isinstance(model, EASE):
         return _score_rows, (model.seen_, model._both()), model.weights_.dtype
     if isinstance(model, Popularity):

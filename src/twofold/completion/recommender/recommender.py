@@ -24,7 +24,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.completion._base import Completion, fold_block
+from twofold.completion._base import Completion
 from twofold.completion.ease import EASE
 from twofold.completion.implicit_als import ImplicitALS
 from twofold.completion.popularity import Popularity
@@ -606,7 +606,12 @@ def grow_model(model: Any, X: sparse.csr_array, rows: np.ndarray, cols: np.ndarr
     model.row_factors_, model.row_bias_ = model.row_factors_[back_rows], model.row_bias_[back_rows]
     model.components_ = np.ascontiguousarray(model.components_[:, back_cols])
     model.column_bias_ = model.column_bias_[back_cols]
-    codes, k = model._rowwise(fold_block, X[touched], *model._folding()), len(model.components_)
+    lines = model.normalization_
+    if lines is not None:
+        lines = model.normalization_ = lines.take(back_rows if lines.by_row else back_cols)
+    (codes, own), k = model._fold(X[touched]), len(model.components_)
+    if own is not None:
+        lines.center[touched], lines.scale[touched] = own.center, own.scale
     model.row_factors_[touched], model.row_bias_[touched] = codes[:, :k], model._bias_of(codes)
     return model
 
