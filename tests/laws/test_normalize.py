@@ -1,5 +1,7 @@
 """z-scores before a completion model: the same model by hand, and back."""
 
+from copy import copy
+
 import numpy as np
 import polars as pl
 import pytest
@@ -109,6 +111,12 @@ def test_files_and_refits(side, tmp_path):
     model = ALS(2, reg=0.1, normalize=side, random_state=0).fit(X)
     model.save(tmp_path / "a.twofold")
     np.testing.assert_array_equal(twofold.load(tmp_path / "a.twofold").predict(X), model.predict(X))
+    for wrong in ({"center": X[0, :0]}, {"scale": -model.normalization_.scale}, {"side": "both"}, {"mean": np.inf}):
+        damaged = copy(model)
+        damaged.normalization_ = model.normalization_._replace(**wrong)
+        damaged.save(tmp_path / "b.twofold")
+        with pytest.raises(ValueError, match="normalization_"):
+            twofold.load(tmp_path / "b.twofold")
     plain = model.set_params(normalize=None).fit(X)
     assert plain.normalization_ is None
     np.testing.assert_array_equal(plain.predict(X), ALS(2, reg=0.1, random_state=0).fit(X).predict(X))

@@ -161,6 +161,13 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
             return codes, None
         return codes[:, :-2], lines._replace(center=codes[:, -2], scale=codes[:, -1])
 
+    def _check_parts(self, require: Callable[[bool, str], None]) -> None:
+        """Centers and scales of a file that is loaded must be those of its rows or columns."""
+        lines = self.normalization_
+        if lines is not None:
+            right = isinstance(lines, Normalization) and lines.fits(self.n_rows_, self.n_features_in_)
+            require(right, f"is damaged: normalization_ of {type(self).__name__} is not one of its rows or columns.")
+
     def _observed(self, X: Any, sample_weight: Any = None) -> Observed:
         """The known cells of X, its shape and names checked; standardized if the model has `normalize`."""
         cells = observed(self._blocks(X, reset=True), sample_weight, type(self).__name__)

@@ -60,6 +60,16 @@ class Normalization(NamedTuple):
     def by_row(self) -> bool:
         return self.side == "row"
 
+    def fits(self, n: int, d: int) -> bool:
+        """Whether this can be the normalization of a table (n,d); a file may say anything."""
+        lines = {"row": n, "column": d}.get(str(self.side))
+        arrays = [a for a in (self.center, self.scale) if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
+        numbers = isinstance(self.mean, float) and isinstance(self.spread, float)
+        if not numbers or [a.shape for a in arrays] != [(lines,)] * 2:
+            return False
+        finite = all(np.isfinite(a).all() for a in (*arrays, self.mean, self.spread))
+        return bool(finite and (self.scale > 0).all() and self.spread > 0)
+
     def measure(self, X: sparse.csr_array) -> Normalization:
         """That of other lines of the same side, from their known cells."""
         line, count = list_lines(X, self.side)

@@ -280,6 +280,7 @@ class Neighborhood(Completion):
 
     def _check_parts(self, require: Callable[[bool, str], None]) -> None:
         """The arrays of a file that is loaded lie along the rows, or along the columns for neighbors of rows."""
+        super()._check_parts(require)
         n, d = (self.n_rows_, self.n_features_in_) if self.kind == "item" else (self.n_features_in_, self.n_rows_)
         for name, shape in (("residuals_", (n, d)), ("similarities_", (d, d))):
             found = getattr(self, name)
