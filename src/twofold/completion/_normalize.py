@@ -67,7 +67,7 @@ class Normalization(NamedTuple):
         numbers = isinstance(self.mean, float) and isinstance(self.spread, float)
         if not numbers or [a.shape for a in arrays] != [(lines,)] * 2:
             return False
-        finite = all(np.isfinite(a).all() for a in (*arrays, self.mean, self.spread))
+        finite = all(np.isfinite(a).all() for a in [*arrays, np.array([self.mean, self.spread])])
         return bool(finite and (self.scale > 0).all() and self.spread > 0)
 
     def measure(self, X: sparse.csr_array) -> Normalization:
