@@ -141,18 +141,16 @@ def ridge_cg(indptr, indices, x, w, Z, offset, base, shared, lam, steps, U, cost
 @njit(cache=True, nogil=True, fastmath=FAST)
 def ridge_blocks(indptr, indices, x, w, Z, offset, base, shared, lam, size, U, cost):
     """Each row improved from where it stands by exact solves, `size` features at a time, the others as they are."""
-    k = Z.shape[1]
-    most = max(1, np.max(indptr[1:] - indptr[:-1]))
-    V, t = np.empty((most, k), Z.dtype), np.empty(most, Z.dtype)
-    b, r, p, Ap = np.empty(k, Z.dtype), np.empty(k, Z.dtype), np.empty(k, Z.dtype), np.empty(k, Z.dtype)
+    k, most = Z.shape[1], max(1, np.max(indptr[1:] - indptr[:-1]))
+    V, t, rows = np.empty((most, k), Z.dtype), np.empty(most, Z.dtype), np.empty((4, k), Z.dtype)
+    b, r, p, Ap = rows[0], rows[1], rows[2], rows[3]
     for i in range(U.shape[0]):
-        m = indptr[i + 1] - indptr[i]
-        total = _gathered(indptr[i], indptr[i + 1], indices, x, w, Z, offset, V, t)
+        u, m = U[i], indptr[i + 1] - indptr[i]
         if m == 0:
-            U[i] = 0
+            u[:] = 0
             cost[i] = 0
             continue
-        u = U[i]
+        total = _gathered(indptr[i], indptr[i + 1], indices, x, w, Z, offset, V, t)
         _residual(V, m, t, base, shared, lam[i], u, b, r, Ap)
         for first in range(0, k, size):
             last = min(first + size, k)
