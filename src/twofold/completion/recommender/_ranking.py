@@ -35,7 +35,7 @@ CLEARLY = 2.0  # standard errors by which the best of many must beat popularity
 LEAST = 0.05  # what a cell is worth at least
 PACE = 5e10  # operations a second that an ordinary machine makes in dense algebra
 SLOW = 20.0  # dense operations in the time of one that looks up a cell
-FACTORS = 64  # of ImplicitALS
+FACTORS = 128  # of ImplicitALS
 SWEEPS = 12
 
 
