@@ -108,6 +108,22 @@ def test_other_ways_to_hold_out(twofold, films, world):
         assert refused.exit_code == 2 and words in refused.stderr
 
 
+def test_new_items_are_held_out_with_their_features(twofold, films, world):
+    refused = twofold("recommend", "ratings.csv", "--split", "items")
+    assert refused.exit_code == 2 and "--items FILE" in refused.stderr
+    items = films["item"].unique().sort()
+    pl.DataFrame({"item": items, "group": [str(a % 5) for a in range(len(items))]}).write_csv("features.csv")
+    found = run_json(twofold, "ratings.csv", "--items", "features.csv", "--split", "items")
+    again = Recommender(random_state=0).evaluate(
+        films, items="features.csv", split="items", test_size=0.1, random_state=1
+    )
+    assert found["compared"] == again.table.to_dicts()
+    assert found["compared"][-1]["model"] == "popularity by features"
+    assert found["baseline"]["ndcg"] == found["compared"][-1]["ndcg"]
+    shown = twofold("recommend", "ratings.csv", "--items", "features.csv", "--split", "items")
+    assert shown.exit_code == 0 and "popularity by features" in shown.stdout
+
+
 def test_one_user_and_the_reasons(twofold, films, saved):
     found = run_json(twofold, saved, "--user", 3, "--user", 5, "-n", 4, "--explain", "-o", "two.csv")
     assert [part["user"] for part in found["recommendations"]] == ["3", "5"]

@@ -296,10 +296,11 @@ def recommend(
         The model to use, by its name or itself, for lists and ratings alike. None: the best of several, one for each.
     time : float
         About how many seconds the choice may take: what would take longer is not tried.
-    split : {"random", "leave-out", "last", "users"} or None
+    split : {"random", "leave-out", "last", "users", "items"} or None
         Ratings to measure on, with a second fit of everything without them: any; some of each user; the last of each
-        user, by the column of times; or those of whole users, who are new to the model (`Recommender.evaluate`). None:
-        the figures of the choice, which flatter the best of the models a little.
+        user, by the column of times; those of whole users, who are new to the model; or those of whole items, which
+        are ranked by `item_features` (`Recommender.evaluate`). None: the figures of the choice, which flatter the best
+        of the models a little.
     seed, progress
         The seed of everything random; who is told what goes on.
 
@@ -320,7 +321,7 @@ def recommend(
     columns = {"id_column": names_id, "name_column": names_column}
     with progress.doing("reading"):
         read = as_ratings_or_model(data, given, missing)
-        check_measurable(read, split)
+        check_measurable(read, split, item_features)
         called, named = as_names(names, read, columns)
     figures: dict[str, Any] = {}
     compared: list[dict[str, Any]] = []
@@ -335,7 +336,7 @@ def recommend(
         split = split or (None if model is None else "random")
         if split is not None:
             with progress.doing("fitting again without a tenth of the ratings"):
-                figures, compared = measure(fitted, read, n, split, seed, notes)
+                figures, compared = measure(fitted, read, n, split, seed, notes, item_features)
         notes += about(fitted)
         given = dict.fromkeys(read.columns) if read.matrix else read.columns
     tried = tried_by(fitted) if split is None else as_tried(compared)
@@ -478,13 +479,15 @@ def fit(
     return model.set_callbacks()
 
 
-def check_measurable(data: Ratings | Fitted, split: str | None) -> None:
-    """Refuse a split that is unknown or needs times that there are not, before anything is fitted."""
+def check_measurable(data: Ratings | Fitted, split: str | None, item_features: Any) -> None:
+    """Refuse a split that is unknown or needs times or features that there are not, before anything is fitted."""
     if split is None:
         return
     from twofold.completion.recommender._splits import check_split
 
     check_split(split, TEST, None)
+    if split == "items" and item_features is None:
+        raise InputError("--split items ranks items that nobody has rated by their features. Give them: --items FILE.")
     if split == "last" and not isinstance(data, Fitted) and data.time is None:
         raise InputError(
             f"--split last: no column of {data.source} says when. Call it time, date or timestamp, or split otherwise."
@@ -559,7 +562,7 @@ def figures_of(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def measure(
-    model: Any, data: Ratings, n: int, split: str, seed: int, notes: list[str]
+    model: Any, data: Ratings, n: int, split: str, seed: int, notes: list[str], item_features: Any = None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """All of it again without some of the ratings, which are then looked at: own figures, and a row a method."""
     size = model.ratings_.nnz
@@ -571,7 +574,8 @@ def measure(
         return {}, []
     with warnings_as_notes([]):
         ratings = data if split == "last" else None  # times are not kept
-        found = model.evaluate(ratings, split=split, test_size=TEST, n=n, random_state=seed + 1)
+        items = item_features if split == "items" else None
+        found = model.evaluate(ratings, items=items, split=split, test_size=TEST, n=n, random_state=seed + 1)
     compared = found.table.to_dicts()
     own, popular = compared[0], compared[-1]
     if (popular["ndcg"] or 0) > (own["ndcg"] or 0):

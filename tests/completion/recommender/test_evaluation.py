@@ -327,3 +327,57 @@ def test_relevance_is_the_training_mean_unless_given():
 def test_no_relevant_item_is_no_figure():
     result = Recommender(Biases(), random_state=0).evaluate(RATINGS, relevant=99)
     assert result["precision"] is None and result["rmse"] is not None and result.users == 0
+
+
+# ---- new items -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("size", "folds"), [(0.2, None), (3, None), (0.2, 4)])
+def test_items_are_held_out_wholly(size, folds, cells):
+    tested = []
+    for train, shown, test in split_table(cells, "items", size, folds, seed=1):
+        assert shown is None
+        assert not np.intersect1d(train.indices, test.indices).size
+        assert (np.diff(train.indptr)[np.diff(test.indptr) > 0] > 0).all()  # who is tested is known
+        new = np.setdiff1d(cells.indices, train.indices)
+        assert folds or len(new) == (size if size > 1 else round(size * cells.shape[1]))
+        tested += new.tolist()
+    assert len(tested) == len(set(tested)) and (not folds or len(tested) == cells.shape[1])
+
+
+def _two_tastes(seed=0, n=120, d=60):
+    """Half of the users see items of one color, half of the other; the brightness says nothing."""
+    rng = np.random.default_rng(seed)
+    color = np.arange(d) % 2
+    there = rng.random((n, d)) < np.where(color == (np.arange(n) % 2)[:, None], 0.5, 0.02)
+    i, j = np.nonzero(there)
+    names = np.array([f"item {a}" for a in range(d)])
+    ratings = pl.DataFrame({"user": i, "item": names[j]})
+    features = pl.DataFrame({"item": names, "color": np.array(["red", "blue"])[color], "light": rng.random(d)})
+    return ratings, features
+
+
+def test_new_items_are_ranked_by_their_features():
+    ratings, features = _two_tastes()
+    rec = Recommender(ImplicitALS(4, random_state=0), random_state=0)
+    found = rec.evaluate(ratings, items=features, split="items", test_size=0.25, n=5)
+    assert found.table.columns == FIGURES
+    assert found.table["model"].to_list() == ["ImplicitALS and features", "content alone", "popularity by features"]
+    own, alone, popular = found.table["ndcg"]
+    assert min(own, alone) > popular + 0.1  # which of two colors is liked is what popularity does not know
+    assert found.table["rmse"].null_count() == 3
+    assert found.unseen == found.ratings > 0
+    assert (found.table["coverage"] <= 1).all()
+    mixed = features.with_columns(color=features["color"].shuffle(seed=1))
+    assert rec.evaluate(ratings, items=mixed, split="items", test_size=0.25, n=5)["ndcg"] < own - 0.1
+
+
+def test_new_items_need_features():
+    ratings, features = _two_tastes()
+    rec = Recommender(ImplicitALS(4, random_state=0), random_state=0)
+    with pytest.raises(InputError, match="items=frame"):
+        rec.evaluate(ratings, split="items")
+    with pytest.raises(InputError, match='split="items"'):
+        rec.evaluate(ratings, items=features)
+    with pytest.raises(InputError, match="to train on"):
+        rec.evaluate(ratings, items=features, split="items", test_size=60)

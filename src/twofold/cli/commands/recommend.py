@@ -22,7 +22,10 @@ MODEL = (
     "Model for lists and ratings: EASE, ImplicitALS, SVDPlusPlus, ALS, Neighborhood, Popularity, ... Default: chosen."
 )
 TIME = "About how long the choice of models may take; what would take longer is not tried."
-SPLIT = "Fit again and measure on ratings held out: random, leave-out (some of each user), last (by time), users (new)."
+SPLIT = (
+    "Fit again and measure on ratings held out: random, leave-out (some of each user), last (by time), users (new), "
+    "items (new, ranked by --items)."
+)
 EXPLAIN = "Say which rated items carried each recommendation."
 NAMES = "Table of item ids and names, to show names instead of ids; a saved model keeps them."
 

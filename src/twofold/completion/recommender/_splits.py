@@ -5,6 +5,7 @@
     last        the last cells of every user       what each does next
     users       whole users, of whom 80 % of the cells are shown to the fitted model and 20 % tested (strong
                 generalization: Liang et al. 2018)
+    items       whole items, for users who keep a cell: items that nobody has rated yet
 
 No cell is ever in two parts, because a pair that occurs twice was made one cell before.
 """
@@ -21,7 +22,7 @@ from scipy import sparse
 from twofold.core.checks import InputError
 from twofold.core.seeds import generator
 
-KINDS = ("random", "leave-out", "last", "users")
+KINDS = ("random", "leave-out", "last", "users", "items")
 SHOWN = 0.8  # of the cells of a user who is new
 
 
@@ -37,6 +38,9 @@ def split_table(
     X: sparse.csr_array, kind: str, test_size: Any, folds: int | None, seed: int, times: np.ndarray | None = None
 ) -> Iterator[Part]:
     """The parts of every fold, one if `folds` is None; `times` (stored cells,) are needed for "last"."""
+    if kind == "items":
+        yield from split_items(X, test_size, folds, seed)
+        return
     if kind != "users":
         fold = split_cells(X, kind, test_size, folds, seed, times)
         for f in range(int(fold.max()) + 1):
@@ -57,6 +61,22 @@ def split_table(
         new = np.isin(row, users)
         tested = new & (place < np.maximum(1, np.round((1 - SHOWN) * counts).astype(int))[row])
         yield Part(take_cells(X, ~new), take_cells(X, new & ~tested), take_cells(X, tested))
+
+
+def split_items(X: sparse.csr_array, test_size: Any, folds: int | None, seed: int) -> Iterator[Part]:
+    """A share `test_size` of the items, or so many, or each of `folds` equal parts of them in turn, tested wholly."""
+    check_split("items", test_size, folds)
+    items = generator(seed).permutation(np.unique(X.indices))
+    held = test_size if isinstance(test_size, Integral) else max(1, round(test_size * len(items)))
+    if held >= len(items) or (folds or 1) > len(items):
+        raise InputError(
+            f"test_size={test_size}, folds={folds}: some of the {len(items)} items must be left to train on. Lower it."
+        )
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    for new in [items[:held]] if folds is None else np.array_split(items, folds):
+        tested = np.isin(X.indices, new)
+        keeps = np.bincount(row[~tested], minlength=X.shape[0]) > 0
+        yield Part(take_cells(X, ~tested), None, take_cells(X, tested & keeps[row]))
 
 
 def split_cells(

@@ -12,6 +12,10 @@ relevant although nobody can recommend them, and their ratings are predicted fro
 never saw gets what is liked most, unless the split shows some of the user's ratings to the fitted model. Users without
 a relevant test item do not count for the lists.
 
+Where whole items are held out they are ranked among themselves, by features: the scores that the recommender gives to
+the items of training are regressed on these, and beside them, in the same way, who has seen an item (content alone)
+and how many have (popularity).
+
 Biases and popularity are measured on the same parts. Intervals are over users, who are drawn independently, not over
 ratings: the mean ± 1.96 standard errors, which for rmse and mae are those of a ratio of sums over users.
 """
@@ -20,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,11 +32,13 @@ import polars as pl
 from scipy import sparse
 
 from twofold import metrics
+from twofold.completion.recommender._content import SAMPLE, learn_content, make_profiles, score_new
 from twofold.completion.recommender._default_model import score_by_popularity
+from twofold.completion.recommender._features import read_features
 from twofold.completion.recommender._ids import coded, places, plain
 from twofold.completion.recommender._ratings_table import Cells, merged, table, triples
 from twofold.completion.recommender._splits import Part, take_cells
-from twofold.completion.recommender._top_n import Product, rank_items, rank_row
+from twofold.completion.recommender._top_n import Product, choose_scorer, rank_items, rank_row, score_known
 from twofold.core.checks import InputError
 
 LISTS = {
@@ -129,9 +136,16 @@ class Fold(NamedTuple):
 
 
 def evaluate_parts(
-    learn: Callable[[Cells], Any], cells: Cells, parts: Iterable[Part], n: int, relevant: float | None, split: str
+    learn: Callable[[Cells], Any],
+    cells: Cells,
+    parts: Iterable[Part],
+    n: int,
+    relevant: float | None,
+    split: str,
+    features: Any = None,
 ) -> Evaluation:
-    """Fit by `learn` to every training part, look at its test part, and pool."""
+    """Fit by `learn` to every training part, look at its test part, and pool; with `features` items are new."""
+    judge = judge_fold if features is None else partial(judge_new_items, features, cells.items)
     found: dict[str, list[Fold]] = {}
     tested = unseen = users = 0
     thresholds = []
@@ -140,7 +154,7 @@ def evaluate_parts(
         level = None if cells.implicit else float(train.data.mean(dtype=np.float64)) if relevant is None else relevant
         wanted = test if level is None else take_cells(test, test.data >= level)
         thresholds.append(level)
-        for name, fold in judge_fold(rec, shown, test, wanted, n).items():
+        for name, fold in judge(rec, shown, test, wanted, n).items():
             found.setdefault(name, []).append(fold)
         i, j = list_coordinates(test)
         tested, users = tested + test.nnz, users + int(np.count_nonzero(np.diff(wanted.indptr)))
@@ -201,6 +215,43 @@ def judge_fold(
             figures = {m: f(lists, wanted[users], n, average=False) for m, f in LISTS.items()}
         surprise = metrics.novelty(lists, counts, len(rec.users_), n) if (lists >= 0).any() else None
         out[name] = Fold(errors, i, figures, metrics.coverage(lists, len(rec.items_), n), surprise)
+    return out
+
+
+def judge_new_items(
+    features: Any, ids: np.ndarray, rec: Any, shown: None, test: sparse.csr_array, wanted: sparse.csr_array, n: int
+) -> dict[str, Fold]:
+    """Items that training never saw, ranked by their features for the users who have one of them."""
+    found = read_features(features, ids, "item", rec.columns_.get("item"))
+    place = places(ids, found.ids)
+    known = np.isin(place, rec.items_)
+    new = np.flatnonzero(np.isin(place, test.indices))
+    if not known.any() or not len(new):
+        raise InputError(
+            f"the features have {known.sum()} of the items to train on and {len(new)} of those to test on. Give "
+            "features of most items, or hold out more with test_size."
+        )
+    at, F = places(rec.items_, place[known]), found.F[known]
+    users, X = np.flatnonzero(np.diff(wanted.indptr)), rec.ratings_
+    row, (score, state, _) = places(rec.users_, users), choose_scorer(rec.ranking_, X)
+    seen = sparse.csr_array((np.ones(X.nnz), X.indices, X.indptr), shape=X.shape)
+    liked = np.bincount(X.indices, minlength=X.shape[1]) / X.shape[0]
+    sample = np.arange(0, X.shape[0], max(1, X.shape[0] // SAMPLE))
+    scores: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        f"{type(rec.ranking_).__name__} and features": lambda rows: score_known(score, state, rows).astype(np.float64),
+        "content alone": lambda rows: seen[rows].toarray(),
+        "popularity by features": lambda rows: np.tile(liked, (len(rows), 1)),
+    }
+    out = {}
+    for name, of_known in scores.items():
+        content = learn_content(F, of_known(sample)[:, at])
+        lists = np.full((len(users), n), -1, np.int64)
+        for group in batch_rows(np.arange(len(users)), X.shape[1]):
+            S = score_new(content, *make_profiles(content, of_known(row[group])[:, at]), found.F[new])
+            best = np.argsort(-S, axis=1, kind="stable")[:, :n]
+            lists[group, : best.shape[1]] = place[new][best]
+        figures = {m: f(lists, wanted[users], n, average=False) for m, f in LISTS.items()} if len(users) else {}
+        out[name] = Fold(None, np.empty(0, np.int64), figures, metrics.coverage(lists, len(new), n), None)
     return out
 
 

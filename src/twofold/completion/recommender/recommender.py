@@ -485,6 +485,7 @@ class Recommender(Model):
         ratings: Any = None,
         *,
         test: Any = None,
+        items: Any = None,
         split: str = "random",
         test_size: float | int = 0.2,
         folds: int | None = None,
@@ -502,12 +503,15 @@ class Recommender(Model):
             None means those of the fit.
         test : as ratings, optional
             Held-out ratings; without, some are split off.
-        split : {"random", "leave-out", "last", "users"}, default="random"
-            Any ratings; some of each user; the last of each user, by the column of times in `ratings`; or whole users,
-            of whom the fitted model is shown 80 % of the ratings and tested on the others.
+        items : frame, dict of columns, or path, optional
+            Features of the items, as in :meth:`fit`, for ``split="items"``.
+        split : {"random", "leave-out", "last", "users", "items"}, default="random"
+            Any ratings; some of each user; the last of each user, by the column of times in `ratings`; whole users, of
+            whom the fitted model is shown 80 % of the ratings and tested on the others; or whole items, which are
+            ranked among themselves by their features.
         test_size : float or int, default=0.2
             The share of the ratings, or how many (of each user with "leave-out" and "last"), to test on; with "users"
-            of the users.
+            of the users, with "items" of the items.
         folds : int, optional
             Test every rating once, in so many parts, instead of a single split; figures are pooled.
         n : int, default=10
@@ -525,6 +529,12 @@ class Recommender(Model):
         """
         self._validate_params()
         _check_n(n)
+        if (split == "items" and test is None) != (items is not None):
+            raise InputError(
+                'items were given, features that only split="items" looks at. Say so, or leave them out.'
+                if items is not None
+                else 'split="items" ranks items that nobody has rated by their features. Give them: items=frame.'
+            )
         if ratings is None:
             check_is_fitted(self)
             if test is not None:
@@ -539,7 +549,7 @@ class Recommender(Model):
         seed = seed_of(self.random_state if random_state is None else random_state)
         parts = split_table(cells.X, split, test_size, folds, seed, cells.times)
         said = f"{split}, {folds} folds" if folds else f"{split}, {test_size:g}"
-        return evaluation.evaluate_parts(self._again, cells, parts, n, relevant, said)
+        return evaluation.evaluate_parts(self._again, cells, parts, n, relevant, said, items)
 
     def _again(self, cells: Cells) -> Recommender:
         return clone(self).set_callbacks(*callbacks_of(self))._learn(cells)
