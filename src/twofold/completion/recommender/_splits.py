@@ -67,7 +67,7 @@ def split_items(X: sparse.csr_array, test_size: Any, folds: int | None, seed: in
     """A share `test_size` of the items, or so many, or each of `folds` equal parts of them in turn, tested wholly."""
     check_split("items", test_size, folds)
     items = generator(seed).permutation(np.unique(X.indices))
-    held = test_size if isinstance(test_size, Integral) else max(1, round(test_size * len(items)))
+    held = int(test_size) if isinstance(test_size, Integral) else max(1, round(test_size * len(items)))
     if held >= len(items) or (folds or 1) > len(items):
         raise InputError(
             f"test_size={test_size}, folds={folds}: some of the {len(items)} items must be left to train on. Lower it."
