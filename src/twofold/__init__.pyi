@@ -20,10 +20,12 @@ from twofold.clusters.mixtures.mixture import Mixture as Mixture
 from twofold.clusters.vector_quantizer import VectorQuantizer as VectorQuantizer
 from twofold.completion.als import ALS as ALS
 from twofold.completion.biases import Biases as Biases
+from twofold.completion.ease import EASE as EASE
 from twofold.completion.gradient_factorization import GradientFactorization as GradientFactorization
 from twofold.completion.implicit_als import ImplicitALS as ImplicitALS
 from twofold.completion.mean_impute import MeanImpute as MeanImpute
 from twofold.completion.neighborhood import Neighborhood as Neighborhood
+from twofold.completion.popularity import Popularity as Popularity
 from twofold.completion.recommender.recommender import Recommender as Recommender
 from twofold.completion.soft_impute import SoftImpute as SoftImpute
 from twofold.completion.svd_impute import SVDImpute as SVDImpute

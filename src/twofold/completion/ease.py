@@ -39,6 +39,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.known_cells import Observed, stored
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
+from twofold.core.types import Table, Weights
 from twofold.kernels.moments import csr_gram
 
 LEFT_OUT = 2_000  # rows that are left out, one after the other, to choose λ
@@ -250,7 +251,7 @@ class EASE(Completion):
         self.max_items = max_items
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> EASE:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> EASE:
         """Fit to the cells of X that were seen.
 
         Parameters
@@ -308,7 +309,7 @@ class EASE(Completion):
     def _folding(self) -> tuple[Callable, tuple]:
         return predict_rows, (self._found(),)
 
-    def fold_in(self, X: Any) -> np.ndarray:
+    def fold_in(self, X: Table) -> np.ndarray:
         """What the model says in every cell of new rows, (m,d): here a row has no factors other than its values."""
         return super().fold_in(X)
 

@@ -18,6 +18,7 @@ from twofold.completion.ease import weigh_rows
 from twofold.core import loop
 from twofold.core.data.known_cells import stored
 from twofold.core.estimator import fitting
+from twofold.core.types import Table, Weights
 
 
 class Popularity(Completion):
@@ -48,7 +49,7 @@ class Popularity(Completion):
         """It has no parameters."""
 
     @fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Popularity:
+    def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> Popularity:
         """Count who has seen each column of X; see :meth:`EASE.fit` for the arguments."""
         cells = self._observed(X, sample_weight)
 
@@ -68,7 +69,7 @@ class Popularity(Completion):
     def _folding(self) -> tuple[Callable, tuple]:
         return give_ones, (self.popularity_.dtype,)
 
-    def fold_in(self, X: Any) -> np.ndarray:
+    def fold_in(self, X: Table) -> np.ndarray:
         """Ones (m,1): all rows are alike."""
         return super().fold_in(X)
 
