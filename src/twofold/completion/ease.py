@@ -50,7 +50,7 @@ ENOUGH = 1e-3  # relative gain below which a larger λ is not looked for
 CHUNK = 2**22  # cells of fitted rows predicted at a time
 
 
-class Weights(NamedTuple):
+class Solution(NamedTuple):
     """What predicts: of m columns that speak, about all d."""
 
     B: np.ndarray  # (m,m) about each other
@@ -151,7 +151,7 @@ def choose_reg(A: sparse.csr_array, G: np.ndarray, mean: np.ndarray, root: np.nd
 # ---- predictions --------------------------------------------------------------------------------------------------
 
 
-def predict_rows(X: sparse.csr_array, w: Weights) -> np.ndarray:
+def predict_rows(X: sparse.csr_array, w: Solution) -> np.ndarray:
     """(m,d) what the columns that were seen in new rows say about all."""
     every = len(w.heads) == len(w.mean)
     H = X if every else X[:, w.heads]
@@ -264,12 +264,12 @@ class EASE(Completion):
         """
         cells = self._observed(X, sample_weight)
 
-        def sweep(state: Weights | None, t: int) -> loop.Sweep:
+        def sweep(state: Solution | None, t: int) -> loop.Sweep:
             found = self._solve(cells)
             objective = float((1 / found.diagonal.astype(np.float64) - found.reg).sum())
             return loop.Sweep(found, objective, {"reg": found.reg}, done=True)
 
-        def fitted(w: Weights) -> dict:
+        def fitted(w: Solution) -> dict:
             return {
                 "weights_": w.B,
                 "columns_": w.heads,
@@ -284,7 +284,7 @@ class EASE(Completion):
         loop.run(self, sweep, None, max_iter=1, tol=0.0, fitted=fitted, X=X, fingerprint=cells.sign)
         return self
 
-    def _solve(self, cells: Observed) -> Weights:
+    def _solve(self, cells: Observed) -> Solution:
         d, dtype = cells.shape[1], cells.dtype
         A, W = (stored(table, cells.X.data != 0) for table in (cells.X, cells.W))
         A.data *= np.sqrt(W.data)
@@ -300,11 +300,11 @@ class EASE(Completion):
         cross = sparse.csr_array((len(heads), d), dtype=dtype)
         if len(heads) < d:
             cross = H.T.tocsr() @ stored(A, ~np.isin(A.indices, heads))
-        return Weights(B, diagonal, heads, cross, mean, mass, reg)
+        return Solution(B, diagonal, heads, cross, mean, mass, reg)
 
-    def _found(self) -> Weights:
+    def _found(self) -> Solution:
         own = (self.weights_, self.diagonal_, self.columns_, self.products_, self.column_means_)
-        return Weights(*own, self.mass_, self.reg_)
+        return Solution(*own, self.mass_, self.reg_)
 
     def _folding(self) -> tuple[Callable, tuple]:
         return predict_rows, (self._found(),)
