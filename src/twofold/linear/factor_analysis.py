@@ -145,6 +145,8 @@ class FactorAnalysis(LatentGaussian):
         """Run the loop on the covariance, which is all that rows without holes have to say."""
         found = moments(engine_for(data.blocks), data.blocks, data.w)
         S, floor = found.scatter / found.weight, HEYWOOD * _levels(data)
+        if not np.isfinite(S).all():
+            raise OverflowError("squares of X are too large")
 
         def sweep(theta: Theta, t: int) -> loop.Sweep:
             W, objective = best_loadings(S, theta.psi, theta.W.shape[1])
