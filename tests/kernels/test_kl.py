@@ -23,7 +23,7 @@ def cost_of(X, U, V):
 def run(X, U, V, passes, tol=0.0):
     S = sparse.csr_array(X)
     U, ratio, cost = U.copy(), np.empty(S.nnz), np.empty(len(U))
-    newton_counts(S.indptr, S.indices, S.data, V, V.sum(axis=0), passes, tol, U, ratio, cost)
+    newton_counts(S.indptr, S.indices, S.data, V, V.sum(axis=0), 0.0, passes, tol, U, ratio, cost)
     return U, ratio, cost, S
 
 

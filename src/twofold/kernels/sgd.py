@@ -78,5 +78,7 @@ def row_gradients(indptr, indices, x, w, Z, offset, lam, U, G, cost):
         for a in range(p):
             hold = lam[i, 0] if a < p - 1 else lam[i, 1]
             total += np.float64(hold) * np.float64(U[i, a]) * np.float64(U[i, a])
+        for a in range(p):
+            hold = lam[i, 0] if a < p - 1 else lam[i, 1]
             G[i, a] = (G[i, a] + hold * U[i, a]) / bound
         cost[i] = total
