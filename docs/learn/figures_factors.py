@@ -211,7 +211,7 @@ def factors_ahead() -> Figure:
             curves = {}
             for kind, ahead in (("plain sweeps", lambda p: None), ("running ahead", make_extrapolation)):
                 model = Factorization(10, tol=0, max_iter=300, random_state=1, **line)
-                with mock.patch.object(factorization, "runs_ahead", ahead):
+                with mock.patch.object(factorization, "make_extrapolation", ahead):
                     _end(model, table)
                 curves[kind] = np.array(model.history_["objective"])
             least = min(curve.min() for curve in curves.values())
