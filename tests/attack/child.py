@@ -13,7 +13,7 @@ from collections.abc import Callable
 REFUSED = ("InputError", "ModelFileError", "ParameterError")
 
 
-def run(call: Callable[[], object], seconds: float = 30.0, memory: int | None = None) -> str:
+def run(call: Callable[[], object], seconds: float = 120.0, memory: int | None = None) -> str:
     """What became of call(): "done", the name and message of its exception, "signal 11", or "hangs"."""
     sys.stdout.flush()
     sys.stderr.flush()

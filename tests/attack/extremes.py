@@ -12,7 +12,7 @@ import numpy as np
 from tests.attack.child import REFUSED
 from tests.contract.registry import MODELS, table
 
-SECONDS = 60
+SECONDS = 120
 
 
 def with_constants(X: np.ndarray) -> np.ndarray:

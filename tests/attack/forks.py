@@ -38,7 +38,7 @@ def require_same(model: Any, X: np.ndarray, wanted: np.ndarray) -> None:
 def answer_in_pool(model: Any, X: np.ndarray) -> np.ndarray:
     """The answer of a worker of a pool that forks."""
     with multiprocessing.get_context("fork").Pool(1) as pool:
-        return pool.apply_async(answer, (model, X)).get(30)
+        return pool.apply_async(answer, (model, X)).get(100)
 
 
 def attack(most: int) -> Iterator[tuple[str, str]]:

@@ -136,6 +136,6 @@ def attack(most: int, spoil: Callable[[Path, np.random.Generator], Any], seed: i
             path = Path(folder, "changed.twofold")
             path.write_bytes(Path(folder, f"{name}.twofold").read_bytes())
             what = spoil(path, rng)
-            said = run(lambda path=path, X=found[name]: use(path, X), seconds=20)
+            said = run(lambda path=path, X=found[name]: use(path, X))
             yield f"{name}, {what or 'bytes'}", "" if said == "done" or is_refused(said) else said
             os.unlink(path)
