@@ -6,10 +6,9 @@ from scipy.ndimage import uniform_filter
 
 import twofold
 from twofold import InputError
-from twofold.signals import denoise_image
+from twofold.signals import denoise_image, estimate_sigma
 from twofold.signals.images import _patches
 from twofold.signals.images._channels import OPPONENT
-from twofold.signals.images.denoise import estimate_sigma
 
 
 def scene(h=80, w=88):

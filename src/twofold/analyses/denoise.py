@@ -116,7 +116,7 @@ def denoise(
             raise InputError(f"{name} {value}: the standard deviation of noise is a number of at least 0.")
     with progress.doing("reading"):
         original = as_image(image)
-        from twofold.signals.images.denoise import denoise_image, estimate_sigma
+        from twofold.signals import denoise_image, estimate_sigma
 
     notes = original.notes
     noisy = with_noise(original, add_noise, seed)
@@ -165,7 +165,7 @@ def judge(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """How much noise is left, what was taken away, and, where the truth is known, how near the result is to it."""
     from twofold.metrics import psnr
-    from twofold.signals.images.denoise import estimate_sigma
+    from twofold.signals import estimate_sigma
 
     taken, alike = removed(noisy.pixels, clean)
     figures = {

@@ -20,6 +20,7 @@ from twofold.signals.sparse_coding.basis_pursuit import basis_pursuit, basis_pur
 from twofold.signals.sparse_coding.coherence import babel, coherence, null_space_constant, recovery_bound, rip_estimate
 from twofold.signals.sparse_coding.pursuits import matching_pursuit, orthogonal_matching_pursuit
 from twofold.signals.sparse_coding.sparse_coder import SparseCoder
+from twofold.signals.thresholding import denoise_signal, estimate_sigma
 
 __all__ = [
     "DCT",
@@ -42,7 +43,9 @@ __all__ = [
     "coherence",
     "compress_image",
     "denoise_image",
+    "denoise_signal",
     "donoho_tanner",
+    "estimate_sigma",
     "inpaint_image",
     "keep_largest",
     "matching_pursuit",

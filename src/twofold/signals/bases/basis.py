@@ -57,6 +57,10 @@ class Basis:
         """The shape of the coefficients of one signal of this shape."""
         return _as_shape(shape)
 
+    def _bands(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Which coefficients of a signal of this shape are of one kind: 1, 2, ...; 0 for averages, which are kept."""
+        return np.ones(self.coefficients(shape), np.intp)
+
     def matrix(self, shape: int | tuple[int, ...]) -> np.ndarray:
         """The atoms as rows (k, d), for a look or for small problems: ``synthesize(c) == c @ matrix``."""
         shape = _as_shape(shape)
@@ -85,3 +89,9 @@ def apply_along_each(transform: Callable[[np.ndarray], np.ndarray], X: np.ndarra
     for axis in range(-1, -ndim - 1, -1):
         X = np.moveaxis(transform(np.moveaxis(X, axis, -1)), -1, axis)
     return X
+
+
+def group_octaves(frequencies: list[np.ndarray]) -> np.ndarray:
+    """The octave of the higher frequency along each axis, 1, 2, ...; 0 for the constant."""
+    highest = np.maximum.reduce(np.meshgrid(*frequencies, indexing="ij"))
+    return np.frexp(highest)[1].astype(np.intp)

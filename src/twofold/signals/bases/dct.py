@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft
 
-from twofold.signals.bases.basis import Basis
+from twofold.signals.bases.basis import Basis, group_octaves
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,9 @@ class DCT(Basis):
 
     def _forward(self, X: np.ndarray) -> np.ndarray:
         return fft.dctn(X, axes=range(-self.ndim, 0), norm="ortho")
+
+    def _bands(self, shape: tuple[int, ...]) -> np.ndarray:
+        return group_octaves([np.arange(n) for n in shape])
 
     def _backward(self, C: np.ndarray) -> np.ndarray:
         return fft.idctn(C, axes=range(-self.ndim, 0), norm="ortho")

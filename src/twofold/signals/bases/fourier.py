@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft
 
-from twofold.signals.bases.basis import Basis, apply_along_each
+from twofold.signals.bases.basis import Basis, apply_along_each, group_octaves
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,9 @@ class Fourier(Basis):
 
     def _forward(self, X: np.ndarray) -> np.ndarray:
         return apply_along_each(_analyze, X, self.ndim)
+
+    def _bands(self, shape: tuple[int, ...]) -> np.ndarray:
+        return group_octaves([(np.arange(n) + 1) // 2 for n in shape])
 
     def _backward(self, C: np.ndarray) -> np.ndarray:
         return apply_along_each(_synthesize, C, self.ndim)

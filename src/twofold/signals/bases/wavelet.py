@@ -6,6 +6,7 @@ number is odd the last one waits for the next level as it is: so every length ha
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -62,6 +63,16 @@ class Wavelet(Basis):
         levels = self._levels(C.shape[-self.ndim :])
         return _apply_levels(C, self.ndim, self._filter(), levels, _double, lambda n: range(n - 1, -1, -1))
 
+    def _bands(self, shape: tuple[int, ...]) -> np.ndarray:
+        bands, count = np.zeros(shape, np.intp), 0
+        for sizes in _halve_sizes(shape, self._levels(shape))[::-1]:
+            corner = tuple((n + 1) // 2 for n in sizes)
+            parts = [(slice(0, m), slice(m, n)) for m, n in zip(corner, sizes, strict=True)]
+            for part in list(itertools.product(*parts))[1:]:
+                count += 1
+                bands[part] = count
+        return bands
+
     def _filter(self) -> pywt.Wavelet:
         try:
             found = pywt.Wavelet(self.wavelet)
@@ -88,13 +99,16 @@ def _apply_levels(
 ) -> np.ndarray:
     """The step on the averages of every level: the first ⌈n/2^level⌉ numbers of each axis."""
     out = np.array(X, dtype=X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
-    sizes = [X.shape[X.ndim - ndim :]]
-    for _ in range(levels):
-        sizes.append(tuple((n + 1) // 2 for n in sizes[-1]))
+    sizes = _halve_sizes(X.shape[X.ndim - ndim :], levels)
     for level in order(levels):
         corner: Any = (..., *(slice(n) for n in sizes[level]))
         out[corner] = apply_along_each(lambda A: step(A, wavelet), out[corner], ndim)
     return out
+
+
+def _halve_sizes(shape: tuple[int, ...], levels: int) -> list[tuple[int, ...]]:
+    """How many averages each level begins with, along each axis."""
+    return [tuple(-(-n // 2**level) for n in shape) for level in range(levels)]
 
 
 def _halve(A: np.ndarray, wavelet: pywt.Wavelet) -> np.ndarray:

@@ -53,10 +53,10 @@ def join_channels(channels: list[np.ndarray], like: np.ndarray) -> np.ndarray:
     """
     out = like.copy()
     if len(channels) == 1:
-        out[(...,) if out.ndim == 2 else (..., 0)] = _cast(channels[0], out.dtype)
+        out[(...,) if out.ndim == 2 else (..., 0)] = cast_values(channels[0], out.dtype)
         return out
     for i in range(3):
-        out[..., i] = _cast(_mix_planes(channels, OPPONENT[:, i], channels[0].dtype), out.dtype)
+        out[..., i] = cast_values(_mix_planes(channels, OPPONENT[:, i], channels[0].dtype), out.dtype)
     return out
 
 
@@ -67,7 +67,8 @@ def _mix_planes(planes: list[np.ndarray], weights: np.ndarray, dtype: Any) -> np
     return total
 
 
-def _cast(plane: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def cast_values(plane: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """As this type: integers are rounded, and clipped to what they can hold; the array that came in may be used up."""
     if dtype.kind not in "iu":
         return plane.astype(dtype)
     limits, plane = np.iinfo(dtype), np.rint(plane)

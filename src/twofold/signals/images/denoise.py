@@ -11,7 +11,6 @@ Reference: Elad & Aharon 2006.
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -21,16 +20,16 @@ from twofold.core.checks import InputError
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed
 from twofold.signals._progress import Progress, split_progress
-from twofold.signals.bases.wavelet import Wavelet
+from twofold.signals.bases.thresholds import RULES
 from twofold.signals.images import _patches
 from twofold.signals.images._channels import check_image, join_channels, split_channels
 from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, prepare_coding
+from twofold.signals.thresholding import Thresholding, check_sigma, estimate_noise
 
 GAIN, OF = 1.15, 64  # C: what is left of a patch of 64 pixels may be this much longer than noise is
 TRUST, MOST = 30 / 255, 15.0  # λ σ over the spread of the image's values: 30 for the values of 8 bits; and λ at most
 TAUGHT = 65_536  # patches that teach the atoms, at most,
 DRAWN = 4 * TAUGHT  # of at most so many that are looked at: those that are nothing but noise teach none
-NORMAL_MAD = 0.674_489_750_196_082  # median of |x| for a standard normal x
 NO_NOISE = 1e-5  # of the range of values: less noise than this is none
 FAINT = 1e-3  # of the range of values: less noise than this is below what squares in single precision tell
 SLACK = 1.01  # of the square of what may be left: rounding
@@ -40,17 +39,22 @@ def denoise_image(
     image: Any,
     sigma: float | None = None,
     *,
+    method: str = "ksvd",
+    basis: Any = None,
+    level: str | float | None = None,
+    shifts: int | None = None,
     patch: int = 8,
     n_atoms: int = 256,
     max_iter: int = 10,
     random_state: Seed = None,
     progress: Progress | None = None,
 ) -> np.ndarray:
-    """Remove white noise from an image with a dictionary learned from the noisy image itself.
+    """Remove white noise from an image, with a dictionary learned from it or by thresholding in a basis.
 
-    Every overlapping patch, without its mean, is coded with as few atoms as leave ``‖patch − code · atoms‖ ≤ C σ p``.
-    The image is ``(λ noisy + Σ coded patches) / (λ + patches over the pixel)``. C = 1.15 for p = 8 pixels across, and
-    for other p what is as likely for noise; λ = 30/σ for values that spread over 255, and at most 15.
+    With a dictionary, every overlapping patch, without its mean, is coded with as few atoms as leave
+    ``‖patch − code · atoms‖ ≤ C σ p``. The image is ``(λ noisy + Σ coded patches) / (λ + patches over the pixel)``.
+    C = 1.15 for p = 8 pixels across, and for other p what is as likely for noise; λ = 30/σ for values that spread over
+    255, and at most 15.
 
     Parameters
     ----------
@@ -58,8 +62,16 @@ def denoise_image(
         Grey or red, green, blue, of any range; integers or floats. Of 2 or 4 channels the last is alpha, which stays.
     sigma : float, optional
         Standard deviation of the noise, in the image's own units. None: estimated, for each channel.
+    method : {"ksvd", "hard", "soft"}, default="ksvd"
+        A dictionary, or a hard or soft threshold of the coefficients in a basis, which is far quicker.
+    basis : Basis, optional
+        Of thresholds: an orthonormal one with ndim=2; None means ``Wavelet(2, "sym8")``.
+    level : {"universal", "sure"} or float, optional
+        The threshold, as in :func:`denoise_signal`.
+    shifts : int, optional
+        Cycle spinning: the mean over so many shifts along each axis. None means 4 with wavelets, 1 with other bases.
     patch : int, default=8
-        Patches are patch x patch pixels; smaller if the image is.
+        Of dictionaries: patches are patch x patch pixels; smaller if the image is.
     n_atoms : int, default=256
     max_iter : int, default=10
         Sweeps of K-SVD; 0 leaves the overcomplete cosines that it starts from.
@@ -95,31 +107,33 @@ def denoise_image(
     """
     image = check_image(image)
     _patches.check_patches(patch, n_atoms, max_iter)
-    if sigma is not None and not (isinstance(sigma, Real) and 0 <= float(sigma) < np.inf):
-        raise InputError(f"sigma={sigma!r}: the noise's standard deviation is a number >= 0, or None to estimate it.")
+    sigma = check_sigma(sigma)
+    thresholding = _choose_thresholding(method, basis, level, shifts)
     channels, seed = split_channels(image), seed_of(random_state)
     size = min(int(patch), *image.shape[:2])
     for i in range(len(channels)):
         tell = split_progress(progress, i, len(channels))
-        noise = _estimate_noise(channels[i]) if sigma is None else float(sigma)
-        channels[i] = _denoise_channel(channels[i], noise, size, int(n_atoms), int(max_iter), generator(seed, i), tell)
+        noise = estimate_noise(channels[i]) if sigma is None else sigma
+        if thresholding is None:
+            rng = generator(seed, i)
+            channels[i] = _denoise_channel(channels[i], noise, size, int(n_atoms), int(max_iter), rng, tell)
+        else:
+            channels[i] = thresholding.denoise(channels[i], noise, tell)
         tell(1.0)
     return join_channels(channels, image)
 
 
-def estimate_sigma(image: Any) -> float:
-    """The standard deviation of white noise in an image: the median size of its finest diagonal wavelets, over 0.6745.
-
-    Of colors, the root of the mean square over the channels.
-
-    Examples
-    --------
-    >>> from twofold.signals.images.denoise import estimate_sigma
-    >>> noisy = np.linspace(0, 200, 128) + np.random.default_rng(0).normal(scale=10, size=(128, 128))
-    >>> 9.5 < estimate_sigma(noisy) < 10.5
-    True
-    """
-    return float(np.sqrt(np.mean([_estimate_noise(channel) ** 2 for channel in split_channels(check_image(image))])))
+def _choose_thresholding(method: str, *options: Any) -> Thresholding | None:
+    """None for the dictionary."""
+    if method not in ("ksvd", *RULES):
+        raise InputError(f'method="{method}": choose "ksvd", "hard" or "soft".')
+    if method != "ksvd":
+        basis, *rest = options
+        return Thresholding(2, basis, method, *rest)
+    for name, value in zip(("basis", "level", "shifts"), options, strict=True):
+        if value is not None:
+            raise InputError(f'{name}={value!r} is for thresholds. Use it with method="hard" or method="soft".')
+    return None
 
 
 def allow_residual(size: int) -> float:
@@ -131,14 +145,6 @@ def allow_residual(size: int) -> float:
 def limit_atoms(size: int) -> int:
     """Atoms a patch at most: half as many as it has pixels."""
     return max(1, size * size // 2)
-
-
-def _estimate_noise(channel: np.ndarray) -> float:
-    h, w = channel.shape
-    if min(h, w) < 2:
-        return 0.0
-    finest = Wavelet(ndim=2, levels=1).analyze(channel)[h - h // 2 :, w - w // 2 :]
-    return float(np.median(np.abs(finest))) / NORMAL_MAD
 
 
 def _denoise_channel(
