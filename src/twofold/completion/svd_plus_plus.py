@@ -49,7 +49,8 @@ from twofold.kernels import svdpp
 PLENTY = 25  # known cells for each row and column, from which on factors need no trial
 TRIAL = 60  # sweeps of the trial: enough to see where factors lead that only fit
 SURE, WORTH = 2, 0.99  # standard errors, and share of the loss, by which factors must be better than biases alone
-PROBES, LANCZOS, STEPS = 8, 40, 6  # random vectors and steps of the quadrature; conjugate gradient steps a sweep
+PROBES, LANCZOS, STEPS = 8, 20, 3  # random vectors and steps of the quadrature; conjugate gradient steps a sweep
+QUICK = 4_000_000  # numbers that are added up sooner than they are handed to threads
 SPAN = 1e-6, 1e6  # in which precisions may lie, of numbers of size one
 
 
@@ -93,6 +94,9 @@ def link_pattern(side: Side, across: Side, rng: np.random.Generator) -> Pattern:
 
 
 def _sum_known(side: Side, Y: np.ndarray) -> np.ndarray:
+    source = side.blocks.source
+    if np.asarray(source.indptr)[-1] * Y.shape[1] < QUICK:
+        return sum_block(source.read(0, len(side.mass)), np.ascontiguousarray(Y))
     engine = Engine()
     return np.concatenate(engine.gather(engine.map(sum_block, side.blocks, engine.broadcast(np.ascontiguousarray(Y)))))
 

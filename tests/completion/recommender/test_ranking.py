@@ -4,17 +4,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from twofold import ALS, EASE, Popularity, Recommender, datasets, load, metrics
-from twofold.completion.recommender._ranking import (
-    PACE,
-    Plan,
-    Trial,
-    choose_ranking,
-    count_ease,
-    find_size,
-    measure_cells,
-    value_cells,
-)
+from twofold import ALS, EASE, Biases, Popularity, Recommender, datasets, load, metrics
+from twofold.completion.recommender._cost import PACE, count_ease, count_ratings, find_size, share_time
+from twofold.completion.recommender._default_model import fit_rating, list_rating_models
+from twofold.completion.recommender._ranking import Plan, Trial, choose_ranking, measure_cells, value_cells
 
 WORLD = datasets.ratings(80, 50, seed=2)
 RATINGS = WORLD.ratings
@@ -151,6 +144,18 @@ def test_what_would_take_too_long_is_not_tried():
     m = find_size(wide, 10**3 * 1e8)
     assert 500 <= m < 5_000 and count_ease(wide, m) <= 10**3 * 1e8 < count_ease(wide, m + 2)
     assert find_size(wide, 30 * PACE) == 5_000
+
+
+def test_models_of_ratings_are_bound_by_the_time_as_well(rec):
+    X = rec.ratings_
+    fitted, said = fit_rating(X, 0.1, 1e-9, 0, [])
+    assert isinstance(fitted, Biases) and said["skipped"] == ["Neighborhood", "SVDPlusPlus"]
+    cost = count_ratings(X)
+    models, skipped = list_rating_models(X, (cost.neighbors + cost.proof + 31 * cost.sweep) / PACE, 0)
+    assert models["SVDPlusPlus"].max_iter == 15 and not skipped
+    lists, ratings = share_time(X, 30.0)
+    assert lists + cost.usual / PACE == pytest.approx(30.0) and ratings == 15.0
+    assert share_time(X, 1e-9) == (5e-10, 5e-10)
 
 
 def test_the_same_seed_makes_the_same_choice(rec):

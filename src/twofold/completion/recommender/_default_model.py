@@ -14,7 +14,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from twofold.completion.recommender._ranking import PACE, Plan, Scale, choose_ranking, find_size, value_cells
+from twofold.completion.recommender._cost import PACE, count_ratings, find_size
+from twofold.completion.recommender._ranking import Plan, Scale, choose_ranking, value_cells
 from twofold.completion.recommender._splits import split_cells, take_cells
 from twofold.completion.recommender._top_n import Product
 from twofold.core.callbacks import Checkpoint, EarlyStopping
@@ -54,58 +55,75 @@ def make_default_ranking(X: sparse.csr_array, seconds: float) -> Plan:
     return Plan(EASE(intercept=True, max_items=size) if size else Popularity())
 
 
-def fit_rating(X: sparse.csr_array, holdout: float, seed: int, callbacks: list) -> tuple[Any, dict]:
+def fit_rating(X: sparse.csr_array, holdout: float, seconds: float, seed: int, callbacks: list) -> tuple[Any, dict]:
     """The model of the ratings, fitted to all of them, and a dict that says what was chosen and why."""
-    from twofold.completion.svd_plus_plus import SVDPlusPlus
-
+    models, skipped = list_rating_models(X, seconds, seed)
     if X.nnz < ENOUGH or not holdout:
         with quietly():  # its sweeps were not chosen by the one who would be warned
-            fitted = SVDPlusPlus(random_state=seed).set_callbacks(*callbacks).fit(X)
+            fitted = list(models.values())[-1].set_callbacks(*callbacks).fit(X)
         return fitted, {**_describe(fitted), "why": _tell_why_not(X, holdout, "ratings")}
     fold = split_cells(X, "random", holdout, None, seed)
     watching = [c for c in callbacks if not isinstance(c, (Checkpoint, EarlyStopping))]  # those belong to the last fit
-    model, figures = _try_ratings(take_cells(X, fold < 0), take_cells(X, fold == 0), seed, watching)
+    model, figures = _try_ratings(models, take_cells(X, fold < 0), take_cells(X, fold == 0), watching)
     with quietly():  # it stops where the trial did
         fitted = clone(model).set_callbacks(*callbacks).fit(X)
+    figures |= {"skipped": skipped} if skipped else {}
     return fitted, {**_describe(fitted), **figures, "held_out": int((fold == 0).sum())}
 
 
-def _try_ratings(train: sparse.csr_array, held: sparse.csr_array, seed: int, callbacks: list) -> tuple[Any, dict]:
-    """The model to fit to everything, by the error on held-out ratings."""
+def list_rating_models(X: sparse.csr_array, seconds: float, seed: int) -> tuple[dict[str, Any], list[str]]:
+    """The models to try, by name, from the simplest on; and those for which there is not the time."""
     from twofold.completion.biases import Biases
     from twofold.completion.neighborhood import Neighborhood
     from twofold.completion.svd_plus_plus import SVDPlusPlus
+
+    cost, models, skipped = count_ratings(X), {"Biases": Biases()}, []
+    best = SVDPlusPlus(random_state=seed)
+    sweeps = cost.find_sweeps(seconds * PACE, best.max_iter)
+    for model, there in ((Neighborhood(), cost.neighbors <= seconds * PACE), (best, sweeps > 0)):
+        name = type(model).__name__
+        if there:
+            models[name] = model
+        else:
+            skipped.append(name)
+    if sweeps:
+        best.set_params(max_iter=sweeps)
+    return models, skipped
+
+
+def _try_ratings(
+    models: dict[str, Any], train: sparse.csr_array, held: sparse.csr_array, callbacks: list
+) -> tuple[Any, dict]:
+    """The model to fit to everything, by the error on held-out ratings."""
 
     def score(model: Any) -> float:  # in the rows as they are, at a fraction of the cost of folding them in again
         return -float(np.sqrt(np.mean(_find_errors(model, held, train) ** 2)))
 
     stop = EarlyStopping(patience=PATIENCE, min_delta=GAIN * float(train.data.std()), score=score)
-    models = {"Biases": Biases(), "Neighborhood": Neighborhood(), "SVDPlusPlus": SVDPlusPlus(random_state=seed)}
-    errors = {}
+    errors, sweeps = {}, 0
     for name, model in models.items():
         watch = (stop, *callbacks) if name == "SVDPlusPlus" else callbacks
         with quietly():
             trial = clone(model).set_callbacks(*watch).fit(train)
         errors[name] = _find_errors(trial, held, train) ** 2
+        if name == "SVDPlusPlus":
+            sweeps = stop.best_sweep_ + 1
+            model.set_params(max_iter=sweeps if sweeps < trial.n_iter_ else model.max_iter)
     table = {name: _summarize(squares) for name, squares in errors.items()}
     best = min(table, key=lambda name: table[name]["score"])
     why = "the least error on ratings held out"
     if table[best]["score"] > (1 - NEAR) * table["Biases"]["score"]:
         best, why = "Biases", "no other model has a smaller error on ratings held out"
-    sweeps = stop.best_sweep_ + 1
-    model = models[best]
-    if best == "SVDPlusPlus" and sweeps < trial.n_iter_:
-        model.set_params(max_iter=sweeps)
     figures = {
         "why": why,
         "measure": "rmse",
         **table[best],
-        "sweeps": sweeps,
+        **({"sweeps": sweeps} if sweeps else {}),
         "baseline": "Biases",
         "baseline_score": table["Biases"]["score"],
         "tried": table,
     }
-    return model, figures
+    return models[best], figures
 
 
 def _summarize(squares: np.ndarray) -> dict[str, float]:

@@ -20,6 +20,7 @@ from scipy import sparse
 from twofold.completion.biases import Biases, compute_shifts
 from twofold.completion.ease import EASE
 from twofold.completion.popularity import Popularity
+from twofold.completion.recommender._cost import FACTORS, MOST, PACE, SWEEPS, count_ease, count_factors, find_size
 from twofold.completion.recommender._splits import split_cells, take_cells
 from twofold.completion.recommender._top_n import rank_items
 from twofold.core.loop import quietly
@@ -29,14 +30,9 @@ N = 10  # places that count
 LISTS = 2_000  # lists that are looked at, of as many users, or of fewer users in several splits
 SPLITS = 5  # of these at most
 QUICK = 1e9  # operations of a fit up to which there are several splits
-MOST, FEW = 10_000, 500  # columns that speak
 FITS = 6  # of EASE, that many operations counted for each split
 CLEARLY = 2.0  # standard errors by which the best of many must beat popularity
 LEAST = 0.05  # what a cell is worth at least
-PACE = 5e10  # operations a second that an ordinary machine makes in dense algebra
-SLOW = 20.0  # dense operations in the time of one that looks up a cell
-FACTORS = 128  # of ImplicitALS
-SWEEPS = 12
 
 
 # ---- what a cell is worth ---------------------------------------------------------------------------------------
@@ -230,27 +226,3 @@ def choose_ranking(X: sparse.csr_array, implicit: bool, holdout: float, seconds:
         "held_out": int(sum(part.held.nnz for part in trial.parts)),
     }
     return plan, figures | ({"skipped": skipped} if skipped else {})
-
-
-# ---- what it costs ----------------------------------------------------------------------------------------------
-
-
-def count_ease(X: sparse.csr_array, m: int) -> float:
-    """Operations of one fit with m columns that speak: pairs of cells in a row, and an inverse."""
-    return SLOW * count_pairs(X) + float(m) ** 3
-
-
-def count_pairs(X: sparse.csr_array) -> float:
-    return float((np.diff(X.indptr).astype(np.float64) ** 2).sum() / 2)
-
-
-def find_size(X: sparse.csr_array, operations: float) -> int:
-    """How many columns may speak, 0 if not enough to be worth it."""
-    left = operations - SLOW * count_pairs(X)
-    m = min(int(max(left, 0.0) ** (1 / 3)), MOST, X.shape[1])
-    return m if m >= min(FEW, X.shape[1]) else 0
-
-
-def count_factors(X: sparse.csr_array) -> float:
-    """Operations of ImplicitALS, by conjugate gradients."""
-    return SWEEPS * 2 * (SLOW / 2 * X.nnz * FACTORS * 4 + sum(X.shape) * FACTORS**2 * 4)

@@ -37,6 +37,7 @@ from twofold.completion.recommender._content import (
     score_user,
     split_features,
 )
+from twofold.completion.recommender._cost import share_time
 from twofold.completion.recommender._default_model import fit_given, fit_ranking, fit_rating
 from twofold.completion.recommender._explain import split_prediction
 from twofold.completion.recommender._features import encode_one
@@ -88,9 +89,9 @@ class Recommender(Model):
         With ``model=None``, the share of the ratings that decides between models and when to stop; all ratings are used
         in the end. 0 leaves that out and takes less than half the time.
     time : float, default=30.0
-        Seconds that the choice and the fit of the model for lists may take. They are counted in operations of an
-        ordinary machine (5·10¹⁰ a second), so that the choice depends on the data alone; what would take longer is not
-        tried, or with fewer items that speak for others.
+        Seconds that the choice and the fit of both models may take. They are counted in operations of an ordinary
+        machine (5·10¹⁰ a second), so that the choice depends on the data alone; what would take longer is not tried,
+        or with fewer items that speak for others, or fewer sweeps.
     random_state : int, RandomState, Generator or None, default=None
         Seeds the default model and every split.
 
@@ -223,10 +224,11 @@ class Recommender(Model):
         if self.model is not None:
             model, self.choice_ = fit_given(self.model, X, callbacks)
             return self._keep(cells, model.set_callbacks(), scale)
-        model, self.cells_, choice = fit_ranking(X, scale, cells.implicit, self.holdout, float(self.time), seed)
+        seconds = (float(self.time), 0.0) if cells.implicit else share_time(X, float(self.time))
+        model, self.cells_, choice = fit_ranking(X, scale, cells.implicit, self.holdout, seconds[0], seed)
         if not cells.implicit:
             self.ranker_ = model
-            model, rating = fit_rating(X, self.holdout, seed, callbacks)
+            model, rating = fit_rating(X, self.holdout, seconds[1], seed, callbacks)
             choice = {**rating, "ranking": choice}
         self.choice_ = choice
         return self._keep(cells, model.set_callbacks(), scale)
