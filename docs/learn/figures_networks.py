@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from twofold import PCA, Autoencoder, CNNClassifier, EarlyStopping, MLPClassifier, datasets
+from twofold.deep import minimize
 from twofold.plots.models.images import gray_mosaic
 from twofold.plots.models.linear import planes_figure
 from twofold.plots.style import COLORS, GREY, INK, new_figure, style
@@ -45,24 +46,23 @@ def _digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 # --- optimisers ---------------------------------------------------------------------------------------------
 
 
+RATES = {"sgd": 0.07, "momentum": 0.025, "nesterov": 0.025, "adagrad": 0.7, "adam": 0.25}  # in the valley
+
+
 def _paths(steps: int) -> dict[str, np.ndarray]:
-    """The way of each optimiser down a valley that is 25 times steeper across than along."""
-    make: dict[str, Any] = {
-        "sgd": lambda p: torch.optim.SGD(p, lr=0.07),
-        "momentum": lambda p: torch.optim.SGD(p, lr=0.025, momentum=0.8),
-        "nesterov": lambda p: torch.optim.SGD(p, lr=0.025, momentum=0.8, nesterov=True),
-        "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.7),
-        "adam": lambda p: torch.optim.Adam(p, lr=0.25),
-    }
+    """The way of each optimizer down a valley that is 25 times steeper across than along."""
     paths = {}
-    for name, optimiser in make.items():
-        at = torch.nn.Parameter(torch.tensor([-4.0, 1.2]))
-        own, way = optimiser([at]), [at.detach().numpy().copy()]
-        for _ in range(steps):
-            own.zero_grad()
-            (0.5 * (at[0] ** 2 + 25 * at[1] ** 2)).backward()
-            own.step()
-            way.append(at.detach().numpy().copy())
+    for name, rate in RATES.items():
+        way = [np.array([-4.0, 1.2])]
+        minimize(
+            lambda x: 0.5 * (x[0] ** 2 + 25 * x[1] ** 2),
+            way[0],
+            name,
+            learning_rate=rate,
+            momentum=0.8,
+            max_iter=steps,
+            callback=way.append,
+        )
         paths[name] = np.array(way)
     return paths
 
@@ -89,6 +89,43 @@ def networks_optimisers() -> Figure:
             right.semilogy(range(1, 16), model.history_["objective"], color=color, lw=2, label=NAMES[name])
         right.set(title="Digits, 64 hidden units", xlabel="epoch", ylabel="cross-entropy in training")
         right.yaxis.set_major_formatter("{x:g}")
+        right.legend()
+    return figure
+
+
+def networks_rates() -> Figure:
+    """Gradient steps of 1/L on a quadratic, below what smoothness and strong convexity promise."""
+    steps, smooth, low = 150, 1.0, 0.05
+    slopes = np.linspace(low, smooth, 20)
+    start = np.ones(20) / slopes
+    found: dict[str, list[float]] = {"value": [], "slope": []}
+
+    def note(x: np.ndarray) -> None:
+        found["value"].append(0.5 * slopes @ x**2)
+        found["slope"].append(float(np.linalg.norm(slopes * x)))
+
+    note(start)
+    minimize(
+        lambda x: 0.5 * slopes @ x**2, start, "sgd", gradient=lambda x: slopes * x,
+        learning_rate=1 / smooth, max_iter=steps, tol=0, callback=note,
+    )  # fmt: skip
+    k = np.arange(steps + 1)
+    first = found["value"][0]
+    with style():
+        figure = new_figure(11, 3.4)
+        left, right = figure.subplots(1, 2)
+        best = np.minimum.accumulate(found["slope"])
+        left.loglog(
+            k[1:], np.sqrt(2 * smooth * first / k[1:]), "--", color=GREY, lw=2, label="smooth: √(2L(ℓ₀ − ℓ*)/k)"
+        )
+        left.loglog(k[1:], best[1:], color=COLORS[0], lw=2, label="found")
+        left.set(title="Length of the gradient, the shortest so far", xlabel="step k")
+        right.semilogy(k, first * (1 - low / smooth) ** k, "--", color=GREY, lw=2, label="PL: (1 − μ/L)ᵏ (ℓ₀ − ℓ*)")
+        right.semilogy(k, found["value"], color=COLORS[0], lw=2, label="found")
+        right.set(title="Loss above its minimum", xlabel="step k")
+        for axis in (left.xaxis, left.yaxis, right.yaxis):
+            axis.set_major_formatter("{x:g}")
+        left.legend()
         right.legend()
     return figure
 

@@ -9,6 +9,7 @@ from twofold.deep.autoencoder import Autoencoder
 from twofold.deep.cnn import CNNClassifier
 from twofold.deep.dlgm import DLGM
 from twofold.deep.gan import GAN
+from twofold.deep.minimize import minimize
 from twofold.deep.mlp import MLPClassifier, MLPRegressor
 from twofold.deep.pixelcnn import PixelCNN
 from twofold.deep.sample_quality import frechet_distance, sample_score
@@ -26,5 +27,6 @@ __all__ = [
     "MLPRegressor",
     "PixelCNN",
     "frechet_distance",
+    "minimize",
     "sample_score",
 ]

@@ -15,10 +15,11 @@ of its time there, or more.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim.adagrad import adagrad
 from torch.optim.sgd import sgd
 
@@ -41,7 +42,7 @@ class Optimizer:
     def __init__(
         self,
         solver: str,
-        parameters: list[nn.Parameter],
+        parameters: Sequence[Tensor],
         alpha: float = 0.0,
         *,
         betas: tuple[float, float] = (0.9, 0.999),
@@ -76,7 +77,10 @@ class Optimizer:
     def step(self, loss: Tensor, rate: float, rows: float = 1.0) -> None:
         """Move the parameters along the gradient of the loss, a mean over so many rows."""
         start = self.one * rate if self.solver == "sgd" else self.one  # its velocity has the learning rate in it
-        found = _torch_shim.way.gradients(loss, start, self.parameters)
+        self.follow(_torch_shim.way.gradients(loss, start, self.parameters), rate, rows)
+
+    def follow(self, found: Sequence[Tensor], rate: float, rows: float = 1.0) -> None:
+        """Move the parameters along gradients that are known; those of sgd are times the rate already."""
         gradients = [alike(g, p) for g, p in zip(found, self.parameters, strict=True)]
         self.steps.add_(1)
         self.made += 1

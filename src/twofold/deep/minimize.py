@@ -1,0 +1,187 @@
+"""The optimizers of the networks, for any function.
+
+x ← x − η · step(∇f(x))     until ‖∇f(x)‖ ≤ tol, or max_iter steps are made
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from twofold.core.checks import InputError
+from twofold.deep._optimizers import Optimizer
+
+OPTIMIZERS = ("sgd", "momentum", "nesterov", "adagrad", "adam")
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """Where :func:`minimize` ended.
+
+    Attributes
+    ----------
+    x : ndarray
+        The last point.
+    value : float
+        f(x).
+    gradient : ndarray
+        ∇f(x).
+    values : list of float
+        f at the start and after each step.
+    n_iter : int
+        Steps made.
+    converged : bool
+        Whether ‖∇f(x)‖ ≤ tol.
+    """
+
+    x: np.ndarray
+    value: float
+    gradient: np.ndarray
+    values: list[float] = field(repr=False)
+    n_iter: int
+    converged: bool
+
+
+def minimize(
+    f: Callable[[Any], Any],
+    x: npt.ArrayLike,
+    optimizer: str = "adam",
+    *,
+    gradient: Callable[[np.ndarray], npt.ArrayLike] | None = None,
+    learning_rate: float = 0.01,
+    momentum: float = 0.9,
+    beta_1: float = 0.9,
+    beta_2: float = 0.999,
+    epsilon: float = 1e-8,
+    max_iter: int = 1000,
+    tol: float = 1e-6,
+    callback: Callable[[np.ndarray], None] | None = None,
+) -> Minimum:
+    """Lower a function from a start by one of the optimizers that train networks.
+
+    An L-smooth function has a gradient of length at most ε after 2L(f(x₀) − f*)/ε² steps of "sgd" with learning rate
+    1/L; if it is also strongly convex with constant μ, f − f* shrinks by 1 − μ/L or more with each step.
+
+    Parameters
+    ----------
+    f : function
+        Takes a torch tensor of the shape of x and gives one number, as a tensor that torch can differentiate. With
+        `gradient` it takes an array and gives a number.
+    x : array-like
+        The start; computed with in float64.
+    optimizer : {"sgd", "momentum", "nesterov", "adagrad", "adam"}, default="adam"
+        "sgd" is plain gradient descent, "momentum" the heavy ball, "nesterov" the same looking ahead.
+    gradient : function, optional
+        ∇f, from array to array, for an f that is not written in torch.
+    learning_rate : float, default=0.01
+        The length η of the steps.
+    momentum : float, default=0.9
+        The share of its velocity that "momentum" and "nesterov" keep from step to step.
+    beta_1, beta_2, epsilon : float, default=0.9, 0.999, 1e-8
+        How slowly "adam" forgets gradients and their squares, and what keeps it from dividing by zero.
+    max_iter : int, default=1000
+    tol : float, default=1e-6
+        The length of the gradient at which the search ends.
+    callback : function, optional
+        Called with the point after each step, for a picture of the path.
+
+    Returns
+    -------
+    Minimum
+
+    References
+    ----------
+    Polyak (1964). Nesterov (1983). Duchi, Hazan & Singer (2011). Kingma & Ba (2015).
+
+    Examples
+    --------
+    The valley of Rosenbrock (1960), its minimum at (1, 1):
+
+    >>> found = minimize(lambda x: (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2, [-1.0, 1.0], max_iter=10_000)
+    >>> found.converged, found.x.round(4)
+    (True, array([1., 1.]))
+    """
+    start = np.array(x, dtype=np.float64)
+    _check(optimizer, start, learning_rate, momentum, max_iter, tol)
+    point = torch.from_numpy(start).requires_grad_()
+    solver = optimizer if optimizer in ("adagrad", "adam") else "sgd"
+    mover = Optimizer(
+        solver,
+        [point],
+        betas=(beta_1, beta_2),
+        epsilon=epsilon,
+        momentum=momentum if optimizer in ("momentum", "nesterov") else 0.0,
+        nesterov=optimizer == "nesterov",
+    )
+    find = _by_torch(f) if gradient is None else _by_hand(f, gradient)
+    values: list[float] = []
+    for step in range(max_iter + 1):
+        value, slope = find(point)
+        values.append(value)
+        if not (np.isfinite(value) and bool(torch.isfinite(slope).all())):
+            raise InputError(
+                f"minimize diverged: f is {value} after {step} steps of {optimizer}. Lower learning_rate="
+                f"{learning_rate:g}, or start nearer."
+            )
+        converged = float(torch.linalg.vector_norm(slope)) <= tol
+        if converged or step == max_iter:
+            break
+        mover.follow([slope * learning_rate if solver == "sgd" else slope], learning_rate)
+        if callback is not None:
+            callback(point.detach().numpy().copy())
+    return Minimum(point.detach().numpy().copy(), value, slope.numpy().copy(), values, step, converged)
+
+
+def _check(optimizer: str, x: np.ndarray, learning_rate: float, momentum: float, max_iter: int, tol: float) -> None:
+    if optimizer not in OPTIMIZERS:
+        raise InputError(f"optimizer={optimizer!r} is not one of {', '.join(OPTIMIZERS)}.")
+    if not x.size or not np.isfinite(x).all():
+        raise InputError("x, the start, needs at least one number, and all of them finite.")
+    if not learning_rate > 0 or not np.isfinite(learning_rate):
+        raise InputError(f"learning_rate={learning_rate} must be a number > 0.")
+    if not 0 <= momentum < 1:
+        raise InputError(f"momentum={momentum} must lie in [0, 1).")
+    if isinstance(max_iter, bool) or not isinstance(max_iter, (int, np.integer)) or max_iter < 0:
+        raise InputError(f"max_iter={max_iter} must be a whole number >= 0.")
+    if not tol >= 0:
+        raise InputError(f"tol={tol} must be >= 0.")
+
+
+def _by_torch(f: Callable[[Tensor], Any]) -> Callable[[Tensor], tuple[float, Tensor]]:
+    def find(point: Tensor) -> tuple[float, Tensor]:
+        value = f(point)
+        if not isinstance(value, Tensor) or value.numel() != 1:
+            raise InputError(
+                f"f gives {_name(value)}; it must give one number as a torch tensor. Write it with torch, or give "
+                "gradient=, a function that computes the gradient of f."
+            )
+        if value.requires_grad:
+            (slope,) = torch.autograd.grad(value.sum(), [point], allow_unused=True)
+        else:
+            slope = None
+        return float(value.detach()), torch.zeros_like(point) if slope is None else slope
+
+    return find
+
+
+def _by_hand(f: Callable[[np.ndarray], Any], gradient: Callable[[np.ndarray], Any]) -> Any:
+    def find(point: Tensor) -> tuple[float, Tensor]:
+        x = point.detach().numpy().copy()
+        slope = np.array(gradient(x), dtype=np.float64)
+        if slope.shape != x.shape:
+            raise InputError(f"gradient gives an array of shape {slope.shape}; it must have that of x, {x.shape}.")
+        return float(f(x)), torch.from_numpy(slope)
+
+    return find
+
+
+def _name(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    return f"a {type(value).__name__}"
