@@ -27,6 +27,7 @@ from twofold.signals.images._channels import cast_values, check_image, split_cha
 
 NORMAL_MAD = 0.674_489_750_196_082  # median of |x| for a standard normal x
 SHIFTS = {1: 16, 2: 4}  # of cycle spinning with wavelets, along each axis
+RIM = 32  # pixels by which an image is continued, mirrored, on each side
 LEVELS = ("universal", "sure")
 
 
@@ -104,7 +105,8 @@ def denoise_signal(
 
     Notes
     -----
-    The signal is taken to repeat itself. The coarsest averages of wavelets, and the constant of cosines, are kept.
+    With a basis that is given the signal is taken to repeat itself; without one it is mirrored at its end first, so
+    that nothing jumps there. The coarsest averages of wavelets, and the constant of cosines, are kept.
 
     References
     ----------
@@ -162,6 +164,7 @@ class Thresholding:
     shifts: int
 
     def __init__(self, ndim: int, basis: Any, method: str, level: str | float | None, shifts: int | None):
+        self.mirrored = basis is None
         basis = Wavelet(ndim, "sym8") if basis is None else basis
         if not isinstance(basis, PCABasis) and (not isinstance(basis, Basis) or not basis.orthonormal):
             raise InputError(
@@ -187,6 +190,13 @@ class Thresholding:
         """One signal (d,) or one channel (h,w)."""
         if sigma <= 0 or sigma <= 1e-12 * float(np.abs(X).max()):
             return X
+        if self.mirrored:
+            reach = [(0, n) if self.ndim == 1 else (min(n, RIM),) * 2 for n in X.shape]
+            inside = tuple(slice(before, before + n) for (before, _), n in zip(reach, X.shape, strict=True))
+            return self._spin(np.pad(X, reach, "symmetric"), sigma, tell)[inside]
+        return self._spin(X, sigma, tell)
+
+    def _spin(self, X: np.ndarray, sigma: float, tell: Progress) -> np.ndarray:
         learned, axes = isinstance(self.basis, PCABasis), tuple(range(self.ndim))
         middle = 0.0 if learned else float(X.min() / 2 + X.max() / 2)  # numbers about 0 have more digits
         bands = np.ones(len(self.basis.components_), int) if learned else self.basis._bands(X.shape)

@@ -1,35 +1,65 @@
-"""`twofold denoise`: the noise of an image taken away, its edges and textures left."""
+"""`twofold denoise`: the noise of an image or of signals taken away, their edges and textures left."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from twofold.analyses._images import as_image, check_formats
-from twofold.analyses.denoise import Denoised
+from twofold.analyses._signals import as_signals, check_sound, is_signal
+from twofold.analyses._tables import Reading
+from twofold.analyses.answer import Answer
+from twofold.analyses.denoise import Denoised, DenoisedSignals
 from twofold.analyses.denoise import denoise as analyze
-from twofold.analyses.progress import SILENT, Progress
+from twofold.analyses.progress import Progress
 from twofold.cli import _options as options
-from twofold.cli._run import command
+from twofold.cli._run import Output, run
+from twofold.io.images import READ
 
-SIGMA = "Standard deviation of the noise, in the image's units (0 to 255). Default: estimated."
+TAKES = f"An image ({READ}; - for stdin), or signals: .wav, or the columns of a table (CSV, Parquet, .npy, ...)."
+SIGMA = "Standard deviation of the noise, in the input's units (images: 0 to 255). Default: estimated."
+METHOD = "ksvd (learns a dictionary; images only), hard or soft (thresholds). Default: ksvd; hard for signals."
 TRY = "First add noise of this standard deviation, and report how much comes back: a test of the method."
-HINT = "nothing is written; add -o clean.png to keep the image, --compare both.png to look at it"
+RESULTS = "Result, by its ending: an image; of signals .wav .npy .csv .tsv .parquet; .html for a report. Repeatable."
 
 
-@command(Denoised, "Image", HINT)
 def denoise(
-    source: options.Image,
+    source: Annotated[str, typer.Argument(metavar="INPUT", help=TAKES)],
     sigma: Annotated[float | None, typer.Option(min=0, metavar="S", help=SIGMA)] = None,
+    method: Annotated[str | None, typer.Option(metavar="NAME", help=METHOD)] = None,
     add_noise: Annotated[float | None, typer.Option(min=0, metavar="S", help=TRY)] = None,
+    columns: options.Columns = None,
+    drop: options.Drop = None,
+    missing: options.Missing = None,
     seed: options.Seed = 0,
-    out: Sequence[Path] = (),
-    progress: Progress = SILENT,
-) -> Denoised:
-    with progress.doing("reading"):
-        image = as_image(source)
-        check_formats(out, image)
-    return analyze(image, sigma=sigma, add_noise=add_noise, seed=seed, progress=progress)
+    out: Annotated[list[Path] | None, typer.Option("-o", "--out", metavar="FILE", help=RESULTS)] = None,
+    compare: options.Compare = None,
+    as_json: options.AsJson = False,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    signals, best = is_signal(source), "clean.wav" if source.lower().endswith(".wav") else "clean.csv"
+    reading: Reading = {"columns": columns or (), "drop": drop or (), "missing": missing or ()}
+    kept = f"-o {best} to keep the signal" if signals else "-o clean.png to keep the image"
+
+    def analysis(watch: Progress) -> Answer:
+        data: Any
+        with watch.doing("reading"):
+            if signals:
+                data = as_signals(source, **reading)
+                check_sound(out or [], data.rate, source)
+            else:
+                data = as_image(source)
+                check_formats(out or [], data)
+        more = {} if signals else reading
+        return analyze(data, sigma=sigma, method=method, add_noise=add_noise, seed=seed, progress=watch, **more)
+
+    run(
+        analysis,
+        Output(out or [], None, as_json, force, quiet, compare),
+        DenoisedSignals if signals else Denoised,
+        [source],
+        f"nothing is written; add {kept}, --compare both.png to look at it",
+    )

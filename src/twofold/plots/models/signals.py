@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -12,13 +12,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, PercentFormatter
 
 from twofold.plots.models.images import color_mosaic
-from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, new_figure, style
+from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, add_title, new_figure, style
 from twofold.signals.bases.basis import Basis
 from twofold.signals.bases.thresholds import keep_largest
 from twofold.signals.sensing.phase_diagram import PhaseDiagram, donoho_tanner
 from twofold.signals.sparse_coding.pursuits import matching_pursuit
 
 FAINTEST = 1e-5  # of the energy: less that is lost is not drawn
+MOST_SIGNALS, CLOSE, DOTS = 4, 400, 2000  # signals drawn; numbers enlarged; runs that a wide panel can show
 NOTHING = 1e-12  # a residual of this length is rounding
 
 
@@ -70,6 +71,51 @@ def bases_figure(signal: np.ndarray, bases: Mapping[str, Basis], kept: int) -> F
         right.set_ylim(bottom=max(right.get_ylim()[0], FAINTEST))
         right.legend()
     return figure
+
+
+def compare_signals_figure(
+    before: np.ndarray, after: np.ndarray, names: Sequence[str], rate: int | None = None, title: str = ""
+) -> Figure:
+    """Signals before and after, whole and, if they are long, a part of each enlarged; the first few of many.
+
+    Parameters
+    ----------
+    before, after : ndarray of shape (c, d)
+    names : sequence of str
+    rate : int or None
+        Numbers a second; None counts them instead.
+    title : str
+    """
+    rows, d = min(len(before), MOST_SIGNALS), before.shape[1]
+    parts = [slice(0, d), *([slice((d - CLOSE) // 2, (d + CLOSE) // 2)] if d > 2 * CLOSE else [])]
+    with style():
+        figure = new_figure(11, 2.1 * rows + 0.9)
+        grid = figure.subplots(rows, len(parts), squeeze=False, width_ratios=[1.6, 1][: len(parts)])
+        for i in range(rows):
+            for ax, part in zip(grid[i], parts, strict=True):
+                _draw_signal(ax, before[i], part, rate, color=GREY, alpha=0.55, lw=0.8, label="before")
+                _draw_signal(ax, after[i], part, rate, color=COLORS[0], lw=1.3, label="after")
+                ax.margins(x=0.01)
+            grid[i][0].set_title(names[i])
+        for ax in grid[-1]:
+            ax.set_xlabel("seconds" if rate else "row")
+        grid[0][0].legend(loc="upper right", ncols=2)
+        if len(parts) > 1:
+            grid[0][1].set_title("enlarged")
+        add_title(figure, title)
+    return figure
+
+
+def _draw_signal(ax: Axes, x: np.ndarray, part: slice, rate: int | None, **look: Any) -> None:
+    """A line; of more numbers than the figure has dots, the least and the largest of each run."""
+    places, values = np.arange(len(x))[part] / (rate or 1), np.asarray(x[part])
+    run = len(values) // DOTS
+    if run > 2:
+        used = len(values) - len(values) % run
+        runs = values[:used].reshape(-1, run)
+        values = np.column_stack([runs.min(axis=1), runs.max(axis=1)]).ravel()
+        places = np.repeat(places[:used:run], 2)
+    ax.plot(places, values, **look)
 
 
 # --- pursuits -----------------------------------------------------------------------------------------------

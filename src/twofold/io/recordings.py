@@ -1,0 +1,119 @@
+"""Signals on disk: `read_signals("sound.wav")`, a column of a table, an array; and back.
+
+A recording is its signals as rows (c,d), with their names. Sound keeps its sample rate and its type; of a table every
+column of numbers is a signal, but for one that only rises, which says when.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.io import wavfile
+
+from twofold.core.checks import InputError
+from twofold.io.images import bytes_of, reason
+from twofold.io.tables.read import EXCEL, JSONL, PARQUET, SQLITE, TEXT, kind, read_table
+from twofold.io.tables.table import Table, quoted
+
+SOUND = (".wav", ".wave")
+TABLES = (*TEXT, *PARQUET, *JSONL, *EXCEL, *SQLITE, ".npy", ".npz", ".mtx")
+LEAST = 4  # numbers of a signal
+
+
+@dataclass
+class Recording:
+    """Signals (c,d), integers or floats; numbers a second, if it is sound; the table they came from, if any."""
+
+    signals: np.ndarray
+    names: list[str]
+    rate: int | None = None
+    table: Table | None = None
+    notes: list[str] = field(default_factory=list)
+    source: str = ""
+
+
+def holds_signals(path: str | Path) -> bool:
+    """Whether a file's name says that it holds signals, and not an image."""
+    return kind(str(path).split("::")[0]) in (*SOUND, *TABLES)
+
+
+def read_signals(path: str | Path, **reading: Any) -> Recording:
+    """Read signals from sound (.wav), or from the columns of a table or an array; see `read_table` for `reading`.
+
+    Examples
+    --------
+    >>> write_sound("beep.wav", np.array([[0, 9, 0, -9, 0]], np.int16), 8000)
+    >>> read_signals("beep.wav").signals
+    array([[ 0,  9,  0, -9,  0]], dtype=int16)
+    """
+    if kind(str(path)) in SOUND:
+        for option, value in reading.items():
+            if len(value):
+                raise InputError(f"--{option} {value[0]}: {path} is sound and has no columns. Leave it out.")
+        found = read_sound(str(path))
+    else:
+        found = take_columns(read_table([str(path)], **reading))
+    if found.signals.shape[1] < LEAST:
+        raise InputError(f"{path} has {found.signals.shape[1]} numbers a signal; {LEAST} are the fewest.")
+    return found
+
+
+def read_sound(path: str) -> Recording:
+    """A .wav file: 8, 16, 24 or 32 bits, or floats."""
+    data = bytes_of(path, path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # chunks beside the sound, which other programs wrote, are no news
+            rate, values = wavfile.read(io.BytesIO(data))
+    except MemoryError:
+        raise
+    except Exception as error:  # damaged files fail in many ways
+        message = f"{path} is no sound that can be read ({reason(error)}). Save it as uncompressed WAV."
+        raise InputError(message) from None
+    signals = np.atleast_2d(values.T)
+    if not signals.size:
+        raise InputError(f"{path} holds no sound, only a head. Was it written completely?")
+    bad = np.argwhere(~np.isfinite(signals))
+    if len(bad):
+        raise InputError(f"{path}: sample {bad[0][1] + 1} of channel {bad[0][0] + 1} is not a finite number.")
+    names = {1: ["sound"], 2: ["left", "right"]}.get(len(signals), [f"channel {i + 1}" for i in range(len(signals))])
+    return Recording(signals, names, int(rate), source=path)
+
+
+def write_sound(path: str | Path, signals: np.ndarray, rate: int) -> None:
+    """A .wav file of signals (c,d), in their own type."""
+    wavfile.write(path, rate, np.ascontiguousarray(signals.T if len(signals) > 1 else signals[0]))
+
+
+def take_columns(table: Table) -> Recording:
+    """The columns of a table as signals; blanks are filled with straight lines, and a column that says when is kept."""
+    X, notes = table.array(), list(table.notes)
+    if not isinstance(X, np.ndarray):
+        raise InputError(f"{table.source} is sparse; a signal has all of its numbers. Save it as a dense array.")
+    if len(X) < LEAST:
+        raise InputError(f"{table.source} has {len(X)} rows; a signal has {LEAST} numbers or more, one a row.")
+    rises = [bool((np.diff(column) > 0).all()) for column in X.T]
+    if any(rises) and not all(rises):
+        when = [name for name, up in zip(table.columns, rises, strict=True) if up]
+        notes.append(f"{quoted(when)} only rises and says when: kept as it is (--columns names the signals)")
+    else:
+        rises = [False] * len(rises)
+    kept = [j for j, up in enumerate(rises) if not up]
+    signals = np.array([fill_gaps(X[:, j], table.columns[j], table.source, notes) for j in kept])
+    return Recording(signals, [table.columns[j] for j in kept], table=table, notes=notes, source=table.source)
+
+
+def fill_gaps(column: np.ndarray, name: str, source: str, notes: list[str]) -> np.ndarray:
+    """A column whose blanks are on straight lines between what is beside them."""
+    blank = np.isnan(column)
+    if blank.all():
+        raise InputError(f'{source}: column "{name}" is blank in every row. Leave it out with --drop.')
+    if blank.any():
+        notes.append(f'{int(blank.sum()):,} blanks in "{name}" were filled with straight lines first')
+    places = np.arange(len(column))
+    return np.interp(places, places[~blank], column[~blank]) if blank.any() else column
