@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.integrate import quad
 from scipy.optimize import linear_sum_assignment
+from scipy.stats import beta
 
 import twofold
 from twofold import Checkpoint, LatentDirichletAllocation, load
@@ -240,6 +242,78 @@ def test_fold_in_is_a_fixed_point():
     np.testing.assert_allclose(U, shares, atol=1e-4)
     p = U @ fitted.components_
     assert fitted.score(X) == pytest.approx((X.toarray() * np.log(p)).sum() / X.sum())
+
+
+# --- the evidence: log ∫ p(x | θ) Dirichlet(θ | α) dθ ---------------------------------------------------------------
+
+
+def exact_evidence(x, Z, alpha):
+    """Of one document and two topics, by quadrature over the quantiles of θ_0: its prior has poles at both ends."""
+    chance = lambda t: x @ np.log(np.multiply.outer(Z[0], t) + np.multiply.outer(Z[1], 1 - t))  # noqa: E731
+    top = chance(np.linspace(1e-9, 1 - 1e-9, 4001)).max()
+    inside, error = quad(lambda u: np.exp(chance(beta.ppf(u, *alpha)) - top), 0, 1, limit=1000, epsrel=1e-8)
+    assert error < 1e-5 * inside
+    return top + np.log(inside)
+
+
+@pytest.fixture(scope="module")
+def two_topics():
+    """A model of two topics, documents of 30 words, and the log-likelihoods of these."""
+    X, _ = planted(200, d=25, k=2, length=60, alpha=[0.4, 0.2])
+    fitted = model("scvb0", 2).fit(X.toarray())
+    documents = planted(12, d=25, k=2, length=30, alpha=[0.4, 0.2], seed=5)[0].toarray()
+    Z = fitted.components_ / fitted.components_.sum(axis=1, keepdims=True)
+    return fitted, documents, np.array([exact_evidence(x, Z, fitted.doc_topic_prior_) for x in documents])
+
+
+def test_the_evidence_is_that_of_quadrature(two_topics):
+    fitted, documents, exact = two_topics
+    found, std = fitted.log_likelihood(documents, return_std=True)
+    np.testing.assert_allclose(found, exact, rtol=0.01)
+    np.testing.assert_array_equal(fitted.score_samples(documents), found)
+    assert (std < 0.01 * -exact).all() and (found <= exact + 6 * std).all()
+    bound = fitted.elbo(documents)
+    assert (bound <= exact + 1e-6).all()
+    np.testing.assert_allclose(bound, exact, rtol=0.03)
+
+
+def test_the_evidence_is_unbiased_and_its_error_is_the_one_stated(two_topics):
+    fitted, documents, exact = two_topics
+    each = (fitted.log_likelihood(documents, 64, seed, return_std=True) for seed in range(300))
+    runs, stated = zip(*each, strict=True)
+    ratio = np.exp(np.array(runs) - exact)  # (seeds, documents); its mean is 1
+    assert (np.abs(ratio.mean(axis=0) - 1) < 6 * ratio.std(axis=0) / np.sqrt(len(ratio))).all()
+    # The spread of 300 runs is known to 4 % in each of 12 documents, and weights are not normal.
+    np.testing.assert_allclose(np.median(stated, axis=0).mean(), ratio.std(axis=0).mean(), rtol=0.5)
+    for t in (0.1, 0.5):  # Markov's inequality
+        assert (ratio > np.exp(t)).mean() <= np.exp(-t)
+
+
+def test_the_evidence_of_many_topics_lies_above_the_bound_and_below_the_best_mixture():
+    X, _ = planted(150)
+    fitted = model("scvb0").fit(X)
+    found, std = fitted.log_likelihood(X, 256, return_std=True)
+    best_mixture = (X.toarray() * np.log(fitted.transform(X) @ fitted.components_)).sum(axis=1)
+    assert (found > fitted.elbo(X) - 6 * std).all() and (found < best_mixture + 6 * std).all()
+    more = fitted.log_likelihood(X, 2048, random_state=1)
+    np.testing.assert_allclose(found, more, rtol=0.01)
+
+
+def test_words_of_one_topic_need_no_estimate():
+    X, _ = planted(80)
+    one = model("scvb0", 1).fit(X)
+    np.testing.assert_allclose(one.log_likelihood(X, 1), X @ np.log(one.components_[0]), rtol=1e-9)
+    np.testing.assert_allclose(one.elbo(X), X @ np.log(one.components_[0]), rtol=1e-9)
+
+
+def test_a_document_has_the_same_evidence_in_any_company(two_topics):
+    fitted, documents, _ = two_topics
+    whole = fitted.log_likelihood(documents)
+    np.testing.assert_array_equal(fitted.log_likelihood(documents[3:5]), whole[3:5])
+    np.testing.assert_array_equal(fitted.log_likelihood(sparse.csr_array(documents)), whole)
+    assert not np.array_equal(fitted.log_likelihood(documents, random_state=1), whole)
+    with pytest.raises(InputError, match="n_draws=0"):
+        fitted.log_likelihood(documents, 0)
 
 
 def test_the_objective_falls_and_is_the_likelihood():

@@ -4,8 +4,12 @@ topics (d,k) are word-major, a row of k numbers a word, so that a cell reads and
 no topic knows are passed over.
 """
 
+import math
+
 import numpy as np
 from numba import njit
+
+from twofold.kernels.randomness import log_gamma_draw
 
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
@@ -180,3 +184,78 @@ def variational_counts(data, indices, indptr, topics, k, gamma, weight, out):
                 f = weight[i] * data[t] / s
                 for c in range(K):
                     into[c] += f * (row[c] * theta[c])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_dirichlet(own, k, state, logs):
+    """logs (k,) ← the logarithms of a draw from Dirichlet(own); returns the state after it."""
+    top = -np.inf
+    for c in range(k):
+        logs[c], state = log_gamma_draw(own[c], state)
+        top = max(top, logs[c])
+    total = 0.0
+    for c in range(k):
+        total += math.exp(logs[c] - top)
+    for c in range(k):
+        logs[c] -= top + math.log(total)
+    return state
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
+def log_chance(data, indices, start, stop, topics, theta):
+    """Σ_j x_j log Σ_c theta_c topics_jc of one document, over the words with a chance."""
+    total = 0.0
+    for t in range(start, stop):
+        row, s = topics[indices[t]], 0.0
+        for c in range(topics.shape[1]):
+            s += row[c] * theta[c]
+        if s > 0:
+            total += data[t] * np.log(s)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_normalizer(own, k):
+    """log of 1 / B(own), the factor of a Dirichlet's density."""
+    total, out = 0.0, 0.0
+    for c in range(k):
+        total += own[c]
+        out -= math.lgamma(own[c])
+    return out + math.lgamma(total)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def evidence(data, indices, indptr, topics, alpha, k, gamma, heat, draws, seed, logp, error):
+    """log ∫ p(x | θ) Dirichlet(θ | α) dθ of each document by importance sampling, and its standard error, into (m,).
+
+    Draws come in turn from Dirichlet(α + h (γ − α)) for h in `heat`, γ (m,K) near the posterior's, and weigh
+    p(x | θ) p(θ) over the density of that mixture. Every document begins with the same seed.
+    """
+    K, H = topics.shape[1], heat.size
+    theta, logs, own, norm, weight = np.zeros(K), np.empty(k), np.empty((H, k)), np.empty(H), np.empty(draws)
+    prior = log_normalizer(alpha, k)
+    for i in range(gamma.shape[0]):
+        start, stop, state = indptr[i], indptr[i + 1], seed
+        for h in range(H):
+            for c in range(k):
+                own[h, c] = alpha[c] + heat[h] * (gamma[i, c] - alpha[c])
+            norm[h] = log_normalizer(own[h], k) - prior
+        top = -np.inf
+        for r in range(draws):
+            state, further = log_dirichlet(own[r % H], k, state, logs), 0.0
+            for c in range(k):
+                theta[c] = math.exp(logs[c])
+                further += (gamma[i, c] - alpha[c]) * logs[c]
+            most, ratio = -np.inf, 0.0
+            for h in range(H):
+                most = max(most, norm[h] + heat[h] * further)
+            for h in range(H):
+                ratio += math.exp(norm[h] + heat[h] * further - most) / H
+            weight[r] = log_chance(data, indices, start, stop, topics, theta) - most - math.log(ratio)
+            top = max(top, weight[r])
+        first, second = 0.0, 0.0
+        for r in range(draws):
+            first += math.exp(weight[r] - top) / draws
+            second += math.exp(2 * (weight[r] - top)) / draws
+        logp[i] = top + math.log(first)
+        error[i] = math.sqrt(max(second / first**2 - 1, 0.0) / max(draws - 1, 1))
