@@ -3,7 +3,8 @@
     p(x | Z, α) = ∫ Π_j (Σ_c θ_c Z_cj)^x_j Dirichlet(θ | α) dθ
 
 From below by the bound, for q(θ) = Dirichlet(γ):   Σ_j x_j log Σ_c exp(E log θ_c) Z_cj − KL(q(θ) ‖ p(θ | α))
-By importance sampling:   the mean of p(x | θ_s) p(θ_s) / q(θ_s) over draws θ_s ~ q, a mixture of Dirichlet(α + h (γ − α))
+By importance sampling:   the mean of p(x | θ_s) p(θ_s) / q(θ_s) over draws θ_s ~ q,
+                          a mixture of Dirichlet(α + h (γ − α)) for some h
 
 The q of the bound is narrower than the posterior where topics overlap, so that draws from it alone would miss some of
 it: those with h < 1 reach further out.

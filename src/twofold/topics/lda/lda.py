@@ -366,13 +366,12 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
             raise InputError(f"n_draws={n_draws!r}: give a whole number of at least 1.")
         topics, alpha = self._exact_topics()
         found = self._rowwise(_evidence.sample, X, topics, alpha, int(n_draws), seed_of(random_state))
-        logp, std = np.ascontiguousarray(found.T, self.components_.dtype)
-        return (logp, std) if return_std else logp
+        found = found.astype(self.components_.dtype)
+        return (found[:, 0], found[:, 1]) if return_std else found[:, 0]
 
     def _exact_topics(self) -> tuple[np.ndarray, np.ndarray]:
         """Topics, rows summing to one, and prior in double precision."""
-        topics, alpha = self._topics()
-        topics = topics.astype(np.float64)
+        topics = self._topics()[0].astype(np.float64)
         return topics / np.maximum(topics.sum(axis=0), 1e-300), self.doc_topic_prior_
 
     def score_samples(self, X: Table) -> np.ndarray:
