@@ -21,6 +21,7 @@ _MODELS = {
     "LinearAutoencoder": "twofold.linear.linear_autoencoder",
     "FisherLDA": "twofold.linear.fisher_lda",
     "KMeans": "twofold.clusters.kmeans.kmeans",
+    "KMedoids": "twofold.clusters.kmedoids",
     "GaussianMixture": "twofold.clusters.mixtures.gaussian_mixture",
     "VectorQuantizer": "twofold.clusters.vector_quantizer",
     "Mixture": "twofold.clusters.mixtures.mixture",

@@ -15,6 +15,7 @@ from twofold import text as text
 from twofold import topics as topics
 from twofold import words as words
 from twofold.clusters.kmeans.kmeans import KMeans as KMeans
+from twofold.clusters.kmedoids import KMedoids as KMedoids
 from twofold.clusters.mixtures.gaussian_mixture import GaussianMixture as GaussianMixture
 from twofold.clusters.mixtures.mixture import Mixture as Mixture
 from twofold.clusters.vector_quantizer import VectorQuantizer as VectorQuantizer

@@ -153,6 +153,13 @@ MODELS = [
         none={"n_clusters": 0},
     ),
     Case(
+        "KMedoids",
+        {"n_clusters": 3, "random_state": 0},
+        repeats=False,  # its start is drawn from the rows, and rows are looked at in their order
+        too_many={"n_clusters": 241},
+        none={"n_clusters": 0},
+    ),
+    Case(
         "VectorQuantizer",
         {"n_codes": 3, "random_state": 0},
         labels=True,

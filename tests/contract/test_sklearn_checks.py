@@ -48,6 +48,7 @@ WAIVED = {
     "FactorAnalysis": _WEIGHTS,
     "MixtureOfPPCA": {"check_estimator_sparse_array": _DENSITY, "check_estimator_sparse_matrix": _DENSITY},
     "KMeans": _STARTS,
+    "KMedoids": _STARTS,
     "VectorQuantizer": {**_STARTS, "check_clustering": _CODES, "check_clustering(readonly_memmap=True)": _CODES},
     "Mixture": {"check_sample_weight_equivalence_on_dense_data": _DRAWN},
     "KSVD": {"check_sample_weight_equivalence_on_dense_data": _DRAWN},

@@ -2,6 +2,7 @@
 
 from twofold.clusters.coreset import CoresetStream, coreset, coreset_size
 from twofold.clusters.kmeans.kmeans import KMeans
+from twofold.clusters.kmedoids import KMedoids
 from twofold.clusters.mixtures.components import Bernoulli, Gaussian, Multinomial, Poisson, ProbabilisticPCA
 from twofold.clusters.mixtures.gaussian_mixture import GaussianMixture
 from twofold.clusters.mixtures.mixture import Mixture
@@ -13,6 +14,7 @@ __all__ = [
     "Gaussian",
     "GaussianMixture",
     "KMeans",
+    "KMedoids",
     "Mixture",
     "Multinomial",
     "Poisson",
