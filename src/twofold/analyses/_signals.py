@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from twofold.analyses._images import ComparedAnswer
-from twofold.analyses._tables import as_frame_or_none, as_table, beside
+from twofold.analyses._tables import Reading, as_frame_or_none, as_table, beside
 from twofold.analyses._targets import Writer
 from twofold.analyses.answer import FRAMES, count, frame_writer
 from twofold.core.checks import InputError
@@ -26,6 +26,13 @@ def is_signal(data: Any) -> bool:
     if isinstance(data, (str, os.PathLike)):
         return holds_signals(os.fspath(data))
     return isinstance(data, Recording) or as_frame_or_none(data) is not None or np.ndim(data) == 1
+
+
+def refuse_reading(reading: Reading) -> None:
+    """Refuse options of tables for an image."""
+    for option, given in reading.items():
+        if given:
+            raise InputError(f"--{option} is for tables; this is an image. Leave it out.")
 
 
 def as_signals(data: Any, **reading: Any) -> Recording:

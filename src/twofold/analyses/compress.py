@@ -1,17 +1,19 @@
 """An image in fewer bytes, by the best of three bases; beside it what WebP and JPEG 2000 make of as many bytes.
 
-The files, which end in `.tfi`, are for teaching: only twofold reads them. `.webp` and `.jp2` are for everyone.
+The files, which end in `.tfi`, are for teaching: only twofold reads them. `.webp` and `.jp2` are for everyone. Signals
+go to `.tfs` files, by the better of two bases, beside what gzip makes of them without loss.
 """
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 import polars as pl
@@ -27,18 +29,24 @@ from twofold.analyses._images import (
     split_alpha,
     with_alpha,
 )
+from twofold.analyses._signals import SignalAnswer, as_signals, is_signal, length_facts, length_line, refuse_reading
+from twofold.analyses._tables import Reading, data_in_code, in_call
 from twofold.analyses._targets import Writer
 from twofold.analyses.answer import DRAWN, Answer, Grid, analysis
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
 from twofold.io.images import Picture
+from twofold.io.recordings import Recording
 from twofold.io.tables.read import missing_message
+from twofold.io.tables.table import quoted, shell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METHODS = ("dct", "wavelet", "pca")
 NAMES = {"dct": "DCT blocks", "wavelet": "wavelets", "pca": "PCA of patches"}
+SIGNAL_NAMES = {"lapped": "lapped cosines", "wavelet": "wavelets"}
+PACKED = (".tfi", ".tfs")
 STANDARDS = {".webp": "WebP", ".jp2": "JPEG 2000"}
 CODECS = {".webp": "webp", ".jp2": "jpg_2000"}  # as Pillow calls them
 BOXES = 120  # bytes of a .jp2 file beside its pixels, about
@@ -170,35 +178,127 @@ class Unpacked(ImageAnswer):
         return comparison_figure([("", self.after.pixels)], self.title)
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
+class SignalCompression(Answer):
+    """Compressed signals."""
+
+    before: Recording
+    tried: dict[str, Any]  # method -> twofold.signals.CompressedSignal, the best first
+
+    endings: ClassVar[tuple[str, ...]] = (".tfs", *DRAWN)
+
+    @property
+    def signals(self) -> np.ndarray:
+        """What comes back (c,d), of the type that was given."""
+        return self.best.decode()
+
+    @property
+    def best(self) -> Any:
+        return next(iter(self.tried.values()))
+
+    @property
+    def title(self) -> str:
+        made = f"{self.best.size:,} bytes by {SIGNAL_NAMES[self.best.method]}, {decibels(self.best.psnr)}"
+        return f"{length_line(self.before)} → {made}"
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        sizes = [(name, one.size, one.psnr) for name, one in self.tried.items()]
+        sizes.append(("gzip", self.baseline["bytes"], np.inf))
+        raw, count = self.before.signals.nbytes, self.before.signals.size
+        rows = [(name, size, raw / size, 8 * size / count, psnr) for name, size, psnr in sizes]
+        return pl.DataFrame(rows, ["method", "bytes", "ratio", "bits_per_number", "psnr"], orient="row")
+
+    def grids(self) -> list[Grid]:
+        names = SIGNAL_NAMES | {"gzip": "gzip, without loss"}
+        rows = [
+            [names[method], f"{size:,}", f"{ratio:.1f}", f"{bits:.3f}", decibels(psnr)]
+            for method, size, ratio, bits, psnr in self.table.iter_rows()
+        ]
+        return [Grid(["method", "bytes", "ratio", "bits a number", "PSNR"], rows, right=(1, 2, 3, 4))]
+
+    def lines(self) -> list[str]:
+        return [f"the numbers alone take {self.before.signals.nbytes:,} bytes"]
+
+    def facts(self) -> dict[str, Any]:
+        return length_facts(self.before) | {"method": self.best.method, "methods": self.table.to_dicts()}
+
+    def plot(self) -> Figure:
+        from twofold.plots.models.signals import compare_signals_figure
+
+        return compare_signals_figure(
+            self.before.signals, self.signals, self.before.names, self.before.rate, self.title
+        )
+
+    def writer(self, path: Path) -> Writer:
+        data = self.best.data
+        return super().writer(path) if path.suffix.lower() in DRAWN else lambda to: to.write_bytes(data)
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class UnpackedSignals(SignalAnswer):
+    """The signals in a .tfs file."""
+
+    packed: Any
+
+    @property
+    def title(self) -> str:
+        return length_line(self.after)
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        row = [self.packed.method, self.packed.size, self.packed.psnr]
+        return pl.DataFrame([row], ["method", "bytes", "psnr"], orient="row")
+
+    def grids(self) -> list[Grid]:
+        one = self.packed
+        row = [SIGNAL_NAMES[one.method], f"{one.size:,}", decibels(one.psnr)]
+        return [Grid(["method", "bytes", "PSNR when made"], [row], right=(1, 2))]
+
+    def facts(self) -> dict[str, Any]:
+        return super().facts() | {"method": self.packed.method}
+
+    def plot(self) -> Figure:
+        from twofold.plots.models.signals import compare_signals_figure
+
+        return compare_signals_figure(self.before.signals, self.signals, self.after.names, self.after.rate, self.title)
+
+
 @analysis
 def compress(
-    image: Any,
+    data: Any,
     *,
     psnr: float | None = None,
     size: int | None = None,
     method: str = "auto",
     progress: Progress = SILENT,
-) -> Compression | Unpacked:
-    """Put an image in fewer bytes; or get it back from a `.tfi` file.
+    **reading: Unpack[Reading],
+) -> Compression | Unpacked | SignalCompression | UnpackedSignals:
+    """Put an image or signals in fewer bytes; or get them back from a `.tfi` or `.tfs` file.
 
     Parameters
     ----------
-    image : path or array
-        A file, or uint8 or uint16 of shape (h, w), (h, w, 3), or with transparency as one more channel. A file that
-        ends in `.tfi` is decoded, and takes no option.
+    data : path, array or frame
+        An image: a file, or uint8 or uint16 of shape (h, w), (h, w, 3), or with transparency as one more channel.
+        Signals: a .wav file, one column of a table, a .npy file, an array (d,), or a frame. A file that ends in `.tfi`
+        or `.tfs` is decoded, and takes no option.
     psnr : float or None
-        Quality to reach, in dB. With neither this nor `size`: 36, hard to tell from the original.
+        Quality to reach, in dB. With neither this nor `size`: 36, hard to tell from the original; of signals 40, where
+        the peak is their range.
     size : int or None
         Bytes to stay under, used for the best quality.
-    method : {"auto", "dct", "wavelet", "pca"}
-        Cosines in blocks, wavelets, or the principal directions of the image's own blocks; auto tries all.
+    method : {"auto", "dct", "wavelet", "pca"}, of signals {"auto", "lapped", "wavelet"}
+        Cosines in blocks, wavelets, or the principal directions of the image's own blocks; cosines under overlapping
+        windows; auto tries all.
     progress : Progress
         Told what goes on.
+    missing, drop, columns
+        How a table of signals is read, as everywhere.
 
     Returns
     -------
-    Compression or Unpacked
-        ``image`` holds what comes back.
+    Compression, Unpacked, SignalCompression or UnpackedSignals
+        ``image`` or ``signals`` holds what comes back.
 
     Examples
     --------
@@ -207,18 +307,23 @@ def compress(
     >>> bool(answer.figures["bytes"] < ramp.nbytes / 5), bool(answer.figures["psnr"] >= 40)
     (True, True)
     """
-    if method not in ("auto", *METHODS):
-        raise InputError(f"--method {method}: choose auto, {', '.join(METHODS[:-1])} or {METHODS[-1]}.")
     if psnr is not None and size is not None:
         raise InputError("--psnr and --size both set the target. Give one of them.")
-    if is_packed(image):
+    if is_packed(data):
         if psnr is not None or size is not None or method != "auto":
             raise InputError(
-                f"{image} is compressed already: --psnr, --size and --method are for images. Leave them out."
+                f"{data} is compressed already: --psnr, --size and --method are for images. Leave them out."
             )
-        return unpack(os.fspath(image), progress)
+        return unpack(os.fspath(data), progress)
+    signals = is_signal(data)
+    known = tuple(SIGNAL_NAMES) if signals else METHODS
+    if method not in ("auto", *known):
+        raise InputError(f"--method {method}: choose auto, {', '.join(known[:-1])} or {known[-1]}.")
+    if signals:
+        return compress_signals(data, psnr, size, known if method == "auto" else (method,), progress, reading)
+    refuse_reading(reading)
     with progress.doing("reading"):
-        before = as_image(image)
+        before = as_image(data)
         from twofold.signals.images.compress import USUAL
 
     notes = before.notes
@@ -229,8 +334,10 @@ def compress(
         notes.append("the color profile is not kept")
     pixels = with_alpha(before)
     with progress.share("compressing") as tell:
-        methods = METHODS if method == "auto" else (method,)
-        tried = attempts(pixels, psnr, size, methods, notes, tell)
+        from twofold.signals.images.compress import compress_image
+
+        names = {one: NAMES[one] for one in (METHODS if method == "auto" else (method,))}
+        tried = attempts(lambda one: compress_image(pixels, psnr=psnr, size=size, method=one), size, names, notes, tell)
     best = next(iter(tried.values()))
     with progress.doing("comparing with WebP and JPEG 2000"):
         standards = {ending: data for ending in STANDARDS if (data := of_size(ending, pixels, best.size))}
@@ -250,21 +357,71 @@ def compress(
             "psnr": np.inf,
         },
         notes=notes,
-        call={"verb": "compress", "data": image_in_code(image), "psnr": psnr, "size": size, "method": method},
+        call={"verb": "compress", "data": image_in_code(data), "psnr": psnr, "size": size, "method": method},
         before=before,
         tried=tried,
         standards=standards,
     )
 
 
-def is_packed(image: Any) -> bool:
-    return isinstance(image, (str, os.PathLike)) and Path(image).suffix.lower() == ".tfi"
+def compress_signals(
+    data: Any,
+    psnr: float | None,
+    size: int | None,
+    methods: tuple[str, ...],
+    progress: Progress,
+    reading: Reading,
+) -> SignalCompression:
+    """Signals by the better method, all in one file."""
+    with progress.doing("reading"):
+        before = as_signals(data, **reading)
+        from twofold.signals.compression import USUAL, compress_signal
+
+    if before.table is not None and len(before.names) > 1:
+        raise InputError(
+            f"{before.source} has {len(before.names)} columns, which need not have one unit: {quoted(before.names)}. "
+            f"Name one: --columns {shell(before.names[0])}."
+        )
+    notes = before.notes
+    if psnr is None and size is None:
+        psnr = USUAL
+        notes.append(f"aimed at {USUAL:g} dB of the signal's range (--psnr or --size sets the target)")
+
+    def make(method: str) -> Any:
+        options: Any = {"rate": before.rate, "names": before.names}
+        return compress_signal(before.signals, psnr=psnr, size=size, method=method, **options)
+
+    with progress.share("compressing") as tell:
+        tried = attempts(make, size, {one: SIGNAL_NAMES[one] for one in methods}, notes, tell)
+    best, packed = next(iter(tried.values())), len(gzip.compress(before.signals.tobytes(), 9))
+    return SignalCompression(
+        source=before.source,
+        figures={"what": "bytes of the file, and PSNR in dB of what is in it", "bytes": best.size, "psnr": best.psnr},
+        baseline={"method": "gzip, without loss", "bytes": packed, "psnr": np.inf},
+        notes=notes,
+        call={
+            "verb": "compress",
+            "data": data_in_code(data),
+            "psnr": psnr,
+            "size": size,
+            "method": methods[0] if len(methods) == 1 else "auto",
+            **in_call(reading),
+        },
+        before=before,
+        tried=tried,
+    )
 
 
-def unpack(path: str, progress: Progress) -> Unpacked:
-    """The image in a .tfi file."""
+def is_packed(data: Any) -> bool:
+    return isinstance(data, (str, os.PathLike)) and Path(data).suffix.lower() in PACKED
+
+
+def unpack(path: str, progress: Progress) -> Unpacked | UnpackedSignals:
+    """The image in a .tfi file, or the signals in a .tfs file."""
     if not Path(path).is_file():
         raise InputError(f"{path} is a folder. Name a file in it." if Path(path).is_dir() else missing_message(path))
+    if path.lower().endswith(".tfs"):
+        return unpack_signals(path, progress)
     with progress.doing("decoding"):
         from twofold.signals.images.compress import open_image
 
@@ -282,19 +439,34 @@ def unpack(path: str, progress: Progress) -> Unpacked:
     )
 
 
-def attempts(
-    pixels: np.ndarray, psnr: float | None, size: int | None, methods: tuple[str, ...], notes: list[str], tell: Any
-) -> dict[str, Any]:
-    """What each method makes of the image, the best first: the fewest bytes, or the best quality under a limit."""
-    from twofold.signals.images.compress import compress_image
+def unpack_signals(path: str, progress: Progress) -> UnpackedSignals:
+    with progress.doing("decoding"):
+        from twofold.signals.compression import open_signal
 
-    made, refused = {}, []
-    for i, method in enumerate(methods):
+        packed = open_signal(path)
+        found = Recording(packed.decode(), packed.names, packed.rate, source=path)
+    return UnpackedSignals(
+        source=path,
+        figures={"what": "PSNR in dB, when the file was made", "bytes": packed.size, "psnr": packed.psnr},
+        baseline={"method": "the numbers alone", "bytes": found.signals.nbytes, "psnr": np.inf},
+        call={"verb": "compress", "data": repr(path)},
+        before=found,
+        after=found,
+        packed=packed,
+    )
+
+
+def attempts(
+    make: Callable[[str], Any], size: int | None, methods: dict[str, str], notes: list[str], tell: Any
+) -> dict[str, Any]:
+    """What each method makes of it, the best first: the fewest bytes, or the best quality under a limit."""
+    made, refused = dict[str, Any](), list[str]()
+    for i, (method, name) in enumerate(methods.items()):
         try:
-            made[method] = compress_image(pixels, psnr=psnr, size=size, method=method)
+            made[method] = make(method)
         except InputError as error:
             refused.append(str(error).replace("psnr=", "--psnr ").replace("size=", "--size "))
-            notes.append(f"{NAMES[method]}: {refused[-1]}")
+            notes.append(f"{name}: {refused[-1]}")
         if tell is not None:
             tell((i + 1) / len(methods))
     if not made:

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from twofold.analyses._images import ImageAnswer, as_image, decibels, image_in_code, size_line
-from twofold.analyses._signals import SignalAnswer, as_signals, compute_snr, is_signal
+from twofold.analyses._signals import SignalAnswer, as_signals, compute_snr, is_signal, refuse_reading
 from twofold.analyses._tables import Reading, data_in_code, in_call
 from twofold.analyses.answer import Grid, analysis
 from twofold.analyses.progress import SILENT, Progress
@@ -181,9 +181,7 @@ def denoise(
             raise InputError(f"{name} {value}: the standard deviation of noise is a number of at least 0.")
     if is_signal(data):
         return denoise_signals(data, sigma, method or "hard", add_noise, seed, progress, reading)
-    for option, given in reading.items():
-        if given:
-            raise InputError(f"--{option} is for tables; this is an image. Leave it out.")
+    refuse_reading(reading)
     if method not in (None, "ksvd", "hard", "soft"):
         raise InputError(f"--method {method}: choose ksvd, hard or soft.")
     with progress.doing("reading"):

@@ -9,6 +9,7 @@ from twofold.signals.bases.shifted import Shifted
 from twofold.signals.bases.thresholds import keep_largest, threshold
 from twofold.signals.bases.union import Union
 from twofold.signals.bases.wavelet import Wavelet
+from twofold.signals.compression import CompressedSignal, compress_signal, open_signal
 from twofold.signals.dictionaries.ksvd import KSVD
 from twofold.signals.dictionaries.online_dictionary import OnlineDictionary
 from twofold.signals.images.compress import CompressedImage, compress_image, open_image, rate_distortion
@@ -26,6 +27,7 @@ __all__ = [
     "DCT",
     "KSVD",
     "CompressedImage",
+    "CompressedSignal",
     "CompressiveSensing",
     "Fourier",
     "Gabor",
@@ -42,6 +44,7 @@ __all__ = [
     "basis_pursuit_denoise",
     "coherence",
     "compress_image",
+    "compress_signal",
     "denoise_image",
     "denoise_signal",
     "donoho_tanner",
@@ -52,6 +55,7 @@ __all__ = [
     "measurements_needed",
     "null_space_constant",
     "open_image",
+    "open_signal",
     "orthogonal_matching_pursuit",
     "phase_diagram",
     "rate_distortion",

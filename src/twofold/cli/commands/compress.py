@@ -1,4 +1,4 @@
-"""`twofold compress`: an image in fewer bytes, as a .tfi file; and back."""
+"""`twofold compress`: an image or signals in fewer bytes, as a .tfi or .tfs file; and back."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Annotated
 import typer
 
 from twofold.analyses._images import check_formats
+from twofold.analyses._signals import check_sound, is_signal
+from twofold.analyses._tables import Reading
 from twofold.analyses.answer import Answer
-from twofold.analyses.compress import Compression, Unpacked, is_packed
+from twofold.analyses.compress import Compression, SignalCompression, Unpacked, UnpackedSignals, is_packed
 from twofold.analyses.compress import compress as analyze
 from twofold.analyses.progress import Progress
 from twofold.cli import _options as options
@@ -18,12 +20,12 @@ from twofold.cli._run import Output, run
 from twofold.core.checks import InputError
 from twofold.io.images import READ
 
-TAKES = f"An image ({READ}; - for stdin), or a .tfi file to decode."
+TAKES = f"An image ({READ}; - for stdin), signals (.wav, a column of a table, .npy), or a .tfi or .tfs file to decode."
 RESULTS = (
-    "photo.tfi (for teaching: only twofold reads it); .webp or .jp2 of the same size; quality against size as .png or "
-    ".html. Of a .tfi file: the image. Repeatable."
+    "photo.tfi or song.tfs (for teaching: only twofold reads them); .webp or .jp2 of the same size; quality against "
+    "size as .png or .html. Of a .tfi file: the image; of a .tfs file: .wav, .npy, .csv. Repeatable."
 )
-METHOD = "auto (the best of all), dct, wavelet or pca."
+METHOD = "auto (the best of all), dct, wavelet or pca; of signals lapped or wavelet."
 UNITS = {"": 1, "k": 1000, "m": 1_000_000, "ki": 1024, "mi": 1024**2}
 
 
@@ -33,30 +35,36 @@ def compress(
     size: Annotated[str | None, typer.Option(metavar="BYTES", help="Size to stay under, such as 40k.")] = None,
     method: Annotated[str, typer.Option(metavar="NAME", help=METHOD)] = "auto",
     out: Annotated[list[Path] | None, typer.Option("-o", "--out", metavar="FILE", help=RESULTS)] = None,
+    columns: options.Columns = None,
+    drop: options.Drop = None,
+    missing: options.Missing = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="As everywhere; nothing here is random.")] = 0,
     as_json: options.AsJson = False,
     force: options.Force = False,
     quiet: options.Quiet = False,
 ) -> None:
     limit = None if size is None else bytes_in(size)
-    back, name = is_packed(source), "photo" if source == "-" else Path(source).stem
+    back, signals, name = is_packed(source), is_signal(source), "photo" if source == "-" else Path(source).stem
     hint = f"nothing is written; add -o {name}.tfi to keep it, -o {name}.html for quality against size"
+    if signals:
+        hint = f"nothing is written; add -o {name}.tfs to keep it, -o {name}.png to look at what comes back"
+    kind: type[Answer] = SignalCompression if signals else Compression
     if back:
+        kind = UnpackedSignals if source.lower().endswith(".tfs") else Unpacked
         hint = f"nothing is written; add -o {name}.png to see the image"
+        if kind is UnpackedSignals:
+            hint = f"nothing is written; add -o {name}.wav or -o {name}.csv to keep the signals"
+    reading: Reading = {"columns": columns or (), "drop": drop or (), "missing": missing or ()}
 
     def analysis(watch: Progress) -> Answer:
-        answer = analyze(source, psnr=psnr, size=limit, method=method, progress=watch)
+        answer = analyze(source, psnr=psnr, size=limit, method=method, progress=watch, **reading)
         if isinstance(answer, Unpacked):
             check_formats(out or [], answer.after)
+        if isinstance(answer, UnpackedSignals):
+            check_sound(out or [], answer.after.rate, source)
         return answer
 
-    run(
-        analysis,
-        Output(out or [], None, as_json, force, quiet),
-        Unpacked if back else Compression,
-        [source],
-        hint,
-    )
+    run(analysis, Output(out or [], None, as_json, force, quiet), kind, [source], hint)
 
 
 def bytes_in(text: str) -> int:

@@ -3,18 +3,21 @@
     blocks     every 8 x 8 block in an orthonormal basis; plane k is the k-th coefficient of all blocks
                the basis: cosines, or the principal directions of the image's own blocks
     wavelets   averages and differences of neighbors, halving the averages again and again; a plane is a band
+    lapped     for signals as rows: cosines under overlapping windows; a plane is a signal, windows by frequencies
 
-Both know where to look for how large a coefficient will be: at frequencies close by, or one size coarser.
+They know where to look for how large a coefficient will be: at frequencies close by, or one size coarser.
 References: Wallace 1992 (JPEG); Cohen, Daubechies & Feauveau 1992 (the 9/7 wavelet); Daubechies & Sweldens 1998 (its
-four steps).
+four steps); Princen & Bradley 1986 (lapped cosines).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import ClassVar
 
 import numpy as np
+from scipy import fft
 
 from twofold.core.engine.local import single_blas
 from twofold.signals.bases.basis import apply_along_each
@@ -24,6 +27,7 @@ SIDE = 8
 FINE = 16  # a learned atom is stored in steps of 1 / FINE
 LIFTING = -1.586134342059924, -0.052980118572961, 0.882911075530934, 0.443506852043971  # difference, average, again
 SCALE = 1.149604398860241  # of averages, which makes the wavelet almost orthonormal
+WINDOW = 512  # numbers of a signal from one window to the next
 COARSEST = 16  # pixels, below which averages are not halved again
 
 
@@ -32,6 +36,7 @@ class Blocks:
     """Blocks in a basis; close[k] are the planes before plane k, with weights, that tell its magnitudes."""
 
     atoms: np.ndarray  # (k, 64)
+    smooth: ClassVar[bool] = True  # the first plane, so that its numbers are guessed from their neighbors
     close: tuple[tuple[tuple[int, int], ...], ...]
 
     def planes(self, channel: np.ndarray) -> list[np.ndarray]:
@@ -105,6 +110,8 @@ def make_learned_blocks(whole: np.ndarray) -> Blocks:
 class Pyramid:
     """Bands of the 9/7 wavelet, mirrored at the borders: the coarsest averages, then the details of every size."""
 
+    smooth: ClassVar[bool] = True
+
     def planes(self, channel: np.ndarray) -> list[np.ndarray]:
         rest, bands = channel, list[np.ndarray]()
         for h, w in self._halved(channel.shape):
@@ -143,6 +150,43 @@ class Pyramid:
             h, w = (h + 1) // 2, (w + 1) // 2
             found.append((h, w))
         return found
+
+
+@dataclass(frozen=True)
+class Lapped:
+    """Signals (c,d) in cosines under windows of 2 WINDOW numbers, each half over the next: orthonormal, seamless."""
+
+    smooth: ClassVar[bool] = False
+
+    def planes(self, channel: np.ndarray) -> list[np.ndarray]:
+        h, d = channel.shape
+        frames = self.shapes((h, d))[0][0]
+        long = np.pad(channel, ((0, 0), (WINDOW, frames * WINDOW - d)), "symmetric")
+        pairs = np.lib.stride_tricks.sliding_window_view(long, 2 * WINDOW, axis=1)[:, ::WINDOW]
+        a, b, c, e = np.split(pairs * make_window(channel.dtype), 4, axis=-1)  # halves of WINDOW
+        folded = np.concatenate([-c[..., ::-1] - e, a - b[..., ::-1]], axis=-1)
+        return list(fft.dct(folded, type=4, norm="ortho"))
+
+    def channel(self, planes: list[np.ndarray], shape: tuple[int, int]) -> np.ndarray:
+        silent = np.zeros(self.shapes(shape)[0], planes[0].dtype)
+        folded = fft.idct(np.stack(planes + [silent] * (shape[0] - len(planes))), type=4, norm="ortho")
+        first, second = np.split(folded, 2, axis=-1)
+        pairs = np.concatenate([second, -second[..., ::-1], -first[..., ::-1], -first], axis=-1)
+        pairs = pairs * make_window(folded.dtype)
+        long = pairs[:, 1:, :WINDOW] + pairs[:, :-1, WINDOW:]  # what two windows say adds up
+        return long.reshape(len(long), -1)[:, : shape[1]]
+
+    def shapes(self, shape: tuple[int, int]) -> list[tuple[int, int]]:
+        return [(-(-shape[1] // WINDOW) + 1, WINDOW)] * shape[0]
+
+    def expected(self, sizes: list[np.ndarray], shape: tuple[int, int]) -> np.ndarray:
+        """As in the signal before."""
+        return 2 * sizes[-1].astype(np.int64) if sizes else np.zeros(shape, np.int64)
+
+
+def make_window(dtype: np.dtype) -> np.ndarray:
+    """The half period of a sine: its square and that of the next window add up to 1."""
+    return np.sin(np.pi * (np.arange(2 * WINDOW) + 0.5) / (2 * WINDOW)).astype(dtype)
 
 
 def _split_level(X: np.ndarray) -> np.ndarray:

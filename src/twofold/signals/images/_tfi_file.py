@@ -25,13 +25,15 @@ from twofold.signals.images._channels import join_channels, split_channels
 from twofold.signals.images._planes import (
     SIDE,
     Blocks,
+    Lapped,
     Pyramid,
     find_principal_atoms,
     make_cosine_blocks,
     make_learned_blocks,
 )
 
-METHODS = "dct", "wavelet", "pca"
+METHODS = "dct", "wavelet", "pca"  # for images
+STORED = (*METHODS, "lapped")  # in the order of their numbers in a file
 DTYPES = "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64"
 ROUND_UP = 0.38
 MAGIC, VERSION = b"TFI", 1
@@ -112,9 +114,9 @@ def split_planes(flat: np.ndarray, shapes: list[tuple[int, int]]) -> list[np.nda
     return [part.reshape(shape) for part, shape in zip(np.split(flat, ends), shapes, strict=True)]
 
 
-def choose_transform(method: str, atoms: np.ndarray | None) -> Blocks | Pyramid:
-    if method == "wavelet":
-        return Pyramid()
+def choose_transform(method: str, atoms: np.ndarray | None) -> Blocks | Pyramid | Lapped:
+    if method in ("wavelet", "lapped"):
+        return Pyramid() if method == "wavelet" else Lapped()
     return make_cosine_blocks() if atoms is None else make_learned_blocks(atoms)
 
 
@@ -161,11 +163,11 @@ def encode(found: Quantized, method: str) -> bytes:
     return coder.done()
 
 
-def _code_planes(coder: Coder, way: Blocks | Pyramid, found: Quantized) -> None:
+def _code_planes(coder: Coder, way: Blocks | Pyramid | Lapped, found: Quantized) -> None:
     for numbers in found.numbers:
         sizes = list[np.ndarray]()
         for k, q in enumerate(split_planes(numbers, found.shapes)):
-            sizes.append(coder.plane(q, way.expected(sizes, q.shape), ORDINARY if k else SMOOTH))
+            sizes.append(coder.plane(q, way.expected(sizes, q.shape), SMOOTH if way.smooth and k == 0 else ORDINARY))
 
 
 def pack_alpha(alpha: np.ndarray) -> bytes:
@@ -205,7 +207,7 @@ def read_head(data: bytes, name: str) -> Head:
     if check != zlib.crc32(data[: -CHECK.size]):
         raise InputError(f"{name} is damaged or cut short: it does not match its checksum. Make it again.")
     head = Head(*HEAD.unpack(data[: HEAD.size]))
-    known = head.method < len(METHODS) and head.dtype < len(DTYPES) and head.depth <= 4 and head.planes >= 1
+    known = head.method < len(STORED) and head.dtype < len(DTYPES) and head.depth <= 4 and head.planes >= 1
     pixels = head.height * head.width
     if not known or not 0 < pixels <= DENSEST * len(data) or not 0 < head.step < np.inf:
         raise InputError(f"{name} has a head that makes no sense. Make it again.")
@@ -222,7 +224,7 @@ def decode(data: bytes, name: str) -> np.ndarray:
 
 
 def _decode_body(head: Head, body: bytes) -> np.ndarray:
-    method, dtype, shape = METHODS[head.method], np.dtype(DTYPES[head.dtype]), (head.height, head.width)
+    method, dtype, shape = STORED[head.method], np.dtype(DTYPES[head.dtype]), (head.height, head.width)
     coder, atoms = Coder(body[: len(body) - head.alpha]), None
     if method == "pca":
         atoms = np.zeros((min(head.planes, SIDE * SIDE), SIDE * SIDE), np.int32)

@@ -69,7 +69,7 @@ class CompressedImage:
 
     @property
     def method(self) -> str:
-        return _tfi_file.METHODS[self._head.method]
+        return _tfi_file.STORED[self._head.method]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -155,7 +155,7 @@ class Trial:
         head = _tfi_file.Head(
             _tfi_file.MAGIC,
             _tfi_file.VERSION,
-            _tfi_file.METHODS.index(self.method),
+            _tfi_file.STORED.index(self.method),
             _tfi_file.DTYPES.index(self.image.dtype.name),
             self.image.shape[2] if self.image.ndim == 3 else 0,
             self.image.shape[0],
@@ -230,30 +230,49 @@ def compress_image(
     image = _check_dtype(image)
     if method not in ("auto", *_tfi_file.METHODS):
         raise InputError(f'method="{method}": choose "auto", "dct", "wavelet" or "pca".')
+    check_target(psnr, size)
+    return compress_best(image, psnr, size, _tfi_file.METHODS if method == "auto" else (method,))
+
+
+def check_target(psnr: float | None, size: int | None) -> None:
     if psnr is not None and size is not None:
         raise InputError("psnr and size both set the target. Give one of them.")
     if psnr is not None and not psnr > 0:
         raise InputError(f"psnr={psnr!r}: a quality is a number of decibels > 0, such as 36.")
     if size is not None and not size >= 1:
         raise InputError(f"size={size!r}: a file has one byte or more. Give a number of bytes, such as 40_000.")
+
+
+def compress_best(
+    image: np.ndarray,
+    psnr: float | None,
+    size: int | None,
+    methods: tuple[str, ...],
+    what: str = "image",
+    more: int = 0,
+) -> CompressedImage:
+    """By the best of the methods: the fewest bytes for a quality, or the best quality in so many bytes.
+
+    `more` bytes of the size are taken already.
+    """
     channels = split_channels(image)
     made, near = list[CompressedImage](), list[float]()
-    for name in _tfi_file.METHODS if method == "auto" else (method,):
+    for name in methods:
         trial = Trial(image, channels, name)
         if size is None:
             goal = USUAL if psnr is None else float(psnr)
             x = _find_step_for_quality(trial, goal)
             near.append(trial.quality(trial.steps[0]) if x is None else np.inf)
         else:
-            x = _find_step_for_size(trial, size)
-            near.append(trial.size(trial.steps[1]) if x is None else 0)
+            x = _find_step_for_size(trial, max(size - more, 1))
+            near.append(trial.size(trial.steps[1]) + more if x is None else 0)
         if x is not None:
             made.append(CompressedImage(trial.file(x)))
     if made:
         return min(made, key=lambda one: (one.size, -one.psnr) if size is None else (-one.psnr, one.size))
     if size is None:
-        raise InputError(f"psnr={psnr}: the best that can be had for this image is {max(near):.1f} dB. Ask for less.")
-    raise InputError(f"size={size}: the smallest file of this image has {min(near):.0f} bytes. Allow more.")
+        raise InputError(f"psnr={psnr}: the best that can be had for this {what} is {max(near):.1f} dB. Ask for less.")
+    raise InputError(f"size={size}: the smallest file of this {what} has {min(near):.0f} bytes. Allow more.")
 
 
 def _check_dtype(image: Any) -> np.ndarray:
