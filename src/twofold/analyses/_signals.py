@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from twofold.analyses._images import ComparedAnswer
-from twofold.analyses._tables import Reading, as_frame_or_none, as_table, beside
+from twofold.analyses._tables import Reading, as_frame_or_none, as_table, beside, data_in_code
 from twofold.analyses._targets import Writer
 from twofold.analyses.answer import FRAMES, count, frame_writer
 from twofold.core.checks import InputError
@@ -47,6 +47,11 @@ def as_signals(data: Any, **reading: Any) -> Recording:
     if values.dtype.kind not in "fiu" or not np.isfinite(values).all():
         raise InputError(f"the signal is an array of {values.dtype}; all of it must be finite numbers.")
     return Recording(values[None], ["signal"], source=UNNAMED)
+
+
+def signals_in_code(data: Any) -> str:
+    """How `Answer.code` names the signals."""
+    return data_in_code(data.source if isinstance(data, Recording) else data)
 
 
 def length_line(recording: Recording) -> str:

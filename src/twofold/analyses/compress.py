@@ -340,7 +340,7 @@ def compress(
         tried = attempts(lambda one: compress_image(pixels, psnr=psnr, size=size, method=one), size, names, notes, tell)
     best = next(iter(tried.values()))
     with progress.doing("comparing with WebP and JPEG 2000"):
-        standards = {ending: data for ending in STANDARDS if (data := of_size(ending, pixels, best.size))}
+        standards = {ending: file for ending in STANDARDS if (file := of_size(ending, pixels, best.size))}
     raw = pixels.nbytes
     return Compression(
         source=before.source,

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from twofold.analyses._images import ImageAnswer, as_image, decibels, image_in_code, size_line
-from twofold.analyses._signals import SignalAnswer, as_signals, compute_snr, is_signal, refuse_reading
-from twofold.analyses._tables import Reading, data_in_code, in_call
+from twofold.analyses._signals import SignalAnswer, as_signals, compute_snr, is_signal, refuse_reading, signals_in_code
+from twofold.analyses._tables import Reading, in_call
 from twofold.analyses.answer import Grid, analysis
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
@@ -249,7 +249,7 @@ def denoise_signals(
         notes=notes,
         call={
             "verb": "denoise",
-            "data": data_in_code(data),
+            "data": signals_in_code(data),
             "sigma": sigma,
             "method": method,
             "add_noise": add_noise,
