@@ -423,6 +423,40 @@ def test_saved_resumed_and_loaded(model, tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "model.twofold").transform(H), short.transform(H))
 
 
+# ---- the constrained form ----------------------------------------------------------------------------------------
+
+
+def project_on_ball(M, radius):
+    """The nearest matrix whose singular values have a sum of at most `radius`."""
+    U, s, Vt = np.linalg.svd(M, full_matrices=False)
+    if s.sum() > radius:
+        over = (np.cumsum(s) - radius) / np.arange(1, len(s) + 1)
+        s = np.maximum(s - over[np.flatnonzero(s > over)[-1]], 0)
+    return U * s @ Vt
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6])
+def test_a_radius_bounds_the_nuclear_norm(share):
+    """Projected gradient steps, which keep to the ball, end at the same matrix."""
+    X = planted(25, 20, 3, share=0.7, noise=0.3)[0]
+    known = ~np.isnan(X)
+    radius = share * np.linalg.svd(np.where(known, X, 0), compute_uv=False).sum()
+    M = np.zeros(X.shape)
+    for _ in range(2000):
+        M = project_on_ball(M + np.where(known, X - M, 0), radius)
+    model = SoftImpute(radius=radius, tol=1e-9, max_iter=5000, random_state=0).fit(X)
+    assert model.singular_values_.sum() == pytest.approx(radius, rel=1e-3)
+    np.testing.assert_allclose(model.row_factors_ @ model.components_, M, atol=5e-3 * abs(M).max())
+
+
+def test_a_radius_that_does_not_bind_leaves_no_penalty():
+    X = planted(25, 20, 2, share=0.9)[0]
+    wide = SoftImpute(radius=1e6, random_state=0, max_iter=2000).fit(X)
+    assert wide.reg_ == 0 and np.nanmax(abs(X - wide.predict(X))) < 1e-2 * np.nanmax(abs(X))
+    with pytest.raises(InputError, match="twice"):
+        SoftImpute(reg=1.0, radius=1.0).fit(X)
+
+
 # ---- the report --------------------------------------------------------------------------------------------------
 
 
@@ -436,6 +470,17 @@ def test_a_table_of_ones_has_no_coherence_beyond_one():
     assert (report.groups, report.empty_rows, report.empty_columns) == (1, 0, 0)
     assert (report.least_in_row, report.least_in_column) == (4, 5)
     assert report.possible and "rank" in str(report)
+
+
+def test_incoherence_is_the_least_bound_on_single_entries():
+    """The definition, entry by entry, on a square table of rank 3."""
+    M = planted(30, 30, 3, share=1.0)[0]
+    report = recovery_report(M, 3)
+    U, _, Vt = np.linalg.svd(M)
+    P, Q, E = U[:, :3] @ U[:, :3].T, Vt[:3].T @ Vt[:3], U[:, :3] @ Vt[:3]
+    entries = [abs(P - 0.1 * np.eye(30)).max(), abs(Q - 0.1 * np.eye(30)).max(), abs(E).max()]
+    assert report.incoherence == pytest.approx(max(entries) * 30 / np.sqrt(3), rel=1e-4)
+    assert report.incoherence_bound == pytest.approx(report.incoherence**2 * 30 * 3 * np.log(30) ** 6)
 
 
 def test_a_spike_is_as_coherent_as_can_be():

@@ -4,10 +4,14 @@
     coherence            μ(U) = n/k max_i ‖u_i‖²,  μ(Z) = d/k max_j ‖z_j‖²: 1 if spread evenly, n/k if in one row
     cross coherence      μ₁ = √(nd/k) max_ij |⟨u_i, z_j⟩|
     sample bound         64 max(μ₁², μ₀) k (n + d) log²(2 max(n, d)),  μ₀ = max(μ(U), μ(Z))
+    incoherence          the least μ for which the entries of UUᵀ − (k/n)I, of ZZᵀ − (k/d)I and of UZᵀ are at most
+                         μ√k/n, μ√k/d and μ√k/√(nd) in size
+    its sample bound     μ² D k log⁶ D  times a constant that nobody has stated,  D = max(n, d)
 
 So many cells, drawn at random, are enough for the nuclear norm to find M with a chance of at least
 1 − 6 log(D)/(n + d)² − D^(2−2√2) where D = max(n, d) (Recht 2011, theorem 2 with β = 2). The bound is safe and far
-from sharp; in experiments about three times the degrees of freedom are enough (Candès & Recht 2009).
+from sharp; in experiments about three times the degrees of freedom are enough (Candès & Recht 2009). The second bound
+(Candès & Tao 2010, theorem 1.2, with a chance of 1 − D⁻³) looks at single entries, not at sums over rows.
 Whatever the method, it is not possible with fewer cells than degrees of freedom, with a row or column that knows
 fewer than k cells, or if the cells fall apart into groups of rows and columns that share none.
 """
@@ -49,6 +53,8 @@ class RecoveryReport:
     column_coherence: float
     cross_coherence: float
     sample_bound: float
+    incoherence: float
+    incoherence_bound: float  # up to a constant
     empty_rows: int
     empty_columns: int
     groups: int  # of rows and columns that share no known cell with the others, empty ones left out
@@ -69,6 +75,7 @@ class RecoveryReport:
             ("degrees of freedom", f"{self.degrees_of_freedom:,}: {self._ratio:.2f} known cells for each"),
             ("coherence", f"rows {self.row_coherence:.2f}, columns {self.column_coherence:.2f} (1 is best)"),
             ("enough for sure", f"{self.sample_bound:,.0f} cells drawn at random"),
+            ("incoherence", f"{self.incoherence:.2f}: {self.incoherence_bound:,.0f} cells times a constant"),
             ("fewest known cells", f"{self.least_in_row} in a row, {self.least_in_column} in a column"),
             ("nothing known", f"{self.empty_rows} rows, {self.empty_columns} columns"),
             ("connected groups", f"{self.groups}"),
@@ -103,6 +110,7 @@ def recovery_report(X: Table, n_components: int | None = None, *, random_state: 
     References
     ----------
     Candès & Recht (2009), *Found. Comput. Math.* 9, 717-772. Recht (2011), *JMLR* 12, 3413-3430.
+    Candès & Tao (2010), *IEEE Trans. Information Theory* 56, 2053-2080.
     Keshavan & Oh (2009), *arXiv:0910.5260* (the rank).
 
     Examples
@@ -122,7 +130,9 @@ def recovery_report(X: Table, n_components: int | None = None, *, random_state: 
         seed = seed_of(random_state)
         k = int(n_components) if n_components is not None else estimate_rank(cells, seed)
         model = complete_at_rank(cells, k, seed, 1e-6)
-        rows, cols, cross = measure_coherence(model.row_factors_, model.components_.T)
+        U, Z = orthonormal_sides(model.row_factors_, model.components_.T)
+        rows, cols, cross = measure_coherence(U, Z)
+        mu = measure_incoherence(U, Z)
     counts = np.diff(cells.X.indptr), np.bincount(cells.X.indices, minlength=d)
     groups = components(cells.X.indptr.astype(np.int64), cells.X.indices.astype(np.int32), d)[1]
     empty = int((counts[0] == 0).sum()), int((counts[1] == 0).sum())
@@ -137,6 +147,8 @@ def recovery_report(X: Table, n_components: int | None = None, *, random_state: 
         "column_coherence": cols,
         "cross_coherence": cross,
         "sample_bound": compute_sample_bound((n, d), k, max(rows, cols), cross),
+        "incoherence": mu,
+        "incoherence_bound": mu**2 * max(n, d) * k * np.log(max(n, d)) ** 6,
         "empty_rows": empty[0],
         "empty_columns": empty[1],
         "groups": groups - sum(empty),
@@ -152,19 +164,43 @@ def compute_sample_bound(shape: tuple[int, int], k: int, mu: float, cross: float
     return 64 * max(cross**2, mu) * k * sum(shape) * np.log(2 * max(shape)) ** 2
 
 
-def measure_coherence(U: np.ndarray, Z: np.ndarray) -> tuple[float, float, float]:
-    """μ of the column space of M = U Zᵀ, that of its row space, and μ₁; 1 if M is zero."""
+def orthonormal_sides(U: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The left and right singular vectors of M = U Zᵀ whose singular values are not zero."""
     Qu, Ru = np.linalg.qr(U.astype(np.float64))
     Qz, Rz = np.linalg.qr(Z.astype(np.float64))
     A, s, Bt = np.linalg.svd(Ru @ Rz.T)
     r = int((s > 1e-6 * s[0]).sum()) if s[0] > 0 else 0
+    return Qu @ A[:, :r], Qz @ Bt[:r].T
+
+
+def measure_coherence(U: np.ndarray, Z: np.ndarray) -> tuple[float, float, float]:
+    """μ of the column space of a matrix with these singular vectors, that of its row space, and μ₁; 1 if it is zero."""
+    n, d, r = len(U), len(Z), U.shape[1]
     if r == 0:
         return 1.0, 1.0, 1.0
-    Qu, Qz = Qu @ A[:, :r], Qz @ Bt[:r].T
-    n, d = len(Qu), len(Qz)
-    largest = max(float(np.abs(Qu[i : i + 4096] @ Qz.T).max()) for i in range(0, n, 4096))
-    ends = (n / r * float((Qu**2).sum(axis=1).max()), d / r * float((Qz**2).sum(axis=1).max()))
-    return *ends, float(np.sqrt(n * d / r)) * largest
+    ends = (n / r * float((U**2).sum(axis=1).max()), d / r * float((Z**2).sum(axis=1).max()))
+    return *ends, float(np.sqrt(n * d / r)) * find_largest(U, Z)
+
+
+def measure_incoherence(U: np.ndarray, Z: np.ndarray) -> float:
+    """The least μ for which the projections on both spaces, less their means, and UZᵀ have only small entries."""
+    n, d, r = len(U), len(Z), U.shape[1]
+    if r == 0:
+        return 1.0
+    left, right = n * find_largest(U, U, r / n), d * find_largest(Z, Z, r / d)
+    return max(left, right, float(np.sqrt(n * d)) * find_largest(U, Z)) / float(np.sqrt(r))
+
+
+def find_largest(U: np.ndarray, Z: np.ndarray, diagonal: float = 0.0) -> float:
+    """The largest entry of UZᵀ − diagonal · I in size, some rows at a time."""
+    most = 0.0
+    for i in range(0, len(U), 4096):
+        part = U[i : i + 4096] @ Z.T
+        if diagonal:
+            at = np.arange(len(part))
+            part[at, i + at] -= diagonal
+        most = max(most, float(np.abs(part).max()))
+    return most
 
 
 def complete_at_rank(cells: Observed, k: int, seed: int, tol: float) -> SVP:

@@ -1,6 +1,7 @@
 """Completion under a nuclear norm: as close to the known cells as a bounded sum of singular values allows.
 
     minimise  ½ Σ_{ij in Ω} w_ij (x_ij − m_ij)²  +  λ‖M‖_*   over M (n,d)
+    or        ½ Σ_{ij in Ω} w_ij (x_ij − m_ij)²  with  ‖M‖_* ≤ r: the same for the λ whose M has the norm r
 
     filled = P_Ω(W(X − M)) + M, a sparse matrix and a low-rank one, never written down;  W at most 1
 
@@ -20,6 +21,7 @@ from scipy import sparse
 from twofold.completion._sparse_low_rank import LowRank, add_low_rank, draw_start, find_leading, make_attributes
 from twofold.completion.svd_impute import Problem, State, compute_column_means, compute_error, make_problem, refill
 from twofold.core import loop
+from twofold.core.checks import InputError
 from twofold.core.data.blocks import as_blocks
 from twofold.core.data.known_cells import Observed, observed
 from twofold.core.estimator import fitting
@@ -33,6 +35,7 @@ FALL = 0.7  # from one λ of the search to the next
 LEAST = 1e-4  # of the largest λ, where the search ends
 PATIENCE = 2  # values of λ without a held-out error that is smaller
 BETTER = 0.995  # by this factor
+BISECTIONS = 40  # at most, for the λ that belongs to a radius
 NOTHING: dict[str, list[float]] = {"reg": [], "rmse": [], "rank": []}
 
 
@@ -49,6 +52,9 @@ class SoftImpute(LowRank):
         None holds out a tenth of the known cells, follows the path from that value down by factors of 0.7, each
         fit begun at the last, until the held-out error has not fallen by half a per cent for two of them, and takes
         the last that did.
+    radius : float or None, default=None
+        r, in place of `reg`: the largest sum of singular values allowed. λ is looked for on the same path, where the
+        norm of M rises as λ falls; it is 0 if the cells can be met with a smaller norm.
     n_components : int or None, default=None
         The most components to keep; None keeps every singular value that λ leaves positive.
     center : bool, default=False
@@ -68,7 +74,7 @@ class SoftImpute(LowRank):
     reg_ : float
         The λ used.
     path_ : dict of lists
-        What was tried to choose it: ``reg``, held-out ``rmse``, ``rank``; empty if `reg` was given.
+        What was tried to choose it: ``reg``, held-out ``rmse``, ``rank``; empty if `reg` or `radius` was given.
     components_ : ndarray of shape (k, d)
         √S Zᵀ for M = U S Zᵀ; k is the rank found.
     row_factors_ : ndarray of shape (n, k)
@@ -106,6 +112,7 @@ class SoftImpute(LowRank):
     _parameter_constraints: ClassVar[dict] = {
         **LowRank._parameter_constraints,
         "reg": [Interval(Real, 0, None, closed="left"), None],
+        "radius": [Interval(Real, 0, None, closed="neither"), None],
         "center": ["boolean"],
     }
 
@@ -113,6 +120,7 @@ class SoftImpute(LowRank):
         self,
         reg: float | None = None,
         *,
+        radius: float | None = None,
         n_components: int | None = None,
         center: bool = False,
         normalize: str | None = None,
@@ -121,6 +129,7 @@ class SoftImpute(LowRank):
         random_state: Seed = None,
     ):
         self.reg = reg
+        self.radius = radius
         self.n_components = n_components
         self.center = center
         self.normalize = normalize
@@ -135,7 +144,14 @@ class SoftImpute(LowRank):
         seed, cap = seed_of(self.random_state), None if self.n_components is None else self._rank(cells.shape)
         offset = compute_column_means(cells) if self.center else np.zeros(cells.shape[1])
         problem = make_problem(cells, cap, offset)
-        reg, path = (float(self.reg), NOTHING) if self.reg is not None else choose_reg(cells, cap, offset, seed)
+        if self.reg is not None and self.radius is not None:
+            raise InputError(f"reg={self.reg:g} and radius={self.radius:g} say the same thing twice. Give one of them.")
+        if self.reg is not None:
+            reg, path = float(self.reg), NOTHING
+        elif self.radius is not None:
+            reg, path = find_reg(problem, float(self.radius), seed), NOTHING
+        else:
+            reg, path = choose_reg(cells, cap, offset, seed)
         said: dict[str, Any] = {"reg_": reg, "path_": path, "column_bias_": offset.astype(cells.dtype)}
 
         def sweep(state: State, t: int) -> loop.Sweep:
@@ -160,7 +176,7 @@ def start_from_zero(p: Problem, seed: int) -> State:
 
 def lower_penalty(p: Problem, now: State, lam: float) -> State:
     """The same M seen under a smaller λ."""
-    return now._replace(lam=lam, objective=compute_error(p, now.at) + lam * float(np.linalg.norm(now.L, axis=0).sum()))
+    return now._replace(lam=lam, objective=compute_error(p, now.at) + lam * _norm(now))
 
 
 def descend_path(p: Problem, now: State, lam: float, tol: float) -> State:
@@ -199,14 +215,42 @@ def choose_reg(cells: Observed, cap: int | None, offset: np.ndarray, seed: int) 
     return reg, path
 
 
-def _settle(p: Problem, start: State) -> State:
+def find_reg(p: Problem, radius: float, seed: int) -> float:
+    """The λ whose M has singular values with the sum `radius`: down the path until it is passed, then by bisection."""
+    goal = radius / p.scale
+    high = start_from_zero(p, seed)  # its norm is below the goal
+    lam, least = high.lam, LEAST * high.lam
+    while True:
+        lam *= FALL
+        now = _settle(p, lower_penalty(p, high, lam)._replace(pace=1.0), 1e-7, 200)
+        if _norm(now) >= goal:
+            break
+        high = now
+        if lam <= least:
+            return 0.0
+    low = lam
+    for _ in range(BISECTIONS):
+        lam = np.sqrt(low * high.lam)
+        now = _settle(p, lower_penalty(p, high, lam)._replace(pace=1.0), 1e-7, 200)
+        if abs(_norm(now) - goal) <= 1e-4 * goal:
+            break
+        low, high = (lam, high) if _norm(now) > goal else (low, now)
+    return p.scale * float(lam)
+
+
+def _norm(state: State) -> float:
+    """‖M‖_*, whose singular values are the lengths of L's columns."""
+    return float(np.linalg.norm(state.L, axis=0).sum())
+
+
+def _settle(p: Problem, start: State, tol: float = 1e-3, most: int = 20) -> State:
     """The answer for one λ of the search, to the accuracy that a comparison needs."""
     with loop.quietly():
         return loop.run(
             SoftImpute(),
-            lambda state, t: loop.Sweep(new := refill(p, state, 1e-3), new.objective),
+            lambda state, t: loop.Sweep(new := refill(p, state, tol), new.objective),
             start,
-            max_iter=20,
-            tol=1e-3,
+            max_iter=most,
+            tol=tol,
             fitted=lambda state: {},
         )
