@@ -135,18 +135,42 @@ def test_a_file_that_may_not_grow_is_named_by_an_os_error(way, tmp_path):
 
 def test_what_a_killed_process_left_is_cleared_by_the_next_writer(tmp_path):
     file = tmp_path / "a.csv"
-    old = [tmp_path / ".a.0123456789ab.part.csv", tmp_path / ".a.ba9876543210.part.csv"]
-    fresh, foreign = tmp_path / ".a.00000000beef.part.csv", tmp_path / ".b.0123456789ab.part.csv"
-    for path in (*old, fresh, foreign):
+    left = [tmp_path / ".a.0123456789ab.part.csv", tmp_path / ".a.ba9876543210.part.csv"]
+    foreign = tmp_path / ".b.0123456789ab.part.csv"
+    for path in (*left, foreign):
         path.write_text("half")
-    for path in (*old, foreign):
-        os.utime(path, (1, 1))
-    with atomic._held(old[1]) as mine:  # another process is writing this one, slowly
-        assert mine
-        atomic.write_text(file, "whole")
-    assert sorted(tmp_path.iterdir()) == sorted([file, old[1], fresh, foreign])
+    held = atomic._lock(left[1])  # another process is writing this one, slowly
+    atomic.write_text(file, "whole")
+    assert sorted(tmp_path.iterdir()) == sorted([file, left[1], foreign])
+    os.close(held)
     atomic.write_text(file, "again")
-    assert sorted(tmp_path.iterdir()) == sorted([file, fresh, foreign])
+    assert sorted(tmp_path.iterdir()) == sorted([file, foreign])
+
+
+def test_a_draft_cleared_before_it_is_locked_is_made_again(tmp_path):
+    made = []
+
+    def make(draft):
+        draft.touch()
+        made.append(draft)
+        if len(made) == 1:
+            draft.unlink()
+
+    with atomic._drafted(tmp_path / "a", tmp_path / "a", make) as draft:
+        assert draft.exists() and len(made) == 2
+        atomic.write_text(tmp_path / "a", "another writer's")
+        assert draft.exists()
+    assert os.listdir(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("can", [True, False], ids=["at one stroke", "one by one"])
+def test_folders_change_places(can, tmp_path, monkeypatch):
+    if not can:
+        monkeypatch.setattr(atomic, "_exchange", lambda first, second: False)
+    for text in ("first", "second", "third"):
+        with atomic.replacing_folder(tmp_path / "x") as made:
+            (made / text).write_text(text)
+    assert os.listdir(tmp_path) == ["x"] and os.listdir(tmp_path / "x") == ["third"]
 
 
 def test_a_killed_writer_leaves_the_old_file_and_the_next_clears_up(tmp_path):
@@ -158,8 +182,6 @@ def test_a_killed_writer_leaves_the_old_file_and_the_next_clears_up(tmp_path):
             draft.write_text("half")
             os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(pid, 0)
-    (left,) = tmp_path.glob(".a.*")
-    assert file.read_text() == "old"
-    os.utime(left, (1, 1))
+    assert file.read_text() == "old" and len(list(tmp_path.iterdir())) == 2
     atomic.write_text(file, "new")
     assert list(tmp_path.iterdir()) == [file] and file.read_text() == "new"

@@ -7,13 +7,13 @@ What a killed process left under a temporary name is cleared by whoever writes t
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import glob
 import os
 import re
 import secrets
 import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -28,7 +28,6 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 Writer = Callable[[Path], Any]
-RECENT = 60.0  # seconds in which a draft is not touched, held or not: its process may be about to take hold of it
 
 
 def write_bytes(path: PathLike, data: bytes) -> None:
@@ -58,51 +57,46 @@ def replacing(path: PathLike) -> Iterator[Path]:
     if final.is_dir():
         raise InputError(f"Cannot write {path}: it is a folder. Name a file in it.")
     _clear(final)
-    draft = _draft(final)
-    with _naming(path, draft):
-        try:
-            draft.touch(exist_ok=False)
-            mode = draft.stat().st_mode  # what this user's new files get; some writers would leave it private
-            with _held(draft):
-                yield draft
-            draft.chmod(mode)
-            _sync(draft)
-            os.replace(draft, final)
-        except BaseException:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
-            raise
+    with _drafted(path, final, lambda draft: draft.touch(exist_ok=False)) as draft:
+        mode = draft.stat().st_mode  # what this user's new files get; some writers would leave it private
+        yield draft
+        draft.chmod(mode)
+        _sync(draft)
+        os.replace(draft, final)
     with suppress(OSError):  # some systems cannot sync a folder; the file itself is safe by now
         _sync(final.parent)
 
 
 @contextmanager
 def replacing_folder(path: PathLike) -> Iterator[Path]:
-    """The same for a folder: a new one that takes the place of `path` if the block succeeds.
-
-    A former folder is moved aside first, deleted last, and put back if the new one cannot take its place.
-    """
+    """The same for a folder: a new one that takes the place of `path` if the block succeeds."""
     final = _target(path)
     _clear(final)
-    draft, aside = _draft(final), _draft(final)
-    with _naming(path, draft):
-        try:
-            draft.mkdir()
-            with _held(draft):
-                yield draft
-            for file in draft.iterdir():
-                _sync(file)
-            if final.exists():
-                os.replace(final, aside)
+    with _drafted(path, final, Path.mkdir) as draft:
+        yield draft
+        for file in draft.iterdir():
+            _sync(file)
+        if not final.exists():
+            os.replace(draft, final)
+        elif not _exchange(draft, final):
+            aside = _draft(final)
+            os.replace(final, aside)
             try:
                 os.replace(draft, final)
             except OSError:
-                if aside.exists():
-                    os.replace(aside, final)
+                os.replace(aside, final)
                 raise
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-        shutil.rmtree(aside, ignore_errors=True)
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Two paths change places at one stroke, so that neither is missing at any time; False where that cannot be."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):  # a system other than Linux
+        return False
+    here = -100  # AT_FDCWD: paths as they are
+    return rename(here, os.fsencode(first), here, os.fsencode(second), ctypes.c_uint(2)) == 0  # RENAME_EXCHANGE
 
 
 def _target(path: PathLike) -> Path:
@@ -117,21 +111,37 @@ def _draft(final: Path) -> Path:
 
 
 @contextmanager
-def _held(draft: Path) -> Iterator[bool]:
-    """Whether the draft could be locked, by a lock that ends with this process; True where there is no such lock."""
-    if fcntl is None:
-        yield True
-        return
-    handle = os.open(draft, os.O_RDONLY)
-    try:
+def _drafted(path: PathLike, final: Path, make: Callable[[Path], Any]) -> Iterator[Path]:
+    """A new draft, locked while the block lasts by a lock that ends with this process; nothing of it is left behind."""
+    draft = _draft(final)
+    with _naming(path, draft):
+        make(draft)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            mine = True
-        except OSError:
-            mine = False
-        yield mine
-    finally:
+            while (lock := _lock(draft)) is None:  # cleared by another writer before it was locked
+                make(draft)
+            try:
+                yield draft
+            finally:
+                os.close(lock) if lock >= 0 else None
+        finally:
+            with suppress(OSError):
+                shutil.rmtree(draft) if draft.is_dir() else draft.unlink(missing_ok=True)
+
+
+def _lock(draft: Path) -> int | None:
+    """A locked handle of the draft; -1 where files cannot be locked, None if it is gone."""
+    if fcntl is None:
+        return -1
+    try:
+        handle = os.open(draft, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    with suppress(OSError):  # a file system without locks
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    if not draft.exists():
         os.close(handle)
+        return None
+    return handle
 
 
 def _clear(final: Path) -> None:
@@ -140,11 +150,12 @@ def _clear(final: Path) -> None:
         return
     for left in final.parent.glob(f".{glob.escape(final.stem[:100])}.*.part{glob.escape(final.suffix[:20])}"):
         with suppress(OSError):
-            if time.time() - left.stat().st_mtime < RECENT:
-                continue
-            with _held(left) as dead:
-                if dead:
-                    shutil.rmtree(left) if left.is_dir() else left.unlink()
+            handle = os.open(left, os.O_RDONLY)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+            finally:
+                os.close(handle)
 
 
 @contextmanager

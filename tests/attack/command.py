@@ -1,0 +1,178 @@
+"""The command `twofold` in a forked child: its imports are done once, here, so that a hundred commands are quick.
+
+Nothing may be computed in this process: threads that polars or torch had started would be missing in the children.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import resource
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from twofold.cli.app import VERBS, app
+
+MEMORY = 6 * 2**30  # bytes a command may take beyond what this process has
+
+
+class Ended(NamedTuple):
+    """What became of a command."""
+
+    code: int  # as a shell says it: 128 + n for signal n; -1 if it had to be killed
+    out: str
+    err: str
+    seconds: float  # from its start, or from the signal it was sent
+
+
+@cache
+def warm() -> None:
+    """Import what the verbs import."""
+    for module, _ in VERBS.values():
+        importlib.import_module(module)
+        analysis = module.replace("twofold.cli.commands", "twofold.analyses")
+        if importlib.util.find_spec(analysis):
+            importlib.import_module(analysis)
+    for module in ("matplotlib.pyplot", "twofold.tour.page", "twofold.plots.style", "twofold.deep._train"):
+        importlib.import_module(module)
+
+
+class Command:
+    """A command that has been started."""
+
+    def __init__(
+        self,
+        args: Sequence[str],
+        folder: Path,
+        given: bytes = b"",
+        memory: int = MEMORY,
+        limits: Mapping[int, int] | None = None,
+        before: Callable[[], Any] | None = None,
+        out: str = "",
+    ):
+        warm()
+        self.kept = tempfile.TemporaryDirectory(prefix="attack-")
+        self.paths = [Path(self.kept.name, name) for name in ("in", "out", "err")]
+        self.paths[0].write_bytes(given)
+        self.start = time.monotonic()
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._be(list(args), folder, memory, limits or {}, before, out)
+
+    def _be(
+        self, args: list[str], folder: Path, memory: int, limits: Mapping[int, int], before: Any, out: str
+    ) -> NoReturn:
+        code = 70
+        try:
+            os.setsid()
+            for sign in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(sign, signal.default_int_handler if sign == signal.SIGINT else signal.SIG_DFL)
+            os.dup2(os.open(self.paths[0], os.O_RDONLY), 0)
+            os.dup2(os.open(out or self.paths[1], os.O_WRONLY | os.O_CREAT, 0o600), 1)
+            os.dup2(os.open(self.paths[2], os.O_WRONLY | os.O_CREAT, 0o600), 2)
+            os.chdir(folder)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            most = _size() + memory
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+            for what, bound in limits.items():
+                resource.setrlimit(what, (bound, bound))
+            if before:
+                before()
+            app(args, prog_name="twofold")
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            import sys
+            import threading
+
+            try:
+                sys.stdout.flush()
+            except OSError:
+                code = code or 71
+            sys.stderr.flush()
+            waiting = [t for t in threading.enumerate() if not t.daemon and t is not threading.main_thread()]
+            for thread in waiting:  # as at the end of every Python: a thread that works on keeps the process
+                thread.join(60)
+            os._exit(code)
+
+    def running(self) -> bool:
+        """Whether it has not ended; its end stays to be asked for."""
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+    def send(self, sign: int) -> None:
+        self.start = time.monotonic()
+        os.kill(self.pid, sign)
+
+    def wait(self, seconds: float = 60.0) -> Ended:
+        """Its end; a command that takes longer is killed."""
+        killed = False
+        while self.running():
+            if time.monotonic() - self.start > seconds:
+                os.kill(self.pid, signal.SIGKILL)
+                killed = True
+            time.sleep(0.005)
+        took = time.monotonic() - self.start
+        _, status = os.waitpid(self.pid, 0)
+        code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        out, err = (path.read_bytes().decode("utf-8", "replace") if path.exists() else "" for path in self.paths[1:])
+        self.kept.cleanup()
+        return Ended(-1 if killed else code, out, err, took)
+
+    def left_over(self) -> bool:
+        """Whether a process it started lives on."""
+        try:
+            os.killpg(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        os.killpg(self.pid, signal.SIGKILL)
+        return True
+
+
+def _size() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def twofold(*args: str, folder: Path, seconds: float = 60.0, **how: Any) -> Ended:
+    """Run one command to its end."""
+    return Command(args, folder, **how).wait(seconds)
+
+
+def fault(ended: Ended, codes: Sequence[int] = (0, 2)) -> str:
+    """What is wrong with how a command ended, "" if nothing is."""
+    said = ended.out + ended.err
+    if ended.code == -1:
+        return f"hangs: {ended.err[-100:]}"
+    if "Traceback" in said or "internal error" in said:
+        return said[-500:].replace("\n", " | ")
+    if ended.code not in codes:
+        return f"exit code {ended.code}: {ended.err[-200:]}"
+    odd = sorted({c for c in said if (ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160 or c in BIDI})
+    if odd:
+        return f"control characters {odd} on the terminal"
+    if ended.code == 2 and len(ended.err.strip().splitlines()) < 1:
+        return "exit code 2 without a word"
+    if ended.code == 2 and not ended.err.strip().splitlines()[-1].startswith("twofold"):
+        return f"the last line is {ended.err.strip().splitlines()[-1]!r}"
+    return ""
+
+
+BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
+    """Every plain file below a folder: when it was written, and its size."""
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            about = path.stat()
+            found[str(path.relative_to(folder))] = about.st_mtime_ns, about.st_size
+    return found
