@@ -4,6 +4,7 @@
 #   make test    lint, types, import contracts, tests and doctests
 #   make lint    the first three of these
 #   make docs    build the documentation in docs/_build/html
+#   make bounds  tests of what is compiled, with every index checked
 #   make bench   measure against the other libraries
 #
 # PYTHON=/path/to/python chooses the interpreter, TESTS=tests/words a part of the tests, JOBS=4 more test processes (0: one, which debuggers like).
@@ -17,13 +18,14 @@ BIN := .venv/bin
 TESTS ?= src tests
 JOBS ?= 2
 TOUR ?= tour.html
+BOUNDS ?= $(addprefix tests/,kernels completion clusters topics words signals laws)
 
 # Larger data sets are used where they lie beside the clone, and otherwise not missed.
 ifneq ($(wildcard ../shared/data),)
 export TWOFOLD_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help tour test lint docs bench clean
+.PHONY: help tour test lint docs bounds bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -45,6 +47,10 @@ lint: .venv/.ready-dev-dask-deep
 docs: .venv/.ready-docs-dask-deep
 	@$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+bounds: .venv/.ready-dev-dask-deep
+	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath .venv/bounds) \
+		$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(BOUNDS)
 
 bench: .venv/.ready-bench-dask-deep
 	@$(BIN)/python -m bench

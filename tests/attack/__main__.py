@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from tests.attack import command_line, extremes, forks, model_files, sparse_arrays
+from tests.attack import command_line, disk, extremes, forks, kills, model_files, resume, signals, sparse_arrays
 
 
 def report(name: str, attempts: Iterable[tuple[str, str]]) -> int:
@@ -25,7 +25,7 @@ def report(name: str, attempts: Iterable[tuple[str, str]]) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
-    parser.add_argument("only", nargs="*", help="some of sparse, forks, extremes, bytes, meaning, cli")
+    parser.add_argument("only", nargs="*", help="names of attacks, as they are printed")
     given = parser.parse_args()
     share = 10 if given.quick else 1
     attacks = {
@@ -34,7 +34,11 @@ def main() -> int:
         "extremes": extremes.attack,
         "bytes": lambda: model_files.attack(5000 // share, model_files.spoil_bytes),
         "meaning": lambda: model_files.attack(5000 // share, model_files.spoil_meaning),
-        "cli": lambda: command_line.attack(120 if given.quick else None),
+        "cli": lambda: command_line.attack(1500 // share),
+        "kills": lambda: kills.attack(50 // share),
+        "resume": lambda: resume.attack(100 // share),
+        "signals": lambda: signals.attack(given.quick),
+        "disk": disk.attack,
     }
     return int(
         sum(report(name, attack()) for name, attack in attacks.items() if not given.only or name in given.only) > 0

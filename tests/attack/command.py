@@ -9,8 +9,11 @@ import importlib
 import os
 import resource
 import signal
+import sys
 import tempfile
+import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -87,21 +90,14 @@ class Command:
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
         except BaseException:
-            import traceback
-
             traceback.print_exc()
         finally:
-            import sys
-            import threading
-
             try:
                 sys.stdout.flush()
             except OSError:
                 code = code or 71
             sys.stderr.flush()
-            waiting = [t for t in threading.enumerate() if not t.daemon and t is not threading.main_thread()]
-            for thread in waiting:  # as at the end of every Python: a thread that works on keeps the process
-                thread.join(60)
+            threading._shutdown()  # type: ignore[attr-defined]  # as at the end of every Python: wait for threads
             os._exit(code)
 
     def running(self) -> bool:
@@ -158,9 +154,9 @@ def fault(ended: Ended, codes: Sequence[int] = (0, 2)) -> str:
     odd = sorted({c for c in said if (ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160 or c in BIDI})
     if odd:
         return f"control characters {odd} on the terminal"
-    if ended.code == 2 and len(ended.err.strip().splitlines()) < 1:
-        return "exit code 2 without a word"
-    if ended.code == 2 and not ended.err.strip().splitlines()[-1].startswith("twofold"):
+    if ended.code != 0 and not (ended.err.strip() or ended.out.strip()):
+        return f"exit code {ended.code} without a word"
+    if ended.code == 2 and ended.err.strip() and not ended.err.strip().splitlines()[-1].startswith("twofold"):
         return f"the last line is {ended.err.strip().splitlines()[-1]!r}"
     return ""
 

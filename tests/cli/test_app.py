@@ -1,5 +1,6 @@
 """The command itself: quick to start, and every failure is one line with the right exit code."""
 
+import signal
 import subprocess
 import sys
 
@@ -52,6 +53,7 @@ def test_a_wrong_command_line_is_one_line(twofold):
         (KeyboardInterrupt(), 130, "interrupted"),
         (InputError("bad\nthing"), 2, "bad thing"),
         (PermissionError(13, "Permission denied", "secret.csv"), 2, "secret.csv: Permission denied"),
+        (OSError(28, "No space left on device"), 2, "the output: No space left"),
         (MemoryError("8 TB"), 2, "memory"),
         (ZeroDivisionError("oops"), 1, "TWOFOLD_DEBUG=1"),
     ],
@@ -65,6 +67,14 @@ def test_exit_codes(twofold, monkeypatch, error, code, word):
     assert result.exit_code == code
     assert word in result.stderr and len(result.stderr.splitlines()) == 1
     assert result.stdout == ""
+
+
+def test_sigterm_ends_a_verb_as_ctrl_c_does(twofold, monkeypatch):
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr("twofold.cli.commands.reduce.analyze", lambda *a, **o: signal.raise_signal(signal.SIGTERM))
+    result = twofold("reduce", "x.csv")
+    assert result.exit_code == 143 and result.stderr == "twofold: terminated.\n"
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_debug_shows_where(twofold, monkeypatch):

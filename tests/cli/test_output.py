@@ -1,5 +1,6 @@
 """Results appear whole or not at all, and never in place of something else."""
 
+import csv
 import json
 import math
 from pathlib import Path
@@ -8,8 +9,10 @@ import numpy as np
 import pytest
 
 from twofold.analyses.answer import bar, plain
+from twofold.cli._run import print_json
 from twofold.core.checks import InputError
 from twofold.core.files.atomic import write_all
+from twofold.core.printable import printable
 from twofold.io.writable import check_writable
 
 
@@ -39,10 +42,39 @@ def test_targets_that_must_not_be_written(folder):
         check_writable(Path("there.csv"), force=True, inputs=["./there.csv"])
 
 
+def test_formulas_are_made_plain_on_request_and_numbers_are_not_touched(twofold):
+    cells = ["=1+1", "+a", "-a", "@a", "\ta", "-5", "+1e3", "plain", "a=b", ""]
+    rows = [[cell, f"{3 * i + 1}", f"{i * i}.5"] for i, cell in enumerate(cells)]
+    with open("in.csv", "w", newline="") as file:
+        csv.writer(file).writerows([["name", "=x", "y"], *rows])
+    for out, options in (("plain.csv", ()), ("safe.csv", ("--safe-csv",))):
+        assert twofold("complete", "in.csv", "-o", out, *options).exit_code == 0
+    with open("plain.csv", newline="") as plain_file, open("safe.csv", newline="") as safe_file:
+        was, now = list(csv.reader(plain_file)), list(csv.reader(safe_file))
+    assert was == [["name", "=x", "y"], *rows]
+    assert now[0] == ["name", "'=x", "y"]
+    assert [row[0] for row in now[1:]] == [f"'{cell}" if cell in cells[:5] else cell for cell in cells]
+    assert [[float(x) for x in row[1:]] for row in now[1:]] == [[float(x) for x in row[1:]] for row in rows]
+
+
+@pytest.mark.parametrize(
+    "verb", ["reduce", "cluster", "complete", "recommend", "topics", "embed", "apply", "sense", "words"]
+)
+def test_every_verb_that_writes_csv_can_do_so_safely(twofold, verb):
+    assert "--safe-csv" in twofold(verb, "--help").stdout
+
+
 def test_json_is_strict():
     value = {"a": np.float64("nan"), "b": np.arange(2), "c": [math.inf, np.int64(3)], "d": Path("x"), "e": True}
     text = json.dumps(plain(value), allow_nan=False)
     assert json.loads(text) == {"a": None, "b": [0, 1], "c": [None, 3], "d": "x", "e": True}
+
+
+def test_json_holds_no_character_that_a_terminal_obeys(capsys):
+    value = {"\x1b[2J": "\x9b\u202e\x07 é \n"}
+    print_json(value)
+    shown = capsys.readouterr().out
+    assert json.loads(shown) == value and shown == printable(shown)
 
 
 def test_bars_grow_with_what_they_show():

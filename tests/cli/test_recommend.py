@@ -146,7 +146,7 @@ def test_somebody_new(twofold, saved):
     entry = found["recommendations"][0]
     assert [e["item"] for e in entry["items"]] == model.recommend_new({a: 5.0, b: 1.0}, 6)["item"].to_list()
     assert {a, b}.isdisjoint(e["item"] for e in entry["items"])
-    again = run_json(twofold, saved, "--new", f"{a}:5", "--new", f"{b}:1", "-n", 6)
+    again = run_json(twofold, saved, "--new", f"{a}:5,", "--new", f"{b}:1", "-n", 6)
     assert [e["item"] for e in again["recommendations"][0]["items"]] == [e["item"] for e in entry["items"]]
 
 

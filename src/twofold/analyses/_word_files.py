@@ -44,7 +44,7 @@ def read_vectors(path: str) -> WordVectors:
     return found
 
 
-def writer(path: Path, vectors: WordVectors) -> Writer:
+def writer(path: Path, vectors: WordVectors, safe_csv: bool = False) -> Writer:
     """A function that writes the vectors as the file's ending says."""
     ending = path.suffix.lower()
     if ending in WORD2VEC:
@@ -56,7 +56,7 @@ def writer(path: Path, vectors: WordVectors) -> Writer:
 
         picture = as_png(word_map(vectors))
         return lambda to: to.write_bytes(picture)
-    return frame_writer(ending, frame(vectors))
+    return frame_writer(ending, frame(vectors), safe_csv)
 
 
 def frame(vectors: WordVectors) -> pl.DataFrame:

@@ -33,6 +33,7 @@ import polars as pl
 from twofold.analyses._targets import Writer, check_targets
 from twofold.core.files.atomic import write_all
 from twofold.core.printable import printable
+from twofold.io.tables.formulas import escape_formulas
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,6 +95,9 @@ class Answer:
         The call that gives the same answer: "verb", "data", and every option with the value that was used.
     seconds : float
         How long it took.
+    safe_csv : bool
+        Whether `save` puts an apostrophe before text in `.csv` and `.tsv` files that a spreadsheet would take for a
+        formula.
     """
 
     source: str
@@ -103,6 +107,7 @@ class Answer:
     notes: list[str] = field(default_factory=list)
     call: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    safe_csv: bool = False
 
     endings: ClassVar[tuple[str, ...]] = (*FRAMES, *DRAWN, ".twofold")
     beside: ClassVar[tuple[str, ...]] = ()  # further frames by their names, written beside the table: NAME_words.csv
@@ -156,7 +161,7 @@ class Answer:
         if ending == ".html":
             text = self.to_html()
             return lambda to: to.write_text(text, encoding="utf-8")
-        return frame_writer(ending, self.table)
+        return frame_writer(ending, self.table, self.safe_csv)
 
     # --- what follows from it -------------------------------------------------------------------------------
 
@@ -194,7 +199,8 @@ class Answer:
         writers = {file: self.writer(file) for file in files}
         for file in files:
             frames = zip(self.beside, self.written([file])[1:], strict=False)
-            writers |= {path: frame_writer(file.suffix.lower(), getattr(self, name)) for name, path in frames}
+            ending = file.suffix.lower()
+            writers |= {path: frame_writer(ending, getattr(self, name), self.safe_csv) for name, path in frames}
         write_all(writers)
 
     @classmethod
@@ -274,10 +280,11 @@ def bar(share: float, width: int) -> str:
     return "█" * (eighths // 8) + ("", *"▏▎▍▌▋▊▉")[eighths % 8]
 
 
-def frame_writer(ending: str, frame: pl.DataFrame) -> Writer:
-    """Writes the frame as the ending says."""
+def frame_writer(ending: str, frame: pl.DataFrame, safe: bool = False) -> Writer:
+    """Writes the frame as the ending says; `safe` keeps spreadsheets from taking text for formulas."""
     if ending == ".parquet":
         return frame.write_parquet
+    frame = escape_formulas(frame) if safe else frame
     return lambda to: frame.write_csv(to, separator="\t" if ending == ".tsv" else ",")
 
 

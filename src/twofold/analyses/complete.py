@@ -29,7 +29,7 @@ from twofold.analyses._tables import (
     warnings_as_notes,
 )
 from twofold.analyses._targets import Writer
-from twofold.analyses.answer import DRAWN, FRAMES, Answer, Grid, analysis, count, frame_writer
+from twofold.analyses.answer import DRAWN, FRAMES, Answer, Grid, analysis, count
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError, first_bad
 from twofold.core.config import config
@@ -143,13 +143,13 @@ class Filling(Answer):
         ending, text = path.suffix.lower(), self.read.text
         if ending == ".npy":
             return lambda to: np.save(to, self.filled)
-        if text is not None and ending in (".csv", ".tsv"):
+        if text is not None and ending in (".csv", ".tsv") and not self.safe_csv:
             if (ending == ".tsv") == (text.delimiter == "\t"):
                 std = self.std if self.uncertainty else None
                 edited = as_text(self.read, self.filled, self.blank, std, self.missing)
                 return lambda to: to.write_bytes(edited)
             self.notes.append(f"{path} is written anew: {self.source} has other delimiters")
-        return frame_writer(ending, self.table) if ending in FRAMES else super().writer(path)
+        return super().writer(path)
 
 
 @analysis

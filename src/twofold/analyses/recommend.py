@@ -24,6 +24,7 @@ from twofold.analyses._targets import Writer
 from twofold.analyses.answer import FRAMES, Answer, Grid, analysis, count, plain
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
+from twofold.io.tables.formulas import escape_formulas
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -123,7 +124,10 @@ class Recommendations(Answer):
             return super().writer(path)
         from twofold.completion.recommender._top_n import write_frames
 
-        return lambda to: write_frames(self.frames(), to)
+        frames = self.frames()
+        if self.safe_csv and path.suffix.lower() != ".parquet":
+            frames = map(escape_formulas, frames)
+        return lambda to: write_frames(frames, to)
 
     def lists_asked_for(self) -> pl.DataFrame:
         text = any(listing.user is None for listing in self.listings)
@@ -675,8 +679,9 @@ def pairs_in(text: str, model: Any, named: dict[str, Any]) -> Iterator[tuple[str
         return word in named or int(places(model.items_, [word])[0]) >= 0
 
     head, _, tail = text.rpartition(":")
-    if known(head.strip()) and _PAIR.fullmatch(f"x:{tail.strip()}"):
-        yield head.strip(), float(tail)
+    alone = _PAIR.fullmatch(f"x:{tail.strip()}")
+    if known(head.strip()) and alone:
+        yield head.strip(), float(alone[2])
         return
     if model.implicit_ and (known(text.strip()) or not _PAIR.search(text)):
         yield from ((word.strip(), 1.0) for word in ([text] if known(text.strip()) else text.split(",")))

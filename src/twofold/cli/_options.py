@@ -36,6 +36,10 @@ Compare = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+SafeCsv = Annotated[
+    bool,
+    typer.Option("--safe-csv", help="In .csv and .tsv, put ' before text that a spreadsheet would take for a formula."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only, no notes and no progress.")]
 
 

@@ -21,6 +21,7 @@ from twofold.analyses.progress import Progress
 from twofold.cli import _options as options
 from twofold.cli._progress import progress
 from twofold.core.checks import InputError
+from twofold.core.printable import escape
 
 
 class Output(NamedTuple):
@@ -32,6 +33,7 @@ class Output(NamedTuple):
     force: bool = False
     quiet: bool = False
     compare: Path | None = None  # the figure of an answer that is an image itself
+    safe_csv: bool = False
 
     @property
     def files(self) -> list[Path]:
@@ -48,15 +50,16 @@ def command(
 ) -> Callable[[Callable[..., Answer]], Callable[..., None]]:
     """Decorates a verb, a function of its own options that returns an answer of this kind.
 
-    Added are the options that say where the answer goes, -o, --save, --json, --force, --quiet, and, if the function
-    takes ``**reading``, those that say how a table is read: --missing, --drop, --columns. No file that an option names
-    is overwritten. `progress`, which is no option, is told what goes on; `out`, if it is a parameter, gets the files of
-    -o. `hint` says how to keep the result, when no file is asked for.
+    Added are the options that say where the answer goes, -o, --save, --safe-csv, --json, --force, --quiet, and, if the
+    function takes ``**reading``, those that say how a table is read: --missing, --drop, --columns. No file that an
+    option names is overwritten. `progress`, which is no option, is told what goes on; `out`, if it is a parameter, gets
+    the files of -o. `hint` says how to keep the result, when no file is asked for.
     """
     shared = {
         "out": (Annotated[list[Path] | None, options.out(kind.endings, result)], None),
         **({"save": (options.Save, None)} if ".twofold" in kind.endings else {}),
         **({"compare": (options.Compare, None)} if issubclass(kind, ComparedAnswer) else {}),
+        **({"safe_csv": (options.SafeCsv, False)} if ".csv" in kind.endings else {}),
         "as_json": (options.AsJson, False),
         "force": (options.Force, False),
         "quiet": (options.Quiet, False),
@@ -114,6 +117,7 @@ def run(
 
 def deliver(answer: Answer, output: Output, watch: Progress) -> None:
     """Files written, notes to stderr, the answer to stdout."""
+    answer.safe_csv = output.safe_csv
     with watch.doing("writing"):
         answer.save(*output.files, **output.figure, force=True)  # looked at before the fit
     say(answer.notes, output.quiet)
@@ -139,4 +143,4 @@ def stdout() -> Console:
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False, indent=2))
+    print(escape(json.dumps(value, ensure_ascii=False, indent=2)))

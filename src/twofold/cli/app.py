@@ -1,14 +1,19 @@
 """The command `twofold`: one table of verbs, each loaded only when it is called.
 
 A new verb is a line in VERBS and a module with a function of the verb's name, whose parameters typer reads.
-Exit codes: 0 done, 2 bad input (one line says where and what to do), 130 interrupted, 1 a fault of ours.
+Exit codes: 0 done, 2 bad input (one line says where and what to do), 130 interrupted by Ctrl-C, 143 ended by SIGTERM,
+1 a fault of ours.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -110,10 +115,11 @@ class Verbs(TyperGroup):
     def main(self, *args: Any, **options: Any) -> Any:
         code = 0
         try:
-            options["standalone_mode"] = False  # errors come to us
-            code = super().main(*args, **options) or 0
-            if code == 130:  # typer has already caught the Ctrl-C
-                raise KeyboardInterrupt
+            with ended_by_signals():
+                options["standalone_mode"] = False  # errors come to us
+                code = super().main(*args, **options) or 0
+                if code == 130:  # typer has already caught the Ctrl-C
+                    raise KeyboardInterrupt
         except BrokenPipeError:  # the reader of our output has gone, as in `twofold ... | head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 1
@@ -128,8 +134,35 @@ class Verbs(TyperGroup):
         sys.exit(code)
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: the work ends as with Ctrl-C, so that nothing half-written stays."""
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """In the block, SIGTERM ends the work as Ctrl-C does."""
+    came = []
+
+    def end(number: int, frame: Any) -> None:
+        came.append(number)
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():  # handlers are for main threads alone
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    except (KeyboardInterrupt, typer.Abort):
+        raise (Terminated if came else KeyboardInterrupt) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def explain(error: BaseException) -> tuple[int, str]:
     """Exit code and one line for anything that went wrong."""
+    if isinstance(error, Terminated):
+        return 143, "twofold: terminated."
     if isinstance(error, (KeyboardInterrupt, typer.Abort)):
         return 130, "twofold: interrupted."
     if hasattr(error, "format_message"):  # the command line itself is wrong
@@ -141,8 +174,9 @@ def explain(error: BaseException) -> tuple[int, str]:
 
     if isinstance(error, (InputError, ModelFileError)):
         return 2, f"twofold: {one_line(error)}"
-    if isinstance(error, OSError) and error.filename is not None:
-        return 2, f"twofold: {error.filename}: {error.strerror}."
+    if isinstance(error, OSError) and error.strerror:
+        where = "the output" if error.filename is None else error.filename
+        return 2, f"twofold: {where}: {error.strerror}."
     if isinstance(error, MemoryError):
         why = f"the data does not fit in memory ({one_line(error)})"
         return 2, f"twofold: {why}. Save it as a .npy file, which is streamed."

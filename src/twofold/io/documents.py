@@ -421,12 +421,12 @@ def from_stream(path: str, source: str, given: dict[str, str | None], notes: lis
     """A text read at once: a table if it looks like one or a column is named, else lines or paragraphs."""
     name = "standard input" if path == "-" else path
     data = read_whole(path)
-    if not data.strip():
-        raise InputError(f"{name} is empty. Give one document a line, or a table with a column of text.")
     line = foreign_line(data)
     if line is not None:
         raise not_text(name, line)
     text, more = decode(data, name)
+    if not text.strip():
+        raise InputError(f"{name} is empty. Give one document a line, or a table with a column of text.")
     if text.lstrip().startswith(b"{") and path == "-":
         return from_pieces([read_jsonl(text, name)], source, given, notes)
     if any(value is not None for value in given.values()) or looks_tabular(text):

@@ -71,6 +71,8 @@ def test_columns_become_features_by_what_they_hold():
         ({"item": [77, 88, 99], "a": [1.0, 2.0, 3.0]}, r"none of the 3 ids in column 'item'.*77.*there"),
         ({"item": [1, None, 3], "a": [1.0, 2.0, 3.0]}, r"1 rows of the items' features have no id"),
         ({"item": [1, 2, 3], "a": [1.0, 1.0, 1.0]}, r"no column that differs between items"),
+        ({"item": [1, 2, 3], "a": [1e-320, 2e-320, 4e-320]}, r"no column that differs between items"),
+        ({"item": [1, 2, 3], "a": [1e308, -1e308, 0.0]}, r"column 'a'.*too large"),
         ({"x": ["p", "q", "r"], "a": [0.5, 0.6, 0.5]}, r"no column of the items' features holds items.*'x', 'a'"),
     ],
 )

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from twofold import config
 from twofold.core.data.blocks import Rows, as_blocks
+from twofold.core.engine import local
 from twofold.core.engine.local import Engine, Tree, add, engine_for, single_blas, stacked
 
 
@@ -200,3 +201,16 @@ def test_a_cluster_s_error_reaches_the_caller(small_blocks, clusters):
 
 def _fail(X):
     raise ValueError("no good")
+
+
+def test_no_thread_of_a_pool_is_started_later_where_ctrl_c_could_meet_it():
+    def running():
+        return {thread for thread in threading.enumerate() if thread.name.startswith("twofold")}
+
+    before = running()
+    pool = local._pool(7)
+    started = running() - before
+    assert len(started) == 7
+    pool.submit(int).result()
+    assert running() - before == started
+    local._pools.pop(7).shutdown()

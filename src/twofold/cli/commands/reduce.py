@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Unpack
 
 import typer
@@ -37,7 +38,7 @@ def parse_k(text: str | None) -> int | float | str | None:
         number = float(text.rstrip("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         number = -1.0
-    if number >= 1 and number == int(number) and not text.endswith("%"):
+    if 1 <= number < math.inf and number == int(number) and not text.endswith("%"):
         return int(number)
     if 0 < number < 1:
         return number

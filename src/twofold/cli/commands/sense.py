@@ -28,12 +28,13 @@ def sense(
     kind: Annotated[str | None, typer.Option(metavar="NAME", help=KIND)] = None,
     out: Annotated[list[Path] | None, typer.Option("-o", "--out", metavar="FILE", help=RESULTS)] = None,
     compare: options.Compare = None,
+    safe_csv: options.SafeCsv = False,
     seed: options.Seed = 0,
     as_json: options.AsJson = False,
     force: options.Force = False,
     quiet: options.Quiet = False,
 ) -> None:
-    output = Output(out or [], None, as_json, force, quiet, compare)
+    output = Output(out or [], None, as_json, force, quiet, compare, safe_csv)
 
     def analysis(watch: Progress) -> Sensing:
         data: Any = source

@@ -39,6 +39,7 @@ def words(
     given: Annotated[list[str] | None, typer.Argument(metavar="WORD...", help="Words, or files.")] = None,
     number: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Number of words to show.")] = 10,
     method: Annotated[str, typer.Option(metavar="NAME", help=METHOD)] = "additive",
+    safe_csv: options.SafeCsv = False,
     as_json: options.AsJson = False,
     force: options.Force = False,
 ) -> None:
@@ -48,7 +49,10 @@ def words(
     with watch.doing("reading"):
         vectors = read_vectors(model)
     with watch.doing("asking"):
-        found = ask(vectors, model, action, given, number, method)
+        if action == "export":
+            found = export(vectors, given, safe_csv)
+        else:
+            found = ask(vectors, model, action, given, number, method)
     if as_json:
         print_json(plain(found.facts))
         return
@@ -78,7 +82,7 @@ def ask(vectors: WordVectors, model: str, action: str | None, given: list[str], 
         return analogy(vectors, given, n, method)
     if action == "similarity":
         return similarity(vectors, given)
-    return evaluate(vectors, given) if action == "evaluate" else export(vectors, given)
+    return evaluate(vectors, given)
 
 
 def check(model: str, action: str | None, given: list[str], method: str, force: bool) -> None:
@@ -134,8 +138,8 @@ def evaluate(vectors: WordVectors, given: list[str]) -> Found:
     return Found({"analogies": solving, "similarity": pairs}, grids=grids)
 
 
-def export(vectors: WordVectors, given: list[str]) -> Found:
-    write_all({Path(file): writer(Path(file), vectors) for file in given})
+def export(vectors: WordVectors, given: list[str], safe_csv: bool) -> Found:
+    write_all({Path(file): writer(Path(file), vectors, safe_csv) for file in given})
     V, k = vectors.vectors_.shape
     facts = {"words": V, "n_components": k, "written": given}
     return Found(facts, [f"{V:,} words, {k} numbers each: {', '.join(given)}"])

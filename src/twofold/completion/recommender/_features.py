@@ -148,8 +148,14 @@ def _learn_column(values: pl.Series) -> Column | None:
         x = x[np.isfinite(x)]
         if len(np.unique(x)) < 2:
             return None
+        with np.errstate(over="ignore"):
+            mean, spread = float(x.mean()), float(x.std())
+        if not np.isfinite(spread):
+            raise InputError(f"column {values.name!r} of the features: its numbers are too large. Scale it.")
+        if spread == 0:  # numbers so small that their squares vanish
+            return None
         cuts = [] if len(np.unique(x)) == 2 else np.unique(np.quantile(x, np.arange(1, GROUPS) / GROUPS)).tolist()
-        return Column(values.name, "number", [], [float(x.mean()), float(x.std()), *cuts])
+        return Column(values.name, "number", [], [mean, spread, *cuts])
     texts = [text for text in _as_texts(values) if text]
     kind = "list" if values.dtype == pl.List else _choose_kind(texts)
     counts = Counter(word for text in texts for word in set(_split(text, kind)))

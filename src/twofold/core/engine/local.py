@@ -126,8 +126,17 @@ _pools: dict[int, ThreadPoolExecutor] = {}
 
 
 def _pool(threads: int) -> ThreadPoolExecutor:
+    """The pool of this size.
+
+    Its threads are started by another thread, which no Ctrl-C reaches: one that comes between the start of a thread and
+    its entry in the list of those to end leaves a process that waits for it for ever.
+    """
     if threads not in _pools:
-        _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="twofold")
+        pool, all_there = ThreadPoolExecutor(threads, thread_name_prefix="twofold"), threading.Barrier(threads)
+        starter = threading.Thread(target=lambda: [pool.submit(all_there.wait) for _ in range(threads)])
+        starter.start()
+        starter.join()
+        _pools[threads] = pool
     return _pools[threads]
 
 
