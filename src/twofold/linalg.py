@@ -18,7 +18,7 @@ import scipy.linalg as sla
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
-from twofold.core.checks import InputError, refuse
+from twofold.core.checks import InputError, check_sparse, refuse
 from twofold.core.data.blocks import as_blocks
 from twofold.core.engine.local import engine_for, single_blas, stacked
 from twofold.core.numerics.power import power_iteration
@@ -111,7 +111,10 @@ def low_rank(X: Table, k: int, **options: Any) -> np.ndarray:
 
 
 def _as_matrix(X: Matrix) -> Any:
-    return X if sparse.issparse(X) else np.asarray(X)
+    if sparse.issparse(X):
+        check_sparse(X)
+        return X
+    return np.asarray(X)
 
 
 def _singular_values(X: Any) -> np.ndarray:

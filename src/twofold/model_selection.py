@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 from scipy.linalg import subspace_angles
+from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from twofold.core.checks import InputError
+from twofold.core.checks import InputError, check_sparse
 from twofold.core.data.blocks import is_dask, is_path
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
@@ -115,6 +116,8 @@ def select(
     >>> select(GaussianMixture, X, random_state=0, n_components=range(1, 6)).best_params
     {'n_components': 3}
     """
+    if issparse(X):
+        check_sparse(X)  # its rows are picked before an estimator sees them
     base = _instance(estimator)
     settings = _settings(base, grid)
     criterion = _resolve(base, criterion)

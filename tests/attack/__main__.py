@@ -8,7 +8,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from tests.attack import command_line, disk, extremes, forks, kills, model_files, resume, signals, sparse_arrays
+from tests.attack import (
+    command_line,
+    disk,
+    extremes,
+    forks,
+    index_arrays,
+    kills,
+    model_files,
+    resume,
+    signals,
+    sparse_arrays,
+)
 
 
 def report(name: str, attempts: Iterable[tuple[str, str]]) -> int:
@@ -30,6 +41,7 @@ def main() -> int:
     share = 10 if given.quick else 1
     attacks = {
         "sparse": lambda: sparse_arrays.attack(1000 // share),
+        "indices": index_arrays.attack,
         "forks": lambda: forks.attack(20),
         "extremes": extremes.attack,
         "bytes": lambda: model_files.attack(5000 // share, model_files.spoil_bytes),

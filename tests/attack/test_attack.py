@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import twofold
-from tests.attack import extremes, forks, model_files, sparse_arrays
+from tests.attack import extremes, forks, index_arrays, model_files, sparse_arrays
 from tests.contract.registry import MODELS
 from twofold.core.files.arrays_fit import declared
 
@@ -23,6 +23,10 @@ def test_the_refusal_names_the_place_and_guesses_the_reason() -> None:
     X.indices[X.indptr[3]] = 40
     with pytest.raises(twofold.InputError, match=r"column 40 of row \d.*40 columns, 0 to 39. Do your ids start at 1\?"):
         twofold.KMeans(2).fit(X)
+
+
+def test_arrays_of_indices_weights_and_starts_that_do_not_fit_are_refused_by_everyone() -> None:
+    assert not [(what, said) for what, said in index_arrays.attack() if said]
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy import sparse
 
 from twofold.core.checks import InputError
 from twofold.io.documents import Documents, from_pieces, read_documents
@@ -29,6 +31,8 @@ def as_documents(data: Any, text: str | None = None, date: str | None = None, ti
     named = next((f"{option[2:]}={name!r}" for option, name in given.items() if name is not None), None)
     if named:
         raise InputError(f"{named}: the documents are texts without columns. Leave it out, or give a frame.")
+    if not isinstance(data, Iterable) or sparse.issparse(data):
+        raise InputError(f"the documents are a {type(data).__name__}. Give texts; a model of topics takes counts.")
     texts = ["" if one is None else one for one in data]
     wrong = next((i for i, one in enumerate(texts) if not isinstance(one, str)), None)
     if wrong is not None:

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from twofold.core.checks import InputError, first_bad
+from twofold.core.checks import InputError, check_sparse, first_bad
 from twofold.core.config import config
 from twofold.io.tables.read import read_table
 from twofold.io.tables.table import Piece, Table, assemble, quoted, unique_names
@@ -51,6 +51,8 @@ def as_table(data: Any, **reading: Unpack[Reading]) -> Table:
     frame = as_frame_or_none(data)
     if frame is not None:
         return assemble([Piece(frame, "the table")], "the table", **reading)
+    if sp.issparse(data):
+        check_sparse(data, "the table")
     X = sp.csr_array(data) if sp.issparse(data) else np.asarray(data)
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise InputError(f"the table is an array of {X.dtype} with shape {X.shape}; a 2-D array of numbers is needed.")

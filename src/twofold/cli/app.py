@@ -211,7 +211,15 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
     ] = False,
-) -> None: ...
+    memory: Annotated[
+        str,
+        typer.Option("--memory", metavar="SIZE", help="Memory that data may take, such as 4GB.", show_default=False),
+    ] = "1GB",
+) -> None:
+    if memory != "1GB":
+        from twofold.core.config import config
+
+        config(memory=memory)
 
 
 def _placeholder() -> None: ...

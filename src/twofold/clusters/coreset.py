@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from twofold.clusters.kmeans._assign import squares
-from twofold.core.checks import InputError, check_weights, refuse
+from twofold.core.checks import InputError, check_sparse, check_weights, refuse
 from twofold.core.data.blocks import Blocks, Rows, as_blocks, is_dask, is_path
 from twofold.core.engine.local import Tree, engine_for, single_blas, stacked
 from twofold.core.numerics.moments import block_columns, merge
@@ -172,6 +172,8 @@ def _table(X: Any) -> Blocks:
     """Row blocks of whatever a model takes."""
     if is_path(X) or is_dask(X) or isinstance(X, Blocks):
         return as_blocks(X)
+    if sparse.issparse(X):
+        check_sparse(X)
     return as_blocks(check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False))
 
 

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.completion._normalize import Normalization, fold_standardized, normalize_cells, restore_values
 from twofold.core import loop
-from twofold.core.checks import InputError
+from twofold.core.checks import InputError, check_places
 from twofold.core.data.known_cells import Observed, known, observed, sides, stored
 from twofold.core.estimator import Model
 from twofold.core.numerics.alternating_ridge import Ridge, bias_of, solve_rows, with_unit
@@ -98,9 +98,10 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
             )
         if cols is None:
             return self._rowwise(_predict_block, rows, *self._both())
-        at = [np.atleast_1d(np.asarray(a)) for a in (rows, cols)]
-        for name, a, count in zip(("rows", "cols"), at, (self.n_rows_, self.n_features_in_), strict=True):
-            _check_places(name, a, count)
+        at = (
+            check_places(rows, self.n_rows_, "rows", "the fitted table has rows"),
+            check_places(cols, self.n_features_in_, "cols", "the fitted table has cols"),
+        )
         if at[0].shape != at[1].shape:
             raise InputError(f"rows has shape {at[0].shape}, cols {at[1].shape}; one pair a cell is needed.")
         values, lines = self._trained(*at), self.normalization_
@@ -180,23 +181,11 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
         return sides(self.normalization_.standardize(cells.X), cells.W)
 
 
-def _check_places(name: str, a: np.ndarray, count: int) -> None:
-    if a.ndim != 1 or a.dtype.kind not in "iu":
-        raise InputError(
-            f"{name} is an array of {a.dtype} with shape {a.shape}; whole numbers, one a cell, are needed."
-        )
-    bad = (a < 0) | (a >= count)
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise InputError(f"{name}[{at}] is {a[at]}; the fitted table has {name} 0 to {count - 1}.")
-
-
 def find_columns(cols: ArrayLike, values: ArrayLike, target: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Cells of one row as columns and values, checked, and that `target` is a column."""
-    at, x = np.asarray(cols, dtype=np.int64), np.asarray(values)
-    outside = [int(j) for j in (*at, target) if not 0 <= j < d]
-    if outside:
-        raise InputError(f"cols or target names column {outside[0]}; the fitted table has columns 0 to {d - 1}.")
+    at, x = check_places(cols, d, "cols", "the fitted table has columns"), np.asarray(values)
+    if check_places(target, d, "target", "the fitted table has columns").shape != (1,):
+        raise InputError(f"target={target!r} must be one column.")
     if at.shape != x.shape or len(np.unique(at)) < len(at):
         raise InputError(
             f"cols has shape {at.shape} with {len(np.unique(at))} different columns, values has shape {x.shape}; "

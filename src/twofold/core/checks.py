@@ -66,10 +66,35 @@ def _check_indices(indices: np.ndarray, size: int, name: str, what: str, within:
     if within is not None:
         one, indptr = within
         where = f" of {one} {int(np.searchsorted(indptr, at, side='right')) - 1}"
-    hint = " Do your ids start at 1?" if indices.max() == size and indices.min() > 0 else ""
     raise InputError(
-        f"{name} is damaged: {what} {indices[at]}{where}, but the array has {size} {what}s, 0 to {size - 1}.{hint}"
+        f"{name} is damaged: {what} {indices[at]}{where}, but the array has {size} {what}s, 0 to {size - 1}."
+        + _guess_base(indices, size)
     )
+
+
+def _guess_base(indices: np.ndarray, size: int) -> str:
+    """A question, where everything would be right if it were one lower."""
+    return " Do your ids start at 1?" if indices.max() == size and indices.min() > 0 else ""
+
+
+def check_places(given: Any, size: int, name: str, of: str) -> np.ndarray:
+    """Whole numbers (m,) from 0 to size − 1, as int64: what code may follow into something that has `size` places.
+
+    >>> check_places([0, 3], 3, "cols", "the fitted table has columns")
+    Traceback (most recent call last):
+        ...
+    twofold.core.checks.InputError: cols[1] is 3; the fitted table has columns 0 to 2.
+    """
+    a = np.atleast_1d(np.asarray(given))
+    if a.ndim != 1 or (a.dtype.kind not in "iu" and a.size):
+        raise InputError(
+            f"{name} is an array of {a.dtype} with shape {a.shape}; whole numbers, one a place, are needed."
+        )
+    bad = (a < 0) | (a >= size)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise InputError(f"{name}[{at}] is {a[at]}; {of} 0 to {size - 1}.{_guess_base(a, size)}")
+    return a.astype(np.int64, copy=False)
 
 
 def first_bad(X: Block, allow_nan: bool) -> tuple[int, int, float] | None:
@@ -196,7 +221,10 @@ def check_weights(sample_weight: Weights, n: int) -> np.ndarray | None:
     """Row weights as float64 (n,), or None when every row counts once."""
     if sample_weight is None:
         return None
-    w = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        w = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"sample_weight is no array of numbers ({error}). Give one weight a row.") from None
     if w.ndim == 0:
         w = np.full(n, float(w))
     if w.shape != (n,):

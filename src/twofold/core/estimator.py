@@ -208,8 +208,8 @@ class Model(CallbackSupportMixin, BaseEstimator):
         """Codes to be turned back into rows: an array (n,k)."""
         check_is_fitted(self)
         U, k = np.asarray(U), len(self.get_feature_names_out())
-        if U.ndim != 2 or U.shape[1] != k:
-            raise InputError(f"the codes have shape {U.shape}; this model makes (n, {k}).")
+        if U.ndim != 2 or U.shape[1] != k or U.dtype.kind not in "biuf":
+            raise InputError(f"the codes are {U.dtype} of shape {U.shape}; this model makes numbers (n, {k}).")
         return U
 
     def _weights(self, blocks: Blocks, sample_weight: Weights) -> np.ndarray | None:
@@ -264,7 +264,7 @@ class Reorderable:
         order = np.asarray(order)
         name, axis = next(iter(self._component_axes.items()))
         k = getattr(self, name).shape[axis]
-        if order.shape != (k,) or not np.array_equal(np.sort(order), np.arange(k)):
+        if order.shape != (k,) or order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), np.arange(k)):
             raise InputError(
                 f"order={order.tolist()} does not arrange the {k} components of {type(self).__name__}: every number "
                 f"from 0 to {k - 1} is needed, once."

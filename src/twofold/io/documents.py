@@ -28,7 +28,7 @@ import polars as pl
 from twofold.core.checks import InputError
 from twofold.io.dates import guess_dates, read_dates
 from twofold.io.encoding import HEAD, Recoded, decode, find_encoding, old_encoding, spelled
-from twofold.io.open import DAMAGED, ENDINGS, open_bytes, read_bytes
+from twofold.io.open import DAMAGED, ENDINGS, check_budget, open_bytes, read_bytes
 from twofold.io.tables import arrays
 from twofold.io.tables.columns import BLANKS, to_numbers
 from twofold.io.tables.delimited import find_delimiter, read_delimited, records
@@ -40,6 +40,7 @@ PROSE = ("", ".txt", ".text", ".md", ".rst", ".tex", ".eml", ".asc", ".srt", ".l
 ELSEWHERE_TOO = (".html", ".htm", ".xml", ".pdf", ".doc", ".docx", ".odt", ".rtf", ".epub")
 TITLES = ("title", "headline", "subject", "heading", "name", "label")
 PIECE = 2**20  # bytes of a line that are read at once
+WORD = 2**24  # bytes without white space, beyond which nothing is text
 SHORT = 4  # lines of a paragraph, on average
 MOST = 0.8  # of the lines that go on are full, in wrapped text
 PACKED = 3.0  # bytes of text in one of a packed file, about
@@ -299,14 +300,20 @@ def joined(parts: Iterator[Part]) -> Iterator[tuple[str, int]]:
     for text, number, goes_on in parts:
         if goes_on:
             begun += text
+            check_budget(len(begun), f"document {number:,}, which goes on,", at_least=True)
         else:
             yield (begun + text if begun else text), number
             begun = ""
 
 
 def gathered(parts: Iterator[Part]) -> tuple[list[str], list[int]]:
-    pairs = [(text.strip(), number) for text, number in joined(parts)]
-    return [text for text, _ in pairs], [number for _, number in pairs]
+    texts, numbers, taken = list[str](), list[int](), 0
+    for text, number in joined(parts):
+        texts.append(text.strip())
+        numbers.append(number)
+        taken += len(text) + 100  # what a text and its number take, however short
+        check_budget(taken, f"the text up to document {number:,}", at_least=True)
+    return texts, numbers
 
 
 def parts_of(file: TextFile, notes: list[str] | None = None, blank: bool = False) -> Iterator[Part]:
@@ -359,6 +366,11 @@ def lines_in(file: BinaryIO, name: str, notes: list[str] | None = None) -> Itera
             line, ended = rest + line, line.endswith(b"\n")
             at = len(line) if ended else max(line.rfind(b" "), line.rfind(b"\t"))
             rest = line[max(at, 0) :]
+            if len(rest) > WORD:
+                raise InputError(
+                    f"{name}, line {number}: {len(rest) / 1e6:,.0f} MB without white space, which is no text. Break it "
+                    "into lines, or leave the file out."
+                )
             if at > 0:
                 raw = line[:at].rstrip(b"\r\n")
                 try:

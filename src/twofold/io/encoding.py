@@ -106,17 +106,18 @@ def spelled(encoding: str) -> str:
 class Recoded(io.RawIOBase):
     """A text file whose bytes are changed as they are read; `change` gets b"" at the end."""
 
-    def __init__(self, file: BinaryIO, change: Callable[[bytes], bytes], name: str):
-        self.file, self.change, self.called, self.rest = file, change, name, b""
+    def __init__(self, file: BinaryIO, change: Callable[[bytes], bytes], name: str, piece: int = HEAD):
+        self.file, self.change, self.called, self.piece = file, change, name, piece
+        self.rest = memoryview(b"")  # which is cut without being copied
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         while not self.rest:
-            raw = self.file.read(HEAD)
+            raw = self.file.read(self.piece)
             try:
-                self.rest = self.change(raw)
+                self.rest = memoryview(self.change(raw))
             except UnicodeError:
                 raise InputError(f"{self.called} {NOT_TEXT}") from None
             if not raw:

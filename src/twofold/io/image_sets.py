@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from PIL import Image
 
 from twofold.core.checks import InputError
 from twofold.io.images import read_image
-from twofold.io.open import read_bytes
+from twofold.io.open import check_budget, read_bytes
+from twofold.io.tables.arrays import check_npz
 from twofold.io.tables.read import missing_message
 
 SEEN = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif", ".pgm", ".ppm")
@@ -68,7 +70,11 @@ def from_folder(path: Path, size: int | None) -> PictureSet:
     files = sorted(p for p in path.rglob("*") if p.suffix.lower() in SEEN and not p.name.startswith("."))
     if not files:
         raise InputError(f"{path} has no pictures in it ({', '.join(SEEN)}). Give {TAKES}.")
-    pictures = [fitted(read_image(file).pixels, size) for file in files]
+    pictures, taken = [], 0
+    for file in files:
+        pictures.append(fitted(read_image(file).pixels, size))
+        taken += pictures[-1].nbytes
+        check_budget(taken, f"{path}, {len(files):,} pictures,", at_least=True, remedy="Scale them: --size 28. ")
     color = any(p.ndim == 3 for p in pictures)
     if color:
         pictures = [p if p.ndim == 3 else np.repeat(p[:, :, None], 3, axis=2) for p in pictures]
@@ -96,11 +102,16 @@ def fitted(pixels: np.ndarray, size: int | None) -> np.ndarray:
 
 def from_array(path: Path) -> PictureSet:
     try:
+        if path.suffix == ".npy":
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            check_budget(array.nbytes, str(path))
+            return PictureSet(np.array(array))
+        check_npz(str(path))
         with np.load(path, allow_pickle=False) as found:
             held = {name: found[name] for name in found.files}
-    except (AttributeError, TypeError):
-        return PictureSet(np.load(path, allow_pickle=False))
-    except (ValueError, OSError, EOFError) as error:
+    except InputError:
+        raise
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} cannot be read as an array ({error}). Save it again with np.save.") from None
     pixels = next((held[name] for name in ("images", "X", "data", "faces") if name in held), None)
     if pixels is None:

@@ -6,6 +6,7 @@ is kept beside it. What the file held and the array does not is a line in `notes
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 import warnings
@@ -18,6 +19,7 @@ from PIL import Image, ImageColor, ImageOps
 
 from twofold.core.checks import InputError
 from twofold.core.files.atomic import write_bytes
+from twofold.io.open import check_budget, read_bounded
 from twofold.io.tables.read import missing_message
 
 # What is opened: formats that hold pixels and nothing else (PostScript, say, is a program and is not run).
@@ -91,7 +93,8 @@ def read_image(path: str | Path) -> Picture:
 def bytes_of(path: str | Path, name: str) -> bytes:
     if str(path) != "-" and not Path(path).is_file():
         raise InputError(f"{name} is a folder. Name a file in it." if Path(path).is_dir() else missing_message(name))
-    data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
+    with contextlib.nullcontext(sys.stdin.buffer) if str(path) == "-" else open(path, "rb") as file:
+        data = read_bounded(file, name)
     if not data:
         raise InputError(f"{name} is empty (0 bytes). Was it written completely?")
     return data
@@ -101,6 +104,9 @@ def decoded(file: io.BytesIO, name: str) -> Picture:
     """The picture in a file, whatever Pillow may raise on the way."""
     Image.init()
     image = Image.open(file, formats=[one for one in FORMATS if one in Image.OPEN])
+    check_budget(
+        image.width * image.height * pixel_bytes(image), f"{name}, {image.width:,} by {image.height:,} pixels,"
+    )
     notes = []
     frames = getattr(image, "n_frames", 1)
     if frames > 1 and image.format != "MPO":  # what phones write: the photograph, then small copies of it
@@ -113,6 +119,11 @@ def decoded(file: io.BytesIO, name: str) -> Picture:
         info["icc_profile"] = profile
     pixels, alpha = arrays_of(ImageOps.exif_transpose(image), name, raw, notes)
     return Picture(pixels, alpha, info, notes, name)
+
+
+def pixel_bytes(image: Image.Image) -> int:
+    """What one pixel takes once it is decoded."""
+    return 4 if image.mode[0] in "IF" else len(image.getbands())
 
 
 def reason(error: Exception) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import math
 import os
 import sys
 import zipfile
@@ -28,10 +29,10 @@ ZIP = b"PK\x03\x04"
 PACKED: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
     b"\x1f\x8b": ("gzip", lambda file: gzip.GzipFile(fileobj=file)),
     b"BZh": ("bzip2", bz2.BZ2File),
-    b"\x28\xb5\x2f\xfd": ("Zstandard", lambda file: io.BufferedReader(Recoded(file, unpack_frames(), ""))),
+    b"\x28\xb5\x2f\xfd": ("Zstandard", lambda file: io.BufferedReader(Recoded(file, unpack_frames(), "", SIP))),
 }
-RATIO = 200  # of unpacked to packed bytes, the most that is believed of a file larger than the memory budget
 BUFFER = 2**18  # bytes that are unpacked at once
+SIP = 2**12  # bytes of a Zstandard file that are unpacked at once: each can become 32 kB, and the library has no limit
 DAMAGED = (OSError, EOFError, zlib.error, zstandard.ZstdError, zipfile.BadZipFile, NotImplementedError, RuntimeError)
 
 
@@ -134,10 +135,9 @@ def member(archive: zipfile.ZipFile, name: str, part: str) -> str:
 def read_bytes(path: str | os.PathLike) -> bytes:
     """All of a file, or of standard input (``-``), unpacked."""
     if os.fspath(path) == "-":
-        return unpack(sys.stdin.buffer.read(), "standard input")
-    name = os.fspath(path)
+        return unpack(read_bounded(sys.stdin.buffer, "standard input"), "standard input")
     with open_bytes(path) as file:
-        return read_bounded(file, name, os.path.getsize(name.partition("::")[0]))
+        return read_bounded(file, os.fspath(path))
 
 
 def unpack(data: bytes, name: str) -> bytes:
@@ -145,24 +145,45 @@ def unpack(data: bytes, name: str) -> bytes:
     if not data.startswith((ZIP, *PACKED)):
         return data
     with unpacked(io.BufferedReader(io.BytesIO(data)), name) as file:
-        return read_bounded(file, name, len(data))
+        return read_bounded(file, name)
 
 
-def read_bounded(file: BinaryIO, name: str, packed: int) -> bytes:
-    """All of an unpacked file; one that grows beyond the memory budget and beyond all measure is refused.
-
-    Text packs to a tenth, a table of one repeated number to a hundredth; a thousandth is made to fill memory.
-    """
-    most = max(config().memory, RATIO * packed)
+def read_bounded(file: BinaryIO, name: str) -> bytes:
+    """All of an open file, if the memory budget allows; no more than that is ever held."""
     with io.BytesIO() as whole:
         while part := file.read(BUFFER):
-            if whole.tell() + len(part) > most:
-                raise InputError(
-                    f"{name} unpacks to more than {most / 1e6:,.0f} MB, {RATIO} times its size: no honest file does. "
-                    "If this one is, unpack it first."
-                )
+            check_budget(whole.tell() + len(part), name, at_least=True)
             whole.write(part)
         return whole.getvalue()
+
+
+def check_budget(size: float, name: str, *, at_least: bool = False, remedy: str = "") -> None:
+    """Refuse what takes more bytes at once than the memory budget; `at_least` if it may be yet more."""
+    most = config().memory
+    if size <= most:
+        return
+    wanted = max(2 * size if at_least else size, 2e6)
+    unit, of = ("GB", 1e9) if wanted >= 1e9 else ("MB", 1e6)
+    more = f"{math.ceil(wanted / of)}{unit}"
+    size_said = f"{'more than ' if at_least else ''}{size / 1e6:,.0f} MB"
+    raise InputError(
+        f"{name} takes {size_said} at once, and the memory budget is {most / 1e6:,.0f} MB. {remedy}If this machine has "
+        f'more, raise it: twofold.config(memory="{more}"), or twofold --memory {more} VERB.'
+    )
+
+
+def check_archive(path: str | os.PathLike) -> None:
+    """Refuse a zip archive whose files together unpack to more than the memory budget, whatever they claim."""
+    name, total = os.fspath(path), 0
+    try:
+        with zipfile.ZipFile(name) as archive:
+            for part in archive.infolist():
+                with archive.open(part) as file:
+                    while data := file.read(BUFFER):
+                        total += len(data)
+                        check_budget(total, name, at_least=True)
+    except DAMAGED as error:
+        raise InputError(damaged("zip archive", name, error)) from None
 
 
 def unpacked_name(path: str | os.PathLike) -> str:

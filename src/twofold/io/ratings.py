@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from twofold.core.checks import InputError
+from twofold.core.checks import InputError, check_sparse
 from twofold.io._rating_matrix import NUMBERED, find_matrix, rises
 from twofold.io.open import read_bytes
 from twofold.io.tables import arrays
@@ -280,6 +280,7 @@ def from_table(table: Table) -> Piece:
 
 def from_cells(X: Any) -> pl.DataFrame:
     """The stored cells of a sparse array; rows and columns counted from 1."""
+    check_sparse(X, MEMORY)
     at = sp.coo_array(X)
     return pl.DataFrame({"user": at.coords[0] + 1, "item": at.coords[1] + 1, "rating": at.data})
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from twofold.core.checks import InputError
+from twofold.core.checks import InputError, check_places, check_sparse
 
 
 def precision_at_k(recommended: Any, relevant: Any, k: int = 10, *, average: bool = True) -> Any:
@@ -148,9 +148,9 @@ def novelty(recommended: Any, counts: Any, n_users: int, k: int = 10) -> float:
     2.0
     """
     _check_k(k)
-    if isinstance(recommended, np.ndarray) and recommended.dtype.kind in "iu":
-        shown = recommended[:, :k]
-        have = np.asarray(counts)[shown[shown >= 0]]
+    if isinstance(recommended, np.ndarray) and recommended.dtype.kind in "iuf":
+        shown, known = recommended[:, :k], np.asarray(counts)
+        have = known[check_places(shown[shown >= 0], len(known), "recommended", "counts has items")]
     else:
         have = np.array([counts[item] for row in recommended for item in row[:k]])
     if not len(have):
@@ -195,6 +195,7 @@ def _hits(recommended: Any, relevant: Any, k: int) -> tuple[np.ndarray, int, np.
     if n != others:
         raise InputError(f"recommended has {n} users, relevant {others}; one entry a user is needed in both.")
     if sparse.issparse(relevant):
+        check_sparse(relevant, "relevant")
         hits, counts = _hits_of_array(np.asarray(recommended), sparse.csr_array(relevant), k)
     else:
         hits, counts = _hits_of_lists(recommended, relevant, k)
@@ -225,8 +226,7 @@ def _hits_of_array(recommended: np.ndarray, relevant: sparse.csr_array, k: int) 
     twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
     if twice.any():
         raise InputError(f"recommended[{int(np.argmax(twice))}] has an item more than once. Leave out the second.")
-    if first.max(initial=-1) >= d:
-        raise InputError(f"recommended names item {first.max()}; relevant has columns 0 to {d - 1}.")
+    check_places(first[first >= 0], d, "recommended", "relevant has columns")
     counts = np.diff(relevant.indptr)
     right = np.repeat(np.arange(len(first)), counts) * np.int64(d) + relevant.indices  # each pair as one number
     here = np.arange(len(first))[:, None] * np.int64(d) + first

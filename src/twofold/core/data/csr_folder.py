@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy import sparse
 
-from twofold.core.checks import InputError
+from twofold.core.checks import InputError, check_sparse
 from twofold.core.files.atomic import replacing_folder
 from twofold.core.types import Block, PathLike
 
@@ -171,6 +171,8 @@ def _write_into(folder: Path, row_blocks: Iterable[Block]) -> None:
 
 def _canonical(block: Block) -> Block:
     """Rows with ascending columns and no repeats; the caller's array stays as it is."""
+    if sparse.issparse(block):
+        check_sparse(block)
     X = sparse.csr_array(block)
     if not X.has_canonical_format:
         X = X.copy()

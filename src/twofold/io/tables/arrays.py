@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,17 +12,21 @@ import numpy as np
 import polars as pl
 import scipy.io
 import scipy.sparse as sp
+from numpy.lib import format as npy
 
-from twofold.core.checks import InputError
+from twofold.core.checks import InputError, check_sparse
+from twofold.io.open import check_budget
 from twofold.io.tables.table import Piece, Table, check_names
 
 ENDINGS = (".npy", ".npz", ".mtx")
+LINE = 64  # bytes that a row or a column takes beside its numbers, about
 
 
 def read_array(path: str, part: str, ending: str, streaming: bool) -> Piece | Table:
     """.npy, .npz or Matrix Market; a plain numeric .npy is left on disk when it may be."""
     try:
         if ending == ".mtx":
+            check_matrix(path)
             array = scipy.io.mmread(path)
         elif ending == ".npy":
             array = np.load(path, mmap_mode="r")
@@ -43,23 +48,50 @@ def read_array(path: str, part: str, ending: str, streaming: bool) -> Piece | Ta
         shape = array.shape
         array = np.asarray(array).reshape(shape[0] if shape else 1, -1)
         notes.append(f"{path} of shape {shape} is read as {array.shape[0]} rows of {array.shape[1]} numbers")
+    if not array.shape[0]:
+        raise InputError(f"{path} of shape {array.shape} has no rows. Give a table with at least two.")
+    check_budget(LINE * sum(array.shape), f"{path} of shape {array.shape}")
     columns = [f"column_{i + 1}" for i in range(array.shape[1])]
     if streaming and ending == ".npy" and not notes:
         return Table(Path(path), columns, source=path)
+    check_budget(8 * (array.nnz if sp.issparse(array) else array.size), path)
     numbers = sp.csr_array(array, dtype=np.float64) if sp.issparse(array) else np.array(array, dtype=np.float64)
     return Table(numbers, columns, notes=notes, source=path)
 
 
+def check_matrix(path: str) -> None:
+    """Refuse a Matrix Market file that says to hold more than the budget allows, before it is believed."""
+    rows, columns, entries, layout, *_ = scipy.io.mminfo(path)
+    check_budget(16 * entries if layout == "coordinate" else 8 * rows * columns, path)
+
+
+def check_npz(path: str) -> dict[str, tuple[int, ...]]:
+    """The shapes of the arrays in an archive, by name; together they must fit the memory budget."""
+    shapes, total = {}, 0
+    with zipfile.ZipFile(path) as archive:
+        for part in archive.namelist():
+            with archive.open(part) as file:
+                version = npy.read_magic(file)
+                head = npy.read_array_header_1_0(file) if version == (1, 0) else npy.read_array_header_2_0(file)
+            shapes[part.removesuffix(".npy")] = head[0]
+            total += math.prod(head[0]) * head[2].itemsize
+            check_budget(total, path)
+    return shapes
+
+
 def pick_from_npz(path: str, part: str) -> Any:
     """The array meant in an archive: the one named, a sparse matrix, or the only one that has rows."""
+    shapes = check_npz(path)
+    names = list(shapes)
+    if {"format", "shape", "data"} <= set(names) and not part:
+        found = sp.load_npz(path)
+        check_sparse(found, path)
+        return found
+    tables = [name for name in names if len(shapes[name]) >= 2] if not part else [part]
+    if len(tables) != 1 or tables[0] not in names:
+        lead = f'{path} has no array "{part}"' if part else f"{path} holds {len(tables)} tables"
+        raise InputError(f"{lead}. Name one as {path}::NAME, of: {', '.join(names) or 'none'}.")
     with np.load(path) as archive:
-        names = list(archive)
-        if {"format", "shape", "data"} <= set(names) and not part:
-            return sp.load_npz(path)
-        tables = [name for name in names if archive[name].ndim >= 2] if not part else [part]
-        if len(tables) != 1 or tables[0] not in names:
-            lead = f'{path} has no array "{part}"' if part else f"{path} holds {len(tables)} tables"
-            raise InputError(f"{lead}. Name one as {path}::NAME, of: {', '.join(names) or 'none'}.")
         return archive[tables[0]]
 
 

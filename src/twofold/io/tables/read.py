@@ -18,7 +18,7 @@ import polars as pl
 from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.core.spelling import close_names
-from twofold.io.open import ENDINGS, read_bytes, unpacked_name
+from twofold.io.open import ENDINGS, check_archive, check_budget, read_bytes, unpacked_name
 from twofold.io.tables import arrays
 from twofold.io.tables.delimited import read_delimited, tabulate
 from twofold.io.tables.table import Piece, Table, assemble
@@ -26,6 +26,7 @@ from twofold.io.tables.table import Piece, Table, assemble
 TEXT = (".csv", ".tsv", ".tab", ".psv", ".txt", ".dat")
 SQLITE = (".db", ".sqlite", ".sqlite3")
 EXCEL = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods")
+ZIPPED = (".xlsx", ".xlsm", ".xlsb", ".ods")  # those of them that are zip archives
 PARQUET = (".parquet", ".pq")
 JSONL = (".jsonl", ".ndjson")
 IN_FOLDERS = (".csv", ".tsv", ".tab", ".psv", *PARQUET, *JSONL, *EXCEL, *arrays.ENDINGS)
@@ -33,6 +34,7 @@ ELSEWHERE = {
     ".json": "Give one object a line, as .jsonl.",
     ".pkl": "Pickles can run code and are not opened. Save the table as Parquet and give that.",
 }
+CELL = 40  # bytes of a number as an object, about
 NAMED = "file.db::table, file.xlsx::sheet, file.zip::file and file.npz::array"
 
 
@@ -152,6 +154,7 @@ def read_parquet(path: str, streaming: bool) -> Piece | Table:
         size = pl.scan_parquet(path).select(pl.len()).collect().item() * len(schema) * 8
         if streaming and size > config().memory and all(t.is_numeric() for t in schema.values()):
             return Table(Path(path), list(schema), source=path, notes=[f"{path} is read in blocks"])
+        check_budget(size, path, remedy="A table of numbers alone is read in blocks. ")
         return Piece(pl.read_parquet(path), path)
     except (pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).splitlines()[0]
@@ -196,6 +199,8 @@ def read_excel(path: str, sheet: str) -> Piece:
         import fastexcel
     except ImportError:
         raise InputError(f'{path}: workbooks need fastexcel. Install it: pip install "twofold[excel]".') from None
+    if path.lower().endswith(ZIPPED):
+        check_archive(path)
     try:
         book = fastexcel.read_excel(path)
         if sheet and sheet not in book.sheet_names:
@@ -223,6 +228,7 @@ def read_sqlite(path: str, table: str) -> Piece:
     notes = []
     try:
         base = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
+        base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(config().memory, 10**9))  # of a cell, which a view may make up
         found = base.execute(
             "select name from sqlite_master where type in ('table', 'view') and name not like 'sqlite_%'"
         )
@@ -235,7 +241,12 @@ def read_sqlite(path: str, table: str) -> Piece:
             raise InputError(f"{lead}. Name one as {path}::NAME, of: {', '.join(tables) or 'none'}.")
         cursor = base.execute('select * from "{}"'.format(table.replace('"', '""')))
         names = [entry[0] for entry in cursor.description]
-        rows = cursor.fetchall()
+        rows, taken = [], 0
+        while some := cursor.fetchmany(1000):
+            rows += some
+            taken += CELL * len(some) * len(names)
+            taken += sum(len(cell) for row in some for cell in row if isinstance(cell, (str, bytes)))
+            check_budget(taken, f'{path}, table "{table}",', at_least=True)
         base.close()
     except sqlite3.Error as error:
         raise InputError(f"{path} is not a readable SQLite database ({error}).") from None
