@@ -2,11 +2,14 @@
 
 import gzip
 import hashlib
+import http.server
 import importlib
 import io
 import os
 import subprocess
 import sys
+import threading
+import time
 import zipfile
 
 import numpy as np
@@ -145,8 +148,8 @@ def test_unknown_and_unreachable_sets_name_the_remedy(home, monkeypatch):
         datasets.fetch("netflix")
     with pytest.raises(InputError, match="set TWOFOLD_DATA"):
         datasets.fetch("anime")
-    monkeypatch.setitem(SETS._URLS, "mnist", {(home / "nothing.gz").as_uri(): ""})
-    with pytest.raises(InputError, match=r"Cannot download file.*TWOFOLD_DATA.*go online"):
+    monkeypatch.setitem(SETS._URLS, "mnist", {"http://127.0.0.1:9/nothing.gz": SETS._File("", 1)})
+    with pytest.raises(InputError, match=r"Cannot download http.*TWOFOLD_DATA.*go online"):
         datasets.fetch("mnist")
     assert os.listdir(home / "cache" / "twofold") == []
 
@@ -166,29 +169,73 @@ def movielens_zip() -> bytes:
     return out.getvalue()
 
 
-def test_a_downloaded_set_is_read_and_kept(home, monkeypatch):
-    source = home / "ml-100k.zip"
-    source.write_bytes(movielens_zip())
-    digest = hashlib.sha256(movielens_zip()).hexdigest()
-    monkeypatch.setitem(SETS._URLS, "movielens100k", {source.as_uri(): digest})
-    first = datasets.fetch("movielens100k")
-    source.unlink()
-    again = datasets.fetch("movielens100k")
+class Answers(http.server.BaseHTTPRequestHandler):
+    """/ml-100k.zip is the file, /long more than it, /short less, /moved leads elsewhere, /slow never ends."""
+
+    def do_GET(self):
+        body, where = movielens_zip(), self.path.removeprefix("/")
+        self.send_response(302 if where == "moved" else 404 if where == "none" else 200)
+        if where == "moved":
+            self.send_header("Location", "data:,x")
+        self.end_headers()
+        if where == "slow":
+            for _ in range(1000):
+                self.wfile.write(b"0")
+                time.sleep(0.01)
+        self.wfile.write({"long": body * 50, "short": body[:-1], "ml-100k.zip": body}.get(where, b""))
+
+    def log_message(self, *_):
+        """Nothing is said."""
+
+
+@pytest.fixture
+def server(home, monkeypatch):
+    """The address of a server on this machine that is taken for the one of the films; and how to ask it."""
+    monkeypatch.setattr(SETS, "_SCHEME", "http")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers) as found:
+        threading.Thread(target=found.serve_forever, daemon=True).start()
+        data = movielens_zip()
+        file = SETS._File(hashlib.sha256(data).hexdigest(), len(data))
+
+        def ask(path):
+            monkeypatch.setitem(SETS._URLS, "movielens100k", {f"http://127.0.0.1:{found.server_port}/{path}": file})
+            return datasets.fetch("movielens100k")
+
+        yield ask
+        found.shutdown()
+
+
+def test_a_downloaded_set_is_read_and_kept(server, monkeypatch):
+    first = server("ml-100k.zip")
+    again = server("none")
     assert first.ratings.rows() == again.ratings.rows() == [(1, 2, 5.0, 881250949), (2, 1, 3.0, 881250950)]
     assert first.films["title"].to_list() == ["Café (1995)", "Second (1996)"]
     assert first.films["genres"].to_list() == [["Action", "Comedy"], ["unknown"]]
     assert [len(frame) for frame in first.splits[0]] == [1, 1]
 
 
-def test_a_download_that_is_not_the_file_it_was_is_refused(home, monkeypatch):
-    source = home / "ml-100k.zip"
-    source.write_bytes(movielens_zip())
-    monkeypatch.setitem(SETS._URLS, "movielens100k", {source.as_uri(): "0" * 64})
-    with pytest.raises(InputError, match="not the file it was"):
-        datasets.fetch("movielens100k")
-    monkeypatch.setattr(SETS, "_MOST", 10)
-    with pytest.raises(InputError, match="more than 10 bytes"):
-        datasets.fetch("movielens100k")
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("long", r"not the file it was: it has more than [\d,]+ bytes and SHA-256"),
+        ("short", "not the file it was"),
+        ("none", "Cannot download .*404.*go online"),
+        ("moved", "Cannot download .*not allowed"),
+        ("slow", r"Cannot download .*bytes came in 0 s"),
+    ],
+)
+def test_a_download_that_is_not_the_file_it_was_is_refused(server, home, monkeypatch, path, said):
+    monkeypatch.setattr(SETS, "_PATIENCE", 0.2)
+    with pytest.raises(InputError, match=said):
+        server(path)
+    assert os.listdir(home / "cache" / "twofold") == []
+
+
+def test_downloads_come_by_https_alone(server, home, monkeypatch):
+    assert all(url.startswith("https://") for files in SETS._URLS.values() for url in files)
+    monkeypatch.setattr(SETS, "_SCHEME", "https")
+    with pytest.raises(InputError, match="which is no https address"):
+        server("ml-100k.zip")
     assert os.listdir(home / "cache" / "twofold") == []
 
 
@@ -241,11 +288,7 @@ def test_standard_sets_are_as_published(name):
     assert SIZES[name](datasets.fetch(name))
 
 
-def test_ratings_have_the_columns_that_real_ones_have(world, home, monkeypatch):
-    source = home / "ml-100k.zip"
-    source.write_bytes(movielens_zip())
-    digest = hashlib.sha256(movielens_zip()).hexdigest()
-    monkeypatch.setitem(SETS._URLS, "movielens100k", {source.as_uri(): digest})
-    real = datasets.fetch("movielens100k").ratings
+def test_ratings_have_the_columns_that_real_ones_have(world, server):
+    real = server("ml-100k.zip").ratings
     assert real.columns[:3] == world.ratings.columns
     assert real.schema["rating"] == world.ratings.schema["rating"] == pl.Float64

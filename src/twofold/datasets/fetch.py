@@ -11,10 +11,13 @@ import io
 import os
 import tarfile
 import tempfile
+import time
+import urllib.parse
 import urllib.request
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -28,17 +31,37 @@ from twofold.io.open import read_bytes
 
 _MOVIELENS = "https://files.grouplens.org/datasets/movielens/"
 _MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
-_URLS = {  # address → SHA-256 of what is there
-    "movielens100k": {f"{_MOVIELENS}ml-100k.zip": "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229"},
+
+
+class _File(NamedTuple):
+    """What is at an address, so that anything else is refused."""
+
+    sha256: str
+    size: int
+
+
+_URLS = {
+    "movielens100k": {
+        f"{_MOVIELENS}ml-100k.zip": _File("50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229", 4924029),
+    },
     "mnist": {
-        f"{_MNIST}train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-        f"{_MNIST}train-labels-idx1-ubyte.gz": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-        f"{_MNIST}t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-        f"{_MNIST}t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+        f"{_MNIST}train-images-idx3-ubyte.gz": _File(
+            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609", 9912422
+        ),
+        f"{_MNIST}train-labels-idx1-ubyte.gz": _File(
+            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c", 28881
+        ),
+        f"{_MNIST}t10k-images-idx3-ubyte.gz": _File(
+            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6", 1648877
+        ),
+        f"{_MNIST}t10k-labels-idx1-ubyte.gz": _File(
+            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6", 4542
+        ),
     },
 }
-_TIMEOUT = 30  # seconds without an answer
-_MOST = 100 * 2**20  # bytes of a file; the largest has a tenth
+_SCHEME = "https"  # wherever an address leads
+_TIMEOUT = 30.0  # seconds without an answer
+_PATIENCE = 600.0  # seconds for a file
 
 
 def fetch(name: str) -> Bunch:
@@ -49,7 +72,8 @@ def fetch(name: str) -> Bunch:
     ``cbcl_faces``, ``kdd_bio``, ``clusters``.
 
     The set is looked for in the folder of its name under ``TWOFOLD_DATA``, then in the cache. Only
-    movielens100k and mnist can be downloaded; what arrives is checked by its SHA-256.
+    movielens100k and mnist can be downloaded; what arrives is checked by its
+    size and SHA-256.
 
     Parameters
     ----------
@@ -104,25 +128,34 @@ def _download(name: str) -> Path:
     with tempfile.TemporaryDirectory(dir=home) as scratch:
         part = Path(scratch, name)
         part.mkdir()
-        for url, digest in _URLS[name].items():
+        for url, file in _URLS[name].items():
             try:
-                with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
-                    data = answer.read(_MOST + 1)
+                data = _receive(url, file.size)
             except OSError as error:
                 raise InputError(f"Cannot download {url}: {error}. {remedy}, or go online.") from error
-            if len(data) > _MOST:
-                raise InputError(
-                    f"{url} holds more than {_MOST:,} bytes, which the data set {name!r} does not. {remedy}."
-                )
             found = hashlib.sha256(data).hexdigest()
-            if found != digest:
+            if found != file.sha256:
+                size = f"{len(data):,} bytes" if len(data) <= file.size else f"more than {file.size:,} bytes"
                 raise InputError(
-                    f"{url} is not the file it was: its SHA-256 is {found[:12]}..., not {digest[:12]}.... Try again "
-                    f"later, or do without the download. {remedy}."
+                    f"{url} is not the file it was: it has {size} and SHA-256 {found[:12]}..., not {file.size:,} and "
+                    f"{file.sha256[:12]}.... Try again later, or do without the download. {remedy}."
                 )
             (part / Path(url).name).write_bytes(data)
         part.replace(home / name)
     return home / name
+
+
+def _receive(url: str, size: int) -> bytes:
+    """What is at an address, up to one byte more than there should be."""
+    late, data = time.monotonic() + _PATIENCE, bytearray()
+    with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
+        if urllib.parse.urlsplit(answer.url).scheme != _SCHEME:
+            raise OSError(f"it leads to {answer.url}, which is no {_SCHEME} address")
+        while len(data) <= size and (some := answer.read(min(2**16, size + 1 - len(data)))):
+            data += some
+            if time.monotonic() > late:
+                raise OSError(f"only {len(data):,} of {size:,} bytes came in {_PATIENCE:.0f} s")
+    return bytes(data)
 
 
 # --- reading one file ---------------------------------------------------------------------------------------

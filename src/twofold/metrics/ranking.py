@@ -226,7 +226,8 @@ def _hits_of_array(recommended: np.ndarray, relevant: sparse.csr_array, k: int) 
     twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
     if twice.any():
         raise InputError(f"recommended[{int(np.argmax(twice))}] has an item more than once. Leave out the second.")
-    check_places(first[first >= 0], d, "recommended", "relevant has columns")
+    if first.size and first.max() >= d:
+        raise InputError(f"recommended names item {first.max()}; relevant has columns 0 to {d - 1}.")
     counts = np.diff(relevant.indptr)
     right = np.repeat(np.arange(len(first)), counts) * np.int64(d) + relevant.indices  # each pair as one number
     here = np.arange(len(first))[:, None] * np.int64(d) + first

@@ -18,7 +18,7 @@ import polars as pl
 from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.core.spelling import close_names
-from twofold.io.open import ENDINGS, check_archive, check_budget, read_bytes, unpacked_name
+from twofold.io.open import DAMAGED, ENDINGS, check_archive, check_budget, read_bytes, unpacked_name
 from twofold.io.tables import arrays
 from twofold.io.tables.delimited import read_delimited, tabulate
 from twofold.io.tables.table import Piece, Table, assemble
@@ -199,9 +199,9 @@ def read_excel(path: str, sheet: str) -> Piece:
         import fastexcel
     except ImportError:
         raise InputError(f'{path}: workbooks need fastexcel. Install it: pip install "twofold[excel]".') from None
-    if path.lower().endswith(ZIPPED):
-        check_archive(path)
     try:
+        if path.lower().endswith(ZIPPED):
+            check_archive(path)
         book = fastexcel.read_excel(path)
         if sheet and sheet not in book.sheet_names:
             raise InputError(
@@ -209,7 +209,9 @@ def read_excel(path: str, sheet: str) -> Piece:
             )
         name = sheet or book.sheet_names[0]
         frame = book.load_sheet(name, header_row=None, dtypes="string").to_polars()
-    except fastexcel.FastExcelError as error:
+    except InputError:
+        raise
+    except (fastexcel.FastExcelError, *DAMAGED) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path} is not a readable workbook ({reason}). Save it again.") from None
     notes = []
