@@ -198,7 +198,7 @@ def test_by_items_only_similar_columns_add_anything():
 def test_contributions_refuse_what_is_no_row(kind):
     model = Neighborhood(kind=kind).fit(table())
     assert model.contributions([], [], 2).shape == (0,)
-    with pytest.raises(InputError, match="column 14"):
+    with pytest.raises(InputError, match=r"cols\[1\] is 14; the fitted table has columns 0 to 13"):
         model.contributions([1, 14], [1.0, 2.0], 3)
     with pytest.raises(InputError, match="each column once"):
         model.contributions([1, 1], [1.0, 2.0], 3)
