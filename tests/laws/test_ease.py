@@ -84,7 +84,7 @@ def test_contributions_add_up_to_the_prediction(options):
     for target in range(30):
         shares = model.contributions(at, X[9, at], target)
         np.testing.assert_allclose(nobody[target] + shares.sum(), model.predict([9], [target])[0], atol=1e-12)
-    with pytest.raises(InputError, match="column 30"):
+    with pytest.raises(InputError, match="target is 30; the fitted table has columns 0 to 29"):
         model.contributions(at, X[9, at], 30)
 
 

@@ -93,7 +93,8 @@ def check_places(given: Any, size: int, name: str, of: str) -> np.ndarray:
     bad = (a < 0) | (a >= size)
     if bad.any():
         at = int(np.argmax(bad))
-        raise InputError(f"{name}[{at}] is {a[at]}; {of} 0 to {size - 1}.{_guess_base(a, size)}")
+        which = f"{name}[{at}]" if np.ndim(given) else name
+        raise InputError(f"{which} is {a[at]}; {of} 0 to {size - 1}.{_guess_base(a, size)}")
     return a.astype(np.int64, copy=False)
 
 
