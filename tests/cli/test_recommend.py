@@ -395,6 +395,11 @@ def test_what_is_known_of_users_and_items_serves_those_without_ratings(twofold, 
     lists = pl.read_csv("all.csv")
     assert (lists["item"] == features["item"]).any()
     assert any("features of items are used: 1 item without" in note for note in found["notes"])
+    pl.read_csv("films.csv").select("item", title=pl.col("item").str.to_uppercase()).write_csv("names.csv")
+    run_json(twofold, "m.twofold", "-n", 60, "--names", "names.csv", "--save", "named.twofold")
+    run_json(twofold, "named.twofold", "-n", 60, "-o", "named.csv")
+    named = pl.read_csv("named.csv").filter(pl.col("item") == features["item"])
+    assert set(named["name"]) == {features["item"].upper()}
     one = run_json(twofold, "m.twofold", "--user", features["user"], "-n", 3, "--explain")
     assert len(one["recommendations"][0]["items"]) == 3 and one["recommendations"][0]["user"] == str(features["user"])
 

@@ -139,8 +139,24 @@ def test_zeros_and_ones_are_feedback():
         assert any("0 and 1" in note for note in found.notes)
         rec = Recommender(random_state=0, holdout=0).fit(form)
         assert rec.implicit_ and rec.ratings_.nnz == yes.sum()
+        assert rec.refused_ is None  # a 0 fills a gap where every pair has a number
     stars = read_ratings((i, j, 1 + yes.ravel()))
     assert stars.rating is not None
+
+
+def test_what_was_answered_with_no_is_not_recommended(tmp_path):
+    rng = np.random.default_rng(0)
+    answered, yes = rng.random((40, 12)) < 0.5, rng.random((40, 12)) < 0.6
+    yes[np.arange(40), np.arange(40) % 12] = answered[np.arange(40), np.arange(40) % 12] = True
+    i, j = np.nonzero(answered)
+    rec = Recommender(random_state=0, holdout=0).fit((i, j, yes[i, j].astype(int)))
+    rec.save(tmp_path / "m.twofold")
+    for model in (rec, load(tmp_path / "m.twofold")):
+        lists = pl.concat(model.recommend_all(12))
+        found = np.zeros_like(answered)
+        found[lists["user"].to_numpy(), lists["item"].to_numpy()] = True
+        np.testing.assert_array_equal(found, ~answered)
+        assert set(model.recommend(3, 12)["item"]) == set(np.flatnonzero(~answered[3]))
 
 
 # ---- names -----------------------------------------------------------------------------------------------------------
@@ -170,7 +186,8 @@ def test_names_are_joined_on_the_column_that_identifies_items(shows):
     assert frame["episodes"].is_in(items.tolist()).all() and not frame["anime_ids"].is_in(items.tolist()).all()
     names, note = read_names(path, items)
     both = set(items.tolist()) & set(frame["anime_ids"].to_list())
-    assert names == {k: f"Show & {k}" for k in both}
+    assert {k: names[k] for k in both} == {k: f"Show & {k}" for k in both}
+    assert set(names) == set(frame["anime_ids"].to_list())  # those that nobody has rated as well
     assert 'ids in "anime_ids", names in "title"' in note and f"{len(both)} of 50" in note
 
 

@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from twofold import ALS, Biases, InputError
+from twofold.completion._auto_ridge import RANKS
 from twofold.core.data.blocks import as_blocks
 from twofold.core.data.known_cells import observed
 from twofold.core.numerics.alternating_ridge import Plan, Ridge, features, spread_of
@@ -287,6 +288,22 @@ def test_auto_keeps_to_the_biases_where_factors_are_noise():
     model = fit(X, 10, reg="auto")
     assert not model.components_.any() and not model.row_factors_.any()
     np.testing.assert_allclose(model.predict(X), Biases().fit(X).predict(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(200, 20), (150, 100)])
+def test_few_factors_are_found_to_be_few(shape):
+    X, truth = noisy(*shape, 0.6, 1.0, 0.7)
+    found, full = (ALS(k, random_state=0).fit(X) for k in ("auto", None))
+    assert error(found, X, truth) < error(full, X, truth)
+    assert len(found.components_) < len(full.components_) == min(20, shape[1])
+    assert set(found.path_["n_components"]) == {len(full.components_), *(k for k in RANKS if k < shape[1])}
+
+
+def test_factors_that_are_given_stay_as_many():
+    X = planted()
+    for model in (ALS(5, random_state=0), ALS(5, reg=0.1), ALS(reg=0.1), ALS(None, reg=0.1)):
+        model.set_params(max_iter=100, tol=1e-2)
+        assert len(model.fit(X).components_) == (5 if model.n_components == 5 else 20)
 
 
 def test_auto_is_at_home_above_zero():

@@ -430,10 +430,14 @@ def as_names(names: Any, data: Ratings | Fitted, columns: dict[str, str | None])
 
 def keep_names(model: Any, called: dict[Any, str] | None) -> dict[Any, str]:
     """The names that are given, which the model keeps; or else those it has."""
-    items = model.items_.tolist()
+    items, kept = model.items_.tolist(), model.content_.get("item", {})
+    new = kept["ids"].tolist() if kept else []
     if called is not None:
         model.names_ = np.array([called.get(item, "") for item in items], dtype=object)
-    return {} if model.names_ is None else {i: name for i, name in zip(items, model.names_, strict=True) if name}
+        if new:
+            kept["called"] = np.array([called.get(item, "") for item in new], dtype=object)
+    names = [*(model.names_ if model.names_ is not None else [""] * len(items)), *kept.get("called", [""] * len(new))]
+    return {item: name for item, name in zip([*items, *new], names, strict=True) if name}
 
 
 # --- the fit, and how good it is ----------------------------------------------------------------------------

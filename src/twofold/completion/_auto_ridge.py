@@ -1,4 +1,4 @@
-"""How firmly factors are held to the biases: ridges found from the known cells.
+"""How many factors there are and how firmly they are held to the biases, found from the known cells.
 
     minimise  Σ_Ω w_ij (x_ij − m − b_i − c_j − ⟨u_i, z_j⟩)²
               + λ Σ_i √n_i ‖u_i‖² + λ Σ_j √n_j ‖z_j‖² + λ_r Σ_i b_i² + λ_c Σ_j c_j²
@@ -10,30 +10,38 @@ with it. Over U and Z the ridge is 2λ times a weighted nuclear norm, so from
 
 on every factor is zero, and the model is `Biases`. From there λ falls, each fit begun at the last, as long as cells put
 aside are predicted better. A table that is all noise keeps its biases; one without noise goes down to almost nothing.
+
+The norm shrinks what is there as much as what is noise; with fewer factors λ can be lower. So a few ranks are tried,
+each with a path of its own.
 References: Srebro & Salakhutdinov 2010 (the weighted norm); Mazumder, Hastie & Tibshirani 2010 (the path).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._held_out import FEWEST, hold_out, is_better
+from twofold.completion._held_out import FEWEST, Held, hold_out, is_better
 from twofold.completion.biases import Biases
 from twofold.core import loop
 from twofold.core.data.known_cells import Observed
 from twofold.core.numerics.alternating_ridge import Plan, State, swept
 from twofold.core.numerics.krylov import iterate_subspace
+from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator
 
 POWER = 0.5  # of the known cells of a row or column, by which its ridge grows
 FALL, FAR = 0.7, 0.3  # from one λ to the next, and after the first few
 NEAR = 12  # such few
 LEAST = 1e-7  # of λ_max, where the search ends
+RANK = {"n_components": [None, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")]}  # the constraint
 PATIENCE = 2  # values of λ that do not help
-SURE = 2  # standard errors by which factors must help
+RANKS = (13, 8, 5, 3, 2, 1)  # below the most
+SURE, FEWER = 2, 1  # standard errors by which factors must help, and by which fewer must help more
 SWEEPS, STILL = 8, 1e-3  # for one λ of the search: at most, and where they end
 TURNS = 5  # of the subspace iteration that finds the start
 GRAIN = 0.1  # of the start is given back at every λ, since a factor that has come to zero stays there
@@ -51,34 +59,67 @@ class Found(NamedTuple):
 
     plan: Plan
     start: State
-    path: dict[str, list[float]]
+    path: dict[str, list]
 
 
-def find_ridges(plan: Plan, biases: bool, seed: int) -> Found:
-    """`plan` with λ and the ridges of the biases that suit its cells."""
-    kept, held = hold_out(plan.cells, generator(seed, 6))
-    plan, model = _with_biases(plan, plan.cells, biases)
+class Trial(NamedTuple):
+    """The best λ for one rank, and what the cells put aside say about it."""
+
+    nothing: np.ndarray  # (cells,) losses without factors
+    losses: np.ndarray  # with them
+    lam: float
+    share: float
+    state: State
+
+
+def find_ridges(make: Callable[[int], Plan], ranks: Sequence[int], biases: bool, seed: int) -> Found:
+    """The problem `make(k)` of the best of the ranks, with λ and the ridges of the biases that suit its cells."""
+    whole, model = _with_biases(make(ranks[0]), None, biases)
+    kept, held = hold_out(whole.cells, generator(seed, 6))
+    path = start_path()
     if len(held.x) < FEWEST:  # too few to ask: a tenth of λ_max
-        top, alone, grain = _start(plan, model, generator(seed))
-        return Found(_with_ridge(plan, top / 10, 1.0), State(alone.U, alone.Z + grain), {"reg": [], "rmse": []})
-    trial, without = _with_biases(plan, kept, biases)
-    top, alone, grain = _start(trial, without, generator(seed))
+        top, alone, grain = _start(whole, model, generator(seed))
+        return Found(_with_ridge(whole, top / 10, 1.0), State(alone.U, alone.Z + grain), path)
+    trials = {k: _search(*_with_biases(make(k), kept, biases), held, seed, path) for k in ranks}
+    rank = min(trials, key=lambda k: float(trials[k].losses.mean()))
+    rank = rank if is_better(trials[ranks[0]].losses, trials[rank].losses, FEWER) else ranks[0]
+    plan, model, best = *_with_biases(make(rank), None, biases), trials[rank]
+    if not is_better(best.nothing, best.losses, SURE):
+        return Found(_with_ridge(plan, path["reg"][0], 1.0), _alone(plan, model), path)
+    return Found(_with_ridge(plan, best.lam, best.share), best.state, path)
+
+
+def start_path() -> dict[str, list]:
+    """Nothing tried yet."""
+    return {"n_components": [], "reg": [], "rmse": []}
+
+
+def list_ranks(most: int, auto: bool) -> list[int]:
+    """The ranks to try."""
+    return [most, *(k for k in RANKS if k < most)] if auto else [most]
+
+
+def _search(trial: Plan, model: Biases | None, held: Held, seed: int, path: dict[str, list]) -> Trial:
+    """λ for one rank: falling from where all factors are zero."""
+    top, alone, grain = _start(trial, model, generator(seed))
     nothing = held.losses(_predict(trial, alone, held.rows, held.cols))
-    path = {"reg": [top], "rmse": [_rmse(nothing)]}
-    best, found, waited = nothing, (top, 1.0, alone), 0
-    lam, state, share = top, State(alone.U, alone.Z + (1 - GRAIN) * grain), 1.0
+    best, waited, tried = Trial(nothing, nothing, top, 1.0, alone), 0, 1
+    lam, state = top, State(alone.U, alone.Z + (1 - GRAIN) * grain)
+    _note(path, trial.k, lam, nothing)
     while waited < PATIENCE and lam > LEAST * top:
-        lam *= FALL if len(path["reg"]) <= NEAR else FAR
-        state = _settle(_with_ridge(trial, lam, share), State(state.U, state.Z + GRAIN * grain))
+        lam *= FALL if tried <= NEAR else FAR
+        state = _settle(_with_ridge(trial, lam, best.share), State(state.U, state.Z + GRAIN * grain))
         now = held.losses(_predict(trial, state, held.rows, held.cols))
-        path["reg"].append(lam)
-        path["rmse"].append(_rmse(now))
-        waited += 1
-        if now.mean() < best.mean():
-            share = min(1.0, float(now.mean() / nothing.mean()))
-            best, found, waited = now, (lam, share, state), 0
-    lam, share, start = found if is_better(nothing, best, SURE) else (top, 1.0, _alone(plan, model))
-    return Found(_with_ridge(plan, lam, share), start, path)
+        _note(path, trial.k, lam, now)
+        waited, tried = waited + 1, tried + 1
+        if now.mean() < best.losses.mean():
+            best, waited = Trial(nothing, now, lam, min(1.0, float(now.mean() / nothing.mean())), state), 0
+    return best
+
+
+def _note(path: dict[str, list], k: int, lam: float, losses: np.ndarray) -> None:
+    for name, value in (("n_components", k), ("reg", lam), ("rmse", float(np.sqrt(losses.mean())))):
+        path[name].append(value)
 
 
 def describe_ridges(plan: Plan) -> dict:
@@ -88,8 +129,9 @@ def describe_ridges(plan: Plan) -> dict:
     return {"mean_": plan.mean, "spread_": plan.spread, "reg_": float(plan.ridge.lam), "bias_reg_": biases}
 
 
-def _with_biases(plan: Plan, cells: Observed, biases: bool) -> tuple[Plan, Biases | None]:
-    """The mean and the ridges of the biases, as `Biases` finds them in these cells, and its model."""
+def _with_biases(plan: Plan, cells: Observed | None, biases: bool) -> tuple[Plan, Biases | None]:
+    """The mean and the ridges of the biases, as `Biases` finds them in these cells (None: all), and its model."""
+    cells = plan.cells if cells is None else cells
     if not biases:
         return plan._replace(cells=cells), None
     model = Biases()
@@ -147,7 +189,3 @@ def _predict(plan: Plan, state: State, rows: np.ndarray, cols: np.ndarray) -> np
     U, Z = (side.astype(np.float64)[at] for side, at in ((state.U, rows), (state.Z, cols)))
     out = plan.mean + np.einsum("tk,tk->t", U[:, : plan.k], Z[:, : plan.k])
     return out + np.sqrt(plan.spread) * (U[:, plan.k :] + Z[:, plan.k :]).sum(axis=1)
-
-
-def _rmse(losses: np.ndarray) -> float:
-    return float(np.sqrt(losses.mean()))

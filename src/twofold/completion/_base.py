@@ -240,7 +240,7 @@ class Factors(Completion):
     row_bias_: np.ndarray
     column_bias_: np.ndarray
     mean_: float
-    n_components: int | None
+    n_components: int | str | None
     max_iter: int
     tol: float
     _fitted: ClassVar[dict[str, str]] = {
@@ -260,9 +260,9 @@ class Factors(Completion):
     }
 
     def _rank(self, shape: tuple[int, int]) -> int:
-        """n_components, checked against the table; None means the default, or the columns if fewer."""
+        """n_components, checked against the table; None or "auto" means the default, or the columns if fewer."""
         wanted, most = self.n_components, min(shape)
-        if wanted is None:
+        if wanted is None or isinstance(wanted, str):
             return min(self._default_components, shape[1])
         if wanted > most:
             raise InputError(

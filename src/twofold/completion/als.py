@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.completion._auto_ridge import Found, describe_ridges, find_ridges, get_power
+from twofold.completion._auto_ridge import RANK, Found, describe_ridges, find_ridges, get_power, list_ranks, start_path
 from twofold.completion._base import Factors, fold_rows, split_biases
 from twofold.core import loop
 from twofold.core.checks import InputError
@@ -42,8 +42,9 @@ class ALS(Factors):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Factors a row; None means 20, or the columns if fewer.
+    n_components : "auto", int or None, default="auto"
+        Factors a row. "auto" finds them together with λ: up to 20 (or the columns if fewer), by which the cells held
+        out are predicted best. None, or "auto" where `reg` is a number, means these 20.
     reg : "auto" or float, default="auto"
         Ridge, in units of the standard deviation of the known cells, so that their unit does not matter. "auto" holds
         out a tenth of the known cells (up to a quarter where they are few) and lowers λ, each fit begun at the last,
@@ -84,7 +85,8 @@ class ALS(Factors):
     bias_reg_ : tuple of two floats, or None
         λ_r and λ_c where they were found.
     path_ : dict of lists
-        What was tried to find λ: ``reg`` and the held-out ``rmse``, without factors first; empty if `reg` was given.
+        What was tried: ``n_components``, ``reg`` and the held-out ``rmse``, of each rank without factors first; empty
+        if `reg` was given.
     solver_ : str
     normalization_ : Normalization or None
         ``center`` and ``scale`` of every row or column, where z-scores were fitted.
@@ -110,6 +112,7 @@ class ALS(Factors):
     path_: dict
     _parameter_constraints: ClassVar[dict] = {
         **Factors._parameter_constraints,
+        **RANK,
         "reg": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "reg_power": [None, Interval(Real, 0, 1, closed="both")],
         "biases": ["boolean"],
@@ -119,7 +122,7 @@ class ALS(Factors):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = "auto",
         *,
         reg: str | float = "auto",
         reg_power: float | None = None,
@@ -155,8 +158,8 @@ class ALS(Factors):
             How much each row, or each cell, counts.
         """
         cells = self._observed(X, sample_weight)
-        k, seed = self._rank(cells.shape), seed_of(self.random_state)
-        plan, start, self.path_ = self._begin(cells, k, seed)
+        seed = seed_of(self.random_state)
+        plan, start, self.path_ = self._begin(cells, seed)
 
         def sweep(state: State, t: int) -> loop.Sweep:
             return loop.Sweep(*swept(plan, state))
@@ -169,16 +172,19 @@ class ALS(Factors):
                 setattr(self, name, value)
         return self
 
-    def _begin(self, cells: Observed, k: int, seed: int) -> Found:
+    def _begin(self, cells: Observed, seed: int) -> Found:
         """The problem with its ridges, and where its sweeps start."""
-        auto, power = isinstance(self.reg, str), get_power(self.reg, self.reg_power)
+        power, most = get_power(self.reg, self.reg_power), self._rank(cells.shape)
         reg: float = 0.0 if isinstance(self.reg, str) else self.reg
-        plan = planned(
-            cells, k, reg=reg, power=power, biases=self.biases, solver=self.solver, nonnegative=self.nonnegative
-        )
-        if auto:
-            return find_ridges(plan, self.biases, seed)
-        return Found(plan, begun(plan, self.biases, 1 if reg >= 0.01 else 5, generator(seed)), {"reg": [], "rmse": []})
+
+        def make(k: int) -> Plan:
+            how = {"reg": reg, "power": power}
+            return planned(cells, k, biases=self.biases, solver=self.solver, nonnegative=self.nonnegative, **how)
+
+        if isinstance(self.reg, str):
+            return find_ridges(make, list_ranks(most, self.n_components == "auto"), self.biases, seed)
+        plan = make(most)
+        return Found(plan, begun(plan, self.biases, 1 if reg >= 0.01 else 5, generator(seed)), start_path())
 
     def _attributes(self, state: State, plan: Plan) -> dict:
         found = split_biases(state.U, state.Z, plan.k, np.sqrt(plan.spread))

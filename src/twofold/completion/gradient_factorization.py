@@ -14,6 +14,7 @@ References: Gemulla, Haas, Nijkamp & Sismanis 2011 (strata); Chin, Zhuang, Juan 
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
@@ -21,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._auto_ridge import describe_ridges, find_ridges, get_power
+from twofold.completion._auto_ridge import RANK, describe_ridges, find_ridges, get_power, list_ranks, start_path
 from twofold.completion._base import Factors, split_biases
 from twofold.core import loop
 from twofold.core.data.blocks import Rows
@@ -168,8 +169,8 @@ class GradientFactorization(Factors):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Factors a row; None means 20, or the columns if fewer.
+    n_components : "auto", int or None, default="auto"
+        Factors a row; "auto" finds them together with λ, as in :class:`ALS`. None means 20, or the columns if fewer.
     solver : {"sgd", "gradient"}, default="sgd"
         A step a cell, in strata of tiles that share no row and no column; or full gradients with momentum, whose
         objective never rises.
@@ -224,6 +225,7 @@ class GradientFactorization(Factors):
     path_: dict
     _parameter_constraints: ClassVar[dict] = {
         **Factors._parameter_constraints,
+        **RANK,
         "solver": [StrOptions({"sgd", "gradient"})],
         "reg": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "reg_power": [None, Interval(Real, 0, 1, closed="both")],
@@ -234,7 +236,7 @@ class GradientFactorization(Factors):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = "auto",
         *,
         solver: str = "sgd",
         reg: str | float = "auto",
@@ -264,7 +266,7 @@ class GradientFactorization(Factors):
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments."""
         cells, seed = self._observed(X, sample_weight), seed_of(self.random_state)
         strata = deal_tiles(cells, generator(seed, 1)) if self.solver == "sgd" else []
-        problem, start, self.path_ = self._find(cells, self._rank(cells.shape), seed)
+        problem, start, self.path_ = self._find(cells, seed)
         held, shares = hold_sides(problem)
         unit = float(np.sqrt(problem.spread))
         plan = Plan(cells, problem.k, problem.mean, unit, held, shares, self.momentum, strata)
@@ -278,14 +280,14 @@ class GradientFactorization(Factors):
         self._run(cells, sweep, begin, seed, X, lambda state: self._attributes(state, plan, problem))
         return self
 
-    def _find(self, cells: Observed, k: int, seed: int) -> tuple[ridges.Plan, ridges.State | None, dict]:
+    def _find(self, cells: Observed, seed: int) -> tuple[ridges.Plan, ridges.State | None, dict]:
         """The problem with its ridges; where λ was found, the factors it was found with; and how."""
         reg: float = 0.0 if isinstance(self.reg, str) else self.reg
-        power = get_power(self.reg, self.reg_power)
-        plan = ridges.planned(cells, k, reg=reg, biases=self.biases, power=power)
+        power, most = get_power(self.reg, self.reg_power), self._rank(cells.shape)
+        make = partial(ridges.planned, cells, reg=reg, biases=self.biases, power=power)
         if isinstance(self.reg, str):
-            return find_ridges(plan, self.biases, seed)
-        return plan, None, {"reg": [], "rmse": []}
+            return find_ridges(make, list_ranks(most, self.n_components == "auto"), self.biases, seed)
+        return make(most), None, start_path()
 
     def _draw(self, plan: Plan, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Factors of equal size on both sides, whose products are a fraction of the spread; biases zero."""

@@ -4,7 +4,8 @@
 
 Which column holds users, items and ratings is told by its name, else by its position, and said in the notes. A table
 with a row for each user and a column for each item is recognized and read as that. A row without a rating is left out;
-ratings of 0 and 1 alone are no stars but say no and yes, and only the ones are kept; a fault is refused with its place.
+ratings of 0 and 1 alone are no stars but say no and yes: the ones are kept, and apart from them who said no to what.
+A fault is refused with its place.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ NAMES = {
 }  # fmt: skip
 BESIDE = ("time", "date", "stamp", "year", "name", "title", "genre", "categor", "text", "comment")  # no ratings
 ROLES = ("user", "item", "rating")
+FILLED = 0.9  # share of all pairs from which on a rating of 0 fills a gap and is no answer
 OTHERS = (*SQLITE, *ELSEWHERE, *EXCEL, *PARQUET, *JSONL, *arrays.ENDINGS)
 MEMORY = "the ratings"  # what messages call ratings that are in no file
 
@@ -60,6 +62,7 @@ class Ratings:
     counts: bool = False  # the ratings are called something like "plays"
     time: pl.Series | None = None
     names: pl.Series | None = None  # what the item of each row is called, if a column says so
+    refused: tuple[pl.Series, pl.Series] | None = None  # users and items of ratings that say no
     matrix: bool = False  # the table had a row for each user and a column for each item
     source: str = MEMORY
     notes: list[str] = field(default_factory=list)
@@ -150,8 +153,11 @@ def feedback(own: Ratings) -> Ratings:
         return own
     kept: dict[str, Any] = {part: getattr(own, part) for part in ("user", "item", "time", "names")}
     kept = {part: None if one is None else one.filter(yes) for part, one in kept.items()}
-    note = f"ratings are 0 and 1, which is feedback and no scale: the {int(yes.sum()):,} ones are used, the 0s left out"
-    return replace(own, **kept, rating=None, columns=own.columns | {"rating": None}, notes=[note])
+    note = f"ratings are 0 and 1, which is feedback and no scale: the {int(yes.sum()):,} ones are used"
+    fills = own.matrix or len(own.rating) > FILLED * own.user.n_unique() * own.item.n_unique()
+    refused = None if fills else (own.user.filter(~yes), own.item.filter(~yes))
+    note += ", the 0s left out" if fills else "; what was answered with 0 is not recommended"
+    return replace(own, **kept, refused=refused, rating=None, columns=own.columns | {"rating": None}, notes=[note])
 
 
 # --- which column is which ----------------------------------------------------------------------------------
@@ -404,9 +410,10 @@ def read_names(
 ) -> tuple[dict[Any, str], str]:
     """What items are called, by id, from a table that lists them; and which of its columns were used.
 
-    Ids are in the column that tells its rows apart and, of several, holds most of the items; one that repeats itself,
-    such as a number of episodes, is taken only where no other holds an item and each of its values has one name.
-    Names are in a column of text that is called so, else in the first whose cells mostly differ.
+    `items` are those of the ratings; others in the table are named, too. Ids are in the column that tells its rows
+    apart and, of several, holds most of the items; one that repeats itself, such as a number of episodes, is taken only
+    where no other holds an item and each of its values has one name. Names are in a column of text that is called so,
+    else in the first whose cells mostly differ.
     """
     if len(find_files(file)) > 1:
         raise InputError(f"--names {file} means several files. Name one.")
@@ -426,9 +433,12 @@ def read_names(
             f"{quoted(list(known)[:3])}. Name the columns with --names-id and --names-column."
         )
     pairs = zip(keys.to_list(), frame[named].cast(pl.String).to_list(), strict=True)
-    names = {known[key]: html.unescape(name.strip()) for key, name in pairs if key in known and name}
+    texts = {key: html.unescape(name.strip()) for key, name in pairs if key and name}
+    names = {item: texts[key] for key, item in known.items() if key in texts}
     note = f'names of {len(names):,} of {len(known):,} items from {file}: ids in "{ids}", names in "{named}"'
-    return names, note
+    number = items.dtype.kind in "iu"  # names of items that nobody has rated serve where features bring them in
+    more = {int(key) if number else key: name for key, name in texts.items() if not number or key.lstrip("-").isdigit()}
+    return more | names, note
 
 
 def as_keys(column: pl.Series) -> pl.Series:

@@ -91,6 +91,39 @@ def test_text_where_a_number_belongs():
         encode_one([1], found.columns, "item")
 
 
+def test_an_odd_cell_among_numbers_is_said(tmp_path):
+    rows = [f"{k},{k % 2},{1950 + k}" for k in range(30)]
+    rows[17] = "17,1,ninety"
+    (tmp_path / "f.csv").write_text("\n".join(["item,new,year", *rows]))
+    with pytest.warns(UserWarning, match=r"'year' of the items' features.*row 18 has 'ninety'"):
+        read_features(tmp_path / "f.csv", np.arange(30), "item")
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        ({"items": {"item": [1, 1], "a": [1, 2]}}, "more than once"),
+        ({"items": {"item": [98, 99], "a": [1, 2]}}, "none of the 2 ids"),
+        ({"users": {"user": [1, 2], "a": [3, 3]}}, "no column that differs"),
+        ({"users": {"user": ["1", "x"], "a": [3, 4]}}, "no number"),
+        ({"items": {"item": [1, None], "a": [3, 4]}}, "have no id"),
+        ({"items": 7}, "give a frame"),
+    ],
+)
+def test_features_are_refused_before_anything_is_fitted(features, message, monkeypatch):
+    monkeypatch.setattr(Recommender, "_learn", lambda self, cells: pytest.fail("it was fitted"))
+    ratings = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 2, 3], "rating": [5, 3, 4, 1]})
+    given = {role: pl.DataFrame(one) if isinstance(one, dict) else one for role, one in features.items()}
+    with pytest.raises(InputError, match=message):
+        Recommender().fit(ratings, **given)
+
+
+@pytest.mark.parametrize(("users", "items", "what"), [([7, 7], [1, 2], "user"), ([1, 2], [7, 7], "item")])
+def test_one_user_or_one_item_is_refused(users, items, what):
+    with pytest.raises(InputError, match=f"of one {what}, .*7.*several {what}s"):
+        Recommender().fit((users, items, [5, 3]))
+
+
 def test_files_and_pandas_read_alike(tmp_path):
     _, films, *_ = world()
     films.write_csv(tmp_path / "films.csv")

@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.completion.recommender._features import Column, Features, read_features
+from twofold.completion.recommender._features import Column, Features, as_ids
 from twofold.completion.recommender._ids import places
 from twofold.completion.recommender._top_n import choose_scorer, score_known
-from twofold.core.checks import InputError
 
 LAMBDAS = 10.0 ** np.arange(-1.0, 4.5, 0.5)
 SAMPLE = 500  # rows of scores that choose λ
@@ -74,9 +73,8 @@ def score_new(content: Content, profiles: np.ndarray, middle: np.ndarray, F: spa
 # ---- beside a model -----------------------------------------------------------------------------------------------
 
 
-def learn_items(given: Any, model: Any, seen: sparse.csr_array, ids: np.ndarray, name: str | None) -> dict:
+def learn_items(found: Features, model: Any, seen: sparse.csr_array, ids: np.ndarray) -> dict:
     """What is to be kept of the items' features: the regression, and those of items that `seen` does not have."""
-    found = read_features(given, ids, "item", name)
     at = places(ids, found.ids)
     there = at >= 0
     rows = np.arange(0, seen.shape[0], max(1, seen.shape[0] // SAMPLE))
@@ -85,9 +83,8 @@ def learn_items(given: Any, model: Any, seen: sparse.csr_array, ids: np.ndarray,
     return {**new, "at": at[there], **_describe(found, content)}
 
 
-def learn_users(given: Any, model: Any, seen: sparse.csr_array, ids: np.ndarray, name: str | None) -> dict:
+def learn_users(found: Features, model: Any, seen: sparse.csr_array, ids: np.ndarray) -> dict:
     """What is to be kept of the users' features: what each adds to the score of every item, and the mean scores."""
-    found = read_features(given, ids, "user", name)
     at = places(ids, found.ids)
     there = np.flatnonzero(at >= 0)
     some = np.arange(0, seen.shape[1], max(1, seen.shape[1] // SAMPLE))
@@ -135,20 +132,6 @@ def split_features(kept: dict, scores: np.ndarray, new: int) -> np.ndarray:
     """(q,) what each feature adds to a new item's score, for the scores (d,) of the known ones."""
     profile, _ = make_profiles(get_content(kept), scores[None, kept["at"]].astype(np.float64))
     return profile[0] * (kept["new"][[new]].toarray()[0] - kept["mean"])
-
-
-def as_ids(new: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """New ids in the type of the known ones."""
-    if ids.dtype == object:
-        out = np.empty(len(new), object)
-        out[:] = [str(item) for item in new]
-        return out
-    try:
-        return new.astype(ids.dtype)
-    except ValueError as why:
-        raise InputError(
-            f"the features have an id that is no number, and the ratings' ids are numbers: {why}. Drop its row."
-        ) from None
 
 
 def _score(model: Any, seen: sparse.csr_array, rows: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections import Counter
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from scipy import sparse
 
 from twofold.completion.recommender._ids import as_array, places, plain
 from twofold.core.checks import InputError
+from twofold.io.tables.columns import BLANKS, to_numbers
 from twofold.io.tables.read import find_files, read_one
 from twofold.io.tables.table import Piece
 from twofold.text.tfidf import Weighing, weigh
@@ -69,6 +71,7 @@ def read_features(given: Any, known: np.ndarray, what: str, id_name: str | None 
             f"none of the {len(ids):,} ids in column {key!r} of the {what}s' features is among the {what}s of the "
             f"ratings: {ids[0]!r} there, {known[0]!r} here. Name the column of ids {what!r}, as in the ratings."
         )
+    as_ids(ids[places(known, ids) < 0], known)
     learned = (_learn_column(frame[name]) for name in frame.columns if name != key)
     columns = [column for column in learned if column is not None]
     if not columns:
@@ -99,6 +102,20 @@ def encode_one(given: Any, columns: list[Column], what: str) -> sparse.csr_array
     return encode(pl.DataFrame({name: [value] for name, value in given.items()}), columns)[0]
 
 
+def as_ids(new: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """New ids in the type of the known ones."""
+    if ids.dtype == object:
+        out = np.empty(len(new), object)
+        out[:] = [str(item) for item in new]
+        return out
+    try:
+        return new.astype(ids.dtype)
+    except ValueError as why:
+        raise InputError(
+            f"the features have an id that is no number, and the ratings' ids are numbers: {why}. Drop its row."
+        ) from None
+
+
 def _as_frame(given: Any, what: str) -> pl.DataFrame:
     if isinstance(given, pl.DataFrame):
         return given
@@ -109,17 +126,27 @@ def _as_frame(given: Any, what: str) -> pl.DataFrame:
     if isinstance(given, str) or hasattr(given, "__fspath__"):
         found = read_one(find_files(os.fspath(given))[0])
         if isinstance(found, Piece):
-            return pl.DataFrame([_typed(column) for column in found.frame])
+            return pl.DataFrame([_typed(column, what) for column in found.frame])
     raise InputError(f"the {what}s' features are {type(given).__name__}; give a frame, a dict of columns, or a file.")
 
 
-def _typed(column: pl.Series) -> pl.Series:
+def _typed(column: pl.Series, what: str) -> pl.Series:
     """A column of a text file as numbers if all its cells are numbers."""
     if column.dtype != pl.String:
         return column
     text = column.replace("", None)
     found = text.cast(pl.Float64, strict=False)
-    return found if int(found.null_count()) == int(text.null_count()) else text
+    odd = found.is_null() & text.is_not_null()
+    if not odd.any():
+        return found
+    if to_numbers(column, BLANKS, False).kind == "mixed":
+        row = int(odd.arg_max() or 0)
+        warnings.warn(
+            f"column {column.name!r} of the {what}s' features is taken for text and not for numbers: row {row + 1} has "
+            f"{text[row]!r}. Correct it or leave it blank if it should be numbers.",
+            stacklevel=2,
+        )
+    return text
 
 
 def _find_ids(frame: pl.DataFrame, known: np.ndarray, what: str, id_name: str | None) -> str:

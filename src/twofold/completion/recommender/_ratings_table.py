@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
-from twofold.completion.recommender._ids import coded, places
+from twofold.completion.recommender._ids import as_array, coded, places, plain
 from twofold.core.checks import InputError
 from twofold.io.ratings import Ratings, read_ratings
 
@@ -30,6 +30,7 @@ class Cells(NamedTuple):
     columns: dict[str, str | None]
     names: np.ndarray | None = None  # (d,) what the items are called, "" where nothing says so
     times: np.ndarray | None = None  # (cells,) when each was rated, the last time where it was more than once
+    refused: sparse.csr_array | None = None  # (n,d) what was answered with no
 
 
 def cells_of(
@@ -64,7 +65,29 @@ def table(
     shape = (len(users), len(items))
     X = merged(i, j, values, shape, "sum" if implicit else duplicates)
     when = times_of(t, i, j, shape) if times else None
-    return Cells(users, items, X, implicit, t.columns, names_of(t.names, j, len(items)), when)
+    names = names_of(t.names, j, len(items))
+    return Cells(users, items, X, implicit, t.columns, names, when, find_refused(t, users, items))
+
+
+def find_refused(t: Ratings, users: np.ndarray, items: np.ndarray) -> sparse.csr_array | None:
+    """(n,d) the pairs that were answered with no."""
+    if t.refused is None:
+        return None
+    i, j = (places(ids, as_array(plain(column))) for ids, column in zip((users, items), t.refused, strict=True))
+    both = (i >= 0) & (j >= 0)
+    if not both.any():
+        return None
+    return merged(i[both], j[both], np.ones(int(both.sum())), (len(users), len(items)), "max")
+
+
+def check_enough(cells: Cells) -> None:
+    """Refuse ratings of one user, whose items are all known, or of one item."""
+    for ids, what in ((cells.users, "user"), (cells.items, "item")):
+        if len(ids) == 1:
+            raise InputError(
+                f"all {cells.X.nnz} ratings are of one {what}, {ids[0]!r}: there is nothing to recommend. Give ratings "
+                f"of several {what}s, or name the column of {what}s with {what}=."
+            )
 
 
 def names_of(names: pl.Series | None, j: np.ndarray, n_items: int) -> np.ndarray | None:

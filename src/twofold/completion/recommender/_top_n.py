@@ -41,13 +41,18 @@ class Lists(NamedTuple):
     scores: np.ndarray  # (m,n)
 
 
-def rank_items(model: Any, seen: sparse.csr_array, rows: np.ndarray, n: int) -> Iterator[tuple[np.ndarray, Lists]]:
-    """For some rows of the fitted table, group by group: the rows, and their n best columns not stored in `seen`."""
+def rank_items(
+    model: Any, seen: sparse.csr_array, rows: np.ndarray, n: int, hidden: sparse.csr_array | None = None
+) -> Iterator[tuple[np.ndarray, Lists]]:
+    """For some rows of the fitted table, group by group: the rows, and their n best columns not stored in `hidden`.
+
+    None means `seen`, the table itself.
+    """
     engine, d = Engine(), seen.shape[1]
     score, state, dtype = choose_scorer(model, seen)
     step = rows_per_block(d, dtype)
     threaded = score is not _score_cells and not (isinstance(state, WithNew) and state.score is _score_cells)
-    shared = (seen, min(n, d), score, state)
+    shared = (seen if hidden is None else hidden, min(n, d), score, state)
     for start in range(0, len(rows), step * GROUP):
         group = rows[start : start + step * GROUP]
         blocks = Rows(group[at : at + step] for at in range(0, len(group), step))

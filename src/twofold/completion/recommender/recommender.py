@@ -40,10 +40,10 @@ from twofold.completion.recommender._content import (
 from twofold.completion.recommender._cost import share_time
 from twofold.completion.recommender._default_model import fit_given, fit_ranking, fit_rating
 from twofold.completion.recommender._explain import split_prediction
-from twofold.completion.recommender._features import encode_one
+from twofold.completion.recommender._features import encode_one, read_features
 from twofold.completion.recommender._ids import coded, find_ids, place, places
 from twofold.completion.recommender._ranking import Scale, measure_cells, value_cells
-from twofold.completion.recommender._ratings_table import Cells, cells_of, merged, row_of, triples
+from twofold.completion.recommender._ratings_table import Cells, cells_of, check_enough, merged, row_of, triples
 from twofold.completion.recommender._splits import split_table
 from twofold.completion.recommender._top_n import (
     add_new,
@@ -116,6 +116,9 @@ class Recommender(Model):
     names_ : ndarray of str, or None
         What the items are called, where the ratings have a column of names ("" where blank). May be set.
     implicit_ : bool
+    refused_ : CSR array of shape (users, items), or None
+        Items that users have answered with 0 where ratings are 0 and 1: nothing is learnt from them, and they are not
+        recommended again.
     range_ : tuple of float
         The lowest and the highest rating.
     content_ : dict
@@ -145,8 +148,14 @@ class Recommender(Model):
     ranker_: Any = None  # the model of the lists where it is not `model_`; models saved before had one model
     cells_: str = "as they are"  # how the model of the lists sees ratings
     content_: Any = MappingProxyType({})  # of models saved before there were features
+    refused_: Any = None  # of models saved before it was kept
     spread_: float = 1.0  # of what ratings deviate from the baseline
-    _fitted: ClassVar[dict[str, str]] = {"users_": "n, text", "items_": "d, text", "ratings_": "n d"}
+    _fitted: ClassVar[dict[str, str]] = {
+        "users_": "n, text",
+        "items_": "d, text",
+        "ratings_": "n d",
+        "refused_": "n d, or None",
+    }
     _parameter_constraints: ClassVar[dict] = {
         "model": [None, Completion],
         "user": [None, str],
@@ -199,14 +208,18 @@ class Recommender(Model):
             model of the lists are regressed on the features.
         """
         self._validate_params()
-        return self._learn(self._cells(ratings))._learn_features(users, items)
-
-    def _learn_features(self, users: Any, items: Any) -> Any:
-        given, names = (self.ranking_, self.ratings_), self.columns_
-        if users is not None:
-            self.content_["user"] = learn_users(users, *given, self.users_, names.get("user"))
-        if items is not None:
-            self.content_["item"] = learn_items(items, *given, self.items_, names.get("item"))
+        cells = self._cells(ratings)
+        check_enough(cells)
+        found = {
+            role: read_features(given, ids, role, cells.columns.get(role))
+            for role, given, ids in (("user", users, cells.users), ("item", items, cells.items))
+            if given is not None
+        }
+        self._learn(cells)
+        learn = {"user": learn_users, "item": learn_items}
+        for role, features in found.items():
+            ids = self.users_ if role == "user" else self.items_
+            self.content_[role] = learn[role](features, self.ranking_, self.ratings_, ids)
         return self
 
     def _cells(self, ratings: Any, times: bool = False) -> Cells:
@@ -245,7 +258,7 @@ class Recommender(Model):
         self.implicit_, self.columns_, self.names_ = cells.implicit, cells.columns, cells.names
         self.range_, self.spread_ = (scale.low, scale.high), scale.spread
         self.baseline_ = scale.baseline
-        self.content_ = {}
+        self.content_, self.refused_ = {}, cells.refused
         return self
 
     def _check_parts(self, require: Callable[[bool, str], None]) -> None:
@@ -340,20 +353,22 @@ class Recommender(Model):
         if kept is not None and new >= 0:
             return self._recommend_features(kept["new"][[new]], n)
         row = np.array([place(self.users_, user, "user")])
-        _, found = next(rank_items(*self._rankers(), row, n))
+        model, seen, hidden = self._rankers()
+        _, found = next(rank_items(model, seen, row, n, hidden))
         there = found.items[0] >= 0
         items = found.items[0, there]
         ratings = self._rate(np.repeat(row, len(items)), items, found.scores[0, there])
         return self._frame(items, found.scores[0, there], ratings)
 
-    def _rankers(self) -> tuple[Any, sparse.csr_array]:
-        """The model of the lists and what users have seen, with the items that nobody has seen."""
-        kept = self.content_.get("item")
+    def _rankers(self) -> tuple[Any, sparse.csr_array, sparse.csr_array]:
+        """The model of the lists, what users have seen, and what is not to be recommended to them; with new items."""
+        kept, X = self.content_.get("item"), self.ratings_
+        hidden = X if self.refused_ is None else X + self.refused_
         if kept is None or not len(kept["ids"]):
-            return self.ranking_, self.ratings_
-        X = self.ratings_
-        more = sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], X.shape[1] + len(kept["ids"])))
-        return add_new(self.ranking_, X, partial(score_items, kept)), more
+            return self.ranking_, X, hidden
+        width = X.shape[1] + len(kept["ids"])
+        seen, hidden = (sparse.csr_array((Y.data, Y.indices, Y.indptr), shape=(X.shape[0], width)) for Y in (X, hidden))
+        return add_new(self.ranking_, X, partial(score_items, kept)), seen, hidden
 
     def _recommend_features(self, f: sparse.csr_array, n: int) -> pl.DataFrame:
         """The list of somebody who is known by features alone."""
@@ -436,7 +451,8 @@ class Recommender(Model):
 
     def _all_frames(self, n: int) -> Iterator[pl.DataFrame]:
         users = _as_series(self.users_)
-        for rows, found in rank_items(*self._rankers(), np.arange(len(self.users_)), n):
+        model, seen, hidden = self._rankers()
+        for rows, found in rank_items(model, seen, np.arange(len(self.users_)), n, hidden):
             there = found.items >= 0
             who = np.repeat(rows, there.sum(axis=1))
             items, scores = found.items[there], found.scores[there]
