@@ -33,7 +33,7 @@ class Job:
 
 
 def ours(job: Job) -> Any:
-    return orthogonal_matching_pursuit(job.D, job.X, n_nonzero=job.n_nonzero, tol=job.tol)
+    return orthogonal_matching_pursuit(job.D, job.X, n_nonzero=job.n_nonzero, error=job.tol)
 
 
 def by_gram(job: Job) -> np.ndarray:

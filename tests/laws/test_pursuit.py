@@ -9,6 +9,10 @@ import twofold
 from twofold import InputError
 from twofold.signals import (
     DCT,
+    Gabor,
+    Haar,
+    Shifted,
+    Union,
     babel,
     coherence,
     matching_pursuit,
@@ -46,7 +50,7 @@ def test_many_signals_at_once_are_coded_as_one_by_one(most):
 
 def test_it_stops_at_the_error_asked_for():
     D, X = dictionary(), np.random.default_rng(1).normal(size=(40, 30))
-    found = orthogonal_matching_pursuit(D, X, tol=1.5)
+    found = orthogonal_matching_pursuit(D, X, error=1.5)
     np.testing.assert_allclose(found.toarray(), [plainly(D, x, 30, 1.5) for x in X], atol=1e-9)
     assert (np.linalg.norm(X - found @ D, axis=1) <= 1.5).all()
 
@@ -115,7 +119,7 @@ def test_missing_numbers_are_not_looked_at():
     mask = rng.random(X.shape) < 0.3
     mask[:10] = mask[0]
     spoiled = np.where(mask, 1e6, X)
-    found = orthogonal_matching_pursuit(D, spoiled, tol=1e-8, mask=mask).toarray()
+    found = orthogonal_matching_pursuit(D, spoiled, error=1e-8, mask=mask).toarray()
     for x, hidden, c in zip(X, mask, found, strict=True):
         seen = ~hidden
         part = D[:, seen]
@@ -149,7 +153,7 @@ def test_it_can_miss_the_sparsest_code():
     greedy = matching_pursuit(D, x, n_steps=1)
     assert greedy.codes[2] != 0 and np.count_nonzero(greedy.codes) == 1
     assert np.count_nonzero(matching_pursuit(D, x, n_steps=200).codes) == 3
-    assert np.count_nonzero(orthogonal_matching_pursuit(D, x, tol=1e-9)) == 3  # the pursuits share the first step
+    assert np.count_nonzero(orthogonal_matching_pursuit(D, x, error=1e-9)) == 3  # the pursuits share the first step
 
 
 def test_it_can_go_on_for_ever_where_the_orthogonal_one_is_done_in_two_steps():
@@ -205,7 +209,7 @@ def test_null_space_constant_of_a_line():
         (lambda: orthogonal_matching_pursuit(dictionary(), np.full(30, np.nan)), "NaN"),
         (lambda: orthogonal_matching_pursuit(np.full((2, 2), np.inf), np.ones(2)), r"dictionary\[0, 0\]"),
         (lambda: orthogonal_matching_pursuit(dictionary(), np.ones(30), n_nonzero=0), "n_nonzero=0"),
-        (lambda: orthogonal_matching_pursuit(dictionary(), np.ones(30), tol=-1), "tol=-1"),
+        (lambda: orthogonal_matching_pursuit(dictionary(), np.ones(30), error=-1), "error=-1"),
         (lambda: orthogonal_matching_pursuit(dictionary(), np.ones((1, 30)), mask=np.ones((2, 30))), "mask"),
         (lambda: matching_pursuit(dictionary(), np.ones(4)), "30"),
         (lambda: coherence(np.zeros((2, 2))), "atom 0 is zero"),
@@ -219,3 +223,75 @@ def test_null_space_constant_of_a_line():
 def test_bad_input_is_named(call, word):
     with pytest.raises(InputError, match=word):
         call()
+
+
+def test_a_relative_error_does_not_mind_the_units():
+    D, X = dictionary(), np.random.default_rng(1).normal(size=(20, 30))
+    codes = orthogonal_matching_pursuit(D, X, relative_error=0.3)
+    left, whole = np.linalg.norm(X - codes @ D, axis=1), np.linalg.norm(X, axis=1)
+    assert (left <= 0.3 * whole).all()
+    for x, code in zip(X, codes.toarray(), strict=True):
+        one_fewer = orthogonal_matching_pursuit(D, x, n_nonzero=np.count_nonzero(code) - 1)
+        assert np.linalg.norm(x - one_fewer @ D) > 0.3 * np.linalg.norm(x)
+        by_length = orthogonal_matching_pursuit(D, x, error=0.3 * np.linalg.norm(x))
+        np.testing.assert_allclose(code, by_length, atol=1e-12)
+    scales = 2.0 ** np.arange(-10, 10)
+    again = orthogonal_matching_pursuit(D, scales[:, None] * X, relative_error=0.3)
+    np.testing.assert_allclose(again.toarray() / scales[:, None], codes.toarray(), atol=1e-12)
+
+
+@pytest.mark.parametrize("Model", [twofold.KSVD, twofold.OnlineDictionary])
+def test_dictionaries_and_coders_take_the_same_limits(Model):
+    X = np.random.default_rng(0).normal(size=(200, 4)) @ np.random.default_rng(1).normal(size=(4, 16))
+    X += 0.1 * np.random.default_rng(2).normal(size=X.shape)
+    X *= 10.0 ** np.linspace(-3, 3, 200)[:, None]
+    model = Model(20, relative_error=0.2, tol=0.5, random_state=0).fit(X)
+    codes = model.transform(X)
+    assert (np.linalg.norm(X - codes @ model.components_, axis=1) <= 0.2001 * np.linalg.norm(X, axis=1)).all()
+    coder = twofold.SparseCoder(model.components_, relative_error=0.2)
+    np.testing.assert_allclose(coder.transform(X), codes, rtol=1e-6, atol=1e-9)
+    assert model.history_["objective"][-1] <= 16  # atoms a signal
+
+
+def test_matching_pursuit_stops_at_so_many_atoms():
+    D, x = dictionary(), np.random.default_rng(1).normal(size=30)
+    for K in (1, 3, 7):
+        found = matching_pursuit(D, x, n_nonzero=K, n_steps=1000)
+        assert np.count_nonzero(found.codes) == K
+        before = matching_pursuit(D, x, n_steps=len(found.errors) - 2)
+        assert np.count_nonzero(before.codes) == K - 1  # it stopped at once
+    found = matching_pursuit(D, x, relative_error=0.1, n_steps=1000)
+    assert found.errors[-1] <= 0.1 * found.errors[0] < found.errors[-2]
+
+
+@pytest.mark.parametrize(
+    ("basis", "shape"),
+    [
+        (Union(DCT(), Haar(), shape=24), (24,)),
+        (Gabor(), (40,)),
+        (Shifted(1, Haar()), (16,)),
+        (Union(DCT(2), Haar(2), shape=(8, 6)), (8, 6)),
+        (Union(Shifted(2, Haar(2)), Gabor(2, (0.0, 1.2), 2, 1.5), shape=(8, 8)), (8, 8)),
+        (Gabor(2, width=1.0), (9, 7)),
+    ],
+)
+def test_pursuits_over_a_basis_are_those_over_its_matrix(basis, shape):
+    x = np.random.default_rng(0).normal(size=shape)
+    D = basis.matrix(shape)
+    for limits in ({"n_nonzero": 5}, {"relative_error": 0.5}, {"error": 1.0, "n_nonzero": 8}):
+        codes = orthogonal_matching_pursuit(basis, x, **limits)
+        assert codes.shape == basis.coefficients(shape)
+        by_matrix = orthogonal_matching_pursuit(D, x.ravel(), **limits)
+        np.testing.assert_allclose(codes.ravel() @ D, by_matrix @ D, atol=1e-8)  # two atoms may be the same
+        assert np.count_nonzero(codes) == np.count_nonzero(by_matrix) <= limits.get("n_nonzero", x.size)
+    ours, plain = matching_pursuit(basis, x, n_steps=20), matching_pursuit(D, x.ravel(), n_steps=20)
+    np.testing.assert_allclose(ours.residual.ravel(), plain.residual, atol=1e-8)
+    np.testing.assert_allclose(basis.synthesize(ours.codes) + ours.residual, x, atol=1e-10)
+
+
+def test_over_a_basis_nothing_is_written_out():
+    both = Union(DCT(2), Haar(2), shape=(128, 128))  # its matrix would take four gigabytes
+    codes = np.zeros(2 * 128 * 128)
+    codes[[300, 20_000, 30_000]] = [3, -2, 1]
+    found = orthogonal_matching_pursuit(both, both.synthesize(codes), relative_error=1e-9)
+    np.testing.assert_allclose(found, codes, atol=1e-9)

@@ -61,6 +61,10 @@ class Basis:
         """Which coefficients of a signal of this shape are of one kind: 1, 2, ...; 0 for averages, which are kept."""
         return np.ones(self.coefficients(shape), np.intp)
 
+    def _lengths(self, shape: tuple[int, ...]) -> Any:
+        """The lengths of the atoms: one number, or an array like the coefficients."""
+        return 1.0
+
     def matrix(self, shape: int | tuple[int, ...]) -> np.ndarray:
         """The atoms as rows (k, d), for a look or for small problems: ``synthesize(c) == c @ matrix``."""
         shape = _as_shape(shape)

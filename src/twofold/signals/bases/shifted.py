@@ -51,6 +51,9 @@ class Shifted(Basis):
     def coefficients(self, shape: int | tuple[int, ...]) -> tuple[int, ...]:
         return (2**self.ndim, *_as_shape(shape))
 
+    def _lengths(self, shape: tuple[int, ...]) -> Any:
+        return 2 ** (-self.ndim / 2)
+
     def _moves(self) -> list[tuple[int, ...]]:
         return list(itertools.product((0, 1), repeat=self.ndim))
 

@@ -63,6 +63,10 @@ class Union(Basis):
     def _sizes(self) -> list[int]:
         return [int(np.prod(basis.coefficients(self.shape))) for basis in self.bases]
 
+    def _lengths(self, shape: tuple[int, ...]) -> Any:
+        each = [np.ravel(basis._lengths(self.shape)) for basis in self.bases]
+        return np.concatenate([np.broadcast_to(one, n) for one, n in zip(each, self._sizes(), strict=True)])
+
     def _forward(self, X: np.ndarray) -> np.ndarray:
         if X.shape[-self.ndim :] != self.shape:
             raise InputError(f"X has shape {X.shape}; this Union is for signals of shape {self.shape}.")

@@ -33,8 +33,8 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def _limits(self) -> tuple[int | None, float | None]:
-        """When to stop coding a signal: atoms at most, and the error that is small enough."""
+    def _limits(self) -> tuple[int | None, float | None, float | None]:
+        """When to stop coding a signal: atoms at most, the error that is small enough, and its share of the signal."""
         raise NotImplementedError
 
     def _coding(self) -> Coding:
@@ -67,19 +67,26 @@ class LearnedDictionary(Dictionary):
 
     n_nonzero: int | None
     error: float | None
+    relative_error: float | None
     _allow_sparse: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "n_nonzero": [None, Interval(Integral, 1, None, closed="left")],
         "error": [None, Interval(Real, 0, None, closed="left")],
+        "relative_error": [None, Interval(Real, 0, None, closed="left")],
         "init": [StrOptions({"samples", "noise", "dct"}), "array-like"],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state", np.random.Generator],
     }
 
-    def _limits(self) -> tuple[int | None, float | None]:
-        return self.n_nonzero, self.error
+    def _limits(self) -> tuple[int | None, float | None, float | None]:
+        return self.n_nonzero, self.error, self.relative_error
+
+    @property
+    def _by_error(self) -> bool:
+        """Whether codes are as short as an error allows, so that it is their length that is made small."""
+        return self.error is not None or self.relative_error is not None
 
 
 def _encode_block(X: Any, encode: Callable, *state: Any) -> np.ndarray:

@@ -51,8 +51,7 @@ class Signals(NamedTuple):
     X: np.ndarray  # (n,d), 0 where missing
     seen: np.ndarray | None  # (n,d), None if all is seen
     root: np.ndarray | None  # (n,) √w, None if all weigh the same
-    n_nonzero: int | None
-    error: float | None
+    limits: tuple[int | None, float | None, float | None]  # atoms a signal, error, share of its length
     square: float  # Σ w ‖x‖²
 
     def error_of(self, R: np.ndarray) -> float:
@@ -71,7 +70,7 @@ class Signals(NamedTuple):
 
 def encode(s: Signals, D: np.ndarray) -> sparse.csr_array:
     """Codes of all signals; weights do not matter to them."""
-    return encode_all(s.blocks, prepare_coding(D, s.X.dtype, s.n_nonzero, s.error), s.seen)
+    return encode_all(s.blocks, prepare_coding(D, s.X.dtype, *s.limits), s.seen)
 
 
 def compute_residuals(s: Signals, codes: sparse.csr_array, D: np.ndarray) -> np.ndarray:
@@ -143,6 +142,8 @@ class KSVD(LearnedDictionary):
         Atoms a signal at most; None, without `error`, means a tenth of d.
     error : float or None, default=None
         Code each signal with as few atoms as bring ‖x − code · atoms‖ to this or below.
+    relative_error : float or None, default=None
+        The same for a share of ‖x‖, whatever the units are.
     solver : {"approximate", "exact"}, default="approximate"
         One power step for each atom, or its singular vector. With holes there is none: atom and coefficients are fitted
         in turn, once each.
@@ -159,8 +160,8 @@ class KSVD(LearnedDictionary):
     components_ : ndarray of shape (k, d)
         The atoms, of length 1.
     history_, n_iter_, converged_
-        The objective is ½‖X − U D‖² over what is seen, which never rises; with `error` it is the mean number of atoms a
-        signal, which mostly falls.
+        The objective is ½‖X − U D‖² over what is seen, which never rises; with an error it is the mean number of
+        atoms a signal, which mostly falls.
 
     Notes
     -----
@@ -199,6 +200,7 @@ class KSVD(LearnedDictionary):
         *,
         n_nonzero: int | None = None,
         error: float | None = None,
+        relative_error: float | None = None,
         solver: str = "approximate",
         init: Any = "samples",
         tol: float = 1e-4,
@@ -208,6 +210,7 @@ class KSVD(LearnedDictionary):
         self.n_components = n_components
         self.n_nonzero = n_nonzero
         self.error = error
+        self.relative_error = relative_error
         self.solver = solver
         self.init = init
         self.tol = tol
@@ -246,14 +249,14 @@ class KSVD(LearnedDictionary):
         X, seen = (np.where(holes, 0, X), ~holes) if holes.any() else (X, None)
         square = float((np.einsum("ij,ij->i", X, X, dtype=np.float64) * (1 if w is None else w)).sum())
         root = None if w is None else np.sqrt(w)
-        return Signals(cut_into_pieces(DenseSource(X)), X, seen, root, self.n_nonzero, self.error, square)
+        return Signals(cut_into_pieces(DenseSource(X)), X, seen, root, self._limits(), square)
 
     def _sweep(self, s: Signals, state: State) -> loop.Sweep:
         codes = encode(s, state.D)
         new = self._learned(s, codes, state)
-        if s.error is None and new.error > state.error:
+        if not self._by_error and new.error > state.error:
             new = self._learned(s, keep_better_codes(s, state, codes), state)
-        objective = new.error if s.error is None else s.atoms_a_signal(new.indptr)
+        objective = s.atoms_a_signal(new.indptr) if self._by_error else new.error
         return loop.Sweep(new, objective, {"error": new.error})
 
     def _learned(self, s: Signals, codes: sparse.csr_array, state: State) -> State:

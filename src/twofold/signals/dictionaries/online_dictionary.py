@@ -189,7 +189,7 @@ class OnlineDictionary(LearnedDictionary):
 
     Parameters
     ----------
-    n_components, n_nonzero, error, init, random_state
+    n_components, n_nonzero, error, relative_error, init, random_state
         As in :class:`KSVD`.
     batch_size : int, default=512
         Signals between two updates of the atoms, about.
@@ -209,7 +209,7 @@ class OnlineDictionary(LearnedDictionary):
     n_batches_ : int
     history_, n_iter_, converged_
         The objective is the mean of ½‖x − code · atoms‖² over a sweep, each signal coded with the atoms of its time;
-        with `error` it is the mean number of atoms a signal.
+        with an error it is the mean number of atoms a signal.
 
     Notes
     -----
@@ -252,6 +252,7 @@ class OnlineDictionary(LearnedDictionary):
         *,
         n_nonzero: int | None = None,
         error: float | None = None,
+        relative_error: float | None = None,
         init: Any = "samples",
         batch_size: int = 512,
         tol: float = 1e-3,
@@ -261,6 +262,7 @@ class OnlineDictionary(LearnedDictionary):
         self.n_components = n_components
         self.n_nonzero = n_nonzero
         self.error = error
+        self.relative_error = relative_error
         self.init = init
         self.batch_size = batch_size
         self.tol = tol
@@ -324,7 +326,7 @@ class OnlineDictionary(LearnedDictionary):
             state = take_step(state, found, most)
             total += found.sums[-4:]
         weight, square, cost, atoms = map(float, total)
-        return loop.Sweep(state, (drop_rounding(cost, square, dtype) if self.error is None else atoms) / weight)
+        return loop.Sweep(state, (atoms if self._by_error else drop_rounding(cost, square, dtype)) / weight)
 
     def _attributes(self, s: State, dtype: np.dtype) -> dict:
         return {

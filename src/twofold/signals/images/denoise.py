@@ -204,7 +204,7 @@ def _recode_strip(rows: range, Y: np.ndarray, c: Coding) -> tuple[np.ndarray]:
     patches = patches[more]
     found = encode_rows(patches, c) @ c.atoms
     patches -= found
-    missed = _sum_squares(patches) > SLACK * c.tol**2
+    missed = _sum_squares(patches) > SLACK * c.error**2
     found[missed] += patches[missed]
     coded[more] += found
     return (_patches.sum_patches(coded, size, Y.shape[1]),)

@@ -32,7 +32,7 @@ class SparseCoder(Dictionary):
         Orthogonal matching pursuit; the lasso, ½‖x − u D‖² + α Σ|u|, by coordinate descent or along its path; least
         angle regression; or correlations with the atoms, shrunk by α.
     transform_n_nonzero_coefs : int or None, default=None
-        Atoms a signal at most, for "omp" and "lars"; None, without `error`, means a tenth of d.
+        Atoms a signal at most, for "omp" and "lars"; None, without an error, means a tenth of d.
     transform_alpha : float or None, default=None
         α, for the others; None means 1.
     split_sign : bool, default=False
@@ -43,6 +43,8 @@ class SparseCoder(Dictionary):
         Steps at most, for "lasso_cd" and "lasso_lars".
     error : float or None, default=None
         Of "omp": stop when ‖x − u D‖ is at most this.
+    relative_error : float or None, default=None
+        Of "omp": stop when ‖x − u D‖ is at most this share of ‖x‖.
 
     Attributes
     ----------
@@ -76,6 +78,7 @@ class SparseCoder(Dictionary):
         "positive_code": ["boolean"],
         "transform_max_iter": [Interval(Integral, 0, None, closed="left")],
         "error": [None, Interval(Real, 0, None, closed="left")],
+        "relative_error": [None, Interval(Real, 0, None, closed="left")],
     }
     _instead: ClassVar[dict[str, str]] = {
         "n_nonzero": "the most atoms in a code is transform_n_nonzero_coefs.",
@@ -93,6 +96,7 @@ class SparseCoder(Dictionary):
         positive_code: bool = False,
         transform_max_iter: int = 1000,
         error: float | None = None,
+        relative_error: float | None = None,
     ):
         self.dictionary = dictionary
         self.transform_algorithm = transform_algorithm
@@ -102,6 +106,7 @@ class SparseCoder(Dictionary):
         self.positive_code = positive_code
         self.transform_max_iter = transform_max_iter
         self.error = error
+        self.relative_error = relative_error
 
     @classmethod
     def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -140,8 +145,8 @@ class SparseCoder(Dictionary):
             raise InputError(f"X has {blocks.shape[1]} features; the atoms have {d} numbers. Give signals (n, {d}).")
         return blocks
 
-    def _limits(self) -> tuple[int | None, float | None]:
-        return self.transform_n_nonzero_coefs, self.error
+    def _limits(self) -> tuple[int | None, float | None, float | None]:
+        return self.transform_n_nonzero_coefs, self.error, self.relative_error
 
     def _encoder(self) -> tuple:
         self._validate_params()
@@ -153,10 +158,9 @@ class SparseCoder(Dictionary):
             )
         if algorithm == "omp":
             return super()._encoder()
-        if self.error is not None:
-            raise InputError(
-                f'error={self.error!r} is for transform_algorithm="omp"; "{algorithm}" takes no such goal.'
-            )
+        for name in ("error", "relative_error"):
+            if (goal := getattr(self, name)) is not None:
+                raise InputError(f'{name}={goal!r} is for transform_algorithm="omp"; "{algorithm}" takes no such goal.')
         options = {
             "algorithm": algorithm,
             "n_nonzero_coefs": self.transform_n_nonzero_coefs,
