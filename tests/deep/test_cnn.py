@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from scipy.signal import convolve2d, correlate2d
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -194,3 +195,32 @@ def test_scikit_learn_checks(estimator, check):
     if why := WAIVED.get(check.func.__name__):
         pytest.skip(why)  # it may hold by luck, or on some machines
     check(estimator)
+
+
+# ---- convolution ---------------------------------------------------------------------------------------------------
+
+
+def first_layer(fitted):
+    """The kernels (o,h,w) of the first layer, and the layer itself without its bias."""
+    layer = fitted.module_.layers[0]
+    kernels = layer.weight.detach()[:, 0].double()
+    return kernels, lambda a: F.conv2d(a[None, None], kernels[:, None], padding=1)[0]
+
+
+def test_a_convolution_layer_correlates(fitted):
+    """Σ K(u) a(i + u) is correlation; convolution, Σ K(u) a(i − u), is the same with the kernel turned round."""
+    kernels, layer = first_layer(fitted)
+    picture = torch.rand(9, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    out = layer(picture)
+    for o, kernel in enumerate(kernels.numpy()):
+        np.testing.assert_allclose(out[o], correlate2d(picture.numpy(), kernel, mode="same"), atol=1e-12)
+        np.testing.assert_allclose(out[o], convolve2d(picture.numpy(), kernel[::-1, ::-1], mode="same"), atol=1e-12)
+
+
+def test_what_is_shifted_comes_out_shifted(fitted):
+    """Away from the border, the layer of a shifted picture is the shifted layer of the picture."""
+    _, layer = first_layer(fitted)
+    picture = torch.zeros(12, 12, dtype=torch.float64)
+    picture[3:6, 2:6] = torch.rand(3, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    moved = torch.roll(picture, (3, 4), dims=(0, 1))
+    torch.testing.assert_close(layer(moved), torch.roll(layer(picture), (3, 4), dims=(1, 2)))

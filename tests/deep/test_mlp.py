@@ -169,3 +169,44 @@ def test_targets_keep_their_shape():
 def test_layers_without_units_are_refused(hidden):
     with pytest.raises(InputError, match="units of each layer"):
         MLPClassifier(hidden).fit([[0.0], [1.0]], [0, 1])
+
+
+# ---- soft targets ----------------------------------------------------------------------------------------------------
+
+
+def test_probabilities_of_classes_are_targets():
+    """Rows with the sum 1: softmax. One row of each share, learned without a hidden layer, comes back."""
+    X = np.repeat(np.eye(3), 40, axis=0)
+    shares = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.25, 0.25, 0.5]])
+    y = np.repeat(shares, 40, axis=0)
+    model = MLPClassifier((), alpha=0.0, solver="lbfgs", max_iter=500, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(np.eye(3)), shares, atol=2e-3)
+    assert model.out_activation_ == "softmax" and model.predict(np.eye(3)).tolist() == [0, 1, 2]
+
+
+def test_probabilities_of_labels_are_targets():
+    """Rows without the sum 1: each label by itself."""
+    X = np.repeat(np.eye(2), 40, axis=0)
+    shares = np.array([[0.7, 0.9, 0.2], [0.4, 0.05, 0.6]])
+    y = np.repeat(shares, 40, axis=0)
+    model = MLPClassifier((), alpha=0.0, solver="lbfgs", max_iter=500, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(np.eye(2)), shares, atol=2e-3)
+    assert model.predict(np.eye(2)).tolist() == [[1, 1, 0], [0, 0, 1]]
+
+
+def test_certain_soft_targets_are_classes():
+    """Probabilities of 0 and 1 among others are nothing special: cross-entropy of a class is that of its certainty."""
+    rng = np.random.default_rng(0)
+    X, c = rng.normal(size=(90, 4)), np.arange(90) % 3
+    soft = np.eye(3)[c].astype(float)
+    soft[0] = [0.5, 0.25, 0.25]  # makes the table one of probabilities
+    weights = np.ones(90)
+    weights[0] = 0
+    hard = MLPClassifier((), solver="lbfgs", max_iter=300, random_state=0).fit(X, c, sample_weight=weights)
+    same = MLPClassifier((), solver="lbfgs", max_iter=300, random_state=0).fit(X, soft, sample_weight=weights)
+    np.testing.assert_allclose(hard.predict_proba(X), same.predict_proba(X), atol=1e-4)
+
+
+def test_targets_beyond_probabilities_are_refused():
+    with pytest.raises(InputError, match="probabilities"):
+        MLPClassifier((4,)).fit(np.ones((4, 2)), np.array([[0.5, 1.5]] * 4))

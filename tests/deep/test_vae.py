@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 import twofold
 from twofold import PCA, PPCA, VAE, Checkpoint, EarlyStopping, InputError
 from twofold.deep._gaussians import Bernoulli, Diagonal, Gaussian, log_standard
-from twofold.deep._variational import CollapseWarning
+from twofold.deep._variational import CollapseWarning, compute_loss
 
 QUICK = {"hidden_layer_sizes": (128,), "learning_rate_init": 3e-3, "random_state": 0}
 TINY = {"n_components": 3, "hidden_layer_sizes": (16,), "learning_rate_init": 3e-3, "max_iter": 3, "random_state": 0}
@@ -299,3 +299,47 @@ def test_what_cannot_be_used_is_said(drawn, binary):
         drawn.sample(0)
     with pytest.raises(InputError, match="units of each layer"):
         VAE(hidden_layer_sizes=(0,)).fit(X)
+
+
+# ---- more draws, and correlations ------------------------------------------------------------------------------------
+
+
+def test_several_draws_average_the_gradient(digits):
+    """L draws a row have the same gradient on average, with 1/L of the variance."""
+    model = VAE(4, hidden_layer_sizes=(16,), max_iter=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = model.fit(digits[0][:50].reshape(-1, 8, 8)).module_
+    x = torch.from_numpy(np.asarray(digits[0][:50], np.float32).reshape(-1, 1, 8, 8) / 16)
+    last = module.encoder[-1].bias
+
+    def gradients(draws, n=400):
+        g = torch.Generator().manual_seed(draws)
+        shape = (draws, 50, 4) if draws > 1 else (50, 4)
+        found = [
+            torch.autograd.grad(compute_loss(module, x, torch.randn(shape, generator=g), 1.0)[0], last)[0]
+            for _ in range(n)
+        ]
+        return torch.stack(found).double()
+
+    one, many = gradients(1), gradients(4)
+    error = (one.var(0) / len(one) + many.var(0) / len(many)).sqrt()
+    assert ((one.mean(0) - many.mean(0)).abs() < 6 * error + 1e-6).all()
+    ratio = float(one.var(0).sum() / many.var(0).sum())
+    assert 2.5 < ratio < 6.5  # 4 but for chance
+
+
+@pytest.mark.parametrize(
+    "options", [{"covariance": "full"}, {"n_draws": 3}, {"architecture": "convolutional", "covariance": "full"}]
+)
+def test_other_posteriors_train_and_are_saved(digits, options, tmp_path):
+    X = digits[0][:200].reshape(-1, 8, 8)
+    hidden = (8,) if "architecture" in options else (32,)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = VAE(3, hidden_layer_sizes=hidden, max_iter=6, random_state=0, **options).fit(X)
+    model.save(tmp_path / "m.twofold")
+    again = twofold.load(tmp_path / "m.twofold")
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    assert model.history_["objective"][-1] < model.history_["objective"][0]
+    assert (model.log_likelihood(X[:20]) >= model.elbo(X[:20], 128) - 1e-3).all()

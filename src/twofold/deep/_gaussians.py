@@ -1,7 +1,7 @@
 """Gaussian codes and what is observed of them: the formulas that the generators with codes share.
 
     prior      p(z) = N(0, I)                          z (n,k)
-    posterior  q(z|x) = N(m, diag v)                   or with one correlated direction, N(m, (D + uuᵀ)⁻¹)
+    posterior  q(z|x) = N(m, diag v), with one correlated direction N(m, (D + uuᵀ)⁻¹), or with all N(m, UUᵀ)
     observed   p(x|z) = Π Bernoulli(x; σ(a))           or Π N(x; a, s²), a (n,c,h,w) from the generator
 
 A posterior makes draws of standard noise (n,k), knows its density and its divergence from the prior in closed form.
@@ -96,10 +96,46 @@ class RankOne(NamedTuple):
         return Diagonal(self.mean, variance.log()).kl_each()
 
 
+class Full(NamedTuple):
+    """N(m, UUᵀ) with U triangular: any correlations."""
+
+    mean: Tensor  # (n,k)
+    root: Tensor  # (n,k,k): U, below the diagonal and on it, where it is positive
+
+    @classmethod
+    def of(cls, numbers: Tensor, k: int) -> Full:
+        """From the m, the logarithms of U's squared diagonal, and U below it, side by side (n, 2k + k(k − 1)/2)."""
+        mean, logs, below = numbers.split([k, k, k * (k - 1) // 2], dim=1)
+        root = torch.diag_embed((0.5 * logs).exp())
+        row, column = torch.tril_indices(k, k, -1, device=numbers.device)
+        root = root.index_put((torch.arange(len(mean), device=mean.device)[:, None], row, column), below)
+        return cls(mean, root)
+
+    def draw(self, noise: Tensor) -> Tensor:
+        """m + U ε."""
+        return self.mean + (self.root @ noise[..., None])[..., 0]
+
+    def log_density(self, z: Tensor) -> Tensor:
+        off = torch.linalg.solve_triangular(self.root, (z - self.mean)[..., None], upper=False)[..., 0]
+        return -0.5 * (off.square().sum(-1) + self._log_det() + LOG_2PI * z.shape[-1])
+
+    def _log_det(self) -> Tensor:  # of C
+        return 2 * self.root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+    def kl(self) -> Tensor:
+        """½ (tr C + ‖m‖² − k − log|C|)."""
+        trace = self.root.square().sum((-2, -1))
+        return 0.5 * (trace + self.mean.square().sum(1) - self.mean.shape[1] - self._log_det())
+
+    def kl_each(self) -> Tensor:
+        """The divergence of every number's own distribution, the others not known (n,k)."""
+        return Diagonal(self.mean, self.root.square().sum(-1).log()).kl_each()
+
+
 class Stacked(NamedTuple):
     """Independent posteriors of several layers, their numbers side by side."""
 
-    parts: tuple[RankOne, ...]
+    parts: tuple[Diagonal | RankOne | Full, ...]
 
     @property
     def mean(self) -> Tensor:
@@ -121,7 +157,19 @@ class Stacked(NamedTuple):
         return z.split([q.mean.shape[1] for q in self.parts], dim=-1)
 
 
-Posterior = Diagonal | RankOne | Stacked
+Posterior = Diagonal | RankOne | Full | Stacked
+
+
+def count_numbers(covariance: str, k: int) -> int:
+    """How many numbers describe a posterior of k."""
+    return {"diagonal": 2 * k, "rank-one": 3 * k, "full": 2 * k + k * (k - 1) // 2}[covariance]
+
+
+def read_posterior(covariance: str, numbers: Tensor, k: int) -> Diagonal | RankOne | Full:
+    """The posteriors that the numbers (n, count_numbers) describe."""
+    if covariance == "full":
+        return Full.of(numbers, k)
+    return RankOne(*numbers.chunk(3, dim=1)) if covariance == "rank-one" else Diagonal(*numbers.chunk(2, dim=1))
 
 
 # ---- what is observed ----------------------------------------------------------------------------------------------

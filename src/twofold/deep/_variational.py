@@ -4,7 +4,7 @@
     p(z) = N(0, I),  q(z|x) Gaussian from the recognizing network,  p(x|z) from the generating one
     w grows from 0 to 1 over the first `warm_up` of the training
 
-One step:  z = m + √v ε with fresh ε, and the gradient of both networks through z
+One step:  z = m + √v ε with fresh ε, one or more for each row, and the gradient of both networks through z
 References: Kingma & Welling 2014; Rezende, Mohamed & Wierstra 2014; Burda, Grosse & Salakhutdinov 2016 (likelihood).
 """
 
@@ -47,6 +47,7 @@ CODES: dict = {  # the constraints of the parameters that both have
     **IMAGES,
     **TRAINING,
 }
+DRAWN: dict = {"n_draws": [Interval(Integral, 1, None, closed="left")]}
 
 
 class CollapseWarning(UserWarning):
@@ -99,7 +100,7 @@ class Coder(nn.Module):
 def compute_loss(
     module: Coder, x: Tensor, noise: Tensor, weight: float, reinforce: bool = False
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The mean loss of a batch for given noise (n,k), with its two terms.
+    """The mean loss of a batch for given noise (n,k), or (l,n,k) for l draws a row, with its two terms.
 
     REINFORCE (Williams 1992) does not look through z: it raises the density of codes that did better than usual,
     ∇ E_q f = E_q (f − baseline) ∇ log q. What is added for that has the value 0 and this gradient.
@@ -108,11 +109,11 @@ def compute_loss(
     z = q.draw(noise)
     if reinforce:
         z = z.detach()
-    lost = -module.log_density(x, z)
+    lost = -module.log_density(x.repeat(len(z), 1, 1, 1), z.flatten(0, 1)) if z.ndim == 3 else -module.log_density(x, z)
     reconstruction, kl = lost.mean(), q.kl().mean()
     loss = reconstruction + weight * kl
     if reinforce:
-        score = ((lost.detach() - module.baseline) * q.log_density(z)).mean()
+        score = ((lost.detach() - module.baseline) * q.log_density(z).flatten()).mean()
         loss = loss + score - score.detach()
     return loss, {"reconstruction": reconstruction, "kl": kl}
 
@@ -126,6 +127,7 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     noise: str | float
     beta: float
     warm_up: float
+    n_draws: int
     latent_kl_: np.ndarray
     active_: np.ndarray
 
@@ -168,7 +170,8 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         module.learn(pixels)
 
         def loss(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
-            noise = torch.randn(len(x), module.n_codes, device=x.device)
+            draws = (self.n_draws,) if self.n_draws > 1 else ()
+            noise = torch.randn(*draws, len(x), module.n_codes, device=x.device)
             found, parts = compute_loss(module, x, noise, self._kl_weight(done), self._reinforce)
             if self._reinforce:
                 module.baseline.lerp_(parts["reconstruction"].detach(), 0.1)

@@ -22,9 +22,17 @@ from torch import Tensor, nn
 from twofold.core.checks import InputError
 from twofold.core.params import Interval, StrOptions
 from twofold.core.types import Seed
-from twofold.deep._gaussians import Bernoulli, Diagonal, Gaussian, Posterior, RankOne, Stacked
+from twofold.deep._gaussians import (
+    Bernoulli,
+    Diagonal,
+    Gaussian,
+    Posterior,
+    Stacked,
+    count_numbers,
+    read_posterior,
+)
 from twofold.deep._network import build_dense, check_layer_sizes, init_weights
-from twofold.deep._variational import CODES, Coder, Variational
+from twofold.deep._variational import CODES, DRAWN, Coder, Variational
 
 
 class Layers(Coder):
@@ -37,14 +45,16 @@ class Layers(Coder):
         codes: list[int],
         hidden: list[int],
         activation: str,
-        rank_one: bool,
+        covariance: str,
     ):
         super().__init__(shape, output)
-        self.codes, self.n_codes, self.rank_one = codes, sum(codes), rank_one
-        d, numbers = math.prod(shape), 3 if rank_one else 2
+        self.codes, self.n_codes, self.covariance = codes, sum(codes), covariance
+        d = math.prod(shape)
         below = [d, *hidden[::-1]]  # units from the image upwards
         self.climbs = nn.ModuleList([build_dense([a, b, b], activation, last=True) for a, b in pairwise(below)])
-        self.heads = nn.ModuleList([nn.Linear(b, numbers * k) for b, k in zip(hidden[::-1], codes[::-1], strict=True)])
+        self.heads = nn.ModuleList(
+            [nn.Linear(b, count_numbers(covariance, k)) for b, k in zip(hidden[::-1], codes[::-1], strict=True)]
+        )
         self.injects = nn.ModuleList([nn.Linear(k, b, bias=False) for k, b in zip(codes, hidden, strict=True)])
         self.falls = nn.ModuleList([build_dense([a, b, b], activation) for a, b in pairwise(hidden)])
         self.last = build_dense([hidden[-1], hidden[-1], d], activation)
@@ -53,13 +63,13 @@ class Layers(Coder):
 
     def recognize(self, x: Tensor) -> Posterior:  # (n,c,h,w) -> means and spreads (n,K) of all layers
         up, found = x.flatten(1), []
-        for climb, head in zip(self.climbs, self.heads, strict=True):
+        for climb, head, k in zip(self.climbs, self.heads, self.codes[::-1], strict=True):
             up = climb(up)  # (n,hidden_l)
-            found.append(head(up).chunk(3 if self.rank_one else 2, dim=1))
+            found.append(read_posterior(self.covariance, head(up), k))
         found.reverse()
-        if self.rank_one:
-            return Stacked(tuple(RankOne(*parts) for parts in found))
-        return Diagonal(*(torch.cat(parts, dim=1) for parts in zip(*found, strict=True)))
+        if self.covariance == "diagonal":  # one step for all layers
+            return Diagonal(*(torch.cat(parts, dim=1) for parts in zip(*found, strict=True)))
+        return Stacked(tuple(found))
 
     def generate(self, z: Tensor) -> Tensor:  # (n,K) -> (n,c,h,w)
         parts = z.split(self.codes, dim=1)
@@ -83,8 +93,11 @@ class DLGM(Variational):
         Latent numbers of each layer, from the top; a whole number is one layer.
     hidden_layer_sizes : int or tuple of int, default=400
         Units of the layers h_l, from the top; one number for all.
-    covariance : {"diagonal", "rank-one"}, default="diagonal"
-        Of q in every layer. "rank-one" has the precision D + uuᵀ, which lets one direction correlate.
+    covariance : {"diagonal", "rank-one", "full"}, default="diagonal"
+        Of q in every layer. "rank-one" has the precision D + uuᵀ, which lets one direction correlate; "full" has UUᵀ,
+        U triangular, which lets all.
+    n_draws : int, default=1
+        Draws of the code a row and step of the training: more of them make gradients less noisy, and dearer.
     activation : {"relu", "logistic", "tanh", "identity"}, default="relu"
     output : {"bernoulli", "gaussian"}, default="bernoulli"
     noise : {"shared", "pixel"} or float, default="shared"
@@ -124,7 +137,8 @@ class DLGM(Variational):
     _parameter_constraints: ClassVar[dict] = {
         "n_components": ["array-like", Interval(Integral, 1, None, closed="left")],
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
-        "covariance": [StrOptions({"diagonal", "rank-one"})],
+        "covariance": [StrOptions({"diagonal", "rank-one", "full"})],
+        **DRAWN,
         **CODES,
     }
 
@@ -134,6 +148,7 @@ class DLGM(Variational):
         *,
         hidden_layer_sizes: int | tuple[int, ...] = 400,
         covariance: str = "diagonal",
+        n_draws: int = 1,
         activation: str = "relu",
         output: str = "bernoulli",
         noise: str | float = "shared",
@@ -152,6 +167,7 @@ class DLGM(Variational):
         self.n_components = n_components
         self.hidden_layer_sizes = hidden_layer_sizes
         self.covariance = covariance
+        self.n_draws = n_draws
         self.activation = activation
         self.output = output
         self.noise = noise
@@ -178,7 +194,7 @@ class DLGM(Variational):
                 f"{self.hidden_layer_sizes!r} are {len(hidden)}. Give as many of both, at least one, or one number "
                 "for all layers."
             )
-        return Layers(*self._output(), codes, hidden, self.activation, self.covariance == "rank-one")
+        return Layers(*self._output(), codes, hidden, self.activation, self.covariance)
 
     @property
     def layer_(self) -> np.ndarray:

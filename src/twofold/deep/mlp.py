@@ -196,24 +196,29 @@ class Classifier(ClassifierMixin, Supervised):
 
     @fitting
     def fit(self, X: Table, y: Any, sample_weight: Weights = None) -> Self:
-        """Learn from X, a row or an image each, and their classes y (n,), or sets of labels y (n,L) of 0 and 1."""
+        """Learn from X, a row or an image each, and their classes y (n,), or sets of labels y (n,L) of 0 and 1.
+
+        A table y (n,L) of probabilities is a soft target: of the classes 0 … L − 1 if every row has the sum 1, else of
+        labels that come and go on their own.
+        """
         return self._fit_classes(X, y, sample_weight, None, False)
 
     def _fit_classes(self, X: Any, y: Any, sample_weight: Any, classes: Any, once: bool) -> Self:
         goes_on = self._goes_on(once)
         blocks, rows, y = self._read_both(X, y, reset=not goes_on)
-        found, many = (np.arange(y.shape[1]), True) if y.ndim == 2 else (np.unique(y), False)
+        found = np.arange(y.shape[1]) if y.ndim == 2 else np.unique(y)
+        many = y.ndim == 2 and not _is_shares(y)
         if not goes_on:
             self.classes_ = found if classes is None or many else np.unique(classes)
-            self.n_outputs_ = 1 if len(self.classes_) == 2 and not many else len(self.classes_)
-            self.out_activation_ = "logistic" if many or len(self.classes_) == 2 else "softmax"
+            self.n_outputs_ = 1 if len(self.classes_) == 2 and y.ndim == 1 else len(self.classes_)
+            self.out_activation_ = "logistic" if many or self.n_outputs_ == 1 else "softmax"
         known = np.isin(found, self.classes_).all() and many == self._many_labels
         if not known or (goes_on and not once and len(found) < len(self.classes_)):
             raise InputError(
                 f"`y` has classes not in `self.classes_`, or not all of them: it has {found}, the fit before had "
                 f"{self.classes_}. Set warm_start=False, or name all in the first partial_fit's classes=."
             )
-        targets = y if many else np.searchsorted(self.classes_, y)
+        targets = y if y.ndim == 2 else np.searchsorted(self.classes_, y)
         self._fit(X, y, sample_weight, blocks, rows, targets, goes_on, once)
         return self
 
@@ -224,10 +229,12 @@ class Classifier(ClassifierMixin, Supervised):
             y = check_array(y, accept_sparse="csr", dtype=None, input_name="y")
             y = y.toarray() if sparse.issparse(y) else y
             check_consistent_length(rows, y)
-            if type_of_target(y) != "multilabel-indicator":
+            if type_of_target(y) != "multilabel-indicator" and not (
+                y.dtype.kind == "f" and np.min(y) >= 0 and np.max(y) <= 1
+            ):
                 raise InputError(
-                    f"y has shape {y.shape}, and is no table of 0 and 1, a column a label. Give one class a row, (n,), "
-                    "or fit a model for each column."
+                    f"y has shape {y.shape}, and is no table of 0 and 1, or of probabilities, a column a label. Give "
+                    "one class a row, (n,), or fit a model for each column."
                 )
         else:
             blocks, rows, y = self._inputs(X, reset=reset, y=y)
@@ -244,10 +251,11 @@ class Classifier(ClassifierMixin, Supervised):
         return tags
 
     def _strata(self, targets: np.ndarray) -> np.ndarray | None:
-        return None if self._many_labels else targets
+        return None if targets.ndim == 2 else targets
 
     def _goals(self, module: Any, targets: np.ndarray) -> np.ndarray:
-        return targets.astype(self._dtype if self.out_activation_ == "logistic" else np.int64)
+        real = self.out_activation_ == "logistic" or targets.ndim == 2
+        return targets.astype(self._dtype if real else np.int64)
 
     def _loss(self, out: Tensor, goal: Tensor, reduction: str) -> Tensor:
         if self._many_labels:
@@ -258,8 +266,11 @@ class Classifier(ClassifierMixin, Supervised):
         return F.cross_entropy(out, goal, reduction=reduction)
 
     def _judge(self, out: np.ndarray, goal: np.ndarray, w: np.ndarray | None) -> float:
-        guess = out.argmax(axis=1) if self.out_activation_ == "softmax" else (out > 0).astype(int).reshape(goal.shape)
-        return float(accuracy_score(goal.astype(int), guess, sample_weight=w))
+        if self.out_activation_ == "softmax":
+            guess, goal = out.argmax(axis=1), goal.argmax(axis=1) if goal.ndim == 2 else goal
+        else:
+            guess = (out > 0).astype(int).reshape(goal.shape)
+        return float(accuracy_score(np.rint(goal).astype(int), guess, sample_weight=w))
 
     def decision_function(self, X: Table) -> np.ndarray:
         """Log-odds of the second of two classes (n,), or scores of all classes or labels (n,K)."""
@@ -287,6 +298,11 @@ class Classifier(ClassifierMixin, Supervised):
         if self._many_labels:
             return (out > 0).astype(int)
         return self.classes_[(out > 0).astype(int) if out.ndim == 1 else out.argmax(axis=1)]
+
+
+def _is_shares(y: np.ndarray) -> bool:
+    """Whether the rows of a table are probabilities of classes that exclude each other."""
+    return type_of_target(y) != "multilabel-indicator" and bool(np.allclose(y.sum(axis=1), 1, rtol=0, atol=1e-6))
 
 
 def _columns(y: Any) -> int:

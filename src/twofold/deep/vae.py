@@ -1,10 +1,10 @@
 """The variational autoencoder.
 
     minimize  mean over rows of  −E_q log p(x|z) + β KL(q(z|x) ‖ N(0, I))
-    q(z|x) = N(m(x), diag v(x)) from the encoder,  p(x|z) Bernoulli or Gaussian around the decoder's image
+    q(z|x) = N(m(x), diag v(x)) or N(m(x), U(x)U(x)ᵀ) from the encoder,  p(x|z) around the decoder's image
     x (c,h,w) an image   z (k,) its code
 
-One epoch:  every batch  one draw of z a row, and a step of both networks along the gradient
+One epoch:  every batch  a draw of z a row, or more, and a step of both networks along the gradient
 References: Kingma & Welling 2014; Higgins et al. 2017 (β); Williams 1992 (REINFORCE).
 """
 
@@ -18,16 +18,16 @@ from torch import Tensor, nn
 
 from twofold.core.params import StrOptions
 from twofold.core.types import Seed
-from twofold.deep._gaussians import Bernoulli, Diagonal, Gaussian
+from twofold.deep._gaussians import Bernoulli, Gaussian, Posterior, count_numbers, read_posterior
 from twofold.deep._images import LAYERS
 from twofold.deep._network import ACTIVATIONS, build_dense, init_weights
-from twofold.deep._variational import CODES, Coder, Variational
+from twofold.deep._variational import CODES, DRAWN, Coder, Variational
 
 HIDDEN = {"dense": (500, 500), "convolutional": (32, 64)}
 
 
 class DenseCoder(Coder):
-    """d - hidden - 2k and k - hidden reversed - d."""
+    """d - hidden - 2k, or more with correlations, and k - hidden reversed - d."""
 
     def __init__(
         self,
@@ -36,16 +36,17 @@ class DenseCoder(Coder):
         k: int,
         hidden: list[int],
         activation: str,
+        covariance: str,
     ):
         super().__init__(shape, output)
-        self.n_codes, d = k, math.prod(shape)
-        self.encoder = build_dense([d, *hidden, 2 * k], activation)
+        self.n_codes, self.covariance, d = k, covariance, math.prod(shape)
+        self.encoder = build_dense([d, *hidden, count_numbers(covariance, k)], activation)
         self.decoder = build_dense([k, *hidden[::-1], d], activation)
         init_weights(self.encoder[-1], "identity")
         init_weights(self.decoder[-1], "identity")
 
-    def recognize(self, x: Tensor) -> Diagonal:  # (n,c,h,w) -> two of (n,k)
-        return Diagonal(*self.encoder(x.flatten(1)).chunk(2, dim=1))
+    def recognize(self, x: Tensor) -> Posterior:
+        return read_posterior(self.covariance, self.encoder(x.flatten(1)), self.n_codes)
 
     def generate(self, z: Tensor) -> Tensor:  # (n,k) -> (n,c,h,w)
         return self.decoder(z).reshape(-1, *self.shape)
@@ -61,9 +62,10 @@ class ConvolutionalCoder(Coder):
         k: int,
         channels: list[int],
         activation: str,
+        covariance: str,
     ):
         super().__init__(shape, output)
-        self.n_codes = k
+        self.n_codes, self.covariance = k, covariance
         act, (c, h, w) = ACTIVATIONS[activation], shape
         down: list[nn.Module] = []
         up: list[nn.Module] = []
@@ -74,8 +76,8 @@ class ConvolutionalCoder(Coder):
             up = [back, *([act()] if i else []), *up]
             h, w = -(-h // 2), -(-w // 2)
         self.small = (b, h, w)
-        wide = 4 * b
-        self.encoder = nn.Sequential(*down, nn.Flatten(), nn.Linear(b * h * w, wide), act(), nn.Linear(wide, 2 * k))
+        wide, numbers = 4 * b, count_numbers(covariance, k)
+        self.encoder = nn.Sequential(*down, nn.Flatten(), nn.Linear(b * h * w, wide), act(), nn.Linear(wide, numbers))
         self.decoder = nn.Sequential(
             nn.Linear(k, wide), act(), nn.Linear(wide, b * h * w), act(), nn.Unflatten(1, self.small), *up
         )
@@ -83,8 +85,8 @@ class ConvolutionalCoder(Coder):
         init_weights(self.encoder[-1], "identity")
         init_weights(self.decoder[-1], "identity")
 
-    def recognize(self, x: Tensor) -> Diagonal:  # (n,c,h,w) -> two of (n,k)
-        return Diagonal(*self.encoder(x).chunk(2, dim=1))
+    def recognize(self, x: Tensor) -> Posterior:
+        return read_posterior(self.covariance, self.encoder(x), self.n_codes)
 
     def generate(self, z: Tensor) -> Tensor:  # (n,k) -> (n,c,h,w)
         return self.decoder(z)
@@ -94,7 +96,8 @@ def build_coder(model: Any) -> Coder:
     """The networks that a VAE or VAEGAN asks for."""
     make = DenseCoder if model.architecture == "dense" else ConvolutionalCoder
     shape, output = model._output()
-    return make(shape, output, int(model.n_components), model._hidden_sizes(HIDDEN), model.activation)
+    hidden, covariance = model._hidden_sizes(HIDDEN), getattr(model, "covariance", "diagonal")
+    return make(shape, output, int(model.n_components), hidden, model.activation, covariance)
 
 
 class VAE(Variational):
@@ -126,6 +129,10 @@ class VAE(Variational):
         Weight of the KL term. Above 1 the code says less, number by number.
     warm_up : float, default=0.1
         Share of the training over which that weight grows from 0.
+    covariance : {"diagonal", "full"}, default="diagonal"
+        Of q(z|x): numbers that do not depend on each other, or any covariance UUᵀ, U triangular.
+    n_draws : int, default=1
+        Draws of the code a row and step of the training: more of them make gradients less noisy, and dearer.
     gradient : {"reparameterized", "reinforce"}, default="reparameterized"
         How the encoder learns: through the code, or by REINFORCE with a running baseline, which is far noisier.
     image_shape : tuple or None, default=None
@@ -164,7 +171,9 @@ class VAE(Variational):
 
     _parameter_constraints: ClassVar[dict] = {
         **LAYERS,
+        "covariance": [StrOptions({"diagonal", "full"})],
         "gradient": [StrOptions({"reparameterized", "reinforce"})],
+        **DRAWN,
         **CODES,
     }
 
@@ -179,6 +188,8 @@ class VAE(Variational):
         noise: str | float = "shared",
         beta: float = 1.0,
         warm_up: float = 0.1,
+        covariance: str = "diagonal",
+        n_draws: int = 1,
         gradient: str = "reparameterized",
         image_shape: tuple[int, ...] | None = None,
         solver: str = "adam",
@@ -198,6 +209,8 @@ class VAE(Variational):
         self.noise = noise
         self.beta = beta
         self.warm_up = warm_up
+        self.covariance = covariance
+        self.n_draws = n_draws
         self.gradient = gradient
         self.image_shape = image_shape
         self.solver = solver
