@@ -388,7 +388,8 @@ def measure(model: Any, sample: Any, labels: np.ndarray, seed: int, notes: list[
         return out
     with warnings_as_notes([]):
         again = type(model)(**model.get_params())  # without the progress bar
-        found = twofold.select(again, sample, criterion="stability", folds=3, random_state=seed, **{size: [k]})
+        sizes: dict[str, Any] = {size: [k]}
+        found = twofold.select(again, sample, criterion="stability", folds=3, random_state=seed, **sizes)
     stability = float(found.table["stability"][0])
     if stability < SHAKY:
         notes.append("other rows would give other clusters: they may divide one cloud rather than name groups")

@@ -40,6 +40,7 @@ NORMALIZE = {"normalize": [None, StrOptions({"row", "column"})]}  # the constrai
 class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
     """Base class of the completion models: NaN (dense) or unstored (sparse) cells are unknown."""
 
+    _heldout_unit = "minus the root mean squared error of hidden cells"
     _allow_nan: ClassVar[bool] = True
     _normalizes: ClassVar[bool] = True  # a parameter `normalize` is seen to here
     _records: ClassVar[tuple[Any, ...]] = (Normalization,)

@@ -70,8 +70,8 @@ class EarlyStopping(_Quiet):
     min_delta : float, default=0
         How much better counts as better.
     score : callable, optional
-        ``score(model) -> float``, higher is better, in place of ``model.score(X, y)``: the accuracy of word vectors on
-        a file of analogies, say.
+        ``score(model) -> float``, higher is better, in place of ``model.heldout_score(X, y)``: the accuracy of word
+        vectors on a file of analogies, say.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class EarlyStopping(_Quiet):
     def setup(self, estimator: Any, context: Any) -> None:
         if self.score is None and self.X is None:
             raise InputError("EarlyStopping needs held-out rows, X, or a function, score=. Give it one of them.")
-        if self.score is None and not hasattr(estimator, "score"):
+        if self.score is None and not hasattr(estimator, "heldout_score"):
             raise InputError(f"EarlyStopping needs a model with a score; {type(estimator).__name__} has none.")
         self.scores_: list[float] = []
         self.best_score_, self.best_sweep_, self.best_state = -np.inf, -1, None
@@ -122,7 +122,7 @@ class EarlyStopping(_Quiet):
     def _judge(self, model: Any) -> float:
         if self.score is not None:
             return float(self.score(model))
-        return float(model.score(self.X) if self.y is None else model.score(self.X, self.y))
+        return float(model.heldout_score(self.X) if self.y is None else model.heldout_score(self.X, self.y))
 
 
 class Checkpoint(_Quiet):

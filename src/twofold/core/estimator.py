@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
@@ -19,7 +20,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from twofold.core import checks, history
+from twofold.core import checks, heldout, history
 from twofold.core.callbacks import CallbackSupportMixin, with_callbacks
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, as_blocks, is_dask, is_path
@@ -185,6 +186,40 @@ class Model(CallbackSupportMixin, BaseEstimator):
     def _validate_params(self) -> None:
         """Refuse a constructor parameter that is not what `_parameter_constraints` allows."""
         check_parameters(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
+
+    # ---- held-out scores -------------------------------------------------------------------------------------------
+
+    _turns: ClassVar[bool] = False  # whether directions may be hidden in place of columns: see core/heldout.py
+    _heldout_unit: ClassVar[str] = ""  # what `heldout_score` counts, if it is not `score`
+
+    def _hiding(self) -> tuple[Any, ...] | None:
+        """How hidden cells are scored: a plain function ``costs(X, split, *state) -> (m,2)`` and its state.
+
+        It gives the cost of the hidden cells of every row, and their number. None where `score` looks at no code.
+        """
+        return None
+
+    @available_if(lambda self: hasattr(self, "score") or type(self)._hiding is not Model._hiding)
+    def heldout_score(self, X: Table, y: Any = None) -> float:
+        """How well the model foretells cells it is not shown, in rows it was not fitted to: higher is better.
+
+        What :func:`twofold.select` and :class:`EarlyStopping` go by. A model that finds a code for every row is shown
+        some columns of it at a time, finds the code from these, and is scored on the others: minus the mean loss of a
+        hidden cell. One whose ``score`` needs no code, such as a likelihood, or hides cells by itself, has the same
+        here as there.
+        """
+        check_is_fitted(self)
+        how = self._hiding()
+        if how is None:
+            model: Any = self
+            return float(model.score(X) if y is None else model.score(X, y))
+        blocks = self._blocks(X)
+        costs, *state = how
+        splits = heldout.split_columns(blocks.shape[1], self._turns and not blocks.is_sparse, type(self).__name__)
+        found = sum(np.asarray(self._rowwise(costs, X, split, *state)).sum(axis=0) for split in splits)
+        return -float(found[0] / max(found[1], 1))
+
+    # ---- what may come in ------------------------------------------------------------------------------------------
 
     def _check_width(self, d: int) -> None:
         """New rows must have as many columns as those of the fit."""

@@ -8,6 +8,7 @@ References: Hinton & Salakhutdinov 2006; Vincent et al. 2008 (denoising).
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -17,11 +18,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from torch import Tensor, nn
 
 from twofold.core.estimator import fitting
+from twofold.core.heldout import SQUARED, split_columns
 from twofold.core.params import Interval, StrOptions
 from twofold.core.types import Seed, Table
 from twofold.deep._images import ImageNetwork, find_pixel_range
 from twofold.deep._network import ACTIVATIONS, ROWS, TRAINING, build_dense, check_layer_sizes, find_varying
 from twofold.deep._train import Player
+
+REDRAWN = 20  # times that hidden numbers are drawn again: while a fifth is hidden, their error shrinks quickly
 
 
 class Coder(nn.Module):
@@ -72,6 +76,14 @@ class Coder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.decode(self.encode(x))
+
+
+def redraw(module: Coder, x: Tensor, hidden: Tensor) -> Tensor:
+    """What a coder makes of the hidden columns (h,) of rows (n,d), given the others."""
+    hidden, x = hidden.to(x.device), x.clone()
+    for _ in range(REDRAWN):
+        x[:, hidden] = module(x)[:, hidden]
+    return x[:, hidden]
 
 
 class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwork):
@@ -130,6 +142,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     }
 
     columns_: np.ndarray
+    _heldout_unit = SQUARED
 
     def __init__(
         self,
@@ -202,6 +215,20 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     def reconstruct(self, X: Table) -> np.ndarray:
         """Rows or images after a pass through their codes."""
         return self.inverse_transform(self.transform(X))
+
+    def heldout_score(self, X: Table, y: Any = None) -> float:
+        """Minus the mean squared error of a hidden number: hidden ones begin at their mean and are drawn again and
+        again through the code, until what is seen and what is drawn agree."""
+        _, rows, _ = self._rows(self._flattened(X, False))
+        module: Any = self.module_
+        middle, total = module.centre.cpu().numpy(), 0.0
+        for split in split_columns(rows.shape[1], False, "Autoencoder"):
+            filled = rows.copy()
+            filled[:, split.hidden] = middle[split.hidden]
+            hidden = torch.from_numpy(split.hidden)
+            drawn = self._through(partial(redraw, hidden=hidden), filled)
+            total += float(np.square(drawn - rows[:, split.hidden], dtype=np.float64).sum())
+        return -total / rows.size
 
     def score(self, X: Table, y: Any = None) -> float:
         """Minus the mean squared error of a row, summed over its numbers."""

@@ -24,6 +24,7 @@ from twofold.core.checks import InputError, check_weights
 from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import Model, fitting
+from twofold.core.heldout import SQUARED, Split, dense_slices, keep_above_zero
 from twofold.core.numerics.extrapolation import State, begin, sweeper
 from twofold.core.numerics.moments import Columns
 from twofold.core.params import Interval
@@ -266,6 +267,14 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         filled = np.concatenate([as_dense(blocks[i]) for i in range(len(blocks))])
         return np.where(np.isnan(filled), self.inverse_transform(self.transform(X)), filled).astype(blocks.dtype)
 
+    @property
+    def _heldout_unit(self) -> str:  # type: ignore[override]
+        loss = self._choices()[0]
+        return SQUARED if isinstance(loss, losses.Squared) else f"minus the loss {loss!r} of a hidden cell"
+
+    def _hiding(self) -> tuple:
+        return _hidden_costs, *self._folding()
+
     def score(self, X: Table, y: Any = None, sample_weight: Weights = None) -> float:
         """Minus the mean objective a row, over its known cells, with the row's best code."""
         cost = self._rowwise(_cost_rows, X, *self._folding())
@@ -314,6 +323,22 @@ def _fold_codes(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:
     if count_outside(X, p.loss):  # shows in the result, and is then refused with its place
         return np.full((X.shape[0], p.k), np.nan)
     return _left_step.fold(X, V.astype(X.dtype), replace(p, shift=p.shift.astype(X.dtype)))
+
+
+def _hidden_costs(X: Any, split: Split, V: np.ndarray, p: Problem) -> np.ndarray:
+    """(m,2) of each row: the loss of its hidden cells with the code of the others, and their number."""
+    out, h = np.empty((X.shape[0], 2)), split.hidden
+    Z, mu = p.split(V.astype(np.float64))
+    for rows, x in dense_slices(X):
+        shown = x.copy()
+        shown[:, h] = np.nan
+        M = _fold_codes(shown, V.astype(np.float64), p) @ Z[:, h] + mu[h]
+        if p.loss.positive:
+            M = keep_above_zero(M, x[:, split.seen])
+        known = ~np.isnan(x[:, h])
+        loss = p.loss.value(np.where(known, x[:, h], p.loss.hole), M) * (2 if isinstance(p.loss, losses.Squared) else 1)
+        out[rows] = np.stack([np.where(known, loss, 0).sum(axis=1), known.sum(axis=1)], axis=1)
+    return out
 
 
 def _cost_rows(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:

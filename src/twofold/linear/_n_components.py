@@ -10,10 +10,16 @@ from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
+from sklearn.base import clone
 
 from twofold.core.checks import InputError
+from twofold.core.data.blocks import as_blocks
+from twofold.core.engine.local import engine_for
+from twofold.core.numerics.moments import column_moments
+from twofold.core.numerics.spectrum import spectrum
 from twofold.core.seeds import generator
 
+MOST = 3000  # rows or columns up to which a whole spectrum is computed
 RULES = ("mle", "knee", "gavish-donoho", "parallel")
 
 
@@ -55,10 +61,15 @@ def by_knee(values: np.ndarray) -> int:
 
 def by_gavish_donoho(values: np.ndarray, n: int, d: int) -> int:
     """Singular values above the optimal hard threshold for unknown noise, ω(β)·median (Gavish & Donoho 2014)."""
+    return max(1, int(np.sum(values > _least_variance(values, n, d))))
+
+
+def _least_variance(values: np.ndarray, n: int, d: int) -> float:
+    """The threshold of Gavish & Donoho, squared, for eigenvalues of the covariance."""
     beta = min(n, d) / max(n, d)
     omega = np.sqrt(2 * (beta + 1) + 8 * beta / (beta + 1 + np.sqrt(beta**2 + 14 * beta + 1)))
     s = np.sqrt(np.maximum(values, 0.0))
-    return max(1, int(np.sum(s > omega / np.sqrt(_marchenko_pastur_median(beta)) * np.median(s))))
+    return float((omega / np.sqrt(_marchenko_pastur_median(beta)) * np.median(s)) ** 2)
 
 
 def _marchenko_pastur_median(beta: float) -> float:
@@ -79,8 +90,8 @@ def by_mle(values: np.ndarray, n: int) -> int:
 
 def _evidence(values: np.ndarray, k: int, n: int) -> float:
     d = len(values)
-    noise = values[k:].mean()
-    if values[k - 1] <= 1e-15 * values[0] or noise <= 1e-15 * values[0]:
+    noise = values[k:].mean() if k < d else 0.0
+    if (k and values[k - 1] <= 1e-15 * values[0]) or noise <= 1e-15 * values[0]:
         return -np.inf
     i = np.arange(1, k + 1)
     prior = -k * np.log(2.0) + np.sum(gammaln((d - i + 1) / 2) - (d - i + 1) / 2 * np.log(np.pi))
@@ -117,3 +128,45 @@ def by_parallel(values: np.ndarray, column_variance: np.ndarray, n: int, seed: i
     m = min(len(values), len(limit))
     below = values[:m] <= limit[:m]
     return max(1, int(np.argmax(below)) if below.any() else m)
+
+
+# --- all sizes at once ----------------------------------------------------------------------------------------------
+
+
+def prefer(X: Any, grid: dict[str, list[Any]]) -> tuple[str, str]:
+    """The criterion for :func:`twofold.select`, and why: that of white noise, where the whole spectrum can be had."""
+    whole = list(grid) == ["n_components"] and all(isinstance(k, Integral) for k in grid["n_components"])
+    n, d = as_blocks(X).shape
+    if not whole or min(n, d) > MOST or _has_holes(X):
+        return "bic", "it has a likelihood, and the whole spectrum, by which one could tell more, is not at hand"
+    if n > d:
+        return "evidence", "the evidence of probabilistic PCA charges every direction for the room it had (Minka)"
+    return "gavish-donoho", (
+        "with fewer rows than columns noise has large eigenvalues, too, and a threshold from random matrices tells the "
+        "two apart (Gavish & Donoho)"
+    )
+
+
+def _has_holes(X: Any) -> bool:
+    blocks = as_blocks(X)
+    return bool(column_moments(engine_for(blocks), blocks).missing)
+
+
+def follow(model: Any, X: Any, criterion: str, sizes: list[int]) -> list[float]:
+    """A criterion of white noise for each number of components, from one spectrum.
+
+    "evidence" is Minka's log-evidence. "gavish-donoho" is what k components leave out, and the threshold for every one
+    of them: it is least where exactly those above the threshold are kept.
+    """
+    blocks = clone(model)._blocks(X, reset=True, min_rows=2)
+    n, d = blocks.shape
+    if model.scale:
+        blocks = blocks.scaled(column_moments(engine_for(blocks), blocks).spread)
+    values = spectrum(blocks, min(n, d), solver="covariance_eigh" if d <= n else "gram").values / (n - 1)
+    if not np.isfinite(values).all():
+        model._refuse(blocks)
+    if criterion == "evidence":
+        values = np.concatenate([values, np.zeros(d - len(values))])
+        return [_evidence(values, k, n) if 0 <= k < d else -np.inf for k in sizes]
+    level = _least_variance(values, n, d)
+    return [float(values[k:].sum() + k * level) if 0 <= k <= len(values) else np.inf for k in sizes]

@@ -27,6 +27,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.engine.local import engine_for, fingerprint
 from twofold.core.estimator import Model, Reorderable, fitting
+from twofold.core.heldout import SQUARED, foretell_by_axes, square_costs
 from twofold.core.numerics.spectrum import scatter_operator, spectrum
 from twofold.core.params import ITERATIVE, Interval
 from twofold.core.seeds import generator, seed_of
@@ -91,6 +92,7 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
     (True, True)
     """
 
+    _turns, _heldout_unit = True, SQUARED
     _component_axes: ClassVar[dict[str, int]] = {"encoder_": 0, "decoder_": 1, "components_": 0}
     _fitted: ClassVar[dict[str, str]] = {"components_": "k d", "encoder_": "k d", "decoder_": "d k", "mean_": "d"}
     _parameter_constraints: ClassVar[dict] = {
@@ -166,6 +168,9 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
     def inverse_transform(self, X: Table) -> np.ndarray:
         """Rows from hidden units: U Dᵀ + mean."""
         return self._check_codes(X) @ self.components_ + self.mean_
+
+    def _hiding(self) -> tuple:
+        return square_costs, foretell_by_axes, self.mean_.astype(np.float64), self.components_.astype(np.float64)
 
     def score(self, X: Table, y: Any = None) -> float:
         """Minus the mean squared error of reconstruction a row, so that higher is better."""

@@ -415,6 +415,12 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         k, d = self.components_.shape
         return d * k - k * (k - 1) // 2 + d + 1
 
+    def _criterion(self, X: Table, grid: dict[str, list]) -> tuple[str, str]:
+        return _n_components.prefer(X, grid)
+
+    def _path(self, X: Table, criterion: str, sizes: list[int]) -> list[float]:
+        return _n_components.follow(self, X, criterion, sizes)
+
     def _unit(self) -> np.ndarray:
         """What a unit of each code stands for: 1, or the standard deviation when whitening."""
         ones = np.ones(len(self.components_), self.components_.dtype)

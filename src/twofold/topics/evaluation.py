@@ -67,24 +67,38 @@ def perplexity(topics: Any, X: Table, *, alpha: Any = None, random_state: Seed =
     >>> round(perplexity(np.ones((3, 50)), X), 6)                          # knowing nothing: any of the 50 words
     50.0
     """
+    seed = 0 if random_state is None else seed_of(random_state)
+    return float(np.exp(-complete_documents(topics, X, alpha=alpha, seed=seed, whole=True)))
+
+
+def complete_documents(topics: Any, X: Table, *, alpha: Any = None, seed: int = 0, whole: bool = False) -> float:
+    """The mean log-probability of a hidden word, given half of its document: minus the log of :func:`perplexity`.
+
+    Amounts that are not whole cannot be split token by token: half of a document's words are then hidden altogether.
+    """
     Z = as_topics(topics)
-    blocks = _check(X, Z, "perplexity", whole=True)
+    blocks = _check(X, Z, "perplexity", whole)
     alpha = getattr(topics, "doc_topic_prior_", ALPHA) if alpha is None else alpha
     prior = np.broadcast_to(np.asarray(alpha, dtype=np.float64), len(Z)) if np.size(alpha) in (1, len(Z)) else None
     if prior is None or not (prior > 0).all():
         raise InputError(f"alpha is {alpha}; one number > 0, or one for each of the {len(Z)} topics, is needed.")
-    engine, seed = engine_for(blocks), 0 if random_state is None else seed_of(random_state)
+    engine = engine_for(blocks)
     state = (pad(Z.T, np.dtype(np.float64)), pad(prior, np.dtype(np.float64)), seed)
     at = Rows(range(len(blocks)))
     logp, tokens = engine.reduce(add, engine.map(_complete, blocks, at, *(engine.broadcast(s) for s in state)))
     if not tokens:
         raise InputError("no document has a second half with a known word; give documents of two words at least.")
-    return float(np.exp(-logp / tokens))
+    return float(logp / tokens)
 
 
 def split_halves(X: Any, rng: np.random.Generator) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """Each document's tokens split in two at random; of an odd number the first half has one more."""
-    data, indices, indptr = as_counts(X, np.dtype(np.int64))
+    """Each document's tokens split in two at random; of an odd number the first half has one more.
+
+    If there are amounts that are no whole counts, words are split, each with all that a document has of it.
+    """
+    amounts, indices, indptr = as_counts(X, np.dtype(np.float64))
+    whole = (amounts == np.floor(amounts)).all()
+    data = amounts.astype(np.int64) if whole else (amounts > 0).astype(np.int64)
     n, cell = X.shape[0], np.repeat(np.arange(len(data)), data)
     document = np.repeat(np.repeat(np.arange(n), np.diff(indptr)), data)
     length = np.bincount(document, minlength=n)
@@ -92,7 +106,7 @@ def split_halves(X: Any, rng: np.random.Generator) -> tuple[sparse.csr_array, sp
     rank = np.arange(len(cell)) - np.repeat(np.cumsum(length) - length, length)
     first = np.bincount(cell[order[rank < np.repeat((length + 1) // 2, length)]], minlength=len(data))
     make = lambda values: sparse.csr_array((values.astype(np.float64), indices, indptr), shape=X.shape)  # noqa: E731
-    return make(first), make(data - first)
+    return (make(first), make(data - first)) if whole else (make(first * amounts), make((1 - first) * amounts))
 
 
 def _complete(X: Any, at: int, topics: np.ndarray, alpha: np.ndarray, seed: int) -> tuple[float, float]:

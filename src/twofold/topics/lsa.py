@@ -24,6 +24,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import fingerprint
 from twofold.core.estimator import Model, fitting
+from twofold.core.heldout import SQUARED, Split, foretell_by_axes, square_costs
 from twofold.core.numerics.spectrum import RENAMED, Spectrum, spectrum
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import seed_of
@@ -97,6 +98,7 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     (1.0, 0.0)
     """
 
+    _turns, _heldout_unit = True, SQUARED + " of the weighted table"
     components_: np.ndarray
     idf_: np.ndarray
     _fitted: ClassVar[dict[str, str]] = {
@@ -214,6 +216,10 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         check_is_fitted(self)
         return self._rowwise(_codes, X, Weighing(self.weighting, self.idf_), self.components_)
 
+    def _hiding(self) -> tuple:
+        how = Weighing(self.weighting, self.idf_)
+        return _hidden_costs, how, np.zeros(self.n_features_in_), self.components_.astype(np.float64)
+
     def inverse_transform(self, X: Table) -> np.ndarray:
         """Rows of the weighted table from codes: U Z."""
         return self._check_codes(X) @ self.components_
@@ -221,6 +227,10 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
 def _codes(X: Any, how: Weighing, axes: np.ndarray) -> np.ndarray:
     return np.asarray(weigh(X, how) @ axes.T.astype(X.dtype))
+
+
+def _hidden_costs(X: Any, split: Split, how: Weighing, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    return square_costs(weigh(X, how), split, foretell_by_axes, mean, axes)
 
 
 def _attributes(s: State) -> dict:

@@ -213,6 +213,16 @@ class PLSA(Reorderable, NonnegativeModel):
         """p(topic | document) (n,k), the topics staying as they are; an empty document gets `topic_share_`."""
         return self._rowwise(fold, X, *self._folding())
 
+    _heldout_unit = "the log-probability of a hidden word"
+
+    def heldout_score(self, X: Table, y: Any = None) -> float:
+        """The mean log-probability of a hidden word: the topics of a document are found from half of its words, and the
+        other half is scored. It is minus the logarithm of :func:`twofold.topics.perplexity`, for any amounts >= 0."""
+        from twofold.topics.evaluation import complete_documents
+
+        check_is_fitted(self)
+        return complete_documents(self, self._blocks(X))
+
     def score(self, X: Table, y: Any = None, sample_weight: Weights = None) -> float:
         """The mean log-likelihood a token, of words that some topic knows."""
         found = np.asarray(self._rowwise(log_likelihoods, X, *self._folding()))

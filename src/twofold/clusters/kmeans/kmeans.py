@@ -39,6 +39,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, fingerprint, stacked
 from twofold.core.estimator import Model, Reorderable, Rescalable, fitting
+from twofold.core.heldout import SQUARED, foretell_by_centers, square_costs
 from twofold.core.history import History
 from twofold.core.numerics.moments import column_moments
 from twofold.core.params import ITERATIVE, Interval, StrOptions
@@ -113,6 +114,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
     array([0., 1., 2.])
     """
 
+    _turns, _heldout_unit = True, SQUARED
     cluster_centers_: np.ndarray
     scale_: np.ndarray
     _component_axes: ClassVar[dict[str, int]] = {"cluster_centers_": 0, "components_": 0, "counts_": 0}
@@ -295,6 +297,33 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
     def transform(self, X: Table) -> np.ndarray:
         """The distance of each row to every center: (n,k)."""
         return self._rowwise(all_distances, X, self._centers())
+
+    def icl(self, X: Table) -> float:
+        """Integrated completed likelihood on X, the lower the better: BIC of rows and clusters together.
+
+        k-means is the mixture of equally wide round clusters in which every row is given to one: with m_c of the n rows
+        in cluster c, ``n d log(2πe cost / (n d)) − 2 Σ m_c log(m_c / n) + k (d + 1) log n``. What `select`
+        chooses the number of clusters by; a cluster of another shape may count as several. Reference: Biernacki, Celeux
+        & Govaert (2000), *IEEE PAMI* 22, 719-725.
+        """
+        cost, labels = np.asarray(self._rowwise(squared_distances, X, self._centers())), np.asarray(self.predict(X))
+        (k, d), n = self.cluster_centers_.shape, len(labels)
+        if k >= n:
+            return np.inf  # every row its own cluster: no likelihood is finite
+        sizes = np.bincount(labels)
+        sizes = sizes[sizes > 0]
+        variance = max(float(cost.sum(dtype=np.float64)) / (n * d), np.finfo(np.float64).tiny)
+        fit = n * d * (np.log(2 * np.pi * variance) + 1) - 2 * float(sizes @ np.log(sizes / n))
+        return float(fit + k * (d + 1) * np.log(n))
+
+    def _criterion(self, X: Table, grid: dict[str, list]) -> tuple[str, str]:
+        return "icl", (
+            "k-means is a mixture of equally wide round clusters with a row in one each, and BIC of rows and clusters "
+            "(ICL) tells how many pay their way"
+        )
+
+    def _hiding(self) -> tuple:
+        return square_costs, foretell_by_centers, self.cluster_centers_ / getattr(self, "scale_", np.float64(1))
 
     def score(self, X: Table, y: Any = None, sample_weight: Weights = None) -> float:
         """Minus the cost of the rows, so that higher is better."""

@@ -22,6 +22,7 @@ from twofold.core.types import Block, Seed, Table, Weights
 class Density(Model):
     """A model with `score_samples`, the log-density of rows, and `_n_parameters`."""
 
+    _heldout_unit = "the log-density of a row"
     score_samples: Callable[..., Any]
     _n_parameters: Callable[[], int]
 

@@ -13,6 +13,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.engine.local import fingerprint
 from twofold.core.estimator import Model, fitting
+from twofold.core.heldout import SQUARED, foretell_by_axes, square_costs
 from twofold.core.numerics.spectrum import Spectrum, spectrum
 from twofold.core.params import Interval
 from twofold.core.types import Table, Weights
@@ -54,6 +55,7 @@ class PCABasis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     True
     """
 
+    _turns, _heldout_unit = True, SQUARED
     components_: np.ndarray
     mean_: np.ndarray
     _fitted: ClassVar[dict[str, str]] = {"components_": "k .", "mean_": "."}
@@ -98,6 +100,9 @@ class PCABasis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
+
+    def _hiding(self) -> tuple:
+        return square_costs, foretell_by_axes, self.mean_.astype(np.float64), self.components_.astype(np.float64)
 
     def transform(self, X: Table) -> Any:
         """The coefficients (n,k) of signals."""

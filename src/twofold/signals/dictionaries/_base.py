@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.core.checks import InputError
 from twofold.core.estimator import Model
+from twofold.core.heldout import SQUARED, Split, square_costs
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator
 from twofold.core.types import Table
@@ -27,6 +28,7 @@ ROUNDING = 1e-26, 1e-12  # of ‖X‖²: an error below is none, in double and s
 class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """A model whose `components_` are atoms, and whose codes come by orthogonal matching pursuit."""
 
+    _heldout_unit = SQUARED
     components_: np.ndarray
 
     @property
@@ -55,6 +57,9 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     def inverse_transform(self, X: Table) -> np.ndarray:
         """Signals from codes."""
         return self._check_codes(X) @ self.components_
+
+    def _hiding(self) -> tuple:
+        return square_costs, _foretell, self._coding()
 
     def score(self, X: Table, y: Any = None) -> float:
         """Minus the mean of ½‖x − code · atoms‖² over what is seen."""
@@ -102,6 +107,15 @@ def encode_dense(X: np.ndarray, c: Coding, holes: bool) -> np.ndarray:
         c = c._replace(atoms=c.atoms.astype(X.dtype), gram=c.gram.astype(X.dtype))
     codes = encode_seen(np.where(missing, 0, X), ~missing, c) if missing.any() else encode_rows(X, c)
     return codes.toarray()
+
+
+def _foretell(x: np.ndarray, split: Split, c: Coding) -> np.ndarray:
+    """The hidden numbers of signals, by orthogonal matching pursuit over those that are seen."""
+    seen = np.zeros(x.shape, dtype=bool)
+    seen[:, split.seen] = ~np.isnan(x[:, split.seen])
+    if not np.isfinite(x[seen]).all():
+        return np.full((len(x), len(split.hidden)), np.nan)
+    return (encode_seen(np.where(seen, x, 0), seen, c) @ c.atoms)[:, split.hidden]
 
 
 def _square_errors(X: Any, atoms: np.ndarray, encode: Callable, *state: Any) -> np.ndarray:

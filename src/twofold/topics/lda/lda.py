@@ -378,6 +378,16 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
         """The `log_likelihood` of each document (n,), from 128 draws that are always the same."""
         return self.log_likelihood(X)
 
+    _heldout_unit = "the log-probability of a hidden word"
+
+    def heldout_score(self, X: Table, y: Any = None) -> float:
+        """The mean log-probability of a hidden word: the topics of a document are found from half of its words, and the
+        other half is scored. It is minus the logarithm of :func:`twofold.topics.perplexity`, for any amounts >= 0."""
+        from twofold.topics.evaluation import complete_documents
+
+        check_is_fitted(self)
+        return complete_documents(self, self._blocks(X))
+
     def score(self, X: Table, y: Any = None) -> float:
         """The mean log-likelihood of a token, given the mixture of its own document; see also :meth:`perplexity`."""
         logp, tokens = np.asarray(self._rowwise(document_scores, X, *self._topics())).sum(axis=0)

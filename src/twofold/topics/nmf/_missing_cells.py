@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import xlogy
+from scipy.special import kl_div, xlogy
 
 from twofold.core.data.blocks import Blocks
 from twofold.core.data.known_cells import Observed
@@ -79,6 +79,8 @@ def divergences(X: np.ndarray, Y: np.ndarray, beta: float) -> np.ndarray:
     if beta == 0:
         ratio = X / Y
         return ratio - np.log(ratio) - 1
+    if beta == 1:
+        return kl_div(X, Y)
     return (X**beta + (beta - 1) * Y**beta - beta * X * Y ** (beta - 1)) / (beta * (beta - 1))
 
 

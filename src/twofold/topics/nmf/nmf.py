@@ -25,6 +25,7 @@ from twofold.core.data.blocks import Blocks, Rows, is_dask
 from twofold.core.data.known_cells import Observed, observed, sides
 from twofold.core.engine.local import fingerprint, stacked
 from twofold.core.estimator import Reorderable, fitting
+from twofold.core.heldout import SQUARED, Split, dense_slices, keep_above_zero
 from twofold.core.numerics.extrapolation import State, begin, geometric, nonnegative, sweeper
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import seed_of
@@ -316,6 +317,14 @@ class NMF(Reorderable, NonnegativeModel):
         """Rows from codes: U Z."""
         return self._check_codes(X) @ self.components_
 
+    @property
+    def _heldout_unit(self) -> str:  # type: ignore[override]
+        beta = self._beta()
+        return SQUARED if beta == 2 else f"minus the beta divergence ({beta:g}) of a hidden cell"
+
+    def _hiding(self) -> tuple:
+        return _hidden_costs, *self._folding()
+
     def score(self, X: Table, y: Any = None, sample_weight: Weights = None) -> float:
         """Minus the mean objective a row, over its known cells, with the row's best code."""
         cost = self._rowwise(row_costs, X, *self._folding())
@@ -362,6 +371,24 @@ def find_codes(X: Any, V: np.ndarray, penalty: Penalty, beta: float, means: np.n
 def row_costs(X: Any, V: np.ndarray, penalty: Penalty, beta: float, means: np.ndarray, kappa: float) -> np.ndarray:
     """The objective of each new row (m,) over its known cells, with its best code."""
     return solve_rows(X, V, penalty, beta, means, kappa)[1]
+
+
+def _hidden_costs(
+    X: Any, split: Split, V: np.ndarray, penalty: Penalty, beta: float, means: np.ndarray, kappa: float
+) -> np.ndarray:
+    """(m,2) of each row: the divergence of its hidden cells from what the others foretell, and their number.
+
+    A code is found from the seen rows of V alone; holes among them count as in fitting.
+    """
+    out, s, h = np.empty((X.shape[0], 2)), split.seen, split.hidden
+    V, means = V.astype(np.float64), means.astype(np.float64)
+    for rows, x in dense_slices(X):
+        M = solve_rows(x[:, s], np.ascontiguousarray(V[s]), penalty, beta, means[s], kappa)[0] @ V[h].T
+        known = ~np.isnan(x[:, h])
+        truth = np.where(known, x[:, h], 1.0)
+        cost = (truth - M) ** 2 if beta == 2 else _beta.divergences(truth, keep_above_zero(M, x[:, s]), beta)
+        out[rows] = np.stack([np.where(known, cost, 0).sum(axis=1), known.sum(axis=1)], axis=1)
+    return out
 
 
 def solve_rows(

@@ -1,0 +1,402 @@
+"""Choosing parameters: fit every setting of a grid, measure each by one criterion, keep the best, or the smallest that
+is as good.
+
+One round:  each setting  a fit to the rows of this fold, a figure on the others
+            then once     settings that are behind beyond doubt are dropped
+References: Breiman et al. 1984 (one standard error); Maron & Moore 1994 (races).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from numbers import Integral
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.stats import t as student
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from twofold.core.checks import InputError, check_sparse
+from twofold.core.data.blocks import as_blocks, is_dask, is_path
+from twofold.core.seeds import generator, seed_of
+from twofold.core.types import Seed, Table
+from twofold.model_selection import criteria
+from twofold.model_selection.criteria import LEAST, NEAR, ONCE, PATHS, Split
+from twofold.model_selection.selection import Selection, as_table
+
+SIZES = ("n_components", "n_clusters", "n_codes", "n_latent")  # parameters of which less is simpler
+DOUBT = 0.01  # the chance that a setting that is dropped was no worse
+ROUNDING = 1e-9  # a difference of figures that is none, relatively
+
+
+@dataclass(eq=False)
+class Candidate:
+    """A setting of an estimator, and what is known of it."""
+
+    base: Any
+    setting: dict[str, Any]
+    scores: list[float] = field(default_factory=list)  # a fold each, NaN for one that was not measured
+    figures: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    fits: int = 0
+    note: str | None = None
+    model: Any = None  # fitted to all rows
+
+    @property
+    def size(self) -> float | None:
+        """The product of its sizes; None if it has none."""
+        sizes = [v for k, v in self.setting.items() if k.rpartition("__")[2] in SIZES]
+        numbers = [float(v) for v in sizes if isinstance(v, Integral) and not isinstance(v, bool)]
+        return prod(numbers) if numbers and len(numbers) == len(sizes) else None
+
+    def new(self) -> Any:
+        return clone(self.base).set_params(**self.setting)
+
+
+def select(
+    estimator: Any,
+    X: Table,
+    y: Any = None,
+    *,
+    criterion: str | Callable[..., float] = "auto",
+    folds: int = 5,
+    time: float | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+    random_state: Seed = None,
+    **grid: Iterable[Any],
+) -> Selection:
+    """Choose parameters of an estimator, or one of several: fit each, compare, and return a table and the winner.
+
+    Of sizes (``n_components``, ``n_clusters``, ``n_codes``, ``n_latent``) the smallest is taken that is as good as the
+    best: within one standard error of it, taken over the folds that both have, or within 2 of the least BIC or AIC. By
+    "stability" it is the largest within one standard error: coarser groups than there are can be as stable. Other
+    parameters have the best figure.
+
+    Parameters
+    ----------
+    estimator : estimator, class, or list of them
+        A class is used with its defaults, an instance with its own other parameters. Of a list every one is tried with
+        every setting; their figures must count the same thing.
+    X : array, sparse array, frame, path or dask array of shape (n, d)
+        Whatever the estimator takes. Rows of files and of dask arrays are picked block by block.
+    y : array-like (n,), optional
+    criterion : str or function, default="auto"
+        "bic", "aic", "heldout", "stability", "icl" (k-means), "evidence" and "gavish-donoho" (PCA and PPCA): see
+        :doc:`/learn/how-many`. "auto" is what theory has for the model, and `why` says it. A function is called with a
+        fitted model and rows (and targets) that it has not seen, and gives a number, the higher the better.
+    folds : int, default=5
+        Folds for "heldout", pairs of halves for "stability". After each, settings that are behind the best by a t-test
+        at 1 % are dropped.
+    time : float, optional
+        Seconds that all may take: a fit that would not be ready in time is left out. The first one always runs.
+    progress : function, optional
+        Called after every fit with the number of fits done, and of those that there will be at most.
+    random_state : int, RandomState, Generator or None
+        Decides the folds, and seeds the estimator if it has no seed of its own.
+    **grid
+        Parameters with the values to try, ``n_components=range(1, 11)``; with several, every combination.
+
+    Returns
+    -------
+    Selection
+
+    References
+    ----------
+    Breiman, Friedman, Olshen & Stone (1984), *Classification and Regression Trees* (one standard error). Maron & Moore
+    (1994), *NIPS* 6 (dropping settings early). Kass & Raftery (1995), *JASA* 90, 773-795 (a BIC within 2).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sklearn.mixture import GaussianMixture
+    >>> X, _ = make_blobs(300, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)
+    >>> select(GaussianMixture, X, random_state=0, n_components=range(1, 6)).best_params
+    {'n_components': 3}
+    """
+    if issparse(X):
+        check_sparse(X)  # its rows are picked before an estimator sees them
+    several = isinstance(estimator, (list, tuple))
+    bases = [_instance(one) for one in (estimator if several else [estimator])]
+    settings = [_settings(base, grid, several) for base in bases]
+    criterion, why, score = _agree(bases, criterion, X, grid)
+    seed = seed_of(random_state)
+    for base in bases:
+        _seed(base, seed)
+    entries = [Candidate(base, s) for base, each in zip(bases, settings, strict=True) for s in each]
+    race = Race(entries, criterion, score, time, progress)
+    if criterion in PATHS:
+        _follow_path(entries, criterion, X)
+    elif criterion in ONCE:
+        race.run_once(X, y)
+    else:
+        rows = _pickable(bases, X, criterion)
+        race.run(rows, y, list(_splits(bases[0], rows, y, criterion, folds, seed)))
+    best, rule = choose(entries, criterion, several)
+    if best.model is None:
+        best.model = criteria.fit(best.new(), X, y)
+    table = as_table(entries, criterion, _names(bases) if several else None)
+    return Selection(table, best.setting, best.model, criterion, f"{why}; {rule}", entries.index(best))
+
+
+# --- what is asked ------------------------------------------------------------------------------------------
+
+
+def _instance(estimator: Any) -> Any:
+    if not isinstance(estimator, type):
+        return clone(estimator)
+    try:
+        return estimator()
+    except TypeError as error:
+        raise InputError(f"{estimator.__name__} needs arguments; give select an instance. ({error})") from error
+
+
+def _names(bases: list[Any]) -> list[str]:
+    """A name for each estimator of a list: its class, with its parameters if there are several of it."""
+    classes = [type(base).__name__ for base in bases]
+    return [name if classes.count(name) == 1 else repr(base) for name, base in zip(classes, bases, strict=True)]
+
+
+def _settings(base: Any, grid: dict[str, Iterable[Any]], several: bool) -> list[dict[str, Any]]:
+    """Every combination, the first parameter varying slowest, in the order given."""
+    name, known = type(base).__name__, base.get_params()
+    if not grid and not several:
+        raise InputError(f"Nothing to choose between: give values to try, such as {next(iter(known), 'k')}=[...].")
+    values: dict[str, list[Any]] = {}
+    for key, options in grid.items():
+        if key not in known:
+            raise InputError(f"{name} has no parameter {key!r}. It has {', '.join(sorted(known))}.")
+        if isinstance(options, (str, bytes)) or not isinstance(options, Iterable):
+            raise InputError(f"{key}={options!r} is one value; give those to try as a list, {key}=[{options!r}, ...].")
+        grid[key] = values[key] = options.tolist() if isinstance(options, np.ndarray) else list(options)
+        if not values[key]:
+            raise InputError(f"{key} has no values to try; give at least one.")
+    return [dict(zip(values, combination, strict=True)) for combination in product(*values.values())]
+
+
+def _agree(bases: list[Any], wish: Any, X: Any, grid: dict[str, Any]) -> tuple[str, str, Callable[..., float]]:
+    """One criterion for all estimators, why, and the function that scores held-out rows."""
+    if not bases:
+        raise InputError("Nothing to choose between: the list of estimators is empty. Give two at least.")
+    found = [criteria.resolve(base, wish, X, grid) for base in bases]
+    score = wish if callable(wish) else criteria.heldout_score
+    if len({criterion for criterion, _ in found}) > 1 or (len(bases) > 1 and found[0][0] in PATHS):
+        common = "bic" if all(hasattr(base, "bic") for base in bases) else "heldout"
+        found = [(criteria.resolve(base, common, X, grid)[0], "it is what all of them have") for base in bases]
+    units = {criteria.unit_of(base, wish if callable(wish) else found[0][0]): type(base).__name__ for base in bases}
+    if len(units) > 1:
+        (one, first), (other, second) = list(units.items())[:2]
+        raise InputError(
+            f"{first} and {second} cannot be compared: the one counts {one}, the other {other}. Give "
+            'criterion="stability", or a function of a fitted model and held-out rows that judges all alike.'
+        )
+    return *found[0], score
+
+
+def _seed(base: Any, seed: int) -> None:
+    """Give every part of an estimator that has no seed the same one: settings differ in nothing else."""
+    names = [name for name, value in base.get_params().items() if value is None and name.endswith("random_state")]
+    base.set_params(**dict.fromkeys(names, seed))
+
+
+def _pickable(bases: list[Any], X: Any, criterion: str) -> Any:
+    """X with rows that can be picked."""
+    if is_path(X) and all(hasattr(base, "_blocks") and not base._takes_text for base in bases):
+        return as_blocks(X)
+    if is_path(X) or (is_dask(X) and not all(hasattr(base, "_blocks") for base in bases)):
+        raise InputError(f"criterion={criterion!r} picks rows of X, which {X!r} has not at hand. Load it first.")
+    return X
+
+
+def _splits(base: Any, X: Any, y: Any, criterion: str, folds: int, seed: int) -> Iterator[Split]:
+    """Row numbers to fit and to compare on: the same for every setting."""
+    n, least = X.shape[0] if hasattr(X, "shape") else len(X), 2 if criterion == "heldout" else 1
+    if not isinstance(folds, (int, np.integer)) or not least <= folds <= n // 2:
+        raise InputError(f"folds is {folds}; with {n} rows choose a whole number from {least} to {n // 2}.")
+    if criterion == "heldout":
+        kind = StratifiedKFold if y is not None and is_classifier(base) else KFold
+        yield from kind(folds, shuffle=True, random_state=seed % 2**32).split(np.zeros(n), y)
+    else:
+        for fold in range(folds):
+            order = generator(seed, fold).permutation(n)
+            yield order[: n // 2], order[n // 2 :]
+
+
+# --- what is measured ---------------------------------------------------------------------------------------
+
+
+def _follow_path(entries: list[Candidate], criterion: str, X: Any) -> None:
+    """Figures of all sizes from one decomposition."""
+    began = perf_counter()
+    sizes = [c.setting["n_components"] for c in entries]
+    for c, value in zip(entries, entries[0].base._path(X, criterion, sizes), strict=True):
+        c.figures, c.seconds = {criterion: float(value)}, (perf_counter() - began) / len(entries)
+        if not np.isfinite(value):
+            c.figures, c.note = {}, f"its {criterion} is {value}"
+
+
+class Race:
+    """Settings measured in rounds, within the time there is."""
+
+    def __init__(
+        self,
+        entries: list[Candidate],
+        criterion: str,
+        score: Callable[..., float],
+        time: float | None,
+        progress: Callable[[int, int], Any] | None,
+    ):
+        self.entries, self.criterion, self.score, self.progress = entries, criterion, score, progress
+        self.end = np.inf if time is None else perf_counter() + time
+        self.sign = -1.0 if criterion in LEAST else 1.0
+        self.fits, self.rounds = 0, 1
+
+    def run_once(self, X: Any, y: Any) -> None:
+        """One fit to all rows for each."""
+        for c in self.entries:
+            self._measure(c, self._information, c, X, y)
+
+    def _information(self, c: Candidate, X: Any, y: Any) -> float:
+        c.model = criteria.fit(c.new(), X, y)
+        c.figures = {name: float(getattr(c.model, name)(X)) for name in ONCE if hasattr(c.model, name)}
+        return c.figures[self.criterion]
+
+    def run(self, X: Any, y: Any, splits: list[Split]) -> None:
+        """Fold after fold, as long as a setting may still win."""
+        one = criteria.measure_heldout if self.criterion == "heldout" else criteria.measure_agreement
+        self.rounds = len(splits)
+        for split in splits:
+            running = [c for c in self.entries if c.note is None]
+            behind = [c for c in running if is_behind(c, running)]
+            for c in running:
+                if c in behind:
+                    c.scores.append(np.nan)
+                else:
+                    self._measure(c, one, c.new(), X, y, split, self.score)
+        summarize(self.entries, self.criterion)
+
+    def _measure(self, c: Candidate, one: Callable[..., float], *arguments: Any) -> None:
+        """One figure; a setting that fails has its message as a note and no figure."""
+        if self.fits and perf_counter() + self._expected(c) > self.end:
+            c.scores.append(np.nan)
+            if not c.fits:
+                c.note = "not tried: it would not have been ready in time"
+            return
+        began = perf_counter()
+        try:
+            c.scores.append(float(one(*arguments)))
+            if not np.isfinite(c.scores[-1]):
+                c.note = f"its {self.criterion} is {c.scores[-1]}"
+        except Exception as error:  # whatever a user's estimator raises must not cost the other settings
+            c.note = f"{type(error).__name__}: {error}"
+        c.seconds, c.fits, self.fits = c.seconds + perf_counter() - began, c.fits + 1, self.fits + 1
+        if c.note:
+            c.figures, c.scores = {}, []
+        if self.progress is not None:
+            left = sum(self.rounds - len(e.scores) for e in self.entries if e.note is None)
+            self.progress(self.fits, self.fits + left)
+
+    def _expected(self, c: Candidate) -> float:
+        """Seconds until this fit is done, and a last one to all rows of the best so far."""
+        done = [e for e in self.entries if e.fits and e.note is None]
+        if not done:
+            return 0.0
+        like = c if c.fits else done[-1]
+        grows = 1.0 if c.fits or not (c.size and like.size) else max(c.size / like.size, 1.0)
+        best = max(done, key=lambda e: self.sign * np.nanmean(e.scores))
+        last = 0.0 if best.model is not None else best.seconds / best.fits * self.rounds / max(self.rounds - 1, 1)
+        return grows * like.seconds / like.fits + last
+
+
+def difference(c: Candidate, best: Candidate) -> tuple[float, float]:
+    """How far a setting is behind the best, over the folds that both have, and the standard error of that."""
+    gaps = np.array([b - a for a, b in zip(c.scores, best.scores, strict=False)])
+    gaps = gaps[np.isfinite(gaps)]
+    error = gaps.std(ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else np.nan
+    return (float(gaps.mean()), float(error)) if len(gaps) else (np.inf, np.nan)
+
+
+def is_behind(c: Candidate, running: list[Candidate]) -> bool:
+    """Whether a setting is worse than the best beyond doubt."""
+    best = _leader(running)
+    rounds = int(np.isfinite(c.scores).sum())
+    if c is best or rounds < 2:
+        return len(c.scores) > rounds  # once dropped, or out of time, it stays out
+    gap, error = difference(c, best)
+    return gap > student.ppf(1 - DOUBT, rounds - 1) * error or len(c.scores) > rounds
+
+
+def _leader(entries: list[Candidate]) -> Candidate:
+    """The best on average, of those with the most folds."""
+    most = max(np.isfinite(c.scores).sum() for c in entries)
+    return max((c for c in entries if np.isfinite(c.scores).sum() == most), key=_mean)
+
+
+def _mean(c: Candidate) -> float:
+    return float(np.nanmean(c.scores)) if np.isfinite(c.scores).any() else -np.inf
+
+
+def summarize(entries: list[Candidate], criterion: str) -> None:
+    """Figures from scores. Of a setting without all the folds it is the best one's, less what it was behind."""
+    measured = [c for c in entries if c.note is None and np.isfinite(c.scores).any()]
+    if not measured:
+        return
+    best = _leader(measured)
+    for c in measured:
+        scores = np.array(c.scores)[np.isfinite(c.scores)]
+        behind, error = difference(c, best)
+        alone = scores.std(ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else 0.0
+        c.figures = {
+            criterion: _mean(c) if len(scores) == len(best.scores) else _mean(best) - behind,
+            f"{criterion}_error": float(alone),
+            "behind": behind,
+            "behind_error": error,
+            "folds": len(scores),
+        }
+
+
+# --- what is chosen -----------------------------------------------------------------------------------------
+
+
+def choose(entries: list[Candidate], criterion: str, several: bool) -> tuple[Candidate, str]:
+    """The best, or the smallest (by stability: the largest) that is as good; and which of the two it was."""
+    done = [c for c in entries if criterion in c.figures]
+    if not done:
+        raise InputError(
+            f"None of the {len(entries)} settings of {type(entries[0].base).__name__} worked. The first, "
+            f"{entries[0].setting}: {entries[0].note}"
+        )
+    sign = -1.0 if criterion in LEAST else 1.0
+    full = [c for c in done if c.figures.get("folds") == max(e.figures.get("folds", 0) for e in done)] or done
+    best = max(full, key=lambda c: sign * c.figures[criterion])
+    if best.size is None:
+        return best, "the best figure"
+    top = sign * best.figures[criterion]
+    same = [c for c in done if c.base is best.base and c.size is not None]
+    equals = [c for c in same if _is_equal(c, best, criterion, sign, top)]
+    if criterion == "stability":
+        chosen = max(equals, key=lambda c: (c.size or 0, sign * c.figures[criterion]))
+        return chosen, _rule(chosen, best, "the largest size within one standard error of the most stable")
+    chosen = min(equals, key=lambda c: (c.size or 0, -sign * c.figures[criterion]))
+    within = f"{NEAR[criterion]:g}" if criterion in NEAR else "one standard error"
+    return chosen, _rule(chosen, best, f"the smallest size within {within} of the best")
+
+
+def _is_equal(c: Candidate, best: Candidate, criterion: str, sign: float, top: float) -> bool:
+    room = ROUNDING * abs(top)
+    if criterion in NEAR:
+        room += NEAR[criterion]
+    elif "behind_error" in c.figures and np.isfinite(c.figures["behind_error"]):
+        room += c.figures["behind_error"]
+    return c is best or top - sign * c.figures[criterion] <= room
+
+
+def _rule(chosen: Candidate, best: Candidate, words: str) -> str:
+    if chosen is best:
+        return "the best figure"
+    return f"{words}, which {', '.join(f'{k}={v}' for k, v in best.setting.items())} has"
