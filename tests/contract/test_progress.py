@@ -182,10 +182,10 @@ def test_early_stopping_keeps_the_best_sweep(case):
     assert len(stop.scores_) == model.n_iter_ < 200
     assert stop.best_sweep_ == model.n_iter_ - 3 and model.converged_ is False
     assert stop.best_score_ == stop.scores_[stop.best_sweep_]
-    np.testing.assert_allclose(model.score(new), stop.best_score_, rtol=1e-12)
+    np.testing.assert_allclose(model.heldout_score(new), stop.best_score_, rtol=1e-12)
     short = Recorder(stop_after=stop.best_sweep_ + 1)
     best = fit(case, short, tol=0.0, max_iter=200)
-    np.testing.assert_allclose(best.score(new), stop.best_score_, rtol=1e-12)
+    np.testing.assert_allclose(best.heldout_score(new), stop.best_score_, rtol=1e-12)
 
 
 def test_early_stopping_asks_for_a_score():

@@ -249,11 +249,13 @@ def test_a_stopped_fit_goes_on_with_its_bounds_to_the_same_bits(small_blocks, tm
 
 def test_early_stopping_keeps_the_best_sweep():
     X = blobs(spread=3.0)
-    stop = EarlyStopping(blobs(300, spread=3.0, seed=5), patience=2, min_delta=50.0)
+    new = blobs(300, spread=3.0, seed=5)
+    stop = EarlyStopping(new, patience=2, min_delta=50.0 / new.size)
     model = KMeans(40, init=X[:40], tol=0).set_callbacks(stop).fit(X)
     assert len(stop.scores_) == model.n_iter_ < exact(X[:40]).fit(X).n_iter_
     assert (
-        model.score(stop.X) == pytest.approx(stop.scores_[stop.best_sweep_]) and stop.best_sweep_ == model.n_iter_ - 3
+        model.heldout_score(new) == pytest.approx(stop.scores_[stop.best_sweep_])
+        and stop.best_sweep_ == model.n_iter_ - 3
     )
 
 
