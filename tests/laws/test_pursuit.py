@@ -14,12 +14,16 @@ from twofold.signals import (
     Shifted,
     Union,
     babel,
+    basis_pursuit,
+    certify_recovery,
     coherence,
     matching_pursuit,
     null_space_constant,
     orthogonal_matching_pursuit,
     recovery_bound,
+    rip_constant,
     rip_estimate,
+    sparsest_code,
 )
 
 
@@ -190,8 +194,9 @@ def test_isometry_is_bounded_from_below():
         for c in itertools.combinations(range(10), 2)
     )
     found = [rip_estimate(A, 2, n_trials=n, random_state=0) for n in (1, 10, 1000)]
-    assert found[0] <= found[1] <= found[2] <= true + 1e-12
-    np.testing.assert_allclose(found[2], true)  # all 45 pairs have been seen by then
+    assert found[0].lower <= found[1].lower <= found[2].lower <= true + 1e-12 <= found[0].upper + 2e-12
+    np.testing.assert_allclose(found[2].lower, true)  # all 45 pairs have been seen by then
+    np.testing.assert_allclose(rip_constant(A, 2), true)
 
 
 def test_null_space_constant_of_a_line():
@@ -216,6 +221,12 @@ def test_null_space_constant_of_a_line():
         (lambda: coherence(np.ones((1, 2))), "two atoms"),
         (lambda: babel(np.eye(3), 3), "K=3"),
         (lambda: rip_estimate(np.eye(3), 4), "K=4"),
+        (lambda: rip_constant(np.eye(3), 0), "K=0"),
+        (lambda: rip_constant(np.eye(60), 9), "choices"),
+        (lambda: certify_recovery(np.eye(3), 4), "K=4"),
+        (lambda: sparsest_code(np.eye(3)[:2], [0.0, 0.0, 1.0]), "leave 1 of it"),
+        (lambda: sparsest_code(np.eye(60), np.ones(60)), "choices"),
+        (lambda: sparsest_code(DCT(), np.ones(6)), "matrix"),
         (lambda: null_space_constant(np.eye(3), 0), "K=0"),
         (lambda: null_space_constant(np.ones((2, 100)), 5), "linear programs"),
     ],
@@ -295,3 +306,64 @@ def test_over_a_basis_nothing_is_written_out():
     codes[[300, 20_000, 30_000]] = [3, -2, 1]
     found = orthogonal_matching_pursuit(both, both.synthesize(codes), relative_error=1e-9)
     np.testing.assert_allclose(found, codes, atol=1e-9)
+
+
+def test_constants_of_isometry_form_a_chain():
+    rng = np.random.default_rng(0)
+    for k, d in ((9, 6), (12, 8)):
+        D = rng.normal(size=(k, d))
+        D /= np.linalg.norm(D, axis=1, keepdims=True)
+        mu = coherence(D)
+        deltas = [rip_constant(D.T, s) for s in range(1, 6)]
+        assert deltas[0] < 1e-12
+        np.testing.assert_allclose(deltas[1], mu)  # of two atoms it is the cosine
+        assert (np.diff(deltas) >= -1e-12).all()
+        for s, delta in enumerate(deltas, 1):
+            lower, upper = rip_estimate(D.T, s, random_state=0)
+            assert lower - 1e-12 <= delta <= upper + 1e-12 <= mu * (s - 1) + 2e-12 or upper == lower
+            for _ in range(20):
+                z = np.zeros(k)
+                z[rng.choice(k, s, replace=False)] = rng.normal(size=s)
+                assert abs(np.sum((z @ D) ** 2) / np.sum(z**2) - 1) <= delta + 1e-12
+
+
+def test_where_it_is_certified_all_three_find_the_sparsest_code():
+    rng = np.random.default_rng(0)
+    D = np.vstack([np.eye(16), DCT().matrix(16)])
+    found = certify_recovery(D, 1)
+    assert found.certain and found.coherence == coherence(D) and found.bound == recovery_bound(D)
+    for K in (1, 2):
+        certain = certify_recovery(D, K)
+        for _ in range(10):
+            c = np.zeros(32)
+            c[rng.choice(32, K, replace=False)] = rng.choice([-1, 1], K) * rng.uniform(1, 3, K)
+            shortest = sparsest_code(D, c @ D)
+            if certain.certain:
+                np.testing.assert_allclose(shortest, c, atol=1e-9)
+                np.testing.assert_allclose(basis_pursuit(D.T, c @ D), c, atol=1e-7)
+                np.testing.assert_allclose(orthogonal_matching_pursuit(D, c @ D, n_nonzero=K), c, atol=1e-9)
+            assert np.count_nonzero(shortest) <= K
+    assert not certify_recovery(D, 8).certain
+
+
+def test_three_times_the_coherence_is_safe():
+    for seed in range(5):
+        D = dictionary(40, 30, seed)
+        for K in range(1, 4):
+            if 3 * coherence(D) * K <= 1:
+                assert certify_recovery(D, K).certain
+    nearly = np.eye(20) + 0.01  # a coherence of about 0.02
+    assert certify_recovery(nearly, int(1 / (3 * coherence(nearly)))).certain
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_pursuit_finds_a_shorter_code_than_the_sparsest(seed):
+    rng = np.random.default_rng(seed)
+    D = rng.normal(size=(14, 6))
+    x = rng.normal(size=6)
+    for share in (1e-9, 0.2, 0.5):
+        shortest = sparsest_code(D, x, relative_error=share)
+        assert np.linalg.norm(x - shortest @ D) <= share * np.linalg.norm(x) + 1e-12
+        greedy = orthogonal_matching_pursuit(D, x, relative_error=max(share, 1e-9))
+        assert np.count_nonzero(shortest) <= np.count_nonzero(greedy)
+    np.testing.assert_array_equal(sparsest_code(D, np.zeros(6)), np.zeros(14))

@@ -253,3 +253,31 @@ def test_so_many_are_needed(K):
         error = np.linalg.norm(sensing.recover(sensing.measure(x)) - x, axis=1)
         recovered.append((error < 1e-4 * np.linalg.norm(x, axis=1)).sum())
     assert recovered == [4, 0]
+
+
+@pytest.mark.parametrize("method", ["omp", "matching_pursuit", "basis_pursuit"])
+@pytest.mark.parametrize("kind", ["gaussian", "hadamard"])
+def test_every_method_recovers_what_is_sparse(kind, method):
+    c = np.zeros(120)
+    c[[4, 30, 77]] = [3.0, -2.0, 1.5]
+    x = DCT().synthesize(c)
+    sensing = CompressiveSensing(60, kind=kind, random_state=0).fit(x)
+    y = sensing.measure(x)
+    np.testing.assert_allclose(sensing.recover(y, method=method), x, atol=1e-4)
+    noisy = y + 0.01 * np.random.default_rng(0).normal(size=60)
+    error = np.linalg.norm(sensing.recover(noisy, sigma=0.01, method=method) - x)
+    assert error < 0.1 * np.linalg.norm(x)
+    if method != "basis_pursuit":
+        one = DCT().analyze(sensing.recover(y, method=method, n_nonzero=1))
+        assert np.count_nonzero(np.abs(one) > 1e-9) == 1
+
+
+def test_methods_that_do_not_fit_are_refused():
+    sensing = CompressiveSensing(20, random_state=0).fit(np.zeros(50))
+    for options, message in (
+        ({"method": "lasso"}, "basis_pursuit, omp"),
+        ({"n_nonzero": 3}, "omp"),
+        ({"n_nonzero": 0, "method": "omp"}, "n_nonzero=0"),
+    ):
+        with pytest.raises(InputError, match=message):
+            sensing.recover(np.zeros(20), **options)

@@ -18,14 +18,25 @@ from twofold.signals.images.inpaint import inpaint_image
 from twofold.signals.sensing.compressive_sensing import CompressiveSensing, measurements_needed
 from twofold.signals.sensing.phase_diagram import PhaseDiagram, donoho_tanner, phase_diagram
 from twofold.signals.sparse_coding.basis_pursuit import basis_pursuit, basis_pursuit_denoise
-from twofold.signals.sparse_coding.coherence import babel, coherence, null_space_constant, recovery_bound, rip_estimate
+from twofold.signals.sparse_coding.coherence import (
+    Certificate,
+    babel,
+    certify_recovery,
+    coherence,
+    null_space_constant,
+    recovery_bound,
+    rip_constant,
+    rip_estimate,
+)
 from twofold.signals.sparse_coding.pursuits import matching_pursuit, orthogonal_matching_pursuit
 from twofold.signals.sparse_coding.sparse_coder import SparseCoder
+from twofold.signals.sparse_coding.sparsest import sparsest_code
 from twofold.signals.thresholding import denoise_signal, estimate_sigma
 
 __all__ = [
     "DCT",
     "KSVD",
+    "Certificate",
     "CompressedImage",
     "CompressedSignal",
     "CompressiveSensing",
@@ -42,6 +53,7 @@ __all__ = [
     "babel",
     "basis_pursuit",
     "basis_pursuit_denoise",
+    "certify_recovery",
     "coherence",
     "compress_image",
     "compress_signal",
@@ -60,6 +72,8 @@ __all__ = [
     "phase_diagram",
     "rate_distortion",
     "recovery_bound",
+    "rip_constant",
     "rip_estimate",
+    "sparsest_code",
     "threshold",
 ]

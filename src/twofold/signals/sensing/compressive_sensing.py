@@ -2,7 +2,7 @@
 
     y = A x + noise,  x = Ψ c      x signal or image   A (m,d) random   Ψ a basis   c few numbers that matter
 
-    recover    minimize ‖c‖₁  with  ‖A Ψ c − y‖ ≤ σ√m         σ = 0: A Ψ c = y
+    recover    minimize ‖c‖₁  with  ‖A Ψ c − y‖ ≤ σ√m         σ = 0: A Ψ c = y; or by a pursuit
 
 If A has orthonormal rows (fast measurements) and Ψ Ψᵀ = I, then c = Ψᵀ x and the nearest x that explains y is
 x + Aᵀ (y − A x), shortened to stop at the ball: a step costs two fast transforms each way, and nothing is solved.
@@ -33,11 +33,15 @@ from twofold.signals.bases.gabor import Gabor
 from twofold.signals.bases.haar import Haar
 from twofold.signals.bases.shifted import Shifted
 from twofold.signals.bases.wavelet import Wavelet
-from twofold.signals.sensing.measurements import FAST, MATRICES, Measuring, draw_measurements
+from twofold.signals.sensing.measurements import FAST, MATRICES, MOST_CELLS, Measuring, draw_measurements
 from twofold.signals.sensing.phase_diagram import FAR, compute_curve_point
 from twofold.signals.sparse_coding.basis_pursuit import basis_pursuit, basis_pursuit_denoise, minimize_sum
+from twofold.signals.sparse_coding.pursuits import matching_pursuit, orthogonal_matching_pursuit
 
 TOL = 1e-7
+PURSUITS = "omp", "matching_pursuit"
+EXACT = 1e-7  # of the measurements: what a pursuit may leave of them without noise
+STEPS_MATCHING = 10_000
 STEPS, STEPS_SHIFTED = 300, 60  # sparse signals arrive in time; images have settled to some 0.01 dB by then
 
 
@@ -194,13 +198,33 @@ class CompressiveSensing(Model):
         X = self._numbers(X, self.shape_, "X", "signals")
         return self.measuring_.forward(X.astype(np.float64)).astype(X.dtype)
 
-    def recover(self, y: Any, sigma: float = 0.0) -> np.ndarray:
-        """The signals of least ‖c‖₁ that explain measurements (..., m), up to noise of standard deviation `sigma`."""
+    def recover(
+        self, y: Any, sigma: float = 0.0, *, method: str = "basis_pursuit", n_nonzero: int | None = None
+    ) -> np.ndarray:
+        """The sparse signals that explain measurements (..., m), up to noise of standard deviation `sigma`.
+
+        Parameters
+        ----------
+        y : array of shape (..., m)
+        sigma : float, default=0.0
+        method : {"basis_pursuit", "omp", "matching_pursuit"}, default="basis_pursuit"
+            The least ‖c‖₁; or one atom after the other, by orthogonal matching pursuit or by plain matching pursuit,
+            until what is left is no more than noise, σ√m. Pursuits are for signals, or small images.
+        n_nonzero : int, optional
+            Of the pursuits: atoms at most.
+        """
         check_is_fitted(self)
         Y = self._numbers(y, (self.n_measurements_,), "y", "measurements")
         if not 0 <= sigma < np.inf:
             raise InputError(f"sigma={sigma!r}: the standard deviation of the noise is a number >= 0.")
-        codes = self._solver(float(sigma))
+        if method not in ("basis_pursuit", *PURSUITS):
+            raise InputError(f'method="{method}" is not one of basis_pursuit, {", ".join(PURSUITS)}.')
+        if method == "basis_pursuit":
+            if n_nonzero is not None:
+                raise InputError(f'n_nonzero={n_nonzero!r} is for method="omp": the least sum counts no atoms.')
+            codes = self._solver(float(sigma))
+        else:
+            codes = self._pursuit(method, float(sigma), n_nonzero)
         flat = [self.basis_.synthesize(codes(row)) for row in Y.astype(np.float64).reshape(-1, Y.shape[-1])]
         return np.reshape(flat, (*Y.shape[:-1], *self.shape_)).astype(Y.dtype)
 
@@ -219,19 +243,37 @@ class CompressiveSensing(Model):
         A, basis = self.measuring_, self.basis_
         if A.matrix is None and (basis.orthonormal or isinstance(basis, Shifted)):
             return partial(_recover_by_fast_steps, A, basis, sigma)
-        inner = basis.coefficients(self.shape_)
-        if A.matrix is not None:
-            B: Any = basis.analyze(A.matrix.reshape(-1, *self.shape_)).reshape(len(A.matrix), -1)
-        else:
-            B = LinearOperator(
-                (self.n_measurements_, int(np.prod(inner))),
-                matvec=lambda c: A.forward(basis.synthesize(c.reshape(inner))),
-                rmatvec=lambda y: basis.analyze(A.transpose(y.ravel())).ravel(),
-                dtype=np.float64,
-            )
+        inner, B = basis.coefficients(self.shape_), self._seen_atoms()
         if sigma == 0:
             return lambda y: basis_pursuit(B, y).reshape(inner)
         return lambda y: basis_pursuit_denoise(B, y, sigma=sigma).reshape(inner)
+
+    def _pursuit(self, method: str, sigma: float, n_nonzero: int | None) -> Any:
+        """The same, one atom after the other."""
+        B, inner = self._seen_atoms(), self.basis_.coefficients(self.shape_)
+        if B.shape[0] * B.shape[1] > MOST_CELLS:
+            raise InputError(
+                f'method="{method}" needs the atoms as measured, {B.shape[0]:,} x {B.shape[1]:,} numbers, and '
+                f'{MOST_CELLS:,} are the most. Use method="basis_pursuit", which needs none.'
+            )
+        D = (B if isinstance(B, np.ndarray) else B @ np.eye(B.shape[1])).T
+        limits: dict = {"n_nonzero": n_nonzero, "error": sigma * np.sqrt(len(D.T)), "relative_error": EXACT}
+        if method == "omp":
+            return lambda y: orthogonal_matching_pursuit(D, y, **limits).reshape(inner)
+        return lambda y: matching_pursuit(D, y, n_steps=STEPS_MATCHING, **limits).codes.reshape(inner)
+
+    def _seen_atoms(self) -> Any:
+        """A Ψᵀ (m,k), what the measurements see of the basis: an array, or an operator."""
+        A, basis = self.measuring_, self.basis_
+        inner = basis.coefficients(self.shape_)
+        if A.matrix is not None:
+            return basis.analyze(A.matrix.reshape(-1, *self.shape_)).reshape(len(A.matrix), -1)
+        return LinearOperator(
+            (self.n_measurements_, int(np.prod(inner))),
+            matvec=lambda c: A.forward(basis.synthesize(c.reshape(inner))),
+            rmatvec=lambda y: basis.analyze(A.transpose(y.ravel())).ravel(),
+            dtype=np.float64,
+        )
 
 
 def _choose_basis(ndim: int, kind: str) -> Basis:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog
@@ -18,6 +20,7 @@ from twofold.core.types import Seed
 
 BLOCK = 1024  # atoms whose products with all others are looked at together
 MOST = 20_000  # linear programs at most
+CHOICES = 200_000  # of columns or atoms that are all looked at, at most
 
 
 def _check_atoms(dictionary: Any) -> np.ndarray:
@@ -85,29 +88,179 @@ def recovery_bound(dictionary: Any) -> float:
     return float("inf") if mu < 1e-12 else 0.5 * (1 + 1 / mu)
 
 
-def rip_estimate(A: Any, K: int, *, n_trials: int = 200, random_state: Seed = None) -> float:
-    """A lower bound on the restricted isometry constant δ_K of a sensing matrix A (m,d).
+class Isometry(NamedTuple):
+    """Between what bounds a restricted isometry constant δ_K lies."""
 
-    δ_K is the largest |‖A x‖² − 1| over x of length 1 with K numbers that are not zero. To know it one would have to
-    look at all choices of K columns; this looks at some, drawn at random, and δ_K may be larger than what it finds.
+    lower: float
+    upper: float
+
+
+def rip_estimate(A: Any, K: int, *, n_trials: int = 200, random_state: Seed = None) -> Isometry:
+    """Bounds of the restricted isometry constant δ_K of a sensing matrix A (m,d).
+
+    δ_K is the largest |‖A x‖² − 1| over x of length 1 with at most K numbers that are not zero. To know it one would
+    have to look at all choices of K columns, as :func:`rip_constant` does. The lower bound looks at some, drawn at
+    random. The upper one is by Gershgorin: the products of a column with the K − 1 that are most like it, and how far
+    its own square is from 1; for columns of length 1 it is μ (K − 1) at most, with the coherence μ.
+
+    Parameters
+    ----------
+    A : array of shape (m, d)
+    K : int
+    n_trials : int, default=200
+        Choices of columns that are looked at.
+    random_state : int, RandomState, Generator or None, default=None
+
+    Returns
+    -------
+    lower, upper : named tuple of float
 
     Examples
     --------
     >>> from twofold.signals import rip_estimate
     >>> A = np.random.default_rng(0).normal(size=(100, 400)) / 10
-    >>> 0.3 < rip_estimate(A, 5, random_state=0) < 0.9
+    >>> lower, upper = rip_estimate(A, 5, random_state=0)
+    >>> 0.3 < lower < 0.9 < upper < 2
     True
     """
+    A = _check_columns(A, K)
+    rng, worst = generator(seed_of(random_state)), 0.0
+    for _ in range(n_trials):
+        chosen = A[:, rng.choice(A.shape[1], K, replace=False)]
+        worst = max(worst, _find_deviation((chosen.T @ chosen)[None]))
+    most = 0.0
+    for start in range(0, A.shape[1], BLOCK):
+        G = A[:, start : start + BLOCK].T @ A
+        rows = np.arange(len(G))
+        own = np.abs(G[rows, start + rows] - 1)
+        G[rows, start + rows] = 0
+        most = max(most, float((own + np.sort(np.abs(G), axis=1)[:, A.shape[1] - K + 1 :].sum(axis=1)).max()))
+    return Isometry(worst, max(most, worst))
+
+
+def rip_constant(A: Any, K: int) -> float:
+    """δ_K itself, the restricted isometry constant of a small matrix A (m,d): all choices of K columns are looked at.
+
+    If δ_2K < 1/3, basis pursuit recovers every x with K numbers that are not zero.
+
+    Reference: Candès & Tao (2005), *IEEE Trans. Information Theory* 51, 4203-4215; Foucart & Rauhut (2013), *A
+    Mathematical Introduction to Compressive Sensing*, Theorem 6.9.
+
+    Examples
+    --------
+    Of two columns of length 1 it is their cosine:
+
+    >>> from twofold.signals import rip_constant
+    >>> A = np.array([[1.0, 0.6], [0.0, 0.8]])
+    >>> round(rip_constant(A, 2), 12), round(rip_constant(A, 1), 12)
+    (0.6, 0.0)
+    """
+    A = _check_columns(A, K)
+    G = A.T @ A
+    return max(_find_deviation(G[one[:, :, None], one[:, None, :]]) for one in iterate_choices(len(G), K, "columns"))
+
+
+def _check_columns(A: Any, K: int) -> np.ndarray:
     A = np.asarray(A, dtype=np.float64)
     if A.ndim != 2 or not 1 <= K <= A.shape[1]:
         raise InputError(f"A has shape {A.shape} and K={K!r}; K columns of a matrix (m, d) are to be looked at.")
-    rng, worst = generator(seed_of(random_state)), 0.0
-    for _ in range(n_trials):
-        columns = A[:, rng.choice(A.shape[1], K, replace=False)]
-        values = np.linalg.svd(columns, compute_uv=False) ** 2
-        least = values[-1] if len(A) >= K else 0.0
-        worst = max(worst, abs(values[0] - 1), abs(1 - least))
-    return float(worst)
+    return A
+
+
+def _find_deviation(grams: np.ndarray) -> float:
+    """How far the eigenvalues of some Gram matrices (b,K,K) are from 1, at most."""
+    return float(np.abs(np.linalg.eigvalsh(grams) - 1).max())
+
+
+def iterate_choices(n: int, K: int, what: str) -> Iterator[np.ndarray]:
+    """All choices of K among n, some at a time: (b,K)."""
+    count = math.comb(n, K)
+    if count > CHOICES:
+        raise InputError(f"K={K} of {n} {what} are {count:,} choices; {CHOICES:,} are the most. Use a smaller K.")
+    choices = itertools.combinations(range(n), K)
+    while some := list(itertools.islice(choices, BLOCK)):
+        yield np.array(some, dtype=np.intp).reshape(len(some), K)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known about codes with K atoms over a dictionary.
+
+    Attributes
+    ----------
+    K : int
+    coherence : float
+        μ.
+    bound : float
+        ½ (1 + 1/μ): below it both pursuits find every code.
+    isometry : float
+        δ_2K, or where there are too many choices to look at, what it is at most: the lesser of μ (2K − 1) and the sum
+        of cosines.
+    exact : bool
+        Whether δ_2K was computed from all choices of 2K atoms.
+    """
+
+    K: int
+    coherence: float
+    bound: float
+    isometry: float
+    exact: bool
+
+    @property
+    def reasons(self) -> list[str]:
+        """Each is enough for every code with K atoms to be the only one so short, and for basis pursuit to find it."""
+        found = []
+        if self.bound > self.K:
+            found.append(f"K = {self.K} < ½(1 + 1/μ) = {self.bound:.4g}: orthogonal matching pursuit finds it too")
+        if self.isometry < 1 / 3:
+            how = "" if self.exact else "≤ "
+            found.append(f"δ_{2 * self.K} {how}= {self.isometry:.4g} < 1/3".replace("≤ =", "≤"))
+        return found
+
+    @property
+    def certain(self) -> bool:
+        return bool(self.reasons)
+
+
+def certify_recovery(dictionary: Any, K: int) -> Certificate:
+    """Whether every signal of K atoms (k,d) is sure to be coded with them, and why.
+
+    The chain: δ_s ≤ μ (s − 1) for atoms of length 1 with coherence μ; δ_2K < 1/3 is enough for basis pursuit; and so is
+    K < ½ (1 + 1/μ), for orthogonal matching pursuit as well. From 3 μ K ≤ 1 follows the last. For few atoms δ_2K is
+    computed from all choices, which can be certain where the coherence is not.
+
+    Parameters
+    ----------
+    dictionary : array of shape (k, d)
+        Atoms as rows; only their directions matter.
+    K : int
+
+    Returns
+    -------
+    Certificate
+        With ``certain``, ``reasons``, ``coherence``, ``bound``, ``isometry``, ``exact``.
+
+    References
+    ----------
+    Donoho & Elad (2003), *PNAS* 100, 2197-2202. Foucart & Rauhut (2013), *A Mathematical Introduction to Compressive
+    Sensing*, Theorem 6.9.
+
+    Examples
+    --------
+    >>> from twofold.signals import DCT, certify_recovery
+    >>> both = np.vstack([np.eye(64), DCT().matrix(64)])
+    >>> certify_recovery(both, 3).certain, certify_recovery(both, 4).certain
+    (True, False)
+    >>> certify_recovery(both, 1).reasons[1]
+    'δ_2 = 0.1767 < 1/3'
+    """
+    D = _check_atoms(dictionary)
+    if not 1 <= K <= len(D):
+        raise InputError(f"K={K!r} must be from 1 to {len(D)}, the number of atoms.")
+    mu, twice = coherence(D), min(2 * K, len(D))
+    exact = math.comb(len(D), twice) <= CHOICES
+    delta = rip_constant(D.T, twice) if exact else min(mu * (twice - 1), babel(D, twice - 1))
+    return Certificate(int(K), mu, recovery_bound(D), delta, exact)
 
 
 def null_space_constant(A: Any, K: int = 1) -> float:
