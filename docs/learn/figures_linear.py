@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
+from sklearn.decomposition import FastICA
 
 from twofold import PCA, PPCA, BayesianPCA, FactorAnalysis, FisherLDA, MixtureOfPPCA, datasets
 from twofold.linalg import low_rank, power_iteration
@@ -109,8 +110,8 @@ def autoencoder() -> Figure:
     pca = PCA(4).fit(X)
     best = 0.5 * pca.reconstruction_error() * (len(X) - 1) / len(X)
     with style():
-        figure = new_figure(10, 3.4)
-        left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
+        figure = new_figure(12, 3.4)
+        left, middle, right = figure.subplots(1, 3, width_ratios=[1.5, 1, 1])
         for color, tied in zip(COLORS, (False, True), strict=False):
             model = LinearAutoencoder(4, tied=tied, random_state=0).fit(X)
             loss = np.array(model.history_["objective"]) - best
@@ -121,12 +122,14 @@ def autoencoder() -> Figure:
         _powers(left.xaxis)
         _powers(left.yaxis)
         left.legend()
-        overlap = np.abs(pca.components_ @ np.linalg.qr(model.components_.T)[0])
-        right.imshow(overlap, cmap="Blues", vmin=0, vmax=1)
-        for (i, j), value in np.ndenumerate(overlap):
-            right.text(j, i, f"{value:.2f}", ha="center", va="center", color="white" if value > 0.6 else INK)
-        right.set(title="|cos| between axes (tied)", xlabel="autoencoder", ylabel="PCA", xticks=[], yticks=[])
-        right.grid(visible=False)
+        ordered = LinearAutoencoder(4, tied=True, ordered=True, random_state=0).fit(X)
+        for axes, net, title in ((middle, model, "tied"), (right, ordered, "tied and ordered")):
+            overlap = np.abs(pca.components_ @ np.linalg.qr(net.components_.T)[0])
+            axes.imshow(overlap, cmap="Blues", vmin=0, vmax=1)
+            for (i, j), value in np.ndenumerate(overlap):
+                axes.text(j, i, f"{value:.2f}", ha="center", va="center", color="white" if value > 0.6 else INK)
+            axes.set(title=f"|cos| of axes, {title}", xlabel="autoencoder", ylabel="PCA", xticks=[], yticks=[])
+            axes.grid(visible=False)
     return figure
 
 
@@ -187,6 +190,27 @@ def factor_analysis() -> Figure:
         ax.set(title="The one direction that six columns share")
         ax.grid(axis="x", visible=False)
         ax.legend()
+    return figure
+
+
+def independent() -> Figure:
+    """Two signals mixed: factor analysis finds their plane, independent components the signals themselves."""
+    t = np.linspace(0, 8, 1000)
+    sources = np.stack([np.sign(np.sin(3 * t)), (t % 1.3) / 0.65 - 1], axis=1)
+    X = sources @ np.array([[1.0, 0.6, -0.3], [0.5, -1.0, 0.8]]) + 0.05 * RNG(0).normal(size=(1000, 3))
+    found = {
+        "what was mixed": sources,
+        "factor analysis": FactorAnalysis(2, random_state=0).fit(X).transform(X),
+        "independent components": FastICA(2, whiten="unit-variance", random_state=0).fit_transform(X),
+    }
+    with style():
+        figure = new_figure(11, 3.0)
+        for axes, (name, codes) in zip(figure.subplots(1, 3), found.items(), strict=True):
+            for j in range(2):
+                line = codes[:, j] / np.abs(codes[:, j]).max()
+                axes.plot(t, line - 2.6 * j, color=COLORS[j], lw=1.4)
+            axes.set(title=name, xticks=[], yticks=[])
+            axes.grid(visible=False)
     return figure
 
 

@@ -7,6 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from twofold import PCA, FisherLDA, LinearAutoencoder
+from twofold.linalg import low_rank
 
 
 def angle(A, B):
@@ -49,6 +50,21 @@ def test_the_autoencoder_says_that_its_axes_are_not_pca_s():
     found = [LinearAutoencoder(3, random_state=s).fit(X).identifiability_ for s in range(5)]
     assert all(0 < f <= 1 + 1e-12 for f in found) and np.std(found) > 1e-3  # any basis of the plane will do
     assert LinearAutoencoder(1, random_state=0).fit(X).identifiability_ == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_ordered_units_are_the_principal_axes(tied, seed):
+    X = rows()
+    pca = PCA(3).fit(X)
+    net = LinearAutoencoder(3, ordered=True, tied=tied, random_state=seed, tol=1e-12, max_iter=20_000).fit(X)
+    unit = net.components_ / np.linalg.norm(net.components_, axis=1, keepdims=True)
+    np.testing.assert_allclose(np.abs(np.sum(unit * pca.components_, axis=1)), 1, atol=1e-3)  # in their order
+    assert net.identifiability_ > 0.999
+    for j in (1, 2, 3):  # the first j units alone are the best j units
+        again = net.transform(X)[:, :j] @ net.components_[:j] + net.mean_
+        best = low_rank(X - X.mean(axis=0), j)
+        assert ((X - again) ** 2).sum() <= 1.001 * ((X - X.mean(axis=0) - best) ** 2).sum()
 
 
 def iris():

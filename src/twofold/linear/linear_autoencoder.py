@@ -6,8 +6,9 @@ One sweep:  each block  adds its part of S·[Eᵀ, D], S = X̃ᵀX̃/n, from whi
             then once   a step along the gradients with momentum; a step that would raise J is shortened instead
 
 At the optimum DE is the projection onto the principal subspace, but its axes are not determined: D A and A⁻¹E
-do as well for any invertible A (any rotation A if tied).
-Reference: Baldi & Hornik 1989.
+do as well for any invertible A (any rotation A if tied). Ordered, J is the mean of the same losses for the first 1,
+the first 2, … and all k hidden units: then column j of D lies along principal axis j, and nothing else does as well.
+References: Baldi & Hornik 1989; Rippel, Gelbart & Adams 2014 (nested dropout); Oftadeh et al. 2020 (its mean).
 """
 
 from __future__ import annotations
@@ -58,6 +59,9 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
         Hidden units.
     tied : bool, default=False
         Share the weights, decoder = encoderᵀ.
+    ordered : bool, default=False
+        Ask that the first j units alone do as well as j units can, for every j: the axes are then the principal ones,
+        in their order. It takes more sweeps.
     tol : float, default=1e-9
         Training stops when the loss moves by less than this, relatively.
     max_iter : int, default=5000
@@ -76,13 +80,14 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
         The largest angle, in radians, between the decoder's span and PCA's: near 0 when training succeeded.
     identifiability_ : float
         How well single axes agree with principal axes: the mean |cos| of the best one-to-one matching. 1 means
-        axes are found; the loss does not ask for it, so expect less.
+        axes are found; the loss does not ask for it unless `ordered`, so expect less.
     history_, n_iter_, converged_
-        The objective is half the mean squared error of a row.
+        The objective is half the mean squared error of a row; ordered, its mean over the first 1 … k units.
 
     References
     ----------
-    Baldi & Hornik (1989), *Neural Networks* 2, 53-58.
+    Baldi & Hornik (1989), *Neural Networks* 2, 53-58. Rippel, Gelbart & Adams (2014), *ICML*.
+    Oftadeh, Shen, Wang & Shell (2020), *ICML*.
 
     Examples
     --------
@@ -90,6 +95,9 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
     >>> model = LinearAutoencoder(5, random_state=0).fit(datasets.digits().data)
     >>> model.principal_angle_ < 0.01, model.identifiability_ < 0.99      # the subspace, not the axes
     (True, True)
+    >>> ordered = LinearAutoencoder(5, ordered=True, random_state=0).fit(datasets.digits().data)
+    >>> ordered.identifiability_ > 0.999                                  # the axes
+    True
     """
 
     _turns, _heldout_unit = True, SQUARED
@@ -98,6 +106,7 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "tied": ["boolean"],
+        "ordered": ["boolean"],
         **ITERATIVE,
     }
 
@@ -106,12 +115,14 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
         n_components: int = 2,
         *,
         tied: bool = False,
+        ordered: bool = False,
         tol: float = 1e-9,
         max_iter: int = 5000,
         random_state: Seed = None,
     ):
         self.n_components = n_components
         self.tied = tied
+        self.ordered = ordered
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -130,10 +141,11 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
             self._refuse(blocks)
         seed = seed_of(self.random_state)
         total = float(columns.scatter.sum() / columns.rows)
+        share = np.arange(k, 0, -1) / k if self.ordered else np.ones(k)
 
         def look(E: np.ndarray, D: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
             SE, SD = np.hsplit(times(np.hstack([E.T, D])) / columns.rows, 2)  # (d,k) each
-            return gradients(E, D, SE, SD, total, self.tied)
+            return gradients(E, D, SE, SD, total, self.tied, share)
 
         E = generator(seed).standard_normal((k, d)) / np.sqrt(d)
         D = E.T.copy() if self.tied else generator(seed, 1).standard_normal((d, k)) / np.sqrt(d)
@@ -179,13 +191,18 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
 
 
 def gradients(
-    E: np.ndarray, D: np.ndarray, SE: np.ndarray, SD: np.ndarray, total: float, tied: bool
+    E: np.ndarray, D: np.ndarray, SE: np.ndarray, SD: np.ndarray, total: float, tied: bool, share: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """J and its gradients from SEᵀ and SD (d,k), with J = ½ tr(S) − tr(DᵀSEᵀ) + ½ tr(D·ESEᵀ·Dᵀ)."""
-    K = E @ SE  # (k,k)
+    """J and its gradients from SEᵀ and SD (d,k), with J = ½ tr(S) − tr(DᵀSEᵀ) + ½ tr(D·ESEᵀ·Dᵀ).
+
+    `share` (k,) says in how many of the losses that J averages each unit takes part; two units do in the smaller share.
+    """
+    both = np.minimum.outer(share, share)
+    K = both * (E @ SE)  # (k,k)
+    SE, SD = SE * share, SD * share
     loss = 0.5 * total - float(np.vdot(D, SE)) + 0.5 * float(np.vdot(D @ K, D))
     gD = D @ K - SE
-    gE = (D.T @ D) @ SE.T - SD.T
+    gE = (both * (D.T @ D)) @ (SE / share).T - SD.T
     if tied:
         gE = gE + gD.T
         gD = gE.T
