@@ -49,7 +49,6 @@ for m in (1, 5, 20):
         subsample=0,
         min_count=1,
         max_iter=12,
-        deterministic=True,
         random_state=0,
     ).fit(text)
     products = model.vectors_[words] @ model.contexts_[words].T
@@ -72,7 +71,6 @@ for k in (1, 2, 4):
         subsample=0,
         min_count=1,
         max_iter=12,
-        deterministic=True,
         random_state=0,
     ).fit(text)
     products = model.vectors_[words] @ model.contexts_[words].T

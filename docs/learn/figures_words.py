@@ -34,7 +34,7 @@ def _documents() -> tuple[list[str], list[str]]:
 def _models() -> dict:
     train, _ = _documents()
     return {
-        "skip-gram": SkipGram(50, max_iter=20, deterministic=True, random_state=0).fit(train),
+        "skip-gram": SkipGram(50, max_iter=20, random_state=0).fit(train),
         "GloVe": GloVe(50, x_max=10, random_state=0).fit(train),
         "PMI": PMIEmbedding(50, random_state=0).fit(train),
     }
@@ -54,7 +54,7 @@ def words_objective() -> Figure:
     """The objective of skip-gram over the epochs, on the text it learns from and on text held out."""
     train, held = _documents()
     watch = EarlyStopping(held, patience=100)
-    model = SkipGram(50, max_iter=20, deterministic=True, random_state=0).set_callbacks(watch).fit(train)
+    model = SkipGram(50, max_iter=20, random_state=0).set_callbacks(watch).fit(train)
     epochs = range(1, 21)
     curves = {"learned from": (epochs, model.history_["objective"]), "held out": (epochs, [-s for s in watch.scores_])}
     level = ("knowing nothing", float(np.log(6) + 5 * np.log(6 / 5)))
@@ -83,9 +83,7 @@ def words_pmi() -> Figure:
     seen = N > 20
     panels = {}
     for m in (1, 5):
-        own = SkipGram(
-            20, window=1, negatives=m, subsample=0, min_count=1, max_iter=20, deterministic=True, random_state=0
-        ).fit(text)
+        own = SkipGram(20, window=1, negatives=m, subsample=0, min_count=1, max_iter=20, random_state=0).fit(text)
         with np.errstate(divide="ignore"):
             target = np.log(N / N.sum(axis=1, keepdims=True) / (q / q.sum())) - np.log(m)
         product = own.vectors_[words].astype(float) @ own.contexts_[words].astype(float).T

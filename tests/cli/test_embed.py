@@ -12,10 +12,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from twofold import SkipGram, WordVectors, load
+from twofold import SkipGram, WordVectors, config, load
 from twofold.analyses._corpus import HeldOut, read_corpus
 from twofold.cli._progress import FitBar
 from twofold.cli.app import app
+from twofold.words.skip_gram import _steps
 
 SUBJECTS = {
     "garden": "rose tulip soil seed compost hedge bulb lawn petal root prune bloom",
@@ -138,6 +139,18 @@ def test_results_can_be_read_by_others(twofold, lines):
     page = Path("a.html").read_text()
     assert "data:image/png;base64," in page and "held out" in page.lower() and "http" not in page
     assert run_json(twofold, "lines.txt", "--method", "pmi", "-k", 6, "--seed", 3)["nearest"] == found["nearest"]
+
+
+def test_two_runs_on_two_threads_write_the_same_file(twofold, lines, monkeypatch):
+    monkeypatch.setattr("twofold.words.skip_gram.skip_gram.RUN", 256)
+    monkeypatch.setattr(_steps, "WORDS", 12)
+    monkeypatch.setattr(_steps, "visit", None)  # a text this small would be gone through in order
+    monkeypatch.setattr(_steps, "visit_at_once", None)
+    for threads, name in ((2, "a"), (2, "b"), (1, "c")):
+        with config(threads=threads):
+            run_json(twofold, "lines.txt", "--seed", 0, "-o", f"{name}.txt", "--save", f"{name}.twofold")
+    assert len({Path(f"{name}.txt").read_bytes() for name in "abc"}) == 1
+    assert len({load(f"{name}.twofold").vectors_.vectors_.tobytes() for name in "abc"}) == 1
 
 
 def test_questions_are_answered_by_the_vectors_written(twofold, lines):

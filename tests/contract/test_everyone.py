@@ -39,7 +39,7 @@ OTHERS = {
     "BagOfWords": ({}, lambda: ([" ".join(line) for line in LINES],)),
     "Vocabulary": ({"min_count": 1}, lambda: (LINES,)),
     "Cooccurrence": ({"min_count": 1}, lambda: (LINES,)),
-    "SkipGram": ({"n_components": 4, "min_count": 1, "deterministic": True, **NETWORK}, lambda: (LINES,)),
+    "SkipGram": ({"n_components": 4, "min_count": 1, **NETWORK}, lambda: (LINES,)),
     "GloVe": ({"n_components": 4, "min_count": 1, **NETWORK}, lambda: (LINES,)),
     "PMIEmbedding": ({"n_components": 4, "min_count": 1, "random_state": 0}, lambda: (LINES,)),
     "Alignment": ({}, lambda: (vectors(0), vectors(1))),

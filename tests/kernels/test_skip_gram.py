@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from twofold.kernels import skip_gram
-from twofold.kernels.skip_gram import alias_table, sgns, steps, window_pairs
+from twofold.kernels.skip_gram import alias_table, dealt_pairs, grouped, sgns, sgns_tile, steps, window_pairs
 
 ALL = 2**32 - 1
 V, S = 11, 16
@@ -62,8 +62,15 @@ def sigmoid(z):
 
 def drawn(cut, other, negatives, draws):
     bits = [draws.bits() for _ in range(negatives)]
-    cells = [((b >> 32) * V) >> 32 for b in bits]
+    cells = [((b >> 32) * len(cut)) >> 32 for b in bits]
     return [h if b % 2**32 < cut[h] else other[h] for h, b in zip(cells, bits, strict=True)]
+
+
+def drawn_among(own, cut, other, centre, count, draws):
+    while True:
+        k = own[drawn(cut, other, 1, draws)[0]]
+        if k != centre or draws.below(count) == 0:
+            return k
 
 
 def twin(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negatives, begin, end, seed):
@@ -107,6 +114,56 @@ def test_a_pass_is_that_of_plain_python(window, negatives, one):
     np.testing.assert_allclose(found[0], loss, rtol=1e-5)
     np.testing.assert_allclose(X, expected_X, atol=2e-5)
     np.testing.assert_allclose(Y, expected_Y, atol=2e-5)
+
+
+@pytest.mark.parametrize("full", [1, 3, 8])
+def test_tiles_have_every_pair_once_in_groups_of_one_centre(full):
+    near, centre = window_pairs(*text(lines=60), np.full(V, ALL, np.uint32), 3, np.uint64(5))
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 2, (2, V))
+    cut = len(near) // 3
+    dealt = [dealt_pairs(near[a:b], centre[a:b], *groups, 2) for a, b in ((0, cut), (cut, cut), (cut, len(near)))]
+    pairs = np.concatenate([found for found, _ in dealt])
+    cuts = np.array([own for _, own in dealt]) + [[0], [cut], [cut]]
+    place = np.argsort(np.argsort(groups[1], kind="stable")) - np.where(groups[1], (groups[1] == 0).sum(), 0)
+    for tile in range(4):
+        own = (groups[0][near] == tile // 2) & (groups[1][centre] == tile % 2)
+        c, w, ends = grouped(pairs, cuts[:, tile], cuts[:, tile + 1], place, (groups[1] == tile % 2).sum(), full)
+        sizes = np.diff(ends, prepend=0)
+        assert 0 < sizes.min() <= sizes.max() <= full
+        found, given = np.stack([c, np.repeat(w, sizes)]), np.stack([near[own], centre[own]])
+        for word in np.unique(w):  # those of a centre in the order of the text
+            np.testing.assert_array_equal(found[0, found[1] == word], given[0, given[1] == word])
+        assert np.array_equal(np.unique(w), np.unique(given[1])) and found.shape == given.shape
+
+
+@pytest.mark.parametrize("negatives", [1, 4, 5])
+@pytest.mark.parametrize("one", [-1, 9])
+def test_a_tile_is_that_of_plain_python(negatives, one):
+    rng = np.random.default_rng(1)
+    own = np.array([1, 4, 6, 9])
+    cut, other = alias_table(rng.random(len(own)) + 0.05)
+    sizes, near = np.array([3, 1, 3, 2, 3]), rng.integers(0, V, 12).astype(np.int32)
+    centre, draws = own[rng.integers(0, len(own), len(sizes))].astype(np.int32), Draws(77)
+    X, Y = factors(one=one)
+    tile = near, centre, np.cumsum(sizes), 3, own, cut, other, 4
+    A, B, loss, start = X.astype(float), Y.astype(float), 0.0, 0
+    for w, n in zip(centre, sizes, strict=True):
+        cols = [w, *(drawn_among(own, cut, other, w, 4, draws) for _ in range(negatives))]
+        c, met, rate = near[start : start + n], np.eye(1 + negatives)[0], 0.2 - 0.15 * start / len(near)
+        x, y = A[c], B[cols]
+        z = x @ y.T
+        loss += np.logaddexp(0, np.where(met, -z, z)).sum()
+        np.add.at(A, c, rate * (met - sigmoid(z)) @ y)
+        np.add.at(B, cols, rate * (met - sigmoid(z)).T @ x)
+        if one >= 0:
+            A[:, one] = 1
+        start += n
+    found = sgns_tile(*tile, X, Y, one, negatives, 0.2, 0.05, np.uint64(77))
+    assert found[1] == len(near)
+    np.testing.assert_allclose(found[0], loss, rtol=1e-5)
+    np.testing.assert_allclose(X, A, atol=2e-5)
+    np.testing.assert_allclose(Y, B, atol=2e-5)
 
 
 def test_at_rate_zero_nothing_moves():

@@ -5,6 +5,7 @@ import pytest
 
 from twofold import SkipGram, config
 from twofold.kernels.skip_gram import alias_table
+from twofold.words.skip_gram import _steps
 from twofold.words.skip_gram._steps import gradient
 
 V = 6
@@ -23,7 +24,7 @@ def chain(n=3000, seed=0):
 def model(*, k=8, **options):
     """Words one place apart, all of them kept."""
     usual = {"window": 1, "subsample": None, "min_count": 1, "learning_rate": 0.1, "max_iter": 60, "random_state": 0}
-    return SkipGram(k, **{**usual, "deterministic": True, **options})
+    return SkipGram(k, **{**usual, **options})
 
 
 def counted(text, words, window=1):
@@ -136,6 +137,25 @@ def test_words_of_like_company_are_near_each_other():
         assert v.nearest(one, n=1)[0][0] == other
 
 
+def test_tiles_lead_to_the_same_optimum(monkeypatch):
+    """Pairs in another order, with negatives of their own group, and yet PMI less log k; over 6 texts the error was
+    0.063 ± 0.003."""
+    rng = np.random.default_rng(0)
+    P = (0.5 * rng.dirichlet(np.ones(24), size=24) + 0.5 / 24).cumsum(axis=1)
+    at = [0]
+    for u in rng.random(20_000):
+        at.append(min(int(np.searchsorted(P[at[-1]], u)), 23))
+    lines = [[f"w{i}" for i in at[a : a + 500]] for a in range(0, len(at), 500)]
+    monkeypatch.setattr("twofold.words.skip_gram.skip_gram.RUN", 500)
+    monkeypatch.setattr(_steps, "WORDS", 6)
+    assert _steps.choose_way(40, 30, 24, False, True)[0] is _steps.visit_tiles
+    fitted = model(k=24, max_iter=30, learning_rate=0.02).fit(lines)
+    n = sum(counted(line, fitted.vocabulary_.words_) for line in lines)
+    goal = np.log(n / (n.sum(axis=1, keepdims=True) * noise(fitted.vocabulary_.counts_)) / 5)
+    error = fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T - goal
+    assert np.sqrt((n * error**2).sum() / n.sum()) < 0.15 < goal.std() / 2
+
+
 def test_threads_learn_what_one_thread_learns():
     """Threads that write without locks differ from run to run. Over 80 runs beside other programs the
     loss parted by at most 0.03 % of what there was to gain, and products correlated at 0.997 ± 0.003."""
@@ -155,8 +175,7 @@ def test_frequent_words_are_left_out_more_often():
     rng = np.random.default_rng(0)
     lines = [" ".join(f"the {w}" for w in rng.permutation([f"{g}{i}" for i in range(4)])) for g in "ab" * 300]
     kept, thinned = (
-        SkipGram(8, window=1, subsample=t, max_iter=40, deterministic=True, random_state=0).fit(lines).vectors_
-        for t in (None, 1e-3)
+        SkipGram(8, window=1, subsample=t, max_iter=40, random_state=0).fit(lines).vectors_ for t in (None, 1e-3)
     )
     assert kept.similarity("a0", "b0") > 0.9 > 0.5 > thinned.similarity("a0", "b0")
 

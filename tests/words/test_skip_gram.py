@@ -23,7 +23,7 @@ def lines(n=300, seed=0):
 
 
 def model(k=5, **options):
-    return SkipGram(k, **{"min_count": 1, "max_iter": 3, "deterministic": True, "random_state": 3, **options})
+    return SkipGram(k, **{"min_count": 1, "max_iter": 3, "random_state": 3, **options})
 
 
 def bits(fitted):
@@ -58,6 +58,60 @@ def test_a_seed_fixes_every_bit(loss, tmp_path):
         assert bits(model(loss=loss).fit([line.split() for line in text])) == expected
         assert bits(model(loss=loss).fit(line for line in text)) == expected
     assert bits(model(loss=loss, random_state=4).fit(text)) != expected
+
+
+@pytest.fixture
+def tiles(monkeypatch):
+    """Tiles for texts as small as these: 20 runs of 128 words, dealt 5 at a time, and groups of 5 words."""
+    monkeypatch.setattr("twofold.words.skip_gram.skip_gram.RUN", 128)
+    monkeypatch.setattr(_steps, "FEW", 5)
+    monkeypatch.setattr(_steps, "WORDS", 5)
+    used = []
+
+    def visit_tiles(some, state, plan, t):
+        used.append(len(some))
+        return visit(some, state, plan, t)
+
+    visit = _steps.visit_tiles
+    monkeypatch.setattr(_steps, "visit_tiles", visit_tiles)
+    yield used
+    assert used and max(used) == 5
+
+
+def test_tiles_give_the_same_bits_on_any_number_of_threads(tiles, tmp_path):
+    text = lines(500)
+    (tmp_path / "text.txt").write_text("\n".join(text) + "\n")
+    fits = []
+    for threads in (1, 2, 3, 2):
+        with config(threads=threads):
+            fits.append(bits(model(biases=True).fit(tmp_path / "text.txt")))
+    assert len(set(fits)) == 1 and bits(model(biases=True, random_state=4).fit(text)) != fits[0]
+
+
+def test_tiles_resume_to_the_same_bits_and_can_be_cut_short(tiles, tmp_path):
+    text = lines(500)
+    expected, path = bits(model().fit(text)), tmp_path / "fit.checkpoint"
+    with pytest.raises(Killed):
+        model().set_callbacks(Checkpoint(path), Kill(1)).fit(text)
+    assert bits(model().set_callbacks(Checkpoint(path)).fit(text)) == expected
+
+
+def test_without_locks_is_what_one_asks_for(monkeypatch):
+    asked = []
+    monkeypatch.setattr(_steps, "visit_at_once", lambda some, *rest: asked.append(some) or _steps.visit(some, *rest))
+    model().fit(lines())
+    assert not asked
+    model(deterministic=False).fit(lines())
+    assert asked
+
+
+def test_the_way_depends_on_the_text_alone():
+    for runs, epochs, words in ((15, 5, 10**5), (10**5, 5, 100)):
+        assert _steps.choose_way(runs, epochs, words, False, True)[0] is _steps.visit
+    for runs in (16, 100, 10**5):
+        way, batch = _steps.choose_way(runs, 5, 1000, False, True)
+        assert way is _steps.visit_tiles and _steps.FEW <= batch <= _steps.BATCH
+    assert _steps.choose_way(10**5, 5, 10**5, True, False)[0] is _steps.visit
 
 
 def test_a_text_on_disk_gives_the_same_bits():
@@ -214,6 +268,6 @@ def test_any_score_may_stop_it_early(tmp_path):
     pairs.write_text("cat kitten 9\nboat ship 9\ncat boat 1\nkitten ship 1\n")
     lines = 20 * ["the cat purrs", "the kitten purrs", "one boat sails", "one ship sails"]
     stop = EarlyStopping(score=lambda model: model.vectors_.evaluate_similarity(pairs).spearman, patience=2)
-    model = SkipGram(8, subsample=None, max_iter=30, deterministic=True, random_state=0).set_callbacks(stop).fit(lines)
+    model = SkipGram(8, subsample=None, max_iter=30, random_state=0).set_callbacks(stop).fit(lines)
     assert len(stop.scores_) == model.n_iter_ < 30
     assert stop.best_score_ == max(stop.scores_)

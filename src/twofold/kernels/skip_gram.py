@@ -13,25 +13,11 @@ import numpy as np
 from numba import njit
 
 from twofold.kernels.prefetch import fetch_row
+from twofold.kernels.randomness import HIGH, STRIDE, below, mixed
 from twofold.kernels.small_products import gathered, moved, products
 
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
-ONE, LIMIT, HIGH = np.float32(1), np.float32(16), np.uint64(32)
-STRIDE, MIX1, MIX2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def mixed(state):
-    """64 random bits for each state of a counter that goes in steps of STRIDE (SplitMix; Steele, Lea & Flood 2014)."""
-    z = (state ^ (state >> np.uint64(30))) * MIX1
-    z = (z ^ (z >> np.uint64(27))) * MIX2
-    return z ^ (z >> np.uint64(31))
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def below(bits, n):
-    """A whole number in 0..n-1 from the upper half of 64 bits."""
-    return np.int64(((bits >> HIGH) * np.uint64(n)) >> HIGH)
+ONE, LIMIT = np.float32(1), np.float32(16)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -135,6 +121,25 @@ def room(most, M, wide, S):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def moved_block(X, Y, one, rows, N, cols, M, rate, product, xs, ys, G, GT, sign, odds):
+    """N rows of X and M of Y step along the gradient of all their pairs; cols[0] was met, the others were not.
+
+    Returns what the loss lacks in `product`, and that times the odds of all pairs.
+    """
+    S, wide, most = X.shape[1], M + M % 2, GT.size // M
+    gathered(X, rows, N, xs)
+    gathered(Y, cols, M, ys)
+    products(xs, ys, N, M, S, G, wide)
+    loss = np.float64(steps(G, sign, odds, rate, N * wide))
+    more, product = settled(G, wide, odds, N, M, GT, most, product)
+    moved(X, rows, N, ys, M, G, wide)
+    moved(Y, cols, M, xs, N, GT, most)
+    for i in range(N if one >= 0 else 0):
+        X[rows[i], one] = ONE
+    return loss + more, product
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def sgns(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negatives, begin, end, seed):
     """One pass over some lines, in place: every token that stays is the centre of a window of random reach.
 
@@ -160,18 +165,10 @@ def sgns(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negativ
             for j in range(M):
                 fetch_row(flat_Y, S, later[j])
             fetch_row(flat_X, S, np.int64(kept[min(c + window + 1, n - 1)]))
-            gathered(X, rows, N, xs)
-            gathered(Y, cols, M, ys)
-            products(xs, ys, N, M, S, G, wide)
             done = (start - first + (stop - start) * c / n) / (last - first)
             rate = np.float32(begin + (end - begin) * min(max(done, 0.0), 1.0))
-            loss += np.float64(steps(G, sign, odds, rate, N * wide))
-            more, product = settled(G, wide, odds, N, M, GT, most, product)
+            more, product = moved_block(X, Y, one, rows, N, cols, M, rate, product, xs, ys, G, GT, sign, odds)
             loss, pairs = loss + more, pairs + N
-            moved(X, rows, N, ys, M, G, wide)
-            moved(Y, cols, M, xs, N, GT, most)
-            for i in range(N if one >= 0 else 0):
-                X[rows[i], one] = ONE
         start = stop
     return loss + np.log(product), pairs
 
@@ -192,6 +189,103 @@ def window_pairs(tokens, ends, first, last, keep, window, seed):
             pairs += N
         start = stop
     return near[:pairs], centre[:pairs]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def dealt_pairs(near, centre, row_group, column_group, count):
+    """Pairs (p,) in order of their tile, count · row_group[near] + column_group[centre], and where tiles begin."""
+    cuts = np.zeros(count * count + 1, np.int64)
+    for q in range(near.size):
+        cuts[count * row_group[near[q]] + column_group[centre[q]] + 1] += 1
+    for tile in range(count * count):
+        cuts[tile + 1] += cuts[tile]
+    at, pairs = cuts.copy(), np.empty((near.size, 2), np.int32)
+    for q in range(near.size):
+        tile = count * row_group[near[q]] + column_group[centre[q]]
+        pairs[at[tile], 0], pairs[at[tile], 1] = near[q], centre[q]
+        at[tile] += 1
+    return pairs, cuts
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def grouped(pairs, starts, stops, place, words, full):
+    """The pairs of a tile in groups of up to `full` that have their centre in common, in the order of their first.
+
+    pairs (p,2), of which starts[r]..stops[r] belong to the tile, for each run r; place[w] in 0..words-1, w its centres.
+    Returns the words near (p,), the centre of each group (b,) and where it ends (b,).
+    """
+    total = (stops - starts).sum()
+    group, near, centre = np.empty(total, np.int32), np.empty(total, np.int32), np.empty(total, np.int32)
+    ends, latest, p, b = np.zeros(total + 1, np.int64), np.full(words, -1, np.int64), 0, 0
+    for r in range(starts.size):
+        for q in range(starts[r], stops[r]):
+            h = place[pairs[q, 1]]
+            if latest[h] < 0 or ends[latest[h] + 1] == full:
+                centre[b], latest[h] = pairs[q, 1], b
+                b += 1
+            group[p] = latest[h]
+            ends[group[p] + 1] += 1
+            p += 1
+    for g in range(b):
+        ends[g + 1] += ends[g]
+    p = 0
+    for r in range(starts.size):
+        for q in range(starts[r], stops[r]):
+            near[ends[group[p]]] = pairs[q, 0]
+            ends[group[p]] += 1  # so that in the end it is where the group ends
+            p += 1
+    return near, centre[:b], ends[:b]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sampled_among(own, cut, other, centre, count, state, cols, M):
+    """Negatives cols[1:M] among own (m,), the words of one of `count` groups, for a centre that is one of them.
+
+    The centre is in its own group every time, any other word once in `count` times. So that it is drawn no more often
+    than they are, it is put back but once in `count` times.
+    """
+    for j in range(1, M):
+        while True:
+            state += STRIDE
+            bits = mixed(state)
+            h = below(bits, cut.size)
+            cols[j] = own[h if (bits & np.uint64(0xFFFFFFFF)) < cut[h] else other[h]]
+            if cols[j] != centre:
+                break
+            state += STRIDE
+            if below(mixed(state), count) == 0:
+                break
+    return state
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sgns_tile(near, centre, ends, full, own, cut, other, count, X, Y, one, negatives, begin, end, seed):
+    """One pass over the groups of a tile, in place: each is a block of pairs that share their negatives.
+
+    The negatives are drawn from own (m,), the words of the tile's columns, one of `count` groups. Rates, `one` and what
+    is returned are those of `sgns`.
+    """
+    S, M, wide = X.shape[1], 1 + negatives, negatives + 1 + (negatives + 1) % 2
+    flat_X, flat_Y = X.reshape(-1), Y.reshape(-1)
+    rows, cols, later, xs, ys, G, GT, sign, odds = room(full + full % 2, M, wide, S)
+    state = sampled_among(own, cut, other, centre[0], count, seed, later, M)
+    loss, product, start = 0.0, 1.0, 0
+    for b in range(centre.size):
+        stop, after = ends[b], min(b + 1, centre.size - 1)
+        N = stop - start
+        cols[0], cols[1:] = centre[b], later[1:]
+        for i in range(N):
+            rows[i] = near[start + i]
+        state = sampled_among(own, cut, other, centre[after], count, state, later, M)
+        later[0] = centre[after]
+        for j in range(M):
+            fetch_row(flat_Y, S, later[j])
+        for i in range(stop, ends[after]):
+            fetch_row(flat_X, S, np.int64(near[i]))
+        rate = np.float32(begin + (end - begin) * (start / near.size))
+        more, product = moved_block(X, Y, one, rows, N, cols, M, rate, product, xs, ys, G, GT, sign, odds)
+        loss, start = loss + more, stop
+    return loss + np.log(product), near.size
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -104,9 +104,9 @@ def chain(seed: int, words: int = 40, length: int = 100_000) -> list[list[str]]:
 
 def products(seed: int) -> Part:
     text = chain(seed)
-    model = SkipGram(
-        20, window=1, negatives=NEGATIVES, subsample=0, min_count=1, max_iter=8, deterministic=True, random_state=seed
-    ).fit(text)
+    model = SkipGram(20, window=1, negatives=NEGATIVES, subsample=0, min_count=1, max_iter=8, random_state=seed).fit(
+        text
+    )
     table = Cooccurrence(window=1, weighting="flat", min_count=1).fit(text)
     N = table.counts_.toarray()
     noise = table.vocabulary_.counts_**0.75

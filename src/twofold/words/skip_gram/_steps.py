@@ -1,8 +1,12 @@
-"""One epoch of skip-gram: runs of lines, on all threads at once, each with its own randomness and rate.
+"""One epoch of skip-gram, by one of three ways through the text.
 
     x_c, y_w, y_k ← a step down the gradient of   log(1 + exp(−⟨x_c, y_w⟩)) + Σ_k log(1 + exp(⟨x_c, y_k⟩))
 
-Threads write the same X and Y without locks; the order of the runs on one thread is that of the text.
+In order:  run of lines after run of lines, window by window.
+In tiles:  the pairs (c, w) of many runs are dealt into B × B tiles by the groups that c and w belong to, drawn anew
+           each time. Tiles of a stratum have no vector in common, so threads work on them at once with the same result;
+           the negatives of a pair come from the group of its w. In a tile, pairs of the same w share their negatives.
+At once:   runs on all threads, which write the same X and Y without locks.
 
 With the exact softmax, for vocabularies small enough to sum over:
 
@@ -12,11 +16,13 @@ With the exact softmax, for vocabularies small enough to sum over:
 
 One batch of pairs:  Z = X_c Yᵀ for its distinct c, then both factors step along their gradients (AdaGrad).
 Pairs are counted, not treated one by one: a word that is near many centers costs one row of Z.
-References: Niu, Recht, Ré & Wright 2011 (no locks); Duchi, Hazan & Singer 2011 (AdaGrad).
+References: Gemulla, Haas, Nijkamp & Sismanis 2011 (strata); Zhu, Xu, Qu & Tang 2019 (negatives of one's own group);
+Niu, Recht, Ré & Wright 2011 (no locks); Duchi, Hazan & Singer 2011 (AdaGrad).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -24,13 +30,16 @@ import numpy as np
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.engine.local import Engine, add
+from twofold.core.engine.strata import strata
 from twofold.core.seeds import generator
-from twofold.kernels.skip_gram import sgns, window_pairs
+from twofold.kernels.skip_gram import alias_table, dealt_pairs, grouped, sgns, sgns_tile, window_pairs
 from twofold.words._corpus import Lines, Run
 from twofold.words._progress import ProgressReport
 
 RUN = 2**13  # tokens a thread takes at a time
-BATCH = 128  # runs between two reports of progress
+BATCH = 128  # runs between two reports of progress, and at most from one dealing of tiles to the next
+FEW, ROUNDS = 16, 32  # runs to a dealing at least, and dealings in all, if the text is long enough
+GROUPS, WORDS = 8, 64  # groups of words on either side, and words of a group at least
 LEAST = 1e-4  # of the learning rate is left at the end
 LINE = 64  # bytes of a cache line
 MOST_WORDS = 20_000  # of a vocabulary for the exact softmax
@@ -69,7 +78,9 @@ class Plan(NamedTuple):
     epochs: int
     seed: int
     softmax: bool
-    in_order: bool
+    noise: np.ndarray  # (V,) weights of the negatives
+    way: Callable[..., Sums]
+    batch: int  # runs that it takes at a time
 
     def rate_at(self, done: int) -> float:
         """The rate once so many tokens are done: down to next to nothing, in a straight line."""
@@ -104,15 +115,26 @@ def pad(A: np.ndarray, columns: int) -> np.ndarray:
 def epoch(state: State, plan: Plan, t: int, progress: ProgressReport | None = None) -> tuple[State, Sums]:
     """All runs once; what comes in stays as it is."""
     state = State(*map(align_to_cache, state))
-    engine, total, numbered = Engine(), Sums(0.0, 0), list(enumerate(plan.runs))
-    shared = [engine.broadcast(s) for s in (state, plan, t)]
-    for a in range(0, len(numbered), BATCH):
-        some = numbered[a : a + BATCH]
-        parts = Rows([some] if plan.in_order else [[one] for one in some])
-        total = add(total, engine.reduce(add, engine.map(visit, parts, *shared)))
+    total, numbered = Sums(0.0, 0), list(enumerate(plan.runs))
+    for a in range(0, len(numbered), plan.batch):
+        some = numbered[a : a + plan.batch]
+        total = add(total, plan.way(some, state, plan, t))
         if progress is not None:
             progress.report(t * plan.tokens + some[-1][1].stop)
     return state, total
+
+
+def choose_way(runs: int, epochs: int, words: int, exact: bool, repeatable: bool) -> tuple[Callable[..., Sums], int]:
+    """How to go through the text, and how many runs at a time: by its size alone, if that must be repeatable."""
+    if exact or (repeatable and (runs < FEW or words < 2 * WORDS)):
+        return visit, BATCH
+    if not repeatable:
+        return visit_at_once, BATCH
+    return visit_tiles, min(max(runs * epochs // ROUNDS, FEW), BATCH)
+
+
+def seed_of_run(plan: Plan, t: int, number: int) -> np.uint64:
+    return np.uint64(generator(plan.seed, t, number).integers(2**63))
 
 
 def visit(some: list[tuple[int, Run]], state: State, plan: Plan, t: int) -> Sums:
@@ -120,7 +142,7 @@ def visit(some: list[tuple[int, Run]], state: State, plan: Plan, t: int) -> Sums
     total = Sums(0.0, 0)
     for number, run in some:
         lines, (begin, end) = run.read(), (plan.rate_at(t * plan.tokens + at) for at in (run.start, run.stop))
-        seed = np.uint64(generator(plan.seed, t, number).integers(2**63))
+        seed = seed_of_run(plan, t, number)
         if plan.softmax:
             found = learn_softmax(lines, *state, plan.keep, plan.one, plan.window, begin, seed)
         else:
@@ -129,6 +151,104 @@ def visit(some: list[tuple[int, Run]], state: State, plan: Plan, t: int) -> Sums
             found = sgns(*lines, *tables, state.X, state.Y, *settings)
         total = add(total, Sums(*found))
     return total
+
+
+def visit_at_once(some: list[tuple[int, Run]], state: State, plan: Plan, t: int) -> Sums:
+    """A few runs on all threads, which write the same vectors without locks."""
+    engine = Engine()
+    shared = [engine.broadcast(s) for s in (state, plan, t)]
+    return engine.reduce(add, engine.map(visit, Rows([[one] for one in some]), *shared))
+
+
+# --- tiles --------------------------------------------------------------------------------------------------
+
+
+class Columns(NamedTuple):
+    """A group of centers: its words, and the table by which their places are drawn as negatives."""
+
+    own: np.ndarray
+    cut: np.ndarray
+    other: np.ndarray
+
+
+class Dealt(NamedTuple):
+    """Pairs in order of their run and their tile."""
+
+    pairs: np.ndarray  # (p,2)
+    cuts: np.ndarray  # (runs, tiles+1) where each begins
+    columns: list[Columns]
+    place: np.ndarray  # (V,) of a word among those of its group of centers
+
+
+def visit_tiles(some: list[tuple[int, Run]], state: State, plan: Plan, t: int) -> Sums:
+    """A few runs, stratum by stratum."""
+    engine, rng, count = Engine(), generator(plan.seed, t, some[0][0], 1), min(GROUPS, len(plan.noise) // WORDS)
+    dealt, total = deal(some, plan, t, count, rng), Sums(0.0, 0)
+    start, stop = t * plan.tokens + some[0][1].start, t * plan.tokens + some[-1][1].stop
+    rates = [plan.rate_at(start + (stop - start) * s // count) for s in range(count + 1)]
+    for s, tiles in enumerate(strata(count, rng)):
+        seeds = rng.integers(2**63, size=count)
+        shared = [engine.broadcast(value) for value in (dealt, state, plan, rates[s : s + 2])]
+        parts = engine.map(visit_tile, Rows(list(tiles)), Rows(list(seeds)), *shared)
+        total = add(total, engine.reduce(add, parts))
+    return total
+
+
+def deal(some: list[tuple[int, Run]], plan: Plan, t: int, count: int, rng: np.random.Generator) -> Dealt:
+    """The pairs of a few runs, in count × count tiles of groups that are drawn."""
+    engine = Engine()
+    near, center = (draw_groups(len(plan.noise), count, rng) for _ in range(2))
+    shared = [engine.broadcast(value) for value in (near, center, count, plan, t)]
+    found, own_cuts = zip(*engine.gather(engine.map(deal_run, Rows(some), *shared)), strict=True)
+    begins = np.cumsum([0, *(len(pairs) for pairs in found[:-1])])
+    columns, place = [], np.empty(len(center), np.int64)
+    for g in range(count):
+        own = np.flatnonzero(center == g)
+        place[own] = np.arange(len(own))
+        columns.append(Columns(own, *alias_table(plan.noise[own])))
+    return Dealt(np.concatenate(found), np.array(own_cuts) + begins[:, None], columns, place)
+
+
+def draw_groups(words: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """The group (V,) of each word: of every few words of like frequency, which follow each other, one for each group.
+
+    >>> draw_groups(7, 3, np.random.default_rng(0))
+    array([2, 0, 1, 2, 1, 0, 2])
+    """
+    rounds = -(-words // count)
+    return rng.permuted(np.tile(np.arange(count), (rounds, 1)), axis=1).ravel()[:words]
+
+
+def deal_run(
+    numbered: tuple[int, Run], near: np.ndarray, center: np.ndarray, count: int, plan: Plan, t: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs (p,2) of one run in order of their tile, and where tiles begin."""
+    number, run = numbered
+    c, w = window_pairs(*run.read(), plan.keep, plan.window, seed_of_run(plan, t, number))
+    return dealt_pairs(c, w, near, center, count)
+
+
+def visit_tile(tile: np.ndarray, seed: int, dealt: Dealt, state: State, plan: Plan, rates: list[float]) -> Sums:
+    """The pairs of a tile, in place: as many share their negatives as words are around a center in the mean."""
+    sharing = plan.window + 1
+    number, (own, cut, other) = int(tile[0]) * len(dealt.columns) + int(tile[1]), dealt.columns[tile[1]]
+    found = grouped(dealt.pairs, dealt.cuts[:, number], dealt.cuts[:, number + 1], dealt.place, len(own), sharing)
+    if not len(found[0]):
+        return Sums(0.0, 0)
+    how = (
+        sharing,
+        own,
+        cut,
+        other,
+        len(dealt.columns),
+        state.X,
+        state.Y,
+        plan.one,
+        plan.negatives,
+        *rates,
+        np.uint64(seed),
+    )
+    return Sums(*sgns_tile(*found, *how))
 
 
 # --- the exact softmax --------------------------------------------------------------------------------------

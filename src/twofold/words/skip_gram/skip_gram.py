@@ -4,12 +4,12 @@
 
     X (V,D) words   Y (V,D) contexts   b (V,) biases, if any   k negatives a pair, drawn with chance ∝ count^¾
 
-One sweep:  every run of lines, on all threads at once: each word is the center of a window, and the words around it
-            share its negatives, so that a window is two small matrix products   x_c, y_w, y_k ← a gradient step
+One sweep:  each word is the center of a window, and the words around it, or those around it elsewhere in the text,
+            share its negatives, so that some pairs are two small matrix products   x_c, y_w, y_k ← a gradient step
 
-Threads write the same vectors without locks: see _steps. `loss="softmax"` compares with every word of the vocabulary
-instead of a few.
-References: Mikolov et al. 2013; Levy & Goldberg 2014; Ji et al. 2016 (shared negatives); Niu et al. 2011 (no locks).
+Threads work on tiles of pairs that have no vector in common: see _steps. `loss="softmax"` compares with every word of
+the vocabulary instead of a few.
+References: Mikolov et al. 2013; Levy & Goldberg 2014; Ji et al. 2016 (shared negatives); Gemulla et al. 2011 (tiles).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from twofold.kernels.skip_gram import alias_table
 from twofold.text.vocabulary import Vocabulary
 from twofold.words._corpus import Corpus, Run, encoded, learned, runs
 from twofold.words._progress import ProgressReport
-from twofold.words.skip_gram._steps import RUN, Plan, State, Sums, check_size, epoch, keep_chances, pad
+from twofold.words.skip_gram._steps import RUN, Plan, State, Sums, check_size, choose_way, epoch, keep_chances, pad
 from twofold.words.word_vectors.word_vectors import WordVectors
 
 NOISE = 0.75  # power of the counts by which negatives are drawn
@@ -70,10 +70,11 @@ class SkipGram(Model):
         vocabularies of up to 20,000 words. It is the same for any number of threads.
     biases : bool, default=False
         Add to ⟨x_c, y_w⟩ a number b_w for the center, which takes up how frequent it is.
-    deterministic : bool, default=False
-        Visit the text in order on one thread, which gives the same bits every time. Otherwise threads write the same
-        vectors without locks, and results differ a little from fit to fit unless ``twofold.config(threads=1)`` is set,
-        which comes to the same as this.
+    deterministic : bool, default=True
+        A seed gives the same bits on any number of threads, up to eight of which are of use: they work on pairs that
+        have no vector in common, in an order that depends on the text alone; a text of fewer than some 130,000 words is
+        gone through in order, on one. If False, threads write the same vectors without locks, a little faster, and
+        results differ from fit to fit.
     random_state : int, RandomState, Generator or None, default=None
         The start, the windows' reach, the words left out, and the negatives.
 
@@ -91,21 +92,23 @@ class SkipGram(Model):
     Notes
     -----
     The text is encoded in one reading, and read from a temporary file if it outgrows the memory budget; no line is cut
-    short. Vectors take 8 bytes a number and word, twice that during an epoch.
+    short. Vectors take 8 bytes a number and word, twice that during an epoch; pairs that wait for their turn take some
+    100 MB.
 
     The vectors of each epoch are scored on a held-out text with ``EarlyStopping(text)``.
 
     References
     ----------
     Mikolov, Sutskever, Chen, Corrado & Dean (2013), *NIPS*, 3111-3119. Levy & Goldberg (2014), *NIPS*, 2177-2185.
-    Ji, Satish, Li & Dubey (2016), arXiv:1604.04661 (shared negatives).
+    Ji, Satish, Li & Dubey (2016), arXiv:1604.04661 (shared negatives). Gemulla, Haas, Nijkamp & Sismanis (2011), *KDD*,
+    69-77 (pairs without a vector in common). Zhu, Xu, Qu & Tang (2019), *WWW*, 2494-2504 (their negatives).
 
     Examples
     --------
     >>> from twofold import SkipGram
     >>> lines = ["the cat purrs", "the kitten purrs", "the cat sleeps", "the kitten sleeps"]
     >>> lines += ["one boat sails", "one ship sails", "one boat sinks", "one ship sinks"]
-    >>> model = SkipGram(8, subsample=None, max_iter=20, deterministic=True, random_state=0).fit(50 * lines)
+    >>> model = SkipGram(8, subsample=None, max_iter=20, random_state=0).fit(50 * lines)
     >>> model.vectors_.nearest("cat", n=1)[0][0], model.vectors_.nearest("ship", n=1)[0][0]
     ('kitten', 'boat')
     """
@@ -143,7 +146,7 @@ class SkipGram(Model):
         lowercase: bool = True,
         loss: str = "negative",
         biases: bool = False,
-        deterministic: bool = False,
+        deterministic: bool = True,
         random_state: Seed = None,
     ):
         self.n_components = n_components
@@ -216,10 +219,14 @@ class SkipGram(Model):
                 f"no line of the corpus has two of the {len(vocabulary):,} words of the vocabulary, so no word has "
                 "company. Give longer lines, or lower min_count."
             )
-        cut, other = alias_table(vocabulary.counts_.astype(np.float64) ** NOISE)
+        counts, one = vocabulary.counts_, self.n_components if self.biases else -1
+        keep, noise = keep_chances(counts, self.subsample), counts.astype(np.float64) ** NOISE
+        repeatable = self.deterministic and rate > 0  # at rate 0 nothing is written, and every way is
+        cut, other = alias_table(noise)
+        way, batch = choose_way(len(found), self.max_iter, len(counts), exact, repeatable)
         return Plan(
-            found, len(text), keep_chances(vocabulary.counts_, self.subsample), cut, other, self.window, self.negatives,
-            self.n_components if self.biases else -1, rate, self.max_iter, seed, exact, exact or self.deterministic,
+            found, len(text), keep, cut, other, self.window, self.negatives, one, rate, self.max_iter, seed,
+            exact, noise, way, batch,
         )  # fmt: skip
 
     def _start(self, vocabulary: Vocabulary, seed: int) -> State:
