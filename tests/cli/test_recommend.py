@@ -90,7 +90,11 @@ def test_a_split_measures_a_refit_without_the_held_out(twofold, films):
     assert found["figures"]["rmse"] == own["rmse"] and found["baseline"]["rmse"] == biases["rmse"]
     assert found["figures"]["ndcg"] == own["ndcg"] and found["baseline"]["ndcg"] == popularity["ndcg"]
     again = Recommender(random_state=0).fit(films).evaluate(test_size=0.1, random_state=1)
-    assert found["compared"] == again.table.to_dicts()  # the choice included, which may differ from that of all ratings
+    figures = [{name: row[name] for name in row if name != "intervals"} for row in found["compared"]]
+    assert figures == again.table.to_dicts()  # the choice included, which may differ from that of all ratings
+    for name in ("ndcg", "map", "rmse"):
+        assert tuple(own["intervals"][name]) == pytest.approx(again.interval(name))
+    assert found["figures"]["intervals"] == own["intervals"]
     assert own["rmse"] == pytest.approx(again["rmse"]) and own["ndcg"] == pytest.approx(again["ndcg"])
     assert own["rmse"] < np.std(films["rating"].to_numpy())
 
@@ -117,7 +121,7 @@ def test_new_items_are_held_out_with_their_features(twofold, films, world):
     again = Recommender(random_state=0).evaluate(
         films, items="features.csv", split="items", test_size=0.1, random_state=1
     )
-    assert found["compared"] == again.table.to_dicts()
+    assert [{k: v for k, v in row.items() if k != "intervals"} for row in found["compared"]] == again.table.to_dicts()
     assert found["compared"][-1]["model"] == "popularity by features"
     assert found["baseline"]["ndcg"] == found["compared"][-1]["ndcg"]
     shown = twofold("recommend", "ratings.csv", "--items", "features.csv", "--split", "items")

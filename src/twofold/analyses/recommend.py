@@ -10,239 +10,28 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 import twofold
+from twofold.analyses._recommendations import WIDTH, Listing, Recommendations
 from twofold.analyses._tables import data_in_code, is_paths, warnings_as_notes
-from twofold.analyses._targets import Writer
-from twofold.analyses.answer import FRAMES, Answer, Grid, analysis, count, plain
+from twofold.analyses.answer import analysis, count, plain
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
-from twofold.io.tables.formulas import escape_formulas
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from twofold.io.ratings import Ratings
 
 MOST_TESTED = 3_000_000  # ratings up to which a second fit, for the figures, is quick
-LISTED = 5_000  # users whose lists say what is recommended most
 EXAMPLES = 3  # users shown on a terminal when none is asked for
-ON_PAGE = 100  # users in a report
-BEST = 3  # items shown of each of them
 REASONS = 3  # rated items named for each recommendation
 TEST = 0.1  # of the ratings
 MEASURES = ("rmse", "mae", "precision", "recall", "ndcg", "map", "mrr", "coverage", "novelty")
 _PAIR = re.compile(r"(.+?)\s*:\s*([+-]?\d+(?:\.\d+)?)\s*(?:,\s*|$)")
-
-
-@dataclass
-class Listing:
-    """The recommendations for one person."""
-
-    user: Any  # the id; None for someone new
-    frame: pl.DataFrame  # item, score and, where there are ratings, rating
-    reasons: list[list[tuple[Any, float]]]  # for each item, the rated items that carried it and their shares
-
-    @property
-    def who(self) -> str:
-        return "new" if self.user is None else str(self.user)
-
-
-class Lists:
-    """The lists of the first users, in the order of `users_`: computed once, as far as they are looked at."""
-
-    def __init__(self, model: Any, n: int):
-        self.rest = model.recommend_all(n)
-        self.parts: list[pl.DataFrame] = []
-
-    def of(self, users: int) -> pl.DataFrame:
-        """user, item and score for at least so many users, or for all there are."""
-        while sum(part["user"].n_unique() for part in self.parts) < users:
-            part = next(self.rest, None)
-            if part is None:
-                break
-            self.parts.append(part)
-        return pl.concat(self.parts)
-
-
-@dataclass(kw_only=True, repr=False, eq=False)
-class Recommendations(Answer):
-    """A fitted recommender and its lists."""
-
-    n: int
-    names: dict[Any, str]
-    tried: dict[str, dict[str, dict[str, float]]]  # of "lists" and "ratings", the score and error of every model
-    compared: list[dict[str, Any]]  # one row a method, the own model first, where a split was asked for
-    listings: list[Listing]
-    asked: bool  # whether the listings are of people asked for
-    lists: Lists = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.lists = Lists(self.model, self.n)
-
-    @property
-    def rows(self) -> str:
-        return "rows" if self.model.implicit_ else "ratings"
-
-    @property
-    def heading(self) -> str:
-        X = self.model.ratings_
-        return f"{self.source}: {X.nnz:,} {self.rows} by {X.shape[0]:,} users of {X.shape[1]:,} items"
-
-    @property
-    def outcome(self) -> str:
-        lists, ratings = (type(model).__name__ for model in (self.model.ranking_, self.model.model_))
-        return f"lists by {lists}" + ("" if self.model.implicit_ else f", ratings by {ratings}")
-
-    def name(self, item: Any) -> str:
-        """What the item is called."""
-        return self.names.get(item, str(item))
-
-    @cached_property
-    def table(self) -> pl.DataFrame:
-        """user, item, name where there are names, score and rating: of those asked for, or of everybody."""
-        return pl.concat(self.frames())
-
-    def frames(self) -> Iterator[pl.DataFrame]:
-        """The table, some thousand users at a time: all lists together may be larger than memory."""
-        for frame in [self.lists_asked_for()] if self.asked else self.model.recommend_all(self.n):
-            frame = frame.with_columns(pl.col("score", "^rating$").cast(pl.Float64).round(4))
-            if self.names:
-                called = pl.Series("name", [self.name(item) for item in frame["item"].to_list()], dtype=pl.String)
-                frame = frame.insert_column(frame.get_column_index("item") + 1, called)
-            yield frame
-
-    def writer(self, path: Path) -> Writer:
-        if path.suffix.lower() not in FRAMES:
-            return super().writer(path)
-        from twofold.completion.recommender._top_n import write_frames
-
-        frames = self.frames()
-        if self.safe_csv and path.suffix.lower() != ".parquet":
-            frames = map(escape_formulas, frames)
-        return lambda to: write_frames(frames, to)
-
-    def lists_asked_for(self) -> pl.DataFrame:
-        text = any(listing.user is None for listing in self.listings)
-        parts = [
-            listing.frame.select(pl.lit(listing.who if text else listing.user).alias("user"), pl.all())
-            for listing in self.listings
-        ]
-        return pl.concat(parts)
-
-    @cached_property
-    def most_recommended(self) -> tuple[list[tuple[Any, int]], int]:
-        """The items in most lists, each with their number, and how many lists were looked at; none where asked."""
-        if self.asked:
-            return [], 0
-        frame = self.lists.of(LISTED)
-        often = frame.group_by("item", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
-        return often.head(self.n).rows(), frame["user"].n_unique()
-
-    def grids(self) -> list[Grid]:
-        grids = [self.compared_grid()] if self.compared else self.tried_grids()
-        often, users = self.most_recommended
-        if often:
-            most = often[0][1]
-            rows = [[self.name(item), f"{lists / users:.0%}", lists / most] for item, lists in often]
-            grids.append(Grid(["recommended most", "lists", ""], rows, right=(1,), rest="items"))
-        if self.asked or any(listing.reasons for listing in self.listings):
-            return grids + [self.listing_grid(listing) for listing in self.listings]
-        return [*grids, self.examples_grid()]
-
-    def compared_grid(self) -> Grid:
-        """One row a method: error, and what its lists are worth."""
-        measures = {"rmse": "RMSE"} if any(row["rmse"] is not None for row in self.compared) else {}
-        measures |= {name: f"{name}@{self.n}" for name in ("ndcg", "recall", "precision", "map", "mrr")}
-        measures |= {"coverage": "coverage", "novelty": "novelty"}
-        rows = [
-            [row["model"], *("" if row[name] is None else f"{row[name]:.3f}" for name in measures)]
-            for row in self.compared
-        ]
-        return Grid(["held out", *measures.values()], rows, right=range(1, 1 + len(measures)))
-
-    def tried_grids(self) -> list[Grid]:
-        """What every model that was tried reaches on ratings held out, the one that is used first."""
-        grids = []
-        for what, measure in (("lists", "NDCG@10"), ("ratings", "RMSE")):
-            rows = self.tried.get(what, {})
-            shown: list[list[Any]] = [
-                [name, f"{row['score']:.3f} ±{1.96 * row['error']:.3f}"] for name, row in rows.items()
-            ]
-            if what == "lists":  # where more is better
-                most = max((row["score"] for row in rows.values()), default=1.0) or 1.0
-                shown = [[*cells, row["score"] / most] for cells, row in zip(shown, rows.values(), strict=True)]
-            head = [f"{what} held out", measure, *([""] if what == "lists" else [])]
-            grids += [Grid(head, shown, right=(1,))] if rows else []
-        return grids
-
-    def listing_grid(self, listing: Listing) -> Grid:
-        head = ["for someone new" if listing.user is None else f"for user {listing.user}", *listing.frame.columns[1:]]
-        rows = [[self.name(item), *(f"{x:.2f}" for x in numbers)] for item, *numbers in listing.frame.iter_rows()]
-        head += ["because of"] if listing.reasons else []
-        for row, reasons in zip(rows, listing.reasons, strict=False):
-            said = ", ".join(f"{self.name(item)} (+{share:.2f})" for item, share in reasons)
-            row.append(said or "no rating speaks for it")
-        return Grid(head, rows, right=range(1, listing.frame.width), most=max(20, self.n))
-
-    def examples_grid(self) -> Grid:
-        """A few users, and more of them in a report."""
-        best = {listing.who: listing.frame["item"].to_list() for listing in self.listings}
-        for part in self.lists.of(ON_PAGE).head(ON_PAGE * self.n).partition_by("user", maintain_order=True):
-            best.setdefault(str(part["user"][0]), part["item"].to_list())
-        rows = [[user, "; ".join(self.name(item) for item in items[:BEST])] for user, items in best.items()]
-        head = ["user", "best for them"]
-        return Grid(head, rows[:ON_PAGE], most=len(self.listings), rest="users in the HTML report")
-
-    def lines(self) -> list[str]:
-        own = self.figures
-        if not own:
-            return ["held out: nothing"]
-        parts = [f"{own['ratings']:,} {self.rows} not fitted"]
-        if own["ndcg"] is not None:
-            parts.append(f"lists NDCG@{own['n']} {own['ndcg']:.3f}, by popularity {self.baseline['ndcg']:.3f}")
-        if own["rmse"] is not None:
-            parts.append(f"ratings RMSE {own['rmse']:.3f}, by biases {self.baseline['rmse']:.3f}")
-        return [f"held out: {'; '.join(parts)}"]
-
-    def facts(self) -> dict[str, Any]:
-        X = self.model.ratings_
-        return {
-            "ratings": X.nnz,
-            "users": X.shape[0],
-            "items": X.shape[1],
-            "columns": self.model.columns_,
-            "implicit": self.model.implicit_,
-            "model": type(self.model.model_).__name__,
-            "ranking": type(self.model.ranking_).__name__,
-            "choice": self.model.choice_,
-            "tried": self.tried,
-            "compared": self.compared,
-            "recommended_most": [{"item": item, "lists": lists} for item, lists in self.most_recommended[0]],
-            "recommendations": [self.facts_of(listing) for listing in self.listings],
-        }
-
-    def facts_of(self, listing: Listing) -> dict[str, Any]:
-        items: list[dict[str, Any]] = []
-        for row in listing.frame.iter_rows(named=True):
-            items.append({"item": row["item"], **({"name": self.name(row["item"])} if self.names else {}), **row})
-        for entry, reasons in zip(items, listing.reasons, strict=False):
-            entry["because"] = [{"item": item, "share": share} for item, share in reasons]
-        return {"user": listing.who, "items": items}
-
-    def plot(self) -> Figure:
-        from twofold.plots.reports.recommend import recommending_figure
-
-        often = [(self.name(item), lists) for item, lists in self.most_recommended[0]]
-        names = [self.name(item) for item in self.model.items_]
-        return recommending_figure(self.model, names, self.tried, self.figures.get("n", 10), often, self.heading)
 
 
 @analysis
@@ -552,9 +341,18 @@ def as_tried(compared: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, fl
     """The same of an evaluation."""
     out: dict[str, dict[str, dict[str, float]]] = {}
     for what, measure in (("lists", "ndcg"), ("ratings", "rmse")):
-        rows = {row["model"]: {"score": row[measure], "error": 0.0} for row in compared if row[measure] is not None}
+        rows = {
+            row["model"]: {"score": row[measure], "error": find_error(row["intervals"].get(measure))}
+            for row in compared
+            if row[measure] is not None
+        }
         out |= {what: rows} if rows else {}
     return out
+
+
+def find_error(ends: tuple[float, float] | None) -> float:
+    """The standard error behind a 95 % interval."""
+    return 0.0 if ends is None or not np.isfinite(ends[1]) else (ends[1] - ends[0]) / (2 * WIDTH)
 
 
 def figures_of(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -565,7 +363,12 @@ def figures_of(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     about = {"what": "NDCG of lists and RMSE of ratings held out, by which the models were chosen", "n": 10}
     about["ratings"] = ratings.get("held_out", lists.get("held_out"))
     method = "popularity" if model.implicit_ else "popularity for lists, biases for ratings"
-    own = {"ndcg": lists.get("score"), "rmse": ratings.get("score")}
+    own: dict[str, Any] = {"ndcg": lists.get("score"), "rmse": ratings.get("score")}
+    own["intervals"] = {
+        name: (part["score"] - WIDTH * part["error"], part["score"] + WIDTH * part["error"])
+        for name, part in (("ndcg", lists), ("rmse", ratings))
+        if "score" in part
+    }
     return about | own, {"method": method, "ndcg": lists.get("baseline_score"), "rmse": ratings.get("baseline_score")}
 
 
@@ -585,12 +388,19 @@ def measure(
         items = item_features if split == "items" else None
         found = model.evaluate(ratings, items=items, split=split, test_size=TEST, n=n, random_state=seed + 1)
     compared = found.table.to_dicts()
+    for row in compared:
+        ends = found.intervals.filter(model=row["model"]).select("measure", "low", "high").iter_rows()
+        row["intervals"] = {measure: (low, high) for measure, low, high in ends}
+    if split == "items":
+        notes.append(
+            "new items are ranked among themselves: do not compare these figures with those of lists of all items"
+        )
     own, popular = compared[0], compared[-1]
     if (popular["ndcg"] or 0) > (own["ndcg"] or 0):
         notes.append("popularity alone makes better lists of what was held out")
     about = {"what": f"errors of ratings held out, and what lists of {n} hold of them", "n": n}
     about |= {"ratings": found.ratings, "users": found.users, "unseen": found.unseen, "relevant": found.relevant}
-    return about | {name: own[name] for name in MEASURES}, compared
+    return about | {name: own[name] for name in (*MEASURES, "intervals")}, compared
 
 
 def baseline_of(compared: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Which model makes the lists: chosen on what was held out, never worse than popularity, and asked for lists alone."""
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import sparse
 
@@ -156,6 +157,21 @@ def test_models_of_ratings_are_bound_by_the_time_as_well(rec):
     lists, ratings = share_time(X, 30.0)
     assert lists + cost.usual / PACE == pytest.approx(30.0) and ratings == 15.0
     assert share_time(X, 1e-9) == (5e-10, 5e-10)
+
+
+def test_where_everything_is_rated_lists_hold_what_would_be_rated_highest():
+    rng = np.random.default_rng(0)
+    truth = 3 + rng.normal(size=(200, 2)) @ rng.normal(size=(2, 20))
+    i, j = np.nonzero(rng.random(truth.shape) < 0.8)
+    rec = Recommender(random_state=0).fit((i, j, truth[i, j] + 0.3 * rng.normal(size=len(i))))
+    assert rec.ranking_ is rec.model_ and "rated highest" in rec.choice_["ranking"]["why"]
+    lists = pl.concat(rec.recommend_all(1))
+    best, hidden = truth[lists["user"], lists["item"]], np.ones(truth.shape, bool)
+    hidden[i, j] = False
+    chance = np.array([row[free].mean() for row, free in zip(truth, hidden, strict=True) if free.any()])
+    gain = best - chance
+    assert gain.mean() > 6 * gain.std() / np.sqrt(len(gain))
+    assert rec.choice_["score"] < rec.choice_["baseline_score"]
 
 
 def test_the_same_seed_makes_the_same_choice(rec):

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from twofold.analyses._recommendations import Recommendations
 from twofold.analyses.progress import SILENT, Progress
-from twofold.analyses.recommend import Recommendations
 from twofold.analyses.recommend import recommend as analyze
 from twofold.cli import _options as options
 from twofold.cli._run import command

@@ -9,7 +9,6 @@ whose user or item the ratings do not have are predicted from biases, so that th
 
 from __future__ import annotations
 
-import copy
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -41,9 +40,10 @@ from twofold.completion.recommender._cost import share_time
 from twofold.completion.recommender._default_model import fit_given, fit_ranking, fit_rating
 from twofold.completion.recommender._explain import split_prediction
 from twofold.completion.recommender._features import encode_one, read_features
-from twofold.completion.recommender._ids import coded, find_ids, place, places
+from twofold.completion.recommender._ids import find_ids, place, places
 from twofold.completion.recommender._ranking import Scale, measure_cells, value_cells
-from twofold.completion.recommender._ratings_table import Cells, cells_of, check_enough, merged, row_of, triples
+from twofold.completion.recommender._ratings_table import Cells, cells_of, check_enough, row_of
+from twofold.completion.recommender._similar import compare_items
 from twofold.completion.recommender._splits import split_table
 from twofold.completion.recommender._top_n import (
     add_new,
@@ -53,7 +53,7 @@ from twofold.completion.recommender._top_n import (
     score_known,
     write_frames,
 )
-from twofold.completion.recommender.evaluation import join_ids, list_coordinates
+from twofold.completion.recommender._update import join_ratings
 from twofold.core.checks import InputError
 from twofold.core.estimator import Model
 from twofold.core.params import Interval, StrOptions
@@ -61,7 +61,7 @@ from twofold.core.seeds import seed_of
 from twofold.core.sklearn_shim import callbacks_of
 from twofold.core.types import Seed
 
-FEW = 20.0  # ratings at which the direction of an item's factors is half believed
+DENSE = 0.5  # share of cells known from which on gaps say nothing of what people want
 
 
 class Recommender(Model):
@@ -77,7 +77,8 @@ class Recommender(Model):
     model : completion model or None, default=None
         Any model of ``twofold.completion``, which is copied, and answers both questions: lists hold what it predicts to
         be rated highest. None means for lists the best of :class:`Popularity`, :class:`EASE` and :class:`ImplicitALS`,
-        for ratings of :class:`Biases`, :class:`Neighborhood` and :class:`SVDPlusPlus`: see ``choice_``.
+        for ratings of :class:`Biases`, :class:`Neighborhood` and :class:`SVDPlusPlus`: see ``choice_``. Where more than
+        half of all pairs are rated, what is missing says nothing, and lists hold what would be rated highest.
     user, item, rating : str or None, default=None
         Names of the columns. None means: found by name (userId, customer, movie_id, isbn, stars, ...), else the first,
         second and third column. What was found is in ``columns_``.
@@ -237,12 +238,18 @@ class Recommender(Model):
         if self.model is not None:
             model, self.choice_ = fit_given(self.model, X, callbacks)
             return self._keep(cells, model.set_callbacks(), scale)
-        seconds = (float(self.time), 0.0) if cells.implicit else share_time(X, float(self.time))
-        model, self.cells_, choice = fit_ranking(X, scale, cells.implicit, self.holdout, seconds[0], seed)
+        lists, ratings = (float(self.time), 0.0) if cells.implicit else share_time(X, float(self.time))
         if not cells.implicit:
-            self.ranker_ = model
-            model, rating = fit_rating(X, self.holdout, seconds[1], seed, callbacks)
-            choice = {**rating, "ranking": choice}
+            model, choice = fit_rating(X, self.holdout, ratings, seed, callbacks)
+            if X.nnz > DENSE * X.shape[0] * X.shape[1]:
+                why = "nearly everything has been rated, so lists hold what would be rated highest"
+                self.choice_ = {**choice, "ranking": {"model": choice["model"], "why": why}}
+                return self._keep(cells, model.set_callbacks(), scale)
+        ranker, self.cells_, ranking = fit_ranking(X, scale, cells.implicit, self.holdout, lists, seed)
+        if cells.implicit:
+            model, choice = ranker, ranking
+        else:
+            self.ranker_, choice = ranker, {**choice, "ranking": ranking}
         self.choice_ = choice
         return self._keep(cells, model.set_callbacks(), scale)
 
@@ -589,100 +596,3 @@ def _as_series(ids: np.ndarray) -> pl.Series:
 def _check_n(n: Any) -> None:
     if not isinstance(n, Integral) or n < 1:
         raise InputError(f"n={n!r} must be a whole number of at least 1.")
-
-
-# ---- more ratings -------------------------------------------------------------------------------------------------
-
-
-def join_ratings(rec: Any, ratings: Any) -> tuple[Cells, Any]:
-    """The table of a recommender with more ratings in it, and its model grown to that table."""
-    if not hasattr(rec.model_, "add_rows"):
-        raise InputError(
-            f"{type(rec.model_).__name__} cannot take in more ratings. Fit again, or use a model that can: ALS."
-        )
-    t = triples(ratings, rec.user, rec.item, rec.rating)
-    if t.rating is None:
-        raise InputError("the new ratings have no column of ratings. Give user, item and rating.")
-    old_users, old_items = (pl.Series(ids.tolist()) for ids in (rec.users_, rec.items_))
-    (users, i), (items, j) = coded(join_ids(old_users, t.user)), coded(join_ids(old_items, t.item))
-    n, d = len(old_users), len(old_items)
-    rows, cols = i[:n], j[:d]  # where the old ones are now
-    old_i, old_j = list_coordinates(rec.ratings_)
-    both = np.append(rows[old_i], i[n:]), np.append(cols[old_j], j[d:])
-    values = np.append(rec.ratings_.data, t.rating).astype(np.float64)
-    X = merged(*both, values, (len(users), len(items)), rec.duplicates).astype(rec.ratings_.dtype)
-    names = None if rec.names_ is None else np.full(len(items), "", dtype=object)
-    if names is not None:
-        names[cols] = rec.names_
-    return Cells(users, items, X, False, rec.columns_, names), grow_model(rec.model_, X, rows, cols, np.unique(i[n:]))
-
-
-def grow_model(model: Any, X: sparse.csr_array, rows: np.ndarray, cols: np.ndarray, touched: np.ndarray) -> Any:
-    """The model of the table X, whose rows and columns `rows` and `cols` are those it was fitted to.
-
-    Only rows and columns that the new cells touch are solved for; everything else stays as it was. New users are folded
-    in from the items that are known, new items from all who rated them, then every user with new cells once more.
-    """
-    model = copy.deepcopy(model)
-    new_rows, new_cols = (np.setdiff1d(np.arange(size), old) for size, old in zip(X.shape, (rows, cols), strict=True))
-    if len(new_rows):
-        model.add_rows(X[new_rows][:, cols])
-    order_rows, order_cols = np.append(rows, new_rows), np.append(cols, new_cols)
-    if len(new_cols):
-        model.add_columns(X[order_rows][:, new_cols])
-    back_rows, back_cols = np.argsort(order_rows), np.argsort(order_cols)
-    model.row_factors_, model.row_bias_ = model.row_factors_[back_rows], model.row_bias_[back_rows]
-    model.components_ = np.ascontiguousarray(model.components_[:, back_cols])
-    model.column_bias_ = model.column_bias_[back_cols]
-    lines = model.normalization_
-    if lines is not None:
-        lines = model.normalization_ = lines.take(back_rows if lines.by_row else back_cols)
-    (codes, own), k = model._fold(X[touched]), len(model.components_)
-    if own is not None:
-        lines.center[touched], lines.scale[touched] = own.center, own.scale
-    model.row_factors_[touched], model.row_bias_[touched] = codes[:, :k], model._bias_of(codes)
-    return model
-
-
-# ---- similar items ------------------------------------------------------------------------------------------------
-
-
-def compare_items(model: Any, X: sparse.csr_array, col: int) -> np.ndarray:
-    """(d,) the similarity of every item to item `col`.
-
-        cos(x_j, x_t) · n_j / (n_j + 20)      for EASE, x_j who has seen item j
-        cos(z_j, z_t) · n_j / (n_j + 20)      for a model with column factors; n_j ratings of item j
-        a model's own                         for one that keeps similarities of items
-        cos(r_j, r_t) · n_j / (n_j + 20)      for any other, r_j the ratings of item j less each user's mean
-
-    The factors of an item that few have rated point somewhere by chance: it is believed as far as its ratings go.
-    """
-    if isinstance(model, EASE):
-        return _compare_ratings(model.seen_, col, centre=False) * _trust(X)
-    own = getattr(model, "similarities_", None)
-    if own is not None and getattr(model, "kind", "item") == "item":
-        return np.asarray(own[[col]].toarray()).ravel().astype(np.float64)
-    Z = getattr(model, "components_", None)
-    if Z is not None and Z.shape[0] > 1:
-        norms = np.sqrt((Z.astype(np.float64) ** 2).sum(axis=0))
-        cosines = (Z[:, col] @ Z) / np.maximum(norms * norms[col], 1e-300)
-    else:
-        cosines = _compare_ratings(X, col)
-    return cosines * _trust(X)
-
-
-def _trust(X: sparse.csr_array) -> np.ndarray:
-    """(d,) how far what is known of each item is believed."""
-    counts = np.bincount(X.indices, minlength=X.shape[1])
-    return counts / (counts + FEW)
-
-
-def _compare_ratings(X: sparse.csr_array, col: int, centre: bool = True) -> np.ndarray:
-    counts = np.maximum(np.diff(X.indptr), 1)
-    means = np.asarray(X.sum(axis=1)).ravel() / counts * centre
-    data = X.data.astype(np.float64) - np.repeat(means, np.diff(X.indptr))
-    if not data.any():  # implicit data, all alike: being there is all there is
-        data = np.ones_like(data)
-    R = sparse.csr_array((data, X.indices, X.indptr), shape=X.shape).tocsc()
-    norms = np.sqrt(np.asarray(R.multiply(R).sum(axis=0)).ravel())
-    return np.asarray((R.T @ R[:, [col]]).todense()).ravel() / np.maximum(norms * norms[col], 1e-300)

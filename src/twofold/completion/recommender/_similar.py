@@ -1,0 +1,53 @@
+"""Items that are like another one, by what a model of the lists knows of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from twofold.completion.ease import EASE
+
+FEW = 20.0  # ratings at which the direction of an item's factors is half believed
+
+
+def compare_items(model: Any, X: sparse.csr_array, col: int) -> np.ndarray:
+    """(d,) the similarity of every item to item `col`.
+
+        cos(x_j, x_t) · n_j / (n_j + 20)      for EASE, x_j who has seen item j
+        cos(z_j, z_t) · n_j / (n_j + 20)      for a model with column factors; n_j ratings of item j
+        a model's own                         for one that keeps similarities of items
+        cos(r_j, r_t) · n_j / (n_j + 20)      for any other, r_j the ratings of item j less each user's mean
+
+    The factors of an item that few have rated point somewhere by chance: it is believed as far as its ratings go.
+    """
+    if isinstance(model, EASE):
+        return _compare_ratings(model.seen_, col, centre=False) * _trust(X)
+    own = getattr(model, "similarities_", None)
+    if own is not None and getattr(model, "kind", "item") == "item":
+        return np.asarray(own[[col]].toarray()).ravel().astype(np.float64)
+    Z = getattr(model, "components_", None)
+    if Z is not None and Z.shape[0] > 1:
+        norms = np.sqrt((Z.astype(np.float64) ** 2).sum(axis=0))
+        cosines = (Z[:, col] @ Z) / np.maximum(norms * norms[col], 1e-300)
+    else:
+        cosines = _compare_ratings(X, col)
+    return cosines * _trust(X)
+
+
+def _trust(X: sparse.csr_array) -> np.ndarray:
+    """(d,) how far what is known of each item is believed."""
+    counts = np.bincount(X.indices, minlength=X.shape[1])
+    return counts / (counts + FEW)
+
+
+def _compare_ratings(X: sparse.csr_array, col: int, centre: bool = True) -> np.ndarray:
+    counts = np.maximum(np.diff(X.indptr), 1)
+    means = np.asarray(X.sum(axis=1)).ravel() / counts * centre
+    data = X.data.astype(np.float64) - np.repeat(means, np.diff(X.indptr))
+    if not data.any():  # implicit data, all alike: being there is all there is
+        data = np.ones_like(data)
+    R = sparse.csr_array((data, X.indices, X.indptr), shape=X.shape).tocsc()
+    norms = np.sqrt(np.asarray(R.multiply(R).sum(axis=0)).ravel())
+    return np.asarray((R.T @ R[:, [col]]).todense()).ravel() / np.maximum(norms * norms[col], 1e-300)
