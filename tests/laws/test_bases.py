@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twofold import InputError, PCABasis
-from twofold.signals import DCT, Fourier, Gabor, Haar, Union, Wavelet, keep_largest, threshold
+from twofold.signals import (
+    DCT,
+    Fourier,
+    Gabor,
+    Haar,
+    Union,
+    Wavelet,
+    keep_largest,
+    threshold,
+)
 
 BASES = [Fourier(), DCT(), Haar(), Wavelet(wavelet="db2"), Wavelet(wavelet="sym4", levels=2)]
 PLANES = [Fourier(2), DCT(2), Haar(2), Wavelet(2, wavelet="db2")]
@@ -145,3 +154,51 @@ def test_the_largest_are_the_best_to_keep():
 def test_bad_input_is_named(call, word):
     with pytest.raises(InputError, match=word):
         call()
+
+
+@pytest.mark.parametrize(
+    ("basis", "shape"),
+    [(Gabor(phases=2), (30,)), (Gabor(step=3), (30,)), (Gabor(2, phases=2, step=2), (8, 10))],
+    ids=repr,
+)
+def test_both_phases_and_grids_are_atoms_like_the_others(basis, shape):
+    D = basis.matrix(shape)
+    assert D.shape == (np.prod(basis.coefficients(shape)), np.prod(shape))
+    np.testing.assert_allclose(np.linalg.norm(D, axis=1), 1)
+    x = np.random.default_rng(0).normal(size=shape)
+    np.testing.assert_allclose(basis.analyze(x).ravel(), D @ x.ravel(), atol=1e-12)
+
+
+def test_a_grid_has_the_atoms_of_its_places():
+    every, third = Gabor(phases=2).matrix(30), Gabor(phases=2, step=3).matrix(30)
+    np.testing.assert_allclose(third, every.reshape(-1, 30, 30)[:, ::3].reshape(-1, 30), atol=1e-12)
+
+
+@pytest.mark.parametrize("phase", [0.0, 0.7, np.pi / 2, 2.5])
+def test_a_wave_of_any_phase_is_two_atoms(phase):
+    n = np.arange(64) - 24
+    x = np.exp(-(n**2) / 18) * np.cos(0.8 * n + phase)
+    pair = Gabor(phases=2, frequencies=(0.8,)).matrix(64).reshape(2, 64, 64)[:, 24]  # the cosine and the sine there
+    (cosine, sine), *_ = np.linalg.lstsq(pair.T, x, rcond=None)
+    np.testing.assert_allclose(np.array([cosine, sine]) @ pair, x, atol=1e-12)
+    alone = np.linalg.lstsq(pair[:1].T, x, rcond=None)[0] @ pair[:1]
+    assert np.allclose(alone, x) == (phase == 0)
+
+
+def test_parts_of_a_union_add_up():
+    both = Union(DCT(2), Gabor(2, step=2), shape=(6, 8))
+    codes = np.random.default_rng(0).normal(size=both.coefficients())
+    np.testing.assert_allclose(sum(both.separate(codes)), both.synthesize(codes), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Gabor(phases=3), "phases=3"),
+        (lambda: Gabor(step=0), "step=0"),
+        (lambda: Gabor(step=4).analyze(np.ones(30)), "does not divide"),
+    ],
+)
+def test_grids_that_do_not_fit_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

@@ -37,6 +37,9 @@ class Union(Basis):
     >>> codes = orthogonal_matching_pursuit(both.matrix(64), x, n_nonzero=2)
     >>> np.flatnonzero(codes)
     array([  5, 100])
+    >>> wave, spike = both.separate(codes)
+    >>> bool(np.allclose(wave, DCT().matrix(64)[5]))
+    True
     """
 
     orthonormal: ClassVar[bool] = False
@@ -74,11 +77,15 @@ class Union(Basis):
         return np.concatenate([basis.analyze(X).reshape(*batch, -1) for basis in self.bases], axis=-1)
 
     def _backward(self, C: np.ndarray) -> np.ndarray:
+        return sum(self.separate(C), np.zeros((), C.dtype))
+
+    def separate(self, C: Any) -> list[np.ndarray]:
+        """What each basis says of signals with these coefficients (..., k): parts that add up to them."""
+        C = np.asarray(C)
         if C.shape[-1] != sum(self._sizes()):
             raise InputError(f"C has {C.shape[-1]} coefficients a signal; this Union has {sum(self._sizes())} atoms.")
         parts = np.split(C, np.cumsum(self._sizes())[:-1], axis=-1)
-        signals = (
+        return [
             basis.synthesize(part.reshape(*C.shape[:-1], *basis.coefficients(self.shape)))
             for basis, part in zip(self.bases, parts, strict=True)
-        )
-        return sum(signals, np.zeros((), C.dtype))
+        ]
