@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from twofold import KSVD, CompressiveSensing, PCABasis, datasets
 from twofold.metrics import psnr
@@ -15,20 +15,24 @@ from twofold.plots.models import images
 from twofold.plots.models import signals as plots
 from twofold.plots.models.signals import transition_figure
 from twofold.plots.models.words import curves_figure
-from twofold.plots.style import COLORS, GREY, INK, new_figure, style
+from twofold.plots.style import COLORS, GREY, INK, add_title, new_figure, strip_axes, style
 from twofold.signals import (
     DCT,
+    Gabor,
     Haar,
+    Union,
     Wavelet,
     basis_pursuit,
     compress_image,
     denoise_image,
+    denoise_signal,
     inpaint_image,
     matching_pursuit,
     orthogonal_matching_pursuit,
     phase_diagram,
     rate_distortion,
     recovery_bound,
+    threshold,
 )
 from twofold.signals.images._patches import count_places, make_cosine_atoms, take_patches_at
 
@@ -78,6 +82,57 @@ def signals_union() -> Figure:
             ordered = np.sort(np.abs(values))[::-1][:30]
             right.plot(range(1, 31), ordered, color=color, lw=2, marker="o", ms=4, label=name)
         right.set(title="Sizes of the coefficients", xlabel="the largest first")
+        right.legend()
+    return figure
+
+
+def signals_gabor() -> Figure:
+    """Some Gabor atoms: frequencies and directions across, cosines above and sines below."""
+    waves = Gabor(2, (0.5, 0.9, 1.4), 3, 5.0, phases=2)
+    middle = np.zeros(waves.coefficients((33, 33)))
+    with style():
+        figure = new_figure(11, 2.7)
+        grid = figure.subplots(2, len(middle) // 2)
+        for i, ax in enumerate(grid.T.ravel()):
+            atom = np.zeros_like(middle)
+            atom[i, 16, 16] = 1
+            values = waves.synthesize(atom)
+            ax.imshow(values, "gray", vmin=-np.abs(values).max(), vmax=np.abs(values).max())
+            strip_axes(ax)
+        add_title(figure, "Gabor waves: cosines, and below each its sine", 11.5)
+    return figure
+
+
+def signals_texture() -> Figure:
+    """A slope with a patch of texture: long in cosines and in Gabor waves, short in both together."""
+    h = 48
+    y, x = np.mgrid[:h, :h]
+    slope = 110 * np.exp(-((x - 15) ** 2 + (y - 33) ** 2) / 500) + x
+    bell = np.exp(-((x - 33) ** 2 + (y - 15) ** 2) / 60)
+    picture = slope - slope.mean() + 40 * bell * np.cos(1.2 * (x + y) * np.sqrt(0.5) + 0.5)
+    waves = Gabor(2, (0.8, 1.2, 1.6), 4, 4.0, phases=2, step=4)
+    both = Union(DCT(2), waves, shape=(h, h))
+    alone = Gabor(2, (0.0, 0.4, 0.8, 1.2, 1.6), 4, 4.0, phases=2, step=4)
+    alphabets = {"cosines": DCT(2), "Gabor waves": alone, "both": both}
+    counts, whole = (1, 2, 4, 8, 12, 16, 24, 32, 48), np.linalg.norm(picture)
+    left = {name: [] for name in alphabets}
+    for name, basis in alphabets.items():
+        for K in counts:
+            codes = orthogonal_matching_pursuit(basis, picture, n_nonzero=K)
+            left[name].append(np.linalg.norm(picture - basis.synthesize(codes)) / whole)
+    codes = orthogonal_matching_pursuit(both, picture, n_nonzero=24)
+    panels = {"slope and texture": picture} | dict(zip(("in cosines", "in waves"), both.separate(codes), strict=True))
+    with style():
+        figure = new_figure(11, 3.0)
+        *shown, right = figure.subplots(1, 4, width_ratios=[1, 1, 1, 1.5])
+        for ax, (name, values) in zip(shown, panels.items(), strict=True):
+            ax.imshow(values, "gray", vmin=picture.min(), vmax=picture.max())
+            ax.set_title(name)
+            strip_axes(ax)
+        for color, (name, errors) in zip(COLORS, left.items(), strict=False):
+            right.plot(counts, errors, color=color, lw=2, marker="o", ms=4, label=name)
+        right.set(title="what is left", xlabel="atoms", ylim=(0, None))
+        right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         right.legend()
     return figure
 
@@ -294,4 +349,51 @@ def signals_missing() -> Figure:
     }
     figure = curves_figure(curves, "pixels missing, %", "PSNR of what was filled in, dB", "A flower with holes")
     figure.axes[0].set_xticks(percent)
+    return figure
+
+
+# --- thresholds -----------------------------------------------------------------------------------------------
+
+
+def signals_threshold() -> Figure:
+    """A heart's beats with noise, cleaned in four ways: what is left of the noise."""
+    clean = datasets.signals().ecg
+    clean = clean - clean.mean()
+    noisy = clean + RNG(0).normal(scale=20, size=clean.shape)
+    sym8 = Wavelet(1, "sym8")
+    ways = {
+        "cosines, hard": {"basis": DCT()},
+        "wavelets, soft, universal": {"basis": sym8, "method": "soft", "level": "universal", "shifts": 1},
+        "wavelets, hard, universal": {"basis": sym8, "shifts": 1},
+        "wavelets, soft, SURE": {"basis": sym8, "method": "soft", "shifts": 1},
+        "hard, cycle spinning": {"basis": sym8},
+    }
+    part, t = slice(150, 620), np.linspace(-4, 4, 401)
+    with style():
+        figure = new_figure(11, 6.2)
+        grid = figure.add_gridspec(3, 3, width_ratios=[1, 1, 0.8])
+        rules = figure.add_subplot(grid[0, 2])
+        for color, method in zip(COLORS, ("hard", "soft"), strict=False):
+            rules.plot(
+                t, np.where(np.abs(t) < 1.5, np.nan, threshold(t, 1.5, method)[0]), color=color, lw=2, label=method
+            )
+        rules.plot([-1.5, 1.5], [0, 0], color=INK, lw=2)
+        rules.set_title("two rules")
+        rules.legend()
+        panels = {"with noise": noisy} | {name: denoise_signal(noisy, 20, **options) for name, options in ways.items()}
+        for i, (name, values) in enumerate(panels.items()):
+            ax = figure.add_subplot(grid[i // 2, i % 2])
+            ax.plot(clean[part], color=GREY, lw=2.2, alpha=0.5)
+            ax.plot(values[part], color=COLORS[3] if i == 0 else COLORS[0], lw=1.1)
+            ax.set_title(f"{name}: {np.std(values - clean):.1f}")
+            ax.set(xticks=[], yticks=[])
+        sizes, drawn = figure.add_subplot(grid[1:, 2]), {"noise": noisy - clean, "beats": clean}
+        for color, (name, values) in zip((COLORS[3], COLORS[0]), drawn.items(), strict=True):
+            sizes.plot(np.sort(np.abs(sym8.analyze(values)))[::-1][:200], color=color, lw=2, label=name)
+        level = 20 * np.sqrt(2 * np.log(len(clean)))
+        sizes.axhline(level, color=GREY, lw=1, ls=(0, (3, 2)))
+        sizes.annotate("universal level", (195, level), ha="right", va="bottom", fontsize=9)
+        sizes.set(title="sizes, the largest first", yscale="log", ylim=(2, None))
+        sizes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        sizes.legend()
     return figure
