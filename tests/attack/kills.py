@@ -106,15 +106,15 @@ def finish(path: Path, way: str) -> None:
         raise AssertionError(f"{left} left")
 
 
-def attack(most: int, seed: int = 0) -> Iterator[tuple[str, str]]:
-    """So many kills, the kinds of file in turn; then two writers of one target for each kind."""
+def attack(most: int, pairs: int, seed: int = 0) -> Iterator[tuple[str, str]]:
+    """So many kills, the kinds of file in turn; then so many pairs of writers of one target."""
     rng = np.random.default_rng(seed)
     for tried in range(most):
         way = list(WAYS)[tried % len(WAYS)]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, way)
             yield f"{way}, killed", killed(path, way, float(rng.uniform(0.0, 0.25)))
-    for way in WAYS:
+    for way in list(WAYS)[:pairs]:
         with tempfile.TemporaryDirectory() as folder:
             yield f"{way}, written by two", written_by_two(Path(folder, way), way)
 

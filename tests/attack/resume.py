@@ -73,7 +73,8 @@ def fit(name: str, checkpoint: Path | None, to: Path) -> None:
 
 
 def compare(one: Path, other: Path) -> None:
-    wrong = differences(pickle.loads(one.read_bytes()), pickle.loads(other.read_bytes()))
+    found = differences(pickle.loads(one.read_bytes()), pickle.loads(other.read_bytes()))
+    wrong = [what for what in found if "words_per_second" not in what]  # a clock
     if wrong:
         raise AssertionError(f"other bits in {wrong}")
 

@@ -70,7 +70,7 @@ def attack(quick: bool, seed: int = 0) -> Iterator[tuple[str, str]]:
         if said != "done":
             yield "making the data", said
             return
-        for i, verb in enumerate(("cluster", "embed", "train", "denoise") if quick else LONG):
+        for i, verb in enumerate(("cluster", "train") if quick else LONG):
             for sign in [list(SIGNALS)[i % 2]] if quick else SIGNALS:
                 yield f"{verb}, {sign.name}", interrupted(verb, sign, folder, float(rng.uniform(0.3, 3.0)))
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -42,6 +45,16 @@ def test_numbers_at_the_edge_give_finite_results_or_a_reason(name: str) -> None:
 @pytest.mark.parametrize("spoil", [model_files.spoil_bytes, model_files.spoil_meaning], ids=["bytes", "meaning"])
 def test_changed_model_files_are_refused_or_harmless(spoil: object) -> None:
     assert not [(what, said) for what, said in model_files.attack(80, spoil) if said]
+
+
+def test_commands_and_files_stand_kills_signals_full_disks_and_hostile_input() -> None:
+    """In a process of its own: threads of other tests would be missing in the children."""
+    attacks = ["cli", "kills", "resume", "signals", "disk"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.attack", "--quick", *attacks], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(f"\n{name}: " in f"\n{done.stdout}" for name in attacks)
 
 
 @pytest.mark.parametrize("case", MODELS, ids=str)

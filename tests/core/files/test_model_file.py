@@ -230,7 +230,7 @@ def test_a_foreign_estimator_of_the_same_name_is_refused(path):
         model_file.save(type("Toy", (BaseEstimator,), {})(), path)
 
 
-@pytest.mark.parametrize("stage", ["safetensors_file.save_file", "atomic._sync", "atomic.os.replace"])
+@pytest.mark.parametrize("stage", ["safetensors_file._write", "atomic._sync", "atomic.os.replace"])
 def test_a_failed_write_leaves_the_old_file_and_no_other(stage, path, monkeypatch):
     model_file.save(toy(value_=1), path)
     before = path.read_bytes()

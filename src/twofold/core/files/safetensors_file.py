@@ -4,8 +4,9 @@
     table     JSON: name -> dtype, shape, offsets; "__metadata__" -> {"twofold": our header, "digest": ...}
     data      the arrays, one after the other
 
-The table is read here rather than by safetensors, so that every length is compared with the size of the file
-before anything of that length is allocated, and every complaint can say what is wrong.
+Whatever reads safetensors reads these. The table is read here rather than by that library, so that every length is
+compared with the size of the file before anything of that length is allocated, and every complaint can say what is
+wrong.
 The digest covers our header and each array's name, dtype, shape and bytes: no damage goes unseen.
 """
 
@@ -22,7 +23,6 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-from safetensors.numpy import save_file
 
 from twofold.core.checks import InputError, ModelFileError
 from twofold.core.files.atomic import replacing
@@ -82,8 +82,8 @@ def write_file(path: PathLike, header: dict[str, Any], arrays: dict[str, np.ndar
     if len(json.dumps(text)) + sum(len(json.dumps(name)) + 300 for name in flat) > MAX_TABLE:
         raise InputError(f"The header of {path} is over {MAX_TABLE} bytes; keep large values in arrays.")
     digest = _digest(text, ((n, _NAMES[a.dtype], a.shape, [_bytes(a)]) for n, a in sorted(flat.items())))
-    with replacing(path) as temporary:
-        save_file(flat, temporary, metadata={"twofold": text, "digest": digest})
+    with replacing(path) as draft:
+        _write(draft, flat, {"twofold": text, "digest": digest})
 
 
 def read_file(path: PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -109,8 +109,24 @@ def read_table(path: PathLike) -> Table:
     return table
 
 
+def _write(path: PathLike, arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
+    """The bytes, to this very file: safetensors' own writer goes through a temporary one, which a kill would leave."""
+    order = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))  # so that every array is aligned
+    table: dict[str, Any] = {"__metadata__": metadata}
+    end = 0
+    for name in order:
+        begin, end = end, end + arrays[name].nbytes
+        table[name] = {"dtype": _NAMES[arrays[name].dtype], "shape": arrays[name].shape, "data_offsets": [begin, end]}
+    head = json.dumps(table, separators=(",", ":")).encode()
+    head += b" " * (-len(head) % 8)
+    with open(path, "wb") as file:
+        file.write(len(head).to_bytes(8, "little") + head)
+        for name in order:
+            file.write(_bytes(arrays[name]))
+
+
 def _plain(name: str, array: np.ndarray) -> np.ndarray:
-    """The same values, C-ordered and little-endian: safetensors writes the bytes in memory as they lie."""
+    """The same values, C-ordered and little-endian: the bytes are written as they lie in memory."""
     array = np.asarray(array)
     little = array.dtype.newbyteorder("<")
     if little not in _NAMES:
