@@ -11,8 +11,6 @@ from scipy import sparse
 
 import twofold
 from tests.attack import extremes, forks, index_arrays, model_files, sparse_arrays
-from tests.contract.registry import MODELS
-from twofold.core.files.arrays_fit import declared
 
 
 def test_sparse_arrays_that_lead_outside_are_refused_by_everyone() -> None:
@@ -55,11 +53,3 @@ def test_commands_and_files_stand_kills_signals_full_disks_and_hostile_input() -
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert all(f"\n{name}: " in f"\n{done.stdout}" for name in attacks)
-
-
-@pytest.mark.parametrize("case", MODELS, ids=str)
-def test_every_fitted_array_says_how_it_fits(case: object) -> None:
-    model = case.kept()
-    arrays = {name for name, value in vars(model).items() if name.endswith("_") and isinstance(value, np.ndarray)}
-    free = {"classes_", "feature_names_in_", "covariances_", "idf_"}  # ids, names, shapes that a parameter decides
-    assert arrays - declared(type(model)).keys() - free == set()

@@ -235,9 +235,9 @@ class EASE(Completion):
         "columns_": "m, >= 0, < d",
         "weights_": "m m",
         "diagonal_": "m",
-        "products_": "m d",
+        "products_": "m d, sparse",
         "column_means_": "d",
-        "seen_": "n d",
+        "seen_": "n d, sparse",
     }
     _parameter_constraints: ClassVar[dict] = {
         "reg": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],

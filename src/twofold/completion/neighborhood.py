@@ -249,6 +249,10 @@ class Neighborhood(Completion):
     similarities_: sparse.csr_array
     residuals_: sparse.csr_array
     baseline_: Biases
+    _fitted: ClassVar[dict[str, str]] = {
+        "residuals_": "n d (item) or d n (user), sparse",
+        "similarities_": "d d (item) or n n (user), sparse",
+    }
     _parameter_constraints: ClassVar[dict] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "kind": [StrOptions({"item", "user"})],
@@ -277,15 +281,6 @@ class Neighborhood(Completion):
         self.damping = damping
         self.n_similar = n_similar
         self.normalize = normalize
-
-    def _check_parts(self, require: Callable[[bool, str], None]) -> None:
-        """The arrays of a file that is loaded lie along the rows, or along the columns for neighbors of rows."""
-        super()._check_parts(require)
-        n, d = (self.n_rows_, self.n_features_in_) if self.kind == "item" else (self.n_features_in_, self.n_rows_)
-        for name, shape in (("residuals_", (n, d)), ("similarities_", (d, d))):
-            found = getattr(self, name)
-            right = sparse.issparse(found) and found.shape == shape
-            require(right, f"is damaged: {name} of Neighborhood does not have the shape {shape}.")
 
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> Neighborhood:

@@ -338,10 +338,10 @@ class SVDPlusPlus(Factors):
     _default_components: ClassVar[int] = 10
 
     _fitted: ClassVar[dict[str, str]] = {
-        "implicit_": "d .",
-        "column_covariance_": "d .",
-        "row_covariance_": "n .",
-        "precision_": ".",
+        "implicit_": "d k+1",
+        "column_covariance_": "d p",
+        "row_covariance_": "n p",
+        "precision_": "k+1",
     }
 
     def __init__(

@@ -91,6 +91,7 @@ class Model(CallbackSupportMixin, BaseEstimator):
     """Base class: scikit-learn's manners, blocks of rows, callbacks, model files."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+    _fitted: ClassVar[dict[str, str]] = {"feature_names_in_": "d, text"}  # see core/files/arrays_fit.py
     _records: ClassVar[tuple[Any, ...]] = ()  # NamedTuples that fitted attributes may hold
     _allow_nan: ClassVar[bool] = False
     _allow_sparse: ClassVar[bool] = True

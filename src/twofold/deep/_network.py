@@ -124,6 +124,25 @@ class Network(Model):
         module.to(next(iter(weights.values())).dtype).load_state_dict(weights)
         return module
 
+    def _check_parts(self, require: Callable[[bool, str], None]) -> None:
+        """The weights of a file that is loaded must be those of the network that its parameters describe."""
+        name, found = type(self).__name__, self.weights_
+        require(isinstance(found, dict), f"is damaged: weights_ of {name} are no arrays by name.")
+        require(getattr(self, "n_layers", 0) <= len(found), f"is damaged: {name} has fewer weights than layers.")
+        try:
+            with torch.device("meta"), seed_torch(0):  # shapes alone: nothing is drawn or held
+                wanted = {key: tuple(w.shape) for key, w in self._build().state_dict().items()}
+        except (RuntimeError, MemoryError) as error:
+            wanted = {}
+            require(False, f"is damaged: its parameters describe no {name} ({str(error).splitlines()[0]}).")
+        for key in [*wanted, *found]:
+            w, shape = found.get(key), wanted.get(key)
+            right = isinstance(w, np.ndarray) and w.dtype.kind == "f" and w.shape == shape
+            require(
+                right,
+                f"is damaged: weights_.{key} of {name} has shape {getattr(w, 'shape', None)}, and {shape} belongs.",
+            )
+
     def _fresh(self, seed: int) -> Any:
         """A module to be trained; its weights belong to the seed."""
         with seed_torch(seed):

@@ -15,7 +15,7 @@ import warnings
 import zlib
 from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -128,6 +128,7 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     beta: float
     warm_up: float
     n_draws: int
+    _fitted: ClassVar[dict[str, str]] = {"latent_kl_": "k", "active_": "k"}
     latent_kl_: np.ndarray
     active_: np.ndarray
 

@@ -132,6 +132,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     True
     """
 
+    _fitted: ClassVar[dict[str, str]] = {"columns_": "., >= 0, < d"}
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "hidden_layer_sizes": ["array-like"],

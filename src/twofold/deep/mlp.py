@@ -179,6 +179,7 @@ class Supervised(Network):
 class Classifier(ClassifierMixin, Supervised):
     """What all networks for classes share: log-odds out, one for two classes, one each for labels of a set."""
 
+    _fitted: ClassVar[dict[str, str]] = {"classes_": "., text"}
     classes_: np.ndarray
     out_activation_: str
 
@@ -317,6 +318,7 @@ def _columns(y: Any) -> int:
 class MLP(Supervised):
     """What the classifier and the regressor of dense layers share: a column that never varies is not looked at."""
 
+    _fitted: ClassVar[dict[str, str]] = {"columns_": "., >= 0, < d"}
     columns_: np.ndarray
     loss_curve_: list[float]
     best_loss_: float | None

@@ -83,6 +83,7 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
         "explained_variance_ratio_": "k",
         "means_": "c k",
         "priors_": "c, >= 0",
+        "classes_": "c, text",
     }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],

@@ -81,6 +81,7 @@ class PPCAClassifier(ClassifierMixin, ClassDensity):
         "means_": "c d",
         "noise_variance_": "c, > 0",
         "priors_": "c, >= 0",
+        "classes_": "c, text",
     }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],

@@ -106,6 +106,11 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
     n_documents_: int
     stop_words_: np.ndarray
     _takes_text: ClassVar[bool] = True
+    _fitted: ClassVar[dict[str, str]] = {
+        "vocabulary_": "v, text",
+        "document_frequency_": "v, >= 0",
+        "stop_words_": "., text",
+    }
     _parameter_constraints: ClassVar[dict] = {
         "lowercase": ["boolean"],
         "stop_words": [str, os.PathLike, list, tuple, set, frozenset, np.ndarray, None],

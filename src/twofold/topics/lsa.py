@@ -106,6 +106,7 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         "singular_values_": "k, >= 0",
         "explained_variance_": "k",
         "explained_variance_ratio_": "k",
+        "idf_": "d",
     }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],

@@ -143,7 +143,12 @@ class PMIEmbedding(Model):
     vocabulary_: Vocabulary
     singular_values_: np.ndarray
     _takes_text: ClassVar[bool] = True
-    _fitted: ClassVar[dict[str, str]] = {"singular_values_": "k"}
+    _fitted: ClassVar[dict[str, str]] = {
+        "singular_values_": "k",
+        "vocabulary_.words_": "v, text",
+        "vectors_.vectors_": "v k",
+        "contexts_.vectors_": "v k",
+    }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "window": [Interval(Integral, 1, None, closed="left")],

@@ -110,7 +110,12 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
     _records: ClassVar[tuple] = (Sums,)
     sums_: Sums
     origin_: np.ndarray
-    _fitted: ClassVar[dict[str, str]] = {"means_": "k d", "components_": "k d", "weights_": "k, >= 0"}
+    _fitted: ClassVar[dict[str, str]] = {
+        "means_": "k d",
+        "components_": "k d",
+        "weights_": "k, >= 0",
+        "covariances_": "k d d (full) or d d (tied) or k d (diag) or k (spherical) or d d (fixed)",
+    }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "covariance_type": [StrOptions(set(TYPES))],

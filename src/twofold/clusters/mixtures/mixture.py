@@ -105,7 +105,7 @@ class Mixture(Reorderable, MixtureDensity):
     weights_: np.ndarray
     parameters_: tuple
     _component_axes: ClassVar[dict[str, int]] = {"weights_": 0, "parameters_": 0}
-    _fitted: ClassVar[dict[str, str]] = {"weights_": "k, >= 0"}
+    _fitted: ClassVar[dict[str, str]] = {"weights_": "k, >= 0", "parameters_": "k ..."}
     _parameter_constraints: ClassVar[dict] = {
         "component": [str, HasMethods(["log_density", "sums", "estimate"])],
         "n_components": [Interval(Integral, 1, None, closed="left")],

@@ -154,8 +154,9 @@ class Recommender(Model):
     _fitted: ClassVar[dict[str, str]] = {
         "users_": "n, text",
         "items_": "d, text",
-        "ratings_": "n d",
-        "refused_": "n d, or None",
+        "names_": "d, text, or None",
+        "ratings_": "n d, sparse",
+        "refused_": "n d, sparse, or None",
     }
     _parameter_constraints: ClassVar[dict] = {
         "model": [None, Completion],

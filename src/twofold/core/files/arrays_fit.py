@@ -3,18 +3,22 @@
     _fitted = {"components_": "k d", "weights_": "k, >= 0", "labels_": "n, >= 0, < k", "residuals_": "n d"}
 
 First the sizes of the axes: d is the number of columns of X, and any other name means the same size wherever the class
-uses it; k+1 is one more, a dot is any size, and nothing at all is a single number. Then what holds for every entry; all
-are finite unless "any" is said. Compiled code relies on it: a file from a stranger must not lead outside an array.
+uses it; k+1 is one more, a dot is any size, three dots are any further axes, and nothing at all is a single number.
+Where a parameter decides, its value stands behind each choice: "k d d (full) or k d (diag)". Then what holds for every
+entry; all are finite unless "any" is said; "text" are ids or words, of which the shape alone is checked. A name with a
+dot is that of a part: "vectors_.vectors_". Compiled code relies on all this: a file from a stranger must not lead
+outside an array.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from twofold.core.files.safetensors_file import require
+from twofold.core.files.safetensors_file import Wrong, require
 
 COMPARED: dict[str, Any] = {">=": np.greater_equal, ">": np.greater, "<": np.less}
 
@@ -40,23 +44,30 @@ def check_arrays(model: Any) -> None:
     for axis, size in sizes.items():
         whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool) and 0 <= size < 2**40
         require(bool(whole), f"is damaged: the size {axis} of {name} is {size!r}.")
+    chosen = {value for value in model.get_params(deep=False).values() if isinstance(value, str)}
     for attribute, said in declared(type(model)).items():
-        if hasattr(model, attribute):
-            _check(getattr(model, attribute), f"{attribute} of {name}", said, sizes)
+        if hasattr(model, attribute.partition(".")[0]):
+            value = functools.reduce(getattr, attribute.split("."), model)
+            for one in value if isinstance(value, tuple) else (value,):
+                _check(one, f"{attribute} of {name}", said, sizes, chosen)
     if hasattr(model, "_check_parts") and model.__sklearn_is_fitted__():
         model._check_parts(require)
 
 
-def _check(value: Any, what: str, said: str, sizes: dict[str, int]) -> None:
-    axes, *conditions = (part.strip() for part in said.split(","))
-    if value is None and "or None" in conditions:
+def _check(value: Any, what: str, said: str, sizes: dict[str, int], chosen: set[str]) -> None:
+    shapes, *conditions = (part.strip() for part in said.split(","))
+    if (value is None and "or None" in conditions) or (isinstance(value, str) and "or path" in conditions):
         return
     if "text" in conditions:
         value = np.zeros(np.shape(value))
     numbers = sparse.issparse(value) or isinstance(value, (np.ndarray, np.number, int, float))
     require(numbers and not isinstance(value, bool), f"is damaged: {what} is no array of numbers.")
+    require(sparse.issparse(value) or "sparse" not in conditions, f"is damaged: {what} is no sparse array.")
+    axes = _choose(shapes, chosen)
     shape = value.shape if hasattr(value, "shape") else ()
     wanted = axes.split()
+    if wanted[-1:] == ["..."]:
+        wanted[-1:] = ["."] * (len(shape) + 1 - len(wanted))
     right = len(shape) == len(wanted)
     for size, axis in zip(shape, wanted, strict=False):
         symbol, _, more = axis.partition("+")
@@ -75,3 +86,16 @@ def _check(value: Any, what: str, said: str, sizes: dict[str, int]) -> None:
             limit = sizes[bound] if bound in sizes else float(bound)
             wrong = entries[~COMPARED[sign](entries, limit)]
             require(not wrong.size, f"is damaged: {what} holds {wrong[:1].tolist()}, which is not {condition}.")
+
+
+def _choose(shapes: str, chosen: set[str]) -> str:
+    """The axes that belong to the values of a model's parameters.
+
+    >>> _choose("k d d (full) or k d (diag)", {"diag"})
+    'k d'
+    """
+    for choice in shapes.split(" or "):
+        axes, _, value = choice.partition("(")
+        if not value or value.rstrip(")") in chosen:
+            return axes.strip()
+    raise Wrong(f"is damaged: its parameters are none of those of {shapes!r}.")

@@ -58,7 +58,7 @@ class PCABasis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     _turns, _heldout_unit = True, SQUARED
     components_: np.ndarray
     mean_: np.ndarray
-    _fitted: ClassVar[dict[str, str]] = {"components_": "k .", "mean_": "."}
+    _fitted: ClassVar[dict[str, str]] = {"components_": "k p", "mean_": "p"}
     _parameter_constraints: ClassVar[dict] = {"n_components": [None, Interval(Integral, 1, None, closed="left")]}
 
     def __init__(self, n_components: int | None = None):

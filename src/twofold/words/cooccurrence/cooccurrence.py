@@ -88,7 +88,7 @@ class Cooccurrence(Model):
     vocabulary_: Vocabulary
     counts_: Any
     _takes_text: ClassVar[bool] = True
-    _fitted: ClassVar[dict[str, str]] = {"counts_": "v v, >= 0"}
+    _fitted: ClassVar[dict[str, str]] = {"counts_": "v v, >= 0, sparse, or path", "vocabulary_.words_": "v, text"}
     _parameter_constraints: ClassVar[dict] = {
         "window": [Interval(Integral, 1, None, closed="left")],
         "weighting": [StrOptions({"harmonic", "flat"})],

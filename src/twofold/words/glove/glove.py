@@ -127,6 +127,8 @@ class GloVe(Model):
         "row_factors_": "v k",
         "row_bias_": "v",
         "column_bias_": "v",
+        "vocabulary_.words_": "v, text",
+        "vectors_.vectors_": "v k",
     }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],

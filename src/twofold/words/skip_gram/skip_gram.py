@@ -118,6 +118,12 @@ class SkipGram(Model):
     biases_: np.ndarray | None
     vocabulary_: Vocabulary
     _takes_text: ClassVar[bool] = True
+    _fitted: ClassVar[dict[str, str]] = {
+        "vocabulary_.words_": "v, text",
+        "vectors_.vectors_": "v k",
+        "contexts_.vectors_": "v k",
+        "biases_": "v, or None",
+    }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "window": [Interval(Integral, 1, None, closed="left")],
