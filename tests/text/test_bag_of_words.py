@@ -450,3 +450,27 @@ def test_works_in_a_pipeline(corpus):
     assert pipe.transform(["an array of floats", ""]).shape == (2, 3)
     tags = BagOfWords().__sklearn_tags__()
     assert tags.input_tags.string and not tags.input_tags.two_d_array
+
+
+def words_of(text):
+    rules = Rules()
+    return [word for word in map(rules.word, rules.split(text)) if word is not None]
+
+
+def test_writing_without_spaces_is_cut_into_pairs():
+    """Chinese, Japanese and Thai lines are many words, not one; marks stay with their letters, other scripts whole."""
+    assert words_of("我爱北京天安门") == ["我爱", "爱北", "北京", "京天", "天安", "安门"]
+    assert words_of("東京は、日本の首都です。") == ["東京", "京は", "日本", "本の", "の首", "首都", "都で", "です"]
+    assert words_of("テレビを見るNHKの2020年") == ["テレビ", "を見", "見る", "nhk"]
+    assert words_of("ที่นี่") == ["ที่นี่"] and words_of("ที่นี่ไทย") == ["ที่นี่", "นี่ไ", "ไท", "ทย"]
+    assert words_of("한국어 문장") == ["한국어", "문장"] and words_of("हिन्दी में") == ["हिन्दी", "में"]
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_pairs_are_counted_in_short_texts_and_in_long_ones(long):
+    lines = ["我爱北京天安门", "北京是中国的首都", "我爱吃苹果", "苹果和香蕉"] * (20_000 if long else 1)
+    bag = BagOfWords(min_df=1, max_df=1.0, stop_words=None).fit(lines)
+    counts = bag.transform(lines)
+    for word, documents in (("北京", [0, 1]), ("苹果", [2, 3]), ("我爱", [0, 2])):
+        own = counts[:, [bag.vocabulary_.tolist().index(word)]].toarray().ravel()
+        assert np.flatnonzero(own[-4:]).tolist() == documents and own.sum() == len(lines) / 2

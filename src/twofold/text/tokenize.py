@@ -2,7 +2,11 @@
 
 A word is a run of letters, the marks that belong to them, and apostrophes inside it: "don't", "naïve", "हिन्दी".
 A run with a digit in it, "1990" or "x86", is a number. Text is put into one form first (Unicode's NFC, ’ as ',
-no soft hyphens), so that what looks alike is alike. Writing without spaces (Chinese, Thai) has to be cut before.
+no soft hyphens), so that what looks alike is alike.
+
+Writing without spaces (Chinese, Japanese but for Katakana, Thai, Lao, Khmer, Burmese) is taken in pairs of characters
+that follow each other, 東京都 as 東京 and 京都: most words there have two, and longer ones are several pairs. Whoever
+has a dictionary cuts texts by it and gives lists of words instead.
 
 Splitting keeps whatever might be a word; `Rules.word` then judges each distinct piece once, which is what makes
 counting quick: pieces repeat, and looking one up costs less than looking at it.
@@ -14,12 +18,17 @@ import functools
 import re
 import unicodedata
 from dataclasses import dataclass
+from itertools import pairwise
 
 from twofold.core.checks import InputError
 
 _JOINERS = "\u200c\u200d"  # stand inside words of Persian and of Indian scripts
 ASCII_BETWEEN = frozenset(c for c in map(chr, range(128)) if not (c.isalnum() or c == "'"))  # between words
 _ASCII = "".join(" " if c in ASCII_BETWEEN else c for c in map(chr, range(128)))
+_UNSPACED = re.compile(
+    "[\u0e01-\u0e4e\u0e80-\u0ecf\u1000-\u103f\u1050-\u109f\u1780-\u17d3\u3005\u3041-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003134f]+"
+)
 _BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
 
 
@@ -39,7 +48,29 @@ def pieces(text: str, lowercase: bool) -> list[str]:
     text = text.translate(_ASCII) if plain else text.replace("_", " ")
     if "''" in text:
         text = text.replace("''", "  ")  # a quotation mark typed as two apostrophes
-    return text.split() if plain else _pattern(_has_rare_marks(text)).findall(text)
+    if plain:
+        return text.split()
+    found = _pattern(_has_rare_marks(text)).findall(text)
+    return [part for piece in found for part in cut_in_pairs(piece)] if _UNSPACED.search(text) else found
+
+
+def cut_in_pairs(piece: str) -> list[str]:
+    """A piece with every run of a writing without spaces cut into its pairs of characters, marks with their letters.
+
+    >>> cut_in_pairs("東京都のテレビ"), cut_in_pairs("word"), cut_in_pairs("ภาษาไทย")
+    (['東京', '京都', '都の', 'テレビ'], ['word'], ['ภา', 'าษ', 'ษา', 'าไ', 'ไท', 'ทย'])
+    """
+    out, done = list[str](), 0
+    for run in _UNSPACED.finditer(piece):
+        letters = list[str]()
+        for c in run[0]:
+            if letters and _category(c) == "M":
+                letters[-1] += c
+            else:
+                letters.append(c)
+        out += [piece[done : run.start()]] + ([a + b for a, b in pairwise(letters)] or letters)
+        done = run.end()
+    return [part for part in [*out, piece[done:]] if part]
 
 
 def _has_rare_marks(text: str) -> bool:
