@@ -176,6 +176,33 @@ def test_power_iteration_of_zeros_and_of_low_rank():
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(3), atol=1e-7)
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "spectrum",
+    [
+        (1.0, -3.0, 2.0),  # the dominant one is negative
+        (-1.0, -2.0, -5.0, -0.5),
+        (3.0, -3.0, 1.0),  # a pair ±λ
+        (2.0, -5.0, 5.0, -2.0, 1.0),
+        (4.0, -3.999, 1.0),  # nearly a pair: ten thousand steps would not part them
+        (-4.0, 3.9999, 1.0, -2.0),
+        (3.0, 3.0, -3.0, 1.0),
+        (1e-9, -3e-9, 3e-9),
+        (0.0, -2.0, 0.0),
+    ],
+)
+def test_power_iteration_finds_negative_eigenvalues_and_pairs(spectrum, seed):
+    Q, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(len(spectrum), len(spectrum))))
+    A = (Q * spectrum) @ Q.T
+    k, size = len(spectrum), np.abs(spectrum).max()
+    values, vectors = power_iteration(A, k=k, random_state=seed)
+    expected = sorted(spectrum, key=lambda v: (-abs(v), -v))
+    np.testing.assert_allclose(values, expected, atol=1e-9 * size)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-5)
+    np.testing.assert_allclose(A @ vectors, vectors * values, atol=2e-5 * size)
+    np.testing.assert_allclose(power_iteration(A, random_state=seed)[0], expected[:1], atol=1e-9 * size)
+
+
 def test_power_iteration_says_when_eigenvalues_are_too_close():
     with pytest.warns(ConvergenceWarning, match="max_iter=5"):
         power_iteration(np.diag([1.0, 0.999, 0.5]), max_iter=5, random_state=0)

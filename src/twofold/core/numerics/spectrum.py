@@ -112,7 +112,7 @@ def _deflate(A: np.ndarray, p: Problem) -> tuple[np.ndarray, np.ndarray, bool]:
     if not np.isfinite(A.trace()):
         return _eigh(A, p)
     values, vectors, slow = deflate(A, p.k, p.tol, p.max_iter, p.seed)
-    return values, vectors, not slow
+    return np.maximum(values, 0.0), vectors, not slow
 
 
 def _by_covariance(p: Problem, solve: Callable[..., Any] = _eigh) -> Spectrum:
