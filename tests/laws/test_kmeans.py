@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from twofold import Checkpoint, EarlyStopping, GaussianMixture, KMeans
 
-STARTS = ["k-means++", "k-means||", "random"]
+STARTS = ["k-means++", "plain-k-means++", "k-means||", "random"]
 
 
 def blobs(n=900, d=5, k=6, spread=1.0, seed=0):

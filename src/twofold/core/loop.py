@@ -56,12 +56,14 @@ def run(
     fingerprint: Callable[[], str] = lambda: "",
     seed: int | None = None,
     moved: Callable[[History], float] = History.gain,
+    winner: Any = None,
     advice: str = "Raise max_iter, or loosen tol",
 ) -> State:
     """Repeat `sweep(state, t)`, set on `model` what `fitted(state)` gives, with history_, n_iter_ and converged_, and
     return the state it ends with.
 
     `max_iter` and `tol` are the model's own unless given; the loop ends when `moved(history)` is at most `tol`.
+    `winner` is the best of several fits, if `state` is its end: then its history is this one's, and no sweep is left.
     """
     max_iter = model.max_iter if max_iter is None else max_iter
     tol = model.tol if tol is None else tol
@@ -69,12 +71,12 @@ def run(
     savers = [c for c in task.callbacks if isinstance(c, Checkpoint)]
     stoppers = [c for c in task.callbacks if isinstance(c, EarlyStopping)]
     sign = fit_sign(model, fingerprint(), seed) if savers else ""
-    history = History()
+    history = History(winner.history_ if winner is not None else None)
     for saver in savers:
         found = saver.restore(sign, state, stoppers)
         if found is not None:
             state, history = found[0], History(found[1])
-    reached = len(history) > 1 and moved(history) <= tol
+    reached = (winner is not None and winner.converged_) or (len(history) > 1 and moved(history) <= tol)
     stopped = False
     try:
         for t in range(len(history), 0 if reached else max_iter):

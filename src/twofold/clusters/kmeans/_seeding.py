@@ -1,7 +1,9 @@
 """Where k-means begins.
 
-k-means++    each next center drawn with probability ∝ squared distance, the best of a few tries (Arthur &
-             Vassilvitskii 2007); the rows must fit in memory
+k-means++    each next center drawn with probability ∝ squared distance; the rows must fit in memory
+             plain: one draw each; expected cost at most 8(ln k + 2) times the least (Arthur & Vassilvitskii 2007)
+             greedy, what "k-means++" says here and in scikit-learn: the best of 2 + ln k draws; mostly better, without
+             that bound (it can lose a factor of order log k: Bhattacharya et al. 2020)
 k-means‖     a few passes that each draw about 2k rows at once, then k-means++ on these (Bahmani et al. 2012)
 random       rows drawn with probability ∝ weight
 """
@@ -47,7 +49,9 @@ def choose(blocks: Blocks, k: int) -> str:
 def start(s: Seeding, init: str) -> np.ndarray:
     """k starting centers (k,d), in float64."""
     init = choose(s.blocks, s.k) if init == "auto" else init
-    return {"k-means++": _start_plusplus, "k-means||": _start_parallel, "random": _start_random}[init](s)
+    if init.endswith("k-means++"):
+        return _choose_plusplus(gather_rows(s), s.w, s, tries=1 if init.startswith("plain") else None)
+    return {"k-means||": _start_parallel, "random": _start_random}[init](s)
 
 
 def fetch(engine: Engine, blocks: Blocks, wanted: np.ndarray) -> np.ndarray:
@@ -75,10 +79,6 @@ def _start_random(s: Seeding) -> np.ndarray:
     return fetch(s.engine, s.blocks, generator(s.seed).choice(n, size=s.k, replace=few, p=p))
 
 
-def _start_plusplus(s: Seeding) -> np.ndarray:
-    return _choose_plusplus(gather_rows(s), s.w, s)
-
-
 def gather_rows(s: Seeding) -> Any:
     """All rows, in memory."""
     return stacked(s.engine.gather(s.engine.map(_read, s.blocks)))
@@ -88,10 +88,10 @@ def _read(X: Any) -> Any:
     return X
 
 
-def _choose_plusplus(rows: Any, w: np.ndarray | None, s: Seeding) -> np.ndarray:
+def _choose_plusplus(rows: Any, w: np.ndarray | None, s: Seeding, tries: int | None = None) -> np.ndarray:
     if not sparse.issparse(rows):  # far from the origin, squared distances cancel; sparse rows are near it
         rows = rows - s.mean.astype(rows.dtype)
-    chosen, _ = kmeans_plusplus(rows, s.k, sample_weight=w, random_state=s.seed % 2**32)
+    chosen, _ = kmeans_plusplus(rows, s.k, sample_weight=w, random_state=s.seed % 2**32, n_local_trials=tries)
     return chosen.astype(np.float64) + s.mean
 
 

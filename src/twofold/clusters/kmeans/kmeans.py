@@ -44,9 +44,10 @@ from twofold.core.history import History
 from twofold.core.numerics.moments import column_moments
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
+from twofold.core.sklearn_shim import callbacks_of
 from twofold.core.types import Seed, Table, Weights
 
-INITS = {"auto", "k-means++", "k-means||", "random"}
+INITS = {"auto", "k-means++", "plain-k-means++", "k-means||", "random"}
 KEPT = 256 * 10**6  # bytes that bounds may take; depends on the data's shape alone, so that a file gives the same bits
 STARTS = 10  # where starts are drawn without looking, or are cheap
 WORK = 2e8  # multiply-adds a sweep below which several starts are cheap
@@ -73,12 +74,15 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
     Parameters
     ----------
     n_clusters : int, default=8
-    init : {"auto", "k-means++", "k-means||", "random"}, array of shape (k, d) or function, default="auto"
-        Where to begin. "auto" takes k-means++ for small data and k-means‖ for large. A function is called with the
-        rows, ``n_clusters`` and ``random_state``, and returns the centers.
+    init : {"auto", "k-means++", "plain-k-means++", "k-means||", "random"}, array of shape (k, d) or function, \
+            default="auto"
+        Where to begin. "auto" takes k-means++ for small data and k-means‖ for large. "k-means++" is greedy, as in
+        scikit-learn: each center is the best of a few draws; "plain-k-means++" draws once, and has the proved bound
+        of 8(ln k + 2) times the least cost. A function is called with the rows, ``n_clusters`` and ``random_state``,
+        and returns the centers.
     n_init : int or "auto", default="auto"
-        Starts, of which the best is kept. "auto" is 10 for "random" and for a function, 1 for "k-means++" and for an
-        array; for the others up to 10 while sweeps are cheap.
+        Starts, of which the best is kept. "auto" is 10 for "random" and for a function, 1 for "k-means++", plain or
+        not, and for an array; for the others up to 10 while sweeps are cheap.
     max_iter : int, default=300
         Sweeps at most.
     tol : float, default=1e-4
@@ -171,7 +175,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         mean = columns.mean if not blocks.is_sparse else np.zeros(blocks.shape[1])
         seed = seed_of(self.random_state)
         total = float((columns.scatter + columns.weight * (columns.mean - mean) ** 2).sum())
-        Z = self._start(_seeding.Seeding(engine, blocks, w, mean, far, self.n_clusters, seed))
+        Z, winner = self._start(_seeding.Seeding(engine, blocks, w, mean, far, self.n_clusters, seed))
         rows = blocks.rows(w)
         level = max(float(columns.variance.mean()), 1e-300)
 
@@ -193,6 +197,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
             sweep,
             empty,
             fitted=lambda s: self._attributes(s, mean, blocks.dtype),
+            winner=winner,
             X=X,
             fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
@@ -208,23 +213,25 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         if not (isinstance(self.init, str) or callable(self.init)):
             _check_centers(self.init, (self.n_clusters, d))
 
-    def _start(self, s: _seeding.Seeding) -> np.ndarray:
-        """The starting centers: given, drawn, or the end of the best of several fits."""
+    def _start(self, s: _seeding.Seeding) -> tuple[np.ndarray, KMeans | None]:
+        """The starting centers: given, drawn, or the end of the best of several fits, with that fit."""
         if not (isinstance(self.init, str) or callable(self.init)):
-            return np.asarray(self.init, dtype=np.float64)
+            return np.asarray(self.init, dtype=np.float64), None
         starts = self._count_starts(s.blocks.shape) if self.n_init == "auto" else int(self.n_init)
-        if starts == 1 and callable(self.init):
+        if starts > 1:
+            best = fit_best(self, starts, s.blocks, s.w, s.seed, cost=lambda model: model.inertia_)
+            if not callbacks_of(self):
+                return best.cluster_centers_.astype(np.float64), best
+            s = s._replace(seed=best.random_state)  # who watches sees the best fit again
+        if callable(self.init):
             rows = _seeding.gather_rows(s)
             centers = self.init(rows, s.k, random_state=np.random.RandomState(s.seed % 2**32))
-            return _check_centers(centers, (s.k, s.blocks.shape[1]))
-        if starts == 1:
-            return _seeding.start(s, self.init)
-        best = fit_best(self, starts, s.blocks, s.w, s.seed, cost=lambda model: model.inertia_)
-        return best.cluster_centers_.astype(np.float64)
+            return _check_centers(centers, (s.k, s.blocks.shape[1])), None
+        return _seeding.start(s, self.init), None
 
     def _count_starts(self, shape: tuple[int, int]) -> int:
         """What "auto" means for `n_init`."""
-        if self.init == "k-means++":
+        if self.init in ("k-means++", "plain-k-means++"):
             return 1
         cheap = int(np.clip(WORK / (shape[0] * shape[1] * self.n_clusters), 1, STARTS))
         return STARTS if self.init == "random" or callable(self.init) else cheap

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
-from scipy.special import logsumexp
 
 from twofold.core.data.missing_patterns import LOG_2PI, Patterns, centred
 from twofold.core.numerics.moments import Columns
@@ -138,10 +137,19 @@ def em_step(X: Any, w: np.ndarray | None, patterns: Patterns, kind: str, s: Shap
     w = np.ones(X.shape[0]) if w is None else w
     x = centred(X, patterns, s.origin)
     joint = densities(x, patterns, s)
-    logp = logsumexp(joint, axis=1)
-    r = np.exp(joint - logp[:, None]) * w[:, None]
+    r, logp = share_out(joint, w)
     N, first, second = collect(x, r, patterns, s, kind)
     return Sums(N, first, second, float(logp @ w), float(w.sum()))
+
+
+def share_out(joint: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Responsibilities times the rows' weights (n,c), and log-densities of the rows (n,), from log π_c p(x; θ_c)."""
+    top = joint.max(axis=1)
+    r = joint - top[:, None]
+    np.exp(r, out=r)
+    total = r.sum(axis=1)
+    r *= (w / total)[:, None]
+    return r, top + np.log(total)
 
 
 def hard_step(X: Any, w: np.ndarray | None, patterns: Patterns, kind: str, s: Shape) -> Sums:

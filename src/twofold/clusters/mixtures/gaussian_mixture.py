@@ -5,7 +5,8 @@
 One sweep:  each block  responsibilities r_ic ∝ π_c N(x_i; m_c, S_c), and the sums Σr, Σr x, Σr xxᵀ
             then once   π, m, S from the sums
 Missing cells stand at their conditional expectation, with their conditional covariance added.
-References: Dempster, Laird & Rubin 1977; Ghahramani & Jordan 1994 (missing data); Cappé & Moulines 2009 (batches).
+References: Dempster, Laird & Rubin 1977; Ghahramani & Jordan 1994 (missing data); Cappé & Moulines 2009 (batches);
+Biernacki, Celeux & Govaert 2003 (starts).
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from scipy.special import softmax
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils.validation import check_is_fitted
 
+from twofold.clusters.kmeans._assign import Centers
 from twofold.clusters.kmeans._seeding import fetch
-from twofold.clusters.kmeans.kmeans import KMeans, fit_best
+from twofold.clusters.kmeans.kmeans import fit_best
 from twofold.clusters.mixtures._gaussian import (
     TYPES,
     Shape,
@@ -33,6 +35,7 @@ from twofold.clusters.mixtures._gaussian import (
     random_step,
     variance_floor,
 )
+from twofold.clusters.mixtures._starts import ROWS, cluster_several, draw_rows, race
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
@@ -43,11 +46,11 @@ from twofold.core.history import History
 from twofold.core.numerics.density import MixtureDensity
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
+from twofold.core.sklearn_shim import callbacks_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.gaussian_missing import masked_expectation
 
 THIN = 0.01  # of a column's variance: a floor above is meant to be felt
-CHEAP = 2e7  # multiply-adds a sweep of k-means below which several starts cost little
 
 
 class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
@@ -67,10 +70,10 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
     max_iter : int, default=100
         Sweeps at most; 0 gives the start.
     n_init : int, default=1
-        Starts, of which the likeliest is kept.
+        Fits from starts of their own, of which the likeliest is kept, with its history.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
-        Where to begin: clusters of k-means; tiny components at rows drawn by k-means++, or drawn alike; or random
-        responsibilities.
+        Where to begin. "kmeans": the likeliest of eight clusterings of some thousand rows, after a few sweeps of EM on
+        these; tiny components at rows drawn by k-means++, or drawn alike; or random responsibilities.
     weights_init, means_init, precisions_init : arrays like weights_, means_ and precisions_, default=None
         Where to begin, instead. With means_init alone, every row begins with the nearest of them.
     random_state : int, RandomState, Generator or None, default=None
@@ -93,6 +96,7 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
     References
     ----------
     Dempster, Laird & Rubin (1977), *J. R. Statist. Soc. B* 39, 1-38. Ghahramani & Jordan (1994), *NIPS 6*.
+    Biernacki, Celeux & Govaert (2003), *Comput. Stat. Data Anal.* 41, 561-575 (the start).
 
     Examples
     --------
@@ -187,11 +191,13 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         def moved(history: History) -> float:
             return history.change() if len(history) > 1 else abs(before + history.columns["objective"][0])
 
+        start, winner = (self._go_on(data), None) if warm else self._start(data, seed, floor)
         loop.run(
             self,
             self._sweeper(data, floor),
-            self._go_on(data) if warm else self._start(data, seed, floor),
+            start,
             fitted=lambda s: self._attributes(s, data.blocks.dtype),
+            winner=winner,
             X=X,
             fingerprint=partial(fingerprint, data.blocks, data.w),
             seed=seed,
@@ -219,28 +225,33 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
 
         return sweep
 
-    def _start(self, data: Observed, seed: int, floor: np.ndarray) -> Shape:
-        """What is given, and the rest by `init_params`; or the end of the likeliest of several fits."""
+    def _start(self, data: Observed, seed: int, floor: np.ndarray) -> tuple[Shape, GaussianMixture | None]:
+        """What is given, and the rest by `init_params`; or the end of the likeliest of several fits, and that fit."""
         given = self._given_start(data)
         if self.n_init > 1 and any(part is None for part in given):
-            return fit_best(self, self.n_init, data.blocks, data.w, seed)._shape(data.columns.mean)
+            best = fit_best(self, self.n_init, data.blocks, data.w, seed)
+            if not callbacks_of(self):
+                return best._shape(data.columns.mean), best
+            seed = best.random_state  # who watches sees the best fit again
         weights, means, S = given
         if weights is not None and means is not None and S is not None:
-            return Shape(weights, means, S, data.columns.mean)
+            return Shape(weights, means, S, data.columns.mean), None
         drawn = self._draw_start(data, seed, floor, means)
-        return drawn._replace(**{k: v for k, v in zip(Shape._fields, given, strict=False) if v is not None})
+        return drawn._replace(**{k: v for k, v in zip(Shape._fields, given, strict=False) if v is not None}), None
 
     def _draw_start(self, data: Observed, seed: int, floor: np.ndarray, means: np.ndarray | None) -> Shape:
         """Where `init_params` begins; with given means, every row begins with the nearest."""
         engine, origin, c = engine_for(data.blocks), data.columns.mean, self.n_components
         how, kind = "kmeans" if means is not None else self.init_params, self.covariance_type
+        if means is None and how == "kmeans":
+            return self._race(data, seed, floor)
         if means is None and how == "random":
             means = np.zeros((c, data.blocks.shape[1]))
         elif means is None:
-            means = (self._cluster if how == "kmeans" else self._draw_rows)(data, seed) - origin
+            means = self._draw_rows(data, seed) - origin
         tiny = how in ("k-means++", "random_from_data")
         spread = floor if tiny else np.maximum(data.columns.variance, floor)
-        s = Shape(np.full(c, 1 / c), means, self._covariances(np.repeat(spread[None], c, axis=0)), origin)
+        s = Shape(np.full(c, 1 / c), means, self._flat(spread), origin)
         if tiny:
             return s
         fixed = engine.broadcast(kind), engine.broadcast(s)
@@ -252,16 +263,16 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
             parts = engine.map(hard_step, data.blocks, rows, data.patterns, *fixed)
         return estimate(engine.reduce(add, parts), s, kind, floor)
 
-    def _covariances(self, variances: np.ndarray) -> np.ndarray:
-        """Upright covariances of this kind with these variances (c,d); those that are fixed, if they are."""
+    def _flat(self, variances: np.ndarray) -> np.ndarray:
+        """Upright covariances of this kind, all with these variances (d,); those that are fixed, if they are."""
+        c, d = self.n_components, len(variances)
         if self.covariance_type == "fixed":
-            return self._given(variances.shape[1])
+            return self._given(d)
         if self.covariance_type == "spherical":
-            return np.repeat(variances.mean(axis=1, keepdims=True), variances.shape[1], axis=1)
+            return np.full((c, d), variances.mean())
         if self.covariance_type == "diag":
-            return variances
-        full = variances[:, :, None] * np.eye(variances.shape[1])
-        return full[:1] if self.covariance_type == "tied" else full
+            return np.tile(variances, (c, 1))
+        return np.tile(np.diag(variances), (1 if self.covariance_type == "tied" else c, 1, 1))
 
     def _given_start(self, data: Observed) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
         """Weights, means less those of all rows, and covariances to begin with, where the caller gave them."""
@@ -316,31 +327,24 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         rows = fetch(engine_for(data.blocks), data.blocks, generator(seed).choice(able, self.n_components, replace=few))
         return np.where(np.isnan(rows), data.columns.mean, rows)
 
-    def _cluster(self, data: Observed, seed: int) -> np.ndarray:
-        """Centers of k-means."""
-        if data.holes:
-            return self._sampled_centers(data, seed)
-        with loop.quietly():
-            model, blocks = self._nearest(data.blocks.shape, seed), data.blocks
-            # What is small enough for several starts is brought here: a cluster would spend its time on messages.
-            X = blocks if model.n_init == 1 else np.concatenate([blocks[i] for i in range(len(blocks))])
-            return model.fit(X, sample_weight=data.w).cluster_centers_.astype(np.float64)
+    def _race(self, data: Observed, seed: int, floor: np.ndarray) -> Shape:
+        """The likeliest of several clusterings of some rows, after some sweeps of EM."""
+        (n, d), c, kind, origin = data.blocks.shape, self.n_components, self.covariance_type, data.columns.mean
+        rows = draw_rows(n, data.w, c, max(ROWS, 5 * c * (d if kind == "full" else 4)), seed)
+        X, w = fetch(engine_for(data.blocks), data.blocks, rows), None if data.w is None else data.w[rows]
+        patterns, _ = find_patterns(X)
+        flat = Shape(np.full(c, 1 / c), np.zeros((c, d)), self._flat(np.maximum(data.columns.variance, floor)), origin)
 
-    def _nearest(self, shape: tuple[int, int], seed: int) -> KMeans:
-        """The k-means to start from: the best of several while that costs little beside a sweep of EM."""
-        starts = int(np.clip(CHEAP / (shape[0] * shape[1] * self.n_components), 1, 10))
-        return KMeans(self.n_components, n_init=starts, max_iter=50, random_state=seed)
+        def begin(centers: Centers) -> Shape:
+            s = flat._replace(means=centers.Z + centers.mean - origin)
+            return estimate(hard_step(X, w, patterns, kind, s), s, kind, floor)
 
-    def _sampled_centers(self, data: Observed, seed: int) -> np.ndarray:
-        """k-means centers of some rows with column means in the holes."""
-        n = data.blocks.shape[0]
-        rows = np.sort(generator(seed).permutation(n)[:10_000])
-        sample = fetch(engine_for(data.blocks), data.blocks, rows)
-        sample = np.where(np.isnan(sample), data.columns.mean, sample)
-        w = None if data.w is None else data.w[rows]
-        with loop.quietly():
-            model = self._nearest(sample.shape, seed).fit(sample, sample_weight=w)
-        return model.cluster_centers_
+        def step(s: Shape) -> tuple[Shape, float]:
+            found = em_step(X, w, patterns, kind, s)
+            return estimate(found, s, kind, floor), found.loglik / found.rows
+
+        filled = np.where(np.isnan(X), origin, X) if data.holes else X
+        return race(map(begin, cluster_several(filled, c, w, seed)), step)
 
     def _given(self, d: int) -> np.ndarray:
         """The fixed covariance as (1,d,d)."""

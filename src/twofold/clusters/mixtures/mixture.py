@@ -15,11 +15,12 @@ from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters.kmeans._assign import Centers, label_rows
-from twofold.clusters.kmeans.kmeans import KMeans, fit_best
+from twofold.clusters.kmeans.kmeans import fit_best
+from twofold.clusters.mixtures._gaussian import share_out
+from twofold.clusters.mixtures._starts import ROWS, cluster_several, draw_rows, race
 from twofold.clusters.mixtures.components import READY, by_name
 from twofold.core import loop
 from twofold.core.checks import InputError
@@ -30,10 +31,10 @@ from twofold.core.history import History
 from twofold.core.numerics.density import MixtureDensity
 from twofold.core.numerics.moments import column_moments
 from twofold.core.params import ITERATIVE, HasMethods, Interval
-from twofold.core.seeds import generator, seed_of
+from twofold.core.seeds import seed_of
+from twofold.core.sklearn_shim import callbacks_of
 from twofold.core.types import Seed, Table, Weights
 
-SAMPLE = 10_000  # rows that choose the starting centers
 BLUR = 0.01  # of every row at the start belongs to all components alike, so that none is empty
 
 
@@ -171,11 +172,13 @@ class Mixture(Reorderable, MixtureDensity):
             found = engine.reduce(add, engine.map(em_step, blocks, rows, shared, engine.broadcast(s)))
             return loop.Sweep(update(found, s, component), -found.loglik / found.rows)
 
+        start, winner = self._start(blocks, w, component, seed)
         loop.run(
             self,
             sweep,
-            self._start(blocks, w, component, seed),
+            start,
             fitted=_attributes,
+            winner=winner,
             X=X,
             fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
@@ -200,32 +203,32 @@ class Mixture(Reorderable, MixtureDensity):
                     f"{component.needs}. Clip it, or choose another component."
                 )
 
-    def _start(self, blocks: Blocks, w: np.ndarray | None, component: Any, seed: int) -> State:
-        """Every row to its nearest k-means center, or the end of the likeliest of several fits."""
+    def _start(self, blocks: Blocks, w: np.ndarray | None, component: Any, seed: int) -> tuple[State, Mixture | None]:
+        """The likeliest of several clusterings of some rows, after some sweeps of EM on these; or the end of the
+        likeliest of several fits, and that fit."""
         if self.n_init > 1:
-            return fit_best(self, self.n_init, blocks, w, seed)._state()
-        engine = engine_for(blocks)
-        able = None if w is None or np.count_nonzero(w) < self.n_components else np.flatnonzero(w)
-        n = blocks.shape[0] if able is None else len(able)
-        chosen = np.sort(generator(seed).choice(n, min(n, SAMPLE), replace=False))
-        chosen = chosen if able is None else able[chosen]
+            best = fit_best(self, self.n_init, blocks, w, seed)
+            if not callbacks_of(self):
+                return best._state(), best
+            seed = best.random_state  # who watches sees the best fit again
+        engine, (n, d), c = engine_for(blocks), blocks.shape, self.n_components
+        chosen = draw_rows(n, w, c, max(ROWS, 5 * c * min(d, 200)), seed)
         places = Rows(
             rows - start
             for rows, start in zip(
                 np.split(chosen, np.searchsorted(chosen, blocks.bounds[1:-1])), blocks.bounds[:-1], strict=True
             )
         )
-        sample = stacked(engine.gather(engine.map(sample_features, blocks, places, engine.broadcast(component))))
-        with loop.quietly():
-            centers = (
-                KMeans(self.n_components, max_iter=50, random_state=seed)
-                .fit(sample, sample_weight=None if w is None else w[chosen])
-                ._centers()
-            )
-        fixed = engine.broadcast(component), engine.broadcast(centers)
-        found = engine.reduce(add, engine.map(hard_step, blocks, blocks.rows(w), *fixed))
-        none = State(np.zeros(self.n_components), Rows([None] * self.n_components))
-        return update(found, none, component)
+        X = stacked(engine.gather(engine.map(take_rows, blocks, places)))
+        w = None if w is None else w[chosen]
+        none = State(np.zeros(c), Rows([None] * c))
+
+        def step(s: State) -> tuple[State, float]:
+            found = em_step(X, w, component, s)
+            return update(found, s, component), found.loglik / found.rows
+
+        several = cluster_several(features(X, component), c, w, seed)
+        return race([update(hard_step(X, w, component, centers), none, component) for centers in several], step), None
 
     # ---- using -------------------------------------------------------------------------------------------------
 
@@ -281,8 +284,7 @@ def em_step(X: Any, w: np.ndarray | None, component: Any, s: State) -> Sums:
     """The rows' half-step: responsibilities, and what they add."""
     w = np.ones(X.shape[0]) if w is None else w
     joint = joint_density(X, component, s)
-    logp = logsumexp(joint, axis=1)
-    r = np.exp(joint - logp[:, None]) * w[:, None]
+    r, logp = share_out(joint, w)
     return Sums(r.sum(axis=0), _parts(X, r, component), float(logp @ w), float(w.sum()))
 
 
@@ -322,8 +324,8 @@ def features(X: Any, component: Any) -> Any:
     return component.features(X) if hasattr(component, "features") else X
 
 
-def sample_features(X: Any, rows: np.ndarray, component: Any) -> Any:
-    return features(X[rows], component)
+def take_rows(X: Any, rows: np.ndarray) -> Any:
+    return X[rows]
 
 
 def count_outside(X: Any, component: Any) -> int:
