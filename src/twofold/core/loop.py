@@ -73,9 +73,9 @@ def run(
     sign = fit_sign(model, fingerprint(), seed) if savers else ""
     history = History(winner.history_ if winner is not None else None)
     for saver in savers:
-        found = saver.restore(sign, state, stoppers)
-        if found is not None:
-            state, history = found[0], History(found[1])
+        kept = saver.restore(sign, state, stoppers)
+        if kept is not None:
+            state, history = kept[0], History(kept[1])
     reached = (winner is not None and winner.converged_) or (len(history) > 1 and moved(history) <= tol)
     stopped = False
     try:
@@ -105,7 +105,10 @@ def run(
         most = getattr(model, "max_iter", max_iter)
         message = f"{type(model).__name__} did not converge in max_iter={most} sweeps{still}. {advice}."
         warnings.warn(message, ConvergenceWarning, stacklevel=outside())
-    attributes = _attributes(fitted(state), history, bool(reached))
+    found = fitted(state)
+    if winner is not None:
+        found = {name: getattr(winner, name) for name in found}
+    attributes = _attributes(found, history, bool(reached))
     for name, value in attributes.items():
         setattr(model, name, value)
     task.finish(attributes)
