@@ -18,7 +18,7 @@ BIN := .venv/bin
 TESTS ?= src tests
 JOBS ?= 2
 TOUR ?= tour.html
-BOUNDS ?= $(addprefix tests/,kernels completion clusters topics words signals laws)
+BOUNDS ?= $(addprefix tests/,kernels laws completion topics words)
 
 # Larger data sets are used where they lie beside the clone, and otherwise not missed.
 ifneq ($(wildcard ../shared/data),)

@@ -50,7 +50,8 @@ def build(folder: Path) -> None:
     pl.DataFrame(holes).fill_nan(None).write_csv(folder / "holes.csv")
     users, items = rng.integers(2000, size=60_000), (rng.random(60_000) ** 2 * 500).astype(int)
     pl.DataFrame({"user": users, "item": items, "rating": rng.integers(1, 6, 60_000)}).write_csv(folder / "ratings.csv")
-    words = np.array([f"word{i}" for i in range(3000)])
+    letters = np.array(list("abcdefghijklmnopqrst"))
+    words = np.array(["".join(letters[[i // 400 % 20, i // 20 % 20, i % 20, i % 7, i % 11]]) for i in range(3000)])
     drawn = words[(rng.random((3000, 80)) ** 3 * 3000).astype(int)]
     (folder / "texts.txt").write_text("\n".join(" ".join(line) for line in drawn))
     (folder / "images.npy").write_bytes(array_file(rng.random((3000, 16, 16)).astype(np.float32)))

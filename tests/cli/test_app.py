@@ -69,12 +69,24 @@ def test_exit_codes(twofold, monkeypatch, error, code, word):
     assert result.stdout == ""
 
 
-def test_sigterm_ends_a_verb_as_ctrl_c_does(twofold, monkeypatch):
-    before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr("twofold.cli.commands.reduce.analyze", lambda *a, **o: signal.raise_signal(signal.SIGTERM))
+@pytest.mark.parametrize(
+    ("sign", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]
+)
+@pytest.mark.parametrize("swallowed", [False, True], ids=["as it is", "made another error by a library"])
+def test_signals_end_a_verb_with_a_line(twofold, monkeypatch, sign, code, word, swallowed):
+    def work(*args, **options):
+        try:
+            signal.raise_signal(sign)
+        except KeyboardInterrupt:
+            if swallowed:
+                raise ValueError("not a valid format") from None
+            raise
+
+    before = signal.getsignal(sign)
+    monkeypatch.setattr("twofold.cli.commands.reduce.analyze", work)
     result = twofold("reduce", "x.csv")
-    assert result.exit_code == 143 and result.stderr == "twofold: terminated.\n"
-    assert signal.getsignal(signal.SIGTERM) == before
+    assert result.exit_code == code and result.stderr == f"twofold: {word}.\n"
+    assert signal.getsignal(sign) == before
 
 
 def test_debug_shows_where(twofold, monkeypatch):

@@ -140,23 +140,26 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """In the block, SIGTERM ends the work as Ctrl-C does."""
-    came = []
+    """In the block, SIGTERM ends the work as Ctrl-C does, and what a library makes of either is no error of its own."""
+    came: list[int] = []
 
     def end(number: int, frame: Any) -> None:
         came.append(number)
-        raise Terminated
+        raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():  # handlers are for main threads alone
         yield
         return
-    before = signal.signal(signal.SIGTERM, end)
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
-    except (KeyboardInterrupt, typer.Abort):
-        raise (Terminated if came else KeyboardInterrupt) from None
+    except BaseException:
+        if not came:
+            raise
+        raise (Terminated if signal.SIGTERM in came else KeyboardInterrupt) from None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def explain(error: BaseException) -> tuple[int, str]:

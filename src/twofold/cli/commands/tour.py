@@ -57,7 +57,11 @@ def _visit(i: int, name: str, seed: int) -> tuple[Station, float]:
     begin = time.perf_counter()
     print(f"tour: {i} of {len(STATIONS)}  {name} ...", end="", file=sys.stderr, flush=True)
     module, function = STATIONS[name].split(":")
-    station = getattr(importlib.import_module(module), function)(seed)
+    try:
+        station = getattr(importlib.import_module(module), function)(seed)
+    except BaseException:
+        print(file=sys.stderr)  # what is said of it begins a line of its own
+        raise
     seconds = time.perf_counter() - begin
     print(f" {seconds:.1f} s", file=sys.stderr)
     return station, seconds
