@@ -5,12 +5,15 @@ from __future__ import annotations
 import signal
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
+import twofold
 from tests.attack.child import REFUSED
-from tests.contract.registry import MODELS, table
+from tests.contract.registry import MODELS, table, thinned
 
 SECONDS = 120
 
@@ -29,6 +32,7 @@ TABLES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "all alike": lambda X: np.full_like(X, 3.0),
     "all zero": np.zeros_like,
 }
+SPARSE = ("times 1e300", "times 1e-300", "single, times 1e37", "single, times 1e-38", "all zero")
 WEIGHTS: dict[str, Callable[[int], np.ndarray]] = {
     "weights of 1e300": lambda n: np.full(n, 1e300),
     "weights of 1e-300": lambda n: np.full(n, 1e-300),
@@ -50,9 +54,60 @@ def not_finite(model: Any, X: np.ndarray) -> str:
     return ""
 
 
+@dataclass(frozen=True)
+class Other:
+    """An estimator that is not in the registry, made small."""
+
+    model: str
+    params: dict[str, Any]
+    needs_y: bool = False
+
+    def fit(self, X: np.ndarray, y: np.ndarray, _: None = None) -> Any:
+        model = getattr(twofold, self.model)(**self.params)
+        return model.fit(X, y) if self.needs_y else model.fit(X)
+
+
+HIDDEN = {"hidden_layer_sizes": (4,), "max_iter": 2, "random_state": 0}
+OTHERS = (
+    Other("MLPClassifier", HIDDEN, True),
+    Other("MLPClassifier", HIDDEN | {"solver": "lbfgs"}, True),
+    Other("MLPRegressor", HIDDEN, True),
+    Other("Autoencoder", HIDDEN),
+    Other("VAE", HIDDEN),
+    Other("VAE", HIDDEN | {"output": "gaussian"}),
+    Other("DLGM", HIDDEN | {"n_components": (2,)}),
+    Other("GAN", HIDDEN),
+    Other("VAEGAN", HIDDEN),
+    Other("PixelCNN", {"n_layers": 1, "levels": 4, "image_shape": (2, 4), "max_iter": 2, "random_state": 0}),
+    Other("CNNClassifier", HIDDEN | {"channels": (2,), "kernel_size": 1, "pooling": 1, "image_shape": (2, 4)}, True),
+    Other("SparseCoder", {"dictionary": np.eye(8)}),
+    Other("CompressiveSensing", {"n_measurements": 4, "random_state": 0}),
+)
+
+
+def rated(factor: float) -> str:
+    """What becomes of a recommender whose ratings are this large."""
+    rows = [(i, j, factor * (1 + i * j % 5)) for i in range(30) for j in range(8) if (i + j) % 3]
+    try:
+        model = twofold.Recommender(twofold.SVDPlusPlus(2, random_state=0)).fit(rows)
+        return "" if np.isfinite(model.predict([1, 2], [1, 2])).all() else "predict is not finite"
+    except Exception as error:
+        return "" if type(error).__name__ in REFUSED else f"{type(error).__name__}: {error}"
+
+
 def attack(names: tuple[str, ...] = (*TABLES, *WEIGHTS)) -> Iterator[tuple[str, str]]:
-    """Each estimator of the registry on each table and with each kind of weights."""
+    """Each estimator on each table, sparse too where it takes that, and with each kind of weights."""
     good, y = table()
+    for other in OTHERS:
+        for name in (name for name in names if name in TABLES):
+            yield f"{other.model}, {name}", outcome(other, TABLES[name](good), y, None)
+    for factor in (1e300, 1e-300, 0.0) if len(names) > 1 else ():
+        yield f"Recommender, ratings times {factor}", rated(factor)
+    for case in (case for case in MODELS if case.sparse):
+        for name in (name for name in names if name in SPARSE):
+            kept = thinned(case, good)[1]
+            X = sparse.csr_array((TABLES[name](kept.data), kept.indices, kept.indptr), shape=kept.shape)
+            yield f"{case}, sparse, {name}", outcome(case, X, y, None)
     for case in MODELS:
         for name in names:
             if name in WEIGHTS and not case.weights:

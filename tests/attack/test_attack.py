@@ -11,11 +11,23 @@ from scipy import sparse
 
 import twofold
 from tests.attack import extremes, forks, index_arrays, model_files, sparse_arrays
+from twofold.core import checks
+from twofold.core.data import blocks
 
 
 def test_sparse_arrays_that_lead_outside_are_refused_by_everyone() -> None:
     wrong = [(what, said) for what, said in sparse_arrays.attack(2 * len(sparse_arrays.cases())) if said]
     assert not wrong
+
+
+@pytest.mark.parametrize("name", ["PCA", "KMeans", "NMF", "LatentDirichletAllocation", "ALS", "ImplicitALS"])
+def test_indices_are_looked_at_once_a_fit_and_not_once_a_sweep(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, real = [], checks.check_sparse
+    for module in (checks, blocks):
+        monkeypatch.setattr(module, "check_sparse", lambda X, *name: (seen.append(X.shape), real(X, *name)))
+    X = sparse.random_array((60, 12), density=0.4, format="csr", rng=np.random.default_rng(0))
+    getattr(twofold, name)(2).fit(X)
+    assert seen == [X.shape]
 
 
 def test_the_refusal_names_the_place_and_guesses_the_reason() -> None:

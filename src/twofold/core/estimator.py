@@ -62,7 +62,9 @@ def fitting(method: F) -> F:
                 for name in _learned(self):
                     delattr(self, name)
                 vars(self).update(before)
-                if isinstance(error, (ArithmeticError, np.linalg.LinAlgError)) or "Arpack" in type(error).__name__:
+                overflown = isinstance(error, ValueError) and "NaN" in str(error)  # chances that are inf / inf
+                wrong = (ArithmeticError, np.linalg.LinAlgError)
+                if isinstance(error, wrong) or overflown or "Arpack" in type(error).__name__:
                     _refuse_extremes(self, method, args, kwargs)
                 raise
 
