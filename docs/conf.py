@@ -82,6 +82,7 @@ html_sidebars = {
         "learn/networks",
         "learn/generators",
         "learn/factors",
+        "learn/how-many",
         "reference/index",
     )
 }

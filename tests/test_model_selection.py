@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
+import twofold
 from twofold.core.checks import InputError
 from twofold.model_selection import select
 
@@ -207,3 +208,150 @@ def test_the_plot_shows_every_setting_and_the_best(grid, blobs):
     *lines, star = axes.get_lines()
     assert sum(len(line.get_xdata()) for line in lines) == len(found.table)
     assert star.get_ydata()[0] == found.table["bic"].min() and axes.get_ylabel() == "bic"
+
+
+# ---- sizes that are as good, and what is not worth trying ---------------------------------------------------------
+
+
+CURVE = {1: 0.0, 2: 5.0, 3: 9.9, 4: 10.0, 5: 9.8}
+
+
+class Known(BaseEstimator):
+    """Its score on a fold is a given function of its size and of the fold's first row."""
+
+    fits = 0
+
+    def __init__(self, n_components=1, noise=0.0):
+        self.n_components = n_components
+        self.noise = noise
+
+    def fit(self, X, y=None):
+        Known.fits += 1
+        return self
+
+    def score(self, X, y=None):
+        own = self.noise * np.sin(100 * self.n_components * X[0, 0])  # a size's luck; what all share is X[0, 0]
+        return CURVE[self.n_components] + 3 * X[0, 0] + own
+
+
+def known(noise, **options):
+    X = np.random.default_rng(0).normal(size=(50, 1))
+    return select(Known(noise=noise), X, n_components=[1, 2, 3, 4, 5], random_state=0, **options)
+
+
+def test_the_smallest_size_within_one_standard_error_of_the_best_is_chosen():
+    sure, unsure = known(0.0), known(1.0)
+    assert sure.best_params == {"n_components": 4}  # what the folds have in common is no error
+    assert unsure.best_params == {"n_components": 3}
+    row = unsure.table.row(unsure.row, named=True)
+    assert row["n_components"] == 3 and row["behind"] <= row["behind_error"]
+    assert "smallest" in unsure.why and "best figure" in sure.why
+
+
+def test_hopeless_settings_are_dropped_and_their_figures_stay_comparable():
+    Known.fits = 0
+    found = known(0.0)
+    assert Known.fits == 5 * 2 + 3 + 1  # two rounds of all, three more of the best, and one to all rows
+    np.testing.assert_allclose(found.table["heldout"] - found.table["heldout"].max(), [-10, -5, -0.1, 0, -0.2])
+    assert found.table["folds"].to_list() == [2, 2, 2, 5, 2]
+
+
+def test_time_that_is_over_leaves_out_the_rest_but_not_everything():
+    found = known(0.0, time=0.0)
+    assert found.table["folds"].to_list() == [1, None, None, None, None]
+    assert found.best_params == {"n_components": 1}
+    assert all("in time" in note for note in found.table["note"][1:])
+
+
+def test_progress_counts_to_the_end(blobs):
+    seen = []
+    select(GaussianMixture, blobs, n_components=[1, 2, 3], random_state=0, progress=lambda *at: seen.append(at))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_a_function_may_judge(planted):
+    def components(model, X):
+        assert X.shape == (60, 12)
+        return -abs(model.n_components_ - 5)
+
+    found = select(PCA, planted, criterion=components, n_components=range(1, 9), random_state=0)
+    assert found.best_params == {"n_components": 5} and "components" in found.why
+
+
+def test_within_two_of_the_least_bic_the_smallest_is_chosen(planted):
+    found = select(twofold.BayesianPCA, planted, n_components=range(1, 9), random_state=0)
+    near = found.table.filter(found.table["bic"] <= found.table["bic"].min() + 2)
+    assert len(near) > 1 and found.best_params["n_components"] == near["n_components"].min() == 3
+
+
+# ---- which of these ------------------------------------------------------------------------------------------------
+
+
+def test_a_list_of_models_is_compared_by_what_all_have(planted):
+    uneven = planted * np.linspace(0.2, 3, 12)  # noise that differs from column to column
+    found = select([twofold.PPCA(), twofold.FactorAnalysis(tol=1e-6)], uneven, n_components=[2, 3, 4])
+    assert isinstance(found.winner, twofold.FactorAnalysis) and found.best_params == {"n_components": 3}
+    assert found.criterion == "bic" and found.table["model"].to_list() == ["PPCA"] * 3 + ["FactorAnalysis"] * 3
+    assert len(found.plot().axes[0].get_lines()) == 3
+
+
+def test_a_list_needs_no_grid(blobs):
+    found = select([twofold.GaussianMixture(2), twofold.GaussianMixture(4)], blobs, random_state=0)
+    assert found.winner.n_components == 4 and found.best_params == {}
+    assert found.table["model"][0] != found.table["model"][1]
+    assert found.plot().axes[0].get_xlabel() == "model"
+
+
+def test_figures_of_different_things_are_not_compared(planted):
+    with pytest.raises(InputError, match=r"PPCA and KMeans cannot be compared: .*log-density.*squared error"):
+        select([twofold.PPCA(2), twofold.KMeans(2)], planted)
+
+
+# ---- what theory has -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("shape", "criterion"), [((300, 12), "evidence"), ((40, 200), "gavish-donoho")])
+@pytest.mark.parametrize("model", [twofold.PCA, twofold.PPCA])
+def test_a_whole_spectrum_tells_the_rank(model, shape, criterion):
+    rng = np.random.default_rng(0)
+    X = 3 * rng.normal(size=(shape[0], 4)) @ rng.normal(size=(4, shape[1])) + rng.normal(size=shape)
+    found = select(model, X, n_components=range(1, 9))
+    assert found.criterion == criterion and found.best_params == {"n_components": 4}
+    if criterion == "evidence":
+        assert twofold.PCA("mle").fit(X).n_components_ == 4
+    else:
+        assert twofold.PCA("gavish-donoho").fit(X).n_components_ == 4
+
+
+def test_holes_leave_bic(planted):
+    X = np.where(np.random.default_rng(0).random(planted.shape) < 0.1, np.nan, planted)
+    assert select(twofold.PPCA, X, n_components=[2, 3, 4], random_state=0).criterion == "bic"
+
+
+def test_icl_is_the_classification_likelihood_of_round_gaussians(blobs):
+    model = twofold.KMeans(4, random_state=0).fit(blobs)
+    (n, d), k = blobs.shape, 4
+    variance = model.inertia_ / (n * d)
+    shares = np.bincount(model.labels_) / n
+    gaps = ((blobs - model.cluster_centers_[model.labels_]) ** 2).sum(axis=1)
+    logp = np.log(shares[model.labels_]) - d / 2 * np.log(2 * np.pi * variance) - gaps / (2 * variance)
+    assert model.icl(blobs) == pytest.approx(-2 * logp.sum() + (k * d + k) * np.log(n))
+
+
+# ---- where the data is ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("criterion", ["heldout", "stability", "icl"])
+def test_a_file_and_an_array_give_the_same(criterion, blobs, tmp_path):
+    np.save(tmp_path / "x.npy", blobs)
+    options = {"criterion": criterion, "n_clusters": [3, 4, 5], "random_state": 0, "folds": 2}
+    here, there = (select(twofold.KMeans, X, **options) for X in (blobs, tmp_path / "x.npy"))
+    assert here.best_params == there.best_params
+    np.testing.assert_allclose(here.table[criterion], there.table[criterion], rtol=1e-6)
+
+
+def test_rows_of_a_dask_array_are_picked(blobs):
+    array = pytest.importorskip("dask.array")
+    X = array.from_array(blobs, chunks=(50, -1))
+    found = select(twofold.KMeans, X, criterion="heldout", n_clusters=[2, 4], random_state=0, folds=2)
+    assert found.best_params == {"n_clusters": 4}

@@ -24,6 +24,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import engine_for, fingerprint, stacked
 from twofold.core.estimator import Model, Reorderable, fitting
+from twofold.core.heldout import SQUARED, Split, square_costs
 from twofold.core.params import ITERATIVE, Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
@@ -87,6 +88,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     ([1.0, 51.0], 51.0)
     """
 
+    _heldout_unit = SQUARED
     medoid_indices_: np.ndarray
     cluster_centers_: np.ndarray
     _component_axes: ClassVar[dict[str, int]] = {"cluster_centers_": 0, "medoid_indices_": 0}
@@ -229,6 +231,11 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     def _measure(self) -> Callable[[Any], np.ndarray]:
         return partial(self._distances, centers=self._centers())
 
+    def _hiding(self) -> tuple[Any, ...]:
+        if self.metric == "precomputed":
+            raise InputError('distances alone have no cells to hide. Use criterion="stability", or score.')
+        return square_costs, _foretell, self.cluster_centers_.astype(np.float64), self.metric
+
     def score(self, X: Table, y: Any = None) -> float:
         """Minus the sum of distances of rows to their medoids, the higher the better."""
         return -float(self.transform(X).min(axis=1).sum())
@@ -291,3 +298,9 @@ def _all(X: Any, measure: Callable[[Any], np.ndarray]) -> np.ndarray:
 
 def _nearest(X: Any, measure: Callable[[Any], np.ndarray]) -> np.ndarray:
     return measure(X).argmin(axis=1) if np.isfinite(X.sum()) else np.full(X.shape[0], -1)
+
+
+def _foretell(x: np.ndarray, split: Split, Z: np.ndarray, metric: Any) -> np.ndarray:
+    """The hidden columns of the medoid that is nearest over those that are seen."""
+    nearest = pairwise_distances(x[:, split.seen], Z[:, split.seen], metric=metric).argmin(axis=1)
+    return Z[nearest][:, split.hidden]

@@ -61,10 +61,10 @@ def by_knee(values: np.ndarray) -> int:
 
 def by_gavish_donoho(values: np.ndarray, n: int, d: int) -> int:
     """Singular values above the optimal hard threshold for unknown noise, ω(β)·median (Gavish & Donoho 2014)."""
-    return max(1, int(np.sum(values > _least_variance(values, n, d))))
+    return max(1, int(np.sum(values > least_variance(values, n, d))))
 
 
-def _least_variance(values: np.ndarray, n: int, d: int) -> float:
+def least_variance(values: np.ndarray, n: int, d: int) -> float:
     """The threshold of Gavish & Donoho, squared, for eigenvalues of the covariance."""
     beta = min(n, d) / max(n, d)
     omega = np.sqrt(2 * (beta + 1) + 8 * beta / (beta + 1 + np.sqrt(beta**2 + 14 * beta + 1)))
@@ -168,5 +168,5 @@ def follow(model: Any, X: Any, criterion: str, sizes: list[int]) -> list[float]:
     if criterion == "evidence":
         values = np.concatenate([values, np.zeros(d - len(values))])
         return [_evidence(values, k, n) if 0 <= k < d else -np.inf for k in sizes]
-    level = _least_variance(values, n, d)
+    level = least_variance(values, n, d)
     return [float(values[k:].sum() + k * level) if 0 <= k <= len(values) else np.inf for k in sizes]

@@ -30,7 +30,7 @@ from twofold.model_selection import criteria
 from twofold.model_selection.criteria import LEAST, NEAR, ONCE, PATHS, Split
 from twofold.model_selection.selection import Selection, as_table
 
-SIZES = ("n_components", "n_clusters", "n_codes", "n_latent")  # parameters of which less is simpler
+SIZES = ("n_components", "n_clusters", "n_codes", "n_latent", "n_nonzero")  # parameters of which less is simpler
 DOUBT = 0.01  # the chance that a setting that is dropped was no worse
 ROUNDING = 1e-9  # a difference of figures that is none, relatively
 
@@ -73,10 +73,10 @@ def select(
 ) -> Selection:
     """Choose parameters of an estimator, or one of several: fit each, compare, and return a table and the winner.
 
-    Of sizes (``n_components``, ``n_clusters``, ``n_codes``, ``n_latent``) the smallest is taken that is as good as the
-    best: within one standard error of it, taken over the folds that both have, or within 2 of the least BIC or AIC. By
-    "stability" it is the largest within one standard error: coarser groups than there are can be as stable. Other
-    parameters have the best figure.
+    Of sizes (``n_components``, ``n_clusters``, ``n_codes``, ``n_latent``, ``n_nonzero``) the smallest is taken that is
+    as good as the best: within one standard error of it, taken over the folds that both have, or within 2 of the least
+    BIC or AIC. By "stability" it is the largest within one standard error: coarser groups than there are can be as
+    stable. Other parameters have the best figure.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def _splits(base: Any, X: Any, y: Any, criterion: str, folds: int, seed: int) ->
     else:
         for fold in range(folds):
             order = generator(seed, fold).permutation(n)
-            yield order[: n // 2], order[n // 2 :]
+            yield np.sort(order[: n // 2]), np.sort(order[n // 2 :])
 
 
 # --- what is measured ---------------------------------------------------------------------------------------

@@ -8,11 +8,13 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import engine_for
 from twofold.core.estimator import Model
+from twofold.core.types import Table
 
 
 class NonnegativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
@@ -28,6 +30,20 @@ class NonnegativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model)
     def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
         super()._refuse(blocks, allow_nan)
         refuse_negative(type(self).__name__, blocks)
+
+
+class TopicModel(NonnegativeModel):
+    """A model of documents as mixtures of topics, the rows of `components_`."""
+
+    _heldout_unit = "the log-probability of a hidden word"
+
+    def heldout_score(self, X: Table, y: Any = None) -> float:
+        """The mean log-probability of a hidden word: the topics of a document are found from half of its words, and the
+        other half is scored. It is minus the logarithm of :func:`twofold.topics.perplexity`, for any amounts >= 0."""
+        from twofold.topics.evaluation import complete_documents
+
+        check_is_fitted(self)
+        return complete_documents(self, self._blocks(X))
 
 
 class Totals(NamedTuple):

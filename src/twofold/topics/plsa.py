@@ -29,7 +29,7 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.kl import newton_counts
 from twofold.kernels.plsa import em_counts, em_fold
-from twofold.topics._nonnegative import NonnegativeModel, sum_cells
+from twofold.topics._nonnegative import TopicModel, sum_cells
 
 PASSES = 2  # over a document's mixture, a sweep
 EXACT = 500  # passes at most over a new document
@@ -72,7 +72,7 @@ def normalize(V: np.ndarray) -> np.ndarray:
     return V / V.sum(axis=0)
 
 
-class PLSA(Reorderable, NonnegativeModel):
+class PLSA(Reorderable, TopicModel):
     """Probabilistic latent semantic analysis: every document is a mixture of k topics, every topic a mixture of words.
 
     ``p(word | document) = Σ_c p(word | c) p(c | document)``, fitted by expectation maximization to counts.
@@ -212,16 +212,6 @@ class PLSA(Reorderable, NonnegativeModel):
     def transform(self, X: Table) -> Any:
         """p(topic | document) (n,k), the topics staying as they are; an empty document gets `topic_share_`."""
         return self._rowwise(fold, X, *self._folding())
-
-    _heldout_unit = "the log-probability of a hidden word"
-
-    def heldout_score(self, X: Table, y: Any = None) -> float:
-        """The mean log-probability of a hidden word: the topics of a document are found from half of its words, and the
-        other half is scored. It is minus the logarithm of :func:`twofold.topics.perplexity`, for any amounts >= 0."""
-        from twofold.topics.evaluation import complete_documents
-
-        check_is_fitted(self)
-        return complete_documents(self, self._blocks(X))
 
     def score(self, X: Table, y: Any = None, sample_weight: Weights = None) -> float:
         """The mean log-likelihood a token, of words that some topic knows."""

@@ -27,7 +27,7 @@ from twofold.core.estimator import Reorderable, fitting
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
-from twofold.topics._nonnegative import NonnegativeModel
+from twofold.topics._nonnegative import TopicModel
 from twofold.topics.lda import _dirichlet, _evidence, _gibbs, _scvb0, _variational
 from twofold.topics.lda._documents import Corpus, document_scores, is_usable, mixtures, pad
 
@@ -36,7 +36,7 @@ START = 0.1  # α of every topic before it is learned
 VARIATIONAL = ("batch", "online")  # methods with a Dirichlet for every document
 
 
-class LatentDirichletAllocation(Reorderable, NonnegativeModel):
+class LatentDirichletAllocation(Reorderable, TopicModel):
     """Latent Dirichlet allocation: every document is a mixture of topics, every topic a distribution of words.
 
     ``p(word j | document i) = Σ_c p(c | i) p(j | c)`` with Dirichlet priors on both.
@@ -377,16 +377,6 @@ class LatentDirichletAllocation(Reorderable, NonnegativeModel):
     def score_samples(self, X: Table) -> np.ndarray:
         """The `log_likelihood` of each document (n,), from 128 draws that are always the same."""
         return self.log_likelihood(X)
-
-    _heldout_unit = "the log-probability of a hidden word"
-
-    def heldout_score(self, X: Table, y: Any = None) -> float:
-        """The mean log-probability of a hidden word: the topics of a document are found from half of its words, and the
-        other half is scored. It is minus the logarithm of :func:`twofold.topics.perplexity`, for any amounts >= 0."""
-        from twofold.topics.evaluation import complete_documents
-
-        check_is_fitted(self)
-        return complete_documents(self, self._blocks(X))
 
     def score(self, X: Table, y: Any = None) -> float:
         """The mean log-likelihood of a token, given the mixture of its own document; see also :meth:`perplexity`."""
