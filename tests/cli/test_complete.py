@@ -241,7 +241,7 @@ def test_pictures_reports_seeds_and_methods(twofold, people):
         assert len(image.convert("RGB").resize((100, 100)).getcolors(10_000)) > 20
     page = Path("a.html").read_text()
     assert "data:image/png;base64," in page and "held out" in page.lower() and "PPCA" in page and "http" not in page
-    for method in ("means", "factors", "gaussian"):
+    for method in ("means", "factors", "gaussian", "als", "svd", "svp", "soft", "svt"):
         assert run_json(twofold, "people.csv", "--method", method)["method"] == method
 
 
@@ -251,7 +251,7 @@ def test_pictures_reports_seeds_and_methods(twofold, people):
         (["-o", "people.csv", "--force"], "input"),
         (["-o", "out.xlsx"], ".parquet"),
         (["--save", "m.pkl"], ".twofold"),
-        (["--method", "magic"], "means, ppca, factors or gaussian"),
+        (["--method", "magic"], "means, ppca, factors, gaussian, als, svd, svp, soft or svt"),
         (["--drop", "heigth"], '"height"'),
     ],
 )

@@ -263,3 +263,29 @@ def test_progress_goes_to_a_terminal_on_stderr_only(people):
     assert run.returncode == 0, shown
     assert json.loads(run.stdout)["rows"] == 60
     assert b"reading" in shown and b"writing" in shown
+
+
+@pytest.mark.parametrize(
+    ("method", "model"), [("bayesian", "BayesianPCA"), ("fa", "FactorAnalysis"), ("fisher", "FisherLDA")]
+)
+def test_other_methods_by_name(twofold, people, method, model):
+    label = ["--label", "group"] if method == "fisher" else []
+    found = run_json(twofold, "people.csv", "--method", method, *label, "-o", "s.csv", "--save", "m.twofold")
+    assert found["model"] == model and 0 < sum(part["variance"] for part in found["components"]) <= 1 + 1e-9
+    assert twofold("apply", "m.twofold", "people.csv", "-o", "a.csv").exit_code == 0
+    again, scores = pl.read_csv("a.csv"), pl.read_csv("s.csv")
+    np.testing.assert_allclose(again["PC1"].to_numpy(), scores["PC1"].to_numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--method", "magic"], "pca, bayesian, fa, ae or fisher"),
+        (["--method", "fisher"], "--label NAME"),
+        (["--label", "group"], "go together"),
+        (["--method", "fisher", "--label", "grop"], 'Did you mean "group"'),
+    ],
+)
+def test_methods_and_labels_that_cannot_be(twofold, people, options, message):
+    result = twofold("reduce", "people.csv", *options)
+    assert result.exit_code == 2 and message in " ".join(result.stderr.split())

@@ -8,7 +8,7 @@ from scipy.linalg import subspace_angles
 from sklearn.datasets import load_digits
 
 import twofold
-from twofold import PCA, Autoencoder
+from twofold import PCA, Autoencoder, InputError
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +96,15 @@ def test_pictures_come_back_as_pictures_and_files_keep_all(digits, tmp_path):
     assert np.array_equal(twofold.load(tmp_path / "coder.twofold").reconstruct(pictures), model.reconstruct(pictures))
     with pytest.raises(twofold.InputError, match=r"\(4, 8\); this model was fitted to \(8, 8\)"):
         model.transform(pictures[:, :4])
+
+
+def test_a_scale_taken_into_the_layers_changes_no_code():
+    rng = np.random.default_rng(0)
+    X, scale = rng.normal(size=(60, 4)) + 3, np.array([1.0, 10.0, 0.1, 500.0])
+    model = Autoencoder(2, hidden_layer_sizes=(8,), max_iter=3, random_state=0).fit(X)
+    other = model.rescaled(scale)
+    np.testing.assert_allclose(other.transform(X * scale), model.transform(X), atol=1e-4)
+    back = model.inverse_transform(model.transform(X)) * scale
+    np.testing.assert_allclose(other.inverse_transform(other.transform(X * scale)), back, rtol=1e-4, atol=1e-4)
+    with pytest.raises(InputError, match="numbers above 0"):
+        model.rescaled(np.ones(3))

@@ -6,7 +6,7 @@ import scipy.linalg as sla
 from scipy.stats import multivariate_normal
 from sklearn.decomposition import FactorAnalysis as ReferenceFA
 
-from twofold import PCA, PPCA, BayesianPCA, FactorAnalysis
+from twofold import PCA, PPCA, BayesianPCA, FactorAnalysis, load
 
 
 def rows(n=200, d=7, k=2, noise=0.5, seed=0):
@@ -217,10 +217,12 @@ def test_factor_analysis_does_not_care_about_units():
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])
-def test_bayesian_pca_finds_the_planted_dimension(k):
+def test_bayesian_pca_finds_the_planted_dimension(k, tmp_path):
     X = rows(400, 10, k, noise=0.5, seed=k)
     model = BayesianPCA(random_state=0).fit(X)
     assert model.n_active_ == k == len(model.components_) == model.loadings_.shape[1]
     assert len(model.alpha_) == 9 and model.transform(X).shape == (400, k)
     assert angle(model.components_, PCA(k).fit(X).components_) < 0.05
+    model.save(tmp_path / "m.twofold")
+    np.testing.assert_array_equal(load(tmp_path / "m.twofold").transform(X), model.transform(X))
     assert BayesianPCA(random_state=0).fit(holed(X, 0.1)).n_active_ == k

@@ -304,8 +304,9 @@ def results(model: Any, given: Given, what: str | None, n: int) -> tuple[str, An
 
 def usual(model: Any) -> str:
     """What the verb that made the model gives, or else what such a model is for."""
-    if getattr(model, "made_by_", "") == "complete":
-        return "filled"
+    made_by = {"complete": "filled", "reduce": "codes"}.get(getattr(model, "made_by_", ""))
+    if made_by is not None:
+        return made_by
     return next((what for what in ("labels", "codes", "filled", "scores") if possible(model, what)), "codes")
 
 

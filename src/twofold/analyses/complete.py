@@ -39,7 +39,8 @@ from twofold.io.tables.table import Piece, Table, names_rows, quoted
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-METHODS = ("means", "ppca", "factors", "gaussian")
+METHODS = ("means", "ppca", "factors", "gaussian", "als", "svd", "svp", "soft", "svt")
+BY_NAME = METHODS[4:]  # low-rank completion without error bars of its own, tried only when asked for
 SIZES = (1, 2, 3, 5, 8, 13, 20)  # directions tried
 SAMPLE = 2_000  # rows that are enough to choose and to measure
 HIDDEN = 0.1  # of the known cells, for each of the two
@@ -168,8 +169,10 @@ def complete(
     ----------
     data : path, frame or array
         A file in any format that `twofold.io.tables.read.read_table` knows, or the table itself; NaN is a blank.
-    method : {"means", "ppca", "factors", "gaussian"} or None
-        None: the one with the least error on known cells that are hidden.
+    method : {"means", "ppca", "factors", "gaussian", "als", "svd", "svp", "soft", "svt"} or None
+        None: of the first four, the one with the least error on known cells that are hidden. The others are low-rank
+        completions of the columns' z-scores: :class:`ALS`, :class:`SVDImpute`, :class:`SVP`, :class:`SoftImpute` and
+        :class:`SVT`.
     uncertainty : bool
         Whether the table gets a column NAME_sd, the standard deviation of each guess, for every filled column.
     seed, progress
@@ -303,11 +306,12 @@ def fill_blanks(
     with progress.doing("trying models on cells that are hidden"), warnings_as_notes([]):
         candidates = those_to_try(Y, method, seed, notes)
         tried, best = choose(candidates, Y, seed)
-        figures, baseline, errors = measure(best, Y, seed, notes)
+        doubt = tried.get(best.label, np.nan)
+        figures, baseline, errors = measure(best, Y, seed, notes, doubt)
     filled, std = X.copy(), np.zeros_like(X)
     with warnings_as_notes(notes):
         model = best.make().set_callbacks(*progress.callbacks()).fit(Y).set_callbacks()
-        filled[:, varies], std[:, varies] = fill_in(model, Y, notes)
+        filled[:, varies], std[:, varies] = fill_in(model, Y, notes, doubt)
     model.column_range_ = np.array([np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)])  # guesses keep to it
     for j in np.flatnonzero(fill & ~varies):
         filled[:, j] = np.nanmean(X[:, j])
@@ -343,10 +347,33 @@ def those_to_try(X: np.ndarray, method: str | None, seed: int, notes: list[str])
         least = 1e-4 * float(np.nanvar(X, axis=0).min())  # so that columns that go together stay apart
         gaussian = partial(twofold.GaussianMixture, 1, reg_covar=least, **settings)
         out.append(Candidate("gaussian", "a Gaussian with all correlations", gaussian))
+    if method in BY_NAME:
+        out += low_rank_candidates(method, sizes, seed)
     wanted = [c for c in out if method in (None, c.method)]
     if not wanted:
         raise InputError(f"--method gaussian: a table of {n} rows and {d} columns is too wide for it. Use ppca.")
     return wanted
+
+
+def low_rank_candidates(method: str, sizes: list[int], seed: int) -> list[Candidate]:
+    """Completions of z-scores, in several sizes where the size is not found by the model."""
+    cls: Any = {
+        "als": twofold.ALS,
+        "svd": twofold.SVDImpute,
+        "svp": twofold.SVP,
+        "soft": twofold.SoftImpute,
+        "svt": twofold.SVT,
+    }[method]
+    if method not in ("soft", "svt"):
+        return [
+            Candidate(
+                method,
+                f"{cls.__name__} of rank {k}",
+                partial(cls, n_components=k, normalize="column", random_state=seed),
+            )
+            for k in sizes
+        ]
+    return [Candidate(method, cls.__name__, partial(cls, normalize="column", random_state=seed))]
 
 
 def hide(X: np.ndarray, seed: int, draw: int) -> tuple[np.ndarray, np.ndarray]:
@@ -362,17 +389,26 @@ def hide(X: np.ndarray, seed: int, draw: int) -> tuple[np.ndarray, np.ndarray]:
     return rows, hidden
 
 
-def attempt(candidate: Candidate, rows: np.ndarray, hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def attempt(
+    candidate: Candidate, rows: np.ndarray, hidden: np.ndarray, doubt: float = np.nan
+) -> tuple[np.ndarray, np.ndarray]:
     """Guesses and their standard deviations for rows some of whose cells are hidden, by a model that sees the rest."""
     shown = np.where(hidden, np.nan, rows)
-    return fill_in(candidate.make().fit(shown), shown)
+    return fill_in(candidate.make().fit(shown), shown, doubt=doubt)
 
 
-def fill_in(model: Any, X: np.ndarray, notes: list[str] | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The filled table and its standard deviations; no guess lies beyond what its column has shown."""
+def fill_in(
+    model: Any, X: np.ndarray, notes: list[str] | None = None, doubt: float = np.nan
+) -> tuple[np.ndarray, np.ndarray]:
+    """The filled table and its standard deviations; no guess lies beyond what its column has shown.
+
+    `doubt` is the error of hidden cells, in spreads, for a model that has no error bars of its own.
+    """
     holes = np.isnan(X)
     if hasattr(model, "impute"):
         filled, std = model.impute(X, return_std=True)
+    elif hasattr(model, "complete") and not isinstance(model, twofold.MeanImpute):
+        filled, std = model.complete(X), np.where(holes, doubt * spread(X), 0.0)
     else:
         filled, std = model.transform(X), np.where(holes, np.nanstd(X, axis=0), 0.0)
     low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
@@ -398,7 +434,7 @@ def rms(errors: np.ndarray) -> float:
 
 
 def measure(
-    best: Candidate, X: np.ndarray, seed: int, notes: list[str]
+    best: Candidate, X: np.ndarray, seed: int, notes: list[str], doubt: float
 ) -> tuple[dict[str, Any], dict[str, Any], np.ndarray]:
     """The error of the chosen model on other hidden cells than those that chose it, that of column means on the same
     cells, and that of each column."""
@@ -406,7 +442,7 @@ def measure(
     if not hidden.any():
         notes.append("too few cells to hide any, so the guesses are not tested")
         return {}, {}, np.full(X.shape[1], np.nan)
-    guess, std = attempt(best, rows, hidden)
+    guess, std = attempt(best, rows, hidden, doubt)
     means, s = np.nanmean(np.where(hidden, np.nan, rows), axis=0), spread(X)
     error = np.where(hidden, (guess - rows) / s, np.nan)
     figures = {

@@ -1,6 +1,7 @@
 """The main directions of a table, and every row's place along them.
 
-PCA, or PPCA where cells are blank. The number of directions is read off the spectrum unless it is given; how much of
+PCA, or PPCA where cells are blank; by name also factor analysis, Bayesian PCA, a deep autoencoder and Fisher's
+discriminant (`_reduce_methods.py`). The number of directions is read off the spectrum unless it is given; how much of
 the variance they keep is measured on rows that were not fitted, or by filling in cells that were hidden.
 """
 
@@ -17,6 +18,7 @@ import polars as pl
 import scipy.sparse as sp
 
 import twofold
+from twofold.analyses._reduce_methods import METHODS, Reduced, fit_by_name, split_label
 from twofold.analyses._tables import (
     Reading,
     about_table,
@@ -51,6 +53,7 @@ class Reduction(Answer):
 
     data: Table
     scores: np.ndarray  # (n,k)
+    weights: np.ndarray  # (k,d) of the columns in each component
     ratios: np.ndarray  # share of the variance of each component, kept or not
     blanks: int
     standardized: bool
@@ -76,7 +79,7 @@ class Reduction(Answer):
 
     def heaviest(self, c: int) -> list[tuple[str, float]]:
         """The columns that weigh most in component c."""
-        return strongest(self.model.components_[c], self.data.columns)
+        return strongest(self.weights[c], self.data.columns)
 
     def grids(self) -> list[Grid]:
         total = np.cumsum(self.ratios)
@@ -100,6 +103,11 @@ class Reduction(Answer):
             return [
                 f"held out: {own['cells']:,} known cells were hidden and filled in; error {own['rmse']:.3g}{unit}, "
                 f"column means give {self.baseline['rmse']:.3g}"
+            ]
+        if "accuracy" in own:
+            return [
+                f"held out: of {own['rows']:,} rows not fitted, {own['accuracy']:.1%} are put into their group; always "
+                f"the most frequent one gives {self.baseline['accuracy']:.1%}"
             ]
         if "kept" in own:
             return [
@@ -133,7 +141,7 @@ class Reduction(Answer):
             self.ratios,
             self.k,
             self.scores,
-            self.model.components_,
+            self.weights,
             self.data.columns,
             title=self.heading,
             groups=None if group is None else group.fill_null("blank").to_list(),
@@ -150,6 +158,8 @@ def reduce(
     data: Any,
     n_components: int | float | str | None = None,
     *,
+    method: str | None = None,
+    label: str | None = None,
     scale: bool | None = None,
     seed: int = 0,
     progress: Progress = SILENT,
@@ -163,6 +173,12 @@ def reduce(
         A file in any format that `twofold.io.tables.read.read_table` knows, or the table itself.
     n_components : int, float, str or None
         A count, a share of the variance (0.95), or a rule: knee, mle, gavish-donoho, parallel. None: the knee.
+    method : {"pca", "bayesian", "fa", "ae", "fisher"} or None
+        Bayesian PCA, which finds the number of components; factor analysis, where every column has its own noise; a
+        deep autoencoder, whose codes need not be linear; Fisher's discriminant, which separates the groups of `label`.
+        None is PCA, or probabilistic PCA where cells are blank.
+    label : str or None
+        The column that says which group a row belongs to, for "fisher".
     scale : bool or None
         Whether columns are divided by their standard deviations. None: if named columns differ tenfold.
     seed, progress
@@ -183,8 +199,13 @@ def reduce(
     >>> answer.table.columns
     ['PC1', 'PC2']
     """
+    if method not in (None, *METHODS):
+        raise InputError(f"method {method}: choose {', '.join(METHODS[:-1])} or {METHODS[-1]}.")
+    if (label is None) == (method == "fisher"):
+        raise InputError("method fisher and a label column (--label NAME) go together: it separates groups.")
     with progress.doing("reading"):
         table = as_table(data, **reading)
+        table, y = (table, None) if label is None else split_label(table, label)
     notes = table.notes
     X = in_memory(table)
     n, d = shape_of(X)
@@ -195,6 +216,38 @@ def reduce(
     check(X, n, table, "reduce")
     blanks = int(np.isnan(X).sum()) if isinstance(X, np.ndarray) else 0
     standardized = bool(scale) if isinstance(X, Path) else choose_scale(scale, X, table)
+    if method in (None, "pca"):
+        found = fit_pca(X, n, n_components, standardized, blanks, seed, progress, notes)
+    else:
+        with progress.doing("fitting"):
+            told = progress.callbacks()
+            found = fit_by_name(method, X, y, n_components, standardized, seed, told, table)
+    model = found.model
+    if table.named:
+        model.feature_names_in_ = np.array(table.columns, dtype=object)
+    call = {"verb": "reduce", "data": data_in_code(data), "n_components": found.scores.shape[1], "scale": standardized}
+    call |= {name: value for name, value in (("method", method), ("label", label)) if value is not None}
+    return Reduction(
+        source=table.source,
+        model=model.set_callbacks(),
+        figures=found.figures,
+        baseline=found.baseline,
+        notes=notes,
+        call=call | {"seed": seed} | in_call(reading),
+        data=table,
+        scores=found.scores,
+        weights=found.weights,
+        ratios=found.ratios,
+        blanks=blanks,
+        standardized=standardized,
+        seed=seed,
+    )
+
+
+def fit_pca(
+    X: Any, n: int, n_components: Any, standardized: bool, blanks: int, seed: int, progress: Progress, notes: list[str]
+) -> Reduced:
+    """PCA, or PPCA where cells are blank, and how good it is on what it has not seen."""
     with warnings_as_notes(notes):
         fit = fit_with_blanks if blanks else fit_complete
         model, ratios = fit(X, n_components, standardized, seed, progress.callbacks(), notes)
@@ -202,26 +255,9 @@ def reduce(
     if standardized and not isinstance(X, Path):
         s = spread(X)  # the held-out figure is in standardized units too
         X = X / s if isinstance(X, np.ndarray) else sp.csr_array(X @ sp.diags_array(1 / s))
-    k = scores.shape[1]
     with progress.doing("measuring"):
-        figures, baseline = (hide_cells if blanks else hide_rows)(X, n, k, seed, notes)
-    if table.named:
-        model.feature_names_in_ = np.array(table.columns, dtype=object)
-    call = {"verb": "reduce", "data": data_in_code(data), "n_components": k, "scale": standardized}
-    return Reduction(
-        source=table.source,
-        model=model.set_callbacks(),
-        figures=figures,
-        baseline=baseline,
-        notes=notes,
-        call=call | {"seed": seed} | in_call(reading),
-        data=table,
-        scores=scores,
-        ratios=ratios,
-        blanks=blanks,
-        standardized=standardized,
-        seed=seed,
-    )
+        figures, baseline = (hide_cells if blanks else hide_rows)(X, n, scores.shape[1], seed, notes)
+    return Reduced(model, scores, ratios, model.components_, figures, baseline)
 
 
 # --- the fit ------------------------------------------------------------------------------------------------

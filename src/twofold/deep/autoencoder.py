@@ -8,6 +8,7 @@ References: Hinton & Salakhutdinov 2006; Vincent et al. 2008 (denoising).
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -15,8 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
 from twofold.core.heldout import SQUARED, split_columns
 from twofold.core.params import Interval, StrOptions
@@ -201,6 +204,28 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     @property
     def _n_features_out(self) -> int:
         return self.n_components
+
+    def rescaled(self, scale: Any) -> Autoencoder:
+        """For a model fitted on ``X / scale``: a copy that takes X itself, with the same codes; see :class:`PPCA`.
+
+        The first and the last layer take the scale (d,) into themselves, which works for output="identity".
+        """
+        check_is_fitted(self)
+        scale = np.asarray(scale, dtype=np.float64)
+        if self.output != "identity" or scale.shape != (self.n_features_in_,) or not (scale > 0).all():
+            raise InputError(
+                f"scale has shape {scale.shape}, output={self.output!r}; {self.n_features_in_} numbers above 0 are "
+                'needed, and output="identity".'
+            )
+        model, w = copy.copy(self), dict(self.weights_)
+        last = max(int(name.split(".")[1]) for name in w if name.startswith("decoder."))
+        seen = scale[self.columns_]
+        w["centre"] = w["centre"] * scale
+        w["encoder.0.weight"] = w["encoder.0.weight"] / seen
+        w[f"decoder.{last}.weight"] = w[f"decoder.{last}.weight"] * seen[:, None]
+        w[f"decoder.{last}.bias"] = w[f"decoder.{last}.bias"] * seen
+        model.weights_ = {name: np.asarray(value, dtype=self.weights_[name].dtype) for name, value in w.items()}
+        return model
 
     def transform(self, X: Table) -> np.ndarray:
         """Codes (n,k)."""

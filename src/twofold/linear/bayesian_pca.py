@@ -88,7 +88,7 @@ class BayesianPCA(LatentGaussian):
         "mean_": "d",
         "explained_variance_": "k",
         "noise_variance_": ", >= 0",
-        "alpha_": "k, any",
+        "alpha_": "., any",  # of all directions, on or off
     }
 
     def __init__(

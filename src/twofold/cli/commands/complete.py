@@ -13,7 +13,10 @@ from twofold.analyses.progress import SILENT, Progress
 from twofold.cli import _options as options
 from twofold.cli._run import command
 
-METHOD = "means, ppca, factors (factor analysis) or gaussian. Default: the best on hidden cells."
+METHOD = (
+    "means, ppca, factors (factor analysis), gaussian; or low-rank completion by als, svd, svp, soft or svt. "
+    "Default: the best of the first four on hidden cells."
+)
 UNCERTAINTY = "Add a column NAME_sd, the standard deviation of each guess, for every filled column."
 
 

@@ -16,18 +16,34 @@ from twofold.cli._run import command
 from twofold.core.checks import InputError
 
 COUNT = f"Number of components: a count (3), a share of the variance (0.95), or a rule: {', '.join(RULES)}."
+METHOD = (
+    "pca, bayesian (finds the number), fa (factor analysis), ae (deep autoencoder) or fisher (separates the groups of "
+    "--label). Default: pca, which takes blanks, too."
+)
+LABEL = "Column that says which group a row belongs to, for --method fisher."
 
 
 @command(Reduction)
 def reduce(
     inputs: options.Tables,
     components: Annotated[str | None, typer.Option("-k", "--components", metavar="K", help=COUNT)] = None,
+    method: Annotated[str | None, typer.Option(metavar="NAME", help=METHOD)] = None,
+    label: Annotated[str | None, typer.Option(metavar="COLUMN", help=LABEL)] = None,
     scale: options.Scale = None,
     seed: options.Seed = 0,
     progress: Progress = SILENT,
     **reading: Unpack[Reading],
 ) -> Reduction:
-    return analyze(inputs, parse_k(components), scale=scale, seed=seed, progress=progress, **reading)
+    return analyze(
+        inputs,
+        parse_k(components),
+        method=method,
+        label=label,
+        scale=scale,
+        seed=seed,
+        progress=progress,
+        **reading,
+    )
 
 
 def parse_k(text: str | None) -> int | float | str | None:
