@@ -77,6 +77,16 @@ def test_files_arrays_and_frames_are_cleaned_alike(files):
     assert "analyses.denoise(data" in answer.code
 
 
+def test_rows_of_an_array_are_signals(twofold, files):
+    walk = np.load("walk.npy")
+    np.save("three.npy", np.stack([walk, walk[::-1], 2 * walk]))
+    found = run_json(twofold, "three.npy", "-o", "clean.npy")
+    assert found["signals"] == ["row 1", "row 2", "row 3"]
+    got = np.load("clean.npy")
+    np.testing.assert_allclose(got[0], analyses.denoise(walk).signals[0])
+    np.testing.assert_allclose(got[2], 2 * got[0])
+
+
 def test_blanks_lie_on_lines_and_this_is_said(twofold, files):
     walk = np.load("walk.npy")
     cells = [f"{v}" for v in walk]

@@ -58,7 +58,8 @@ def test_formulas_are_made_plain_on_request_and_numbers_are_not_touched(twofold)
 
 
 @pytest.mark.parametrize(
-    "verb", ["reduce", "cluster", "complete", "recommend", "topics", "embed", "apply", "sense", "words"]
+    "verb",
+    ["reduce", "cluster", "complete", "recommend", "topics", "embed", "apply", "sense", "denoise", "compress", "words"],
 )
 def test_every_verb_that_writes_csv_can_do_so_safely(twofold, verb):
     assert "--safe-csv" in twofold(verb, "--help").stdout

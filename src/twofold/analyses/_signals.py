@@ -116,7 +116,7 @@ class SignalAnswer(ComparedAnswer):
         ending = path.suffix.lower()
         if ending == ".npy":
             values = self.after.signals if len(self.after.signals) > 1 else self.after.signals[0]
-            return lambda to: np.save(to.open("wb"), np.ascontiguousarray(values.T))
+            return lambda to: np.save(to, values)
         if ending == ".wav":
             rate = self.after.rate
             if rate is None:
@@ -124,4 +124,4 @@ class SignalAnswer(ComparedAnswer):
                     f"{path}: {self.source} does not say how many numbers a second has. Write .csv or .npy."
                 )
             return lambda to: write_sound(to, self.after.signals, rate)
-        return frame_writer(ending, self.frame()) if ending in FRAMES else super().writer(path)
+        return frame_writer(ending, self.frame(), self.safe_csv) if ending in FRAMES else super().writer(path)

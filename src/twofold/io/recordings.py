@@ -1,7 +1,7 @@
 """Signals on disk: `read_signals("sound.wav")`, a column of a table, an array; and back.
 
 A recording is its signals as rows (c,d), with their names. Sound keeps its sample rate and its type; of a table every
-column of numbers is a signal, but for one that only rises, which says when.
+column of numbers is a signal, but for one that only rises, which says when; of an array with two axes every row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from twofold.io.tables.read import EXCEL, JSONL, PARQUET, SQLITE, TEXT, kind, re
 from twofold.io.tables.table import Table, quoted
 
 SOUND = (".wav", ".wave")
-TABLES = (*TEXT, *PARQUET, *JSONL, *EXCEL, *SQLITE, ".npy", ".npz", ".mtx")
+ARRAYS = (".npy", ".npz", ".mtx")
+TABLES = (*TEXT, *PARQUET, *JSONL, *EXCEL, *SQLITE, *ARRAYS)
 LEAST = 4  # numbers of a signal
 
 
@@ -57,7 +58,9 @@ def read_signals(path: str | Path, **reading: Any) -> Recording:
                 raise InputError(f"--{option} {value[0]}: {path} is sound and has no columns. Leave it out.")
         found = read_sound(str(path))
     else:
-        found = take_columns(read_table([str(path)], **reading))
+        table = read_table([str(path)], **reading)
+        rows = kind(str(path)) in ARRAYS and len(table.columns) > 1
+        found = take_rows(table) if rows else take_columns(table)
     if found.signals.shape[1] < LEAST:
         raise InputError(f"{path} has {found.signals.shape[1]} numbers a signal; {LEAST} are the fewest.")
     return found
@@ -90,11 +93,19 @@ def write_sound(path: str | Path, signals: np.ndarray, rate: int) -> None:
     wavfile.write(path, rate, np.ascontiguousarray(signals.T if len(signals) > 1 else signals[0]))
 
 
+def take_rows(table: Table) -> Recording:
+    """The rows of an array as signals."""
+    X = dense_numbers(table)
+    if not np.isfinite(X).all():
+        row, column = np.argwhere(~np.isfinite(X))[0]
+        raise InputError(f"{table.source}[{row}, {column}] is {X[row, column]}; signals need finite numbers. Fill it.")
+    notes = [*table.notes, f"each of the {len(X):,} rows is a signal of {X.shape[1]:,} numbers"]
+    return Recording(X, [f"row {i + 1}" for i in range(len(X))], notes=notes, source=table.source)
+
+
 def take_columns(table: Table) -> Recording:
     """The columns of a table as signals; blanks are filled with straight lines, and a column that says when is kept."""
-    X, notes = table.array(), list(table.notes)
-    if not isinstance(X, np.ndarray):
-        raise InputError(f"{table.source} is sparse; a signal has all of its numbers. Save it as a dense array.")
+    X, notes = dense_numbers(table), list(table.notes)
     if len(X) < LEAST:
         raise InputError(f"{table.source} has {len(X)} rows; a signal has {LEAST} numbers or more, one a row.")
     rises = [bool((np.diff(column) > 0).all()) for column in X.T]
@@ -106,6 +117,13 @@ def take_columns(table: Table) -> Recording:
     kept = [j for j, up in enumerate(rises) if not up]
     signals = np.array([fill_gaps(X[:, j], table.columns[j], table.source, notes) for j in kept])
     return Recording(signals, [table.columns[j] for j in kept], table=table, notes=notes, source=table.source)
+
+
+def dense_numbers(table: Table) -> np.ndarray:
+    X = table.array()
+    if not isinstance(X, np.ndarray):
+        raise InputError(f"{table.source} is sparse; a signal has all of its numbers. Save it as a dense array.")
+    return X
 
 
 def fill_gaps(column: np.ndarray, name: str, source: str, notes: list[str]) -> np.ndarray:

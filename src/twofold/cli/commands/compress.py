@@ -39,6 +39,7 @@ def compress(
     drop: options.Drop = None,
     missing: options.Missing = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="As everywhere; nothing here is random.")] = 0,
+    safe_csv: options.SafeCsv = False,
     as_json: options.AsJson = False,
     force: options.Force = False,
     quiet: options.Quiet = False,
@@ -64,7 +65,7 @@ def compress(
             check_sound(out or [], answer.after.rate, source)
         return answer
 
-    run(analysis, Output(out or [], None, as_json, force, quiet), kind, [source], hint)
+    run(analysis, Output(out or [], None, as_json, force, quiet, safe_csv=safe_csv), kind, [source], hint)
 
 
 def bytes_in(text: str) -> int:

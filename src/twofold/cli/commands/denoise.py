@@ -36,6 +36,7 @@ def denoise(
     seed: options.Seed = 0,
     out: Annotated[list[Path] | None, typer.Option("-o", "--out", metavar="FILE", help=RESULTS)] = None,
     compare: options.Compare = None,
+    safe_csv: options.SafeCsv = False,
     as_json: options.AsJson = False,
     force: options.Force = False,
     quiet: options.Quiet = False,
@@ -58,7 +59,7 @@ def denoise(
 
     run(
         analysis,
-        Output(out or [], None, as_json, force, quiet, compare),
+        Output(out or [], None, as_json, force, quiet, compare, safe_csv),
         DenoisedSignals if signals else Denoised,
         [source],
         f"nothing is written; add {kept}, --compare both.png to look at it",
