@@ -9,7 +9,7 @@ import polars as pl
 from scipy import sparse
 
 from bench import machine
-from bench.harness import Bar, Contestant, Event, Missing, Row, optional
+from bench.harness import Bar, Contestant, Event, Missing, Row, apart, optional
 from twofold import Recommender, datasets
 from twofold.completion.recommender._content import learn_content, make_profiles, score_new
 from twofold.completion.recommender._features import Features, read_features
@@ -121,10 +121,13 @@ def new_films(quick: bool) -> Event | Missing:
         NAME,
         f"{len(job.new)} films of MovieLens-100K unseen in training, ranked for everyone by genres, title and year",
         [
-            Contestant("twofold, ratings and features", lambda: with_features(job), ours=True),
-            Contestant("content alone", lambda: content_alone(job), ours=True, counts=False),
-            Contestant("popularity by features", lambda: popularity(job), ours=True, counts=False),
-            optional("cmfrec CMF_implicit, cold start", "cmfrec", lambda: cold_start(job)),
+            apart(entry)
+            for entry in (
+                Contestant("twofold, ratings and features", lambda: with_features(job), ours=True),
+                Contestant("content alone", lambda: content_alone(job), ours=True, counts=False),
+                Contestant("popularity by features", lambda: popularity(job), ours=True, counts=False),
+                optional("cmfrec CMF_implicit, cold start", "cmfrec", lambda: cold_start(job)),
+            )
         ],
         quality=lambda scores: measure(job, scores),
         as_good=lambda a, b: a["ndcg"] >= b["ndcg"] - 0.005,
@@ -133,6 +136,7 @@ def new_films(quick: bool) -> Event | Missing:
             "A film that somebody rated is relevant to them. Popularity itself cannot tell films nobody has seen apart."
         ],
         budget=1.0,
+        repeats=1,
     )
 
 

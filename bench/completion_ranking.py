@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
-from bench.harness import Bar, Contestant, Event, Missing, Row, optional
+from bench.harness import Bar, Contestant, Event, Missing, Row, apart, optional
 from twofold import Recommender, datasets, metrics
 from twofold.completion.recommender._splits import split_cells, take_cells
 from twofold.core.checks import InputError
@@ -167,7 +167,7 @@ def event(name: str, title: str, make: Callable[[], Job], bar: bool, notes: list
     return Event(
         f"completion_ranking {name}",
         f"{title}: {job.train.shape[0]:,} x {job.train.shape[1]:,}, {job.train.nnz:,} ratings shown",
-        entries,
+        [apart(entry) for entry in entries],
         quality=quality,
         as_good=lambda a, b: a["ndcg@10"] >= b["ndcg@10"] - SLACK,
         bar=Bar(f"NDCG@10 at least the best with defaults less {SLACK:g}, and above popularity", test=good)

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from joblib.externals.loky import ProcessPoolExecutor  # which, unlike the one of Python, takes closures
+
 
 class Timed(NamedTuple):
     """A result whose seconds the contestant measured itself, such as a subprocess does."""
@@ -196,6 +198,25 @@ def _attempt(row: Row, job: Callable[[], Any]) -> Timed | None:
         return None
     seconds = time.perf_counter() - began
     return value if isinstance(value, Timed) else Timed(seconds, value)
+
+
+def apart(entry: Contestant | Missing) -> Contestant | Missing:
+    """The same in a fresh process of its own, warm-up included, so that no one's threads or memory touch another's."""
+    if isinstance(entry, Missing):
+        return entry
+
+    def run() -> Timed:
+        with ProcessPoolExecutor(max_workers=1) as pool:
+            return pool.submit(_warm_and_time, entry.warm or entry.run, entry.run).result()
+
+    return entry._replace(run=run, warm=lambda: None)
+
+
+def _warm_and_time(warm: Callable[[], Any], job: Callable[[], Any]) -> Timed:
+    warm()
+    began = time.perf_counter()
+    value = job()
+    return Timed(time.perf_counter() - began, value)
 
 
 def optional(name: str, package: str, build: Callable[[], Contestant]) -> Contestant | Missing:

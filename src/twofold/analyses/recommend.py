@@ -106,7 +106,8 @@ def recommend(
     Examples
     --------
     >>> from twofold import datasets
-    >>> answer = recommend(datasets.ratings(n_users=40, n_items=30).ratings, users=[3], n=2)
+    >>> stars = datasets.ratings(n_users=40, n_items=30).ratings
+    >>> answer = recommend(stars, users=[3], n=2, model="Biases")  # without, the models are chosen
     >>> answer.table.shape, answer.table.columns
     ((2, 4), ['user', 'item', 'score', 'rating'])
     """
