@@ -27,6 +27,7 @@ from twofold.io.image_sets import read_pictures
 from twofold.io.images import read_image
 from twofold.io.open import read_bytes
 from twofold.io.tables.read import read_table
+from twofold.signals import compress_image, open_image
 
 ZEROS = b"0,0\n" * 30_000_000  # 120 MB
 BUDGET, ROOM = "16MB", 100_000_000
@@ -164,3 +165,21 @@ def test_an_array_without_rows_may_not_claim_columns(tmp_path):
 def test_arrays_in_archives_are_told_by_their_heads(tmp_path):
     np.savez(tmp_path / "a.npz", names=np.array(["x"]), table=np.eye(3), flat=np.ones(4))
     assert read_table(tmp_path / "a.npz").array().shape == (3, 3)
+
+
+def test_the_head_of_a_compressed_image_is_held_against_the_budget(tmp_path):
+    image = compress_image(np.zeros((512, 512), np.uint8), psnr=30)
+    image.save(tmp_path / "a.tfi")
+    with twofold.config(memory="2MB"):
+        assert open_image(tmp_path / "a.tfi").decode().shape == (512, 512)
+    with twofold.config(memory="1.04MiB"), pytest.raises(twofold.InputError, match="memory budget"):
+        data = bytearray((tmp_path / "a.tfi").read_bytes())[:-4]
+        data[7:15] = struct.pack("<II", 512, 1024)
+        (tmp_path / "b.tfi").write_bytes(bytes(data) + struct.pack("<I", zlib.crc32(bytes(data))))
+        open_image(tmp_path / "b.tfi").decode()
+
+
+def test_a_line_of_word_vectors_is_no_longer_than_its_numbers(tmp_path):
+    (tmp_path / "a.txt").write_text("1 3\ncat " + "1 " * 1_000_000)
+    with pytest.raises(twofold.InputError, match="line 2 is not a word and 3 numbers"):
+        twofold.WordVectors.load_word2vec(tmp_path / "a.txt")

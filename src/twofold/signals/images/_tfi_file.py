@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twofold.core.checks import InputError
+from twofold.io.open import check_budget
 from twofold.kernels.arithmetic_coder import CONTEXTS, HALF, KINDS, LENGTHS, WORD, code_plane
 from twofold.signals.images._channels import join_channels, split_channels
 from twofold.signals.images._planes import (
@@ -211,6 +212,7 @@ def read_head(data: bytes, name: str) -> Head:
     pixels = head.height * head.width
     if not known or not 0 < pixels <= DENSEST * len(data) or not 0 < head.step < np.inf:
         raise InputError(f"{name} has a head that makes no sense. Make it again.")
+    check_budget(4 * pixels * head.channels, f"{name}, {head.width:,} by {head.height:,} pixels,")
     return head
 
 

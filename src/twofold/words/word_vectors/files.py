@@ -180,7 +180,9 @@ def _is_binary(rest: bytes, width: int) -> bool:
 def _text(file: Any, name: str, header: Header, total: int) -> Iterator[tuple[list[bytes], np.ndarray]]:
     """Words and numbers, some thousand lines at a time."""
     first, count, empty = (1 if header.words is None else 2), 0, 0
-    while lines := list(itertools.islice(file, max(1, min(total - count, CHUNK // (8 * header.width))))):
+    most = LONGEST + 100 * header.width  # bytes of a line; what is longer is cut, and then no word and its numbers
+    read = iter(lambda: file.readline(most), b"")
+    while lines := list(itertools.islice(read, max(1, min(total - count, CHUNK // (8 * header.width))))):
         at = first + count
         kept = lines[: 1 + max((i for i, line in enumerate(lines) if line.strip()), default=-1)]
         if kept and empty:
