@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 
 from twofold import VAE, datasets
-from twofold.deep.gradient_noise import gradient_variance
+from twofold.deep import gradient_variance
 from twofold.plots.style import COLORS, GREY, new_figure, style
 
 # %%

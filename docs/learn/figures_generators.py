@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from twofold import GAN, VAE, VAEGAN, MLPClassifier, PixelCNN, datasets
 from twofold.deep import frechet_distance
-from twofold.deep.gradient_noise import gradient_variance
+from twofold.deep import gradient_variance
 from twofold.plots.models.images import gray_mosaic
 from twofold.plots.models.linear import rows_figure
 from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, new_figure, style

@@ -5,10 +5,12 @@ try:
 except ImportError as error:
     raise ImportError("twofold.deep needs torch, which is not installed: pip install 'twofold[deep]'.") from error
 
+from twofold.deep._variational import CollapseWarning
 from twofold.deep.autoencoder import Autoencoder
 from twofold.deep.cnn import CNNClassifier
 from twofold.deep.dlgm import DLGM
 from twofold.deep.gan import GAN
+from twofold.deep.gradient_noise import gradient_variance
 from twofold.deep.minimize import minimize
 from twofold.deep.mlp import MLPClassifier, MLPRegressor
 from twofold.deep.pixelcnn import PixelCNN
@@ -23,10 +25,12 @@ __all__ = [
     "VAEGAN",
     "Autoencoder",
     "CNNClassifier",
+    "CollapseWarning",
     "MLPClassifier",
     "MLPRegressor",
     "PixelCNN",
     "frechet_distance",
+    "gradient_variance",
     "minimize",
     "sample_score",
 ]

@@ -56,7 +56,7 @@ def gradient_variance(
     Examples
     --------
     >>> from twofold import VAE, datasets
-    >>> from twofold.deep.gradient_noise import gradient_variance
+    >>> from twofold.deep import gradient_variance
     >>> X = datasets.digits().images
     >>> model = VAE(4, hidden_layer_sizes=(32,), learning_rate_init=3e-3, max_iter=5, random_state=0).fit(X)
     >>> noise = gradient_variance(model, X[:64], random_state=0)

@@ -31,12 +31,18 @@ class Density(Model):
         return float(np.mean(self.score_samples(X)))
 
     def bic(self, X: Table) -> float:
-        """Bayesian information criterion on X, the lower the better."""
+        """Bayesian information criterion on X, −2 log p(X) + κ log n for κ free parameters: the lower the better.
+
+        Textbooks that write −log p(X) + ½ κ log n have half of it, with the same minimum.
+        """
         logp = self.score_samples(X)
         return float(-2 * logp.sum() + self._n_parameters() * np.log(len(logp)))
 
     def aic(self, X: Table) -> float:
-        """Akaike information criterion on X, the lower the better."""
+        """Akaike information criterion on X, −2 log p(X) + 2κ for κ free parameters: the lower the better.
+
+        Textbooks that write −log p(X) + κ have half of it, with the same minimum.
+        """
         return float(-2 * self.score_samples(X).sum() + 2 * self._n_parameters())
 
 
