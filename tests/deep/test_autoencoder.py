@@ -108,3 +108,13 @@ def test_a_scale_taken_into_the_layers_changes_no_code():
     np.testing.assert_allclose(other.inverse_transform(other.transform(X * scale)), back, rtol=1e-4, atol=1e-4)
     with pytest.raises(InputError, match="numbers above 0"):
         model.rescaled(np.ones(3))
+
+
+def test_a_held_out_score_hides_what_it_scores():
+    """Two dimensions in six: a code of five numbers describes rows better, and foretells hidden numbers worse."""
+    rng = np.random.default_rng(0)
+    X = 4 * rng.normal(size=(300, 2)) @ np.linalg.qr(rng.normal(size=(6, 2)))[0].T + rng.normal(size=(300, 6))
+    options = {"hidden_layer_sizes": (), "activation": "identity", "learning_rate_init": 0.02, "max_iter": 60}
+    two, five = (Autoencoder(k, random_state=0, **options).fit(X[:200]) for k in (2, 5))
+    assert five.score(X[200:]) > two.score(X[200:])
+    assert five.heldout_score(X[200:]) < two.heldout_score(X[200:])

@@ -230,6 +230,37 @@ def _mark_bad(out: np.ndarray, bad: bool) -> np.ndarray:
     return out
 
 
+# ---- lists --------------------------------------------------------------------------------------------------------
+
+
+class Ranking(Completion):
+    """Base class of the models of clicks, which order columns and whose values mean nothing else."""
+
+    _heldout_unit = "the share of other columns that a hidden one is ranked above"
+
+    def heldout_score(self, X: Table, y: Any = None) -> float:
+        """How far up hidden cells come, ½ by chance and 1 if above all others: every other cell above 0 of a row is
+        hidden, the row is folded in from the rest, and of the columns without a cell the share below each is counted
+        (the area under the ROC curve)."""
+        check_is_fitted(self)
+        cells = observed(self._blocks(X)).X
+        cells = stored(cells, cells.data > 0)
+        first = np.repeat(cells.indptr[:-1], np.diff(cells.indptr))
+        odd = (np.arange(cells.nnz) - first) % 2 == 1
+        shown, asked = stored(cells, ~odd), stored(cells, odd)
+        shares, step = [], max(1, 2**20 // cells.shape[1])
+        for a in range(0, cells.shape[0], step):
+            values = _predict_block(shown[a : a + step], *self._both())
+            for i, value in enumerate(values, a):
+                hidden = value[asked.indices[asked.indptr[i] : asked.indptr[i + 1]], None]
+                others = np.delete(value, cells.indices[cells.indptr[i] : cells.indptr[i + 1]])
+                if hidden.size and others.size:
+                    shares.append(float(((others < hidden) + 0.5 * (others == hidden)).mean()))
+        if not shares:
+            raise InputError("no row has two cells above 0, one to be shown and one to be ranked. Give fuller rows.")
+        return float(np.mean(shares))
+
+
 # ---- factors ------------------------------------------------------------------------------------------------------
 
 

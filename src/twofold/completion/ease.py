@@ -33,7 +33,7 @@ from scipy import sparse
 from scipy.linalg import lapack
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.completion._base import Completion, find_columns
+from twofold.completion._base import Ranking, find_columns
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.known_cells import Observed, stored
@@ -168,7 +168,7 @@ def predict_rows(X: sparse.csr_array, w: Solution) -> np.ndarray:
     return out
 
 
-class EASE(Completion):
+class EASE(Ranking):
     """Lists from what was seen together: a linear autoencoder with a zero diagonal, in closed form.
 
     Unstored, unknown and zero cells mean "not seen". The prediction is a preference to rank by: about the value that

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._base import Factors
+from twofold.completion._base import Factors, Ranking
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
@@ -48,7 +48,7 @@ class State(NamedTuple):
     Z: np.ndarray  # (d,k)
 
 
-class ImplicitALS(Factors):
+class ImplicitALS(Ranking, Factors):
     """Recommendations from what people did, not from what they said.
 
     Unstored cells mean "not seen": they pull towards 0 with weight 1, while a stored count r pulls towards 1 with

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._base import Completion
+from twofold.completion._base import Ranking
 from twofold.completion.ease import weigh_rows
 from twofold.core import loop
 from twofold.core.data.known_cells import stored
@@ -21,7 +21,7 @@ from twofold.core.estimator import fitting
 from twofold.core.types import Table, Weights
 
 
-class Popularity(Completion):
+class Popularity(Ranking):
     """Everyone is recommended what most have seen: what any other list should beat.
 
     Unstored, unknown and zero cells mean "not seen"; what is stored in the others does not matter.
