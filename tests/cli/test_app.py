@@ -1,8 +1,10 @@
 """The command itself: quick to start, and every failure is one line with the right exit code."""
 
+import ctypes
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -87,6 +89,21 @@ def test_signals_end_a_verb_with_a_line(twofold, monkeypatch, sign, code, word, 
     result = twofold("reduce", "x.csv")
     assert result.exit_code == code and result.stderr == f"twofold: {word}.\n"
     assert signal.getsignal(sign) == before
+
+
+def test_a_signal_in_a_callback_is_not_lost(twofold, monkeypatch, capfd):
+    """As in those of a compiler, which print what is raised in them and go on."""
+    called = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))
+
+    def work(*args, **options):
+        called()
+        time.sleep(60)
+
+    monkeypatch.setattr("twofold.cli.commands.reduce.analyze", work)
+    start = time.monotonic()
+    result = twofold("reduce", "x.csv")
+    assert result.exit_code == 130 and result.stderr == "twofold: interrupted.\n"
+    assert time.monotonic() - start < 50 and "ignored" not in capfd.readouterr().err
 
 
 def test_debug_shows_where(twofold, monkeypatch):

@@ -69,3 +69,10 @@ def test_answers_print_names_with_control_characters_harmlessly(tmp_path, capsys
     answer = twofold.analyses.reduce(str(file))
     console().print(answer)
     assert "\x1b" not in capsys.readouterr().out and "\x1b" not in repr(answer)
+
+
+def test_json_nested_beyond_all_measure_is_refused_with_its_line(tmp_path):
+    path = tmp_path / "deep.jsonl"
+    path.write_text('{"a": 1}\n' + '{"a":' * 50_000 + "1" + "}" * 50_000 + "\n")
+    with pytest.raises(twofold.InputError, match=r"line 2: not JSON"):
+        read_table(path)

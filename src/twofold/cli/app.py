@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+from _thread import interrupt_main
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -141,16 +142,29 @@ class Terminated(KeyboardInterrupt):
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
     """In the block, SIGTERM ends the work as Ctrl-C does, and what a library makes of either is no error of its own."""
-    came: list[int] = []
+    came: list[signal.Signals] = []
 
     def end(number: int, frame: Any) -> None:
-        came.append(number)
+        came.append(signal.Signals(number))
         raise KeyboardInterrupt
+
+    def repeat(number: signal.Signals) -> None:
+        if hasattr(signal, "pthread_kill"):  # also wakes a main thread that waits for something
+            signal.pthread_kill(threading.main_thread().ident or 0, number)
+        else:
+            interrupt_main(number)
+
+    def again(lost: Any) -> None:
+        if came and isinstance(lost.exc_value, KeyboardInterrupt):  # it came in a callback, which cannot pass it on
+            threading.Timer(0.05, repeat, [came[-1]]).start()
+        else:
+            sys.__unraisablehook__(lost)
 
     if threading.current_thread() is not threading.main_thread():  # handlers are for main threads alone
         yield
         return
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    hook, sys.unraisablehook = sys.unraisablehook, again
     try:
         yield
     except BaseException:
@@ -158,6 +172,7 @@ def ended_by_signals() -> Iterator[None]:
             raise
         raise (Terminated if signal.SIGTERM in came else KeyboardInterrupt) from None
     finally:
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -53,7 +53,7 @@ def open_csr(path: PathLike) -> tuple[tuple[int, int], Stored, Stored, np.ndarra
         n, d = (int(size) for size in meta["shape"])
         if meta["format"] != "csr" or n < 0 or d < 0:
             raise ValueError("it describes no sparse table")
-    except (OSError, ValueError, TypeError, KeyError) as why:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as why:
         raise InputError(f"{folder / 'meta.json'} cannot be read ({why}). Write the folder again.") from None
     data, indices, starts = (_stored(folder / f"{name}.npy") for name in ("data", "indices", "indptr"))
     for array, kinds in ((data, "fiub"), (indices, "iu"), (starts, "iu")):

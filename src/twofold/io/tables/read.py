@@ -176,8 +176,9 @@ def read_jsonl(data: bytes, name: str) -> Piece:
     for i in lines:
         try:
             record = json.loads(text[i - 1])
-        except ValueError as error:
-            raise InputError(f"{name}, line {i}: not JSON ({error}). Each line is one object.") from None
+        except (ValueError, RecursionError) as error:
+            reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+            raise InputError(f"{name}, line {i}: not JSON ({reason}). Each line is one object.") from None
         if not isinstance(record, dict):
             raise InputError(f'{name}, line {i}: not an object. Write each line as {{"column": value, ...}}.')
         records.append(record)
