@@ -76,3 +76,15 @@ def test_json_nested_beyond_all_measure_is_refused_with_its_line(tmp_path):
     path.write_text('{"a": 1}\n' + '{"a":' * 50_000 + "1" + "}" * 50_000 + "\n")
     with pytest.raises(twofold.InputError, match=r"line 2: not JSON"):
         read_table(path)
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.npz"])
+def test_arrays_whose_heads_are_no_python_are_refused_by_name(name, tmp_path):
+    path = tmp_path / name
+    np.save(path, np.ones(4)) if name == "x.npy" else np.savez(path, a=np.ones(4))
+    path.write_bytes(path.read_bytes().replace(b"(4,)", b"(((("))
+    with pytest.raises(twofold.InputError, match=name):
+        read_table(path)
+    if name == "x.npy":
+        with pytest.raises(twofold.InputError, match=name):
+            twofold.PCA(1).fit(path)

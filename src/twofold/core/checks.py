@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tokenize
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +12,19 @@ from twofold.core.types import Block, Weights
 
 if TYPE_CHECKING:
     from twofold.core.data.blocks import Blocks
+
+
+# What NumPy raises of a damaged .npy or .npz file, whose heads it reads as Python.
+DAMAGED_ARRAY = (
+    ValueError,
+    OSError,
+    EOFError,
+    OverflowError,
+    SyntaxError,
+    RecursionError,
+    tokenize.TokenError,
+    zlib.error,
+)
 
 
 class InputError(ValueError):

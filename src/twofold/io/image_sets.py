@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from twofold.core.checks import InputError
+from twofold.core.checks import DAMAGED_ARRAY, InputError
 from twofold.io.images import read_image
 from twofold.io.open import check_budget, read_bytes
 from twofold.io.tables.arrays import check_npz
@@ -111,7 +111,7 @@ def from_array(path: Path) -> PictureSet:
             held = {name: found[name] for name in found.files}
     except InputError:
         raise
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except (*DAMAGED_ARRAY, zipfile.BadZipFile) as error:
         raise InputError(f"{path} cannot be read as an array ({error}). Save it again with np.save.") from None
     pixels = next((held[name] for name in ("images", "X", "data", "faces") if name in held), None)
     if pixels is None:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy import sparse
 
-from twofold.core.checks import InputError, check_sparse
+from twofold.core.checks import DAMAGED_ARRAY, InputError, check_sparse
 from twofold.core.files.atomic import replacing_folder
 from twofold.core.types import Block, PathLike
 
@@ -78,7 +78,7 @@ def _stored(path: Path) -> Stored:
         (length,), _, dtype = head
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; the folder is not complete. Write it again.") from None
-    except (ValueError, OSError, EOFError) as why:
+    except DAMAGED_ARRAY as why:
         raise InputError(f"{path} is not a readable .npy file ({why}). Write the folder again.") from None
     if os.path.getsize(path) < offset + length * dtype.itemsize:
         raise InputError(f"{path} is truncated: it ends before its last value. Write the folder again.")

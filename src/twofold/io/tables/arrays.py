@@ -14,7 +14,7 @@ import scipy.io
 import scipy.sparse as sp
 from numpy.lib import format as npy
 
-from twofold.core.checks import InputError, check_sparse
+from twofold.core.checks import DAMAGED_ARRAY, InputError, check_sparse
 from twofold.io.open import check_budget
 from twofold.io.tables.table import Piece, Table, check_names
 
@@ -32,7 +32,7 @@ def read_array(path: str, part: str, ending: str, streaming: bool) -> Piece | Ta
             array = np.load(path, mmap_mode="r")
         else:
             array = pick_from_npz(path, part)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, OverflowError) as error:
+    except (*DAMAGED_ARRAY, zipfile.BadZipFile) as error:
         if isinstance(error, InputError):
             raise
         if "Object arrays" in str(error) or "Python objects" in str(error):
