@@ -13,8 +13,7 @@ from matplotlib.ticker import PercentFormatter
 from scipy.stats import norm
 
 from twofold import GAN, VAE, VAEGAN, MLPClassifier, PixelCNN, datasets
-from twofold.deep import frechet_distance
-from twofold.deep import gradient_variance
+from twofold.deep import frechet_distance, gradient_variance
 from twofold.plots.models.images import gray_mosaic
 from twofold.plots.models.linear import rows_figure
 from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, new_figure, style

@@ -61,8 +61,8 @@ def test_every_column_is_a_signal_but_the_one_that_says_when(twofold, files):
     truth = np.repeat([1.0, 5.0, 3.0], 200)
     assert np.std(after["level"].to_numpy() - truth) < 0.5 * np.std(before["level"].to_numpy() - truth)
     assert after["heat"].diff().std() < 0.2 * before["heat"].diff().std()
-    one = run_json(twofold, "sensors.csv", "--columns", "heat", "--method", "soft")
-    assert one["signals"] == ["heat"]
+    one = run_json(twofold, "sensors.csv", "--columns", "heat", "--method", "soft", "--compare", "heat.html")
+    assert one["signals"] == ["heat"] and "columns=" in Path("heat.html").read_text()  # in the code that reproduces it
 
 
 def test_files_arrays_and_frames_are_cleaned_alike(files):

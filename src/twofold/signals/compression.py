@@ -41,12 +41,8 @@ class CompressedSignal:
 
     Attributes
     ----------
-    data : bytes
-        The whole file.
-    size : int
-        Its bytes.
-    psnr : float
-        Decibels of the range of the signals over the error, measured when it was made.
+    data, size, psnr
+        As of :class:`CompressedImage`; the peak is the range of the signals.
     method : {"lapped", "wavelet"}
     rate : int or None
         Numbers a second, if it is sound.

@@ -96,12 +96,12 @@ def denoise_signal(
     shifts : int, optional
         Cycle spinning: the mean over so many shifts, 0, 1, 2, .... None means 16 with wavelets, 1 with other bases.
     progress : callable, optional
-        Called with the share of the work that is done, up to 1.0.
+        As in :func:`denoise_image`.
 
     Returns
     -------
     ndarray
-        Of the same shape and dtype; integers are rounded and clipped to their range.
+        Of the shape and dtype of x; integers are rounded and clipped to their range.
 
     Notes
     -----

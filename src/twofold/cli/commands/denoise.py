@@ -54,8 +54,7 @@ def denoise(
             else:
                 data = as_image(source)
                 check_formats(out or [], data)
-        more = {} if signals else reading
-        return analyze(data, sigma=sigma, method=method, add_noise=add_noise, seed=seed, progress=watch, **more)
+        return analyze(data, sigma=sigma, method=method, add_noise=add_noise, seed=seed, progress=watch, **reading)
 
     run(
         analysis,
