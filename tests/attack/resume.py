@@ -86,10 +86,12 @@ def attack(most: int, seed: int = 0) -> Iterator[tuple[str, str]]:
         folder, names = Path(made), list(fits())
         for tried in range(most):
             name = names[tried % len(names)]
-            yield f"{name}, killed", killed(name, folder, rng)
+            wrong = killed(name, folder, rng)
+            if wrong is not None:  # a kill met it in the middle
+                yield f"{name}, killed", wrong
 
 
-def killed(name: str, folder: Path, rng: np.random.Generator) -> str:
+def killed(name: str, folder: Path, rng: np.random.Generator) -> str | None:
     """Kill until a kill leaves a checkpoint, at most so many times; then finish, and compare."""
     whole, resumed, checkpoint = folder / f"{name}.whole", folder / "resumed", folder / f"{name}.checkpoint"
     said = "done" if whole.exists() else run(lambda: fit(name, None, whole))
@@ -110,7 +112,7 @@ def killed(name: str, folder: Path, rng: np.random.Generator) -> str:
             break
         resumed.unlink(missing_ok=True)
     else:
-        return "no kill met it in the middle"
+        return None
     resumed.unlink(missing_ok=True)
     for ask in (lambda: fit(name, checkpoint, resumed), lambda: compare(whole, resumed)):
         said = run(ask) if said == "done" else said
