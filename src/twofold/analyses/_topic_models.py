@@ -22,6 +22,8 @@ def fit(kind: str, X: sp.csr_array, k: int, seed: int, callbacks: Sequence[Any] 
     """A model of counts X (n,d)."""
     model = getattr(twofold, MODELS[kind])(n_components=k, random_state=seed).set_callbacks(*callbacks)
     if kind == "nmf":
+        # By squared error a few words that fill some documents are topics, and all the rest is one that says nothing.
+        model.set_params(beta_loss="kullback-leibler")
         from twofold.core.data.blocks import as_blocks
         from twofold.text.tfidf import weighing
 
@@ -30,12 +32,12 @@ def fit(kind: str, X: sp.csr_array, k: int, seed: int, callbacks: Sequence[Any] 
 
 
 def weighed(model: Any, X: sp.csr_array) -> sp.csr_array:
-    """Counts as the model takes them: NMF, whose squared error would be about long documents, tf-idf of length one."""
+    """Counts as the model takes them: NMF tf-idf of length one, of counts log(1 + x), that no long document rules."""
     if not hasattr(model, "idf_"):
         return X
     from twofold.text.tfidf import Weighing, weigh
 
-    return weigh(X.astype(np.float64), Weighing("tfidf", model.idf_))
+    return weigh(X.astype(np.float64).log1p(), Weighing("tfidf", model.idf_))
 
 
 def topics_of(model: Any) -> np.ndarray:

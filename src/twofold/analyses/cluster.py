@@ -18,11 +18,13 @@ import scipy.sparse as sp
 
 import twofold
 from twofold.analyses import _tables as tables
+from twofold.analyses._sizes import find_size
 from twofold.analyses._tables import Reading, warnings_as_notes
 from twofold.analyses.answer import DRAWN, FRAMES, Answer, Grid, analysis, count, strongest
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
 from twofold.io.tables.table import Table, quoted
+from twofold.model_selection.selection import Selection
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +33,9 @@ METHODS = ("kmeans", "mixture")
 SAMPLE = 10_000  # rows that are enough to choose k, to measure and to draw
 WITH_BLANKS = 2_000  # the same where every row has its own pattern of blanks
 PAIRS = 2_000  # rows for a figure that compares all pairs
-MOST = 10  # clusters tried
+FIRST = 10  # clusters tried at once; more while that is better
+MOST, EACH = 200, 10  # clusters tried at most, and rows that each should have
+SECONDS = 120.0  # for looking beyond the first
 AXES = 10  # dimensions in which k is chosen
 SHAKY = 0.7  # agreement between halves below which clusters say little
 REG = 1e-3  # of variances: columns of unknown kind, often whole numbers: no cluster thinner than 3 % of their spread
@@ -166,7 +170,7 @@ def cluster(
     data : path, list of paths, frame or array
         As in :func:`reduce`.
     n_clusters : int or None
-        None: of 1 to 10, the number whose mixture of Gaussians has the least BIC.
+        None: the number whose mixture of Gaussians has the least BIC, of 1 to 10, and of more while that is better.
     method : {"kmeans", "mixture"} or None
         None: k-means, or a mixture of Gaussians if cells are blank.
     scale : bool or None
@@ -211,7 +215,7 @@ def cluster(
     sample = rows_of(Y, drawn)
     k, tried = n_clusters, None
     if k is None:
-        with progress.doing(f"trying 1 to {MOST} clusters"):
+        with progress.doing("trying numbers of clusters"):
             k, tried = choose_k(smooth(sample, seed, table), seed, notes)
     with warnings_as_notes(notes):
         model = new(method, k, sample, seed, notes).set_callbacks(*progress.callbacks()).fit(Y).set_callbacks()
@@ -316,29 +320,41 @@ def choose_k(sample: Any, seed: int, notes: list[str]) -> tuple[int, pl.DataFram
     if d > AXES and (sp.issparse(sample) or not np.isnan(sample).any()):
         sample = twofold.PCA(min(AXES, n), random_state=seed).fit_transform(sample)
     base = twofold.GaussianMixture(reg_covar=least_variance(sample), **CLIMB)
-    with warnings_as_notes([]):
+    kinds = ["full", "diag"]
+
+    def choose(sizes: list[int], seconds: float) -> Selection:
         found = twofold.select(
             base,
             sample,
             criterion="bic",
             random_state=seed,
-            n_components=range(1, min(MOST, max(1, n // 2)) + 1),
-            covariance_type=["full", "diag"],
+            time=seconds if max(sizes) > FIRST else None,
+            n_components=sizes,
+            covariance_type=kinds,
         )
-    per_k = found.table.drop_nulls("bic").group_by("n_components", maintain_order=True).agg(pl.col("bic").min())
+        kinds[:] = [found.best_params["covariance_type"]] if found.best_params["n_components"] > 1 else kinds
+        return found
+
+    with warnings_as_notes([]):
+        first = range(1, min(FIRST, max(1, n // 2)) + 1)
+        found, tried = find_size(choose, "n_components", first, min(MOST, n // EACH), SECONDS)
+    per_k = tried.drop_nulls("bic").group_by("n_components", maintain_order=True).agg(pl.col("bic").min())
     ranked = per_k.sort("bic")
-    k = int(ranked["n_components"][0])
-    if len(ranked) > 1:
-        second, gap = int(ranked["n_components"][1]), ranked["bic"][1] - ranked["bic"][0]
-        best = f"{k} cluster{'s' if k > 1 else ''} fit best by BIC; next {second} (BIC higher by {gap:,.0f})"
+    k = int(found.best_params["n_components"])
+    others = ranked.filter(pl.col("n_components") != k)
+    if len(others):
+        second, gap = int(others["n_components"][0]), others["bic"][0] - float(per_k.filter(n_components=k)["bic"][0])
+        more = f"higher by {gap:,.0f}" if gap > 0 else "as low"
+        best = f"{k} cluster{'s' if k > 1 else ''} fit best by BIC; next {second} (BIC {more})"
         notes.append(f"{best}{doubts(k, per_k)}")
-    return k, found.table
+    return k, tried
 
 
 def doubts(k: int, per_k: pl.DataFrame) -> str:
     if k == 1:
         return ". The rows do not fall into groups; -k 2 would split them all the same"
-    return ", the most tried: larger ones with -k" if k == MOST == len(per_k) else ""
+    most = max(per_k["n_components"].to_list())
+    return ", the most tried: larger ones with -k" if k == most >= FIRST else ""
 
 
 def new(method: str, k: int, sample: Any, seed: int, notes: list[str]) -> Any:

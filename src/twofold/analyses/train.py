@@ -369,6 +369,9 @@ def judge_coding(model: Any, data: Data, kept: np.ndarray, held: np.ndarray) -> 
     lost = float(((flat[held] - linear.inverse_transform(linear.transform(flat[held]))) ** 2).sum(axis=1).mean())
     found = float(-model.score(data.X[held]))
     name = f"PCA with {linear.n_components_} numbers"
+    if found > lost:
+        longer = f"train longer, with --epochs {4 * model.max_iter}"
+        data.notes.append(f"{name} loses less of the rows held out: {longer}, or use twofold reduce")
     return Judgement(
         {"what": "squared error a row, on rows not fitted", "rows": len(held), "error": found},
         {"method": name, "error": lost},

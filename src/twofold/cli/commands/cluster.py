@@ -13,7 +13,7 @@ from twofold.analyses.progress import SILENT, Progress
 from twofold.cli import _options as options
 from twofold.cli._run import command
 
-COUNT = "Number of clusters. Default: chosen from 1 to 10 by BIC."
+COUNT = "Number of clusters. Default: chosen by BIC."
 METHOD = "kmeans or mixture (of Gaussians). Default: kmeans; mixture if cells are blank."
 
 
