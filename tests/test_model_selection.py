@@ -213,7 +213,7 @@ def test_the_plot_shows_every_setting_and_the_best(grid, blobs):
 # ---- sizes that are as good, and what is not worth trying ---------------------------------------------------------
 
 
-CURVE = {1: 0.0, 2: 5.0, 3: 9.9, 4: 10.0, 5: 9.8}
+CURVE = {1: 0.0, 2: 5.0, 3: 9.7, 4: 10.0, 5: 9.8}
 
 
 class Known(BaseEstimator):
@@ -240,19 +240,24 @@ def known(noise, **options):
 
 
 def test_the_smallest_size_within_one_standard_error_of_the_best_is_chosen():
-    sure, unsure = known(0.0), known(1.0)
+    sure, unsure = known(0.0), known(3.0)
     assert sure.best_params == {"n_components": 4}  # what the folds have in common is no error
-    assert unsure.best_params == {"n_components": 3}
-    row = unsure.table.row(unsure.row, named=True)
-    assert row["n_components"] == 3 and row["behind"] <= row["behind_error"]
+    good = unsure.table.filter(unsure.table["behind"] <= unsure.table["behind_error"].fill_nan(0))
+    assert len(good) > 1 and unsure.best_params["n_components"] == good["n_components"].min()
+    assert unsure.table["behind"][unsure.row] > 0
     assert "smallest" in unsure.why and "best figure" in sure.why
+
+
+def test_a_gain_of_less_than_a_hundredth_is_none(monkeypatch):
+    monkeypatch.setitem(CURVE, 3, 9.95)
+    assert known(0.0).best_params == {"n_components": 3}
 
 
 def test_hopeless_settings_are_dropped_and_their_figures_stay_comparable():
     Known.fits = 0
     found = known(0.0)
     assert Known.fits == 5 * 2 + 3 + 1  # two rounds of all, three more of the best, and one to all rows
-    np.testing.assert_allclose(found.table["heldout"] - found.table["heldout"].max(), [-10, -5, -0.1, 0, -0.2])
+    np.testing.assert_allclose(found.table["heldout"] - found.table["heldout"].max(), [-10, -5, -0.3, 0, -0.2])
     assert found.table["folds"].to_list() == [2, 2, 2, 5, 2]
 
 

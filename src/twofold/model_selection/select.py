@@ -32,6 +32,7 @@ from twofold.model_selection.selection import Selection, as_table
 
 SIZES = ("n_components", "n_clusters", "n_codes", "n_latent", "n_nonzero")  # parameters of which less is simpler
 DOUBT = 0.01  # the chance that a setting that is dropped was no worse
+LITTLE = 0.01  # of what the best gains on the smallest size: less is no reason for a larger one
 ROUNDING = 1e-9  # a difference of figures that is none, relatively
 
 
@@ -74,9 +75,9 @@ def select(
     """Choose parameters of an estimator, or one of several: fit each, compare, and return a table and the winner.
 
     Of sizes (``n_components``, ``n_clusters``, ``n_codes``, ``n_latent``, ``n_nonzero``) the smallest is taken that is
-    as good as the best: within one standard error of it, taken over the folds that both have, or within 2 of the least
-    BIC or AIC. By "stability" it is the largest within one standard error: coarser groups than there are can be as
-    stable. Other parameters have the best figure.
+    as good as the best: within one standard error of it, taken over the folds that both have, or within a hundredth of
+    what the best gains on the smallest; within 2 of the least BIC or AIC. By "stability" it is the largest within one
+    standard error: coarser groups than there are can be as stable. Other parameters have the best figure.
 
     Parameters
     ----------
@@ -378,22 +379,21 @@ def choose(entries: list[Candidate], criterion: str, several: bool) -> tuple[Can
         return best, "the best figure"
     top = sign * best.figures[criterion]
     same = [c for c in done if c.base is best.base and c.size is not None]
-    equals = [c for c in same if _is_equal(c, best, criterion, sign, top)]
+    gain = max(top - sign * min(same, key=lambda c: c.size or 0).figures[criterion], 0.0)
+    room = ROUNDING * abs(top) + (LITTLE * gain if criterion == "heldout" else 0.0)
+    equals = [c for c in same if top - sign * c.figures[criterion] <= max(room, _error(c, criterion))]
     if criterion == "stability":
         chosen = max(equals, key=lambda c: (c.size or 0, sign * c.figures[criterion]))
         return chosen, _rule(chosen, best, "the largest size within one standard error of the most stable")
     chosen = min(equals, key=lambda c: (c.size or 0, -sign * c.figures[criterion]))
-    within = f"{NEAR[criterion]:g}" if criterion in NEAR else "one standard error"
-    return chosen, _rule(chosen, best, f"the smallest size within {within} of the best")
+    within = f"within {NEAR[criterion]:g}" if criterion in NEAR else "within one standard error, or 1 % of the gain,"
+    return chosen, _rule(chosen, best, f"the smallest size {within} of the best")
 
 
-def _is_equal(c: Candidate, best: Candidate, criterion: str, sign: float, top: float) -> bool:
-    room = ROUNDING * abs(top)
-    if criterion in NEAR:
-        room += NEAR[criterion]
-    elif "behind_error" in c.figures and np.isfinite(c.figures["behind_error"]):
-        room += c.figures["behind_error"]
-    return c is best or top - sign * c.figures[criterion] <= room
+def _error(c: Candidate, criterion: str) -> float:
+    """By how much a setting may be behind the best and still be as good."""
+    error = NEAR.get(criterion, c.figures.get("behind_error", 0.0))
+    return error if np.isfinite(error) else 0.0
 
 
 def _rule(chosen: Candidate, best: Candidate, words: str) -> str:
