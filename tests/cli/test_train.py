@@ -30,8 +30,10 @@ def run_json(twofold, *args):
     ("kind", "figure"),
     [
         ("vae", "nats_importance"),
+        ("dlgm", "nats_importance"),
         ("pixelcnn", "bits_per_pixel"),
         ("gan", "floor"),
+        ("vaegan", "floor"),
         ("autoencoder", "error"),
         ("mlp", "accuracy"),
         ("cnn", "accuracy"),
@@ -46,15 +48,23 @@ def test_every_kind_says_how_it_does_on_what_it_never_saw(twofold, digits, kind,
 
 
 def test_a_saved_generator_draws_the_same_again(twofold, digits):
-    run_json(twofold, "train", "gan", digits, *QUICK, "--save", "gan.twofold")
+    run_json(twofold, "train", "vaegan", digits, *QUICK, "--save", "model.twofold")
     for name in ("a.npy", "b.npy", "grid.png"):
-        found = run_json(twofold, "generate", "gan.twofold", "-n", "9", "-o", name, "--json")
+        found = run_json(twofold, "generate", "model.twofold", "-n", "9", "-o", name, "--json")
         assert found["count"] == 9
     assert np.load("a.npy").shape == (9, 8, 8)
     assert np.array_equal(np.load("a.npy"), np.load("b.npy"))
     sheet = np.asarray(Image.open("grid.png"))
     assert sheet.ndim == 2
     assert min(sheet.shape) > 100
+
+
+def test_the_layers_of_a_dlgm_are_said(twofold, digits):
+    found = run_json(twofold, "train", "dlgm", digits, *QUICK, "-k", "3", "--save", "model.twofold")
+    assert library.load("model.twofold").n_components == (3, 6)
+    assert any("3, 6" in note for note in found["notes"])
+    run_json(twofold, "generate", "model.twofold", "-n", "5", "-o", "drawn.npy", "--json")
+    assert np.load("drawn.npy").shape == (5, 8, 8)
 
 
 @pytest.mark.filterwarnings("error")

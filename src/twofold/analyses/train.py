@@ -27,19 +27,24 @@ if TYPE_CHECKING:
 
 MODELS = {
     "vae": "VAE",
+    "dlgm": "DLGM",
     "gan": "GAN",
+    "vaegan": "VAEGAN",
     "pixelcnn": "PixelCNN",
     "autoencoder": "Autoencoder",
     "mlp": "MLPClassifier",
     "cnn": "CNNClassifier",
 }
 KINDS = tuple(MODELS)
-GENERATORS = ("vae", "gan", "pixelcnn")
-CODED = ("vae", "gan", "autoencoder")
+GENERATORS = ("vae", "dlgm", "gan", "vaegan", "pixelcnn")
+CODED = ("vae", "dlgm", "gan", "vaegan", "autoencoder")
+RECONSTRUCTING = ("vae", "dlgm", "vaegan", "autoencoder")
 PREDICTING = ("mlp", "cnn")
 OBJECTIVES = {
     "VAE": "what is minimized, nats an image",
+    "DLGM": "what is minimized, nats an image",
     "GAN": "value of the game",
+    "VAEGAN": "what the encoder minimizes",
     "PixelCNN": "−log p, nats an image",
     "Autoencoder": "squared error a row",
     "MLPClassifier": "cross-entropy",
@@ -131,7 +136,7 @@ class Training(Answer):
         rows: list[tuple[str, np.ndarray]] = []
         if self.kind in GENERATORS and X.ndim > 2:
             rows.append(("drawn by the model", model.sample(32, random_state=0)))
-        if self.kind in ("vae", "autoencoder") and X.ndim > 2:
+        if self.kind in RECONSTRUCTING and X.ndim > 2:
             rows += [("held out", X[held[:16]]), ("reconstructed", model.reconstruct(X[held[:16]]))]
         if self.kind == "cnn" and y is not None:
             wrong = held[model.predict(X[held]) != y[held]]
@@ -145,7 +150,7 @@ def train(
     data: Any,
     *,
     target: Any = None,
-    n_components: int | None = None,
+    n_components: int | tuple[int, ...] | None = None,
     epochs: int | None = None,
     size: int | None = None,
     seed: int = 0,
@@ -155,15 +160,16 @@ def train(
 
     Parameters
     ----------
-    kind : {"vae", "gan", "pixelcnn", "autoencoder", "mlp", "cnn"}
+    kind : {"vae", "dlgm", "gan", "vaegan", "pixelcnn", "autoencoder", "mlp", "cnn"}
         mlp and cnn predict; the others learn what the data is like.
     data : path, frame or array
         Images: a folder, whose subfolders are classes, `.npy`, `.npz` or idx files, or an array (n, h, w) or
         (n, h, w, c). Rows: an array (n, d). For mlp also a table: a file or a frame.
     target : str, array or None
         The column of the table to predict; or, beside an array, the n classes or numbers to predict.
-    n_components : int or None
-        Numbers in a code, of vae, gan and autoencoder. None: as the model has it.
+    n_components : int, tuple of int or None
+        Numbers in a code, of vae, dlgm, gan, vaegan and autoencoder; for dlgm in each layer from the top, where one
+        number is that of the top of two, the other having twice as many. None: as the model has it.
     epochs : int or None
         Passes over the data. None: as the model has it.
     size : int or None
@@ -180,6 +186,8 @@ def train(
         raise InputError(f"{kind} cannot be trained here. Choose {', '.join(KINDS)}.")
     if n_components is not None and kind not in CODED:
         raise InputError(f"--components {n_components}: a {kind} has no code. Leave it out.")
+    if kind == "dlgm" and isinstance(n_components, int):
+        n_components = (n_components, 2 * n_components)
     with progress.doing("reading"):
         found = as_data(kind, data, target, size)
     n, notes = len(found.X), found.notes
@@ -194,6 +202,8 @@ def train(
     model.set_params(
         **({"max_iter": epochs} if epochs else {}), **({"n_components": n_components} if n_components else {})
     )
+    if kind == "dlgm":
+        notes.append(f"numbers in a code, from the top layer down: {', '.join(map(str, model.n_components))}")
     model.set_callbacks(*progress.callbacks())
     said: list[str] = []
     with warnings_as_notes(said):
@@ -445,9 +455,11 @@ def judge_samples(model: Any, data: Data, kept: np.ndarray, held: np.ndarray) ->
 
 JUDGES: dict[str, Callable[[Any, Data, np.ndarray, np.ndarray], Judgement]] = {
     "vae": judge_likelihood,
+    "dlgm": judge_likelihood,
     "pixelcnn": judge_likelihood,
     "autoencoder": judge_coding,
     "gan": judge_samples,
+    "vaegan": judge_samples,
     "mlp": judge_prediction,
     "cnn": judge_prediction,
 }

@@ -15,7 +15,7 @@ from twofold.cli._run import command
 KIND = f"What to train: {', '.join(KINDS)}."
 TAKES = "Images: a folder (subfolders are classes), .npy, .npz, idx files. For mlp also a table."
 TARGET = "For mlp on a table: the column to predict."
-NUMBERS = "Numbers in a code (vae, gan, autoencoder)."
+NUMBERS = "Numbers in a code (vae, gan, vaegan, autoencoder), or in the top layer (dlgm, the next has twice as many)."
 HINT = "nothing is kept; add --save model.twofold, then: twofold apply model.twofold NEW"
 SIZE = "Scale the images of a folder to squares of this side."
 
