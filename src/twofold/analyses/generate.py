@@ -97,7 +97,7 @@ def generate(model: Any, count: int = 64, *, seed: int = 0, progress: Progress =
             source = os.fspath(model)
             found = load(source)
     if not hasattr(found, "sample"):
-        raise InputError(f"{source} holds a {type(found).__name__}, which draws nothing. Train one that does, such as a vae.")
+        raise InputError(f"{source} holds a {type(found).__name__}, which draws nothing. Train one that does: a vae.")
     if type(found).__name__ == "PixelCNN":  # pixel by pixel: long enough for a bar
         with progress.share("drawing") as tell:
             drawn = found.sample(count, random_state=seed, progress=tell)
