@@ -2,3 +2,39 @@
 
 Kernels are serial and release the GIL; the engine runs them on threads. Each has a plain NumPy twin in the tests.
 """
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from numba import config
+from numba.misc.appdirs import AppDirs
+
+
+def find_cache() -> None:
+    """Let compiled kernels be kept where this user may write: beside the source, in the user's own folder, or else in
+    a folder of this process alone. Nobody else could be trusted with it, for its files are code."""
+    if config.CACHE_DIR:
+        return
+    beside, own = Path(__file__).parent / "__pycache__", Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
+    if can_write(beside) or can_write(own):
+        return
+    config.CACHE_DIR = tempfile.mkdtemp(prefix="twofold-kernels-")
+    atexit.register(_remove, config.CACHE_DIR, os.getpid())
+
+
+def can_write(folder: Path) -> bool:
+    """Whether a folder can be written to, or made."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+def _remove(folder: str, pid: int) -> None:
+    if os.getpid() == pid:  # not in a forked child
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+find_cache()

@@ -74,8 +74,14 @@ class CompressedSignal:
             raise InputError(f"{self.name} has version {version}, this twofold reads up to {VERSION}. Upgrade twofold.")
         if check != zlib.crc32(self.data[:end]) or dtype >= len(DTYPES):
             raise InputError(f"{self.name} is damaged or cut short: it does not match its checksum. Make it again.")
-        names = json.loads(self.data[HEAD.size : end])
-        return rate, np.dtype(DTYPES[dtype]), names, CompressedImage(self.data[end + CHECK.size :], self.name)
+        inside = CompressedImage(self.data[end + CHECK.size :], self.name)
+        try:
+            names = json.loads(self.data[HEAD.size : end])
+        except (ValueError, RecursionError):
+            names = None
+        if not isinstance(names, list) or len(names) != inside.shape[0] or not all(isinstance(n, str) for n in names):
+            raise InputError(f"{self.name} is damaged: its names are not those of {inside.shape[0]} signals.")
+        return rate, np.dtype(DTYPES[dtype]), names, inside
 
     @property
     def size(self) -> int:
