@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 import twofold
 from twofold.core.checks import InputError
 from twofold.model_selection import select
+from twofold.model_selection.select import Candidate, choose, summarize
 
 
 @pytest.fixture(autouse=True)
@@ -360,3 +361,12 @@ def test_rows_of_a_dask_array_are_picked(blobs):
     X = array.from_array(blobs, chunks=(50, -1))
     found = select(twofold.KMeans, X, criterion="heldout", n_clusters=[2, 4], random_state=0, folds=2)
     assert found.best_params == {"n_clusters": 4}
+
+
+def test_who_missed_folds_is_compared_over_those_it_had():
+    """The second fold is hard for everybody; the larger size, for which there was no time, was better in the first."""
+    small, large = Candidate(None, {"n_components": 1}), Candidate(None, {"n_components": 9})
+    small.scores, large.scores = [1.0, -5.0], [3.0, np.nan]
+    summarize([small, large], "heldout")
+    assert choose([small, large], "heldout", False)[0] is large
+    assert (small.figures["heldout"], large.figures["heldout"], small.figures["behind"]) == (-2.0, 0.0, 2.0)

@@ -333,9 +333,9 @@ def is_behind(c: Candidate, running: list[Candidate]) -> bool:
 
 
 def _leader(entries: list[Candidate]) -> Candidate:
-    """The best on average, of those with the most folds."""
-    most = max(np.isfinite(c.scores).sum() for c in entries)
-    return max((c for c in entries if np.isfinite(c.scores).sum() == most), key=_mean)
+    """The best on average; those that miss folds are compared with one that misses fewest, over the folds of both."""
+    fullest = max(entries, key=lambda c: (np.isfinite(c.scores).sum(), _mean(c)))
+    return min(entries, key=lambda c: difference(c, fullest)[0])
 
 
 def _mean(c: Candidate) -> float:
@@ -343,17 +343,18 @@ def _mean(c: Candidate) -> float:
 
 
 def summarize(entries: list[Candidate], criterion: str) -> None:
-    """Figures from scores. Of a setting without all the folds it is the best one's, less what it was behind."""
+    """Figures from scores. One that misses folds has the figure of one that does not, less what it was behind it."""
     measured = [c for c in entries if c.note is None and np.isfinite(c.scores).any()]
     if not measured:
         return
     best = _leader(measured)
+    fullest = max(measured, key=lambda c: (np.isfinite(c.scores).sum(), c is best))
     for c in measured:
         scores = np.array(c.scores)[np.isfinite(c.scores)]
         behind, error = difference(c, best)
         alone = scores.std(ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else 0.0
         c.figures = {
-            criterion: _mean(c) if len(scores) == len(best.scores) else _mean(best) - behind,
+            criterion: _mean(c) if len(scores) == len(c.scores) else _mean(fullest) - difference(c, fullest)[0],
             f"{criterion}_error": float(alone),
             "behind": behind,
             "behind_error": error,
@@ -373,8 +374,7 @@ def choose(entries: list[Candidate], criterion: str, several: bool) -> tuple[Can
             f"{entries[0].setting}: {entries[0].note}"
         )
     sign = -1.0 if criterion in LEAST else 1.0
-    full = [c for c in done if c.figures.get("folds") == max(e.figures.get("folds", 0) for e in done)] or done
-    best = max(full, key=lambda c: sign * c.figures[criterion])
+    best = max(done, key=lambda c: sign * c.figures[criterion])
     if best.size is None:
         return best, "the best figure"
     top = sign * best.figures[criterion]
