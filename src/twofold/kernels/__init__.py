@@ -8,21 +8,24 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from numba import config
+import numba
 from numba.misc.appdirs import AppDirs
+
+settings: Any = numba.config
 
 
 def find_cache() -> None:
     """Let compiled kernels be kept where this user may write: beside the source, in the user's own folder, or else in
     a folder of this process alone. Nobody else could be trusted with it, for its files are code."""
-    if config.CACHE_DIR:
+    if settings.CACHE_DIR:
         return
     beside, own = Path(__file__).parent / "__pycache__", Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
     if can_write(beside) or can_write(own):
         return
-    config.CACHE_DIR = tempfile.mkdtemp(prefix="twofold-kernels-")
-    atexit.register(_remove, config.CACHE_DIR, os.getpid())
+    settings.CACHE_DIR = tempfile.mkdtemp(prefix="twofold-kernels-")
+    atexit.register(_remove, settings.CACHE_DIR, os.getpid())
 
 
 def can_write(folder: Path) -> bool:
