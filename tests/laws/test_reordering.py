@@ -75,6 +75,10 @@ class TestReordered:
         if hasattr(model, "predict"):
             np.testing.assert_array_equal(ORDER[again.predict(X)], model.predict(X))
         for (what, by_component, before), (_, _, after) in zip(answers(model, X), answers(again, X), strict=True):
+            if name == "lda" and what == "score_samples":  # sampled: topics in another order have other draws
+                error = np.hypot(*(m.log_likelihood(X, return_std=True)[1] for m in (model, again)))
+                assert (np.abs(after - before) <= 8 * error + 1e-6 * np.abs(before)).all()
+                continue
             np.testing.assert_allclose(after, before[:, ORDER] if by_component else before, rtol=1e-6, err_msg=what)
 
     def test_there_and_back(self, name, X):
