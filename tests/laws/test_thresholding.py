@@ -144,6 +144,14 @@ def test_shape_and_dtype_are_kept_and_signals_are_apart(dtype):
     np.testing.assert_array_equal(found[1], denoise_signal(x[1]))
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int16])
+def test_the_largest_integers_stay_in_their_range(dtype):
+    top = np.iinfo(dtype).max
+    x = np.full(64, top, dtype=dtype)
+    x[::2] -= top // 7
+    assert (denoise_signal(x, float(top) / 20) > top // 2).all()
+
+
 def test_units_and_an_offset_do_not_matter():
     noisy = steps() + noise(512)
     expected = denoise_signal(noisy)

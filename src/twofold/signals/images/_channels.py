@@ -72,4 +72,6 @@ def cast_values(plane: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if dtype.kind not in "iu":
         return plane.astype(dtype)
     limits, plane = np.iinfo(dtype), np.rint(plane)
-    return np.clip(plane, limits.min, limits.max, out=plane).astype(dtype)
+    top = plane.dtype.type(limits.max)
+    top = top if int(top) <= limits.max else np.nextafter(top, plane.dtype.type(0))  # 2⁶³ − 1 as a float is 2⁶³
+    return np.clip(plane, limits.min, top, out=plane).astype(dtype)
