@@ -19,7 +19,7 @@ def choosing(true, asked):
     def choose(sizes, seconds):
         asked.append(sizes)
         best = min(sizes, key=lambda k: abs(np.log(k / true)))
-        return SimpleNamespace(best_params={"k": best}, table=pl.DataFrame({"k": sizes}))
+        return SimpleNamespace(best_params={"k": best}, table=pl.DataFrame({"k": sizes, "note": [None] * len(sizes)}))
 
     return choose
 

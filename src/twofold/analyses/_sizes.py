@@ -19,7 +19,7 @@ FINE = 0.05  # a gap beside the best below this share of it is not looked into
 
 
 def find_size(
-    choose: Callable[[list[int], float], Selection],
+    choose: Callable[[list[int], float | None], Selection],
     name: str,
     first: Sequence[int],
     most: int,
@@ -28,16 +28,19 @@ def find_size(
 ) -> tuple[Selection, pl.DataFrame]:
     """The last choice made, and the table of all sizes tried; `choose` takes sizes and the seconds they may take.
 
-    It goes no further than `most`, nor on when the time is over.
+    The first round has all the time it needs; from then on it ends with the seconds, or at `most`. The best so far
+    comes first in every other round, so that it is there when time is short.
     """
-    end, tables = perf_counter() + seconds, list[pl.DataFrame]()
+    end: float | None = None
+    tables = list[pl.DataFrame]()
 
     def ask(sizes: list[int]) -> Selection:
-        found = choose(sorted(set(sizes)), max(end - perf_counter(), 0.0))
+        found = choose(sizes, None if end is None else max(end - perf_counter(), 0.0))
         tables.append(found.table)
         return found
 
     found, tried = ask(list(first)), sorted(first)
+    end = perf_counter() + seconds
     while found.best_params[name] in tried[-2:] and tried[-1] < most and perf_counter() < end:
         top = tried[-1]
         new = sorted({min(top + max(top * i // 4, i), most) for i in range(1, 5)})
@@ -50,7 +53,8 @@ def find_size(
         tried = sorted([*tried, *new])
         found = ask([found.best_params[name], *new])
     keys = list(found.best_params)
-    return found, pl.concat(tables, how="diagonal").unique(keys, keep="last", maintain_order=True).sort(keys)
+    rows = pl.concat(tables, how="diagonal").sort("note", nulls_last=True, maintain_order=True)  # of two, the measured
+    return found, rows.unique(keys, keep="last").sort(keys)
 
 
 def beside(best: int, tried: Sequence[int]) -> list[int]:

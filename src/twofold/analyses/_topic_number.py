@@ -1,7 +1,7 @@
 """How many topics, and what they are worth: documents are held out, half of each tells its mixture, the rest is scored.
 
-More topics predict better, up to a point, and fewer hold together better. Of the numbers tried, the one is taken that
-has most of what there is to be had of both, prediction counting double.
+More topics predict better, up to a point. Of the numbers tried, which grow while more are better, `select` takes the
+fewest that predict as well as the best; how well their words hold together is shown beside.
 """
 
 from __future__ import annotations
@@ -10,21 +10,43 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 
+from twofold.analyses._sizes import find_size
 from twofold.analyses._topic_models import fit, topics_of
 
 TRIED = (3, 5, 8, 12, 18, 26, 40)
 ENOUGH = 150_000  # words by which a number can be chosen
 MOST_FITTED = 2_000_000  # words beyond which the figure comes from a part of the documents
 MOST_TESTED = 2_000  # documents scored
-APART = 0.05  # log-perplexities and coherences that differ by less hardly differ
-PREDICTS = 2.0  # what perplexity counts beside coherence, which alone favours few and broad topics
+MOST = 320  # topics tried, where there are documents and words enough
+FOLDS = 3
+SECONDS = 120.0  # for looking beyond the first numbers
 FEWEST = 20  # documents of which some can be held out
 PRIOR = 0.01  # of a count, for words that the training part does not have
 
 
+class Candidate(BaseEstimator):
+    """A model of topics of counts, as `select` takes it."""
+
+    def __init__(self, kind: str = "lda", n_components: int = 3, random_state: int = 0):
+        self.kind = kind
+        self.n_components = n_components
+        self.random_state = random_state
+
+    def fit(self, X: sp.csr_array, y: Any = None) -> Candidate:
+        self.model_ = fit(self.kind, X, self.n_components, self.random_state)
+        self.topics_, self.tokens_ = topics_of(self.model_), float(X.sum())
+        return self
+
+    def score(self, X: sp.csr_array, y: Any = None) -> float:
+        """Minus the log-perplexity of half the words of documents, given the other half."""
+        return -float(np.log(score(self.topics_, self.tokens_, X, self.random_state, self.model_)))
+
+
 def choose_number(kind: str, X: sp.csr_array, seed: int, notes: list[str]) -> tuple[int, dict[str, Any] | None]:
     """A number of topics, and the figures of all that were tried."""
+    import twofold
     from twofold.core.seeds import generator
     from twofold.topics.evaluation import topic_coherence
 
@@ -32,30 +54,35 @@ def choose_number(kind: str, X: sp.csr_array, seed: int, notes: list[str]) -> tu
     order = generator(seed, 2).permutation(rows)
     lengths = np.asarray(X.sum(axis=1)).ravel()[order]
     order = order[: max(FEWEST, int(np.searchsorted(np.cumsum(lengths), ENOUGH)) + 1)]
-    most = min(len(order) // 10, X.shape[1] // 5)
+    most = min(len(order) // 10, X.shape[1] // 5, MOST)
     if len(order) < FEWEST or most < TRIED[0]:
         k = min(TRIED[0], *X.shape)
         notes.append(f"{k} topics: too few documents to choose by; -k sets another number")
         return k, None
-    test, train = X[order[: len(order) // 5]], X[order[len(order) // 5 :]]
-    figures = []
-    for k in [k for k in TRIED if k <= most]:
-        model = fit(kind, train, k, seed)
-        topics = topics_of(model)
-        figures.append((k, score(topics, train, test, seed, model), float(np.nanmean(topic_coherence(topics, train)))))
-    ks, perplexities, coherences = (list(column) for column in zip(*figures, strict=True))
-    best = ks[int(np.argmax(PREDICTS * part_of(-np.log(perplexities)) + part_of(np.array(coherences))))]
+    some, coherent = X[order], dict[int, float]()
+
+    def foretell(fitted: Candidate, shown: sp.csr_array) -> float:
+        if fitted.n_components not in coherent:
+            coherent[fitted.n_components] = float(np.nanmean(topic_coherence(fitted.topics_, some)))
+        return fitted.score(shown)
+
+    def choose(sizes: list[int], seconds: float | None) -> Any:
+        base = Candidate(kind, random_state=seed)
+        return twofold.select(
+            base, some, criterion=foretell, folds=FOLDS, time=seconds, random_state=seed, n_components=sizes
+        )
+
+    first = [k for k in TRIED if k <= most]
+    found, table = find_size(choose, "n_components", first, most, SECONDS, narrow=False)
+    done = table.drop_nulls("heldout")
+    ks, best = done["n_components"].to_list(), int(found.best_params["n_components"])
     part = f" on {len(order):,} of the documents" if len(order) < len(rows) else ""
     notes.append(
-        f"{best} topics: of {', '.join(map(str, ks))} tried{part}, the best balance of held-out perplexity and "
-        "coherence; -k sets another number"
+        f"{best} topics: of {', '.join(map(str, ks))} tried{part}, the fewest whose perplexity on documents held out "
+        "is within one standard error of the least; -k sets another number"
     )
-    return best, {"ks": ks, "perplexities": perplexities, "coherences": coherences, "best": best}
-
-
-def part_of(figures: np.ndarray) -> np.ndarray:
-    """How much of what there is between the least and the most each has, from 0 to 1; less if they hardly differ."""
-    return (figures - figures.min()) / max(float(np.ptp(figures)), APART)
+    perplexities = np.exp(-done["heldout"].to_numpy()).tolist()
+    return best, {"ks": ks, "perplexities": perplexities, "coherences": [coherent[k] for k in ks], "best": best}
 
 
 def measure(kind: str, X: sp.csr_array, k: int, seed: int, notes: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -75,9 +102,10 @@ def measure(kind: str, X: sp.csr_array, k: int, seed: int, notes: list[str]) -> 
     figures = {
         "what": "perplexity of half the words of documents not fitted, given the other half",
         "documents": tenth,
-        "perplexity": score(topics_of(model), train, test, seed, model),
+        "perplexity": score(topics_of(model), float(train.sum()), test, seed, model),
     }
-    return figures, {"method": "word frequencies alone", "perplexity": score(unigram(train), train, test, seed)}
+    plain = score(unigram(train), float(train.sum()), test, seed)
+    return figures, {"method": "word frequencies alone", "perplexity": plain}
 
 
 def unigram(X: sp.csr_array) -> np.ndarray:
@@ -85,11 +113,10 @@ def unigram(X: sp.csr_array) -> np.ndarray:
     return np.asarray(X.sum(axis=0), dtype=np.float64).reshape(1, -1)
 
 
-def score(topics: np.ndarray, train: sp.csr_array, test: sp.csr_array, seed: int, model: Any = None) -> float:
-    """Perplexity by document completion; every topic is smoothed alike, so that no word is impossible."""
+def score(topics: np.ndarray, tokens: float, test: sp.csr_array, seed: int, model: Any = None) -> float:
+    """Perplexity by document completion; topics of so many words are smoothed alike: no word is impossible."""
     from twofold.topics.evaluation import perplexity
 
     size = np.maximum(topics.sum(axis=1, keepdims=True), 1e-300)
-    tokens = float(train.sum()) / len(topics)
-    smooth = topics / size * tokens + PRIOR
+    smooth = topics / size * (tokens / len(topics)) + PRIOR
     return float(perplexity(smooth, test, alpha=getattr(model, "doc_topic_prior_", None), random_state=seed))

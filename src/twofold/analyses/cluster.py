@@ -322,13 +322,13 @@ def choose_k(sample: Any, seed: int, notes: list[str]) -> tuple[int, pl.DataFram
     base = twofold.GaussianMixture(reg_covar=least_variance(sample), **CLIMB)
     kinds = ["full", "diag"]
 
-    def choose(sizes: list[int], seconds: float) -> Selection:
+    def choose(sizes: list[int], seconds: float | None) -> Selection:
         found = twofold.select(
             base,
             sample,
             criterion="bic",
             random_state=seed,
-            time=seconds if max(sizes) > FIRST else None,
+            time=seconds,
             n_components=sizes,
             covariance_type=kinds,
         )

@@ -1,7 +1,7 @@
 """What documents are about: topics, and how much of each document is about each.
 
 LDA, pLSA or NMF on counts of words. The number of topics is chosen, unless given, by what it gains on documents held
-out and how well topics hold together; how good they are is measured on other documents held out.
+out; how good they are is measured on other documents held out.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def topics(
         Text files, folders and tables that `twofold.io.documents.read_documents` knows, a frame with a column of text,
         or the texts.
     n_topics : int or None
-        Number of topics. None: chosen by held-out perplexity and coherence.
+        Number of topics. None: the fewest that predict documents held out as well as the best.
     method : {"lda", "plsa", "nmf"}
     text, date, title : str or None
         Columns of a table. None: the longest text, and what looks like dates and titles.

@@ -14,7 +14,7 @@ from twofold.cli._run import command
 from twofold.core.checks import InputError
 
 TAKES = "Folder or pattern of text files, text file (a document a line), CSV, TSV, JSONL, Parquet, or - (stdin)."
-COUNT = "Number of topics (default: chosen by held-out perplexity and coherence)."
+COUNT = "Number of topics (default: chosen by held-out perplexity)."
 STOP = "File of words to leave out, one a line (default: English ones if the text is English)."
 
 
