@@ -42,6 +42,12 @@ def test_file_array_and_code_give_the_same(tmp_path, monkeypatch, digits, kind):
     assert answer.table["epoch"].to_list() == [1, 2]
 
 
+def test_an_autoencoder_behind_pca_says_to_train_longer(digits):
+    answer = analyses.train("autoencoder", digits[0], epochs=1)
+    assert answer.figures["error"] > answer.baseline["error"]
+    assert any("train longer, with --epochs 4" in note for note in answer.notes)
+
+
 def test_a_model_keeps_what_new_rows_must_look_like(tmp_path, frame):
     answer = analyses.train("mlp", frame, target="where", epochs=3)
     answer.save(tmp_path / "m.twofold")
