@@ -158,7 +158,7 @@ def refuse_extremes(name: str, blocks: Blocks, sample_weight: Weights = None) ->
         values = np.abs(blocks[i].data if blocks.is_sparse else blocks[i])
         largest = max(largest, float(np.nanmax(values, initial=0.0)))
     top, bottom = np.sqrt(float(limits.max)) / 1e3, np.sqrt(float(limits.tiny)) * 1e3
-    if largest > top or 0 < largest < bottom:
+    if top < largest < np.inf or 0 < largest < bottom:
         what = "large" if largest > top else "small"
         raise InputError(
             f"the largest number of X is {largest:.3g}, too {what} for {name}: squares of {blocks.dtype} numbers must "

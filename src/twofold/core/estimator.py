@@ -62,7 +62,8 @@ def fitting(method: F) -> F:
                 for name in _learned(self):
                     delattr(self, name)
                 vars(self).update(before)
-                overflown = isinstance(error, ValueError) and "NaN" in str(error)  # chances that are inf / inf
+                strange = isinstance(error, ValueError) and not isinstance(error, InputError)
+                overflown = strange and "NaN" in str(error)  # chances that are inf / inf
                 wrong = (ArithmeticError, np.linalg.LinAlgError)
                 if isinstance(error, wrong) or overflown or "Arpack" in type(error).__name__:
                     _refuse_extremes(self, method, args, kwargs)
@@ -247,7 +248,7 @@ class Model(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         U, k = np.asarray(U), len(self.get_feature_names_out())
         if U.ndim != 2 or U.shape[1] != k or U.dtype.kind not in "biuf":
-            raise InputError(f"the codes are {U.dtype} of shape {U.shape}; this model makes numbers (n, {k}).")
+            raise InputError(f"the codes have shape {U.shape}, dtype {U.dtype}; this model makes numbers (n, {k}).")
         return U
 
     def _weights(self, blocks: Blocks, sample_weight: Weights) -> np.ndarray | None:
