@@ -8,6 +8,7 @@ nearest training documents have. Hinton & Salakhutdinov (2006) did it with 804,4
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
@@ -56,7 +57,7 @@ def documents(quick: bool) -> Event | Missing:
             found[f"{m} nearest %"] = 100 * KNeighborsClassifier(m).fit(codes[0], y).score(codes[1], goal)
         return found
 
-    def entry(name: str, run: Callable[[], Codes], **more: bool) -> Contestant:
+    def entry(name: str, run: Callable[[], Codes], **more: Any) -> Contestant:
         return Contestant(name, run, warm=lambda: None, **more)
 
     def better(rows: list[Row]) -> bool:
