@@ -80,4 +80,4 @@ judge("LSA, 50", more.transform(X), "cosine")
 
 # %%
 # In two numbers the autoencoder's map is clearly the better one. But two numbers are for the eye: with fifty, LSA leaves
-# both maps far behind, and takes a second.
+# both maps far behind.
