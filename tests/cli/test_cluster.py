@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from PIL import Image
 from sklearn.metrics import adjusted_rand_score
 
 from twofold import GaussianMixture, KMeans, load
@@ -217,3 +218,56 @@ def test_inspect_tells_the_sizes(twofold, groups):
             np.testing.assert_allclose(shares, [1 / 2, 1 / 3, 1 / 6], atol=0.02)
         assert set(facts["clusters"][0]["center"]) == set(NAMES)
     assert "clusters" in twofold("inspect", "m.twofold").stdout
+
+
+def test_a_coreset_costs_little_more_than_all_rows(twofold, folder):
+    rng = np.random.default_rng(0)
+    X = (np.arange(12_000) % 3)[:, None] * 10 + rng.standard_normal((12_000, 3))
+    np.save("many.npy", X)
+    found = run_json(twofold, "many.npy", "-k", 3, "--coreset", "--no-scale", "-o", "labels.csv")
+    figures, labels = found["figures"], pl.read_csv("labels.csv")["cluster"].to_numpy()
+    means = np.array([X[labels == c].mean(axis=0) for c in range(3)])
+    full = float(((X - means[labels]) ** 2).sum(axis=1).mean())
+    assert adjusted_rand_score(np.arange(12_000) % 3, labels) == 1
+    assert figures["coreset_rows"] <= 5_000
+    assert full <= figures["cost"] < 1.05 * full  # no centers are better than the means of their own rows
+    said = twofold("cluster", "many.npy", "-k", 3, "--coreset", "--no-scale").stdout
+    assert "over all rows" in said and "over the coreset of" in " ".join(said.split())
+
+
+def test_few_rows_are_a_coreset_themselves(twofold, groups):
+    result = twofold("cluster", "groups.csv", "-k", 3, "--coreset")
+    assert result.exit_code == 0 and "all of them are used" in result.stderr
+    result = twofold("cluster", "groups.csv", "-k", 3, "--coreset", "--method", "mixture")
+    assert result.exit_code == 2 and "--coreset" in result.stderr
+
+
+@pytest.fixture
+def flag(folder):
+    """flag.png: half red, a third white, a sixth blue."""
+    pixels = np.zeros((12, 20, 3), np.uint8)
+    pixels[:6], pixels[6:10], pixels[10:] = (200, 0, 0), (255, 255, 255), (0, 0, 128)
+    Image.fromarray(pixels).save("flag.png")
+    return pixels
+
+
+def test_an_image_gives_its_colors(twofold, flag):
+    found = run_json(twofold, "flag.png", "-k", 5, "-o", "same.png", "-o", "colors.csv", "-o", "page.html")
+    assert [c["color"] for c in found["colors"]] == ["#c80000", "#ffffff", "#000080"]
+    assert [c["share"] for c in found["colors"]] == pytest.approx([1 / 2, 1 / 3, 1 / 6])
+    assert np.array_equal(np.asarray(Image.open("same.png")), flag)
+    assert pl.read_csv("colors.csv")["blue"].to_list() == [0, 255, 128]
+    two = run_json(twofold, "flag.png", "-k", 2, "-o", "two.png")
+    assert len(np.unique(np.asarray(Image.open("two.png")).reshape(-1, 3), axis=0)) == two["n_colors"] == 2
+    assert two["figures"]["psnr"] > two["baseline"]["psnr"]
+
+
+def test_what_is_transparent_has_no_color(twofold, flag):
+    alpha = np.full((12, 20), 255, np.uint8)
+    alpha[:6] = 0
+    Image.fromarray(np.dstack([flag, alpha])).save("flag.png")
+    found = run_json(twofold, "flag.png", "-o", "same.png")
+    assert [c["color"] for c in found["colors"]] == ["#ffffff", "#000080"]
+    assert np.array_equal(np.asarray(Image.open("same.png"))[..., 3], alpha)
+    result = twofold("cluster", "flag.png", "--coreset")
+    assert result.exit_code == 2 and "about tables" in result.stderr

@@ -137,3 +137,47 @@ def test_what_cannot_be_answered_is_one_line(twofold, court, folder, args, words
     assert all(word in result.stderr for word in words), result.stderr
     assert len(result.stderr.splitlines()) == 1 and result.stdout == ""
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.fixture
+def turned(folder):
+    """a.txt and b.txt: 200 words, the same vectors but for a turn and a little noise; pairs.tsv names half of them."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 8)).astype(np.float32)
+    turn = np.linalg.qr(rng.standard_normal((8, 8)))[0]
+    Y = (X @ turn + 0.01 * rng.standard_normal(X.shape)).astype(np.float32)
+    WordVectors.of([f"word{i}" for i in range(200)], X).save_word2vec("a.txt")
+    WordVectors.of([f"Wort{i}" for i in range(200)], Y).save_word2vec("b.txt")
+    WordVectors.of([f"word{i}" if i % 2 else f"Wort{i}" for i in range(200)], Y).save_word2vec("half.txt")
+    Path("pairs.tsv").write_text("\n".join(f"word{i}\tWort{i}" for i in range(0, 200, 2)))
+    return X, Y
+
+
+@pytest.mark.parametrize("args", [("b.txt", "--pairs", "pairs.tsv"), ("half.txt",)])
+def test_vectors_are_turned_onto_others(twofold, turned, args):
+    found = run_json(twofold, "a.txt", "align", *args, "-o", "out.txt")
+    assert found["pairs"] == 100 and found["held_out"]["words"] == 20
+    assert found["held_out"]["precision_1"] == 1.0
+    X, Y = turned
+    out = WordVectors.load_word2vec("out.txt")
+    assert list(out.words) == [f"word{i}" for i in range(200)]
+    assert np.linalg.norm(out.vectors_ - Y) < 0.05 * np.linalg.norm(Y)
+    np.testing.assert_allclose(np.linalg.norm(out.vectors_, axis=1), np.linalg.norm(X, axis=1), rtol=1e-4)
+    shown = twofold("words", "a.txt", "align", *args)
+    assert shown.exit_code == 0 and "100.0% find their partner" in " ".join(shown.stdout.split())
+    assert found["translations"] and all(scores for scores in found["translations"].values())
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("a.txt", "align"), "align takes OTHER"),
+        (("a.txt", "align", "b.txt"), "no word in common"),
+        (("a.txt", "align", "b.txt", "--pairs", "none.tsv"), "none.tsv"),
+        (("a.txt", "align", "b.txt", "-o", "b.txt"), "b.txt"),
+        (("a.txt", "nearest", "word1", "--pairs", "pairs.tsv"), "for align"),
+    ],
+)
+def test_what_cannot_be_aligned_is_one_line(twofold, turned, args, says):
+    result = twofold("words", *args)
+    assert result.exit_code == 2 and says in result.stderr and "Traceback" not in result.stderr

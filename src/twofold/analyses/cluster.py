@@ -18,6 +18,8 @@ import scipy.sparse as sp
 
 import twofold
 from twofold.analyses import _tables as tables
+from twofold.analyses._coreset import check_coreset, fit_on_coreset
+from twofold.analyses._palette import Palette, find_palette, is_photo
 from twofold.analyses._sizes import find_size
 from twofold.analyses._tables import Reading, warnings_as_notes
 from twofold.analyses.answer import DRAWN, FRAMES, Answer, Grid, analysis, count, strongest
@@ -107,7 +109,14 @@ class Clustering(Answer):
             parts.append(f"fits to two halves of the rows agree to {agree}")
         if not parts:
             parts = ["one cluster is not told apart from anything" if self.k == 1 else "too few rows to say"]
-        return [f"quality: {'; '.join(parts)}"]
+        lines = [f"quality: {'; '.join(parts)}"]
+        if "cost" in self.figures:
+            seen, rows = self.figures["coreset_cost"], self.figures["coreset_rows"]
+            lines.append(
+                f"mean squared distance to the own center: {self.figures['cost']:.4g} over all rows, {seen:.4g} over "
+                f"the coreset of {rows:,} that was fitted"
+            )
+        return lines
 
     def facts(self) -> dict[str, Any]:
         n, sizes = len(self.labels), self.sizes
@@ -159,10 +168,11 @@ def cluster(
     *,
     method: str | None = None,
     scale: bool | None = None,
+    coreset: bool = False,
     seed: int = 0,
     progress: Progress = SILENT,
     **reading: Unpack[Reading],
-) -> Clustering:
+) -> Clustering | Palette:
     """Find groups of rows that belong together, and what sets each apart.
 
     Parameters
@@ -175,6 +185,9 @@ def cluster(
         None: k-means, or a mixture of Gaussians if cells are blank.
     scale : bool or None
         As in :func:`reduce`.
+    coreset : bool
+        Whether k-means is fitted to a few weighted rows that stand for all: quick on long tables, at a cost that is
+        told.
     seed, progress
         The seed of everything random; who is told what goes on.
     **reading
@@ -184,6 +197,8 @@ def cluster(
     -------
     Clustering
         ``table`` holds row names, columns set aside, and every row's cluster.
+    Palette
+        For an image: ``table`` holds its colors and the share of each, ``after`` the image redrawn with them.
 
     Examples
     --------
@@ -198,6 +213,10 @@ def cluster(
 
     if method not in (None, *METHODS):
         raise InputError(f"method {method}: choose {' or '.join(METHODS)}.")
+    if is_photo(data):
+        if method == "mixture" or scale is not None or coreset or any(reading.values()):
+            raise InputError("an image is clustered by the colors of its pixels: leave out what is about tables.")
+        return find_palette(data, n_clusters, seed, progress)
     with progress.doing("reading"):
         table = tables.as_table(data, **reading)
     notes = table.notes
@@ -209,6 +228,7 @@ def cluster(
     blocks = as_blocks(X)
     columns = column_moments(engine_for(blocks), blocks)
     method = choose_method(method, X, int(columns.missing), table)
+    check_coreset(coreset, method)
     s = scaling(scale, X, method, table)
     Y = X if s is None else X / s
     drawn = np.sort(generator(seed, 1).permutation(n)[: WITH_BLANKS if columns.missing else SAMPLE])
@@ -218,7 +238,9 @@ def cluster(
         with progress.doing("trying numbers of clusters"):
             k, tried = choose_k(smooth(sample, seed, table), seed, notes)
     with warnings_as_notes(notes):
-        model = new(method, k, sample, seed, notes).set_callbacks(*progress.callbacks()).fit(Y).set_callbacks()
+        model = new(method, k, sample, seed, notes).set_callbacks(*progress.callbacks())
+        costs = fit_on_coreset(model, Y, seed, table) if coreset else {}
+        model = (model if coreset else model.fit(Y)).set_callbacks()
         model = model.reordered(np.argsort(-np.bincount(model.predict(Y), minlength=k), kind="stable"))
         labels = np.asarray(model.predict(Y))
     with progress.doing("measuring"):
@@ -233,11 +255,12 @@ def cluster(
         "n_clusters": k,
         "method": method,
         "scale": s is not None,
+        "coreset": coreset or None,
     }
     return Clustering(
         source=table.source,
         model=model,
-        figures=figures,
+        figures=figures | costs,
         baseline={} if not figures else {"method": "labels by chance", **dict.fromkeys(figures, 0.0)},
         notes=notes,
         call=call | {"seed": seed} | tables.in_call(reading),

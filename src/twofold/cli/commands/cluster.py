@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Unpack
+from typing import Annotated, Any, Unpack
 
 import typer
 
+from twofold.analyses._palette import Palette
 from twofold.analyses._tables import Reading
 from twofold.analyses.cluster import Clustering
 from twofold.analyses.cluster import cluster as analyze
@@ -13,18 +14,22 @@ from twofold.analyses.progress import SILENT, Progress
 from twofold.cli import _options as options
 from twofold.cli._run import command
 
+TAKES = f"{options.TABLES[:-1]}; or an image, for its colors."
+CORESET = "Fit k-means to a few weighted rows that stand for all (for long tables); the cost on all rows is told."
 COUNT = "Number of clusters. Default: chosen by BIC."
 METHOD = "kmeans or mixture (of Gaussians). Default: kmeans; mixture if cells are blank."
 
 
 @command(Clustering)
 def cluster(
-    inputs: options.Tables,
+    inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help=TAKES)],
     clusters: Annotated[int | None, typer.Option("-k", "--clusters", min=1, metavar="N", help=COUNT)] = None,
     method: Annotated[str | None, typer.Option(metavar="NAME", help=METHOD)] = None,
     scale: options.Scale = None,
+    coreset: Annotated[bool, typer.Option("--coreset", help=CORESET)] = False,
     seed: options.Seed = 0,
     progress: Progress = SILENT,
     **reading: Unpack[Reading],
-) -> Clustering:
-    return analyze(inputs, clusters, method=method, scale=scale, seed=seed, progress=progress, **reading)
+) -> Clustering | Palette:
+    wishes: dict[str, Any] = {"method": method, "scale": scale, "coreset": coreset}
+    return analyze(inputs, clusters, **wishes, seed=seed, progress=progress, **reading)

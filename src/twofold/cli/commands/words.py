@@ -26,11 +26,21 @@ USES = {
     "similarity": "WORD WORD",
     "evaluate": "FILE [FILE ...]",
     "export": "FILE [FILE ...]",
+    "align": "OTHER",
 }
-NEEDS = {"nearest": (1, None), "analogy": (3, 3), "similarity": (2, 2), "evaluate": (1, None), "export": (1, None)}
+NEEDS = {
+    "nearest": (1, None),
+    "analogy": (3, 3),
+    "similarity": (2, 2),
+    "evaluate": (1, None),
+    "export": (1, None),
+    "align": (1, 1),
+}
 TAKES = "Model file (.twofold), or vectors in word2vec's formats: .txt, .vec, .bin (also .gz)."
-ACTION = "nearest WORD, analogy MAN KING WOMAN, similarity WORD WORD, evaluate FILE, export FILE."
+ACTION = "nearest WORD, analogy MAN KING WOMAN, similarity WORD WORD, evaluate FILE, export FILE, align OTHER."
 METHOD = "How analogies are solved: additive or multiplicative."
+PAIRS = "For align: file with two words a line, one of MODEL and one of OTHER (default: words that both have)."
+OUT = f"For align: the vectors of MODEL among those of OTHER, written by the ending: {' '.join(EXPORTED)}. Repeatable."
 
 
 def words(
@@ -39,18 +49,23 @@ def words(
     given: Annotated[list[str] | None, typer.Argument(metavar="WORD...", help="Words, or files.")] = None,
     number: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Number of words to show.")] = 10,
     method: Annotated[str, typer.Option(metavar="NAME", help=METHOD)] = "additive",
+    pairs: Annotated[str | None, typer.Option(metavar="FILE", help=PAIRS)] = None,
+    out: Annotated[list[Path] | None, typer.Option("-o", "--out", metavar="FILE", help=OUT)] = None,
     safe_csv: options.SafeCsv = False,
     as_json: options.AsJson = False,
     force: options.Force = False,
 ) -> None:
-    given = given or []
+    given, out = given or [], out or []
     check(model, action, given, method, force)
+    check_alignment(model, action, given, pairs, out, force)
     watch = progress(quiet=False)
     with watch.doing("reading"):
         vectors = read_vectors(model)
     with watch.doing("asking"):
         if action == "export":
             found = export(vectors, given, safe_csv)
+        elif action == "align":
+            found = align(vectors, read_vectors(given[0]), pairs, out, safe_csv)
         else:
             found = ask(vectors, model, action, given, number, method)
     if as_json:
@@ -105,6 +120,16 @@ def check(model: str, action: str | None, given: list[str], method: str, force: 
             )
 
 
+def check_alignment(
+    model: str, action: str | None, given: list[str], pairs: str | None, out: list[Path], force: bool
+) -> None:
+    if action != "align" and (pairs is not None or out):
+        raise InputError("--pairs and -o are for align: twofold words MODEL align OTHER. Leave them out.")
+    if pairs is not None and not Path(pairs).is_file():
+        raise InputError(f"--pairs {pairs}: there is no such file. Give two words a line.")
+    check_targets(out, EXPORTED, force, [model, *given, *([pairs] if pairs else [])])
+
+
 def spelled(vectors: WordVectors, word: str) -> str:
     """The word as the vectors know it: as given, else in small letters."""
     return word if word in vectors or word.lower() not in vectors else word.lower()
@@ -143,6 +168,31 @@ def export(vectors: WordVectors, given: list[str], safe_csv: bool) -> Found:
     V, k = vectors.vectors_.shape
     facts = {"words": V, "n_components": k, "written": given}
     return Found(facts, [f"{V:,} words, {k} numbers each: {', '.join(given)}"])
+
+
+def align(vectors: WordVectors, other: WordVectors, pairs: str | None, out: list[Path], safe_csv: bool) -> Found:
+    from twofold.analyses._word_alignment import align_vectors
+
+    turned, facts = align_vectors(vectors, other, pairs)
+    write_all({file: writer(file, turned, safe_csv) for file in out})
+    by = "words that both have" if pairs is None else f"pairs of {pairs}"
+    lines = [f"{len(vectors):,} words turned onto {len(other):,}, by {facts['pairs']:,} {by}"]
+    held = facts["held_out"]
+    if held is None:
+        lines.append("held out: nothing, there are too few pairs")
+    else:
+        lines.append(
+            f"held out: of {held['words']:,} words not learned from, {held['precision_1']:.1%} find their partner, "
+            f"{held['precision_5']:.1%} among five; by chance {held['by_chance_1']:.2%} and {held['by_chance_5']:.2%}"
+        )
+    rows = [
+        [word, ", ".join(f"{name} {score:.2f}" for name, score in near.items())]
+        for word, near in facts["translations"].items()
+    ]
+    lines += [f"wrote {', '.join(map(str, out))}"] if out else []
+    return Found(
+        facts | {"written": [str(file) for file in out]}, lines, [Grid(["word", "nearest there (CSLS)"], rows)]
+    )
 
 
 def about(model: str, vectors: WordVectors) -> Found:
