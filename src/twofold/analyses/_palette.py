@@ -68,13 +68,10 @@ class Palette(Answer):
         return size_facts(self.before) | {"n_colors": len(self.colors), "colors": self.table.to_dicts()}
 
     def plot(self) -> Figure:
-        from twofold.plots.models.clusters import palette_figure
+        from twofold.plots.models.images import comparison_figure
 
-        before, after, colors = (np.asarray(a) for a in (self.before.pixels, self.after.pixels, self.colors))
-        before, after, colors = (a if self.colors.ndim == 2 else np.stack([a] * 3, -1) for a in (before, after, colors))
-        deep = self.before.peak // 255
-        before, after, colors = ((a // deep).astype(np.uint8) for a in (before, after, colors))
-        return palette_figure(before, {self.outcome: (after, colors)})
+        panels = [("original", self.before.pixels), (count(len(self.colors), "color"), self.after.pixels)]
+        return comparison_figure(panels, title=self.title)
 
     def writer(self, path: Path) -> Writer:
         return image_writer(path, self.after) if path.suffix.lower() in ENDINGS else super().writer(path)
