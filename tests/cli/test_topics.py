@@ -272,3 +272,27 @@ def test_a_folder_without_text_is_refused(twofold, folder):
     result = twofold("topics", "pics")
     assert result.exit_code == 2 and "1 .png" in result.stderr
     assert twofold("topics", "nowhere").exit_code == 2
+
+
+def test_directions_of_lsa_tell_subjects_apart(twofold, table, letters):
+    found = run_json(twofold, "letters.csv", "--method", "lsa", "-k", 3, "-o", "at.csv", "--save", "m.twofold")
+    assert found["model"] == "LSA" and len(found["directions"]) == found["n_directions"] == 3
+    assert found["figures"]["kept"] > found["baseline"]["kept"] > 0
+    at = pl.read_csv("at.csv")
+    codes = at.select(f"direction_{c}" for c in (1, 2, 3)).to_numpy()
+    unit = codes / np.linalg.norm(codes, axis=1, keepdims=True)
+    same = letters[1][:, None] == letters[1]
+    cosines = unit @ unit.T
+    assert cosines[same].min() > cosines[~same].max()
+    weights = pl.read_csv("at_words.csv")
+    assert set(weights["word"]) >= set(SUBJECTS["garden"].split())
+    assert twofold("apply", "m.twofold", "letters.csv", "-o", "again.csv").exit_code == 0
+    again = pl.read_csv("again.csv").select(f"direction{c}" for c in (1, 2, 3)).to_numpy()
+    np.testing.assert_allclose(again, codes, atol=1e-9)
+
+
+def test_the_number_of_directions_is_chosen_and_drawn(twofold, table):
+    result = twofold("topics", "letters.csv", "--method", "lsa", "-o", "map.png", "-o", "page.html")
+    assert result.exit_code == 0, result.stderr
+    assert "directions by LSA" in result.stdout and "tried, by words held out" in result.stderr
+    assert Path("map.png").stat().st_size > 0

@@ -286,6 +286,8 @@ def results(model: Any, given: Given, what: str | None, n: int) -> tuple[str, An
     kind = type(model).__name__
     if kind == "Recommender":
         return "recommendations", recommendations(model, given.X, n)
+    if type(model).__name__ == "LSA" and hasattr(model, "bag_of_words_"):
+        return "codes", numbered("direction", model.transform(model.bag_of_words_.transform(list(given.X))), first=1)
     if hasattr(model, "bag_of_words_"):
         from twofold.analyses._topic_models import mixtures_of_texts
 

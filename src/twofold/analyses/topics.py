@@ -16,6 +16,7 @@ import polars as pl
 import scipy.sparse as sp
 
 from twofold.analyses._documents import as_documents, as_paths
+from twofold.analyses._lsa import Directions, find_directions
 from twofold.analyses._tables import data_in_code, warnings_as_notes
 from twofold.analyses._topic_models import fit, mixtures_of, topics_of
 from twofold.analyses._topic_number import choose_number, measure
@@ -29,7 +30,7 @@ from twofold.io.documents import Documents
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-METHODS = {"lda": "LDA", "plsa": "pLSA", "nmf": "NMF"}
+METHODS = {"lda": "LDA", "plsa": "pLSA", "nmf": "NMF", "lsa": "LSA"}
 FEWEST = 4  # documents
 TOP = 10  # words that stand for a topic
 TELLING = 3  # documents that do
@@ -189,7 +190,7 @@ def topics(
     stop_words: Any = None,
     seed: int = 0,
     progress: Progress = SILENT,
-) -> Topics:
+) -> Topics | Directions:
     """Find what documents are about.
 
     Parameters
@@ -199,7 +200,8 @@ def topics(
         or the texts.
     n_topics : int or None
         Number of topics. None: the fewest that predict documents held out as well as the best.
-    method : {"lda", "plsa", "nmf"}
+    method : {"lda", "plsa", "nmf", "lsa"}
+        lsa finds directions, with words at both ends, in place of topics.
     text, date, title : str or None
         Columns of a table. None: the longest text, and what looks like dates and titles.
     stop_words : path, list of str, or None
@@ -210,9 +212,11 @@ def topics(
 
     Returns
     -------
+    Directions
+        With lsa: ``table`` holds where every document lies along each, ``words`` the weight of every word.
     Topics
-        ``table`` holds the main topic of every document and the share of each, ``words`` the probability of every
-        word in each topic.
+        With the others: ``table`` holds the main topic of every document and the share of each, ``words`` the
+        probability of every word in each topic.
 
     Examples
     --------
@@ -233,6 +237,12 @@ def topics(
     if n_topics is not None and n_topics > min(X.shape):
         n, d = X.shape
         raise InputError(f"{n_topics} topics: there are {n} documents and {d} words, so at most {min(n, d)}.")
+    where = "data" if as_paths(data) is None else data_in_code(data)
+    words = os.fspath(stop_words) if isinstance(stop_words, (str, os.PathLike)) else left_out
+    call = {"verb": "topics", "data": where, "n_topics": n_topics, "method": method, "text": text, "date": date}
+    call |= {"title": title, "stop_words": words, "seed": seed}
+    if method == "lsa":
+        return find_directions(documents, X, bag, n_topics, call, seed, progress.callbacks())
     choice, k = None, n_topics
     if k is None:
         with progress.doing("trying numbers of topics"), warnings_as_notes([]):
@@ -247,16 +257,13 @@ def topics(
     order = np.argsort(-shares, kind="stable")
     model = model.reordered(order)
     model.bag_of_words_ = bag
-    words = os.fspath(stop_words) if isinstance(stop_words, (str, os.PathLike)) else left_out
-    where = "data" if as_paths(data) is None else data_in_code(data)
-    call = {"verb": "topics", "data": where, "n_topics": k, "method": method, "text": text, "date": date}
     found = Topics(
         source=documents.source,
         model=model,
         figures=figures,
         baseline=baseline,
         notes=notes,
-        call=call | {"title": title, "stop_words": words, "seed": seed},
+        call=call | {"n_topics": k},
         documents=documents,
         method=method,
         vocabulary=bag.vocabulary_,

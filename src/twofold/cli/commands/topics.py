@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from twofold.analyses._lsa import Directions
 from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.topics import METHODS, Topics
 from twofold.analyses.topics import topics as analyze
@@ -15,6 +16,7 @@ from twofold.core.checks import InputError
 
 TAKES = "Folder or pattern of text files, text file (a document a line), CSV, TSV, JSONL, Parquet, or - (stdin)."
 COUNT = "Number of topics (default: chosen by held-out perplexity)."
+METHOD = f"Model: {', '.join(METHODS)}. lsa finds directions, with words at both ends, in place of topics."
 STOP = "File of words to leave out, one a line (default: English ones if the text is English)."
 
 
@@ -22,7 +24,7 @@ STOP = "File of words to leave out, one a line (default: English ones if the tex
 def topics(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help=TAKES)],
     number: Annotated[int | None, typer.Option("-k", "--topics", min=1, metavar="N", help=COUNT)] = None,
-    model: Annotated[str, typer.Option(metavar="NAME", help=f"Model: {', '.join(METHODS)}.")] = "lda",
+    method: Annotated[str, typer.Option("--method", "--model", metavar="NAME", help=METHOD)] = "lda",
     text: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Text column (default: the one with the longest texts).")
     ] = None,
@@ -31,13 +33,13 @@ def topics(
     stop_words: Annotated[str | None, typer.Option(metavar="FILE", help=STOP)] = None,
     seed: options.Seed = 0,
     progress: Progress = SILENT,
-) -> Topics:
-    if model not in METHODS:
-        raise InputError(f"--model {model}: choose {', '.join(METHODS)}.")
+) -> Topics | Directions:
+    if method not in METHODS:
+        raise InputError(f"--method {method}: choose {', '.join(METHODS)}.")
     return analyze(
         inputs,
         number,
-        method=model,
+        method=method,
         text=text,
         date=date,
         title=title,
