@@ -239,7 +239,14 @@ def topics(
         raise InputError(f"{n_topics} topics: there are {n} documents and {d} words, so at most {min(n, d)}.")
     where = "data" if as_paths(data) is None else data_in_code(data)
     words = os.fspath(stop_words) if isinstance(stop_words, (str, os.PathLike)) else left_out
-    call = {"verb": "topics", "data": where, "n_topics": n_topics, "method": method, "text": text, "date": date}
+    call: dict[str, Any] = {
+        "verb": "topics",
+        "data": where,
+        "n_topics": n_topics,
+        "method": method,
+        "text": text,
+        "date": date,
+    }
     call |= {"title": title, "stop_words": words, "seed": seed}
     if method == "lsa":
         return find_directions(documents, X, bag, n_topics, call, seed, progress.callbacks())
