@@ -87,7 +87,7 @@ def newsgroups20(quick: bool) -> Event | Missing:
         as_good=lambda a, b: True,
         bar=Bar("within its time budget, the last fit included", test=kept_budget),
         budget=seconds,
-        notes=["Half of the words of documents not fitted are hidden, the other half tells their topics: five folds."],
+        notes=["Half of the vocabulary is hidden from new documents, the other half tells their topics: five folds."],
     )
 
 

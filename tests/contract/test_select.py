@@ -44,7 +44,7 @@ def plant_parts(noise, rng, n=80, d=9, k=3):
     return np.maximum(3 * U @ (Z + rng.exponential(0.2, size=Z.shape)) + noise * rng.normal(size=(n, d)), 0)
 
 
-def plant_topics(noise, rng, n=100, d=24, k=3):
+def plant_topics(noise, rng, n=100, d=40, k=3):
     """Documents of 50 words from a few topics; `noise` is how mixed they are."""
     topics = rng.dirichlet(np.full(d, 0.2), size=k)
     return np.array([rng.multinomial(50, p @ topics) for p in rng.dirichlet(np.full(k, noise), size=n)])

@@ -7,7 +7,7 @@ from scipy import sparse
 import twofold
 from twofold.core.checks import InputError
 from twofold.core.seeds import generator
-from twofold.topics.evaluation import perplexity, split_halves, topic_coherence
+from twofold.topics.evaluation import foretell_words, perplexity, split_halves, topic_coherence
 
 
 def corpus(n=150, d=40, k=4, length=60, seed=0):
@@ -138,3 +138,14 @@ def test_coherence_tells_planted_topics_from_mixed_ones():
 def test_refusals(call, match):
     with pytest.raises(InputError, match=match):
         call(*corpus())
+
+
+def test_hidden_words_are_foretold_by_their_topic_alone():
+    """Two topics without a word in common: a document of one of them leaves the hidden words of that one."""
+    topics = np.kron(np.eye(2), np.ones(50) / 50)
+    X = np.random.default_rng(0).multinomial(400, topics[0], size=20) * 0.5
+    half = generator(0).permutation(np.arange(100) % 2)[:50]
+    tokens = np.array([X[:, :50][:, half == h].sum() for h in (0, 1)])
+    words = np.array([(half == h).sum() for h in (0, 1)])
+    expected = -(tokens @ np.log(words)) / tokens.sum()
+    assert foretell_words(topics, X) == pytest.approx(expected, abs=0.02)

@@ -38,12 +38,13 @@ class TopicModel(NonnegativeModel):
     _heldout_unit = "the log-probability of a hidden word"
 
     def heldout_score(self, X: Table, y: Any = None) -> float:
-        """The mean log-probability of a hidden word: the topics of a document are found from half of its words, and the
-        other half is scored. It is minus the logarithm of :func:`twofold.topics.perplexity`, for any amounts >= 0."""
-        from twofold.topics.evaluation import complete_documents
+        """The mean log-probability of a token among hidden words: half of the vocabulary is hidden, the topics of a
+        document are found from the other half, and so in turn. :func:`twofold.topics.perplexity` splits tokens
+        instead, so that words are in both halves, and favours more topics where words come in bursts."""
+        from twofold.topics.evaluation import foretell_words
 
         check_is_fitted(self)
-        return complete_documents(self, self._blocks(X))
+        return foretell_words(self, self._blocks(X))
 
 
 class Totals(NamedTuple):

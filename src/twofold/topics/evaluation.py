@@ -67,38 +67,24 @@ def perplexity(topics: Any, X: Table, *, alpha: Any = None, random_state: Seed =
     >>> round(perplexity(np.ones((3, 50)), X), 6)                          # knowing nothing: any of the 50 words
     50.0
     """
-    seed = 0 if random_state is None else seed_of(random_state)
-    return float(np.exp(-complete_documents(topics, X, alpha=alpha, seed=seed, whole=True)))
-
-
-def complete_documents(topics: Any, X: Table, *, alpha: Any = None, seed: int = 0, whole: bool = False) -> float:
-    """The mean log-probability of a hidden word, given half of its document: minus the log of :func:`perplexity`.
-
-    Amounts that are not whole cannot be split token by token: half of a document's words are then hidden altogether.
-    """
     Z = as_topics(topics)
-    blocks = _check(X, Z, "perplexity", whole)
+    blocks = _check(X, Z, "perplexity", whole=True)
     alpha = getattr(topics, "doc_topic_prior_", ALPHA) if alpha is None else alpha
     prior = np.broadcast_to(np.asarray(alpha, dtype=np.float64), len(Z)) if np.size(alpha) in (1, len(Z)) else None
     if prior is None or not (prior > 0).all():
         raise InputError(f"alpha is {alpha}; one number > 0, or one for each of the {len(Z)} topics, is needed.")
-    engine = engine_for(blocks)
+    engine, seed = engine_for(blocks), 0 if random_state is None else seed_of(random_state)
     state = (pad(Z.T, np.dtype(np.float64)), pad(prior, np.dtype(np.float64)), seed)
     at = Rows(range(len(blocks)))
     logp, tokens = engine.reduce(add, engine.map(_complete, blocks, at, *(engine.broadcast(s) for s in state)))
     if not tokens:
         raise InputError("no document has a second half with a known word; give documents of two words at least.")
-    return float(logp / tokens)
+    return float(np.exp(-logp / tokens))
 
 
 def split_halves(X: Any, rng: np.random.Generator) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """Each document's tokens split in two at random; of an odd number the first half has one more.
-
-    If there are amounts that are no whole counts, words are split, each with all that a document has of it.
-    """
-    amounts, indices, indptr = as_counts(X, np.dtype(np.float64))
-    whole = (amounts == np.floor(amounts)).all()
-    data = amounts.astype(np.int64) if whole else (amounts > 0).astype(np.int64)
+    """Each document's tokens split in two at random; of an odd number the first half has one more."""
+    data, indices, indptr = as_counts(X, np.dtype(np.int64))
     n, cell = X.shape[0], np.repeat(np.arange(len(data)), data)
     document = np.repeat(np.repeat(np.arange(n), np.diff(indptr)), data)
     length = np.bincount(document, minlength=n)
@@ -106,7 +92,7 @@ def split_halves(X: Any, rng: np.random.Generator) -> tuple[sparse.csr_array, sp
     rank = np.arange(len(cell)) - np.repeat(np.cumsum(length) - length, length)
     first = np.bincount(cell[order[rank < np.repeat((length + 1) // 2, length)]], minlength=len(data))
     make = lambda values: sparse.csr_array((values.astype(np.float64), indices, indptr), shape=X.shape)  # noqa: E731
-    return (make(first), make(data - first)) if whole else (make(first * amounts), make((1 - first) * amounts))
+    return make(first), make(data - first)
 
 
 def _complete(X: Any, at: int, topics: np.ndarray, alpha: np.ndarray, seed: int) -> tuple[float, float]:
@@ -118,6 +104,42 @@ def _complete(X: Any, at: int, topics: np.ndarray, alpha: np.ndarray, seed: int)
     log_likelihood(*as_counts(hidden, topics.dtype), topics, fold_mixtures(seen, topics, alpha), *out)
     logp, tokens = out.sum(axis=1)
     return float(logp), float(tokens)
+
+
+def foretell_words(topics: Any, X: Table) -> float:
+    """The mean log-probability of a token among the words that are hidden, given the counts of the others.
+
+    The vocabulary is cut in halves; each is hidden once, from all documents. Splitting tokens, as :func:`perplexity`
+    does, shows half of what a document has of a word and asks for the other half: words come in bursts, and many
+    topics, which remember documents, are praised for foretelling what they were shown.
+    """
+    Z, alpha = as_topics(topics), np.asarray(getattr(topics, "doc_topic_prior_", ALPHA), dtype=np.float64)
+    blocks = _check(X, Z, "heldout_score", whole=False)
+    engine, half = engine_for(blocks), generator(0).permutation(np.arange(Z.shape[1]) % 2)
+    total = np.zeros(2)
+    for hidden in (half == 0, half == 1):
+        share = np.maximum(np.stack([Z[:, ~hidden].sum(axis=1), Z[:, hidden].sum(axis=1)]), EPSILON)  # (2,k) of topics
+        prior = alpha * share[0] / share[0].mean()  # what α stands for among the words that are seen
+        state = [pad(a, np.dtype(np.float64)) for a in ((Z[:, ~hidden].T / share[0]), Z[:, hidden].T / share[1], prior)]
+        state += [pad(share[1] / share[0], np.dtype(np.float64)), hidden]
+        total += engine.reduce(add, engine.map(_foretell, blocks, *(engine.broadcast(s) for s in state)))
+    if not total[1]:
+        raise InputError("no document has a known word that could be hidden. Give documents of two words at least.")
+    return float(total[0] / total[1])
+
+
+def _foretell(
+    X: Any, seen: np.ndarray, asked: np.ndarray, alpha: np.ndarray, ratio: np.ndarray, hidden: np.ndarray
+) -> np.ndarray:
+    """What a block adds: the log-likelihood of its hidden tokens given the others, and their number."""
+    if X.shape[0] == 0:
+        return np.zeros(2)
+    X = sparse.csr_array(X)
+    shares = fold_mixtures(X[:, ~hidden], seen, alpha) * ratio
+    out = np.empty((2, X.shape[0]))
+    counts = as_counts(X[:, hidden], asked.dtype)
+    log_likelihood(*counts, asked, shares / shares.sum(axis=1, keepdims=True), *out)
+    return out.sum(axis=1)
 
 
 def topic_coherence(topics: Any, X: Table, *, measure: str = "npmi", top: int = 10) -> np.ndarray:
