@@ -16,7 +16,7 @@ from twofold.analyses._tables import warnings_as_notes
 from twofold.analyses.answer import Answer, Grid, count
 from twofold.core.seeds import generator
 from twofold.io.documents import Documents
-from twofold.text.snippets import cut
+from twofold.text.snippets import cut, snippet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,6 +25,7 @@ TRIED = (3, 5, 8, 12, 18, 26, 40)
 SAMPLE = 2_000  # documents by which the number is chosen, or that are held out
 FEWEST = 20  # documents of which some can be held out
 WORDS = 6  # at each end
+GROUPS = 8  # colors in the figure
 MARKED = 10  # words of each direction in the figure
 SHORT = 68  # characters of a document's name
 
@@ -84,11 +85,20 @@ class Directions(Answer):
         rows = []
         for c in range(self.k):
             above, below = self.ends(c)
-            own = cut(self.documents.call(int(self.codes[:, c].argmax())), SHORT)
+            own = self.farthest(c, above)
             words = " ".join(above) + (f"\n− {' '.join(below)}" if below else "")
             rows.append([str(c + 1), f"{shares[c]:.1%}", float(shares[c] / shares.max()), f"{words}\n· {own}"])
         head = ["direction", "share", "", "words at its ends, and the document farthest along it"]
-        return [Grid(head, rows, right=(1,), rest="directions")]
+        return [Grid(head, rows, right=(1,), most=10, rest="directions")]
+
+    def farthest(self, c: int, words: Sequence[str]) -> str:
+        """The document farthest along direction c: its name, if it has one, or the part of it that says most."""
+        own, i = self.documents, int(self.codes[:, c].argmax())
+        if own.named or own.titles is not None:
+            return cut(own.call(i), SHORT)
+        name = f"{own.ids.name} {own.ids[i]}"
+        rank = {word: 1.0 / (3 + r) for r, word in enumerate(words)}
+        return f"{name}: {snippet(own.texts[i], rank, SHORT - len(name) - 2)}"
 
     def lines(self) -> list[str]:
         if not self.figures:
@@ -117,7 +127,7 @@ class Directions(Answer):
 
         first = 1 if self.k > 2 else 0
         pair = [first, min(first + 1, self.k - 1)]
-        main = np.abs(self.codes).argmax(axis=1) if self.k == 1 else np.abs(self.codes[:, 1:]).argmax(axis=1) + 1
+        main = np.abs(self.codes[:, first : first + GROUPS]).argmax(axis=1) + first
         groups = [f"{c + 1:>2} {' '.join(self.ends(c)[0][:3])}" for c in main]
         at, Z = self.codes[:, pair], self.model.components_[pair].T
         strong = np.unique(np.argsort(-np.abs(Z), axis=0, kind="stable")[:MARKED])

@@ -44,7 +44,7 @@ OBJECTIVES = {
     "VAE": "what is minimized, nats an image",
     "DLGM": "what is minimized, nats an image",
     "GAN": "value of the game",
-    "VAEGAN": "what the encoder minimizes",
+    "VAEGAN": "loss of the encoder",
     "PixelCNN": "−log p, nats an image",
     "Autoencoder": "squared error a row",
     "MLPClassifier": "cross-entropy",

@@ -13,6 +13,8 @@ from PIL import Image
 from twofold.plots.models.images import gray_mosaic
 from twofold.plots.style import COLORS, add_title, new_figure, style
 
+ACROSS = 5  # curves beside each other
+
 
 def grid_png(images: np.ndarray, limits: tuple[float, float] | None = None) -> bytes:
     """A grid as a PNG file, small images enlarged by whole numbers so that their pixels can be seen."""
@@ -44,11 +46,13 @@ def training_figure(
     curves = {name: values for name, values in history.items() if name != "seconds"}
     with style():
         sheets = [(name, gray_mosaic(np.asarray(images), 16)) for name, images in rows]
-        heights = [2.6, *(max(11 * s.shape[0] / s.shape[1], 0.7) + 0.35 for _, s in sheets)]
+        across = len(curves) if len(curves) <= ACROSS else -(-len(curves) // 2)
+        lines = -(-len(curves) // across)
+        heights = [*[2.6] * lines, *(max(11 * s.shape[0] / s.shape[1], 0.7) + 0.35 for _, s in sheets)]
         figure = new_figure(11, sum(heights) + 0.6)
-        grid = figure.add_gridspec(len(heights), len(curves), height_ratios=heights)
+        grid = figure.add_gridspec(len(heights), across, height_ratios=heights)
         for i, (name, values) in enumerate(curves.items()):
-            ax = figure.add_subplot(grid[0, i])
+            ax = figure.add_subplot(grid[i // across, i % across])
             ax.plot(np.arange(1, len(values) + 1), values, color=COLORS[i % len(COLORS)], lw=1.8)
             if len(values) == 1:  # no line
                 ax.plot(1, values[0], "o", color=COLORS[i % len(COLORS)])
@@ -56,7 +60,7 @@ def training_figure(
             ax.set_title(objective if name == "objective" else name)
             ax.set_xlabel("epoch")
             ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        for i, (name, sheet) in enumerate(sheets, start=1):
+        for i, (name, sheet) in enumerate(sheets, start=lines):
             ax = figure.add_subplot(grid[i, :])
             ax.imshow(sheet, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
             ax.set_axis_off()
