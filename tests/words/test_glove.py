@@ -1,6 +1,7 @@
 """GloVe as it is used: corpora, files, callbacks, scores and refusals."""
 
 import gzip
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -166,3 +167,38 @@ def test_a_corpus_without_pairs_is_refused():
 def test_wrong_parameters_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         GloVe(**{"min_count": 1, **wrong}).fit(TEXT)
+
+
+@pytest.mark.parametrize(("solver", "rate", "epochs"), [("adagrad", 0.5, 400), ("sgd", 0.1, 400), ("gd", 0.5, 3000)])
+def test_every_solver_finds_the_factors_of_a_table_that_has_them(solver, rate, epochs):
+    settings = QUICK | {"n_components": 12, "solver": solver, "learning_rate": rate, "max_iter": epochs}
+    cost = GloVe(**settings).fit(TEXT).history_["objective"]  # as many numbers as words: every log n can be met
+    assert cost[-1] < 1e-3 * cost[0]
+
+
+def test_a_step_of_full_descent_is_along_the_gradient():
+    settings = QUICK | {"solver": "gd", "learning_rate": 0.5}
+    before, after = (GloVe(**(settings | {"max_iter": t})).fit(TEXT) for t in (3, 4))
+    n = Cooccurrence(min_count=1, window=3).fit(TEXT).counts_.toarray().astype(float)
+    f = np.where(n > 0, np.minimum(1, (n / 10) ** 0.75), 0)
+    U, Z = before.row_factors_.astype(float), before.components_.T.astype(float)
+    gap = U @ Z.T + before.row_bias_[:, None] + before.column_bias_ - np.log(np.where(n > 0, n, 1))
+    step = 0.5 / max(f.sum(axis=0).max(), f.sum(axis=1).max())
+    for moved, gradient in (
+        (after.row_factors_ - U, (f * gap) @ Z),
+        (after.components_.T - Z, (f * gap).T @ U),
+        (after.row_bias_ - before.row_bias_, (f * gap).sum(axis=1)),
+        (after.column_bias_ - before.column_bias_, (f * gap).sum(axis=0)),
+    ):
+        np.testing.assert_allclose(moved, -step * gradient, atol=1e-5)
+    assert after.history_["objective"][-1] == pytest.approx(0.5 * (f * gap**2).sum() / (n > 0).sum(), rel=1e-4)
+
+
+def test_small_steps_of_full_descent_never_rise():
+    cost = GloVe(**(QUICK | {"solver": "gd", "learning_rate": 0.1, "max_iter": 60})).fit(TEXT).history_["objective"]
+    assert all(b <= a for a, b in pairwise(cost)) and cost[-1] < cost[0]
+
+
+def test_other_weights_have_solvers_of_their_own():
+    with pytest.raises(InputError, match="solver"):
+        GloVe(**(QUICK | {"weighting": "all", "solver": "sgd"})).fit(TEXT)

@@ -1,4 +1,4 @@
-"""AdaGrad steps of GloVe, and the dealing of counts into tiles.
+"""AdaGrad and plain steps of GloVe, and the dealing of counts into tiles.
 
     gap  d = ⟨u, z⟩ + b + c − log n        cost ½ f d²        f = min(1, (n/x_max)^α)
 
@@ -60,6 +60,26 @@ def adagrad_cells(cells, k, rate, alpha, log_max, one, U, Z):
             of_z[a] += gz * gz
         u[k + 1], z[k] = one, one  # not theirs to move
     return 0.5 * total
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def sgd_cells(cells, k, rate, alpha, log_max, one, U, Z):
+    """As `adagrad_cells`, by plain steps: every number moves by g, and its sum of squares stays as it is."""
+    top, total = CLIP * rate, 0.0
+    for q in range(cells.size):
+        u, z, x = U[cells[q].row, 0], Z[cells[q].col, 0], cells[q].log
+        d = -x
+        for a in range(u.size):
+            d += u[a] * z[a]
+        weight = np.float32(np.exp(min(alpha * (x - log_max), np.float32(0))))
+        total += 0.5 * np.float64(weight * d) * np.float64(d)
+        pull = rate * weight * d
+        for a in range(u.size):
+            by = pull * u[a]
+            u[a] -= min(max(pull * z[a], -top), top)
+            z[a] -= min(max(by, -top), top)
+        u[k + 1], z[k] = one, one
+    return total
 
 
 @njit(cache=True, nogil=True)

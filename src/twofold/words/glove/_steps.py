@@ -1,7 +1,7 @@
 """GloVe's epochs: AdaGrad steps, a pair of words after the other, in strata of tiles.
 
     pair (i, j) with gap d = ⟨u_i, z_j⟩ + b_i + c_j − log n:   every number x moves by −g/√G,  G ← G + g²
-    where g is the learning rate times the gradient of ½ f(n) d²
+    where g is the learning rate times the gradient of ½ f(n) d²; without AdaGrad, by −g
 
     U, Z (V,2,p): a line a word, its numbers and beside them their G, in the order in which the words are dealt
 
@@ -19,7 +19,7 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import Engine
 from twofold.core.engine.strata import strata
 from twofold.core.seeds import generator
-from twofold.kernels.glove import adagrad_cells, shuffled
+from twofold.kernels.glove import adagrad_cells, sgd_cells, shuffled
 from twofold.words._progress import ProgressReport
 from twofold.words.glove._exact import Factors, Problem
 from twofold.words.glove._tiles import Dealt, deal, groups_for
@@ -42,6 +42,7 @@ class Plan(NamedTuple):
     log_max: np.float32
     one: np.float32  # 0 without biases
     seed: int
+    plain: bool = False  # steps of the rate itself, without AdaGrad
 
 
 class Step(NamedTuple):
@@ -89,7 +90,8 @@ def step_tile(step: Step, plan: Plan, U: np.ndarray, Z: np.ndarray) -> float:
     cells = shuffled(tiles.read(step.row * (len(rows.bounds) - 1) + step.col), step.seed)
     mine = U[rows.bounds[step.row] : rows.bounds[step.row + 1]]
     other = Z[cols.bounds[step.col] : cols.bounds[step.col + 1]]
-    return adagrad_cells(cells, plan.k, plan.rate, plan.alpha, plan.log_max, plan.one, mine, other)
+    step_cells = sgd_cells if plan.plain else adagrad_cells
+    return step_cells(cells, plan.k, plan.rate, plan.alpha, plan.log_max, plan.one, mine, other)
 
 
 def get_factors(state: State, plan: Plan) -> Factors:
@@ -100,13 +102,23 @@ def get_factors(state: State, plan: Plan) -> Factors:
 
 
 def descend(
-    blocks: Blocks, k: int, *, rate: float, x_max: float, alpha: float, biases: bool, epochs: int, seed: int, model: Any
+    blocks: Blocks,
+    k: int,
+    *,
+    rate: float,
+    x_max: float,
+    alpha: float,
+    biases: bool,
+    epochs: int,
+    seed: int,
+    model: Any,
+    plain: bool = False,
 ) -> Problem:
     """The pairs dealt into tiles, and the epochs over them; the callbacks of `model` are told how far they are."""
     V, single = blocks.shape[0], np.float32
     count = groups_for(V, 2 * width(k) * 4, blocks.source.n_stored)
     dealt = deal(blocks, count, generator(seed, 2))
-    plan = Plan(dealt, k, single(rate), single(alpha), single(np.log(x_max)), single(biases), seed)
+    plan = Plan(dealt, k, single(rate), single(alpha), single(np.log(x_max)), single(biases), seed, plain)
     progress = ProgressReport(model, epochs * len(dealt.tiles))
 
     def sweep(state: State, t: int) -> loop.Sweep:

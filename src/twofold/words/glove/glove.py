@@ -7,7 +7,8 @@
 One sweep:  the pairs fall into B × B tiles of words × contexts; B strata of B tiles that share no word and no context
             each tile   u_i, z_j, b_i, c_j ← AdaGrad steps, a pair after the other in an order drawn for the sweep
 
-Threads never write the same vector, so any number of them gives the same bits. Other weights are solved at once, or
+Threads never write the same vector, so any number of them gives the same bits. Plain steps, and full gradients, are
+there beside AdaGrad's. Other weights are solved at once, or
 by alternating least squares: see _exact.
 References: Pennington, Socher & Manning 2014; Duchi, Hazan & Singer 2011 (AdaGrad); Gemulla et al. 2011 (strata).
 """
@@ -33,6 +34,7 @@ from twofold.core.types import Seed, Table
 from twofold.text.vocabulary import Vocabulary
 from twofold.words.cooccurrence.cooccurrence import PairCounts, count_pairs
 from twofold.words.glove._exact import Factors, Problem, complete, factorize
+from twofold.words.glove._gradient import descend_fully
 from twofold.words.glove._steps import descend
 from twofold.words.word_vectors.word_vectors import WordVectors
 
@@ -60,12 +62,16 @@ class GloVe(Model):
         "power" is GloVe's own f, by AdaGrad. "all" weighs every cell alike, those never met included, and fits
         log(1 + n): the best factors are then a singular value decomposition. "observed" weighs every pair that was
         met alike: matrix completion, by alternating least squares.
+    solver : {"adagrad", "sgd", "gd"}, default="adagrad"
+        How "power" is minimized. "sgd" takes plain steps, a pair after the other, of the learning rate times the
+        gradient; "gd" one step an epoch along the gradient of all pairs, the learning rate over the largest sum of
+        weights of a word. Both are there to compare with: they need more epochs, and a rate that suits the text.
     biases : bool, default=True
         Fit a bias for every word and every context.
     reg : float, default=0.1
         Ridge of "observed", as in :class:`ALS`: in units of the spread of log n, times the pairs of each word.
     learning_rate : float, default=0.05
-        The size of AdaGrad's first steps.
+        The size of AdaGrad's first steps, and of all of "sgd"; see `solver` for "gd".
     tol : float, default=0
         Stop when an epoch lowers the cost by no more than this, relatively.
     max_iter : int, default=25
@@ -136,6 +142,7 @@ class GloVe(Model):
         "x_max": [Interval(Real, 0, None, closed="neither")],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "weighting": [StrOptions({"power", "all", "observed"})],
+        "solver": [StrOptions({"adagrad", "sgd", "gd"})],
         "biases": ["boolean"],
         "reg": [Interval(Real, 0, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -153,6 +160,7 @@ class GloVe(Model):
         x_max: float = 10.0,
         alpha: float = 0.75,
         weighting: str = "power",
+        solver: str = "adagrad",
         biases: bool = True,
         reg: float = 0.1,
         learning_rate: float = 0.05,
@@ -168,6 +176,7 @@ class GloVe(Model):
         self.x_max = x_max
         self.alpha = alpha
         self.weighting = weighting
+        self.solver = solver
         self.biases = biases
         self.reg = reg
         self.learning_rate = learning_rate
@@ -214,21 +223,17 @@ class GloVe(Model):
 
     def _problem(self, pairs: PairCounts, seed: int) -> Problem:
         k, biases = int(self.n_components), bool(self.biases)
+        if self.weighting != "power" and self.solver != "adagrad":
+            raise InputError(f'solver={self.solver!r} is for weighting="power"; {self.weighting!r} has one of its own.')
         if self.weighting == "all":
             return factorize(pairs.blocks, k, biases, seed)
         if self.weighting == "observed":
             return complete(pairs.blocks, k, biases, self.reg, seed)
-        return descend(
-            pairs.blocks,
-            k,
-            rate=self.learning_rate,
-            x_max=self.x_max,
-            alpha=self.alpha,
-            biases=biases,
-            epochs=self.max_iter,
-            seed=seed,
-            model=self,
-        )
+        how: dict[str, Any] = {"rate": self.learning_rate, "x_max": self.x_max, "alpha": self.alpha}
+        how |= {"biases": biases, "seed": seed}
+        if self.solver == "gd":
+            return descend_fully(pairs.blocks, k, **how)
+        return descend(pairs.blocks, k, **how, epochs=self.max_iter, model=self, plain=self.solver == "sgd")
 
     def _attributes(self, found: Factors, vocabulary: Vocabulary, total: float) -> dict:
         vectors = found.U + found.Z if self.weighting == "power" else found.U
