@@ -173,7 +173,7 @@ def test_early_stopping_goes_on_counting_after_a_kill(case, tmp_path):
     X, path = swept(case, table()[0]), tmp_path / "c"
 
     def make(*more):
-        stop = EarlyStopping(table(60, seed=4)[0], patience=3, min_delta=1e-2)
+        stop = EarlyStopping(swept(case, table(60, seed=4)[0]), patience=3, min_delta=1e-2)
         return case(tol=0.0, max_iter=200).set_callbacks(stop, *more)
 
     whole = make().fit(X)

@@ -176,7 +176,7 @@ def test_scikit_learn_s_scoring_monitor_works(case):
 def test_early_stopping_keeps_the_best_sweep(case):
     if not hasattr(case(), "score"):
         pytest.skip("has no score")
-    new = table(60, seed=4)[0]
+    new = swept(case, table(60, seed=4)[0])
     stop = EarlyStopping(new, patience=2, min_delta=1e-3)
     model = fit(case, stop, tol=0.0, max_iter=200)
     assert len(stop.scores_) == model.n_iter_ < 200
@@ -198,7 +198,7 @@ def test_early_stopping_asks_for_a_score():
 def test_early_stopping_can_be_used_twice(case):
     if not hasattr(case(), "score"):
         pytest.skip("has no score")
-    stop = EarlyStopping(table(60, seed=4)[0], patience=2, min_delta=1e-3)
+    stop = EarlyStopping(swept(case, table(60, seed=4)[0]), patience=2, min_delta=1e-3)
     model = case(tol=0.0, max_iter=200).set_callbacks(stop)
     first = model.fit(X).score(X)
     assert model.fit(X).score(X) == first and len(stop.scores_) == model.n_iter_

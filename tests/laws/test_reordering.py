@@ -14,6 +14,7 @@ from twofold import (
     FactorAnalysis,
     GaussianMixture,
     KMeans,
+    KMedoids,
     LatentDirichletAllocation,
     LinearAutoencoder,
     Mixture,
@@ -31,6 +32,7 @@ KINDS = ("full", "tied", "diag", "spherical", "fixed")
 REORDERABLE = {
     "kmeans": KMeans(K, random_state=0),
     "codes": VectorQuantizer(K, random_state=0),
+    "medoids": KMedoids(K, random_state=0),
     **{f"gaussians-{kind}": GaussianMixture(K, covariance_type=kind, random_state=0) for kind in KINDS},
     **{f"mixture-{name}": Mixture(name, K, random_state=0) for name in ("gaussian", "gaussian-diag", "poisson")},
     "planes": MixtureOfPPCA(K, n_latent=2, random_state=0),

@@ -257,7 +257,10 @@ class Ranking(Completion):
                 if hidden.size and others.size:
                     shares.append(float(((others < hidden) + 0.5 * (others == hidden)).mean()))
         if not shares:
-            raise InputError("no row has two cells above 0, one to be shown and one to be ranked. Give fuller rows.")
+            raise InputError(
+                "no row can be ranked: that takes two cells above 0, one to be shown and one to be ranked, and a "
+                "column without a cell to rank it against. Give other rows."
+            )
         return float(np.mean(shares))
 
 
