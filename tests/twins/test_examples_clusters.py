@@ -287,7 +287,7 @@ def test_clusterings_are_compared_in_one_loop(lib):
 
 def test_a_warm_start_sweep_by_sweep(lib):
     X = stretched()
-    model = lib.GaussianMixture(2, warm_start=True, max_iter=1, random_state=0)
+    model = lib.GaussianMixture(2, warm_start=True, max_iter=1, init_params="random", random_state=0)
     bounds = [model.fit(X).lower_bound_ for _ in range(5)]
     assert (np.diff(bounds) >= -1e-9).all() and bounds[-1] > bounds[0]
 
