@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from twofold import SkipGram, config
+from twofold import InputError, SkipGram, config
 from twofold.kernels.skip_gram import alias_table
 from twofold.words.skip_gram import _steps
 from twofold.words.skip_gram._steps import gradient
@@ -49,6 +49,40 @@ def test_products_become_pmi_less_log_k(negatives, biases):
     goal = np.log(n / (n.sum(axis=1, keepdims=True) * noise(fitted.vocabulary_.counts_)) / negatives)
     found = fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T + (fitted.biases_ if biases else 0)
     assert np.abs(found - goal).max() < 0.15 < goal.std() / 2
+
+
+def test_one_negative_by_its_frequency_gives_pmi():
+    """Noise power 1 and one negative: ⟨x, y⟩ → log p(c, w) / (p(c) p(w)), with nothing taken off."""
+    text = chain()
+    fitted = model(negatives=1, noise_power=1.0).fit([text])
+    n = counted(text, fitted.vocabulary_.words_)
+    p = fitted.vocabulary_.counts_ / fitted.vocabulary_.counts_.sum()
+    goal = np.log(n / n.sum(axis=1, keepdims=True) / p)
+    assert np.abs(fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T - goal).max() < 0.15 < goal.std() / 2
+
+
+def test_windows_that_do_not_shrink_count_all_their_words_alike():
+    text = chain()
+    fitted = model(window=2, shrink_windows=False, max_iter=40).fit([text])
+    near, falling = (counted(text, fitted.vocabulary_.words_, window) for window in (1, 2))
+
+    def error(n):
+        goal = np.log(n / (n.sum(axis=1, keepdims=True) * noise(fitted.vocabulary_.counts_)) / 5)
+        return np.sqrt(((fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T - goal) ** 2).mean())
+
+    assert error(2 * falling - near) < 0.05 < error(falling)  # weights 1 and 1, not 1 and 1/2
+
+
+def test_whole_lines_are_windows_as_wide_as_the_longest():
+    rng = np.random.default_rng(0)
+    lines = [list(rng.permutation(list("abcdefgh"))[: rng.integers(2, 9)]) for _ in range(200)]
+    longest = max(map(len, lines)) - 1
+    options = {"n_components": 4, "min_count": 1, "subsample": None, "max_iter": 2, "random_state": 0}
+    whole = SkipGram(window=None, **options).fit(lines)
+    fixed = SkipGram(window=longest, shrink_windows=False, **options).fit(lines)
+    np.testing.assert_array_equal(whole.vectors_.vectors_, fixed.vectors_.vectors_)
+    with pytest.raises(InputError, match="line 2 has 1,001"):
+        SkipGram(window=None, **options).fit([["a", "b"], ["a"] * 1001])
 
 
 def test_near_words_count_more():

@@ -140,8 +140,8 @@ def moved_block(X, Y, one, rows, N, cols, M, rate, product, xs, ys, G, GT, sign,
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sgns(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negatives, begin, end, seed):
-    """One pass over some lines, in place: every token that stays is the centre of a window of random reach.
+def sgns(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negatives, begin, end, seed, fixed=False):
+    """One pass over some lines, in place: every token that stays is the centre of a window, of random reach or `fixed`.
 
     tokens (n,) with lines that end at ends (s,); centres are first..last only. The rate goes from `begin` to `end`;
     at 0 nothing changes, and the loss alone is of interest. Column `one` of X, unless −1, is held at 1, which makes
@@ -156,7 +156,7 @@ def sgns(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negativ
         n, a, b, state = line(tokens, start, stop, first, last, keep, state, kept)
         for c in range(a, b):
             state += STRIDE
-            N = around(kept, n, c, 1 + below(mixed(state), window), rows)
+            N = around(kept, n, c, window if fixed else 1 + below(mixed(state), window), rows)
             if N == 0:
                 continue
             cols[0], cols[1:] = kept[c], later[1:]
@@ -174,7 +174,7 @@ def sgns(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negativ
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def window_pairs(tokens, ends, first, last, keep, window, seed):
+def window_pairs(tokens, ends, first, last, keep, window, seed, fixed=False):
     """The pairs (word near it, centre) of one such pass, for a loss that needs no negatives: (p,) int32 each."""
     kept, rows = np.empty(tokens.size, np.int32), np.empty(2 * window + 1, np.int64)
     near, centre = np.empty((last - first) * 2 * window, np.int32), np.empty((last - first) * 2 * window, np.int32)
@@ -183,7 +183,7 @@ def window_pairs(tokens, ends, first, last, keep, window, seed):
         n, a, b, state = line(tokens, start, stop, first, last, keep, state, kept)
         for c in range(a, b):
             state += STRIDE
-            N = around(kept, n, c, 1 + below(mixed(state), window), rows)
+            N = around(kept, n, c, window if fixed else 1 + below(mixed(state), window), rows)
             for i in range(N):
                 near[pairs + i], centre[pairs + i] = rows[i], kept[c]
             pairs += N

@@ -81,6 +81,7 @@ class Plan(NamedTuple):
     noise: np.ndarray  # (V,) weights of the negatives
     way: Callable[..., Sums]
     batch: int  # runs that it takes at a time
+    fixed: bool  # whether all windows have the same reach
 
     def rate_at(self, done: int) -> float:
         """The rate once so many tokens are done: down to next to nothing, in a straight line."""
@@ -144,10 +145,10 @@ def visit(some: list[tuple[int, Run]], state: State, plan: Plan, t: int) -> Sums
         lines, (begin, end) = run.read(), (plan.rate_at(t * plan.tokens + at) for at in (run.start, run.stop))
         seed = seed_of_run(plan, t, number)
         if plan.softmax:
-            found = learn_softmax(lines, *state, plan.keep, plan.one, plan.window, begin, seed)
+            found = learn_softmax(lines, *state, plan.keep, plan.one, plan.window, begin, seed, plan.fixed)
         else:
             tables = plan.keep, plan.cut, plan.other
-            settings = plan.one, plan.window, plan.negatives, begin, end, seed
+            settings = plan.one, plan.window, plan.negatives, begin, end, seed, plan.fixed
             found = sgns(*lines, *tables, state.X, state.Y, *settings)
         total = add(total, Sums(*found))
     return total
@@ -224,7 +225,7 @@ def deal_run(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The pairs (p,2) of one run in order of their tile, and where tiles begin."""
     number, run = numbered
-    c, w = window_pairs(*run.read(), plan.keep, plan.window, seed_of_run(plan, t, number))
+    c, w = window_pairs(*run.read(), plan.keep, plan.window, seed_of_run(plan, t, number), plan.fixed)
     return dealt_pairs(c, w, near, center, count)
 
 
@@ -293,10 +294,10 @@ def descend(A: np.ndarray, squares: np.ndarray, rows: np.ndarray | slice, step: 
 
 def learn_softmax(
     lines: Lines, X: np.ndarray, Y: np.ndarray, of_X: np.ndarray, of_Y: np.ndarray, keep: np.ndarray, one: int,
-    window: int, rate: float, seed: np.uint64,
+    window: int, rate: float, seed: np.uint64, fixed: bool = False,
 ) -> tuple[float, int]:  # fmt: skip
     """One pass over some lines, in place; returns the loss and the number of pairs. At rate 0 nothing changes."""
-    near, center = window_pairs(*lines, keep, window, seed)
+    near, center = window_pairs(*lines, keep, window, seed, fixed)
     batch, loss = int(np.clip(CELLS // len(X), 32, 1024)), 0.0
     for a in range(0, len(near), batch):
         found = gradient(X, Y, near[a : a + batch], center[a : a + batch])

@@ -35,7 +35,7 @@ from twofold.words._progress import ProgressReport
 from twofold.words.skip_gram._steps import RUN, Plan, State, Sums, check_size, choose_way, epoch, keep_chances, pad
 from twofold.words.word_vectors.word_vectors import WordVectors
 
-NOISE = 0.75  # power of the counts by which negatives are drawn
+WHOLE = 1000  # words, at most, in a line that is one window
 
 
 class SkipGram(Model):
@@ -51,11 +51,15 @@ class SkipGram(Model):
     ----------
     n_components : int, default=100
         Numbers a vector.
-    window : int, default=5
-        How many words to each side are company at most: each center draws its own reach from 1 to this, so that
-        near words count more. Windows never cross a line.
+    window : int or None, default=5
+        How many words to each side are company at most. Windows never cross a line; None takes whole lines, of up to
+        1,000 words each.
+    shrink_windows : bool, default=True
+        Each center draws its own reach from 1 to `window`, so that near words count more. If False, all reach as far.
     negatives : int, default=5
         Words drawn at random for each center, and compared with all the words around it.
+    noise_power : float, default=0.75
+        Negatives are drawn by this power of their counts. With 1 and one negative the optimum of ⟨x_c, y_w⟩ is PMI.
     subsample : float or None, default=1e-3
         Words more frequent than this share of the text are left out at random, with a chance that grows with their
         frequency, before windows are laid; None or 0 keeps all.
@@ -126,8 +130,10 @@ class SkipGram(Model):
     }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "window": [Interval(Integral, 1, None, closed="left")],
+        "window": [Interval(Integral, 1, None, closed="left"), None],
+        "shrink_windows": ["boolean"],
         "negatives": [Interval(Integral, 1, None, closed="left")],
+        "noise_power": [Interval(Real, 0, None, closed="left")],
         "subsample": [Interval(Real, 0, None, closed="left"), None],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -142,8 +148,10 @@ class SkipGram(Model):
         self,
         n_components: int = 100,
         *,
-        window: int = 5,
+        window: int | None = 5,
+        shrink_windows: bool = True,
         negatives: int = 5,
+        noise_power: float = 0.75,
         subsample: float | None = 1e-3,
         learning_rate: float = 0.05,
         max_iter: int = 5,
@@ -157,7 +165,9 @@ class SkipGram(Model):
     ):
         self.n_components = n_components
         self.window = window
+        self.shrink_windows = shrink_windows
         self.negatives = negatives
+        self.noise_power = noise_power
         self.subsample = subsample
         self.learning_rate = learning_rate
         self.max_iter = max_iter
@@ -217,7 +227,8 @@ class SkipGram(Model):
     # ---- inside ----------------------------------------------------------------------------------------------------
 
     def _plan(self, text: Corpus, vocabulary: Vocabulary, rate: float, seed: int) -> Plan:
-        found, exact = runs(text, RUN, margin=8 * self.window), self.loss == "softmax"
+        window = self._reach(text)
+        found, exact = runs(text, RUN, margin=8 * window), self.loss == "softmax"
         if exact:
             check_size(len(vocabulary))
         if not has_pairs(found):
@@ -226,14 +237,27 @@ class SkipGram(Model):
                 "company. Give longer lines, or lower min_count."
             )
         counts, one = vocabulary.counts_, self.n_components if self.biases else -1
-        keep, noise = keep_chances(counts, self.subsample), counts.astype(np.float64) ** NOISE
+        keep, noise = keep_chances(counts, self.subsample), counts.astype(np.float64) ** self.noise_power
         repeatable = self.deterministic and rate > 0  # at rate 0 nothing is written, and every way is
         cut, other = alias_table(noise)
         way, batch = choose_way(len(found), self.max_iter, len(counts), exact, repeatable)
         return Plan(
-            found, len(text), keep, cut, other, self.window, self.negatives, one, rate, self.max_iter, seed,
-            exact, noise, way, batch,
+            found, len(text), keep, cut, other, window, self.negatives, one, rate, self.max_iter, seed,
+            exact, noise, way, batch, not self.shrink_windows or self.window is None,
         )  # fmt: skip
+
+    def _reach(self, text: Corpus) -> int:
+        """How far windows go: as far as was asked for, or over the longest line."""
+        if self.window is not None:
+            return int(self.window)
+        lengths = np.diff(text.ends, prepend=0)
+        longest = int(lengths.max(initial=1))
+        if longest > WHOLE:
+            raise InputError(
+                f"window=None takes whole lines as windows, of at most {WHOLE:,} words, and line "
+                f"{int(lengths.argmax()) + 1} has {longest:,}. Break lines, or give a window such as 10."
+            )
+        return max(longest - 1, 1)
 
     def _start(self, vocabulary: Vocabulary, seed: int) -> State:
         """Words at random within half a unit of zero over D, contexts and biases at zero."""
