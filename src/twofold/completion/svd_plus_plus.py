@@ -286,7 +286,7 @@ class SVDPlusPlus(Factors):
         Factors a row; None means 10, or the columns if fewer. The implicit terms do much of what more factors would.
     normalize : {"row", "column"} or None, default=None
         Fit the z-scores of rows or of columns: as in :class:`ALS`.
-    tol : float, default=1.2e-4
+    tol : float, default=4e-5
         Stop when a sweep lowers the negative evidence bound by less than this, relatively.
     max_iter : int, default=300
         Sweeps at most.
@@ -349,7 +349,7 @@ class SVDPlusPlus(Factors):
         n_components: int | None = None,
         *,
         normalize: str | None = None,
-        tol: float = 1.2e-4,
+        tol: float = 4e-5,
         max_iter: int = 300,
         random_state: Seed = None,
     ):

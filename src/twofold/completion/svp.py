@@ -19,7 +19,6 @@ from twofold.completion import _sparse_low_rank as low_rank
 from twofold.completion._sparse_low_rank import LowRank, Places
 from twofold.core import loop
 from twofold.core.estimator import fitting
-from twofold.core.history import History
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table, Weights
 
@@ -131,7 +130,7 @@ class SVP(LowRank):
         n, d = cells.shape
         empty, V = np.zeros_like(problem.x), low_rank.draw_start(problem.where, k + 5, seed)
         start = State(np.zeros((n, 0)), np.zeros((d, 0)), empty, empty, V, whole**2 / 2)
-        self._run(cells, sweep, start, seed, X, low_rank.make_attributes(cells, k), moved=History.step)
+        self._run(cells, sweep, start, seed, X, low_rank.make_attributes(cells, k))
         return self
 
 

@@ -26,7 +26,6 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.engine.local import engine_for
 from twofold.core.estimator import fitting
-from twofold.core.history import History
 from twofold.core.numerics.moments import moments
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
@@ -166,9 +165,6 @@ class FactorAnalysis(LatentGaussian):
                 f"give {d} finite variances >= 0, one a column."
             )
         return given
-
-    def _moved(self, history: History) -> float:
-        return history.step()  # scikit-learn's meaning of tol
 
     def _update(self, s: Any, theta: Theta, data: Data) -> loop.Sweep:
         W, shift, left, weight = regress(s)

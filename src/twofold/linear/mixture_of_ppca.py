@@ -156,7 +156,7 @@ class MixtureOfPPCA(Reorderable, MixtureDensity):
             X=X,
             fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
-            moved=History.unsettled,
+            moved=History.change,
         )
         thin = self.weights_ * columns.rows < k + 1
         if thin.any():
