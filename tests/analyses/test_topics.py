@@ -72,7 +72,7 @@ def test_models_without_words_and_other_faults_are_refused(texts):
     with pytest.raises(InputError, match="nowhere"):
         analyses.topics(["nowhere.txt", "elsewhere.txt"])
     with pytest.raises(InputError, match="choose lda, plsa, nmf"):
-        analyses.topics(texts, method="lsa")
+        analyses.topics(texts, method="tfidf")
     with pytest.raises(InputError, match="--stop-words"):
         analyses.topics(texts, stop_words="none.txt")
 

@@ -223,7 +223,7 @@ def test_a_few_lines_are_enough(twofold, folder):
         (["--save", "m.pkl"], ".twofold"),
         (["-k", "0"], "-k"),
         (["-k", "5000"], "at most"),
-        (["--model", "lsa"], "plsa"),
+        (["--model", "tfidf"], "plsa"),
         (["--text", "bdy"], '"body"'),
         (["--date", "title"], 'line 2, column "title": "Letter 0" is not a date'),
         (["--stop-words", "none.txt"], "none.txt"),

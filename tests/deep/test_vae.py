@@ -293,7 +293,7 @@ def test_what_cannot_be_used_is_said(drawn, binary):
         drawn.log_likelihood(X, 0)
     with pytest.raises(InputError, match="n_steps=1"):
         drawn.interpolate(X[0], X[1], 1)
-    with pytest.raises(InputError, match=r"makes \(n, 12\)"):
+    with pytest.raises(InputError, match=r"makes numbers \(n, 12\)"):
         drawn.inverse_transform(np.zeros((2, 3)))
     with pytest.raises(InputError, match="n_samples=0"):
         drawn.sample(0)

@@ -60,7 +60,8 @@ AWKWARD = {
     "numbers": ("user,item,rating\n7,10,5\n8,11,3\n", [(7, 10, 5.0), (8, 11, 3.0)]),
     "leading zeros": ("user,item,rating\n007,10,5\n8,11,3\n", [("007", 10, 5.0), ("8", 11, 3.0)]),
     "MovieLens": ("1::10::5::978300760\n2::20::3::978302109\n", [(1, 10, 5.0), (2, 20, 3.0)]),
-    "latin-1": ("user,item,rating\nJürgen,Käse,5\n".encode("latin-1"), [("Jürgen", "Käse", 5.0)]),
+    "latin-1": ("user,item,rating\nJürgen,Käse,5\nEva,Öl,3\n".encode("latin-1"),
+                [("Jürgen", "Käse", 5.0), ("Eva", "Öl", 3.0)]),
     "UTF-16": (RATINGS.encode("utf-16"), ROWS),
 }  # fmt: skip
 

@@ -19,7 +19,6 @@ import scipy.sparse as sp
 import twofold
 from twofold.analyses._tables import spread, warnings_as_notes
 from twofold.core.checks import InputError
-from twofold.core.seeds import generator
 from twofold.io.tables.table import Table, check_names
 
 METHODS = ("pca", "bayesian", "fa", "ae", "fisher")
@@ -134,6 +133,8 @@ def measure(
     method: str, X: np.ndarray, y: np.ndarray | None, fit: Any, seed: int, notes: list[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """On a tenth of the rows, fitted without them: rows put into their group, or variance kept."""
+    from twofold.core.seeds import generator
+
     order = generator(seed, 1).permutation(len(X))[:SAMPLE]
     tenth = len(order) // 10
     test, train = order[:tenth], order[tenth:]

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from twofold.model_selection.selection import Selection
+if TYPE_CHECKING:
+    from twofold.model_selection.selection import Selection
+
 
 FINE = 0.05  # a gap beside the best below this share of it is not looked into
 

@@ -26,10 +26,11 @@ from twofold.analyses.answer import DRAWN, FRAMES, Answer, Grid, analysis, count
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
 from twofold.io.tables.table import Table, quoted
-from twofold.model_selection.selection import Selection
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from twofold.model_selection.selection import Selection
 
 METHODS = ("kmeans", "mixture")
 SAMPLE = 10_000  # rows that are enough to choose k, to measure and to draw

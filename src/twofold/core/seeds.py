@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from twofold.core.types import Seed
 
@@ -18,6 +17,8 @@ def seed_of(random_state: Seed) -> int:
         return int(random_state)
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
+    from sklearn.utils import check_random_state  # late: drawing from a seed does not need scikit-learn
+
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
