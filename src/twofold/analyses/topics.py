@@ -19,7 +19,6 @@ from twofold.analyses._documents import as_documents, as_paths
 from twofold.analyses._lsa import Directions, find_directions
 from twofold.analyses._tables import data_in_code, warnings_as_notes
 from twofold.analyses._topic_models import fit, mixtures_of, topics_of
-from twofold.analyses._topic_number import choose_number, measure
 from twofold.analyses._topic_words import count_words, read_stop_words
 from twofold.analyses.answer import Answer, Grid, analysis, count
 from twofold.analyses.progress import SILENT, Progress
@@ -225,6 +224,8 @@ def topics(
     >>> answer.table.columns
     ['row', 'topic', 'topic_1', 'topic_2']
     """
+    from twofold.analyses._topic_number import choose_number, measure  # late: it needs scikit-learn
+
     if method not in METHODS:
         raise InputError(f"method={method!r}: choose {', '.join(METHODS)}.")
     left_out = read_stop_words(stop_words)
