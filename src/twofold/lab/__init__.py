@@ -1,0 +1,1 @@
+"""The lab: a page on which every method can be watched at work, on data of your own."""

@@ -1,0 +1,35 @@
+"""The methods that can be watched: `catalog` lists them, `find` gives one by its id.
+
+Each family has a file, and in it a tuple ``METHODS``; see `method.py` for how to add one. Estimators are imported when
+a method runs, not here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from importlib.util import find_spec
+
+from twofold.core.checks import InputError
+from twofold.lab.methods import clusters, linear
+from twofold.lab.methods.method import Cancelled, Data, Method, Result, Setting
+
+__all__ = ["Cancelled", "Data", "Method", "Result", "Setting", "catalog", "find"]
+
+FAMILIES = (clusters, linear)
+
+
+@cache
+def catalog() -> tuple[Method, ...]:
+    """All methods whose packages are installed, in the order in which they are offered."""
+    every = [method for family in FAMILIES for method in family.METHODS]
+    return tuple(method for method in every if not method.needs or find_spec(method.needs) is not None)
+
+
+def find(id: str) -> Method:
+    """The method of that id."""
+    known = {method.id: method for method in catalog()}
+    if id not in known:
+        near = difflib.get_close_matches(id, known, 1)
+        raise InputError(f"there is no method {id!r}. " + (f"Did you mean {near[0]}?" if near else "See the catalog."))
+    return known[id]

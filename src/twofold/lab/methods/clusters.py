@@ -1,0 +1,135 @@
+"""Rows in the plane with what gathers them: moving centers, medoids, ellipses.
+
+A method of this file is a class with the name of its estimator and its settings; `Points` draws it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from twofold.analyses._tables import spread
+from twofold.lab.methods import tables
+from twofold.lab.methods.method import Data, Frame, Method, Setting, marks, numbers, seed, setting
+from twofold.lab.script import Script
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SPACE = Setting(
+    name="space",
+    label="fit in",
+    about="The plane of the first two principal axes, where cells and ellipses are drawn as they are; or all columns, "
+    "seen from that plane.",
+    type="choice",
+    default="plane",
+    choices=("plane", "all columns"),
+)
+
+
+class Rows:
+    """Rows in the plane: X itself if it has two columns, else its first two principal axes."""
+
+    def __init__(self, script: Script, data: Data, space: str):
+        from twofold import PCA
+
+        self.X, self.original = script["X"], script["table"]
+        d = self.X.shape[1]
+        self.mean, self.plane = np.zeros(d), np.eye(2, d)
+        axes = tables.column_names(data, d)[:2] if space == "all columns" else ["axis 1", "axis 2"][:d]
+        at = self.X if d == 2 else np.column_stack([self.X[:, 0], np.zeros(len(self.X))])
+        if d > 2:
+            pca = PCA(2, random_state=0).fit(self.X)
+            at, self.mean, self.plane = pca.transform(self.X), pca.mean_, pca.components_
+            axes = [f"axis {c + 1} ({share:.0%})" for c, share in enumerate(pca.explained_variance_ratio_)]
+        self.at = at
+        static = {"points": numbers(at), "plane": numbers(self.plane)}
+        nothing = {"labels": marks(np.zeros(len(at))), "centers": np.zeros((0, 2), np.float32)}
+        meta = {"static": [*static], "axes": [*axes, ""][:2], "flat": d <= 2}
+        self.first: Frame = static | nothing, meta
+
+    def project(self, centers: np.ndarray) -> np.ndarray:
+        return (centers - self.mean) @ self.plane.T
+
+    def frame(self, model: Any) -> Frame:
+        centers = model.cluster_centers_ if hasattr(model, "cluster_centers_") else model.means_
+        arrays = {"labels": marks(model.predict(self.X)), "centers": numbers(self.project(centers))}
+        if hasattr(model, "weights_"):
+            arrays["weights"] = numbers(model.weights_)
+            arrays["covariances"] = numbers(self.plane @ full_covariances(model) @ self.plane.T)
+        return arrays, {}
+
+
+def full_covariances(model: Any) -> np.ndarray:
+    """(c,d,d) those of any mixture."""
+    k, d = model.means_.shape
+    if hasattr(model, "loadings_"):
+        W, noise = model.loadings_, model.noise_variance_[:, None, None]
+        return W @ W.transpose(0, 2, 1) + noise * np.eye(d)
+    S, kind = np.asarray(model.covariances_), model.covariance_type
+    if kind == "tied":
+        return np.broadcast_to(S, (k, d, d))
+    return S if kind == "full" else np.reshape(S, (k, -1, 1)) * np.eye(d)
+
+
+class Points(Method):
+    """Rows, each in the color of its cluster."""
+
+    family, view = "clusters", "points"
+    default_data = "digits"
+
+    def prepare(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> None:
+        script.names["table"] = script["X"]
+        tables.standardize(script, data, chosen["scale"])
+        if chosen["space"] == "plane" and script["X"].shape[1] > 2:
+            script.use("twofold", "PCA")
+            script.do("X = PCA(2, random_state=0).fit_transform(X)")
+
+    def look(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> Rows:
+        return Rows(script, data, chosen["space"])
+
+    def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
+        return tables.results(script, data, names, {"cluster": np.asarray(model.predict(script["X"]))})
+
+    def figure(self, sight: Any, data: Data, model: Any) -> Figure:
+        from twofold.plots.reports.cluster import clustering_figure
+
+        arrays, _ = sight.frame(model)
+        labels, table = arrays["labels"].astype(int), sight.original
+        k = len(arrays["centers"])
+        mean, deviation = np.nanmean(table, axis=0), spread(table)
+        profiles = [np.nanmean(table[labels == c], axis=0) if (labels == c).any() else mean for c in range(k)]
+        shares = np.var(sight.at, axis=0) / max(float(np.nanvar(sight.X, axis=0).sum()), 1e-300)
+        return clustering_figure(
+            sight.at,
+            labels,
+            arrays["centers"],
+            (np.array(profiles) - mean) / deviation,
+            tables.column_names(data, table.shape[1]),
+            np.bincount(labels, minlength=k),
+            shares=shares,
+            title=f"{data.name}: {self.title}",
+        )
+
+
+class KMeansMethod(Points):
+    id, title, estimator, objective = "kmeans", "k-means", "KMeans", "cost"
+    compare = ("gaussian_mixture", "kmedoids")
+    fixed: ClassVar[Mapping[str, Any]] = {"n_init": 1}
+    settings = (
+        setting(
+            "KMeans", "n_clusters", label="clusters", default=10, min=1, max=30, about="How many centers there are."
+        ),
+        setting("KMeans", "init", label="start", default="random", choices=("random", "k-means++", "plain-k-means++")),
+        SPACE,
+        tables.SCALE,
+        setting("KMeans", "tol", label="tolerance", default=1e-4, min=0, max=0.1, log=True, advanced=True),
+        setting("KMeans", "max_iter", label="sweeps at most", default=300, min=1, max=2000, advanced=True),
+        seed("KMeans"),
+    )
+
+
+METHODS = (KMeansMethod(),)

@@ -1,0 +1,156 @@
+"""Principal axes and their relatives: rows in the plane of the first two codes, the axes, and what they rebuild.
+
+A method of this file is a class with the name of its estimator and its settings; `Axes` draws it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from twofold.core.checks import InputError
+from twofold.lab.methods import tables
+from twofold.lab.methods.method import (
+    Data,
+    Emit,
+    Frame,
+    Method,
+    Result,
+    Setting,
+    last_objective,
+    marks,
+    numbers,
+    seed,
+    setting,
+)
+from twofold.lab.script import Script
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BATCHES = Setting(
+    name="batches",
+    label="batches of rows",
+    about="Rows come in so many batches, and the axes settle as they come; the end is that of one fit over all rows.",
+    type="int",
+    default=30,
+    min=1,
+    max=200,
+)
+
+
+class Codes:
+    """Rows by their first two codes; an axis keeps the sign that it had in the last frame."""
+
+    def __init__(self, script: Script, data: Data, k: int):
+        self.X, self.shape = script["X"], None if data.pictures is None else data.pictures.shape[1:]
+        self.columns = tables.column_names(data, self.X.shape[1])
+        self.last: np.ndarray | None = None
+        self.groups = script["y"] if "y" in script else None
+        n = len(self.X)
+        empty = {"points": np.zeros((n, 2), np.float32), "ratio": np.zeros(k, np.float32)}
+        static = {"colors": marks(tables.colors_of(script))}
+        named = {"columns": self.columns, "target_names": [str(name) for name in data.target_names]}
+        self.first: Frame = static | empty, {"static": [*static], **named}
+
+    def frame(self, model: Any) -> Frame:
+        axes = self._axes(model)
+        sign = np.ones(len(axes))
+        if self.last is not None:
+            k = min(len(axes), len(self.last))
+            sign[:k] = np.where((axes[:k] * self.last[:k]).sum(axis=1) < 0, -1.0, 1.0)
+        self.last = axes = axes * sign[:, None]
+        codes = np.asarray(model.transform(self.X))[:, :2] * sign[:2]
+        points = np.column_stack([codes, np.zeros((len(codes), 2 - codes.shape[1]))])
+        return {"points": numbers(points), "ratio": numbers(self.ratio(model)), "loadings": numbers(axes)}, {}
+
+    def _axes(self, model: Any) -> np.ndarray:
+        return np.asarray(model.components_, dtype=np.float64)
+
+    def ratio(self, model: Any) -> np.ndarray:
+        """The share of the variance along each axis."""
+        if hasattr(model, "explained_variance_ratio_"):
+            return model.explained_variance_ratio_
+        scale = getattr(model, "scale_", np.ones(self.X.shape[1]))
+        total = np.nansum(np.nanvar(self.X / scale, axis=0))
+        along = model.explained_variance_ if hasattr(model, "explained_variance_") else (self._axes(model) ** 2).sum(1)
+        return along / max(float(total), 1e-300)
+
+
+class Axes(Method):
+    """Rows by their codes; a row can be rebuilt from its first k."""
+
+    family, view = "linear", "axes"
+    default_data = "digits"
+
+    def prepare(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> None:
+        tables.check_table(script["X"], data)
+
+    def build(self, script: Script, chosen: Mapping[str, Any]) -> Any:
+        params = {**self.fixed, **chosen}
+        most = min(script["X"].shape) - 1
+        if isinstance(params.get("n_components"), int):
+            params["n_components"] = max(1, min(params["n_components"], most))
+        return script.build(self.estimator, params)
+
+    def look(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> Codes:
+        return Codes(script, data, int(chosen.get("n_components") or 2))
+
+    def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
+        codes = np.asarray(model.transform(script["X"]))
+        return tables.results(script, data, names, {f"code_{c + 1}": codes[:, c] for c in range(codes.shape[1])})
+
+    def figure(self, sight: Any, data: Data, model: Any) -> Figure:
+        from twofold.plots.reports.reduce import reduction_figure
+
+        arrays, _ = sight.frame(model)
+        names = list(data.target_names)
+        groups = None if sight.groups is None else [names[g] if g < len(names) else str(g) for g in sight.groups]
+        return reduction_figure(
+            arrays["ratio"],
+            len(arrays["ratio"]),
+            np.asarray(model.transform(sight.X)),
+            arrays["loadings"],
+            sight.columns,
+            title=f"{data.name}: {self.title}",
+            groups=groups,
+        )
+
+    def ask_reconstruct(self, result: Result, row: int, k: int = 0) -> dict[str, Any]:
+        """A row from its first k codes, beside the row itself."""
+        X = result.sight.X
+        if not 0 <= row < len(X):
+            raise InputError(f"row {row}: there are rows from 0 to {len(X) - 1}.")
+        codes = np.array(result.model.transform(X[row : row + 1]))
+        codes[:, k if k > 0 else codes.shape[1] :] = 0.0
+        values = np.asarray(result.model.inverse_transform(codes))[0]
+        original = [None if np.isnan(value) else float(value) for value in X[row]]
+        out = {"values": [float(value) for value in values], "original": original}
+        return out | ({"shape": list(result.sight.shape)} if result.sight.shape else {})
+
+
+class PCAMethod(Axes):
+    id, title, estimator, objective = "pca", "PCA", "PCA", "variance left out"
+    compare = ("autoencoder", "ppca", "fisher_lda")
+    settings = (
+        setting("PCA", "n_components", label="components", default=10, min=1, max=64),
+        setting("PCA", "scale", label="standardize columns", default=False),
+        BATCHES,
+        seed("PCA"),
+    )
+
+    def fit(self, script: Script, model: Any, sight: Any, emit: Emit, chosen: Mapping[str, Any]) -> None:
+        """Batch by batch, which gives what one fit gives; at once where cells are missing."""
+        X, batches = script["X"], min(chosen["batches"], len(script["X"]) // 2)
+        if np.isnan(X).any() or batches < 2:
+            return super().fit(script, model, sight, emit, chosen)
+        for batch in np.array_split(X, batches):
+            model.partial_fit(batch)
+            emit(model.n_iter_, last_objective(model), *sight.frame(model))
+        script.say(f"for batch in np.array_split(X, {batches}):\n    model.partial_fit(batch)")
+
+
+METHODS = (PCAMethod(),)

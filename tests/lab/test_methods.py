@@ -1,0 +1,172 @@
+"""Every method of the lab runs on its own data, shows what its view needs, and leaves a script with the same bits."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from twofold import InputError, datasets
+from twofold.lab.methods import Cancelled, Data, catalog, docs, find
+
+METHODS = [method.id for method in catalog()]
+QUICK: dict[str, dict] = {}  # settings that make a run short
+VIEWS = {  # arrays of a view: those of the first frame, and those of the last with the kinds of their shapes
+    "points": ({"points": "n2", "plane": "2d"}, {"labels": "n", "centers": "k2"}),
+    "axes": ({"colors": "n"}, {"points": "n2", "ratio": "k", "loadings": "kd"}),
+}
+
+
+def bundled(id: str) -> Data:
+    """The bundled data by its id."""
+    head = "from twofold import datasets\n\n"
+    if id == "digits":
+        digits = datasets.digits()
+        keep = slice(0, 400)
+        return Data(
+            id=id,
+            name="digits",
+            kind="pictures",
+            code=head + "digits = datasets.digits()\nX, pictures, y = digits.data[:400], digits.images[:400], "
+            "digits.target[:400]",
+            table=digits.data[keep],
+            pictures=digits.images[keep],
+            target=digits.target[keep],
+        )
+    wine = datasets.wine()
+    return Data(
+        id=id,
+        name="wine",
+        kind="table",
+        code=head + "wine = datasets.wine()\nX, y = wine.data, wine.target",
+        table=wine.data,
+        target=wine.target,
+        columns=wine.feature_names,
+        target_names=wine.target_names,
+    )
+
+
+class Frames(list):
+    """What a run has sent."""
+
+    def __call__(self, sweep, objective, arrays, meta, final=False):
+        self.append((sweep, objective, arrays, meta, final))
+
+
+@pytest.fixture(scope="module")
+def ran():
+    """Each method, run once: its frames and its result."""
+    kept = {}
+
+    def run(id):
+        if id not in kept:
+            method, frames = find(id), Frames()
+            result = method.run(bundled(method.default_data), QUICK.get(id, {}), frames)
+            kept[id] = frames, result
+        return kept[id]
+
+    return run
+
+
+@pytest.mark.parametrize("id", METHODS)
+def test_frames_hold_what_the_view_draws(id, ran):
+    frames, _ = ran(id)
+    sizes: dict[str, int] = {"2": 2}
+    for place, wanted in zip((0, -1), VIEWS[find(id).view], strict=True):
+        arrays = frames[place][2]
+        for name, shape in wanted.items():
+            assert arrays[name].ndim == len(shape), name
+            for letter, size in zip(shape, arrays[name].shape, strict=True):
+                assert sizes.setdefault(letter, size) == size, (name, letter)
+            assert np.isfinite(arrays[name]).all(), name
+    for _, _, arrays, _, _ in frames:
+        assert all(array.dtype.str in ("<f4", "|u1", "<i4") for array in arrays.values())
+    assert set(frames[0][3].get("static", ())) <= set(frames[0][2])
+
+
+@pytest.mark.parametrize("id", METHODS)
+def test_sweeps_rise_and_objectives_are_numbers(id, ran):
+    frames, _ = ran(id)
+    sweeps = [frame[0] for frame in frames]
+    assert frames[0][:2] == (0, None)
+    assert sweeps == sorted(sweeps) and len(set(sweeps)) > 1
+    assert all(math.isfinite(frame[1]) for frame in frames[1:])
+    assert [frame[4] for frame in frames] == [False] * (len(frames) - 1) + [True]
+
+
+def same_bits(a, b):
+    """Whether two fitted values are equal, bit for bit."""
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    return repr(a) == repr(b)
+
+
+@pytest.mark.parametrize("id", METHODS)
+def test_the_script_gives_the_same_bits(id, ran):
+    _, result = ran(id)
+    names: dict = {}
+    exec(result.script, names)
+    mine, theirs = vars(result.model), vars(names["model"])
+    arrays = {name for name, value in mine.items() if name.endswith("_") and isinstance(value, np.ndarray)}
+    assert arrays and not [name for name in arrays if not same_bits(mine[name], theirs[name])]
+
+
+@pytest.mark.parametrize("id", METHODS)
+def test_a_cancelled_run_ends_at_once(id):
+    method, seen = find(id), []
+
+    def emit(sweep, objective, arrays, meta, final=False):
+        seen.append(sweep)
+        if sweep >= 1 or final:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        method.run(bundled(method.default_data), QUICK.get(id, {}), emit)
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize("id", METHODS)
+def test_tables_and_figures_can_be_taken_away(id, ran):
+    _, result = ran(id)
+    method = find(id)
+    assert ("table" in method.takes) == (result.table is not None)
+    assert result.figure().get_axes()
+
+
+@pytest.mark.parametrize("id", [method.id for method in catalog() if "table" in method.kinds])
+def test_a_selection_of_rows_is_fitted_alone(id):
+    rows, frames, data = list(range(0, 150, 2)), Frames(), bundled("wine")
+    result = find(id).run(data, QUICK.get(id, {}), frames, rows)
+    names: dict = {}
+    exec(result.script, names)
+    assert names["rows"] == rows and len(names["X"]) == len(rows)
+    assert result.table["row"].to_list() == rows
+
+
+@pytest.mark.parametrize("id", METHODS)
+def test_settings_are_checked_and_explained(id):
+    method = find(id)
+    entry = method.describe()
+    assert entry["about"].endswith((".", ":"))
+    assert 1 <= sum(not one["advanced"] for one in entry["settings"]) <= 4
+    for one in entry["settings"]:
+        assert one["about"].endswith("."), one
+        documented = docs.describe_parameter(method.estimator, one["name"])
+        assert one["name"] in ("random_state", "seed") or not documented or one["about"] == documented
+    with pytest.raises(InputError, match="has no setting"):
+        method.check({"nonsense": 1})
+    for one in method.settings:
+        if one.type in ("int", "float"):
+            with pytest.raises(InputError):
+                method.check({one.name: "<b>"})
+            if one.max is not None:
+                with pytest.raises(InputError):
+                    method.check({one.name: one.max + 1})
+
+
+def test_the_catalog_names_methods_that_exist():
+    ids = set(METHODS)
+    assert len(ids) == len(METHODS)
+    with pytest.raises(InputError, match="Did you mean kmeans"):
+        find("kmean")
