@@ -83,7 +83,7 @@ class Points(Method):
 
     def prepare(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> None:
         script.names["table"] = script["X"]
-        tables.standardize(script, data, chosen["scale"])
+        tables.standardize(script, data, chosen["standardize"])
         if chosen["space"] == "plane" and script["X"].shape[1] > 2:
             script.use("twofold", "PCA")
             script.do("X = PCA(2, random_state=0).fit_transform(X)")
@@ -125,7 +125,7 @@ class KMeansMethod(Points):
         ),
         setting("KMeans", "init", label="start", default="random", choices=("random", "k-means++", "plain-k-means++")),
         SPACE,
-        tables.SCALE,
+        tables.STANDARDIZE,
         setting("KMeans", "tol", label="tolerance", default=1e-4, min=0, max=0.1, log=True, advanced=True),
         setting("KMeans", "max_iter", label="sweeps at most", default=300, min=1, max=2000, advanced=True),
         seed("KMeans"),

@@ -23,7 +23,7 @@ LONGEST = 320  # letters of an explanation; further sentences are left to the re
 def read_docstring(name: str) -> str:
     """The docstring of a class or function."""
     home, _, last = name.rpartition(".")
-    module = f"twofold.{home}.{last}" if home else twofold._HOMES[name]
+    module = f"twofold.{home}.{last}" if home else vars(twofold)["_HOMES"][name]
     path = Path(twofold.__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".py")
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and node.name == last:

@@ -49,7 +49,7 @@ class Codes:
         self.X, self.shape = script["X"], None if data.pictures is None else data.pictures.shape[1:]
         self.columns = tables.column_names(data, self.X.shape[1])
         self.last: np.ndarray | None = None
-        self.groups = script["y"] if "y" in script else None
+        self.groups = script.names.get("y")
         n = len(self.X)
         empty = {"points": np.zeros((n, 2), np.float32), "ratio": np.zeros(k, np.float32)}
         static = {"colors": marks(tables.colors_of(script))}
@@ -88,9 +88,11 @@ class Axes(Method):
 
     def prepare(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> None:
         tables.check_table(script["X"], data)
+        if "standardize" in chosen:  # by the estimator itself
+            script.names["scaled"] = tables.needs_scale(script["X"], data, chosen["standardize"])
 
     def build(self, script: Script, chosen: Mapping[str, Any]) -> Any:
-        params = {**self.fixed, **chosen}
+        params = {**self.fixed, **chosen, "scale": script.names.get("scaled", False)}
         most = min(script["X"].shape) - 1
         if isinstance(params.get("n_components"), int):
             params["n_components"] = max(1, min(params["n_components"], most))
@@ -137,7 +139,7 @@ class PCAMethod(Axes):
     compare = ("autoencoder", "ppca", "fisher_lda")
     settings = (
         setting("PCA", "n_components", label="components", default=10, min=1, max=64),
-        setting("PCA", "scale", label="standardize columns", default=False),
+        tables.STANDARDIZE,
         BATCHES,
         seed("PCA"),
     )

@@ -102,16 +102,12 @@ class Setting:
         if self.type == "int" and isinstance(value, float) and value.is_integer():
             value, right = int(value), True
         if not right or (self.type != "bool" and not np.isfinite(value)):
-            raise InputError(
-                f"{self.label} is {value!r}; a number is needed." if self.type != "bool" else self._odd(value)
-            )
+            needed = "it is on or off" if self.type == "bool" else "a number is needed"
+            raise InputError(f"{self.label} is {value!r}; {needed}.")
         low, high = self.min, self.max
         if (low is not None and value < low) or (high is not None and value > high):
             raise InputError(f"{self.label} is {value:g}; choose from {low:g} to {high:g}.")
         return float(value) if self.type == "float" else value
-
-    def _odd(self, value: Any) -> str:
-        return f"{self.label} is {value!r}; it is on or off."
 
 
 def setting(source: str, name: str, **given: Any) -> Setting:
@@ -120,7 +116,8 @@ def setting(source: str, name: str, **given: Any) -> Setting:
     kind = {bool: "bool", int: "int", float: "float"}.get(type(default), "choice" if given.get("choices") else "float")
     about = docs.describe_parameter(source, name) or given.pop("about")
     given.pop("about", None)
-    return Setting(**{"name": name, "label": name.replace("_", " "), "type": kind, "about": about} | given)
+    options: dict[str, Any] = {"label": name.replace("_", " "), "type": kind} | given
+    return Setting(name=name, about=about, **options)
 
 
 def seed(source: str = "", name: str = "random_state") -> Setting:

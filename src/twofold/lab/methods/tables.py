@@ -13,8 +13,8 @@ from twofold.core.checks import InputError
 from twofold.lab.methods.method import Data, Setting
 from twofold.lab.script import Script
 
-SCALE = Setting(
-    name="scale",
+STANDARDIZE = Setting(
+    name="standardize",
     label="standardize columns",
     about="Divide every column by its standard deviation first, for columns in different units. Auto does so when the "
     "deviations differ more than tenfold.",
