@@ -69,13 +69,13 @@ def tabulate(
 
 def find_delimiter(text: bytes) -> tuple[bytes, str]:
     """The delimiter under which the first lines agree best on their fields; runs of spaces become tabs."""
-    sample = text[:100_000].decode(errors="ignore").splitlines()[:100]
+    sample = re.split(r"\r\n?|\n", text[:100_000].decode(errors="ignore"))[:100]
     if len(text) > 100_000 and len(sample) > 1:
         sample.pop()  # it may have been cut
     sample = [line for line in sample if line.strip()]
 
     def score(delimiter: str) -> tuple[float, float, int]:
-        rows = list(csv.reader(sample, delimiter=delimiter))
+        rows = list(csv.reader(sample, delimiter=delimiter)) or [[]]
         width, times = Counter(len(row) for row in rows).most_common(1)[0]
         cells = [cell for row in rows for cell in row]
         numbers = sum(is_number(cell, delimiter == ";") for cell in cells) / max(len(cells), 1)
