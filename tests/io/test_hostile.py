@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 import numpy as np
 import polars as pl
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +46,52 @@ def test_names_become_distinct_and_those_that_were_stay(names):
 def test_a_line_of_millions_of_fields_is_refused():
     with pytest.raises(twofold.InputError, match=r"line 1: .* fields, and at most 500,000 columns"):
         read_delimited(b"1," * (MOST_COLUMNS + 5), "long.csv")
+
+
+@pytest.mark.parametrize("content", [b"\t\x1d\r\r", b"\t\t\t\x1d\r", b"\xef 3\nr 03\n "])
+def test_odd_bytes_are_read_or_refused(tmp_path, content):
+    """What a fuzzer that looks at coverage found: rare line separators, and a last line of spaces alone."""
+    path = tmp_path / "odd.csv"
+    path.write_bytes(content)
+    if b"3" in content:
+        assert read_table(path).columns == ["3"]
+    else:
+        with pytest.raises(twofold.InputError, match="no column of numbers"):
+            read_table(path)
+
+
+def spoil(path, read, tries=300):
+    """Each of `tries` bytes in turn replaced by another: read, or refused by name."""
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    for at in rng.integers(len(whole), size=tries):
+        changed = bytearray(whole)
+        changed[at] ^= int(rng.integers(1, 256))
+        path.write_bytes(bytes(changed))
+        with contextlib.suppress(twofold.InputError):
+            read(path)
+
+
+def test_a_damaged_parquet_file_is_read_or_refused(tmp_path, capfd):
+    path = tmp_path / "damaged.parquet"
+    pl.DataFrame({"a": [1, 2], "b": [1.0, 2.0], "c": ["x", "y"]}).write_parquet(path)
+    spoil(path, read_table)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_damaged_archive_of_arrays_is_read_or_refused(tmp_path, sparse):
+    path = tmp_path / "damaged.npz"
+    if sparse:
+        sp.save_npz(path, sp.csr_array(np.eye(3)))
+    else:
+        np.savez(path, X=np.arange(6.0).reshape(3, 2))
+    spoil(path, read_table)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 2)])
+def test_an_array_without_cells_is_refused(tmp_path, shape):
+    np.save(tmp_path / "none.npy", np.zeros(shape))
+    with pytest.raises(twofold.InputError, match=r"of shape .* has no (rows|columns)"):
+        read_table(tmp_path / "none.npy")
 
 
 def test_what_is_no_file_is_not_said_to_be_missing(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tokenize
+import zipfile
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +22,16 @@ DAMAGED_ARRAY = (
     EOFError,
     OverflowError,
     SyntaxError,
-    RecursionError,
+    RuntimeError,  # too deep, a packing nobody knows, a password
     tokenize.TokenError,
+    zipfile.BadZipFile,
     zlib.error,
 )
+
+
+def reason_of(error: BaseException) -> str:
+    """The first line of what an exception says, or its name if it says nothing."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 class InputError(ValueError):

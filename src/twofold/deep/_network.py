@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from twofold.core.checks import InputError
+from twofold.core.checks import InputError, reason_of
 from twofold.core.data.blocks import Blocks, as_blocks
 from twofold.core.engine.local import engine_for, fingerprint
 from twofold.core.estimator import Model
@@ -134,7 +134,7 @@ class Network(Model):
                 wanted = {key: tuple(w.shape) for key, w in self._build().state_dict().items()}
         except (RuntimeError, MemoryError) as error:
             wanted = {}
-            require(False, f"is damaged: its parameters describe no {name} ({str(error).splitlines()[0]}).")
+            require(False, f"is damaged: its parameters describe no {name} ({reason_of(error)}).")
         for key in [*wanted, *found]:
             w, shape = found.get(key), wanted.get(key)
             right = isinstance(w, np.ndarray) and w.dtype.kind == "f" and w.shape == shape

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import struct
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
-from twofold.core.checks import DAMAGED_ARRAY, InputError
+from twofold.core.checks import DAMAGED_ARRAY, InputError, reason_of
 from twofold.io.images import read_image
 from twofold.io.open import check_budget, read_bytes
 from twofold.io.tables.arrays import check_npz
@@ -111,8 +110,10 @@ def from_array(path: Path) -> PictureSet:
             held = {name: found[name] for name in found.files}
     except InputError:
         raise
-    except (*DAMAGED_ARRAY, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} cannot be read as an array ({error}). Save it again with np.save.") from None
+    except DAMAGED_ARRAY as error:
+        raise InputError(
+            f"{path} cannot be read as an array ({reason_of(error)}). Save it again with np.save."
+        ) from None
     pixels = next((held[name] for name in ("images", "X", "data", "faces") if name in held), None)
     if pixels is None:
         raise InputError(f"{path} holds {', '.join(sorted(held))}. Name the pictures images, or X.")

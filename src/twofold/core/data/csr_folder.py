@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy import sparse
 
-from twofold.core.checks import DAMAGED_ARRAY, InputError, check_sparse
+from twofold.core.checks import DAMAGED_ARRAY, InputError, check_sparse, reason_of
 from twofold.core.files.atomic import replacing_folder
 from twofold.core.types import Block, PathLike
 
@@ -79,7 +79,7 @@ def _stored(path: Path) -> Stored:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; the folder is not complete. Write it again.") from None
     except DAMAGED_ARRAY as why:
-        raise InputError(f"{path} is not a readable .npy file ({why}). Write the folder again.") from None
+        raise InputError(f"{path} is not a readable .npy file ({reason_of(why)}). Write the folder again.") from None
     if os.path.getsize(path) < offset + length * dtype.itemsize:
         raise InputError(f"{path} is truncated: it ends before its last value. Write the folder again.")
     return Stored(os.fspath(path), dtype, length, offset)

@@ -14,7 +14,7 @@ import scipy.io
 import scipy.sparse as sp
 from numpy.lib import format as npy
 
-from twofold.core.checks import DAMAGED_ARRAY, InputError, check_sparse
+from twofold.core.checks import DAMAGED_ARRAY, InputError, check_sparse, reason_of
 from twofold.io.open import check_budget
 from twofold.io.tables.table import Piece, Table, check_names
 
@@ -32,24 +32,25 @@ def read_array(path: str, part: str, ending: str, streaming: bool) -> Piece | Ta
             array = np.load(path, mmap_mode="r")
         else:
             array = pick_from_npz(path, part)
-    except (*DAMAGED_ARRAY, zipfile.BadZipFile) as error:
+    except DAMAGED_ARRAY as error:
         if isinstance(error, InputError):
             raise
         if "Object arrays" in str(error) or "Python objects" in str(error):
             raise InputError(f"{path} holds Python objects, not numbers. Save it with a numeric dtype.") from None
-        reason = "it starts otherwise" if "pickle" in str(error) else str(error).splitlines()[0]
+        reason = "it starts otherwise" if "pickle" in str(error) else reason_of(error)
         raise InputError(f"{path} is not a readable {ending} file ({reason}). Save it again.") from None
     if not sp.issparse(array) and array.dtype.names:
         return Piece(pl.DataFrame({name: array[name] for name in array.dtype.names}), path)
     if array.dtype.kind not in "bifu":
         raise InputError(f"{path} holds {array.dtype}, not real numbers. Save it with a numeric dtype.")
+    if 0 in array.shape:
+        what = "columns" if array.shape[0] else "rows"
+        raise InputError(f"{path} of shape {array.shape} has no {what}. Give a table with at least two rows.")
     notes = []
     if array.ndim != 2:
         shape = array.shape
         array = np.asarray(array).reshape(shape[0] if shape else 1, -1)
         notes.append(f"{path} of shape {shape} is read as {array.shape[0]} rows of {array.shape[1]} numbers")
-    if not array.shape[0]:
-        raise InputError(f"{path} of shape {array.shape} has no rows. Give a table with at least two.")
     check_budget(LINE * sum(array.shape), f"{path} of shape {array.shape}")
     columns = [f"column_{i + 1}" for i in range(array.shape[1])]
     if streaming and ending == ".npy" and not notes:

@@ -86,7 +86,7 @@ def find_delimiter(text: bytes) -> tuple[bytes, str]:
         return text, best
     widths = {len(line.split()) for line in sample}
     if len(widths) == 1 and widths.pop() > 1 and b'"' not in text:
-        return re.sub(rb" +", b"\t", re.sub(rb"(?m)^ +| +$", b"", text)), "\t"
+        return re.sub(rb" +", b"\t", re.sub(rb"(?m)^ +| +$", b"", text)).rstrip(b"\n"), "\t"
     return text, ","
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from twofold.core.checks import InputError
+from twofold.core.checks import InputError, reason_of
 from twofold.core.config import config
 from twofold.core.spelling import close_names
 from twofold.io.open import DAMAGED, ENDINGS, check_archive, check_budget, read_bytes, unpacked_name
@@ -156,8 +156,8 @@ def read_parquet(path: str, streaming: bool) -> Piece | Table:
             return Table(Path(path), list(schema), source=path, notes=[f"{path} is read in blocks"])
         check_budget(size, path, remedy="A table of numbers alone is read in blocks. ")
         return Piece(pl.read_parquet(path), path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        reason = str(error).splitlines()[0]
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        reason = reason_of(error)
         raise InputError(f"{path} is not a readable Parquet file ({reason}). Was it written completely?") from None
 
 
@@ -213,7 +213,7 @@ def read_excel(path: str, sheet: str) -> Piece:
     except InputError:
         raise
     except (fastexcel.FastExcelError, *DAMAGED) as error:
-        reason = str(error).splitlines()[0]
+        reason = reason_of(error)
         raise InputError(f"{path} is not a readable workbook ({reason}). Save it again.") from None
     notes = []
     if not sheet and len(book.sheet_names) > 1:

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from twofold.core.checks import DAMAGED_ARRAY, InputError
+from twofold.core.checks import DAMAGED_ARRAY, InputError, reason_of
 from twofold.core.data.sources.base import Source, float_dtype
 from twofold.core.types import PathLike
 
@@ -21,7 +21,7 @@ class NpySource(Source):
         except FileNotFoundError:
             raise InputError(f"{self.path}: no such file.") from None
         except DAMAGED_ARRAY as why:
-            raise InputError(f"{self.path} is not a readable .npy file ({why}).") from None
+            raise InputError(f"{self.path} is not a readable .npy file ({reason_of(why)}).") from None
         if X.ndim != 2 or X.dtype.kind not in "fiub":
             raise InputError(f"{self.path} holds {X.dtype} of shape {X.shape}; a 2-D array of numbers is needed.")
         self.stored, self.offset = X.dtype, int(X.offset)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from twofold.core.checks import InputError
+from twofold.core.checks import InputError, reason_of
 from twofold.core.config import config
 from twofold.core.data.sources import base
 from twofold.core.data.sources.base import Source
@@ -35,8 +35,8 @@ class ParquetSource(Source):
             self.frame = pl.scan_parquet(self.path)
             schema = self.frame.collect_schema()
             n = int(self.frame.select(pl.len()).collect().item())
-        except (pl.exceptions.PolarsError, OSError) as why:
-            raise InputError(f"{self.path} is not a readable Parquet file ({str(why).splitlines()[0]}).") from None
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
+            raise InputError(f"{self.path} is not a readable Parquet file ({reason_of(why)}).") from None
         for name, kind in schema.items():
             if not (kind.is_numeric() or kind == pl.Boolean):
                 raise InputError(f'{self.path}, column "{name}" is {kind}, not numbers. Drop it or encode it first.')
