@@ -150,9 +150,11 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
             sweep = partial(self._sample, rows, weight, most, seed)
 
         def fitted(s: State) -> dict[str, Any]:
-            return {"medoid_indices_": s.medoids}
+            centers = rows[s.medoids]
+            centers = centers.toarray() if sparse.issparse(centers) else np.array(centers)
+            return {"medoid_indices_": s.medoids, "cluster_centers_": centers}
 
-        end = loop.run(
+        loop.run(
             self,
             sweep,
             State(start, np.inf),
@@ -164,8 +166,6 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
             seed=seed,
             advice="Raise max_iter",
         )
-        centers = rows[end.medoids]
-        self.cluster_centers_ = centers.toarray() if sparse.issparse(centers) else np.array(centers)
         near = self._distances(rows, self._centers())
         self.labels_ = near.argmin(axis=1)
         self.inertia_ = float(weight @ near[np.arange(n), self.labels_])

@@ -25,6 +25,13 @@ NAMES = {"table": "X", "target": "y", "ratings": "ratings", "texts": "texts", "p
 BY_ROW = ("X", "y", "pictures")  # arrays whose rows a selection takes
 
 
+class Name(str):
+    """A value that is said by a name bound before."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 class Script:
     """Lines of Python, and the names they have bound so far."""
 

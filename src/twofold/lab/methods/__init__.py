@@ -10,11 +10,12 @@ import difflib
 from functools import cache
 from importlib.util import find_spec
 
+import twofold
 from twofold.core.checks import InputError
 from twofold.lab.methods import clusters, linear
 from twofold.lab.methods.method import Cancelled, Data, Method, Result, Setting
 
-__all__ = ["Cancelled", "Data", "Method", "Result", "Setting", "catalog", "find"]
+__all__ = ["Cancelled", "Data", "Method", "Result", "Setting", "catalog", "find", "preload"]
 
 FAMILIES = (clusters, linear)
 
@@ -24,6 +25,13 @@ def catalog() -> tuple[Method, ...]:
     """All methods whose packages are installed, in the order in which they are offered."""
     every = [method for family in FAMILIES for method in family.METHODS]
     return tuple(method for method in every if not method.needs or find_spec(method.needs) is not None)
+
+
+def preload() -> None:
+    """Import what runs need, deep learning aside, so that the first picture is quick."""
+    for method in catalog():
+        if not method.needs and "." not in method.estimator:
+            getattr(twofold, method.estimator)
 
 
 def find(id: str) -> Method:

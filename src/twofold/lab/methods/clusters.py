@@ -6,6 +6,7 @@ A method of this file is a class with the name of its estimator and its settings
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ import polars as pl
 from twofold.analyses._tables import spread
 from twofold.lab.methods import tables
 from twofold.lab.methods.method import Data, Frame, Method, Setting, marks, numbers, seed, setting
-from twofold.lab.script import Script
+from twofold.lab.script import Name, Script
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,6 +28,16 @@ SPACE = Setting(
     type="choice",
     default="plane",
     choices=("plane", "all columns"),
+)
+
+START = Setting(
+    name="start",
+    label="start",
+    about="Rows drawn at random as the first centers, which shows the way; or the likeliest of several clusterings, "
+    "which is near the end.",
+    type="choice",
+    default="random rows",
+    choices=("random rows", "clusterings"),
 )
 
 
@@ -132,4 +143,72 @@ class KMeansMethod(Points):
     )
 
 
-METHODS = (KMeansMethod(),)
+class KMedoidsMethod(Points):
+    id, title, estimator, objective = "kmedoids", "k-medoids", "KMedoids", "sum of distances"
+    compare = ("kmeans",)
+    settings = (
+        setting("KMedoids", "n_clusters", label="clusters", default=10, min=1, max=30),
+        setting("KMedoids", "metric", default="euclidean", choices=("euclidean", "manhattan", "chebyshev", "cosine")),
+        SPACE,
+        tables.STANDARDIZE,
+        setting("KMedoids", "max_iter", label="sweeps at most", default=100, min=1, max=1000, advanced=True),
+        seed("KMedoids"),
+    )
+
+
+class GaussianMixtureMethod(Points):
+    id, title, estimator = "gaussian_mixture", "Mixture of Gaussians", "GaussianMixture"
+    objective = "mean negative log-likelihood"
+    compare = ("kmeans", "mixture_of_ppca")
+    settings = (
+        setting(
+            "GaussianMixture",
+            "n_components",
+            label="components",
+            default=10,
+            min=1,
+            max=30,
+            about="How many there are.",
+        ),
+        setting(
+            "GaussianMixture",
+            "covariance_type",
+            label="shape",
+            default="full",
+            choices=("full", "tied", "diag", "spherical"),
+        ),
+        START,
+        SPACE,
+        tables.STANDARDIZE,
+        setting("GaussianMixture", "reg_covar", default=1e-6, min=0, max=100, log=True, advanced=True),
+        setting("GaussianMixture", "tol", label="tolerance", default=1e-4, min=0, max=1, log=True, advanced=True),
+        setting("GaussianMixture", "max_iter", label="sweeps at most", default=300, min=1, max=2000, advanced=True),
+        seed("GaussianMixture"),
+    )
+
+    def build(self, script: Script, chosen: Mapping[str, Any]) -> Any:
+        params = self.parameters(chosen)
+        n, k, start = len(script["X"]), chosen["n_components"], chosen["start"]
+        if start == "random rows" and k <= n and not np.isnan(script["X"]).any():
+            draw = f"np.random.default_rng({chosen['random_state']}).choice({n}, {k}, replace=False)"
+            script.do(f"start = X[{draw}]")
+            params["means_init"] = Name("start")
+        return script.build(self.estimator, params)
+
+
+class MixtureOfPPCAMethod(Points):
+    id, title, estimator = "mixture_of_ppca", "Mixture of PPCA", "MixtureOfPPCA"
+    objective = "mean negative log-likelihood"
+    compare = ("gaussian_mixture",)
+    settings = (
+        setting("MixtureOfPPCA", "n_components", label="components", default=10, min=1, max=30),
+        setting("MixtureOfPPCA", "n_latent", label="directions each", type="int", default=None, min=1, max=20),
+        replace(SPACE, default="all columns"),
+        tables.STANDARDIZE,
+        setting("MixtureOfPPCA", "tol", label="tolerance", default=1e-4, min=0, max=1, log=True, advanced=True),
+        setting("MixtureOfPPCA", "max_iter", label="sweeps at most", default=500, min=1, max=2000, advanced=True),
+        seed("MixtureOfPPCA"),
+    )
+
+
+METHODS = (KMeansMethod(), GaussianMixtureMethod(), KMedoidsMethod(), MixtureOfPPCAMethod())

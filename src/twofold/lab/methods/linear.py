@@ -6,7 +6,7 @@ A method of this file is a class with the name of its estimator and its settings
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from twofold.lab.methods.method import (
     Method,
     Result,
     Setting,
+    Watch,
     last_objective,
     marks,
     numbers,
@@ -40,6 +41,15 @@ BATCHES = Setting(
     min=1,
     max=200,
 )
+
+
+def _loop(estimator: str, tol: float, max_iter: int) -> tuple[Setting, ...]:
+    """When the sweeps end, and the seed."""
+    return (
+        setting(estimator, "tol", label="tolerance", default=tol, min=0, max=1, log=True, advanced=True),
+        setting(estimator, "max_iter", label="sweeps at most", default=max_iter, min=1, max=10_000, advanced=True),
+        seed(estimator),
+    )
 
 
 class Codes:
@@ -85,14 +95,19 @@ class Axes(Method):
 
     family, view = "linear", "axes"
     default_data = "digits"
+    scales: ClassVar[bool] = False  # whether the estimator standardizes columns by itself
 
     def prepare(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> None:
         tables.check_table(script["X"], data)
-        if "standardize" in chosen:  # by the estimator itself
+        if "standardize" not in chosen:
+            return
+        if self.scales:
             script.names["scaled"] = tables.needs_scale(script["X"], data, chosen["standardize"])
+        else:
+            tables.standardize(script, data, chosen["standardize"])
 
     def build(self, script: Script, chosen: Mapping[str, Any]) -> Any:
-        params = {**self.fixed, **chosen, "scale": script.names.get("scaled", False)}
+        params = self.parameters(chosen) | {"scale": script.names.get("scaled", False)}
         most = min(script["X"].shape) - 1
         if isinstance(params.get("n_components"), int):
             params["n_components"] = max(1, min(params["n_components"], most))
@@ -124,6 +139,8 @@ class Axes(Method):
     def ask_reconstruct(self, result: Result, row: int, k: int = 0) -> dict[str, Any]:
         """A row from its first k codes, beside the row itself."""
         X = result.sight.X
+        if not hasattr(result.model, "inverse_transform"):
+            raise InputError(f"{self.title} cannot rebuild a row from its codes. Take PCA.")
         if not 0 <= row < len(X):
             raise InputError(f"row {row}: there are rows from 0 to {len(X) - 1}.")
         codes = np.array(result.model.transform(X[row : row + 1]))
@@ -137,6 +154,7 @@ class Axes(Method):
 class PCAMethod(Axes):
     id, title, estimator, objective = "pca", "PCA", "PCA", "variance left out"
     compare = ("autoencoder", "ppca", "fisher_lda")
+    scales = True
     settings = (
         setting("PCA", "n_components", label="components", default=10, min=1, max=64),
         tables.STANDARDIZE,
@@ -155,4 +173,78 @@ class PCAMethod(Axes):
         script.say(f"for batch in np.array_split(X, {batches}):\n    model.partial_fit(batch)")
 
 
-METHODS = (PCAMethod(),)
+class PPCAMethod(Axes):
+    id, title, estimator, objective = "ppca", "Probabilistic PCA", "PPCA", "mean negative log-likelihood"
+    compare = ("pca", "factor_analysis")
+    scales = True
+    settings = (
+        setting("PPCA", "n_components", label="components", default=10, min=1, max=63),
+        setting("PPCA", "solver", default="em", choices=("em", "auto", "closed")),
+        tables.STANDARDIZE,
+        *_loop("PPCA", 1e-6, 1000),
+    )
+
+
+class FactorAnalysisMethod(Axes):
+    id, title, estimator = "factor_analysis", "Factor analysis", "FactorAnalysis"
+    objective, default_data = "mean negative log-likelihood", "wine"
+    compare = ("ppca", "pca")
+    settings = (
+        setting("FactorAnalysis", "n_components", label="factors", default=3, min=1, max=40),
+        setting("FactorAnalysis", "rotation", default="none", choices=("none", "varimax", "quartimax")),
+        *_loop("FactorAnalysis", 1e-6, 1000),
+    )
+
+
+class BayesianPCAMethod(Axes):
+    id, title, estimator = "bayesian_pca", "Bayesian PCA", "BayesianPCA"
+    objective, default_data = "mean negative log-posterior", "wine"
+    compare = ("ppca", "pca")
+    settings = (
+        setting("BayesianPCA", "n_components", label="components at most", type="int", default=None, min=1, max=63),
+        tables.STANDARDIZE,
+        *_loop("BayesianPCA", 1e-7, 2000),
+    )
+
+
+class LinearAutoencoderMethod(Axes):
+    id, title, estimator = "linear_autoencoder", "Linear autoencoder", "LinearAutoencoder"
+    objective = "half the mean squared error"
+    compare = ("pca", "autoencoder")
+    settings = (
+        setting("LinearAutoencoder", "n_components", label="hidden units", default=2, min=1, max=40),
+        setting("LinearAutoencoder", "ordered", default=False),
+        setting("LinearAutoencoder", "tied", label="shared weights", default=False),
+        tables.STANDARDIZE,
+        *_loop("LinearAutoencoder", 1e-7, 5000),
+    )
+
+
+class FisherLDAMethod(Axes):
+    id, title, estimator, objective = "fisher_lda", "Fisher's discriminant", "FisherLDA", "minus the separation"
+    compare = ("pca",)
+    default_data = "wine"
+    settings = (
+        setting("FisherLDA", "n_components", label="directions", type="int", default=None, min=1, max=40),
+        setting("FisherLDA", "shrinkage", default=0.0, min=0, max=1, step=0.01),
+    )
+
+    def prepare(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> None:
+        super().prepare(script, data, chosen)
+        if "y" not in script:
+            raise InputError(f"{data.name} has no column of classes, which Fisher's discriminant needs. Take PCA.")
+
+    def fit(self, script: Script, model: Any, sight: Any, emit: Emit, chosen: Mapping[str, Any]) -> None:
+        model.set_callbacks(Watch(sight, emit))
+        script.do("model.fit(X, y)")
+        model.set_callbacks()
+
+
+METHODS = (
+    PCAMethod(),
+    PPCAMethod(),
+    FactorAnalysisMethod(),
+    BayesianPCAMethod(),
+    LinearAutoencoderMethod(),
+    FisherLDAMethod(),
+)

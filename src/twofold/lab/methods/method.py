@@ -233,9 +233,13 @@ class Method(ABC):
         """Lines between the data and the model."""
         return
 
+    def parameters(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        """Of the estimator; the choice "none" means None."""
+        return {**self.fixed, **{name: None if value == "none" else value for name, value in chosen.items()}}
+
     def build(self, script: Script, chosen: Mapping[str, Any]) -> Any:
         """Bind `model`."""
-        return script.build(self.estimator, {**self.fixed, **chosen})
+        return script.build(self.estimator, self.parameters(chosen))
 
     def fit(self, script: Script, model: Any, sight: Sight, emit: Emit, chosen: Mapping[str, Any]) -> None:
         """Fit the model, watched."""
