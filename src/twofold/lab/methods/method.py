@@ -224,7 +224,8 @@ class Method(ABC):
             self.fit(script, model, sight, emit, chosen)
         model = script["model"]
         arrays, meta = sight.frame(model)
-        emit(self.count_sweeps(model), last_objective(model), arrays, meta | {"notes": notes}, final=True)
+        end = self.watched(model)
+        emit(int(end.n_iter_), last_objective(end), arrays, meta | {"notes": notes}, final=True)
         names = None if data.names is None or rows is None else [data.names[row] for row in rows]
         table = self.table(script, data, model, names if rows is not None else data.names)
         return Result(model, script.text, table, lambda: self.figure(sight, data, model), sight, notes)
@@ -247,8 +248,9 @@ class Method(ABC):
         script.do("model.fit(X)")
         model.set_callbacks()
 
-    def count_sweeps(self, model: Any) -> int:
-        return int(model.n_iter_)
+    def watched(self, model: Any) -> Any:
+        """The model whose sweeps were seen: the one within, of a model that holds another."""
+        return model
 
     @abstractmethod
     def look(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> Sight:

@@ -106,7 +106,7 @@ def items_of(ax: Axes, at: np.ndarray, names: Sequence[str], counts: np.ndarray,
         bar = ax.figure.colorbar(drawn, ax=ax, fraction=0.03, pad=0.01, label="mean rating")
         bar.outline.set_visible(False)
     low, high = np.quantile(at[order], [0.002, 0.998], axis=0)
-    pad = 0.06 * (high - low)
+    pad = np.maximum(0.06 * (high - low), 1e-9)
     ax.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))
     inside = [j for j in order if (low - pad <= at[j]).all() and (at[j] <= high + pad).all()]
     label_points(ax, at, names, np.array(inside), LABELS, letter=0.0115)
