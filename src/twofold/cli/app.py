@@ -81,6 +81,7 @@ VERBS = {
     ),
     "inspect": ("twofold.cli.commands.inspect", "Say what a model file holds, and what can be done with it."),
     "tour": ("twofold.cli.commands.tour", "See every family at work on bundled data, as one HTML page."),
+    "lab": ("twofold.cli.commands.lab", "Watch every method work, on your own data, in the browser."),
 }
 
 

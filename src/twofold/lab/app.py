@@ -1,0 +1,383 @@
+"""What the page can ask of the server: the catalog, data, jobs, and one stream of what happens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import mimetypes
+import secrets
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
+from fastapi.exceptions import HTTPException, RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, Response
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+
+from twofold import __version__
+from twofold.lab.guard import Guard, TooLarge
+from twofold.lab.jobs import Job, Lab, Refused
+from twofold.lab.worker import TAKES
+
+STATIC = Path(__file__).parent / "static"
+FRAME = "application/octet-stream"
+STALLED = 30.0  # seconds without a byte, after which an upload is given up
+OFTEN = 0.1  # seconds between the states of a job that runs
+ROWS = 200  # asked for at once
+MIME = {".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".html": "text/html"}
+ENDINGS = {"model": ".twofold", "python": ".py"}
+
+
+def create(lab: Lab, token: str, port: int) -> Guard:
+    """The application of a lab, behind its guard."""
+
+    @asynccontextmanager
+    async def living(app: FastAPI) -> AsyncIterator[None]:
+        await lab.open()
+        yield
+        await lab.close()
+
+    app = FastAPI(lifespan=living, docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.lab = lab
+    for kind in (Refused, TooLarge, HTTPException, RequestValidationError):
+        app.add_exception_handler(kind, explain)
+    add_files(app)
+    add_data(app, lab)
+    add_jobs(app, lab)
+    add_stream(app, lab)
+    page = STATIC / "index.html"
+    text = page.read_text(encoding="utf-8") if page.is_file() else ""
+    limits = lab.limits
+    return Guard(app, token=token, port=port, page=text, body=limits.body, upload=limits.upload_bytes)
+
+
+async def explain(request: Request, error: Exception) -> Response:
+    """Every refusal is JSON with one sentence."""
+    if isinstance(error, TooLarge):
+        return JSONResponse({"error": str(error)}, 413, headers={"connection": "close"})
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        return JSONResponse({"error": f"{first['loc'][-1]}: {first['msg']}."}, 400)
+    status: int = getattr(error, "status", 0) or getattr(error, "status_code", 500)
+    return JSONResponse({"error": str(getattr(error, "detail", error))}, status)
+
+
+async def read_json(request: Request) -> dict[str, Any]:
+    """The body of a request, which is an object; its size is the guard's matter."""
+    data = b"".join([part async for part in request.stream()])
+    try:
+        found = json.loads(data or b"{}", parse_constant=lambda name: None)
+    except (ValueError, RecursionError):
+        raise Refused(400, "The request is no JSON.") from None
+    if not isinstance(found, dict):
+        raise Refused(400, "The request is no JSON object.")
+    return found
+
+
+def pick(found: dict[str, Any], name: str, kind: type | tuple[type, ...], default: Any) -> Any:
+    """One part of a request, of the type it must have."""
+    value = found.get(name, default)
+    if value is default:
+        return default
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise Refused(400, f"{name} is of the wrong type.")
+    return value
+
+
+def pick_rows(value: Any) -> list[int]:
+    if not isinstance(value, list) or not all(type(one) is int and 0 <= one < 2**31 for one in value):
+        raise Refused(400, "Rows are whole numbers from 0.")
+    return value
+
+
+# --- files --------------------------------------------------------------------------------------------------
+
+
+def add_files(app: FastAPI) -> None:
+    """The page itself. Only what the folder lists is served: no path is made of what was asked for."""
+    known: dict[str, Path] = {}
+
+    def find(name: str) -> Path:
+        if name not in known:
+            known.update({path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.is_file()})
+        if name not in known:
+            raise Refused(404, "There is no such file.")
+        return known[name]
+
+    def serve(name: str) -> Response:
+        path = find(name)
+        kind = MIME.get(path.suffix) or mimetypes.guess_type(path.name)[0] or FRAME
+        return FileResponse(path, media_type=kind, headers={"cache-control": "no-cache"})
+
+    @app.get("/")
+    async def index() -> Response:
+        return serve("index.html")
+
+    @app.get("/static/{name:path}")
+    async def static(name: str) -> Response:
+        return serve(name)
+
+    @app.get("/favicon.ico")
+    async def icon() -> Response:
+        return serve("icon.svg") if (STATIC / "icon.svg").is_file() else Response(status_code=204)
+
+
+# --- data ---------------------------------------------------------------------------------------------------
+
+
+def add_data(app: FastAPI, lab: Lab) -> None:
+    @app.get("/api/catalog")
+    async def catalog() -> dict[str, Any]:
+        methods = await run_in_threadpool(lambda: [one.describe() for one in lab.methods().catalog()])
+        return {"version": __version__, "data": lab.listing(), "methods": methods}
+
+    @app.post("/api/data")
+    async def bring(request: Request, name: str = "file", kind: str | None = None) -> dict[str, Any]:
+        from twofold.lab.data import KINDS
+
+        if kind is not None and kind not in KINDS:
+            raise Refused(400, f"The kind of data is one of {', '.join(KINDS)}.")
+        name = called(name)
+        path = lab.folder / f"upload-{secrets.token_hex(8)}{endings(name)}"
+        try:
+            await receive_file(request, path)
+            return await lab.read(path, name, kind)
+        finally:
+            path.unlink(missing_ok=True)
+
+    @app.get("/api/data/{id}")
+    async def describe(id: str) -> dict[str, Any]:
+        return await lab.describe(id)
+
+    @app.get("/api/data/{id}/rows")
+    async def rows(id: str, at: str = "") -> dict[str, Any]:
+        wanted = [one for one in at.split(",") if one]
+        if len(wanted) > ROWS or not all(one.isascii() and one.isdigit() and len(one) < 10 for one in wanted):
+            raise Refused(400, f"Give up to {ROWS} row numbers, with commas between.")
+        return await lab.rows(id, map(int, wanted))
+
+
+def called(name: str) -> str:
+    """What a user's file is called: the last part of its name, without what no name has; it is shown, never opened."""
+    last = name.replace("\\", "/").rpartition("/")[2]
+    return "".join(letter for letter in last if letter.isprintable())[:120] or "file"
+
+
+def endings(name: str) -> str:
+    """The endings of a name that say how it is read: letters and digits alone, so that they are safe in a path of ours.
+
+    >>> endings("my.table.CSV.gz"), endings("../../etc/passwd"), endings("a.p/../x")
+    ('.csv.gz', '', '')
+    """
+    parts = [part.lower() for part in name.split(".")[1:]][-2:]
+    good = [part.isascii() and part.replace("-", "").isalnum() and len(part) <= 12 for part in parts]
+    if not all(good[-1:]):
+        return ""
+    from twofold.io.open import ENDINGS as PACKED
+
+    packed = len(parts) == 2 and all(good) and f".{parts[-1]}" in PACKED
+    return "".join(f".{part}" for part in (parts if packed else parts[-1:]))
+
+
+async def receive_file(request: Request, path: Path) -> None:
+    """The body of a request into a file of ours; one that stalls is given up."""
+    stream = request.stream().__aiter__()
+    with path.open("xb") as file:
+        path.chmod(0o600)
+        while True:
+            try:
+                part = await asyncio.wait_for(stream.__anext__(), STALLED)
+            except StopAsyncIteration:
+                break
+            except TimeoutError:
+                raise Refused(408, "The file stopped coming. Send it again.") from None
+            file.write(part)
+
+
+# --- jobs ---------------------------------------------------------------------------------------------------
+
+
+def add_jobs(app: FastAPI, lab: Lab) -> None:
+    @app.post("/api/jobs")
+    async def submit(request: Request) -> dict[str, str]:
+        found = await read_json(request)
+        rows = None if found.get("rows") is None else pick_rows(found["rows"])
+        pace = float(pick(found, "pace", (int, float), 0.0))
+        await run_in_threadpool(lab.methods)  # the first time, it takes a moment
+        job = lab.submit(
+            pick(found, "data", str, "none"),
+            pick(found, "method", str, ""),
+            pick(found, "settings", dict, {}),
+            rows,
+            pick(found, "paused", bool, False),
+            min(max(pace, 0.0), 1000.0),
+        )
+        return {"id": job.id}
+
+    @app.get("/api/jobs")
+    async def jobs() -> list[dict[str, Any]]:
+        return [job.state() for job in lab.jobs.values()]
+
+    @app.get("/api/jobs/{id}")
+    async def job_state(id: str) -> dict[str, Any]:
+        return lab.find(id).state()
+
+    @app.delete("/api/jobs/{id}")
+    async def remove(id: str) -> dict[str, str]:
+        lab.remove(lab.find(id))
+        return {"id": id}
+
+    def add_control(what: str) -> None:
+        @app.post(f"/api/jobs/{{id}}/{what}", name=what)
+        async def control(id: str) -> dict[str, Any]:
+            job = lab.find(id)
+            lab.control(job, what)
+            return job.state()
+
+    for what in ("pause", "resume", "step", "cancel"):
+        add_control(what)
+
+    @app.post("/api/jobs/{id}/pace")
+    async def pace(id: str, request: Request) -> dict[str, Any]:
+        job = lab.find(id)
+        wanted = float(pick(await read_json(request), "pace", (int, float), 0.0))
+        lab.control(job, "pace", min(max(wanted, 0.0), 1000.0))
+        return job.state()
+
+    @app.get("/api/jobs/{id}/frames/{index}")
+    async def frame(id: str, index: int) -> Response:
+        return Response(lab.frame(lab.find(id), index), media_type=FRAME)
+
+    @app.post("/api/jobs/{id}/ask")
+    async def ask(id: str, request: Request) -> Response:
+        answer = await lab.ask(lab.find(id), await read_json(request))
+        return Response(answer, media_type=FRAME) if isinstance(answer, bytes) else JSONResponse(answer)
+
+    @app.get("/api/jobs/{id}/take/{what}")
+    async def take(id: str, what: str) -> Response:
+        job = lab.find(id)
+        if what not in TAKES:
+            raise Refused(404, f"There is {', '.join(TAKES)} to take away.")
+        path = await lab.take(job, what)
+        stem = f"{job.method}-{job.data}"
+        name = stem + ENDINGS.get(what, "." + what.rpartition(".")[2])
+        kind = "text/x-python; charset=utf-8" if what == "python" else FRAME
+        return FileResponse(path, media_type=kind, filename=name)
+
+    @app.post("/api/jobs/{id}/labels")
+    async def labels(id: str, request: Request) -> Response:
+        job = lab.find(id)
+        found = await read_json(request)
+        ending = found.get("format", "csv")
+        if ending not in ("csv", "parquet"):
+            raise Refused(400, "The format is csv or parquet.")
+        names = {str(label): str(name)[:200] for label, name in pick(found, "names", dict, {}).items()}
+        rows = {str(label): pick_rows(at) for label, at in pick(found, "rows", dict, {}).items()}
+        path = await lab.labels(job, names, rows, ending)
+        gone = BackgroundTask(path.unlink, missing_ok=True)
+        return FileResponse(path, media_type=FRAME, filename=f"labels-{job.data}.{ending}", background=gone)
+
+
+# --- the stream ---------------------------------------------------------------------------------------------
+
+
+def add_stream(app: FastAPI, lab: Lab) -> None:
+    open_streams: set[Stream] = set()
+
+    @app.websocket("/api/stream")
+    async def stream(socket: WebSocket) -> None:
+        if len(open_streams) >= lab.limits.sockets:
+            return await socket.close(1013, "Too many pages are open.")
+        await socket.accept()
+        one = Stream(socket, lab)
+        open_streams.add(one)
+        lab.watchers.add(one.notice)
+        sending = asyncio.create_task(one.send())
+        try:
+            await one.listen()
+        except (WebSocketDisconnect, RuntimeError, KeyError, ValueError):
+            pass
+        finally:
+            lab.watchers.discard(one.notice)
+            open_streams.discard(one)
+            sending.cancel()
+            with suppress(Exception):
+                await socket.close()
+        return None
+
+
+class Stream:
+    """One page that watches: what it has not seen yet is sent, the newest of each job alone, as fast as it takes it."""
+
+    def __init__(self, socket: WebSocket, lab: Lab):
+        self.socket, self.lab = socket, lab
+        self.watched: set[str] = set()
+        self.fresh: dict[str, None] = {}  # jobs with a frame to send
+        self.changed: dict[str, None] = {}  # jobs with a state to send
+        self.primed: set[str] = set()  # jobs whose first frame was sent
+        self.told: dict[str, tuple[str, float]] = {}  # the last status sent, and when
+        self.news = asyncio.Event()
+
+    def notice(self, job: Job, frame: bytes | None) -> None:
+        if job.id in self.watched:
+            self.changed[job.id] = None
+            if frame is not None:
+                self.fresh[job.id] = None
+            self.news.set()
+
+    async def listen(self) -> None:
+        """What the page wants to watch."""
+        while True:
+            found = json.loads(await self.socket.receive_text())
+            wanted = found.get("watch") if isinstance(found, dict) else None
+            if not isinstance(wanted, list):
+                continue
+            now = {one for one in wanted[:16] if isinstance(one, str) and one in self.lab.jobs}
+            self.primed &= now
+            added, self.watched = now - self.watched, now
+            self.fresh |= dict.fromkeys(one for one in added if self.lab.jobs[one].kept)
+            self.changed |= dict.fromkeys(added)
+            self.news.set()
+
+    async def send(self) -> None:
+        with suppress(WebSocketDisconnect, RuntimeError):
+            while True:
+                await self.news.wait()
+                self.news.clear()
+                await self.send_states()
+                while self.fresh:
+                    id = next(iter(self.fresh))
+                    del self.fresh[id]
+                    await self.send_frame(id)
+
+    async def send_states(self) -> None:
+        """States that changed; those that only moved on wait a little."""
+        later = []
+        for id in list(self.changed):
+            del self.changed[id]
+            job = self.lab.jobs.get(id)
+            if job is None:
+                await self.socket.send_text(json.dumps({"removed": id}))
+                continue
+            status, when = self.told.get(id, ("", 0.0))
+            if status == job.status == "running" and time.monotonic() - when < OFTEN:
+                later.append(id)
+                continue
+            self.told[id] = job.status, time.monotonic()
+            await self.socket.send_text(json.dumps({"state": job.state()}))
+        if later:
+            self.changed |= dict.fromkeys(later)
+            asyncio.get_running_loop().call_later(OFTEN, self.news.set)
+
+    async def send_frame(self, id: str) -> None:
+        job = self.lab.jobs.get(id)
+        if job is None or id not in self.watched:
+            return
+        frame = job.newest if id in self.primed else self.lab.newest(job)
+        if frame is not None:
+            self.primed.add(id)
+            await self.socket.send_bytes(frame)

@@ -1,0 +1,85 @@
+"""One frame of a run as bytes: what the page draws.
+
+    u32 length of the header · header, JSON padded with spaces to 4 · arrays, each padded to 4      (little endian)
+
+The header has job, index, sweep, seconds, objective, final, meta, and of each array name, dtype and shape. What
+``meta.static`` of the first frame names is sent in that frame alone; `merge` puts it into another one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the server cuts and joins frames, and needs no numpy for that
+    import numpy as np
+
+SIZES = {"f4": 4, "u1": 1, "i4": 4}
+
+
+def encode(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """A frame; arrays of other types become 32-bit floats, or integers where they are whole numbers.
+
+    >>> frame = encode({"job": "a", "index": 0}, {"points": np.zeros((3, 2), np.float32)})
+    >>> head, arrays = decode(frame)
+    >>> head["arrays"], len(arrays["points"])
+    ([{'name': 'points', 'dtype': 'f4', 'shape': [3, 2]}], 24)
+    """
+    import numpy as np
+
+    listed, parts = [], []
+    for name, array in arrays.items():
+        array = np.asarray(array)
+        kind = "u1" if array.dtype in (np.uint8, np.bool_) else "i4" if array.dtype.kind in "iu" else "f4"
+        listed.append({"name": name, "dtype": kind, "shape": list(array.shape)})
+        parts.append(np.ascontiguousarray(array, dtype=f"<{kind}").tobytes())
+    return join({**header, "arrays": listed}, parts)
+
+
+def decode(frame: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The header of a frame, and its arrays as bytes."""
+    (length,) = struct.unpack_from("<I", frame)
+    header = json.loads(frame[4 : 4 + length])
+    return header, dict(_cut(frame, 4 + length, header["arrays"]))
+
+
+def merge(first: bytes, frame: bytes) -> bytes:
+    """A frame with all that only the first one says."""
+    if frame is first:
+        return frame
+    there, arrays = decode(frame)
+    header, own = decode(first)
+    static = set(header["meta"].get("static", ()))
+    added = [one for one in header["arrays"] if one["name"] in static and one["name"] not in arrays]
+    meta = {name: value for name, value in header["meta"].items() if name in static or name == "static"}
+    there |= {"meta": meta | there["meta"], "arrays": added + there["arrays"]}
+    return join(there, [*(own[one["name"]] for one in added), *arrays.values()])
+
+
+def join(header: Mapping[str, Any], parts: list[bytes]) -> bytes:
+    text = json.dumps(finite(header), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    text += b" " * (-len(text) % 4)
+    return b"".join([struct.pack("<I", len(text)), text, *(part + bytes(-len(part) % 4) for part in parts)])
+
+
+def _cut(frame: bytes, at: int, listed: list[dict[str, Any]]) -> Iterator[tuple[str, bytes]]:
+    for one in listed:
+        size = math.prod(one["shape"]) * SIZES[one["dtype"]]
+        yield one["name"], frame[at : at + size]
+        at += size + -size % 4
+
+
+def finite(value: Any) -> Any:
+    """JSON that browsers read: what is no number is null, and numpy's numbers are plain ones."""
+    if isinstance(value, Mapping):
+        return {str(name): finite(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(one) for one in value]
+    if hasattr(value, "tolist"):
+        return finite(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value

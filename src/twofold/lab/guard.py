@@ -1,0 +1,159 @@
+"""Who may talk to the lab: only this machine, only its own page, only who has the token.
+
+Every request is looked at before anything else sees it. Its Host must be this server, so that no other name can be
+made to point here; what changes something must come from our own page, so that no other page can send it; and it must
+carry the cookie that the address with the token gave. Answers say that nothing from elsewhere may be loaded.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+CLOSED = (
+    "Open the address that `twofold lab` printed, with its token: this page was not opened by it, or by an earlier lab."
+)
+AGAIN = "<!doctype html><meta http-equiv=refresh content='0;url=/'><title>twofold lab</title>"
+OVER = "The body of this request may have {:.0f} MB at most."
+CHANGES = ("POST", "PUT", "PATCH", "DELETE")
+
+
+class TooLarge(Exception):
+    """A body of more bytes than are taken."""
+
+
+def find_inline(page: str) -> list[str]:
+    """The hashes of the scripts in a page, as a Content-Security-Policy names them.
+
+    >>> find_inline("<script type='importmap'>{}</script>")
+    ["'sha256-RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o='"]
+    """
+    inside = re.findall(r"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", page, re.S)
+    digests = (hashlib.sha256(text.encode()).digest() for text in inside)
+    return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
+
+
+def policy(page: str, hosts: list[str]) -> str:
+    """What the page may load: its own files, the scripts that stand in it, and nothing else."""
+    sockets = " ".join(f"ws://{host}" for host in hosts)
+    return (
+        f"default-src 'none'; script-src 'self' {' '.join(find_inline(page))}; style-src 'self'; "
+        f"img-src 'self' blob: data:; font-src 'self'; connect-src 'self' {sockets}; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+class Guard:
+    """The application, behind its checks."""
+
+    def __init__(self, app: Any, *, token: str, port: int, page: str, body: int, upload: int):
+        self.app, self.token, self.body, self.upload = app, token, body, upload
+        self.hosts = [f"127.0.0.1:{port}", f"localhost:{port}"]
+        self.cookie = f"twofold_lab_{port}"  # cookies do not tell ports apart, and labs may be several
+        self.headers = {
+            "content-security-policy": policy(page, self.hosts),
+            "x-content-type-options": "nosniff",
+            "x-frame-options": "DENY",
+            "referrer-policy": "no-referrer",
+            "cross-origin-opener-policy": "same-origin",
+            "cross-origin-resource-policy": "same-origin",
+            "permissions-policy": "camera=(), microphone=(), geolocation=()",
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return await self.app(scope, receive, send)
+        answer = self.check(scope)
+        if scope["type"] == "websocket":
+            if answer is not None:
+                await receive()
+                return await send({"type": "websocket.close", "code": 4403})
+            return await self.app(scope, receive, send)
+        send = self.with_headers(send)
+        if answer is not None:
+            return await answer(scope, receive, send)
+        return await self.with_body(scope, receive, send)
+
+    def check(self, scope: Scope) -> Response | None:
+        """An answer that refuses the request or exchanges the token, or None if it may pass."""
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        named = [value for name, value in scope["headers"] if name == b"host"]
+        if len(named) != 1 or headers["host"] not in self.hosts:
+            return refuse(421, "This server answers to 127.0.0.1 and localhost alone.")
+        ours = f"http://{headers['host']}"
+        changes = scope["type"] == "websocket" or scope["method"] in CHANGES
+        if (changes or "origin" in headers) and headers.get("origin") != ours:
+            return refuse(403, "Requests from other pages are not taken.")
+        if scope["type"] == "http" and scope["path"] == "/" and scope["method"] == "GET":
+            query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+            given = dict(query).get("token")
+            if given is not None:
+                return self.exchange(given, [(name, value) for name, value in query if name != "token"])
+        if self.knows(headers.get("cookie", "")):
+            return None
+        if scope["path"] == "/" and headers.get("sec-fetch-site") == "cross-site":
+            return HTMLResponse(AGAIN)  # a link elsewhere led here, and strict cookies come with our own links alone
+        return refuse(403, CLOSED)
+
+    def exchange(self, given: str, rest: list[tuple[str, str]]) -> Response:
+        """The token for a cookie, and the page without it in its address."""
+        if not same(given, self.token):
+            return refuse(403, CLOSED)
+        answer = RedirectResponse("/" + (f"?{urlencode(rest)}" if rest else ""), 303)
+        answer.set_cookie(self.cookie, self.token, httponly=True, samesite="strict", path="/")
+        return answer
+
+    def knows(self, header: str) -> bool:
+        try:
+            found = SimpleCookie(header).get(self.cookie)
+        except CookieError:
+            return False
+        return found is not None and same(found.value, self.token)
+
+    def with_headers(self, send: Send) -> Send:
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                have = {name for name, _ in message["headers"]}
+                added = self.headers if b"cache-control" in have else self.headers | {"cache-control": "no-store"}
+                message["headers"] = [*message["headers"], *((n.encode(), v.encode()) for n, v in added.items())]
+            await send(message)
+
+        return sending
+
+    async def with_body(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, unless its body is larger than it may be, whatever it claims."""
+        most = self.upload if scope["path"] == "/api/data" else self.body
+        claimed = dict(scope["headers"]).get(b"content-length", b"0")
+        if not claimed.isdigit() or int(claimed) > most:
+            return await refuse(413, OVER.format(most / 1e6), close=True)(scope, receive, send)
+        taken = 0
+
+        async def receiving() -> MutableMapping[str, Any]:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > most:
+                raise TooLarge(OVER.format(most / 1e6))
+            return message
+
+        await self.app(scope, receiving, send)
+
+
+def same(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode(), token.encode())
+
+
+def refuse(status: int, why: str, close: bool = False) -> Response:
+    return JSONResponse({"error": why}, status, headers={"connection": "close"} if close else None)

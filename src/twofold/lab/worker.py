@@ -1,0 +1,381 @@
+"""The process of one job: it fits, sends frames, and answers for what it fitted.
+
+It is told what to do in lines of JSON, one message each; two threads share the work. One listens, and does at once
+what must not wait: pause, step, cancel. The main one reads, runs and answers, one after the other.
+
+    in   {"do": "run", ...}  {"do": "pause"}  {"do": "ask", "n": 3, ...}
+    out  J + JSON                     state, or the reply to message n
+         F + frame                    what the page draws
+         A + u32 n + frame            a reply that is a frame
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from twofold.lab import frames
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    import numpy as np
+
+    from twofold.lab.data import Data
+
+RATE = 50e6  # bytes a second that are sent at most; what is drawn in between is left out
+NICE = 5  # jobs leave the processor to the page
+READING = 512_000_000  # bytes that a file may take while it is read
+TAKES = ("model", "table.csv", "table.parquet", "figure.svg", "figure.png", "python")
+_DATA: dict[str, Data] = {}  # loaded in this process
+
+
+class Wire:
+    """The way to the server; both threads send."""
+
+    def __init__(self, pipe: Connection):
+        self.pipe, self.lock = pipe, threading.Lock()
+
+    def send(self, kind: bytes, data: bytes) -> None:
+        with self.lock:
+            self.pipe.send_bytes(kind + data)
+
+    def tell(self, **said: Any) -> None:
+        self.send(b"J", json.dumps(frames.finite(said)).encode())
+
+
+class Control:
+    """What the listening thread wants of the run: to wait, to take one step, to end."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.paused, self.steps, self.cancelled, self.pace = False, 0, False, 0.0
+
+    def set(self, **wanted: Any) -> None:
+        with self.changed:
+            for name, value in wanted.items():
+                setattr(self, name, value)
+            self.changed.notify_all()
+
+    def step(self) -> None:
+        with self.changed:
+            self.steps += 1
+            self.changed.notify_all()
+
+    def wait(self, since: float) -> None:
+        """Return when the next sweep may begin, as far as pace and pause go."""
+        with self.changed:
+            while not self.cancelled:
+                due = since + 1 / self.pace if self.pace > 0 and not self.steps else 0.0
+                if self.paused and not self.steps:
+                    self.changed.wait()
+                elif due > time.monotonic():
+                    self.changed.wait(due - time.monotonic())
+                else:
+                    break
+            self.steps = max(0, self.steps - 1)
+
+
+class Emit:
+    """Where a method sends what is to be drawn: ``emit(sweep, objective, arrays, meta, final=False)``.
+
+    It blocks while the job is paused, and raises `Cancelled` when it is to end. Time spent waiting is not counted.
+    """
+
+    def __init__(self, wire: Wire, control: Control, job: str, rows: list[int] | None, cancelled: type[Exception]):
+        self.wire, self.control, self.job, self.rows, self.cancelled = wire, control, job, rows, cancelled
+        self.index, self.waited, self.due = 0, 0.0, 0.0
+        self.begin = self.last = time.monotonic()
+        self.unsent: list[tuple[int, float | None]] = []
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.begin - self.waited
+
+    def __call__(
+        self,
+        sweep: int,
+        objective: float | None,
+        arrays: Mapping[str, np.ndarray],
+        meta: Mapping[str, Any],
+        final: bool = False,
+    ) -> None:
+        now = time.monotonic()
+        if self.control.cancelled:
+            raise self.cancelled
+        self.unsent.append((int(sweep), None if objective is None else float(objective)))
+        if self.index == 0 or final or self.control.paused or now >= self.due:
+            self.send(sweep, objective, arrays, meta, final)
+            self.due = now + sum(array.nbytes for array in arrays.values()) / RATE
+        self.index += 1
+        if not final:
+            self.control.wait(self.last)
+        self.last = time.monotonic()
+        self.waited += self.last - now
+        if self.control.cancelled:
+            raise self.cancelled
+
+    def send(
+        self,
+        sweep: int,
+        objective: float | None,
+        arrays: Mapping[str, np.ndarray],
+        meta: Mapping[str, Any],
+        final: bool,
+    ) -> None:
+        header: dict[str, Any] = {"job": self.job, "index": self.index, "sweep": int(sweep), "seconds": self.seconds}
+        header |= {"objective": objective, "final": final, "meta": dict(meta)}
+        if self.index == 0 and self.rows is not None:
+            arrays = {**arrays, "rows": self.rows_of(arrays.get("rows"))}
+            header["meta"]["static"] = [*dict.fromkeys([*meta.get("static", ()), "rows"])]
+        self.wire.tell(curve=self.unsent, emitted=self.index + 1, seconds=header["seconds"])
+        self.unsent = []
+        self.wire.send(b"F", frames.encode(header, arrays))
+
+    def rows_of(self, within: np.ndarray | None) -> np.ndarray:
+        """Which rows of the whole data the points are, if the job was given but some rows."""
+        import numpy as np
+
+        chosen = np.asarray(self.rows, dtype=np.int32)
+        return chosen if within is None else chosen[np.asarray(within, dtype=np.int64)]
+
+
+def main(pipe: Connection, folder: str, memory: int, catalog: str) -> None:
+    """Get ready, then do as told until the server hangs up; `catalog` is the module that lists the methods."""
+    with suppress(OSError):
+        os.nice(NICE)
+    wire, control, work = Wire(pipe), Control(), queue.Queue[dict[str, Any]]()
+    threading.Thread(target=listen, args=(wire, control, work), daemon=True).start()
+    worker = Worker(wire, control, Path(folder), memory, catalog)
+    with suppress(BrokenPipeError, ConnectionResetError):
+        worker.warm()
+        wire.tell(ready=True)
+        while worker.handle(work.get()):
+            pass
+
+
+def listen(wire: Wire, control: Control, work: queue.Queue[dict[str, Any]]) -> None:
+    """Messages in: those that cannot wait are done here. The end of the server is the end of this process."""
+    at_once: dict[str, Callable[[dict[str, Any]], None]] = {
+        "pause": lambda message: control.set(paused=True),
+        "resume": lambda message: control.set(paused=False, steps=0),
+        "step": lambda message: control.step(),
+        "cancel": lambda message: control.set(cancelled=True),
+        "pace": lambda message: control.set(pace=message["pace"]),
+    }
+    with suppress(EOFError, OSError):
+        while True:
+            message = json.loads(wire.pipe.recv_bytes())
+            at_once.get(message["do"], work.put)(message)
+    os._exit(0)
+
+
+class Worker:
+    """What the main thread does."""
+
+    def __init__(self, wire: Wire, control: Control, folder: Path, memory: int, catalog: str):
+        self.wire, self.control, self.folder, self.memory, self.catalog = wire, control, folder, memory, catalog
+        self.job = ""
+        self.method: Any = None
+        self.result: Any = None
+
+    def warm(self) -> None:
+        """Load what most jobs need, before the first one comes; a catalog may know better what that is."""
+        getattr(self.methods(), "warm", warm)()
+
+    def methods(self) -> Any:
+        """The module that lists the methods."""
+        import importlib
+
+        return importlib.import_module(self.catalog)
+
+    def handle(self, message: dict[str, Any]) -> bool:
+        """Do one thing; False if it was the last."""
+        what = message.pop("do")
+        if what == "run":
+            return self.run(**message)
+        n = message.pop("n")
+        try:
+            answer = getattr(self, what)(**message)
+            if isinstance(answer, bytes):
+                self.wire.send(b"A", struct.pack("<I", n) + answer)
+            else:
+                self.wire.tell(n=n, answer=answer)
+        except Exception as error:
+            self.wire.tell(n=n, error=say(error))
+        return what not in ("read", "put_away")
+
+    # ---- a job -------------------------------------------------------------------------------------------------
+
+    def run(self, job: str, data: str, method: str, settings: dict[str, Any], rows: list[int] | None) -> bool:
+        """Fit, and stay to be asked; False if there is nothing to ask."""
+        limit_memory(self.memory)
+        self.job = job
+        (self.folder / job).mkdir(mode=0o700, exist_ok=True)
+        emit: Emit | None = None
+        try:
+            self.method = self.methods().find(method)
+            cancelled = self.methods().Cancelled
+            emit = Emit(self.wire, self.control, job, rows, cancelled)
+            with suppress(cancelled):
+                self.result = self.method.run(self.load(data), settings, emit, rows=rows)
+        except Exception as error:
+            self.wire.tell(status="failed", message=say(error))
+            return False
+        seconds = emit.seconds if emit else 0.0
+        if self.result is None:
+            self.wire.tell(status="cancelled", message="", seconds=seconds)
+            return False
+        self.wire.tell(status="done", message="", seconds=seconds)
+        return True
+
+    def ask(self, question: dict[str, Any]) -> Any:
+        """The method's answer: JSON, or a frame."""
+        answer = self.method.ask(self.result, question)
+        if isinstance(answer, tuple):
+            arrays, meta = answer
+            header = {"job": self.job, "index": -1, "sweep": -1, "seconds": 0.0, "objective": None, "final": True}
+            return frames.encode({**header, "meta": meta}, arrays)
+        return answer
+
+    def take(self, what: str) -> str:
+        """Write what is taken away, one of TAKES, into the folder of the job."""
+        from twofold.core.checks import InputError
+
+        path = self.folder / self.job / what
+        if path.is_file():
+            return what
+        draft = path.with_name(f"draft.{what}")
+        part = getattr(self.result, {"python": "script"}.get(what, what.partition(".")[0]))
+        if part is None:
+            raise InputError(f"{self.method.title} has no {what.partition('.')[0]} to take away.")
+        if what == "model":
+            draft = path.with_name("draft.twofold")
+            part.save(draft)
+        elif what == "python":
+            draft.write_text(part, encoding="utf-8")
+        elif what == "table.csv":
+            part.write_csv(draft)
+        elif what == "table.parquet":
+            part.write_parquet(draft)
+        else:
+            figure = part()
+            figure.savefig(draft, dpi=160, bbox_inches="tight")
+        os.replace(draft, path)
+        return what
+
+    def put_away(self) -> list[str]:
+        """Write all that can be taken away, because this process is to end."""
+        kept = []
+        for what in TAKES:
+            with suppress(Exception):
+                kept.append(self.take(what))
+        return kept
+
+    # ---- data --------------------------------------------------------------------------------------------------
+
+    def load(self, id: str) -> Data:
+        from twofold.lab import data
+
+        if id not in _DATA:
+            if len(_DATA) > 3:
+                _DATA.pop(next(iter(_DATA)))
+            _DATA[id] = data.load(id, self.folder)
+        return _DATA[id]
+
+    def read(self, path: str, name: str, id: str, kind: str | None) -> dict[str, Any]:
+        """Read a user's file and keep it; what is too large for its bytes is refused."""
+        from twofold.core.config import config
+        from twofold.lab import data
+
+        limit_memory(self.memory)
+        config(memory=READING)
+        found = data.read(path, name, id, kind)
+        data.keep(found, self.folder)
+        return found.describe()
+
+    def describe(self, id: str) -> dict[str, Any]:
+        return self.load(id).describe()
+
+    def rows(self, id: str, at: list[int]) -> dict[str, Any]:
+        return self.load(id).rows(at)
+
+    def prepare(self, id: str) -> None:
+        """Make bundled data that takes seconds to make, once for all jobs."""
+        from twofold.lab import data
+
+        if not (self.folder / id / "data.json").is_file():
+            data.keep(data.make(id), self.folder)
+
+    def labels(self, id: str, names: dict[str, str], rows: dict[str, list[int]], file: str) -> str:
+        """Write the rows with a column of the names that they were given."""
+        import polars as pl
+
+        from twofold.core.checks import InputError
+
+        frame: Any = self.load(id).frame
+        if frame is None:
+            raise InputError("This data has no rows to name.")
+        if any(i >= len(frame) for at in rows.values() for i in at):
+            raise InputError(f"The rows are those from 0 to {len(frame) - 1}.")
+        given: list[str | None] = [None] * len(frame)
+        for label, at in rows.items():
+            for i in at:
+                given[i] = names.get(label, label)
+        column = "label"
+        while column in frame.columns:
+            column += "_"
+        frame = frame.with_columns(pl.Series(column, given))
+        path = self.folder / file
+        frame.write_csv(path) if file.endswith(".csv") else frame.write_parquet(path)
+        return file
+
+
+def warm() -> None:
+    """Import what fits and draws, and load the compiled kernels."""
+    import numpy as np
+    import sklearn.datasets  # noqa: F401
+
+    import twofold.datasets  # noqa: F401
+    from twofold import PCA, KMeans
+
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    KMeans(2, random_state=0).fit(X)
+    PCA(2).fit(X)
+
+
+def limit_memory(more: int) -> None:
+    """Refuse memory beyond so many bytes more than are in use, where the system can."""
+    if sys.platform != "linux":
+        return
+    import resource
+
+    used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    wanted = used + more
+    resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard < 0 else min(wanted, hard), hard))
+
+
+def say(error: Exception) -> str:
+    """What went wrong, in one sentence."""
+    from twofold.core.checks import InputError
+
+    if os.environ.get("TWOFOLD_DEBUG"):
+        import traceback
+
+        traceback.print_exc()
+    text = " ".join(str(error).split())
+    if isinstance(error, MemoryError):
+        return "It ran out of memory. Choose fewer rows, or a smaller model."
+    if isinstance(error, InputError):
+        return text
+    return f"{type(error).__name__}: {text}"

@@ -1,0 +1,66 @@
+"""A lab on a free port, in a thread, whose methods do as told; and a client that has its cookie."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+NEEDED = ("fastapi", "uvicorn", "websockets", "httpx")
+collect_ignore_glob = ["test_*.py"] if any(find_spec(package) is None for package in NEEDED) else []
+
+TOKEN = "t0ken"
+
+
+@contextmanager
+def running(limits: Any = None, catalog: str = "tests.lab.fake_catalog") -> Iterator[Any]:
+    import httpx
+    import uvicorn
+
+    from twofold.lab import app, serve
+    from twofold.lab.jobs import Lab
+
+    listening = serve.bind(0)
+    port = listening.getsockname()[1]
+    lab = Lab(limits, catalog)
+    server = uvicorn.Server(uvicorn.Config(app.create(lab, TOKEN, port), **serve.CONFIG))
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])), daemon=True)
+    thread.start()
+    wait_for(lambda: server.started)
+    url = f"http://127.0.0.1:{port}"
+    with httpx.Client(base_url=url, headers={"origin": url}, timeout=30) as client:
+        client.cookies.set(f"twofold_lab_{port}", TOKEN)
+        yield SimpleNamespace(client=client, url=url, port=port, lab=lab, limits=lab.limits)
+    server.should_exit = True
+    thread.join(15)
+    listening.close()
+    assert not thread.is_alive()
+    assert not lab.folder.exists()
+
+
+def wait_for(true: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """The first true value; a busy machine may take its time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = true()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError("it did not happen in time")
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Any]:
+    from twofold.lab.jobs import Limits
+
+    limits = Limits(jobs=4, running=2, spares=2, memory=500_000_000, seconds=20.0, answer=2.0, kept=20, body=200_000,
+                    upload_bytes=3_000_000, sockets=60, reading=20.0)  # fmt: skip
+    with running(limits) as one:
+        yield one

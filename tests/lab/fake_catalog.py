@@ -1,0 +1,95 @@
+"""Methods that do as told, for tests of the server: so many sweeps, so long each, and ways to fail."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from twofold.core.checks import InputError
+
+
+class Cancelled(Exception):
+    pass
+
+
+@dataclass
+class Result:
+    model: Any
+    table: pl.DataFrame
+    figure: Any
+    script: str
+
+
+class Counter:
+    """Emits a frame a sweep, of which `points` is sent once."""
+
+    id, title, family, view, objective = "counter", "Counter", "fake", "points", "cost"
+    kinds = ("table", "pictures", "text", "ratings", "none")
+    defaults: ClassVar = {"sweeps": 5, "wait": 0.0, "size": 4, "then": ""}
+
+    def describe(self) -> dict[str, Any]:
+        return {"id": self.id, "title": self.title, "kinds": list(self.kinds), "settings": []}
+
+    def check(self, given: dict[str, Any]) -> dict[str, Any]:
+        if given.keys() - self.defaults.keys():
+            raise InputError("Counter has no such setting.")
+        return self.defaults | given
+
+    def run(self, data: Any, settings: dict[str, Any], emit: Any, rows: list[int] | None = None) -> Result:
+        points = np.arange(2.0 * settings["size"], dtype=np.float32).reshape(-1, 2)
+        emit(0, None, {"points": points, "at": np.zeros(1, np.float32)}, {"static": ["points", "title"], "title": "t"})
+        for sweep in range(1, settings["sweeps"] + 1):
+            time.sleep(settings["wait"])
+            last = sweep == settings["sweeps"]
+            emit(sweep, 1.0 / sweep, {"at": np.full(1, sweep, np.float32)}, {"twice": 2 * sweep}, final=last)
+        self.fail(settings["then"])
+        return Result(Model(), pl.DataFrame({"a": [1, 2]}), None, "X = 1\n")
+
+    def fail(self, how: str) -> None:
+        if how == "die":
+            os.kill(os.getpid(), 9)
+        if how == "crash":
+            os._exit(3)
+        if how == "error":
+            raise ValueError("two <b>words</b>")
+        if how == "refuse":
+            raise InputError("X[0, 0] is -1; it must not be. Clip it.")
+        if how == "memory":
+            hold = []
+            while True:
+                hold.append(np.ones(2**22))
+        if how == "hang":
+            time.sleep(1000)
+
+    def ask(self, result: Result, question: dict[str, Any]) -> Any:
+        if question["question"] == "frame":
+            return {"picture": np.zeros((2, 2), np.uint8)}, {"said": "yes"}
+        if question["question"] == "slow":
+            time.sleep(1000)
+        if question["question"] != "echo":
+            raise InputError("There is no such question.")
+        return {"echo": question["text"]}
+
+
+class Model:
+    def save(self, path: Any) -> None:
+        path.write_bytes(b"model")
+
+
+def warm() -> None:
+    """Nothing is needed."""
+
+
+def catalog() -> tuple[Counter, ...]:
+    return (Counter(),)
+
+
+def find(id: str) -> Counter:
+    if id != "counter":
+        raise InputError("There is no such method.")
+    return Counter()
