@@ -1,0 +1,145 @@
+// The right column: what lies behind the picture, the rows of a selection, and what can be taken away.
+import {useEffect, useState} from 'preact/hooks';
+import * as api from './api.js';
+import {html} from './html.js';
+import {Icon} from './icons.js';
+import {rowsOf, Thumb} from './parts.js';
+import {data, dataId, fitOn, groupNames, names, selection, side, status} from './state.js';
+import {clip, wordsOf} from './text.js';
+import {views} from './views/index.js';
+
+const SHOWN = 40;
+
+function Rows({rows}) {
+  const [answer, setAnswer] = useState(null);
+  const [error, setError] = useState('');
+  const at = Array.from(rows.subarray(0, SHOWN));
+  useEffect(() => {
+    let current = true;
+    setError('');
+    rowsOf(dataId.value, at).then((a) => current && setAnswer(a), (e) => current && setError(e.message));
+    return () => { current = false; };
+  }, [rows, dataId.value]);
+  if (error) return html`<p class="error" role="alert">${error}</p>`;
+  if (!answer) return null;
+  const {pictures} = answer;
+  if (pictures) {
+    return html`<div class="thumbs">${at.slice(0, answer.rows.length).map((row, i) => html`<${Thumb} key=${row} bytes=${pictures.bytes} shape=${pictures.shape} at=${i}
+      label=${`row ${row}`} />`)}</div>`;
+  }
+  return html`<div class="table" tabindex="0" role="region" aria-label="Rows of the selection"><table>
+    <thead><tr><th scope="col">row</th>${answer.columns.map((c) => html`<th scope="col" key=${c}>${clip(c, 24)}</th>`)}</tr></thead>
+    <tbody>${answer.rows.map((row, i) => html`<tr key=${at[i]}><th scope="row">${at[i]}</th>${row.map((cell, j) => html`<td key=${j}>${clip(String(cell ?? ''), 80)}</td>`)}</tr>`)}</tbody>
+  </table></div>`;
+}
+
+function save(blob, name) {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+function Selection({run}) {
+  const [name, setName] = useState('');
+  const [error, setError] = useState('');
+  const rows = selection.value;
+  const add = (event) => {
+    event.preventDefault();
+    if (!name.trim()) return;
+    const taken = new Set(rows);
+    const others = names.value
+      .map((n) => ({name: n.name, rows: n.rows.filter((r) => !taken.has(r))}))
+      .filter((n) => n.name !== name.trim() && n.rows.length);
+    names.value = [...others, {name: name.trim(), rows: Int32Array.from(rows)}];
+    status.value = `${wordsOf(rows.length, 'row')} named ${name.trim()}.`;
+    setName('');
+  };
+  const take = async (format) => {
+    setError('');
+    try {
+      const named = Object.fromEntries(names.value.map((n) => [n.name, Array.from(n.rows)]));
+      const groups = Object.fromEntries(Object.entries(groupNames.value).filter(([, v]) => v));
+      save(...await api.download(`/api/jobs/${run.id}/labels`, {names: groups, rows: named, format}));
+    } catch (e) {
+      setError(e.message);
+    }
+  };
+  const total = data.value?.shape?.[0];
+  return html`<section class="block" aria-labelledby="selection-title">
+    <h2 id="selection-title">Selection</h2>
+    ${rows.length === 0
+      ? html`<p class="note">Draw around points to see the rows behind them. Choose a group above to select it whole.</p>`
+      : html`<p class="tally"><b>${wordsOf(rows.length, 'row')}</b>${total ? ` of ${total.toLocaleString('en-US')}` : ''}
+          <button class="link" onClick=${() => { selection.value = new Int32Array(0); }}>clear</button></p>
+        <${Rows} rows=${rows} />
+        ${rows.length > SHOWN && html`<p class="note">The first ${SHOWN} are shown.</p>`}
+        <form class="row" onSubmit=${add}>
+          <input type="text" value=${name} onInput=${(e) => setName(e.currentTarget.value)} placeholder="Name for these rows" aria-label="Name for these rows" maxlength="80" />
+          <button type="submit" disabled=${!name.trim()}>Name</button>
+        </form>
+        <button onClick=${() => fitOn(rows)} disabled=${rows.length < 4}>Fit again on these rows</button>`}
+    ${names.value.length > 0 && html`<ul class="names">${names.value.map((n) => html`<li key=${n.name}>
+      <button class="link" onClick=${() => { selection.value = n.rows; }}>${n.name}</button> <span class="soft">${wordsOf(n.rows.length, 'row')}</span>
+      <button class="bare" aria-label=${`Forget the name ${n.name}`} onClick=${() => { names.value = names.value.filter((m) => m !== n); }}><${Icon} name="cross" /></button></li>`)}</ul>`}
+    <div class="buttons"><span>Labels as</span>
+      <button onClick=${() => take('csv')}>CSV</button><button onClick=${() => take('parquet')}>Parquet</button></div>
+    ${error && html`<p class="error" role="alert">${error}</p>`}
+  </section>`;
+}
+
+const FILES = {
+  model: ['Model', [['model', '.twofold']]], table: ['Table', [['table.csv', 'CSV'], ['table.parquet', 'Parquet']]],
+  figure: ['Figure', [['figure.svg', 'SVG'], ['figure.png', 'PNG']]],
+};
+
+function TakeAway({run, method}) {
+  const [code, setCode] = useState('');
+  const [error, setError] = useState('');
+  const [copied, setCopied] = useState(false);
+  const done = run.state.value?.status === 'done';
+  useEffect(() => {
+    setCode('');
+    setError('');
+    if (!done || !method.takes.includes('python')) return undefined;
+    let current = true;
+    api.text(`/api/jobs/${run.id}/take/python`).then((t) => current && setCode(t), (e) => current && setError(e.message));
+    return () => { current = false; };
+  }, [run, done]);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(code);
+      setCopied(true);
+      status.value = 'The Python is copied.';
+      setTimeout(() => setCopied(false), 1600);
+    } catch {
+      setError('The browser does not let the page copy: mark the text and copy it.');
+    }
+  };
+  const files = method.takes.map((t) => FILES[t]).filter(Boolean);
+  return html`<section class="block" aria-labelledby="take-title">
+    <h2 id="take-title">Take away</h2>
+    ${!done && html`<p class="note">Ready when the run is done.</p>`}
+    ${done && html`<dl class="take">${files.map(([title, list]) => html`<div key=${title}><dt>${title}</dt><dd class="buttons">${list.map(([file, kind]) => html`<a key=${file}
+      class="button" href=${`/api/jobs/${run.id}/take/${file}`} download="" aria-label=${`${title}, ${kind}`}>${kind}</a>`)}</dd></div>`)}</dl>`}
+    ${done && code && html`<div class="code"><div class="code-head"><span>Python</span>
+      <button class="link" onClick=${copy}><${Icon} name="copy" />${copied ? 'copied' : 'copy'}</button></div>
+      <pre tabindex="0" aria-label="The Python that gives this run again">${code}</pre></div>`}
+    ${error && html`<p class="error" role="alert">${error}</p>`}
+  </section>`;
+}
+
+export function Details() {
+  const owner = side.value;
+  const method = owner.method.value;
+  const run = owner.run.value;
+  const view = views[method?.view];
+  if (!run || !view) return null;
+  const frame = run.frame.value;
+  return html`<div class="scroll">
+    ${frame && view.Details && html`<section class="block"><${view.Details} key=${run.id} run=${run} owner=${owner} frame=${frame} /></section>`}
+    ${view.selectable && html`<${Selection} run=${run} />`}
+    <${TakeAway} key=${run.id} run=${run} method=${method} />
+  </div>`;
+}
