@@ -30,7 +30,7 @@ class Counter:
 
     id, title, family, view, objective = "counter", "Counter", "fake", "points", "cost"
     kinds = ("table", "pictures", "text", "ratings", "none")
-    defaults: ClassVar = {"sweeps": 5, "wait": 0.0, "size": 4, "then": ""}
+    defaults: ClassVar = {"sweeps": 5, "wait": 0.0, "size": 4, "load": 0, "then": ""}
 
     def describe(self) -> dict[str, Any]:
         return {"id": self.id, "title": self.title, "kinds": list(self.kinds), "settings": []}
@@ -46,7 +46,10 @@ class Counter:
         for sweep in range(1, settings["sweeps"] + 1):
             time.sleep(settings["wait"])
             last = sweep == settings["sweeps"]
-            emit(sweep, 1.0 / sweep, {"at": np.full(1, sweep, np.float32)}, {"twice": 2 * sweep}, final=last)
+            arrays = {"at": np.full(1, sweep, np.float32)}
+            if settings["load"]:
+                arrays["load"] = np.ones(settings["load"], np.float32)
+            emit(sweep, 1.0 / sweep, arrays, {"twice": 2 * sweep}, final=last)
         self.fail(settings["then"])
         return Result(Model(), pl.DataFrame({"a": [1, 2]}), None, "X = 1\n")
 

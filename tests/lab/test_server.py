@@ -18,7 +18,7 @@ from twofold.lab.jobs import Limits
 
 
 def start(place: Any, **given: Any) -> str:
-    settings = {name: given.pop(name) for name in ("sweeps", "wait", "size", "then") if name in given}
+    settings = {name: given.pop(name) for name in ("sweeps", "wait", "size", "load", "then") if name in given}
     answer = place.client.post("/api/jobs", json={"data": "none", "method": "counter", "settings": settings} | given)
     assert answer.status_code == 200, answer.text
     return answer.json()["id"]

@@ -1,8 +1,8 @@
 """Jobs: each runs in a process of its own, bounded in number, memory and time; one that dies says why.
 
 Everything here happens in the event loop of the server, but for one thread a process that waits for its messages. A
-process that is warm already waits for the next job, so that its first picture comes at once; another, the clerk,
-answers questions about data, and files that users bring are read in one of their own.
+process that is warm already waits for the next job, so that its first picture comes at once; the clerk answers
+questions about data; and files that users bring are read in a process that has nothing else to lose.
 """
 
 from __future__ import annotations
@@ -248,7 +248,9 @@ class Lab:
         self.watchers: set[Callable[[Job, bytes | None], None]] = set()
         self.spares: list[Process] = []
         self.clerk: Process | None = None
-        self.readers: set[Process] = set()
+        self.preparer: Process | None = None
+        self.reader: Process | None = None  # that reads users' files, one after the other
+        self.reading, self.waiting = asyncio.Lock(), 0
         self.tasks: set[asyncio.Task[Any]] = set()
         self.closed = False
 
@@ -264,11 +266,9 @@ class Lab:
         """Documents take seconds to gather: it is done before they are asked for, when all else is ready."""
         while not all(one.ready for one in self.spares):
             await asyncio.sleep(0.2)
-        process = self.start()
-        self.readers.add(process)
+        process = self.preparer = self.start()
         with suppress(Refused):
             await process.call(120, do="prepare", id="docstrings")
-        self.readers.discard(process)
         process.kill()
 
     def later(self, work: Any) -> None:
@@ -315,16 +315,15 @@ class Lab:
                     job.process.kill(f"It ran for {longest:.0f} s, the longest a job may. Choose fewer rows or sweeps.")
                 elif job.asleep and time.monotonic() - job.alone > self.limits.idle:
                     self.later(self.put_away(job))
-            for reader in list(self.readers):
-                if reader.memory() > most:
-                    reader.kill(f"Reading it took more than {most / 1e9:.1f} GB of memory. Cut it into parts.")
+            if self.reader is not None and self.reader.memory() > most:
+                self.reader.kill(f"Reading it took more than {most / 1e9:.1f} GB of memory. Cut it into parts.")
 
     async def close(self) -> None:
         """End every process and remove every file."""
         self.closed = True
         for task in list(self.tasks):
             task.cancel()
-        every = [*self.spares, *self.readers, *([self.clerk] if self.clerk else [])]
+        every = [*self.spares, *(one for one in (self.reader, self.clerk, self.preparer) if one is not None)]
         every += [job.process for job in self.jobs.values() if job.process is not None]
         for one in every:
             one.on_end = lambda: None
@@ -550,18 +549,21 @@ class Lab:
 
     async def read(self, path: Path, name: str, kind: str | None = None, id: str | None = None) -> dict[str, Any]:
         """A file that lies at a path of ours, read in a process that has nothing else to lose."""
-        if len(self.readers) >= 3:
+        if self.waiting >= 4:
             raise Refused(429, "Other files are still being read. Wait for them.")
         id = id or f"own-{secrets.token_hex(6)}"
-        reader = self.spare()
-        self.readers.add(reader)
+        self.waiting += 1
         try:
-            said = await reader.call(self.limits.reading, do="read", path=str(path), name=name, id=id, kind=kind)
+            async with self.reading:
+                reader = self.reader = self.spare() if self.reader is None or self.reader.over else self.reader
+                said = await reader.call(self.limits.reading, do="read", path=str(path), name=name, id=id, kind=kind)
         except Refused as error:
-            raise Refused(400 if error.status != 429 else 429, str(error)) from None
+            if error.status != 400 and self.reader is not None:  # it died, or takes too long
+                self.reader.kill()
+                self.reader = None
+            raise Refused(400, str(error)) from None
         finally:
-            self.readers.discard(reader)
-            reader.kill()
+            self.waiting -= 1
         self.uploads[id] = said
         while len(self.uploads) > self.limits.uploads:
             oldest = next(iter(self.uploads))

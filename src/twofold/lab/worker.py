@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 RATE = 50e6  # bytes a second that are sent at most; what is drawn in between is left out
 NICE = 5  # jobs leave the processor to the page
-READING = 512_000_000  # bytes that a file may take while it is read
 TAKES = ("model", "table.csv", "table.parquet", "figure.svg", "figure.png", "python")
 _DATA: dict[str, Data] = {}  # loaded in this process
 
@@ -185,6 +184,7 @@ class Worker:
     def __init__(self, wire: Wire, control: Control, folder: Path, memory: int, catalog: str):
         self.wire, self.control, self.folder, self.memory, self.catalog = wire, control, folder, memory, catalog
         self.job = ""
+        self.limited = False
         self.method: Any = None
         self.result: Any = None
 
@@ -212,7 +212,7 @@ class Worker:
                 self.wire.tell(n=n, answer=answer)
         except Exception as error:
             self.wire.tell(n=n, error=say(error))
-        return what not in ("read", "put_away")
+        return what != "put_away"
 
     # ---- a job -------------------------------------------------------------------------------------------------
 
@@ -297,8 +297,10 @@ class Worker:
         from twofold.core.config import config
         from twofold.lab import data
 
-        limit_memory(self.memory)
-        config(memory=READING)
+        if not self.limited:
+            limit_memory(self.memory)
+            self.limited = True
+        config(memory=self.memory // 4)
         found = data.read(path, name, id, kind)
         data.keep(found, self.folder)
         return found.describe()
