@@ -11,6 +11,7 @@ export function Curve({run, name, color = 0}) {
   const state = run.state.value;
   const frame = run.frame.value;
   const ys = (state?.objective ?? []).map((v) => (Number.isFinite(v) ? v : null));
+  const xs = state?.sweeps ?? ys.map((_, i) => i);
   const mode = theme.value;
   const at = useRef(0);
 
@@ -42,10 +43,11 @@ export function Curve({run, name, color = 0}) {
       hooks: {draw: [marker]},
     }, [[], []], host.current);
     made.over.addEventListener('click', () => {
-      const i = made.cursor.idx;
       const kept = run.kept;
-      if (i === null || i === undefined || !kept.length) return;
-      run.seek(kept.reduce((best, k) => (Math.abs(k - i) < Math.abs(best - i) ? k : best), kept[0]));
+      const last = run.state.value?.sweeps?.at(-1);
+      if (!kept.length || !last) return; // frames and sweeps keep the same order; the nearest frame is near enough
+      const share = made.posToVal(made.cursor.left, 'x') / last;
+      run.seek(kept[Math.max(0, Math.min(kept.length - 1, Math.round(share * (kept.length - 1))))]);
     });
     const observer = new ResizeObserver(() => made.setSize({width: host.current.clientWidth, height: host.current.clientHeight}));
     observer.observe(host.current);
@@ -54,8 +56,8 @@ export function Curve({run, name, color = 0}) {
   }, [run, mode]);
 
   useEffect(() => {
-    at.current = frame?.index ?? 0;
-    chart.current?.setData([ys.map((_, i) => i), ys]);
+    at.current = frame?.sweep ?? 0;
+    chart.current?.setData([xs, ys]);
   }, [frame, ys.length, state?.status, mode, run]);
 
   const finite = ys.filter((v) => v !== null);

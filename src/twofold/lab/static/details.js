@@ -41,6 +41,19 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
+/** Rows by name: the groups of the run, and over them the names given by hand. */
+function labelled(frame) {
+  const rows = {};
+  const own = new Set(names.value.flatMap((n) => Array.from(n.rows)));
+  const {labels} = frame?.arrays ?? {};
+  labels?.data.forEach((label, i) => {
+    const row = frame.arrays.rows ? frame.arrays.rows.data[i] : i;
+    if (label !== 255 && !own.has(row)) (rows[groupNames.value[label] || `group ${label + 1}`] ??= []).push(row);
+  });
+  for (const n of names.value) rows[n.name] = [...(rows[n.name] ?? []), ...n.rows];
+  return rows;
+}
+
 function Selection({run}) {
   const [name, setName] = useState('');
   const [error, setError] = useState('');
@@ -59,9 +72,7 @@ function Selection({run}) {
   const take = async (format) => {
     setError('');
     try {
-      const named = Object.fromEntries(names.value.map((n) => [n.name, Array.from(n.rows)]));
-      const groups = Object.fromEntries(Object.entries(groupNames.value).filter(([, v]) => v));
-      save(...await api.download(`/api/jobs/${run.id}/labels`, {names: groups, rows: named, format}));
+      save(...await api.download(`/api/jobs/${run.id}/labels`, {rows: labelled(run.frame.value), names: {}, format}));
     } catch (e) {
       setError(e.message);
     }

@@ -32,23 +32,27 @@ function NumberSetting({id, setting, value, onChange}) {
   const {min, max, log} = setting;
   const [held, hold] = useState(null);
   const now = held ?? value;
-  if (min === null || max === null || min === undefined || max === undefined) {
+  const free = min === null || max === null || min === undefined || max === undefined || (whole && !log && max - min > 10000);
+  if (free) {
     return html`<${Field} id=${id} label=${setting.label} about=${setting.about}>
       <input id=${id} type="number" value=${value} min=${min} max=${max} step=${setting.step ?? (whole ? 1 : 'any')} aria-describedby=${`${id}-about`}
         onChange=${(e) => e.currentTarget.value !== '' && onChange(+e.currentTarget.value)} />
     <//>`;
   }
   const [from, to] = log ? [0, 200] : [min, max];
-  const position = log ? (200 * Math.log(now / min)) / Math.log(max / min) : now;
+  const automatic = now === null || now === undefined;
+  const position = automatic ? (from + to) / 2 : log ? (200 * Math.log(now / min)) / Math.log(max / min) : now;
+  const spoken = automatic ? 'automatic' : readNumber(now);
   const read = (e) => {
     const p = +e.currentTarget.value;
     const raw = log ? min * (max / min) ** (p / 200) : p;
     return whole ? Math.round(raw) : log ? +raw.toPrecision(2) : raw;
   };
-  return html`<${Field} id=${id} label=${setting.label} about=${setting.about} value=${readNumber(now)}>
+  return html`<${Field} id=${id} label=${setting.label} about=${setting.about} value=${spoken}>
     <input id=${id} type="range" min=${from} max=${to} step=${log ? 1 : setting.step ?? (whole ? 1 : (max - min) / 100)} value=${position}
-      aria-valuetext=${readNumber(now)} aria-describedby=${`${id}-about`}
+      aria-valuetext=${spoken} aria-describedby=${`${id}-about`}
       onInput=${(e) => hold(read(e))} onChange=${(e) => { const v = read(e); hold(null); if (v !== value) onChange(v); }} />
+    ${setting.default === null && !automatic && html`<button class="link" onClick=${() => onChange(null)}>automatic</button>`}
   <//>`;
 }
 

@@ -75,7 +75,7 @@ function Picture({run, frame}) {
   };
   const n = frame.arrays.points.shape[0];
   const k = frame.arrays.centers?.shape[0] ?? 0;
-  return html`<${PlotView} run=${run} read=${read} over=${over} cells=${frame.meta.cells === true} axes=${frame.meta.axes} onHover=${tipAt(setTip)}
+  return html`<${PlotView} run=${run} read=${read} over=${over} cells=${Boolean(frame.meta.flat) && !frame.arrays.covariances && k > 0} axes=${frame.meta.axes} onHover=${tipAt(setTip)}
     label=${`${wordsOf(n, 'point')} in ${wordsOf(k, 'group')}, after sweep ${frame.sweep}${frame.meta.axes ? `; axes: ${frame.meta.axes.join(' and ')}` : ''}`}>
     <${Tip} tip=${tip} /><//>`;
 }
