@@ -3,7 +3,7 @@ import {useEffect, useRef} from 'preact/hooks';
 import uPlot from 'uplot';
 import {html} from './html.js';
 import {colorOf, ink, theme} from './palette.js';
-import {readNumber} from './text.js';
+import {capital, readNumber} from './text.js';
 
 export function Curve({run, name, color = 0}) {
   const host = useRef(null);
@@ -67,7 +67,7 @@ export function Curve({run, name, color = 0}) {
     ? `${told} of ${name}: from ${readNumber(finite[0])} to ${readNumber(finite.at(-1))} in ${finite.length} sweeps`
     : `${told} of ${name}: nothing yet`;
   return html`<div class="curve">
-    <div class="curve-head"><span>${told}</span><span class="value">${finite.length ? readNumber(now) : ''}</span></div>
+    <div class="curve-head"><span>${capital(told)}</span><span class="value">${finite.length ? readNumber(now) : ''}</span></div>
     <div class="curve-plot" role="img" aria-label=${words} ref=${host}></div>
   </div>`;
 }

@@ -7,7 +7,7 @@ import {
   catalog, choose, compareWith, comparing, data, dataId, fits, help, inHand, jobs, left, refreshJobs, reopen, right,
   side, sides, subset, take, trouble, useData,
 } from './state.js';
-import {readNumber, wordsOf} from './text.js';
+import {capital, readNumber, wordsOf} from './text.js';
 
 const query = matchMedia('(min-width: 901px)');
 const wide = signal(query.matches);
@@ -21,7 +21,7 @@ const told = (sentence) => ({
 
 function Field({id, label, about, value, children}) {
   return html`<div class="field" ...${told(about)}>
-    <label for=${id}><span>${label}</span>${value !== undefined && html`<output for=${id}>${value}</output>`}</label>
+    <label for=${id}><span>${capital(label)}</span>${value !== undefined && html`<output for=${id}>${value}</output>`}</label>
     ${children}
     <span id=${`${id}-about`} class="unseen">${about}</span>
   </div>`;
@@ -39,13 +39,14 @@ function NumberSetting({id, setting, value, onChange}) {
         onChange=${(e) => e.currentTarget.value !== '' && onChange(+e.currentTarget.value)} />
     <//>`;
   }
+  const low = min > 0 ? min : max * 1e-8; // the left end of a logarithmic scale that begins at zero is zero
   const [from, to] = log ? [0, 200] : [min, max];
   const automatic = now === null || now === undefined;
-  const position = automatic ? (from + to) / 2 : log ? (200 * Math.log(now / min)) / Math.log(max / min) : now;
+  const position = automatic ? (from + to) / 2 : log ? (200 * Math.log(Math.max(now, low) / low)) / Math.log(max / low) : now;
   const spoken = automatic ? 'automatic' : readNumber(now);
   const read = (e) => {
     const p = +e.currentTarget.value;
-    const raw = log ? min * (max / min) ** (p / 200) : p;
+    const raw = !log ? p : p === 0 ? min : low * (max / low) ** (p / 200);
     return whole ? Math.round(raw) : log ? +raw.toPrecision(2) : raw;
   };
   return html`<${Field} id=${id} label=${setting.label} about=${setting.about} value=${spoken}>
@@ -71,7 +72,7 @@ function ChoiceSetting({id, setting, value, onChange}) {
 function BoolSetting({id, setting, value, onChange}) {
   return html`<div class="field check" ...${told(setting.about)}>
     <input id=${id} type="checkbox" checked=${value} aria-describedby=${`${id}-about`} onChange=${(e) => onChange(e.currentTarget.checked)} />
-    <label for=${id}>${setting.label}</label><span id=${`${id}-about`} class="unseen">${setting.about}</span>
+    <label for=${id}>${capital(setting.label)}</label><span id=${`${id}-about`} class="unseen">${setting.about}</span>
   </div>`;
 }
 
@@ -131,7 +132,7 @@ function MethodChoice() {
       ${sides.map((s, i) => html`<button key=${i} aria-pressed=${inHand.value === i} onClick=${() => { inHand.value = i; }}>${i ? 'Right' : 'Left'}</button>`)}
     </div>`}
     <select aria-labelledby="method-title" aria-describedby="method-about" value=${owner.methodId.value} onChange=${(e) => choose(e.currentTarget.value)}>
-      ${groups.map(([family, all]) => html`<optgroup key=${family} label=${family}>
+      ${groups.map(([family, all]) => html`<optgroup key=${family} label=${capital(family)}>
         ${all.filter((m) => owner === left || fits(m, data.value.kind)).map((m) => html`<option key=${m.id} value=${m.id}>${m.title}</option>`)}</optgroup>`)}
     </select>
     <p class="about" id="method-about">${owner.method.value?.about}</p>

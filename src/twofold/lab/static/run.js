@@ -16,7 +16,7 @@ export class Run {
     this.pace = 160;
     this.cache = new Map();
     this.bytes = 0;
-    this.statics = null;
+    this.first = null;
     this.timer = 0;
     this.closed = false;
   }
@@ -32,18 +32,12 @@ export class Run {
 
   onFrame(frame) {
     this.keep(frame);
-    if (this.frame.value === null) {
-      if (this.complete(frame)) this.frame.value = frame;
-    }
+    if (this.frame.value === null && this.complete(frame)) this.frame.value = frame;
     this.tick();
   }
 
-  /** Arrays and words sent once belong to every frame. */
   keep(frame) {
-    const names = frame.meta.static;
-    if (names && names.every((name) => name in frame.arrays || name in frame.meta)) {
-      this.statics = {names, arrays: frame.arrays, meta: frame.meta};
-    }
+    if (frame.index === 0) this.first ??= frame;
     if (this.cache.has(frame.index)) return;
     this.cache.set(frame.index, frame);
     this.bytes += frame.bytes;
@@ -54,31 +48,33 @@ export class Run {
     }
   }
 
+  /** What the first frame says once holds for every frame: its static arrays, and its words. */
   complete(frame) {
-    if (!this.statics) return frame.index === 0;
-    for (const name of this.statics.names) {
-      if (name in this.statics.arrays) frame.arrays[name] ??= this.statics.arrays[name];
-      else frame.meta[name] ??= this.statics.meta[name];
-    }
+    if (!this.first) return false;
+    const {arrays, meta} = this.first;
+    for (const name of meta.static ?? []) if (name in arrays) frame.arrays[name] ??= arrays[name];
+    for (const name of Object.keys(meta)) frame.meta[name] ??= meta[name];
     return true;
   }
 
+  async get(index) {
+    const held = this.cache.get(index);
+    if (held) return held;
+    const frame = await api.frame(`/api/jobs/${this.id}/frames/${index}`);
+    this.keep(frame);
+    return frame;
+  }
+
   async show(index) {
-    let frame = this.cache.get(index);
-    if (!frame || !this.complete(frame)) {
-      this.wanted = index;
-      try {
-        frame = await api.frame(`/api/jobs/${this.id}/frames/${index}`);
-      } catch (error) {
-        if (!this.live) this.error.value = error.message;
-        return;
-      }
-      this.keep(frame);
+    this.wanted = index;
+    try {
+      if (!this.first) this.first = await this.get(0);
+      const frame = await this.get(index);
       this.complete(frame);
-      if (this.wanted !== index) return;
+      if (this.wanted === index && !this.closed) this.frame.value = frame;
+    } catch (error) {
+      if (!this.live) this.error.value = error.message; // a running job may have thinned it away
     }
-    this.wanted = null;
-    if (!this.closed) this.frame.value = frame;
   }
 
   /** The next frame after a breath, while playing; a long way is taken in longer strides. */

@@ -16,6 +16,7 @@ export function readNumber(value) {
 const superscript = (n) => String(n).replace(/[-0-9]/g, (c) => (c === '-' ? '⁻' : '⁰¹²³⁴⁵⁶⁷⁸⁹'[c]));
 
 export const wordsOf = (n, noun) => `${n.toLocaleString('en-US')} ${noun}${n === 1 ? '' : 's'}`;
+export const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 export const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
 export const clip = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
 

@@ -7,12 +7,12 @@ import {PlotView, rangeOf} from '../plot.js';
 import {wordsOf} from '../text.js';
 
 const read = ({arrays}) => ({
-  points: arrays.points.data, labels: arrays.labels?.data, rows: arrays.rows?.data, range: rangeOf(arrays.points.data),
+  points: arrays.points.data, labels: arrays.centers?.shape[0] === 0 ? null : arrays.labels?.data, rows: arrays.rows?.data, range: rangeOf(arrays.points.data),
 });
 
 function drawTrails(c, run, frame, map) {
-  const path = [...run.cache.values()].filter((f) => f.index <= frame.index && f.arrays.centers).sort((a, b) => a.index - b.index);
   const k = frame.arrays.centers.shape[0];
+  const path = [...run.cache.values()].filter((f) => f.index <= frame.index && f.arrays.centers?.shape[0] === k).sort((a, b) => a.index - b.index);
   c.lineWidth = 1.5;
   for (let j = 0; j < k; j += 1) {
     c.beginPath();
@@ -75,13 +75,13 @@ function Picture({run, frame}) {
   };
   const n = frame.arrays.points.shape[0];
   const k = frame.arrays.centers?.shape[0] ?? 0;
-  return html`<${PlotView} run=${run} read=${read} over=${over} cells=${Boolean(frame.meta.flat) && !frame.arrays.covariances && k > 0} axes=${frame.meta.axes} onHover=${tipAt(setTip)}
+  return html`<${PlotView} run=${run} read=${read} over=${over} cells=${Boolean(frame.meta.flat) && !frame.arrays.covariances && k > 0} axes=${frame.meta.axes} alpha=${frame.arrays.covariances ? 0.45 : undefined} onHover=${tipAt(setTip)}
     label=${`${wordsOf(n, 'point')} in ${wordsOf(k, 'group')}, after sweep ${frame.sweep}${frame.meta.axes ? `; axes: ${frame.meta.axes.join(' and ')}` : ''}`}>
     <${Tip} tip=${tip} /><//>`;
 }
 
 function Details({frame}) {
-  return html`<h2>Groups</h2><${Groups} frame=${frame} editable=${true} />`;
+  return html`<h2>Groups</h2>${frame.arrays.centers?.shape[0] === 0 ? html`<p class="note">None before the first sweep.</p>` : html`<${Groups} frame=${frame} editable=${true} />`}`;
 }
 
 const caption = ({arrays}) => `${wordsOf(arrays.points.shape[0], 'point')} in ${wordsOf(arrays.centers?.shape[0] ?? 0, 'group')}`;
