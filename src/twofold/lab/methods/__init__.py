@@ -12,12 +12,12 @@ from importlib.util import find_spec
 
 import twofold
 from twofold.core.checks import InputError
-from twofold.lab.methods import clusters, completion, linear
+from twofold.lab.methods import clusters, completion, linear, topics, words
 from twofold.lab.methods.method import Cancelled, Data, Method, Result, Setting
 
 __all__ = ["Cancelled", "Data", "Method", "Result", "Setting", "catalog", "find", "preload"]
 
-FAMILIES = (clusters, linear, completion)
+FAMILIES = (clusters, linear, completion, topics, words)
 
 
 @cache
