@@ -1,4 +1,4 @@
-"""What several suites share: blocks small enough that small data has many, and clusters that live in this process."""
+"""What several suites share: blocks small enough that small data has many, and clusters of threads or processes."""
 
 import pytest
 
@@ -26,6 +26,34 @@ def clusters():
     def get(workers):
         if workers not in started:
             started[workers] = _cluster(workers)
+        return started[workers]
+
+    yield get
+    for cluster in started.values():
+        cluster.close()
+
+
+def start_processes(workers, **options):
+    """A cluster whose workers are processes with nannies, forked from one that has imported what they need."""
+    dask = pytest.importorskip("dask")
+    distributed = pytest.importorskip("distributed")
+    from distributed.utils import get_mp_context
+
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context().set_forkserver_preload(["distributed", "dask.array", "numba", "twofold.core.engine.dask"])
+        return distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50, **options
+        )
+
+
+@pytest.fixture(scope="session")
+def processes():
+    """A function workers → cluster of that many processes; each size is started once a session."""
+    started = {}
+
+    def get(workers):
+        if workers not in started:
+            started[workers] = start_processes(workers)
         return started[workers]
 
     yield get

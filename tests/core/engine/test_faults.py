@@ -1,0 +1,254 @@
+"""A cluster of real processes to which things happen in the middle of a fit: the same bits, or one clear error."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import twofold
+from tests.attack.disk import fill, mounted
+from tests.conftest import start_processes
+from tests.contract.helpers import differences
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+SWEEPS = {"max_iter": 20, "tol": 0}
+MODELS = {
+    "KMeans": lambda: twofold.KMeans(7, n_init=1, random_state=0, **SWEEPS),
+    "NMF": lambda: twofold.NMF(3, random_state=0, **SWEEPS),  # its rows' factor stays on the workers
+    "PLSA": lambda: twofold.PLSA(3, random_state=0, max_iter=20, tol=0),
+    "GaussianMixture": lambda: twofold.GaussianMixture(3, random_state=0, **SWEEPS),
+}
+X = np.random.default_rng(0).gamma(1.0, size=(3000, 8))
+EXPECTED = {}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with start_processes(2) as cluster, distributed.Client(cluster) as client:
+        yield cluster, client
+
+
+@pytest.fixture
+def client(cluster, small_blocks):
+    cluster, client = cluster
+    client.wait_for_workers(2, timeout=20)
+    return client
+
+
+def expected(name):
+    if name not in EXPECTED:
+        EXPECTED[name] = MODELS[name]().fit(X)
+    return EXPECTED[name]
+
+
+def lazy():
+    return da.from_array(X, chunks=(500, 8))
+
+
+class At:
+    """Do something at the beginning of a sweep."""
+
+    def __init__(self, sweep, do):
+        self.sweep, self.do, self.seen, self.done = sweep, do, 0, False
+
+    def setup(self, estimator, context): ...
+
+    def teardown(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context):
+        if context.parent is not None:
+            self.seen += 1
+            if self.seen == self.sweep:
+                self.do()
+                self.done = True
+
+    def on_fit_task_end(self, estimator, context): ...
+
+
+def disturbed(name, do, sweep=4, data=None):
+    """A fit in which something happens at the beginning of a sweep."""
+    at = At(sweep, do)
+    found = MODELS[name]().set_callbacks(at).fit(lazy() if data is None else data)
+    assert at.done
+    return found
+
+
+def kill(client, worker=0):
+    pids = client.run(os.getpid)
+    os.kill(pids[sorted(pids)[worker]], signal.SIGKILL)
+
+
+def kill_in_sweep(client, killers):
+    """Kill a worker as soon as it has been given tasks."""
+    pids = client.run(os.getpid)
+    address = sorted(pids)[0]
+
+    def wait():
+        end = time.monotonic() + 20
+        while not client.cluster.scheduler.workers[address].processing and time.monotonic() < end:
+            time.sleep(1e-4)
+        os.kill(pids[address], signal.SIGKILL)
+
+    killers.append(threading.Thread(target=wait))
+    killers[-1].start()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_worker_killed_in_a_sweep(client, name):
+    killers = []
+    assert not differences(expected(name), disturbed(name, lambda: kill_in_sweep(client, killers)))
+    killers[0].join()
+
+
+def test_a_worker_killed_between_sweeps_when_rows_came_back(client, monkeypatch):
+    from twofold.core.engine import dask as engine
+
+    monkeypatch.setattr(engine, "CHAIN", 3)  # the recipe of what blocks keep begins at the client again
+    assert not differences(expected("NMF"), disturbed("NMF", lambda: kill(client), sweep=9))
+
+
+def test_the_recipe_of_what_blocks_keep_is_bounded(client, monkeypatch):
+    from twofold.core.engine import dask as engine
+
+    monkeypatch.setattr(engine, "CHAIN", 4)
+    tasks = []
+    model = MODELS["NMF"]()
+    watch = [At(sweep, lambda: tasks.append(len(client.cluster.scheduler.tasks))) for sweep in range(2, 19)]
+    model.set_callbacks(*watch).fit(lazy())
+    assert len(tasks) == 17 and min(tasks[8:]) < max(tasks[:8])  # it would grow from sweep to sweep
+
+
+def test_a_task_that_is_blamed_for_the_death_of_workers_is_tried_again(client, monkeypatch):
+    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
+    killers = []
+    assert not differences(expected("NMF"), disturbed("NMF", lambda: kill_in_sweep(client, killers)))
+    killers[0].join()
+
+
+def _die(block):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_task_that_kills_its_workers_ends_the_fit(client, monkeypatch):
+    from twofold.core.engine import dask as engine
+
+    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
+    monkeypatch.setattr(engine, "PATIENCE", 1)
+    with pytest.raises(RuntimeError, match=r"too many workers died with the same task.* The usual cause is memory"):
+        twofold.PCA(2).fit(lazy().map_blocks(_die, dtype=float, meta=np.empty((0, 0))))
+
+
+def test_a_slow_worker(client):
+    pid = next(iter(client.run(os.getpid).values()))
+    os.kill(pid, signal.SIGSTOP)
+    waker = threading.Timer(1.0, os.kill, (pid, signal.SIGCONT))
+    waker.start()
+    try:
+        assert not differences(expected("KMeans"), MODELS["KMeans"]().fit(lazy()))
+    finally:
+        waker.join()
+
+
+def test_a_worker_joins(client):
+    def join():
+        client.cluster.scale(3)
+        client.wait_for_workers(3, timeout=20)
+
+    try:
+        assert not differences(expected("NMF"), disturbed("NMF", join))
+    finally:
+        client.cluster.scale(2)
+
+
+def test_a_nanny_restarts_its_worker(client):
+    restart = lambda: client.restart_workers([sorted(client.nthreads())[0]], timeout=20)  # noqa: E731
+    assert not differences(expected("PLSA"), disturbed("PLSA", restart))
+
+
+@pytest.mark.parametrize("name", ["GaussianMixture", "KSVD", "NMF"])
+def test_arrays_that_were_persisted(client, name):
+    make = MODELS.get(name, lambda: twofold.KSVD(5, n_nonzero=1, max_iter=3, random_state=0))
+    assert not differences(make().fit(X), make().fit(lazy().persist()))
+
+
+def test_data_without_a_recipe_is_refused_when_it_is_lost(client):
+    address = sorted(client.nthreads())[0]
+    parts = [client.scatter(part, workers=[address], hash=False) for part in np.split(X, 6)]
+    array = da.concatenate([da.from_delayed(part, (500, 8), float) for part in parts])
+    with pytest.raises(ConnectionError, match="lost what cannot be computed again"):
+        disturbed("KMeans", lambda: client.restart_workers([address], timeout=20), data=array)
+
+
+SCHEDULER = """
+import asyncio, sys
+from distributed import Scheduler, Worker
+async def live():
+    async with Scheduler(port=0, dashboard_address=":0") as scheduler, Worker(scheduler.address, nthreads=1):
+        print(scheduler.address, flush=True)
+        await scheduler.finished()
+asyncio.run(live())
+"""
+
+
+def test_the_scheduler_is_gone_and_another_goes_on(small_blocks, tmp_path):
+    def start():
+        process = subprocess.Popen([sys.executable, "-c", SCHEDULER], stdout=subprocess.PIPE, text=True)
+        return process, distributed.Client(process.stdout.readline().strip())
+
+    def lose():
+        process.kill()
+        process.wait()
+
+    path = tmp_path / "nmf.checkpoint"
+    process, client = start()
+    with client, pytest.raises(ConnectionError, match=r"is gone\. Connect to another"):
+        MODELS["NMF"]().set_callbacks(twofold.Checkpoint(path), At(6, lose)).fit(lazy())
+    process, client = start()
+    with client:
+        rest = At(1, lambda: None)
+        found = MODELS["NMF"]().set_callbacks(twofold.Checkpoint(path), rest).fit(lazy())
+    lose()
+    assert rest.seen == 15 and not differences(expected("NMF"), found)
+
+
+def _limit_files(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+
+def test_the_disk_is_full_when_a_checkpoint_is_written(client, tmp_path):
+    with mounted("size=512k") as disk:
+        folder = tmp_path if disk is None else disk
+        path = folder / "nmf.checkpoint"
+        full = (lambda: _limit_files(700)) if disk is None else (lambda: fill(folder))
+        try:
+            with pytest.raises(OSError, match=r"(No space left on device|File too large).*nmf.checkpoint"):
+                MODELS["NMF"]().set_callbacks(twofold.Checkpoint(path), At(6, full)).fit(lazy())
+        finally:
+            _limit_files(resource.RLIM_INFINITY)
+        (folder / "filler").unlink(missing_ok=True)
+        rest = At(1, lambda: None)
+        found = MODELS["NMF"]().set_callbacks(twofold.Checkpoint(path), rest).fit(lazy())
+        assert rest.seen == 15 and not differences(expected("NMF"), found)
+
+
+def test_the_disk_is_full_when_workers_spill(small_blocks, tmp_path):
+    import dask
+
+    at_once = {"distributed.worker.memory.target": 1e-4, "distributed.worker.memory.spill": False}
+    with mounted("size=64k") as disk, dask.config.set(at_once):
+        folder = tmp_path if disk is None else disk
+        with (
+            start_processes(1, memory_limit="1GiB", local_directory=str(folder)) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            client.run(_limit_files, 700)
+            assert not differences(expected("NMF"), MODELS["NMF"]().fit(lazy()))
