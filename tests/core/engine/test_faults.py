@@ -144,7 +144,7 @@ def test_a_task_that_kills_its_workers_ends_the_fit(client, monkeypatch):
     monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
     monkeypatch.setattr(engine, "PATIENCE", 1)
     with pytest.raises(RuntimeError, match=r"too many workers died with the same task.* The usual cause is memory"):
-        twofold.PCA(2).fit(lazy().map_blocks(_die, dtype=float, meta=np.empty((0, 0))))
+        twofold.PCA(2).fit(lazy().rechunk(3000).map_blocks(_die, dtype=float, meta=np.empty((0, 0))))
 
 
 def test_a_slow_worker(client):
@@ -244,11 +244,13 @@ def test_the_disk_is_full_when_workers_spill(small_blocks, tmp_path):
     import dask
 
     at_once = {"distributed.worker.memory.target": 1e-4, "distributed.worker.memory.spill": False}
-    with mounted("size=64k") as disk, dask.config.set(at_once):
-        folder = tmp_path if disk is None else disk
-        with (
-            start_processes(1, memory_limit="1GiB", local_directory=str(folder)) as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            client.run(_limit_files, 700)
-            assert not differences(expected("NMF"), MODELS["NMF"]().fit(lazy()))
+    with (
+        dask.config.set(at_once),
+        start_processes(1, memory_limit="1GiB", local_directory=str(tmp_path)) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.run(_limit_files, 700)
+        with pytest.raises(OSError, match=r"is full\. Give the workers more memory"):
+            MODELS["NMF"]().fit(lazy())
+        client.run(_limit_files, resource.RLIM_INFINITY)
+        assert not differences(expected("NMF"), MODELS["NMF"]().fit(lazy()))

@@ -11,6 +11,7 @@ sweep by sweep, to rows that the client has sent. Nothing is scattered: scattere
 
 from __future__ import annotations
 
+import errno
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -30,6 +31,7 @@ from twofold.core.engine.local import Engine, Parts, Shared, Tree, single_blas
 
 GROUP_BYTES = 64 * 2**20  # what one task reads: enough work to hide the scheduler
 CHAIN = 16  # sweeps after which what blocks keep comes to the client, if it is small: what a lost worker costs at most
+FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 PATIENCE = 3  # times that tasks are tried again whose workers died more often than the scheduler allows
 
 
@@ -171,12 +173,20 @@ class DaskEngine(Engine):
                         "The usual cause is memory: give the workers more of it, or smaller chunks."
                     ) from died
                 self._retry(futures if isinstance(futures, list) else [futures])
+            except OSError as full:
+                if full.errno not in FULL or full.filename is not None:
+                    raise
+                raise OSError(
+                    full.errno,
+                    f"a worker of {self._address} cannot write ({full.strerror}): its disk, which takes what its "
+                    'memory cannot, is full. Give the workers more memory, or dask\'s "temporary-directory" another disk.',
+                ) from full
             except FutureCancelledError as lost:
                 raise ConnectionError(self._explain_loss(str(lost))) from lost
 
     def _retry(self, futures: list[Any]) -> None:
         """Client.retry, which stumbles over tasks that this client has no future of."""
-        client = self.client
+        client: Any = self.client
         for key in client.sync(client.scheduler.retry, keys=[f.key for f in futures], client=client.id):
             if key in client.futures:
                 client.futures[key].retry()
@@ -245,6 +255,8 @@ class DaskEngine(Engine):
 
     def _sent(self, rows: Rows, size: int) -> list[Any]:
         """Rows of the client as one task a group. Those that come again, such as weights, are sent once."""
+        items: tuple[Any, ...]
+        there: dict[Any, list[Any]]
         items, there = getattr(rows, "_sent", ((), {}))
         if len(items) != len(rows) or any(a is not b for a, b in zip(items, rows, strict=True)):
             items, there = tuple(rows), {}
