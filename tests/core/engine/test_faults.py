@@ -250,7 +250,7 @@ def test_the_disk_is_full_when_workers_spill(small_blocks, tmp_path):
         distributed.Client(cluster) as client,
     ):
         client.run(_limit_files, 700)
-        with pytest.raises(OSError, match=r"is full\. Give the workers more memory"):
+        with pytest.raises(OSError, match=r"is full\. Give them more memory"):
             MODELS["NMF"]().fit(lazy())
         client.run(_limit_files, resource.RLIM_INFINITY)
         assert not differences(expected("NMF"), MODELS["NMF"]().fit(lazy()))

@@ -179,7 +179,7 @@ class DaskEngine(Engine):
                 raise OSError(
                     full.errno,
                     f"a worker of {self._address} cannot write ({full.strerror}): its disk, which takes what its "
-                    'memory cannot, is full. Give the workers more memory, or dask\'s "temporary-directory" another disk.',
+                    'memory cannot, is full. Give them more memory, or dask\'s "temporary-directory" more room.',
                 ) from full
             except FutureCancelledError as lost:
                 raise ConnectionError(self._explain_loss(str(lost))) from lost
