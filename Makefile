@@ -1,6 +1,7 @@
 # Every target sets up .venv by itself and does nothing twice.
 #
 #   make tour    see twofold at work: one HTML page, tour.html
+#   make lab     watch every method work, in the browser; FILE=wine.csv brings your own
 #   make test    lint, types, import contracts, tests and doctests
 #   make lint    the first three of these
 #   make docs    build the documentation in docs/_build/html
@@ -25,7 +26,7 @@ ifneq ($(wildcard ../shared/data),)
 export TWOFOLD_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help tour test lint docs bounds bench clean
+.PHONY: help tour lab test lint docs bounds bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -34,25 +35,30 @@ help:
 tour: .venv/.ready-core
 	@$(BIN)/twofold tour -o $(TOUR) --force
 
+lab: .venv/.ready-lab-deep
+	@$(BIN)/twofold lab $(FILE)
+
 test: lint
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null || \
+		echo "no chromium here, so the lab's page is not tested; to have it: apt-get install chromium" >&2
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(TESTS)
 
-lint: .venv/.ready-dev-dask-deep
+lint: .venv/.ready-dev-dask-deep-lab
 	@$(BIN)/ruff check -q --output-format concise
 	@$(BIN)/ruff format -q --check
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .venv/imports.log || { cat .venv/imports.log; exit 1; }
 	@echo "lint, types and import contracts hold"
 
-docs: .venv/.ready-docs-dask-deep
+docs: .venv/.ready-docs-dask-deep-lab
 	@$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-bounds: .venv/.ready-dev-dask-deep
+bounds: .venv/.ready-dev-dask-deep-lab
 	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath .venv/bounds) \
 		$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(BOUNDS)
 
-bench: .venv/.ready-bench-dask-deep
+bench: .venv/.ready-bench-dask-deep-lab
 	@$(BIN)/python -m bench
 
 clean:

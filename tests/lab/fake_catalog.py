@@ -84,7 +84,7 @@ class Model:
         path.write_bytes(b"model")
 
 
-def warm() -> None:
+def preload() -> None:
     """Nothing is needed."""
 
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import socket
 import struct
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from websockets.sync.client import connect
 
@@ -291,3 +297,63 @@ def test_bundled_data_is_as_it_is_described(id):
     assert tuple(data.shape) == BUNDLED[id].shape
     assert data.describe()["kind"] == BUNDLED[id].kind
     json.dumps(data.describe())
+
+
+# --- the command --------------------------------------------------------------------------------------------
+
+
+def command(*args: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "twofold", "lab", "--no-browser", *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def children(pid: int) -> list[int]:
+    """Every thread of a process has its own."""
+    return [int(one) for file in Path(f"/proc/{pid}/task").glob("*/children") for one in file.read_text().split()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are counted in /proc")
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_the_command_prints_its_address_and_ends_with_all_its_children(tmp_path, end):
+    own = tmp_path / "own.csv"
+    own.write_text("a,b\n1,2\n3,4\n5,7\n")
+    lab = command(str(own)) if end == signal.SIGINT else command()
+    line = lab.stdout.readline()
+    address = re.search(r"http://127\.0\.0\.1:(\d+)/\?token=[\w-]{32}", line)
+    assert address is not None, line + lab.stderr.read()
+    with httpx.Client(follow_redirects=True, timeout=60) as client:
+        assert client.get(address[0]).status_code == 200
+        if end == signal.SIGINT:
+            listed = client.get(f"http://127.0.0.1:{address[1]}/api/catalog").json()["data"]
+            assert listed[0]["id"] == "file" and listed[0]["shape"] == [3, 2]
+    born = wait_for(lambda: children(lab.pid))
+    lab.send_signal(end)
+    out, error = lab.communicate(timeout=30)
+    if end == signal.SIGINT:
+        assert lab.returncode == 0 and error == "lab: closed\n" and out == ""
+    wait_for(lambda: not any(is_running(pid) for pid in born))
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_what_the_command_cannot_do_is_one_line(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        bad = tmp_path / "bad.png"
+        bad.write_bytes(b"no picture")
+        for args, says in [(["--port", str(port)], f"--port {port}"), (["missing.csv"], "missing.csv does not exist"),
+                           ([str(tmp_path)], "is a folder"), ([str(bad)], "bad.png is not a picture")]:  # fmt: skip
+            lab = command(*args)
+            out, error = lab.communicate(timeout=60)
+            assert lab.returncode == 2 and out == "" and len(error.splitlines()) == 1 and says in error, error

@@ -257,8 +257,9 @@ class Lab:
     # ---- processes ---------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Start the warm processes and the watch over them."""
+        """Start the warm processes and the watch over them; the catalog is soon asked for."""
         self.fill()
+        threading.Thread(target=self.methods, daemon=True).start()
         self.later(self.watch())
         self.later(self.prepare())
 
@@ -434,9 +435,13 @@ class Lab:
     def take_message(self, job: Job, message: dict[str, Any]) -> None:
         job.seconds = message.get("seconds", job.seconds)
         for sweep, value in message.get("curve", ()):
-            if value is not None:
-                job.sweeps.append(sweep)
-                job.objective.append(value)
+            if value is None:
+                continue
+            if job.sweeps and job.sweeps[-1] == sweep:  # the last frame shows the sweep before it once more
+                job.sweeps.pop()
+                job.objective.pop()
+            job.sweeps.append(sweep)
+            job.objective.append(value)
         if len(job.sweeps) > self.limits.points:
             job.sweeps, job.objective = job.sweeps[::2], job.objective[::2]
         job.emitted = message.get("emitted", job.emitted)

@@ -156,7 +156,7 @@ def main(pipe: Connection, folder: str, memory: int, catalog: str) -> None:
     threading.Thread(target=listen, args=(wire, control, work), daemon=True).start()
     worker = Worker(wire, control, Path(folder), memory, catalog)
     with suppress(BrokenPipeError, ConnectionResetError):
-        worker.warm()
+        worker.methods().preload()
         wire.tell(ready=True)
         while worker.handle(work.get()):
             pass
@@ -187,10 +187,6 @@ class Worker:
         self.limited = False
         self.method: Any = None
         self.result: Any = None
-
-    def warm(self) -> None:
-        """Load what most jobs need, before the first one comes; a catalog may know better what that is."""
-        getattr(self.methods(), "warm", warm)()
 
     def methods(self) -> Any:
         """The module that lists the methods."""
@@ -340,19 +336,6 @@ class Worker:
         path = self.folder / file
         frame.write_csv(path) if file.endswith(".csv") else frame.write_parquet(path)
         return file
-
-
-def warm() -> None:
-    """Import what fits and draws, and load the compiled kernels."""
-    import numpy as np
-    import sklearn.datasets  # noqa: F401
-
-    import twofold.datasets  # noqa: F401
-    from twofold import PCA, KMeans
-
-    X = np.random.default_rng(0).normal(size=(40, 3))
-    KMeans(2, random_state=0).fit(X)
-    PCA(2).fit(X)
 
 
 def limit_memory(more: int) -> None:
