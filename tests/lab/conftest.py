@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -54,6 +55,15 @@ def wait_for(true: Callable[[], Any], seconds: float = 30.0) -> Any:
             return found
         time.sleep(0.02)
     raise AssertionError("it did not happen in time")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The browser that looks at the page."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None or find_spec("playwright") is None:
+        pytest.skip("the lab's page is looked at in chromium, by playwright: apt-get install chromium")
+    return found
 
 
 @pytest.fixture(scope="module")

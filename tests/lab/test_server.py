@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ import pytest
 from websockets.sync.client import connect
 
 from tests.lab.conftest import running, wait_for
-from twofold.lab import frames
+from twofold.cli.commands.lab import lab
+from twofold.core.checks import InputError
+from twofold.lab import frames, jobs
 from twofold.lab.data import BUNDLED, make
 from twofold.lab.jobs import Limits
 
@@ -345,15 +348,22 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def test_what_the_command_cannot_do_is_one_line(tmp_path):
+def test_what_the_command_cannot_do_is_said_in_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "Lab", partial(jobs.Lab, Limits(spares=1), "tests.lab.fake_catalog"))
+    bad = tmp_path / "bad.png"
+    bad.write_bytes(b"no picture")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        bad = tmp_path / "bad.png"
-        bad.write_bytes(b"no picture")
-        for args, says in [(["--port", str(port)], f"--port {port}"), (["missing.csv"], "missing.csv does not exist"),
-                           ([str(tmp_path)], "is a folder"), ([str(bad)], "bad.png is not a picture")]:  # fmt: skip
-            lab = command(*args)
-            out, error = lab.communicate(timeout=60)
-            assert lab.returncode == 2 and out == "" and len(error.splitlines()) == 1 and says in error, error
+        with pytest.raises(InputError, match=f"--port {port}: it cannot be used"):
+            lab(port=port, no_browser=True)
+    with pytest.raises(InputError, match=r"missing\.csv does not exist"):
+        lab(str(tmp_path / "missing.csv"), no_browser=True)
+    with pytest.raises(InputError, match="is a folder"):
+        lab(str(tmp_path), no_browser=True)
+    with pytest.raises(InputError, match=r"^bad\.png is not a picture"):
+        lab(str(bad), no_browser=True)
+    monkeypatch.setattr("twofold.cli.commands.lab.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pip install 'twofold\[lab\]'"):
+        lab(no_browser=True)

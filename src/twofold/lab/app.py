@@ -43,7 +43,7 @@ def create(lab: Lab, token: str, port: int) -> Guard:
 
     app = FastAPI(lifespan=living, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.lab = lab
-    for kind in (Refused, TooLarge, HTTPException, RequestValidationError):
+    for kind in (Refused, TooLarge, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, explain)
     add_files(app)
     add_data(app, lab)
@@ -62,6 +62,9 @@ async def explain(request: Request, error: Exception) -> Response:
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         return JSONResponse({"error": f"{first['loc'][-1]}: {first['msg']}."}, 400)
+    if not isinstance(error, (Refused, HTTPException)):
+        fault = f"internal error, {type(error).__name__}: {error}. Set TWOFOLD_DEBUG=1 to see where."
+        return JSONResponse({"error": " ".join(fault.split())}, 500)
     status: int = getattr(error, "status", 0) or getattr(error, "status_code", 500)
     return JSONResponse({"error": str(getattr(error, "detail", error))}, status)
 

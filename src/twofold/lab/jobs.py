@@ -72,6 +72,7 @@ class Process:
         self.asked: dict[int, asyncio.Future[Any]] = {}
         self.on_message: Callable[[dict[str, Any]], None] = lambda message: None
         self.on_frame: Callable[[bytes], None] = lambda frame: None
+        self.on_ready: Callable[[], None] = lambda: None
         self.on_end: Callable[[], None] = lambda: None
         self.ready, self.reason, self.over = False, "", False
         spawn = multiprocessing.get_context("spawn")
@@ -93,6 +94,8 @@ class Process:
                 self.loop.call_soon_threadsafe(self.receive, data)
         except (EOFError, OSError):
             pass
+        except Exception as error:  # it could not be started
+            self.reason = " ".join(str(error).split())
         with suppress(ValueError, AssertionError):
             self.process.join(5)
         with suppress(RuntimeError):  # the loop is closed
@@ -111,6 +114,7 @@ class Process:
                 self.reply(message["n"], Refused(400, error) if error else message["answer"])
             elif "ready" in message:
                 self.ready = True
+                self.on_ready()
             else:
                 self.on_message(message)
 
@@ -265,7 +269,7 @@ class Lab:
 
     async def prepare(self) -> None:
         """Documents take seconds to gather: it is done before they are asked for, when all else is ready."""
-        while not all(one.ready for one in self.spares):
+        while len([one for one in self.spares if one.ready]) < self.limits.spares:
             await asyncio.sleep(0.2)
         process = self.preparer = self.start()
         with suppress(Refused):
@@ -281,10 +285,11 @@ class Lab:
         return Process(self.folder, self.limits.memory, self.catalog)
 
     def fill(self) -> None:
-        """Have as many warm processes waiting as there should be."""
+        """Have warm processes waiting, as many as there should be; one gets ready after the other."""
         self.spares = [one for one in self.spares if not one.over]
-        while len(self.spares) < self.limits.spares and not self.closed:
+        if len(self.spares) < self.limits.spares and all(one.ready for one in self.spares) and not self.closed:
             self.spares.append(self.start())
+            self.spares[-1].on_ready = self.fill
 
     def spare(self) -> Process:
         """A process for a job: the one that is most ready."""

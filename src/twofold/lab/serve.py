@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PORT = 8226  # tried first: an address that stays is one that can be kept
 HOST = "127.0.0.1"
 CONFIG: dict[str, Any] = {
-    "log_level": "error",
+    "log_level": "error" if os.environ.get("TWOFOLD_DEBUG") else "critical",
     "access_log": False,
     "server_header": False,
     "lifespan": "on",
