@@ -103,7 +103,7 @@ function Settings() {
 function DataChoice() {
   const input = useRef(null);
   const d = data.value;
-  const groups = Object.entries(Object.groupBy(catalog.value.data, (x) => x.kind));
+  const groups = Object.entries(Object.groupBy(catalog.value.data.filter((x) => x.kind !== 'none' || x.id === dataId.value), (x) => x.kind));
   const titles = {table: 'Tables', ratings: 'Ratings', text: 'Text', picture: 'Pictures', pictures: 'Sets of pictures', signal: 'Signals', none: 'Made by the method'};
   return html`<section class="block" aria-labelledby="data-title">
     <h2 id="data-title">Data</h2>

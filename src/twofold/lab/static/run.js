@@ -17,6 +17,7 @@ export class Run {
     this.cache = new Map();
     this.bytes = 0;
     this.first = null;
+    this.wanted = null; // the frame asked for last
     this.timer = 0;
     this.closed = false;
   }
@@ -26,13 +27,13 @@ export class Run {
 
   onState(state) {
     this.state.value = state;
-    if (this.frame.value === null && state.kept?.length) this.show(state.kept[0]);
+    if (this.wanted === null && state.kept?.length) this.show(state.kept[0]);
     this.tick();
   }
 
   onFrame(frame) {
     this.keep(frame);
-    if (this.frame.value === null && this.complete(frame)) this.frame.value = frame;
+    if (this.wanted === null && this.frame.value === null && this.complete(frame)) this.frame.value = frame;
     this.tick();
   }
 

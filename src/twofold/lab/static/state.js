@@ -115,6 +115,8 @@ export const comparing = computed(() => right.methodId.value !== '');
 export const shown = computed(() => (comparing.value ? sides : [left]));
 export const side = computed(() => (comparing.value ? sides[inHand.value] : left));
 
+const NOTHING = {id: 'none', name: 'made by the method', kind: 'none', about: 'The method makes its own.', shape: null};
+
 let stream = null;
 function watch() {
   stream?.watch(sides.map((s) => s.run.value?.id).filter(Boolean));
@@ -333,6 +335,7 @@ function read(fragment) {
 export async function open() {
   try {
     const [all, found] = await Promise.all([api.get('/api/catalog'), api.get('/api/jobs')]);
+    if (!all.data.some((d) => d.kind === 'none')) all.data.push(NOTHING);
     catalog.value = all;
     jobs.value = found.jobs ?? found;
   } catch (error) {
