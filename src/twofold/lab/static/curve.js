@@ -39,7 +39,7 @@ export function Curve({run, name, color = 0}) {
         {...axis, size: 22, gap: 2, space: 60, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 1e4, 1e5]},
         {...axis, size: 62, gap: 4, space: 26, values: (u, splits) => splits.map(readNumber)},
       ],
-      series: [{}, {stroke: colorOf(color), width: 2, points: {show: false}}],
+      series: [{}, {stroke: colorOf(color), width: 2, points: {show: (u) => u.data[0].length < 3, size: 7, fill: colorOf(color)}}],
       hooks: {draw: [marker]},
     }, [[], []], host.current);
     made.over.addEventListener('click', () => {

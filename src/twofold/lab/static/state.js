@@ -248,7 +248,8 @@ function write() {
     }
     if (s.run.value) put(`${s.key}job`, s.run.value.id);
     const run = s.run.value;
-    if (run && !run.playing.value && run.frame.value) put(`${s.key}at`, run.frame.value.index);
+    const at = run?.frame.value?.index ?? run?.wanted;
+    if (run && !run.playing.value && at !== null) put(`${s.key}at`, at);
   }
   for (const [key, rows] of [['rows', subset.value], ['selected', selection.value]]) {
     const written = rows?.length ? encodeRows(rows) : '';

@@ -18,7 +18,7 @@ export function Transport({run, name}) {
       title=${`${playing ? 'Pause' : 'Play'} (space)`}><${Icon} name=${playing ? 'pause' : 'play'} /></button>
     <button class="round" onClick=${() => run.step(-1)} disabled=${at === 0} aria-label="One frame back" title="One frame back (←)"><${Icon} name="back" /></button>
     <button class="round" onClick=${() => run.step(1)} disabled=${!live && at >= kept.length - 1} aria-label="One sweep on" title="One sweep on (→)"><${Icon} name="forward" /></button>
-    <input type="range" class="scrub" min="0" max=${Math.max(kept.length - 1, 1)} step="1" value=${at} disabled=${kept.length < 2}
+    <input type="range" class="scrub" min="0" max=${Math.max(kept.length - 1, 0)} step="1" value=${at} disabled=${kept.length < 2}
       aria-label="Frame" aria-valuetext=${frame ? `sweep ${frame.sweep}` : 'none'} onInput=${(e) => run.seek(kept[+e.currentTarget.value])} />
     <output class="count">${frame ? `sweep ${frame.sweep}` : ''}<span class=${`word ${word}`}>${word}</span></output>
     <button class="round" onClick=${() => run.cancel()} disabled=${!live} aria-label="Stop this run" title="Stop this run"><${Icon} name="stop" /></button>

@@ -25,7 +25,7 @@ function drawLoadings(c, {map, tween, ink, plot}, frame) {
   const reach = (0.42 * Math.min(x1 - x0, y1 - y0)) / (length(order[0]) || 1);
   c.font = '11px system-ui, sans-serif';
   c.textBaseline = 'middle';
-  for (const j of order) {
+  for (const j of order.filter((one) => length(one) > 0.15 * length(order[0]))) {
     const [x, y] = [map.x(values[j] * reach), map.y(values[d + j] * reach)];
     c.globalAlpha = 0.35 + (0.6 * length(j)) / length(order[0]);
     c.strokeStyle = ink.ink;

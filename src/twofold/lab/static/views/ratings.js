@@ -1,5 +1,5 @@
 // A map of the items, and "would you like": a few stars of one's own, and what the model makes of them.
-import {useEffect, useState} from 'preact/hooks';
+import {useEffect, useMemo, useState} from 'preact/hooks';
 import * as api from '../api.js';
 import {html} from '../html.js';
 import {Icon} from '../icons.js';
@@ -56,7 +56,9 @@ function Details({run, frame}) {
   }, [mine, done]);
   const rate = (title, stars) => { setMine({...mine, [title]: stars}); setText(''); };
   const drop = (title) => { const {[title]: _, ...rest} = mine; setMine(rest); };
-  const offered = text ? found : titles.slice(0, 4);
+  const counts = frame.arrays.counts?.data;
+  const known = useMemo(() => [...titles.keys()].sort((a, b) => (counts?.[b] ?? 0) - (counts?.[a] ?? 0)).slice(0, 12).map((i) => titles[i]), [titles]);
+  const offered = text ? found : known.filter((t) => !(t in mine)).slice(0, 4);
   return html`<h2>Would you like</h2>
     <input type="search" value=${text} onInput=${(e) => setText(e.currentTarget.value)} placeholder="Find something you know" aria-label="Find something you know" />
     <ul class="rated">${offered.filter((t) => !(t in mine)).slice(0, 8).map((t) => html`<li key=${t}><span>${clip(String(t), 60)}</span><${Stars} title=${t} value=${0} onChange=${(n) => rate(t, n)} /></li>`)}</ul>
@@ -67,4 +69,4 @@ function Details({run, frame}) {
     ${error && html`<p class="error" role="alert">${error}</p>`}`;
 }
 
-export default {Picture, Details, plane: true};
+export default {Picture, Details, plane: true, caption: ({meta}) => wordsOf(meta.titles?.length ?? 0, 'item')};

@@ -23,7 +23,7 @@ function Words({topics, sizes}) {
     return html`<div role="listitem" key=${t} class=${`topic ${chosen.value === t ? 'on' : ''}`}>
       <button onClick=${() => { chosen.value = chosen.value === t ? -1 : t; }} aria-pressed=${chosen.value === t} aria-label=${`Topic ${t + 1}: ${words.slice(0, 5).map((w) => w.word).join(', ')}`}>
         <i style=${{background: colorOf(t)}}></i>topic ${t + 1}<span class="num">${sizes ? percent(sizes.data[t]) : ''}</span></button>
-      <ol>${words.slice(0, narrow.value || topics.length > 9 ? 5 : topics.length > 6 ? 6 : topics.length > 4 ? 9 : 12).map(({word, weight}) => html`<li key=${word}><i style=${{width: `${(100 * weight) / top}%`, background: `${colorOf(t)}44`}}></i><span>${clip(word, 22)}</span></li>`)}</ol>
+      <ol>${words.slice(0, narrow.value || topics.length > 9 ? 5 : topics.length > 6 ? 6 : topics.length > 4 ? 9 : 12).map(({word, weight}) => html`<li key=${word}><i style=${{width: `${(100 * weight) / top}%`, background: `${colorOf(t)}44`}}></i><span>${clip(word, 18)}</span></li>`)}</ol>
     </div>`;
   })}</div>`;
 }
@@ -57,7 +57,7 @@ function Picture({run, frame}) {
   };
   chosen.value;
   return html`<div class="split"><${Words} topics=${topics} sizes=${shares} />
-    <${PlotView} run=${run} read=${read} over=${over} ticks=${false} inset=${[24, 24, 24, 24]} alpha=${0.6} size=${4.5} onHover=${tipAt(setTip)}
+    <${PlotView} run=${run} read=${read} over=${over} ticks=${false} equal=${false} inset=${[30, 30, 30, 30]} alpha=${0.6} size=${4.5} onHover=${tipAt(setTip)}
       label=${`A map of the documents and ${wordsOf(topics.length, 'topic')}`}><${Tip} tip=${tip} /><//></div>`;
 }
 
@@ -87,4 +87,6 @@ function Details({run, frame}) {
     <ul class="documents">${answer?.documents.map((d, i) => html`<li key=${i}><b>${clip(d.name ?? `document ${i + 1}`, 60)}</b><span class="num">${percent(d.share)}</span><p>${clip(d.text, 260)}</p></li>`)}</ul>`;
 }
 
-export default {Picture, Details, plane: true, selectable: true};
+const caption = ({meta, arrays}) => `${wordsOf(arrays.documents?.shape[0] ?? 0, 'document')}, ${wordsOf(meta.topics?.length ?? 0, 'topic')}`;
+
+export default {Picture, Details, caption, plane: true, selectable: true};

@@ -71,4 +71,4 @@ function Details({run, frame}) {
     ${error && html`<p class="error" role="alert">${error}</p>`}`;
 }
 
-export default {Picture, Details, plane: true};
+export default {Picture, Details, plane: true, caption: ({meta}) => wordsOf(meta.words?.length ?? 0, 'word')};
