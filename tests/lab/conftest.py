@@ -36,17 +36,17 @@ def running(limits: Any = None, catalog: str = "tests.lab.fake_catalog") -> Iter
     thread.start()
     wait_for(lambda: server.started)
     url = f"http://127.0.0.1:{port}"
-    with httpx.Client(base_url=url, headers={"origin": url}, timeout=30) as client:
+    with httpx.Client(base_url=url, headers={"origin": url}, timeout=150) as client:
         client.cookies.set(f"twofold_lab_{port}", TOKEN)
         yield SimpleNamespace(client=client, url=url, port=port, lab=lab, limits=lab.limits)
     server.should_exit = True
-    thread.join(15)
+    thread.join(60)
     listening.close()
     assert not thread.is_alive()
     assert not lab.folder.exists()
 
 
-def wait_for(true: Callable[[], Any], seconds: float = 30.0) -> Any:
+def wait_for(true: Callable[[], Any], seconds: float = 150.0) -> Any:
     """The first true value; a busy machine may take its time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -70,7 +70,8 @@ def chromium() -> str:
 def place() -> Iterator[Any]:
     from twofold.lab.jobs import Limits
 
-    limits = Limits(jobs=4, running=2, spares=2, memory=500_000_000, seconds=20.0, answer=2.0, kept=20, body=200_000,
-                    upload_bytes=3_000_000, sockets=60, reading=20.0)  # fmt: skip
+    limits = Limits(
+        jobs=4, memory=500_000_000, kept=20, body=200_000, upload_bytes=3_000_000, sockets=60
+    )  # and all the time that a busy machine may need
     with running(limits) as one:
         yield one

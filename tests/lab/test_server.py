@@ -180,10 +180,15 @@ def test_questions_and_what_is_taken_away(place):
     assert place.client.get(f"/api/jobs/{id}/take/table.csv").text == "a\n1\n2\n"
     assert place.client.get(f"/api/jobs/{id}/take/figure.svg").status_code == 400  # it has none, and says so
     assert place.client.get(f"/api/jobs/{id}/take/passwd").status_code == 404
-    late = ask(question="slow")
-    assert late.status_code == 504 and "2 s" in late.json()["error"]
-    tell_gone = place.client.delete(f"/api/jobs/{id}")
-    assert tell_gone.status_code == 200
+    assert place.client.delete(f"/api/jobs/{id}").status_code == 200
+
+
+def test_an_answer_that_takes_too_long_is_not_waited_for():
+    with running(Limits(answer=0.5, spares=1)) as place:
+        id = start(place, sweeps=1)
+        reach(place, id, "done")
+        late = place.client.post(f"/api/jobs/{id}/ask", json={"question": "slow"})
+        assert late.status_code == 504 and "no answer within" in late.json()["error"]
 
 
 def test_wrong_requests_are_refused_in_one_sentence(place):
@@ -227,7 +232,7 @@ def test_the_stream_tells_states_and_frames_of_what_is_watched(place):
         tell(place, id, "resume")
         seen, last = [], None
         while last is None or last["status"] != "done" or not seen or not seen[-1]["final"]:
-            message = socket.recv(timeout=30)
+            message = socket.recv(timeout=150)
             if isinstance(message, bytes):
                 seen.append(header_of(message))
             else:
@@ -237,8 +242,8 @@ def test_the_stream_tells_states_and_frames_of_what_is_watched(place):
         assert [header["index"] for header in seen] == sorted({header["index"] for header in seen})
     with connect(f"ws://127.0.0.1:{place.port}/api/stream", origin=place.url, additional_headers=cookie) as socket:
         socket.send(json.dumps({"watch": [id]}))  # the page was loaded again
-        assert json.loads(socket.recv(timeout=30))["state"]["status"] == "done"
-        header = header_of(socket.recv(timeout=30))
+        assert json.loads(socket.recv(timeout=150))["state"]["status"] == "done"
+        header = header_of(socket.recv(timeout=150))
         assert header["final"] and header["meta"]["title"] == "t"
 
 
@@ -328,14 +333,14 @@ def test_the_command_prints_its_address_and_ends_with_all_its_children(tmp_path,
     line = lab.stdout.readline()
     address = re.search(r"http://127\.0\.0\.1:(\d+)/\?token=[\w-]{32}", line)
     assert address is not None, line + lab.stderr.read()
-    with httpx.Client(follow_redirects=True, timeout=60) as client:
+    with httpx.Client(follow_redirects=True, timeout=150) as client:
         assert client.get(address[0]).status_code == 200
         if end == signal.SIGINT:
             listed = client.get(f"http://127.0.0.1:{address[1]}/api/catalog").json()["data"]
             assert listed[0]["id"] == "file" and listed[0]["shape"] == [3, 2]
     born = wait_for(lambda: children(lab.pid))
     lab.send_signal(end)
-    out, error = lab.communicate(timeout=30)
+    out, error = lab.communicate(timeout=150)
     if end == signal.SIGINT:
         assert lab.returncode == 0 and error == "lab: closed\n" and out == ""
     wait_for(lambda: not any(is_running(pid) for pid in born))

@@ -341,6 +341,7 @@ class Stream:
                 continue
             now = {one for one in wanted[:16] if isinstance(one, str) and one in self.lab.jobs}
             self.primed &= now
+            self.told = {id: when for id, when in self.told.items() if id in now}
             added, self.watched = now - self.watched, now
             self.fresh |= dict.fromkeys(one for one in added if self.lab.jobs[one].kept)
             self.changed |= dict.fromkeys(added)
@@ -370,8 +371,8 @@ class Stream:
             if status == job.status == "running" and time.monotonic() - when < OFTEN:
                 later.append(id)
                 continue
+            await self.socket.send_text(json.dumps({"state": job.state(brief=id in self.told)}))
             self.told[id] = job.status, time.monotonic()
-            await self.socket.send_text(json.dumps({"state": job.state()}))
         if later:
             self.changed |= dict.fromkeys(later)
             asyncio.get_running_loop().call_later(OFTEN, self.news.set)

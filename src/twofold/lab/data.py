@@ -216,6 +216,10 @@ def make(id: str) -> Data:
     import numpy as np
     import polars as pl
 
+    from twofold.core.checks import InputError
+
+    if id not in BUNDLED:
+        raise InputError("this data is no longer there. Bring the file again.")
     known = BUNDLED[id]
     made: dict[str, Any] = {}
     exec(known.code, made)  # our own lines of above

@@ -12,6 +12,7 @@ import itertools
 import json
 import multiprocessing
 import os
+import queue
 import secrets
 import shutil
 import signal
@@ -75,11 +76,13 @@ class Process:
         self.on_ready: Callable[[], None] = lambda: None
         self.on_end: Callable[[], None] = lambda: None
         self.ready, self.reason, self.over = False, "", False
+        self.settled = asyncio.Event()  # it is ready, or no more
         spawn = multiprocessing.get_context("spawn")
         self.pipe, theirs = spawn.Pipe()
         self.process = spawn.Process(target=main, args=(theirs, str(folder), memory, catalog), daemon=True)
-        self.out: list[bytes] = []  # said before the process was there
+        self.out: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()  # what is to be said: the loop never waits
         threading.Thread(target=self.live, args=(theirs,), daemon=True).start()
+        threading.Thread(target=self.speak, daemon=True).start()
 
     def live(self, theirs: Any) -> None:
         """In a thread: start the process, pass on what it sends, and see it end."""
@@ -101,6 +104,12 @@ class Process:
         with suppress(RuntimeError):  # the loop is closed
             self.loop.call_soon_threadsafe(self.end)
 
+    def speak(self) -> None:
+        """In a thread: pass on what the process is told."""
+        with suppress(OSError, ValueError):
+            while (data := self.out.get()) is not None:
+                self.pipe.send_bytes(data)
+
     def receive(self, data: bytes) -> None:
         kind, rest = data[:1], data[1:]
         if kind == b"F":
@@ -114,6 +123,7 @@ class Process:
                 self.reply(message["n"], Refused(400, error) if error else message["answer"])
             elif "ready" in message:
                 self.ready = True
+                self.settled.set()
                 self.on_ready()
             else:
                 self.on_message(message)
@@ -125,6 +135,8 @@ class Process:
 
     def end(self) -> None:
         self.over = True
+        self.settled.set()
+        self.out.put(None)
         for n in list(self.asked):
             self.reply(n, Refused(500, self.why()))
         self.on_end()
@@ -141,12 +153,12 @@ class Process:
         return f"Its process ended before its work (exit code {code}). Start it again."
 
     def send(self, **message: Any) -> None:
-        """Tell it something; it reads at once, so that this does not wait."""
-        with suppress(OSError, ValueError):
-            self.pipe.send_bytes(json.dumps(message).encode())
+        """Tell it something."""
+        self.out.put(json.dumps(message).encode())
 
     async def call(self, seconds: float, **message: Any) -> Any:
-        """Tell it something and wait for its reply."""
+        """Tell it something and wait for its reply, so many seconds once it is ready."""
+        await self.settled.wait()
         if self.over:
             raise Refused(500, self.why())
         if len(self.asked) >= 16:
@@ -202,6 +214,7 @@ class Job:
     since: float = 0.0  # when it last began to run
     spent: float = 0.0  # seconds of running before that
     paused: bool = False
+    leaving: asyncio.Task[Any] | None = None  # its process writes what can be taken away, and ends
 
     @property
     def first(self) -> bytes | None:
@@ -216,9 +229,11 @@ class Job:
         """Whether its process is only there to be asked."""
         return self.process is not None and self.status not in ALIVE
 
-    def state(self) -> dict[str, Any]:
-        return {
-            "id": self.id, "data": self.data, "method": self.method, "settings": self.settings, "rows": self.rows,
+    def state(self, brief: bool = False) -> dict[str, Any]:
+        """What the page knows of it; `brief` is without what it asked for, which may be long and does not change."""
+        asked = {} if brief else {"settings": self.settings, "rows": self.rows}
+        return asked | {
+            "id": self.id, "data": self.data, "method": self.method,
             "status": self.status, "message": self.message, "sweep": self.sweep, "frames": self.emitted,
             "kept": list(self.kept), "seconds": round(self.seconds, 3), "pace": self.pace, "sweeps": self.sweeps,
             "objective": self.objective, "objective_name": self.objective_name, "open": self.process is not None,
@@ -276,10 +291,11 @@ class Lab:
             await process.call(120, do="prepare", id="docstrings")
         process.kill()
 
-    def later(self, work: Any) -> None:
+    def later(self, work: Any) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
+        return task
 
     def start(self) -> Process:
         return Process(self.folder, self.limits.memory, self.catalog)
@@ -320,7 +336,7 @@ class Lab:
                 elif job.status == "running" and job.ran() > longest:
                     job.process.kill(f"It ran for {longest:.0f} s, the longest a job may. Choose fewer rows or sweeps.")
                 elif job.asleep and time.monotonic() - job.alone > self.limits.idle:
-                    self.later(self.put_away(job))
+                    self.put_away(job)
             if self.reader is not None and self.reader.memory() > most:
                 self.reader.kill(f"Reading it took more than {most / 1e9:.1f} GB of memory. Cut it into parts.")
 
@@ -390,7 +406,7 @@ class Lab:
         while len(open_jobs) >= self.limits.jobs and asleep:
             oldest = asleep.pop(0)
             open_jobs.remove(oldest)
-            self.later(self.put_away(oldest))
+            self.put_away(oldest)
         if len(open_jobs) >= self.limits.jobs:
             raise Refused(429, f"{len(open_jobs)} jobs are under way, the most there may be. Cancel one.")
 
@@ -512,19 +528,27 @@ class Lab:
         if job.status != "done":
             raise Refused(409, f"The job is {job.status}; there is something to take away when it is done.")
         if not path.is_file():
+            if job.leaving is not None:
+                await job.leaving
             if job.process is None:
+                if path.is_file():
+                    return path
                 raise Refused(404, "The job has nothing of this kind.")
             job.alone = time.monotonic()
             await job.process.call(self.limits.answer * 3, do="take", what=what)
         return path
 
-    async def put_away(self, job: Job) -> None:
+    def put_away(self, job: Job) -> None:
         """End the process of a finished job; what can be taken away is written before."""
         process, job.process = job.process, None
-        if process is not None:
+
+        async def leave(process: Process) -> None:
             with suppress(Refused):
                 await process.call(self.limits.answer * 3, do="put_away")
             process.kill()
+
+        if process is not None:
+            job.leaving = self.later(leave(process))
 
     def remove(self, job: Job) -> None:
         del self.jobs[job.id]

@@ -150,7 +150,7 @@ class Emit:
 
 def main(pipe: Connection, folder: str, memory: int, catalog: str) -> None:
     """Get ready, then do as told until the server hangs up; `catalog` is the module that lists the methods."""
-    with suppress(OSError):
+    with suppress(OSError, AttributeError):  # which Windows has not
         os.nice(NICE)
     wire, control, work = Wire(pipe), Control(), queue.Queue[dict[str, Any]]()
     threading.Thread(target=listen, args=(wire, control, work), daemon=True).start()
