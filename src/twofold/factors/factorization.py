@@ -68,9 +68,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     n_init : int, default=1
         Starts, of which the best is kept.
     tol : float, default=1e-6
-        Stop when the objective falls by less than this share of itself in a sweep,
+        Stop when the objective falls by less than this share of itself in a sweep.
     max_iter : int, default=500
-        or after so many sweeps.
+        Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None
         Where the components begin.
 

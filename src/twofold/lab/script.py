@@ -75,10 +75,14 @@ class Script:
         self.imports.setdefault(module, set()).add(name)
         exec(f"from {module} import {name}", self.names)
 
-    def do(self, line: str, **callables: Any) -> None:
+    def do(self, line: str) -> None:
         """Execute a line, and write it down."""
         exec(line, self.names)
         self.say(line)
+
+    def value(self, expression: str) -> Any:
+        """What an expression gives, not written down."""
+        return eval(expression, self.names)
 
     def say(self, line: str) -> None:
         """Write down what was done by hand."""

@@ -12,12 +12,12 @@ from importlib.util import find_spec
 
 import twofold
 from twofold.core.checks import InputError
-from twofold.lab.methods import clusters, completion, linear, topics, words
+from twofold.lab.methods import atoms, clusters, completion, deep, factors, linear, pictures, sensing, topics, words
 from twofold.lab.methods.method import Cancelled, Data, Method, Result, Setting
 
 __all__ = ["Cancelled", "Data", "Method", "Result", "Setting", "catalog", "find", "preload"]
 
-FAMILIES = (clusters, linear, completion, topics, words)
+FAMILIES = (clusters, linear, completion, topics, words, atoms, pictures, sensing, deep, factors)
 
 
 @cache
@@ -30,7 +30,7 @@ def catalog() -> tuple[Method, ...]:
 def preload() -> None:
     """Import what runs need, deep learning aside, so that the first picture is quick."""
     for method in catalog():
-        if not method.needs and "." not in method.estimator:
+        if not method.needs and ":" not in method.estimator:
             getattr(twofold, method.estimator)
 
 

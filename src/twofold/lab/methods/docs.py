@@ -3,7 +3,7 @@
     describe_parameter("KMeans", "init")    → "Where to begin. "auto" takes k-means++ for small data …"
     summarize("KMeans")                     → "k-means: every row belongs to the nearest of k centers, …"
 
-A thing is named as in ``twofold``: "KMeans", or "analyses.denoise" for a function.
+A class is named as in ``twofold``, "KMeans"; a function by its file, "signals.images.denoise:denoise_image".
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ LONGEST = 320  # letters of an explanation; further sentences are left to the re
 @cache
 def read_docstring(name: str) -> str:
     """The docstring of a class or function."""
-    home, _, last = name.rpartition(".")
-    module = f"twofold.{home}.{last}" if home else vars(twofold)["_HOMES"][name]
+    home, _, last = name.rpartition(":")
+    module = f"twofold.{home}" if home else vars(twofold)["_HOMES"][name]
     path = Path(twofold.__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".py")
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and node.name == last:
@@ -46,11 +46,8 @@ def describe_parameter(name: str, parameter: str) -> str:
         if parameter in re.split(r"[,\s]+", heading.partition(" : ")[0].strip()):
             said = " ".join(body.split())
             elsewhere = re.search(r"[Aa]s (?:in|for) :(?:class|func):`(\w+)`", said)
-            if elsewhere:
-                try:
-                    return describe_parameter(elsewhere[1], parameter) or _plain(said)
-                except (KeyError, LookupError):
-                    pass
+            if elsewhere and elsewhere[1] in vars(twofold)["_HOMES"]:
+                return describe_parameter(elsewhere[1], parameter) or _plain(said)
             return _shorten(_plain(said))
     return ""
 

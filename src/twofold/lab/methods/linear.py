@@ -90,6 +90,20 @@ class Codes:
         return along / max(float(total), 1e-300)
 
 
+def variance_left_out(model: Any, sight: Any) -> float:
+    """Of all rows, by the axes that a model has so far; of a model fitted to holes, what it says."""
+    return last_objective(model) if np.isnan(sight.X).any() else float(model.reconstruction_error(sight.X))
+
+
+def fit_in_batches(script: Script, model: Any, sight: Any, emit: Emit, batches: int) -> None:
+    """Give a model the rows batch by batch, two at least in each."""
+    batches = max(1, min(batches, len(script["X"]) // 2))
+    for batch in np.array_split(script["X"], batches):
+        model.partial_fit(batch)
+        emit(model.n_iter_, variance_left_out(model, sight), *sight.frame(model))
+    script.say(f"for batch in np.array_split(X, {batches}):\n    model.partial_fit(batch)")
+
+
 class Axes(Method):
     """Rows by their codes; a row can be rebuilt from its first k."""
 
@@ -164,13 +178,13 @@ class PCAMethod(Axes):
 
     def fit(self, script: Script, model: Any, sight: Any, emit: Emit, chosen: Mapping[str, Any]) -> None:
         """Batch by batch, which gives what one fit gives; at once where cells are missing."""
-        X, batches = script["X"], min(chosen["batches"], len(script["X"]) // 2)
-        if np.isnan(X).any() or batches < 2:
-            return super().fit(script, model, sight, emit, chosen)
-        for batch in np.array_split(X, batches):
-            model.partial_fit(batch)
-            emit(model.n_iter_, last_objective(model), *sight.frame(model))
-        script.say(f"for batch in np.array_split(X, {batches}):\n    model.partial_fit(batch)")
+        if np.isnan(script["X"]).any() or chosen["batches"] == 1:
+            super().fit(script, model, sight, emit, chosen)
+        else:
+            fit_in_batches(script, model, sight, emit, chosen["batches"])
+
+    def measure(self, model: Any, sight: Any) -> float:
+        return variance_left_out(model, sight)
 
 
 class PPCAMethod(Axes):

@@ -137,6 +137,7 @@ class Result:
     figure: Callable[[], Figure] | None
     sight: Any  # what was looked at, for questions
     notes: list[str] = field(default_factory=list)
+    picture: np.ndarray | None = None  # uint8, where the result is one
 
 
 class Sight(Protocol):
@@ -205,6 +206,10 @@ class Method(ABC):
                 raise InputError(f"{self.title} has no setting {name!r}; it has {', '.join(known)}.")
         return {name: one.check(given.get(name, one.default)) for name, one in known.items()}
 
+    def check_kind(self, data: Data) -> None:
+        if data.kind not in self.kinds:
+            raise InputError(f"{self.title} takes {' or '.join(self.kinds)}; {data.name} is {data.kind}.")
+
     # ---- a run -------------------------------------------------------------------------------------------------
 
     def run(self, data: Data, settings: Mapping[str, Any], emit: Emit, rows: Sequence[int] | None = None) -> Result:
@@ -212,20 +217,19 @@ class Method(ABC):
         from twofold.analyses._tables import warnings_as_notes
         from twofold.lab.script import Script
 
-        if data.kind not in self.kinds:
-            raise InputError(f"{self.title} takes {' or '.join(self.kinds)}; {data.name} is {data.kind}.")
+        self.check_kind(data)
         chosen, notes = self.check(settings), list(data.notes)
         script = Script(data, rows)
         with warnings_as_notes(notes):
             self.prepare(script, data, chosen)
-            model = self.build(script, chosen)
             sight = self.look(script, data, chosen)
-            emit(0, None, *sight.first)
+            emit(0, None, *sight.first)  # before the estimator is imported, which may take a second
+            model = self.build(script, chosen)
             self.fit(script, model, sight, emit, chosen)
         model = script["model"]
         arrays, meta = sight.frame(model)
-        end = self.watched(model)
-        emit(int(end.n_iter_), last_objective(end), arrays, meta | {"notes": notes}, final=True)
+        sweeps, objective = self.count_sweeps(model, sight), self.measure(model, sight)
+        emit(sweeps, objective, arrays, meta | {"notes": notes}, final=True)
         names = None if data.names is None or rows is None else [data.names[row] for row in rows]
         table = self.table(script, data, model, names if rows is not None else data.names)
         return Result(model, script.text, table, lambda: self.figure(sight, data, model), sight, notes)
@@ -248,13 +252,20 @@ class Method(ABC):
         script.do("model.fit(X)")
         model.set_callbacks()
 
+    def count_sweeps(self, model: Any, sight: Any) -> int:
+        return int(self.watched(model).n_iter_)
+
+    def measure(self, model: Any, sight: Any) -> float:
+        """The objective of a fitted model."""
+        return last_objective(self.watched(model))
+
     def watched(self, model: Any) -> Any:
         """The model whose sweeps were seen: the one within, of a model that holds another."""
         return model
 
     @abstractmethod
     def look(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> Sight:
-        """What is seen of the run; the names that the script has bound are there, `model` not yet fitted."""
+        """What is seen of the run; the names that the script has bound so far are there, `model` not yet."""
 
     def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame | None:
         """The result as a table, one line a row."""
