@@ -68,6 +68,7 @@ _MODELS = {
     "VAEGAN": "twofold.deep.vaegan",
 }
 _OTHERS = {
+    "PartitionedRatings": "twofold.completion.partitioned.ratings",
     "load": "twofold.core.files.model_file",
     "select": "twofold.model_selection",
     "config": "twofold.core.config",

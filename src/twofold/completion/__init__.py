@@ -7,6 +7,7 @@ from twofold.completion.gradient_factorization import GradientFactorization
 from twofold.completion.implicit_als import ImplicitALS
 from twofold.completion.mean_impute import MeanImpute
 from twofold.completion.neighborhood import Neighborhood
+from twofold.completion.partitioned.ratings import PartitionedRatings
 from twofold.completion.popularity import Popularity
 from twofold.completion.recommender.recommender import Recommender
 from twofold.completion.recovery import recovery_report
@@ -26,6 +27,7 @@ __all__ = [
     "ImplicitALS",
     "MeanImpute",
     "Neighborhood",
+    "PartitionedRatings",
     "Popularity",
     "Recommender",
     "SVDImpute",

@@ -28,6 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.completion._normalize import Normalization, fold_standardized, normalize_cells, restore_values
 from twofold.core import loop
 from twofold.core.checks import InputError, check_places
+from twofold.core.data.blocks import is_dask, is_path
 from twofold.core.data.known_cells import Observed, known, observed, sides, stored
 from twofold.core.estimator import Model
 from twofold.core.numerics.alternating_ridge import Ridge, bias_of, solve_rows, with_unit
@@ -180,6 +181,17 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
             return cells
         self.normalization_ = normalize_cells(cells, side)
         return sides(self.normalization_.standardize(cells.X), cells.W)
+
+
+def find_partitioned(X: Any, duplicates: str | None = None) -> Any:
+    """Partitioned ratings, if X is, or is made of, rows of user and item; None for tables."""
+    if not (is_path(X) or is_dask(X) or hasattr(X, "n_ratings")):
+        return None
+    from twofold.completion.partitioned.ratings import PartitionedRatings, holds_ratings
+
+    if isinstance(X, PartitionedRatings):
+        return X
+    return PartitionedRatings(X, duplicates=duplicates) if holds_ratings(X) else None
 
 
 def find_columns(cols: ArrayLike, values: ArrayLike, target: int, d: int) -> tuple[np.ndarray, np.ndarray]:

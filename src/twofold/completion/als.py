@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.completion._auto_ridge import RANK, Found, describe_ridges, find_ridges, get_power, list_ranks, start_path
-from twofold.completion._base import Factors, fold_rows, split_biases
+from twofold.completion._base import Factors, find_partitioned, fold_rows, split_biases
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import as_blocks
@@ -152,11 +152,17 @@ class ALS(Factors):
         Parameters
         ----------
         X : array-like, CSR, frame, path or dask array of shape (n, d)
-            NaN (dense) or unstored (sparse) cells are unknown.
+            NaN (dense) or unstored (sparse) cells are unknown. Or :class:`PartitionedRatings`, and what these are made
+            of: a path or a dask frame of rows whose columns are called user and item, or something like that.
         y : ignored
         sample_weight : array-like of shape (n,) or (n, d), optional
             How much each row, or each cell, counts.
         """
+        ratings = find_partitioned(X)
+        if ratings is not None:
+            from twofold.completion.partitioned._fit import fit_als
+
+            return fit_als(self, ratings, sample_weight)
         cells = self._observed(X, sample_weight)
         seed = seed_of(self.random_state)
         plan, start, self.path_ = self._begin(cells, seed)

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._base import Factors, Ranking
+from twofold.completion._base import Factors, Ranking, find_partitioned
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
@@ -38,6 +38,8 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 
 BLOCK = 64  # factors that are solved for together
+NOTHING = "X holds only zeros: nothing was seen by anyone, so there is nothing to learn from."
+SIGNED = "For ratings that may be negative use ALS."
 START = 0.1  # about the length of a column's factor at first
 
 
@@ -150,21 +152,24 @@ class ImplicitALS(Ranking, Factors):
         Parameters
         ----------
         X : array-like, CSR, frame, path or dask array of shape (n, d)
+            Or :class:`PartitionedRatings`, and what these are made of: a path or a dask frame of rows whose columns are
+            called user and item, or something like that.
         y : ignored
         sample_weight : array-like of shape (n,) or (n, d), optional
             Multiplies the counts.
         """
+        ratings = find_partitioned(X, "sum")
+        if ratings is not None:
+            from twofold.completion.partitioned._fit import fit_implicit
+
+            return fit_implicit(self, ratings, sample_weight)
         cells = self._seen(self._observed(X, sample_weight))
         k, seed = self._rank(cells.shape), seed_of(self.random_state)
-        mass = cells.W.data.sum(dtype=float)
-        typical = np.sqrt(np.prod([d + mass / n for n, d in (cells.shape, cells.shape[::-1])]))
-        lam = float(self.reg / typical**self.reg_power)
-        of_cols, of_rows = (Ridge(lam, float(self.reg_power), rest=float(others)) for others in cells.shape)
+        lam, (of_cols, of_rows) = self._scale_ridge(cells.shape, cells.W.data.sum(dtype=float))
         held = hold_rows(cells.cols.mass, of_cols)[:, :1]
         constant = float((cells.W.data.astype(float) + 1).sum())
         constant -= float((cells.W.data.astype(float) * cells.X.data.astype(float) ** 2).sum())
-        solver = self.solver if self.solver != "auto" else "cg" if k > SMALL else "cholesky"
-        quick = {"cg": (STEPS, 0), "blocks": (0, BLOCK), "cholesky": (0, 0)}[solver]
+        solver, quick = self._choose_solver(k)
 
         def half(side: Side, mine: np.ndarray, other: np.ndarray, how: tuple) -> tuple[np.ndarray, float]:
             ridge = of_rows if side is cells.rows else of_cols
@@ -175,13 +180,24 @@ class ImplicitALS(Ranking, Factors):
             U, cost = half(cells.rows, state.U, Z, quick)
             return loop.Sweep(State(U, Z), cost + constant + float((held * Z.astype(float) ** 2).sum()))
 
-        Z = (START / np.sqrt(k) * generator(seed).normal(size=(cells.shape[1], k))).astype(cells.dtype)
+        Z = draw_start(cells.shape[1], k, generator(seed)).astype(cells.dtype)
         U, _ = half(cells.rows, np.zeros((cells.shape[0], k), cells.dtype), Z, quick)
         self._run(cells, sweep, State(U, Z), seed, X, lambda state: {**_attributes(state), "reg_": lam})
         if solver != "cholesky":  # so that a row folded in again gets its own factor back
             Z = np.ascontiguousarray(self.components_.T)
             self.row_factors_ = half(cells.rows, self.row_factors_, Z, (0, 0))[0]
         return self
+
+    def _scale_ridge(self, shape: tuple[int, int], mass: float) -> tuple[float, list[Ridge]]:
+        """λ / c^ν, and the ridges of columns and of rows."""
+        typical = np.sqrt(np.prod([d + mass / n for n, d in (shape, shape[::-1])]))
+        lam = float(self.reg / typical**self.reg_power)
+        return lam, [Ridge(lam, float(self.reg_power), rest=float(others)) for others in shape]
+
+    def _choose_solver(self, k: int) -> tuple[str, tuple[int, int]]:
+        """Its name, and steps of conjugate gradients or features of a block."""
+        solver = self.solver if self.solver != "auto" else "cg" if k > SMALL else "cholesky"
+        return solver, {"cg": (STEPS, 0), "blocks": (0, BLOCK), "cholesky": (0, 0)}[solver]
 
     def _seen(self, cells: Observed) -> Observed:
         """Counts as (weight, target) pairs: w = α r, x = (1 + w)/w."""
@@ -190,7 +206,7 @@ class ImplicitALS(Ranking, Factors):
         W = R * cells.W * R.dtype.type(self.alpha)
         W.eliminate_zeros()
         if W.nnz == 0:
-            raise InputError("X holds only zeros: nothing was seen by anyone, so there is nothing to learn from.")
+            raise InputError(NOTHING)
         return sides(make_targets(W), W)
 
     def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
@@ -210,8 +226,13 @@ def _check_counts(R: sparse.csr_array, first: int = 0) -> None:
         row = first + int(np.searchsorted(R.indptr, at, side="right")) - 1
         raise InputError(
             f"Negative values in data passed to ImplicitALS: X[{row}, {R.indices[at]}] is {R.data[at]:g}, and counts "
-            "are >= 0. For ratings that may be negative use ALS."
+            f"are >= 0. {SIGNED}"
         )
+
+
+def draw_start(d: int, k: int, rng: np.random.Generator) -> np.ndarray:
+    """(d,k) where the factors of columns begin."""
+    return START / np.sqrt(k) * rng.normal(size=(d, k))
 
 
 def make_targets(W: sparse.csr_array) -> sparse.csr_array:

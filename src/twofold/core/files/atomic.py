@@ -51,8 +51,11 @@ def write_all(writers: Mapping[Path, Writer]) -> None:
 
 
 @contextmanager
-def replacing(path: PathLike) -> Iterator[Path]:
-    """A temporary path, with the ending of `path`, that becomes `path` if the block succeeds and goes away if not."""
+def replacing(path: PathLike, durable: bool = True) -> Iterator[Path]:
+    """A temporary path, with the ending of `path`, that becomes `path` if the block succeeds and goes away if not.
+
+    Where it is not `durable`, nobody waits for the disk: for files that are of no use once the process has ended.
+    """
     final = _target(path)
     if final.is_dir():
         raise InputError(f"Cannot write {path}: it is a folder. Name a file in it.")
@@ -61,8 +64,11 @@ def replacing(path: PathLike) -> Iterator[Path]:
         mode = draft.stat().st_mode  # what this user's new files get; some writers would leave it private
         yield draft
         draft.chmod(mode)
-        _sync(draft)
+        if durable:
+            _sync(draft)
         os.replace(draft, final)
+    if not durable:
+        return
     with suppress(OSError):  # some systems cannot sync a folder; the file itself is safe by now
         _sync(final.parent)
 

@@ -20,7 +20,7 @@ from scipy import sparse
 
 from twofold.core.data.known_cells import Observed, Side
 from twofold.core.engine.local import Engine
-from twofold.core.numerics.krylov import iterate_subspace
+from twofold.core.numerics.krylov import Times, iterate_subspace
 from twofold.kernels import ridge as kernels
 
 FREE = -1e30  # a floor that binds nothing
@@ -49,7 +49,7 @@ class State(NamedTuple):
 class Plan(NamedTuple):
     """What stays the same over the sweeps."""
 
-    cells: Observed
+    cells: Any  # Observed, or cells that are not in memory
     k: int
     mean: float
     spread: float
@@ -64,7 +64,7 @@ class Plan(NamedTuple):
 
 
 def planned(
-    cells: Observed,
+    cells: Any,
     k: int,
     *,
     reg: float,
@@ -74,9 +74,8 @@ def planned(
     power: float = 1.0,
 ) -> Plan:
     """The problem for `reg` in units of the spread; "cg", "cholesky", or "auto" by the number of factors."""
-    mean, spread = spread_of(cells)
     # A whisker of ridge at least, so that rows with fewer cells than factors have a solution.
-    typical = np.sqrt(cells.rows.mass.mean() * cells.cols.mass.mean())  # so that reg means the same for every power
+    mean, spread, typical = measure_cells(cells)
     lam = max(reg, 1e-12) * spread * typical ** (1 - power)
     floor = np.array([0.0] * k + [FREE] * biases, cells.dtype) if nonnegative else None
     quick = solver == "cg" or (solver == "auto" and k > SMALL)
@@ -98,7 +97,7 @@ def swept(plan: Plan, state: State) -> tuple[State, float]:
     Z, _ = plan.half(plan.cells.cols, state.Z, state.U)
     U, cost = plan.half(plan.cells.rows, state.U, Z)
     held = hold_rows(plan.cells.cols.mass, plan.ridge._replace(last=plan.last))
-    return State(U, Z), cost + float((_per_feature(held, Z.shape[1]) * Z.astype(float) ** 2).sum())
+    return State(U, Z), cost + float((per_feature(held, Z.shape[1]) * Z.astype(float) ** 2).sum())
 
 
 def features(other: np.ndarray, k: int, mean: float, unit: float) -> tuple[np.ndarray, np.ndarray]:
@@ -116,6 +115,14 @@ def with_unit(Z: np.ndarray, unit: float) -> np.ndarray:
 def bias_of(codes: np.ndarray, k: int) -> np.ndarray:
     """The last column if it is a bias, else zeros."""
     return codes[:, k] if codes.shape[1] > k else np.zeros(len(codes), codes.dtype)
+
+
+def measure_cells(cells: Any) -> tuple[float, float, float]:
+    """Mean and spread of the known cells, and how many a typical row or column has, so that `reg` means the same for
+    every power; cells that are not in memory measure themselves."""
+    if not isinstance(cells, Observed):
+        return cells.measure()
+    return *spread_of(cells), float(np.sqrt(cells.rows.mass.mean() * cells.cols.mass.mean()))
 
 
 def spread_of(cells: Observed) -> tuple[float, float]:
@@ -147,15 +154,18 @@ def solve_rows(
     ridge: Ridge,
     steps: int = 0,
     size: int = 0,
+    mass: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The half-step of one block: its rows' features given those of the columns, and the cost of each row.
 
     `steps` of conjugate gradients from U if positive, or blocks of `size` features from U, else exactly by Cholesky;
     with a floor, by coordinate descent.
-    `base` is a quadratic all rows share, or None.
+    `base` is a quadratic all rows share, or None. `mass` is the weight of each row's cells, where
+    these stand for others.
     """
     p, dtype = Z.shape[1], Z.dtype
-    lam = hold_rows(np.add.reduceat(np.append(w, 0), X.indptr[:-1]) * (np.diff(X.indptr) > 0), ridge).astype(dtype)
+    mass = weigh_cells(X, w) if mass is None else mass
+    lam = hold_rows(mass, ridge).astype(dtype)
     B = np.zeros((p, p), dtype) if base is None else base
     U, cost = U.copy(), np.empty(X.shape[0])
     given = (X.indptr, X.indices, X.data.astype(dtype, copy=False), w, Z, offset, B)
@@ -170,6 +180,11 @@ def solve_rows(
     return U, cost
 
 
+def weigh_cells(X: sparse.csr_array, w: np.ndarray) -> np.ndarray:
+    """(rows,) the weight of each row's cells."""
+    return np.add.reduceat(np.append(w, 0), X.indptr[:-1]) * (np.diff(X.indptr) > 0)
+
+
 def hold_rows(mass: np.ndarray, ridge: Ridge) -> np.ndarray:
     """(rows,2) what holds each row's features, and its last one, given the weight of its known cells."""
     lam = np.empty((len(mass), 2))
@@ -179,7 +194,7 @@ def hold_rows(mass: np.ndarray, ridge: Ridge) -> np.ndarray:
     return lam
 
 
-def _per_feature(lam: np.ndarray, p: int) -> np.ndarray:
+def per_feature(lam: np.ndarray, p: int) -> np.ndarray:
     """(rows,2) → (rows,p)."""
     return np.repeat(lam, [p - 1, 1], axis=1)
 
@@ -197,7 +212,12 @@ def spectral_start(cells: Observed, mean: float, k: int, turns: int, rng: np.ran
     def times(Z: np.ndarray) -> np.ndarray:
         return _product(cells.cols, _product(cells.rows, Z, mean, False), mean, True)
 
-    drawn = rng.normal(size=(cells.shape[1], k)) / np.sqrt(cells.shape[1])
+    return point_columns(times, cells.shape[1], k, turns, rng)
+
+
+def point_columns(times: Times, d: int, k: int, turns: int, rng: np.random.Generator) -> np.ndarray:
+    """The same, given the product with (X − mean)ᵀ(X − mean) over the known cells."""
+    drawn = rng.normal(size=(d, k)) / np.sqrt(d)
     Z, reached = iterate_subspace(times, drawn, turns)
     Z = np.where(reached > 1e-8 * reached.max(), Z, drawn)  # beyond the data's rank the product says nothing
     return Z * (np.sqrt(len(Z)) / k**0.25)
@@ -207,9 +227,9 @@ def _product(side: Side, Z: np.ndarray, mean: float, weighted: bool) -> np.ndarr
     """(X − mean) Z over the known cells."""
     engine = Engine()
     shared = [engine.broadcast(s) for s in (Z, mean, weighted)]
-    return np.concatenate(engine.gather(engine.map(_block_product, side.blocks, side.weights, *shared)))
+    return np.concatenate(engine.gather(engine.map(multiply_block, side.blocks, side.weights, *shared)))
 
 
-def _block_product(X: sparse.csr_array, w: np.ndarray, Z: np.ndarray, mean: float, weighted: bool) -> np.ndarray:
+def multiply_block(X: sparse.csr_array, w: np.ndarray, Z: np.ndarray, mean: float, weighted: bool) -> np.ndarray:
     gaps = (X.data - mean) * w if weighted else X.data - mean
     return sparse.csr_array((gaps, X.indices, X.indptr), shape=X.shape) @ Z

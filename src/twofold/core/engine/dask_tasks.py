@@ -1,0 +1,44 @@
+"""Tasks on dask.distributed: a handle is a future, whose recipe the scheduler keeps as long as anyone needs it.
+
+Futures that the client has let go stay known as long as a later one was made of them, so a lost result is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+from distributed import Client, get_client
+
+from twofold.core.engine.tasks import Tasks, list_pieces, read_saved, run_task
+
+
+class DaskTasks(Tasks):
+    """On the workers of a cluster."""
+
+    def __init__(self, client: Client):
+        self.client, self.sign, self.counter = client, uuid4().hex[:8], count()
+        self.workers = max(1, len(client.nthreads()))
+
+    def submit(self, fn: Callable[..., Any], *args: Any) -> Any:
+        key = f"{fn.__name__}-{self.sign}-{next(self.counter)}"
+        return self.client.submit(run_task, fn, *args, key=key)
+
+    def gather(self, handles: Sequence[Any]) -> list[Any]:
+        return self.client.gather(list(handles))
+
+    def load(self, saved: Any) -> Any:
+        return self.submit(read_saved, saved)
+
+    def frames(self, collection: Any) -> list[Any]:
+        return self.client.compute(list_pieces(collection))
+
+
+def find_cluster() -> DaskTasks | None:
+    """The tasks of the client in force, if any."""
+    try:
+        return DaskTasks(get_client())
+    except ValueError:
+        return None
