@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any
 
 import numpy as np
@@ -77,8 +77,7 @@ class Tasks:
         try:
             return _values(handles)
         except BaseException:
-            for future in list(self.waiting):
-                future.cancel()
+            wait([future for future in list(self.waiting) if not future.cancel()])
             raise
 
     def load(self, saved: Any) -> Any:

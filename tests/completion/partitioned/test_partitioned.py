@@ -1,0 +1,391 @@
+"""Ratings in a folder: the same cells and the same fits as in memory, on threads and on worker processes, undisturbed
+or not; and one clear error for what cannot be read, written or found."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+
+import twofold
+from twofold import ALS, Checkpoint, ImplicitALS, InputError, PartitionedRatings
+from twofold.completion.partitioned import _fit
+from twofold.completion.partitioned import ratings as module
+from twofold.completion.partitioned.ratings import cut_rows, make_units, read_cells
+from twofold.completion.recommender._ratings_table import cells_of
+from twofold.core.engine.tasks import Tasks
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+SHORT = {"reg": 0.1, "max_iter": 7, "tol": 0.0, "random_state": 0}
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch):
+    """Some shards of little data."""
+    monkeypatch.setattr(module, "CELLS", (2**9, 2**20))
+    monkeypatch.setattr(module, "SHARDS", 5)
+
+
+def make_rows(seed=0, n=300, d=80, m=4000):
+    rng = np.random.default_rng(seed)
+    i, j = (n * rng.random(m) ** 1.5).astype(int), (d * rng.random(m) ** 2).astype(int)
+    U, Z = rng.normal(size=(n, 3)), rng.normal(size=(d, 3))
+    x = np.clip(np.round(3 + 0.7 * (U[i] * Z[j]).sum(axis=1) + 0.3 * rng.normal(size=m)), 1, 5)
+    return pl.DataFrame(
+        {"userId": i * 3, "movieId": j * 7, "rating": x, "timestamp": rng.integers(10**9, 2 * 10**9, m)}
+    )
+
+
+@pytest.fixture
+def rows():
+    return make_rows()
+
+
+def write_parts(rows, folder, write):
+    folder.mkdir()
+    for p, part in enumerate(rows.iter_slices(1500)):
+        write(part, folder / f"{p}")
+    return folder
+
+
+@pytest.fixture
+def folder(rows, tmp_path):
+    return write_parts(rows, tmp_path / "in", lambda part, path: part.write_parquet(f"{path}.parquet"))
+
+
+def in_memory(rows, duplicates="mean"):
+    return cells_of(rows, duplicates="mean", implicit=duplicates == "sum").X
+
+
+# ---- the cells ------------------------------------------------------------------------------------------------------
+
+
+def stack(parts, side):
+    """The cells of one side, shard by shard, as triples."""
+    found = []
+    for u, unit in enumerate(side.units):
+        X = read_cells(parts.folder, side, u, parts.shape[side is parts.rows]).tocoo()
+        found.append(np.stack([X.coords[0] + unit.first, X.coords[1], X.data]))
+    i, j, x = np.concatenate(found, axis=1)
+    order = np.lexsort((j, i))
+    return i[order].astype(int), j[order].astype(int), x[order]
+
+
+@pytest.mark.parametrize("heavy", [2**19, 60])
+def test_cells_are_those_of_memory_along_both_sides(folder, rows, monkeypatch, heavy):
+    monkeypatch.setattr(module, "HEAVY", heavy)
+    parts, held = PartitionedRatings(folder), cells_of(rows)
+    assert parts.shape == held.X.shape
+    assert parts.n_ratings == held.X.nnz
+    assert np.array_equal(parts.users, held.users)
+    assert np.array_equal(parts.items, held.items)
+    for side, X in ((parts.rows, held.X), (parts.cols, held.X.T.tocsr())):
+        assert len(side.units) > 3
+        i, j, x = stack(parts, side)
+        truth = X.tocoo()
+        order = np.lexsort((truth.coords[1], truth.coords[0]))
+        assert np.array_equal(i, truth.coords[0][order])
+        assert np.array_equal(j, truth.coords[1][order])
+        assert np.array_equal(x, truth.data[order])
+
+
+@pytest.mark.parametrize("duplicates", ["mean", "last", "sum"])
+def test_pairs_that_occur_twice(tmp_path, duplicates):
+    rows = pl.DataFrame({"user": [1, 2, 1, 1], "item": [1, 1, 1, 2], "rating": [1.0, 2.0, 4.0, 3.0]})
+    folder = tmp_path / "in"
+    folder.mkdir()
+    rows[:2].write_parquet(folder / "a.parquet")
+    rows[2:].write_parquet(folder / "b.parquet")
+    parts = PartitionedRatings(folder, duplicates=duplicates)
+    assert parts.n_ratings == 3
+    assert stack(parts, parts.rows)[2].tolist() == [{"mean": 2.5, "last": 4.0, "sum": 5.0}[duplicates], 3.0, 2.0]
+
+
+def save_npz(part, path):
+    np.savez(f"{path}.npz", **{name: part[name].to_numpy() for name in part.columns})
+
+
+@pytest.mark.parametrize(
+    "write",
+    [lambda part, path: part.write_csv(f"{path}.csv"), lambda part, path: part.write_ndjson(f"{path}.jsonl"), save_npz],
+    ids=["csv", "jsonl", "npz"],
+)
+def test_the_format_of_the_files_does_not_matter(rows, folder, tmp_path, write):
+    other = PartitionedRatings(write_parts(rows, tmp_path / "other", write))
+    same = PartitionedRatings(f"{folder}/*.parquet", tmp_path / "kept")
+    assert other.sign() == same.sign() == PartitionedRatings(folder=tmp_path / "kept").sign()
+    assert all(np.array_equal(a, b) for a, b in zip(stack(other, other.cols), stack(same, same.cols), strict=True))
+
+
+def test_ids_may_be_text_in_some_files(rows, tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    rows[:2000].write_parquet(folder / "a.parquet")
+    text = rows[2000:].with_columns(pl.concat_str([pl.lit("u"), pl.col("userId").cast(pl.String)]).alias("userId"))
+    text.write_parquet(folder / "b.parquet")
+    parts = PartitionedRatings(folder)
+    every = pl.concat([rows.with_columns(pl.col("userId").cast(pl.String))[:2000], text])
+    held = cells_of(every)
+    assert parts.users.tolist() == held.users.tolist()
+    truth = held.X.tocoo()
+    assert np.array_equal(stack(parts, parts.rows)[2], truth.data)
+
+
+def test_shards_have_about_equally_many_cells_and_heavy_rows_are_alone():
+    rng = np.random.default_rng(0)
+    counts = rng.integers(1, 20, 1000)
+    counts[[5, 500]] = 3000
+    bounds = cut_rows(counts, 500, 1000)
+    cells = np.add.reduceat(counts, bounds[:-1])
+    assert {5, 6, 500, 501} <= set(bounds.tolist())
+    assert cells[cells < 3000].max() <= 500 + 20
+    others = rng.integers(1, 20, 200)
+    cut = cut_rows(others, 300, 1000)
+    units = make_units(bounds, cut, counts, others, 1000)
+    heavy = [unit for unit in units if unit.first == 5]
+    assert len(heavy) == 3
+    assert [heavy[0].lo, heavy[-1].hi] == [0, 200]
+    assert all(a.hi == b.lo and a.hi in cut for a, b in pairwise(heavy))
+
+
+# ---- fits on threads ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"solver": "cholesky"}, {"nonnegative": True}, {"biases": False}, {"reg_power": 0.5}],
+    ids=["cg", "cholesky", "nonnegative", "no biases", "power"],
+)
+def test_als_is_that_of_memory(folder, rows, options):
+    model = ALS(14, **SHORT | options).fit(folder)
+    held = ALS(14, **SHORT | options).fit(in_memory(rows))
+    for name in ("row_factors_", "components_", "row_bias_", "column_bias_"):
+        assert np.allclose(getattr(model, name), getattr(held, name), rtol=1e-4, atol=1e-5)
+    assert np.allclose(model.history_["objective"], held.history_["objective"], rtol=1e-6)
+    assert model.reg_ == pytest.approx(held.reg_)
+    assert np.allclose(model.predict([0, 1], [2, 3]), held.predict([0, 1], [2, 3]), rtol=1e-4)
+
+
+@pytest.mark.parametrize("solver", ["cg", "cholesky", "blocks"])
+def test_implicit_als_is_that_of_memory(folder, rows, solver):
+    options = {"solver": solver, "max_iter": 4, "tol": 0.0, "random_state": 0}
+    model, held = ImplicitALS(14, **options).fit(folder), ImplicitALS(14, **options).fit(in_memory(rows, "sum"))
+    assert np.allclose(model.row_factors_, held.row_factors_, atol=1e-4)
+    assert np.allclose(model.history_["objective"], held.history_["objective"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["cg", "cholesky"])
+def test_heavy_rows_are_solved_from_sums(folder, rows, solver, monkeypatch):
+    monkeypatch.setattr(module, "HEAVY", 60)
+    parts = PartitionedRatings(folder)
+    assert len(parts.cols.units) > len(parts.cols.bounds)  # some rows are cut
+    model, held = ALS(14, solver=solver, **SHORT).fit(parts), ALS(14, solver=solver, **SHORT).fit(in_memory(rows))
+    assert np.allclose(model.row_factors_, held.row_factors_, atol=1e-3)
+    assert np.allclose(model.history_["objective"], held.history_["objective"], rtol=1e-5)
+    options = {"solver": solver, "max_iter": 4, "tol": 0.0, "random_state": 0}
+    clicks = ImplicitALS(14, **options).fit(PartitionedRatings(folder, duplicates="sum"))
+    counts = ImplicitALS(14, **options).fit(in_memory(rows, "sum"))
+    assert np.allclose(clicks.row_factors_, counts.row_factors_, atol=1e-3)
+
+
+def test_factors_beyond_the_budget_stay_on_disk(folder, tmp_path):
+    whole = ALS(14, **SHORT).fit(PartitionedRatings(folder))
+    parts = PartitionedRatings(folder, tmp_path / "kept")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_fit, "keeps_on_disk", lambda *_: True)
+        model = ALS(14, **SHORT).fit(parts)
+        with pytest.raises(InputError, match="Give PartitionedRatings a folder"):
+            ALS(14, **SHORT).fit(PartitionedRatings(folder))
+    assert isinstance(model.row_factors_, np.memmap)
+    assert np.array_equal(model.row_factors_, whole.row_factors_)
+    assert np.array_equal(model.components_, whole.components_)
+    assert np.array_equal(model.predict([1, 2], [3, 4]), whole.predict([1, 2], [3, 4]))
+
+
+class At:
+    """A callback that does something after a sweep."""
+
+    def __init__(self, sweep, do):
+        self.sweep, self.do = sweep, do
+
+    def setup(self, estimator, context):
+        self.seen = 0
+
+    def teardown(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context): ...
+
+    def on_fit_task_end(self, estimator, context):
+        if context.parent is not None:
+            self.seen += 1
+            if self.seen == self.sweep:
+                self.do()
+
+
+class Interrupted(Exception):
+    pass
+
+
+def interrupt():
+    raise Interrupted
+
+
+def test_a_checkpoint_goes_on_with_the_same_bits(folder, tmp_path):
+    parts = PartitionedRatings(folder)
+    whole = ALS(14, **SHORT).fit(parts)
+    saved = Checkpoint(tmp_path / "als.checkpoint")
+    with pytest.raises(Interrupted):
+        ALS(14, **SHORT).set_callbacks(saved, At(4, interrupt)).fit(parts)
+    model = ALS(14, **SHORT).set_callbacks(saved).fit(parts)
+    assert np.array_equal(model.row_factors_, whole.row_factors_)
+    assert model.history_["objective"] == whole.history_["objective"]
+
+
+# ---- on worker processes --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """A cluster of one worker process at first."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    ) as cluster:
+        yield cluster
+
+
+def kill_one(client):
+    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+
+
+QUICK = SHORT | {"max_iter": 4}
+
+
+def same_bits(model, other):
+    names = ("row_factors_", "components_", "row_bias_", "column_bias_")
+    return all(np.array_equal(getattr(model, name), getattr(other, name)) for name in names)
+
+
+def test_one_worker_and_three_give_the_bits_of_threads(processes, folder, monkeypatch):
+    from distributed import Client
+
+    monkeypatch.setattr(_fit, "EVERY", 3)
+    monkeypatch.setattr(module, "HEAVY", 200)
+    held = PartitionedRatings(folder)
+    whole, clicks = ALS(14, **QUICK).fit(held), ImplicitALS(6, max_iter=2, random_state=0).fit(held)
+    with Client(processes) as client:
+        parts = PartitionedRatings(folder)
+        assert parts.sign() == held.sign()
+        assert same_bits(ALS(14, **QUICK).fit(parts), whole)
+        processes.scale(3)
+        client.wait_for_workers(3, timeout=60)
+        model = ALS(14, **QUICK).fit(parts)
+        assert same_bits(model, whole)
+        assert model.history_["objective"] == whole.history_["objective"]
+        assert same_bits(ImplicitALS(6, max_iter=2, random_state=0).fit(parts), clicks)
+
+
+def test_a_worker_killed_in_mid_sweep_changes_no_bit(processes, folder, monkeypatch):
+    from distributed import Client
+
+    monkeypatch.setattr(_fit, "EVERY", 3)
+    whole, parts = ALS(14, **SHORT).fit(folder), PartitionedRatings(folder)
+    with Client(processes) as client:
+        late = threading.Timer(0.05, kill_one, [client])
+        model = ALS(14, **SHORT).set_callbacks(At(2, lambda: kill_one(client)), At(5, late.start)).fit(parts)
+        late.join()
+    assert same_bits(model, whole)
+    assert model.history_["objective"] == whole.history_["objective"]
+
+
+def test_rows_that_are_not_needed_are_not_sent(processes, folder, monkeypatch):
+    from distributed import Client
+
+    from twofold.completion.partitioned import _half_steps
+
+    held = ALS(14, **QUICK).fit(folder)
+    monkeypatch.setattr(_half_steps, "LITTLE", 0)
+    monkeypatch.setattr(Tasks, "workers", 100)
+    assert same_bits(ALS(14, **QUICK).fit(folder), held)
+    with Client(processes):
+        assert same_bits(ALS(14, **QUICK).fit(folder), held)
+
+
+def test_a_folder_that_is_gone_is_one_clear_error(processes, folder, tmp_path):
+    from distributed import Client
+
+    for client in (None, processes):
+        parts = PartitionedRatings(folder, tmp_path / "kept")
+        lost = At(2, lambda: shutil.rmtree(tmp_path / "kept"))
+        opened = Client(client) if client else None
+        with pytest.raises(InputError, match="kept is gone"):
+            ALS(14, **SHORT).set_callbacks(lost).fit(parts)
+        if opened:
+            opened.close()
+
+
+# ---- what goes wrong ------------------------------------------------------------------------------------------------
+
+
+def test_a_truncated_file_is_named(folder, tmp_path):
+    whole = (folder / "1.parquet").read_bytes()
+    (folder / "1.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"1\.parquet"):
+        PartitionedRatings(folder, tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()
+    (folder / "1.parquet").write_bytes(whole)
+    parts = PartitionedRatings(folder, tmp_path / "kept")
+    shard = tmp_path / "kept" / "cols" / "00001.npz"
+    shard.write_bytes(shard.read_bytes()[:500])
+    with pytest.raises(InputError, match=r"00001\.npz is damaged"):
+        ALS(14, **SHORT).fit(parts)
+
+
+def test_a_full_disk_is_one_clear_error(folder, tmp_path):
+    script = (
+        "import resource, sys\nfrom twofold import PartitionedRatings\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))\n"
+        "try:\n    PartitionedRatings(sys.argv[1], sys.argv[2])\n"
+        "except OSError as error:\n    print(error.filename)\n"
+    )
+    command = [sys.executable, "-c", script, str(folder), str(tmp_path / "kept")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.startswith(str(tmp_path / "kept"))
+    assert not (tmp_path / "kept").exists()
+
+
+def test_refusals(folder, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    for options, words in (
+        ({"folder": tmp_path / "full", "source": folder}, "is not empty"),
+        ({"folder": tmp_path / "full"}, "holds no partitioned ratings"),
+        ({}, "needs ratings"),
+        ({"source": np.ones((3, 3))}, "ndarray"),
+        ({"source": folder, "duplicates": "first"}, "duplicates="),
+        ({"source": folder, "user": "who"}, "who"),
+    ):
+        with pytest.raises(InputError, match=words):
+            PartitionedRatings(**options)
+    parts = PartitionedRatings(folder)
+    with pytest.raises(InputError, match="sample_weight"):
+        ALS(3, reg=0.1).fit(parts, sample_weight=np.ones(300))
+    with pytest.raises(InputError, match="normalize"):
+        ALS(3, reg=0.1, normalize="row").fit(parts)
+    bad = make_rows().with_columns(pl.col("rating") - 3)
+    bad.write_parquet(tmp_path / "bad.parquet")
+    with pytest.raises(InputError, match="Negative values"):
+        ImplicitALS(3).fit(tmp_path / "bad.parquet")
+
+
+def test_a_table_of_numbers_is_still_a_table(tmp_path):
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    pl.DataFrame(X, schema=list("abcd")).write_parquet(tmp_path / "table.parquet")
+    with twofold.config(threads=1):
+        assert ALS(1, reg=0.1).fit(tmp_path / "table.parquet").n_features_in_ == 4
