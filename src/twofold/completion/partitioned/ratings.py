@@ -94,8 +94,8 @@ class PartitionedRatings:
     ratings do not fit in memory.
 
     Made once, in two passes over the files, by the workers of the dask client in force or by this process's threads.
-    The folder takes about 16 bytes a rating, three times that while it is made. Row i of the models is the i-th of the users
-    in their order, column j the j-th of the items.
+    The folder takes about 16 bytes a rating, three times that while it is made. Row i of the models is the i-th of the
+    users in their order, column j the j-th of the items.
 
     Parameters
     ----------
