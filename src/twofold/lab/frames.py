@@ -30,13 +30,15 @@ def encode(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes
     """
     import numpy as np
 
+    from twofold.analyses.answer import plain
+
     listed, parts = [], []
     for name, array in arrays.items():
         array = np.asarray(array)
         kind = "u1" if array.dtype in (np.uint8, np.bool_) else "i4" if array.dtype.kind in "iu" else "f4"
         listed.append({"name": name, "dtype": kind, "shape": list(array.shape)})
         parts.append(np.ascontiguousarray(array, dtype=f"<{kind}").tobytes())
-    return join({**header, "arrays": listed}, parts)
+    return join({**plain(header), "arrays": listed}, parts)
 
 
 def decode(frame: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -60,7 +62,7 @@ def merge(first: bytes, frame: bytes) -> bytes:
 
 
 def join(header: Mapping[str, Any], parts: list[bytes]) -> bytes:
-    text = json.dumps(finite(header), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-len(text) % 4)
     return b"".join([struct.pack("<I", len(text)), text, *(part + bytes(-len(part) % 4) for part in parts)])
 
@@ -70,16 +72,3 @@ def _cut(frame: bytes, at: int, listed: list[dict[str, Any]]) -> Iterator[tuple[
         size = math.prod(one["shape"]) * SIZES[one["dtype"]]
         yield one["name"], frame[at : at + size]
         at += size + -size % 4
-
-
-def finite(value: Any) -> Any:
-    """JSON that browsers read: what is no number is null, and numpy's numbers are plain ones."""
-    if isinstance(value, Mapping):
-        return {str(name): finite(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(one) for one in value]
-    if hasattr(value, "tolist"):
-        return finite(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value

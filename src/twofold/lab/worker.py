@@ -49,7 +49,9 @@ class Wire:
             self.pipe.send_bytes(kind + data)
 
     def tell(self, **said: Any) -> None:
-        self.send(b"J", json.dumps(frames.finite(said)).encode())
+        from twofold.analyses.answer import plain
+
+        self.send(b"J", json.dumps(plain(said)).encode())
 
 
 class Control:
@@ -245,6 +247,7 @@ class Worker:
 
     def take(self, what: str) -> str:
         """Write what is taken away, one of TAKES, into the folder of the job."""
+        from twofold.analyses.answer import frame_writer
         from twofold.core.checks import InputError
 
         path = self.folder / self.job / what
@@ -259,10 +262,8 @@ class Worker:
             part.save(draft)
         elif what == "python":
             draft.write_text(part, encoding="utf-8")
-        elif what == "table.csv":
-            part.write_csv(draft)
-        elif what == "table.parquet":
-            part.write_parquet(draft)
+        elif what.startswith("table"):
+            frame_writer(path.suffix, part)(draft)
         else:
             figure = part()
             figure.savefig(draft, dpi=160, bbox_inches="tight")
@@ -318,6 +319,7 @@ class Worker:
         """Write the rows with a column of the names that they were given."""
         import polars as pl
 
+        from twofold.analyses.answer import frame_writer
         from twofold.core.checks import InputError
 
         frame: Any = self.load(id).frame
@@ -334,7 +336,7 @@ class Worker:
             column += "_"
         frame = frame.with_columns(pl.Series(column, given))
         path = self.folder / file
-        frame.write_csv(path) if file.endswith(".csv") else frame.write_parquet(path)
+        frame_writer(path.suffix, frame)(path)
         return file
 
 
