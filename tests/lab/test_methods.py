@@ -316,7 +316,7 @@ def test_a_photograph_gets_better(ran):
         frames, _ = ran(id)
         assert frames[-1][3]["psnr"] > frames[-1][3]["psnr_input"]
     frames, result = ran("compress")
-    (smaller, _), meta = find("compress").ask(result, {"question": "rate", "rate": 1.0}), frames[-1][3]
+    (smaller, _), meta = find("compress").ask(result, {"question": "compress", "rate": 1.0}), frames[-1][3]
     assert smaller["output"].shape == result.picture.shape
     assert meta["bytes"] <= 64 * 64 * 2.0 / 8 and meta["ratio"] == 64 * 64 / meta["bytes"]
 

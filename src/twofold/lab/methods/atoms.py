@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import polars as pl
 
 from twofold.lab.methods import tables
 from twofold.lab.methods.linear import BATCHES, fit_in_batches, variance_left_out
@@ -18,6 +17,7 @@ from twofold.lab.methods.method import Data, Emit, Frame, Method, Setting, numbe
 from twofold.lab.script import Script
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.figure import Figure
 
 PATCHES = 4000  # drawn from a photograph

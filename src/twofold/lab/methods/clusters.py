@@ -10,14 +10,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import polars as pl
 
-from twofold.analyses._tables import spread
 from twofold.lab.methods import tables
 from twofold.lab.methods.method import Data, Frame, Method, Setting, marks, numbers, seed, setting
 from twofold.lab.script import Name, Script
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.figure import Figure
 
 SPACE = Setting(
@@ -44,7 +43,7 @@ START = Setting(
 class Rows:
     """Rows in the plane: X itself if it has two columns, else its first two principal axes."""
 
-    def __init__(self, script: Script, data: Data, space: str):
+    def __init__(self, script: Script, data: Data, space: str, cells: bool):
         from twofold import PCA
 
         self.X, self.original = script["X"], script["table"]
@@ -59,7 +58,7 @@ class Rows:
         self.at = at
         static = {"points": numbers(at), "plane": numbers(self.plane)}
         nothing = {"labels": marks(np.zeros(len(at))), "centers": np.zeros((0, 2), np.float32)}
-        meta = {"static": [*static], "axes": [*axes, ""][:2], "flat": d <= 2}
+        meta = {"static": [*static], "axes": [*axes, ""][:2], "flat": d <= 2, "cells": d == 2 and cells}
         self.first: Frame = static | nothing, meta
 
     def project(self, centers: np.ndarray) -> np.ndarray:
@@ -100,12 +99,17 @@ class Points(Method):
             script.do("X = PCA(2, random_state=0).fit_transform(X)")
 
     def look(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> Rows:
-        return Rows(script, data, chosen["space"])
+        return Rows(script, data, chosen["space"], self.has_cells(chosen))
+
+    def has_cells(self, chosen: Mapping[str, Any]) -> bool:
+        """Whether a row belongs to the nearest center in a straight line."""
+        return False
 
     def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
         return tables.results(script, data, names, {"cluster": np.asarray(model.predict(script["X"]))})
 
     def figure(self, sight: Any, data: Data, model: Any) -> Figure:
+        from twofold.analyses._tables import spread
         from twofold.plots.reports.cluster import clustering_figure
 
         arrays, _ = sight.frame(model)
@@ -142,6 +146,9 @@ class KMeansMethod(Points):
         seed("KMeans"),
     )
 
+    def has_cells(self, chosen: Mapping[str, Any]) -> bool:
+        return True
+
 
 class KMedoidsMethod(Points):
     id, title, estimator, objective = "kmedoids", "k-medoids", "KMedoids", "sum of distances"
@@ -154,6 +161,9 @@ class KMedoidsMethod(Points):
         setting("KMedoids", "max_iter", label="sweeps at most", default=100, min=1, max=1000, advanced=True),
         seed("KMedoids"),
     )
+
+    def has_cells(self, chosen: Mapping[str, Any]) -> bool:
+        return chosen["metric"] == "euclidean"
 
 
 class GaussianMixtureMethod(Points):

@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
-from twofold.analyses._tables import spread
 from twofold.core.checks import InputError
 from twofold.lab.methods import tables
 from twofold.lab.methods.method import (
@@ -31,6 +29,7 @@ from twofold.lab.methods.planes import turn_to
 from twofold.lab.script import Name, Script
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.figure import Figure
 
 SHOWN = 160  # rows and columns drawn at most
@@ -51,6 +50,8 @@ class Cells:
     """A table, some of its known cells hidden, and what the model puts into all that it is not shown."""
 
     def __init__(self, script: Script, data: Data):
+        from twofold.analyses._tables import spread
+
         self.X, self.hidden = script["X"], script["hidden"]
         self.shown = script["shown"]
         mean, self.deviation = np.nanmean(self.shown, axis=0), spread(self.shown)
@@ -64,8 +65,9 @@ class Cells:
         self.seen = self.shown[at]
         names = tables.column_names(data, self.X.shape[1]) if data.kind != "picture" else []
         static = {"truth": numbers(self.X[at]), "hidden": self.hidden[at].astype(np.uint8)}
+        static |= {"rows": self.rows.astype(np.int32)} if data.kind != "picture" else {}
         start = {"filled": numbers(self.seen), "singular": np.zeros(0, np.float32)}
-        meta = {"columns": [names[j] for j in self.cols] if names else [], "rows": self.rows.tolist()}
+        meta = {"columns": [names[j] for j in self.cols] if names else []}
         self.first: Frame = static | start, {"static": [*static], "baseline": self.baseline, **meta}
 
     def judge(self, filled: np.ndarray) -> float:
@@ -276,6 +278,8 @@ class RecommenderMethod(Method):
         return model.model_
 
     def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
+        import polars as pl
+
         return pl.concat(list(model.recommend_all(10)))
 
     def figure(self, sight: Any, data: Data, model: Any) -> Figure:

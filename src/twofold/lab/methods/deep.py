@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
-from scipy.stats import norm
 
 from twofold.core.checks import InputError
 from twofold.lab.methods import tables
@@ -32,6 +30,7 @@ from twofold.lab.methods.method import (
 from twofold.lab.script import Script
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.figure import Figure
 
 ACROSS = 8  # pictures of the latent grid
@@ -111,7 +110,7 @@ class Plane:
         names = [str(name) for name in data.target_names]
         self.first: Frame = (
             {**static, "points": np.zeros((len(self.X), 2), np.float32)},
-            {"static": [*static], "target_names": names},
+            {"static": [*static], "color_names": names},
         )
 
     def codes(self, model: Any) -> np.ndarray:
@@ -164,6 +163,8 @@ class Latent(Plane):
 
     def __init__(self, script: Script, data: Data):
         super().__init__(script, data)
+        from scipy.stats import norm
+
         at = norm.ppf((np.arange(ACROSS) + 0.5) / ACROSS)
         self.grid = np.stack(np.meshgrid(at, at[::-1]), axis=-1).reshape(-1, 2)
         arrays, meta = self.first
@@ -332,6 +333,8 @@ class GANMethod(Method):
         return Game(script)
 
     def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
+        import polars as pl
+
         return pl.DataFrame(np.asarray(model.sample(1000, random_state=0)), schema=["x", "y"])
 
     def figure(self, sight: Any, data: Data, model: Any) -> Figure:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from twofold.core.checks import InputError
 from twofold.lab.methods import tables
@@ -15,6 +14,7 @@ from twofold.lab.methods.method import Data, Frame, Method, Setting, numbers, se
 from twofold.lab.script import Name, Script
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.figure import Figure
 
 
@@ -88,7 +88,11 @@ class Both:
         self.shape = None if data.pictures is None else data.pictures.shape[1:]
         columns = tables.column_names(data, self.X.shape[1])
         meta = {"formula": formula, "name": name, "columns": [columns[j] for j in self.cols]}
-        self.first: Frame = {key: numbers(value) for key, value in arrays.items()}, meta
+        static = {"rows": self.rows.astype(np.int32)}
+        self.first: Frame = (
+            {**{key: numbers(value) for key, value in arrays.items()}, **static},
+            {"static": ["rows"], **meta},
+        )
 
     def frame(self, model: Any) -> Frame:
         codes = np.asarray(model.transform(self.X[self.rows]))

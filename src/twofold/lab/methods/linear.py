@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import polars as pl
 
 from twofold.core.checks import InputError
 from twofold.lab.methods import tables
@@ -30,6 +29,7 @@ from twofold.lab.methods.method import (
 from twofold.lab.script import Script
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.figure import Figure
 
 BATCHES = Setting(
@@ -63,7 +63,7 @@ class Codes:
         n = len(self.X)
         empty = {"points": np.zeros((n, 2), np.float32), "ratio": np.zeros(k, np.float32)}
         static = {"colors": marks(tables.colors_of(script))}
-        named = {"columns": self.columns, "target_names": [str(name) for name in data.target_names]}
+        named = {"columns": self.columns, "color_names": [str(name) for name in data.target_names]}
         self.first: Frame = static | empty, {"static": [*static], **named}
 
     def frame(self, model: Any) -> Frame:

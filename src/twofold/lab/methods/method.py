@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from twofold.core.callbacks import _Quiet
 from twofold.core.checks import InputError
+from twofold.lab.data import Data
 from twofold.lab.methods import docs
 
 if TYPE_CHECKING:
@@ -48,28 +48,6 @@ class Emit(Protocol):
     def __call__(
         self, sweep: int, objective: float | None, arrays: Arrays, meta: dict[str, Any], final: bool = False
     ) -> None: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Data:
-    """What a method is given: the parts that data of its kind has, and the Python that loads it."""
-
-    id: str
-    name: str
-    kind: str  # table, ratings, text, picture, pictures, signal, none
-    code: str  # binds X, y, ratings, texts, picture, pictures, signal
-    about: str = ""
-    table: np.ndarray | None = None  # (n,d)
-    columns: Sequence[str] = ()
-    ratings: pl.DataFrame | None = None
-    texts: Sequence[str] | None = None
-    picture: np.ndarray | None = None  # (h,w) or (h,w,3), uint8
-    pictures: np.ndarray | None = None  # (n,h,w)
-    signal: np.ndarray | None = None
-    target: np.ndarray | None = None  # (n,)
-    target_names: Sequence[str] = ()
-    names: Sequence[str] | None = None  # of rows
-    notes: Sequence[str] = ()  # what was decided in reading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,11 +128,17 @@ class Sight(Protocol):
         ...
 
 
-class Watch(_Quiet):
-    """The one callback: after a sweep, what is seen of the model is sent."""
+class Watch:
+    """The one callback, in scikit-learn's protocol: after a sweep, what is seen of the model is sent."""
 
     def __init__(self, sight: Sight, emit: Emit):
         self.sight, self.emit = sight, emit
+
+    def setup(self, estimator: Any, context: Any) -> None: ...
+
+    def teardown(self, estimator: Any, context: Any) -> None: ...
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None: ...
 
     def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any = None) -> bool:
         if context.parent is not None and fitted_estimator is not None:

@@ -303,7 +303,7 @@ class CompressMethod(Pictures):
         sight.file = file
         return {"bytes": file.size, "ratio": sight.original.nbytes / file.size, "method": file.method}
 
-    def ask_rate(self, result: Result, rate: float) -> Frame:
+    def ask_compress(self, result: Result, rate: float) -> Frame:
         """The picture at another rate, by the same method."""
         from twofold.signals import compress_image
 

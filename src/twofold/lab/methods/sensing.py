@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from twofold.lab.methods.method import Data, Emit, Frame, Method, Result, Setting, numbers, seed, setting
 from twofold.lab.script import Script
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.figure import Figure
 
 PHASE = "signals.sensing.phase_diagram:phase_diagram"
@@ -100,6 +100,8 @@ class PhaseMethod(Method):
         return Diagram(script["ratios"])
 
     def tabulate(self, found: Any) -> pl.DataFrame:
+        import polars as pl
+
         delta = np.broadcast_to(found.delta[:, None], found.rho.shape)
         return pl.DataFrame({"delta": delta.ravel(), "rho": found.rho.ravel(), "success": found.success.ravel()})
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
-from twofold.analyses._tables import spread
 from twofold.core.checks import InputError
 from twofold.lab.methods.method import Data, Setting
 from twofold.lab.script import Script
+
+if TYPE_CHECKING:
+    import polars as pl
 
 STANDARDIZE = Setting(
     name="standardize",
@@ -27,6 +28,8 @@ STANDARDIZE = Setting(
 
 def needs_scale(X: np.ndarray, data: Data, wish: str) -> bool:
     """Whether columns are divided by their spreads, as the command line decides it."""
+    from twofold.analyses._tables import spread
+
     if wish != "auto" or data.kind == "pictures":
         return wish == "yes"
     deviations = spread(X, np.nan)
@@ -43,6 +46,8 @@ def standardize(script: Script, data: Data, wish: str) -> None:
 
 def check_table(X: np.ndarray, data: Data) -> None:
     """Refuse what no method can work on."""
+    from twofold.analyses._tables import spread
+
     if X.shape[0] < 2 or X.shape[1] < 1:
         raise InputError(f"{data.name} has {X.shape[0]} rows and {X.shape[1]} columns of numbers; two rows are needed.")
     if not (spread(X, 0.0) > 0).any():
@@ -51,15 +56,17 @@ def check_table(X: np.ndarray, data: Data) -> None:
 
 def results(script: Script, data: Data, names: Sequence[str] | None, found: Mapping[str, Any]) -> pl.DataFrame:
     """One line a row: its name or number, then what was found."""
+    import polars as pl
+
     rows = script["rows"] if "rows" in script else range(len(script["X"]))
     first: dict[str, Any] = {"row": list(rows)} if names is None else {"row": list(rows), "name": list(names)}
     return pl.DataFrame({**first, **found})
 
 
 def colors_of(script: Script) -> np.ndarray:
-    """(n,) the target of every row as a small number; zeros where there is none."""
+    """(n,) the target of every row as a small number; 255 where there is none."""
     if "y" not in script:
-        return np.zeros(len(script["X"]), dtype=np.uint8)
+        return np.full(len(script["X"]), 255, dtype=np.uint8)
     return (np.unique(script["y"], return_inverse=True)[1] % 256).astype(np.uint8)
 
 

@@ -9,15 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import polars as pl
 
 from twofold.core.checks import InputError
 from twofold.lab.methods.method import Data, Frame, Method, Result, Setting, marks, numbers, seed, setting
 from twofold.lab.methods.planes import turn_to
 from twofold.lab.script import Script
-from twofold.text.snippets import snippet
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.figure import Figure
 
 WORDS = 12  # of a topic
@@ -44,8 +43,8 @@ class Corpus:
         self.last = np.zeros((0, 2))
         empty = {"sizes": np.zeros(0), "map": np.zeros((0, 2)), "documents": np.zeros((len(self.rows), 2))}
         arrays = {name: numbers(value) for name, value in empty.items()}
-        first = {"topics": [], "rows": self.rows.tolist(), "words": len(self.words)}
-        self.first: Frame = arrays | {"labels": marks(np.zeros(len(self.rows)))}, first
+        arrays |= {"labels": marks(np.full(len(self.rows), 255)), "rows": self.rows.astype(np.int32)}
+        self.first: Frame = arrays, {"static": ["rows"], "topics": [], "words": len(self.words)}
 
     def mixtures(self, model: Any, rows: Any = slice(None)) -> np.ndarray:
         """(n,k) how much of each document is of each topic."""
@@ -89,6 +88,8 @@ class Topics(Method):
         return Corpus(script, data)
 
     def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
+        import polars as pl
+
         codes = np.abs(np.asarray(model.transform(script["X"])))
         shares = codes / np.maximum(codes.sum(axis=1, keepdims=True), 1e-300)
         rows = script["rows"] if "rows" in script else list(range(len(shares)))
@@ -105,6 +106,8 @@ class Topics(Method):
 
     def ask_documents(self, result: Result, topic: int) -> dict[str, Any]:
         """The documents with most of a topic, and in each the sentence that tells it."""
+        from twofold.text.snippets import snippet
+
         sight, Z = result.sight, np.asarray(result.model.components_)
         if not 0 <= topic < len(Z):
             raise InputError(f"topic {topic}: there are topics from 0 to {len(Z) - 1}.")

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from twofold.core.checks import InputError
 from twofold.lab.methods.method import Data, Emit, Frame, Method, Result, Setting, Watch, numbers, seed, setting
@@ -17,6 +16,7 @@ from twofold.lab.methods.planes import turn_to
 from twofold.lab.script import Script
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.figure import Figure
 
 MAPPED = 1500  # words on the map, the most frequent that are no stop words
@@ -62,6 +62,8 @@ class Words(Method):
         model.set_callbacks()
 
     def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
+        import polars as pl
+
         vectors = model.vectors_
         columns = {f"x{c + 1}": vectors.vectors_[:, c] for c in range(vectors.vectors_.shape[1])}
         return pl.DataFrame({"word": [str(word) for word in vectors.words], **columns})
