@@ -40,8 +40,14 @@ class Page:
         time.sleep(8)  # a user looks around first; meanwhile the next process gets ready
 
     def fetch(self, method: str, path: str, body: Any = None) -> bytes:
-        self.http.request(method, path, None if body is None else json.dumps(body), self.headers)
-        answer = self.http.getresponse()
+        sent = None if body is None else json.dumps(body)
+        try:
+            self.http.request(method, path, sent, self.headers)
+            answer = self.http.getresponse()
+        except http.client.RemoteDisconnected:  # it was left alone for too long
+            self.http.close()
+            self.http.request(method, path, sent, self.headers)
+            answer = self.http.getresponse()
         content = answer.read()
         if answer.status >= 400:
             raise RuntimeError(f"{method} {path}: {answer.status} {content[:200]!r}")

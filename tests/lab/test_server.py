@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -310,13 +311,20 @@ def test_bundled_data_is_as_it_is_described(id):
 # --- the command --------------------------------------------------------------------------------------------
 
 
-def command(*args: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "twofold", "lab", "--no-browser", *args],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+@pytest.fixture
+def command() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts the lab as its users do; whatever happens, it ends with the test."""
+    begun: list[subprocess.Popen[str]] = []
+
+    def start_lab(*args: str) -> subprocess.Popen[str]:
+        line = [sys.executable, "-m", "twofold", "lab", "--no-browser", *args]
+        begun.append(subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        return begun[-1]
+
+    yield start_lab
+    for one in begun:
+        one.kill()
+        one.wait()
 
 
 def children(pid: int) -> list[int]:
@@ -326,7 +334,7 @@ def children(pid: int) -> list[int]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="children are counted in /proc")
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
-def test_the_command_prints_its_address_and_ends_with_all_its_children(tmp_path, end):
+def test_the_command_prints_its_address_and_ends_with_all_its_children(command, tmp_path, end):
     own = tmp_path / "own.csv"
     own.write_text("a,b\n1,2\n3,4\n5,7\n")
     lab = command(str(own)) if end == signal.SIGINT else command()
