@@ -298,9 +298,9 @@ def test_words_have_neighbors_and_analogies(ran):
     frames, result = ran("pmi")
     method, words = find("pmi"), frames[0][3]["words"]
     assert words[3] in method.ask(result, {"question": "search", "text": words[3]})["words"]
-    near = method.ask(result, {"question": "neighbors", "word": words[0]})["words"]
+    near = method.ask(result, {"question": "neighbors", "word": words[0]})["neighbors"]
     assert [entry["word"] for entry in near] == [word for word, _ in result.model.vectors_.nearest(words[0], 12)]
-    assert len(method.ask(result, dict(question="analogy", a=words[0], b=words[1], c=words[2]))["words"]) == 5
+    assert len(method.ask(result, dict(question="analogy", a=words[0], b=words[1], c=words[2]))["answers"]) == 5
     with pytest.raises(InputError, match="not among the words"):
         method.ask(result, {"question": "neighbors", "word": "<script>"})
 
@@ -335,11 +335,11 @@ def test_a_hole_that_was_painted_is_filled():
             find("inpaint").run(data, {"mask": wrong}, Frames())
 
 
-def test_a_diagram_row_by_row_is_the_diagram(ran):
+def test_a_diagram_column_by_column_is_the_diagram(ran):
     frames, result = ran("phase")
     names: dict = {}
     exec(result.script, names)
-    np.testing.assert_array_equal(frames[-1][2]["success"], names["model"].success.astype(np.float32))
+    np.testing.assert_array_equal(frames[-1][2]["success"], names["model"].success.T.astype(np.float32))
 
 
 @pytest.mark.parametrize(
@@ -361,5 +361,5 @@ def test_the_latent_space_can_be_walked(ran):
     arrays, _ = method.ask(result, {"question": "decode", "at": [0.5, -1.0]})
     assert arrays["picture"].shape == (8, 8) and arrays["picture"].dtype == np.uint8
     for wrong in ([0.0], [0.0, "x"], [float("nan"), 0.0], None):
-        with pytest.raises((InputError, ValueError)):
+        with pytest.raises(InputError):
             method.ask(result, {"question": "decode", "at": wrong})

@@ -58,7 +58,7 @@ class Rows:
         self.at = at
         static = {"points": numbers(at), "plane": numbers(self.plane)}
         nothing = {"labels": marks(np.zeros(len(at))), "centers": np.zeros((0, 2), np.float32)}
-        meta = {"static": [*static], "axes": [*axes, ""][:2], "flat": d <= 2, "cells": d == 2 and cells}
+        meta = {"static": [*static], "axes": [*axes, ""][:2], "flat": d == 2 and cells}
         self.first: Frame = static | nothing, meta
 
     def project(self, centers: np.ndarray) -> np.ndarray:

@@ -67,7 +67,8 @@ class Cells:
         static = {"truth": numbers(self.X[at]), "hidden": self.hidden[at].astype(np.uint8)}
         static |= {"rows": self.rows.astype(np.int32)} if data.kind != "picture" else {}
         start = {"filled": numbers(self.seen), "singular": np.zeros(0, np.float32)}
-        meta = {"columns": [names[j] for j in self.cols] if names else []}
+        whole = script["rows"] if "rows" in script else range(len(self.X))
+        meta = {"columns": [names[j] for j in self.cols] if names else [], "rows": [whole[i] for i in self.rows]}
         self.first: Frame = static | start, {"static": [*static], "baseline": self.baseline, **meta}
 
     def judge(self, filled: np.ndarray) -> float:

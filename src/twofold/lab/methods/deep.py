@@ -110,7 +110,7 @@ class Plane:
         names = [str(name) for name in data.target_names]
         self.first: Frame = (
             {**static, "points": np.zeros((len(self.X), 2), np.float32)},
-            {"static": [*static], "color_names": names},
+            {"static": [*static], "target_names": names},
         )
 
     def codes(self, model: Any) -> np.ndarray:
@@ -169,7 +169,7 @@ class Latent(Plane):
         self.grid = np.stack(np.meshgrid(at, at[::-1]), axis=-1).reshape(-1, 2)
         arrays, meta = self.first
         blank = np.zeros((len(self.grid), *self.shape), np.uint8)
-        self.first = arrays | {"samples": blank}, meta | {"range": [-REACH, REACH]}
+        self.first = arrays | {"samples": blank}, meta | {"range": [-REACH, REACH, -REACH, REACH]}
 
     def decode(self, model: Any, at: np.ndarray) -> np.ndarray:
         """Pictures (n,h,w) of places in the plane; further numbers of a code are 0."""
@@ -230,13 +230,13 @@ class Sheet:
         self.limits = float(self.X.min()), float(self.X.max())
         self.random_state = 0
         self.drawn = np.full((DRAWN, self.X.shape[1]), self.limits[0])
-        self.first: Frame = {"samples": self.bytes()}, {"drawn": 0}
+        self.first: Frame = {"samples": self.bytes()}, {"stage": "learning"}
 
     def bytes(self) -> np.ndarray:
         return as_bytes(self.drawn.reshape(-1, *self.shape), self.limits)
 
     def frame(self, model: Any) -> Frame:
-        return {"samples": self.bytes()}, {}
+        return {"samples": self.bytes()}, {"stage": "learning" if np.all(self.drawn == self.limits[0]) else "drawn"}
 
 
 class PixelCNNMethod(Method):
@@ -271,7 +271,12 @@ class PixelCNNMethod(Method):
             place.flat[pixel] = True
             sight.drawn = model.complete(sight.drawn, place, random_state=chosen["random_state"] + pixel)
             arrays, meta = sight.frame(model)
-            emit(model.n_iter_ + 1 + pixel, last_objective(model), arrays, meta | {"drawn": (pixel + 1) / (h * w)})
+            emit(
+                model.n_iter_ + 1 + pixel,
+                last_objective(model),
+                arrays,
+                meta | {"stage": f"drawing pixel {pixel + 1} of {h * w}"},
+            )
 
     def count_sweeps(self, model: Any, sight: Any) -> int:
         return int(model.n_iter_) + sight.X.shape[1]
@@ -292,7 +297,7 @@ class Game:
         self.grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
         static = {"real": numbers(self.X)}
         empty = {"fake": np.zeros((0, 2), np.float32), "critic": np.full((GRID, GRID), 0.5, np.float32)}
-        self.first: Frame = static | empty, {"static": ["real"], "range": [-reach, reach]}
+        self.first: Frame = static | empty, {"static": ["real"], "range": [-reach, reach, -reach, reach]}
 
     def frame(self, model: Any) -> Frame:
         critic = np.asarray(model.judge(self.grid)).reshape(GRID, GRID)

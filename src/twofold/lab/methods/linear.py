@@ -63,7 +63,7 @@ class Codes:
         n = len(self.X)
         empty = {"points": np.zeros((n, 2), np.float32), "ratio": np.zeros(k, np.float32)}
         static = {"colors": marks(tables.colors_of(script))}
-        named = {"columns": self.columns, "color_names": [str(name) for name in data.target_names]}
+        named = {"columns": self.columns, "target_names": [str(name) for name in data.target_names]}
         self.first: Frame = static | empty, {"static": [*static], **named}
 
     def frame(self, model: Any) -> Frame:

@@ -270,7 +270,9 @@ class Method(ABC):
         rest = {key: value for key, value in question.items() if key != "question"}
         try:
             return getattr(self, f"ask_{name}")(result, **rest)
-        except TypeError as error:
+        except InputError:
+            raise
+        except (TypeError, ValueError) as error:
             raise InputError(f"the question {name!r} does not fit: {error}.") from error
 
 

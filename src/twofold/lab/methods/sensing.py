@@ -1,6 +1,6 @@
 """Compressive sensing: how often sparse signals come back from few measurements, cell by cell of the phase diagram.
 
-Every cell has a seed of its own, so that a diagram made row by row is the one that a single call makes.
+Every cell has a seed of its own, so that a diagram made column by column is the one that a single call makes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CELLS = Setting(
 
 
 class Diagram:
-    """Success over the two ratios, as far as it is known."""
+    """Success over the two ratios, measurements across, as far as it is known."""
 
     def __init__(self, ratios: np.ndarray):
         from twofold.signals import donoho_tanner
@@ -40,14 +40,14 @@ class Diagram:
         fine = np.linspace(0.01, 0.99, CURVE)
         theory = np.column_stack([fine, donoho_tanner(fine)])
         at = [float(ratio) for ratio in ratios]
-        names = {"labels": ["measurements for each unknown", "numbers not zero for each measurement"]}
+        names = {"axes": ["measurements for each unknown", "numbers not zero for each measurement"]}
         self.first: Frame = (
-            {"theory": numbers(theory), "success": numbers(self.success)},
+            {"theory": numbers(theory), "success": numbers(self.success.T)},
             {"static": ["theory"], "x": at, "y": at, **names},
         )
 
     def frame(self, model: Any = None) -> Frame:
-        return {"success": numbers(self.success)}, {"done": float(np.isfinite(self.success).mean())}
+        return {"success": numbers(self.success.T)}, {"done": float(np.isfinite(self.success).mean())}
 
 
 class PhaseMethod(Method):
@@ -71,7 +71,7 @@ class PhaseMethod(Method):
     )
 
     def run(self, data: Data, settings: Mapping[str, Any], emit: Emit, rows: Sequence[int] | None = None) -> Result:
-        """Fill the diagram row by row."""
+        """Fill the diagram column by column."""
         self.check_kind(data)
         chosen, script = self.check(settings), Script(data)
         script.use("twofold.signals", "phase_diagram")

@@ -82,11 +82,11 @@ class Words(Method):
 
     def ask_neighbors(self, result: Result, word: str) -> dict[str, Any]:
         """The words whose vectors point the same way."""
-        return {"words": _named(result.model.vectors_.nearest(_known(result, word), NEAR))}
+        return {"neighbors": _named(result.model.vectors_.nearest(_known(result, word), NEAR))}
 
     def ask_analogy(self, result: Result, a: str, b: str, c: str) -> dict[str, Any]:
         """a is to b as c is to what?"""
-        return {"words": _named(result.model.vectors_.analogy(*(_known(result, word) for word in (a, b, c)), 5))}
+        return {"answers": _named(result.model.vectors_.analogy(*(_known(result, word) for word in (a, b, c)), 5))}
 
 
 def _known(result: Result, word: Any) -> str:
