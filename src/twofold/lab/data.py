@@ -26,7 +26,7 @@ WIDEST = 2_000_000  # cells of a sparse table that is filled up with zeros
 
 
 class Bundled(NamedTuple):
-    """Data that is always at hand, and the Python that makes it: X, y, names, ratings, texts, picture, ..."""
+    """Data that is always at hand, and the Python that makes it: X, y, ratings, texts, picture, ..."""
 
     name: str
     kind: str
@@ -49,7 +49,7 @@ def _signal(name: str) -> str:
     return _of("signals()", signal=name)
 
 
-_TABLE = {"X": "data", "y": "target", "columns": "feature_names", "target_names": "target_names"}
+_TABLE = {"X": "data", "y": "target"}
 BUNDLED = {
     "wine": Bundled(
         "Wine", "table", "178 wines of three growers, 13 measurements each.", (178, 13), _of("wine()", **_TABLE)
@@ -78,7 +78,7 @@ BUNDLED = {
     ),
     "table_with_holes": Bundled(
         "Wine with holes", "table", "The wine table, a fifth of its cells missing.", (178, 13),
-        _of("table_with_holes()", X="data", columns="feature_names"),
+        _of("table_with_holes()", X="data"),
     ),
     "ratings": Bundled(
         "Films", "ratings", "What 500 people gave 300 films, in half stars; made by a seeded generator.", (500, 300),
@@ -86,7 +86,7 @@ BUNDLED = {
     ),
     "docstrings": Bundled(
         "Docstrings", "text", "The English in the documentation of installed Python packages.", (1000,),
-        _of("docstrings(1000)", texts="documents", names="names", y="target", target_names="target_names"),
+        _of("docstrings(1000)", texts="documents", y="target"),
     ),
     "digits": Bundled(
         "Digits", "pictures", "1,797 handwritten digits, 8 by 8 pixels.", (1797, 8, 8),
@@ -224,10 +224,11 @@ def make(id: str) -> Data:
     made: dict[str, Any] = {}
     exec(known.code, made)  # our own lines of above
     data = Data(id, known.name, known.kind, known.about, known.code, ratings=made.get("ratings"))
-    data.texts, data.names, data.picture = made.get("texts"), made.get("names"), made.get("picture")
+    about = made.get("data", {})  # what the data set has beside: names of columns, classes, rows
+    data.texts, data.names, data.picture = made.get("texts"), about.get("names"), made.get("picture")
     data.pictures, data.signal = made.get("pictures"), made.get("signal")
     data.table = made.get("X") if data.pictures is None else data.pictures.reshape(len(data.pictures), -1)
-    data.target_names = [str(one) for one in made.get("target_names", [])]
+    data.target_names = [str(one) for one in about.get("target_names", [])]
     if "y" in made:
         data.target = np.asarray(made["y"])
         data.target_names = data.target_names or [str(one) for one in np.unique(data.target)]
@@ -235,7 +236,7 @@ def make(id: str) -> Data:
         data.columns = [f"pixel {i},{j}" for i, j in np.ndindex(data.pictures.shape[1:])]
         data.frame = pl.DataFrame({"class": data.target})
     elif data.table is not None:
-        data.columns = [str(one) for one in made.get("columns", "xy" if data.table.shape[1] == 2 else [])]
+        data.columns = [str(one) for one in about.get("feature_names", "xy")]
         data.frame = pl.DataFrame(data.table, schema=data.columns, orient="row").fill_nan(None)
         if data.target is not None:
             data.frame = data.frame.with_columns(pl.Series("class", [data.target_names[i] for i in data.target]))
