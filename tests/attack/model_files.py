@@ -130,6 +130,7 @@ def attack(most: int, spoil: Callable[[Path, np.random.Generator], Any], seed: i
         found = {}
         for name, (model, X) in models().items():
             model.save(Path(folder, f"{name}.twofold"))
+            use(Path(folder, f"{name}.twofold"), X)  # its kernels are loaded once, here, and not in every child
             found[name] = X
         for tried in range(most):
             name = list(found)[tried % len(found)]
