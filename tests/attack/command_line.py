@@ -23,6 +23,7 @@ import numpy as np
 
 from tests.attack.child import run
 from tests.attack.command import Ended, fault, snapshot, twofold
+from twofold.kernels import find_cache
 
 EVIL = "a\x1b[31mred\x07\x9b2J\u202e"  # what a terminal would obey
 NUMBERS = b"a,b,c\n" + b"".join(b"%d,%d,%d\n" % (i, i * i % 7, (i * 5) % 11) for i in range(30))
@@ -430,6 +431,7 @@ def drop_rights() -> None:
         os.setgroups([])
         os.setgid(65534)
         os.setuid(65534)
+        find_cache()  # as it would have been, had this process begun as that user
 
 
 def changed(folder: Path, before: dict[str, tuple[int, int]], ended: Ended) -> str:

@@ -36,6 +36,16 @@ def test_a_folder_that_could_be_made_counts_as_writable(tmp_path):
     assert not twofold.kernels.can_write(file)
 
 
+def test_a_folder_into_which_one_may_not_look_is_not_writable(monkeypatch, tmp_path):
+    """As the home of another user is, when a command runs for somebody else (sudo -u)."""
+
+    def refuse(path, **_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "stat", refuse)
+    assert not twofold.kernels.can_write(tmp_path / "home" / ".cache")
+
+
 def test_a_user_who_can_write_nowhere_still_computes(tmp_path):
     """In a process of its own that is told that no folder can be written to."""
     source = Path(twofold.__file__).parents[1]

@@ -30,9 +30,9 @@ def find_cache() -> None:
 
 def can_write(folder: Path) -> bool:
     """Whether a folder can be written to, or made."""
-    while not folder.exists() and folder != folder.parent:
+    while not os.path.exists(folder) and folder != folder.parent:  # False too where one may not look
         folder = folder.parent
-    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _remove(folder: str, pid: int) -> None:
