@@ -363,3 +363,13 @@ def test_the_latent_space_can_be_walked(ran):
     for wrong in ([0.0], [0.0, "x"], [float("nan"), 0.0], None):
         with pytest.raises(InputError):
             method.ask(result, {"question": "decode", "at": wrong})
+
+
+def test_the_file_of_a_topic_model_reads_new_texts(ran, tmp_path):
+    from twofold import analyses, load
+
+    _, result = ran("lda")
+    result.model.save(tmp_path / "topics.twofold")
+    assert list(load(tmp_path / "topics.twofold").bag_of_words_.vocabulary_) == list(result.sight.words)
+    (tmp_path / "new.txt").write_text(" ".join(result.sight.words[:30]), encoding="utf-8")
+    assert analyses.apply(tmp_path / "topics.twofold", tmp_path / "new.txt").table.height == 1

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 RATE = 50e6  # bytes a second that are sent at most; what is drawn in between is left out
 NICE = 5  # jobs leave the processor to the page
-TAKES = ("model", "table.csv", "table.parquet", "figure.svg", "figure.png", "python")
+TAKES = ("model", "table.csv", "table.parquet", "figure.svg", "figure.png", "picture.png", "python")
 _DATA: dict[str, Data] = {}  # loaded in this process
 
 
@@ -254,7 +254,7 @@ class Worker:
         if path.is_file():
             return what
         draft = path.with_name(f"draft.{what}")
-        part = getattr(self.result, {"python": "script"}.get(what, what.partition(".")[0]))
+        part = getattr(self.result, {"python": "script"}.get(what, what.partition(".")[0]), None)
         if part is None:
             raise InputError(f"{self.method.title} has no {what.partition('.')[0]} to take away.")
         if what == "model":
@@ -264,6 +264,10 @@ class Worker:
             draft.write_text(part, encoding="utf-8")
         elif what.startswith("table"):
             frame_writer(path.suffix, part)(draft)
+        elif what == "picture.png":
+            from PIL import Image
+
+            Image.fromarray(part).save(draft)
         else:
             figure = part()
             figure.savefig(draft, dpi=160, bbox_inches="tight")

@@ -88,8 +88,7 @@ class Atoms(Method):
         return Tiles(script, shape)
 
     def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
-        codes = np.asarray(model.transform(script["X"]))
-        return tables.results(script, data, names, {f"atom_{c + 1}": codes[:, c] for c in range(codes.shape[1])})
+        return tables.code_table(script, names, model, "atom")
 
     def figure(self, sight: Any, data: Data, model: Any) -> Figure:
         from twofold.plots.models.topics import parts_figure

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from twofold.lab.methods import tables
-from twofold.lab.methods.method import Data, Frame, Method, Setting, marks, numbers, seed, setting
+from twofold.lab.methods.method import Data, Frame, Method, Setting, loop_settings, marks, numbers, seed, setting
 from twofold.lab.script import Name, Script
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Points(Method):
         return False
 
     def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
-        return tables.results(script, data, names, {"cluster": np.asarray(model.predict(script["X"]))})
+        return tables.results(script, names, {"cluster": np.asarray(model.predict(script["X"]))})
 
     def figure(self, sight: Any, data: Data, model: Any) -> Figure:
         from twofold.analyses._tables import spread
@@ -191,9 +191,7 @@ class GaussianMixtureMethod(Points):
         SPACE,
         tables.STANDARDIZE,
         setting("GaussianMixture", "reg_covar", default=1e-6, min=0, max=100, log=True, advanced=True),
-        setting("GaussianMixture", "tol", label="tolerance", default=1e-4, min=0, max=1, log=True, advanced=True),
-        setting("GaussianMixture", "max_iter", label="sweeps at most", default=300, min=1, max=2000, advanced=True),
-        seed("GaussianMixture"),
+        *loop_settings("GaussianMixture", 1e-4, 300),
     )
 
     def build(self, script: Script, chosen: Mapping[str, Any]) -> Any:
@@ -215,9 +213,7 @@ class MixtureOfPPCAMethod(Points):
         setting("MixtureOfPPCA", "n_latent", label="directions each", type="int", default=None, min=1, max=20),
         replace(SPACE, default="all columns"),
         tables.STANDARDIZE,
-        setting("MixtureOfPPCA", "tol", label="tolerance", default=1e-4, min=0, max=1, log=True, advanced=True),
-        setting("MixtureOfPPCA", "max_iter", label="sweeps at most", default=500, min=1, max=2000, advanced=True),
-        seed("MixtureOfPPCA"),
+        *loop_settings("MixtureOfPPCA", 1e-4, 500),
     )
 
 

@@ -15,12 +15,11 @@ from twofold.core.checks import InputError
 from twofold.lab.methods import tables
 from twofold.lab.methods.method import (
     Data,
-    Emit,
     Frame,
     Method,
     Result,
     Setting,
-    Watch,
+    loop_settings,
     numbers,
     seed,
     setting,
@@ -111,6 +110,7 @@ class Matrix(Method):
     family, view = "completion", "matrix"
     kinds = ("table", "pictures", "picture")
     default_data = "table_with_holes"
+    call = "model.fit(shown)"
 
     def prepare(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> None:
         if data.kind == "picture":
@@ -133,16 +133,11 @@ class Matrix(Method):
     def look(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> Cells:
         return Cells(script, data)
 
-    def fit(self, script: Script, model: Any, sight: Any, emit: Emit, chosen: Mapping[str, Any]) -> None:
-        model.set_callbacks(Watch(sight, emit))
-        script.do("model.fit(shown)")
-        model.set_callbacks()
-
     def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
         whole = np.where(np.isnan(script["X"]), fill_all(model, script["X"].shape), script["X"])
         columns = tables.column_names(data, whole.shape[1]) if data.kind != "picture" else []
         columns = columns or [f"column {j + 1}" for j in range(whole.shape[1])]
-        return tables.results(script, data, names, dict(zip(columns, whole.T, strict=True)))
+        return tables.results(script, names, dict(zip(columns, whole.T, strict=True)))
 
     def figure(self, sight: Any, data: Data, model: Any) -> Figure:
         from twofold.plots.models.completion import tables_figure
@@ -160,9 +155,7 @@ class SVTMethod(Matrix):
         HIDE,
         setting("SVT", "tau", label="threshold", default=None, min=0, max=1e6, log=True),
         setting("SVT", "step", label="step", default=None, min=0.01, max=100, log=True, advanced=True),
-        setting("SVT", "tol", label="tolerance", default=1e-3, min=0, max=1, log=True, advanced=True),
-        setting("SVT", "max_iter", label="sweeps at most", default=200, min=1, max=5000, advanced=True),
-        seed("SVT"),
+        *loop_settings("SVT", 1e-3, 200),
     )
 
 
@@ -175,9 +168,7 @@ class SoftImputeMethod(Matrix):
         setting("SoftImpute", "reg", label="penalty", default=None, min=0, max=1e6, log=True),
         setting("SoftImpute", "n_components", label="components at most", type="int", default=None, min=1, max=100),
         setting("SoftImpute", "center", label="take off means", default=True, advanced=True),
-        setting("SoftImpute", "tol", label="tolerance", default=1e-5, min=0, max=1, log=True, advanced=True),
-        setting("SoftImpute", "max_iter", label="sweeps at most", default=500, min=1, max=5000, advanced=True),
-        seed("SoftImpute"),
+        *loop_settings("SoftImpute", 1e-5, 500),
     )
 
 
@@ -187,9 +178,7 @@ class SVPMethod(Matrix):
     settings = (
         HIDE,
         setting("SVP", "n_components", label="rank", default=3, min=1, max=60),
-        setting("SVP", "tol", label="tolerance", default=1e-5, min=0, max=1, log=True, advanced=True),
-        setting("SVP", "max_iter", label="sweeps at most", default=300, min=1, max=5000, advanced=True),
-        seed("SVP"),
+        *loop_settings("SVP", 1e-5, 300),
     )
 
 
@@ -199,9 +188,7 @@ class SVDImputeMethod(Matrix):
     settings = (
         HIDE,
         setting("SVDImpute", "n_components", label="rank", default=3, min=1, max=60),
-        setting("SVDImpute", "tol", label="tolerance", default=1e-5, min=0, max=1, log=True, advanced=True),
-        setting("SVDImpute", "max_iter", label="sweeps at most", default=300, min=1, max=5000, advanced=True),
-        seed("SVDImpute"),
+        *loop_settings("SVDImpute", 1e-5, 300),
     )
 
 
@@ -214,9 +201,7 @@ class ALSMethod(Matrix):
         setting("ALS", "reg", label="penalty", default=0.1, min=0, max=10, log=True),
         setting("ALS", "biases", default=True, advanced=True),
         setting("ALS", "nonnegative", default=False, advanced=True),
-        setting("ALS", "tol", label="tolerance", default=1e-5, min=0, max=1, log=True, advanced=True),
-        setting("ALS", "max_iter", label="sweeps at most", default=200, min=1, max=5000, advanced=True),
-        seed("ALS"),
+        *loop_settings("ALS", 1e-5, 200),
     )
 
 
@@ -254,6 +239,7 @@ class RecommenderMethod(Method):
     id, title, estimator, objective = "recommender", "Recommender", "Recommender", "objective of the model"
     kinds = ("ratings",)
     default_data = "ratings"
+    call = "model.fit(ratings)"
     settings = (
         setting("Recommender", "model", default="ALS", choices=("ALS", "SVDPlusPlus", "ImplicitALS")),
         setting("ALS", "n_components", label="factors", type="int", default=10, min=2, max=100),
@@ -269,11 +255,6 @@ class RecommenderMethod(Method):
 
     def look(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> Items:
         return Items(script)
-
-    def fit(self, script: Script, model: Any, sight: Any, emit: Emit, chosen: Mapping[str, Any]) -> None:
-        model.set_callbacks(Watch(sight, emit))
-        script.do("model.fit(ratings)")
-        model.set_callbacks()
 
     def watched(self, model: Any) -> Any:
         return model.model_

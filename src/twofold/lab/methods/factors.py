@@ -162,8 +162,7 @@ class FactorizationMethod(Method):
         return Both(script, data, k, formula, NAMES.get(names, "a model of your own"))
 
     def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
-        codes = np.asarray(model.transform(script["X"]))
-        return tables.results(script, data, names, {f"code_{c + 1}": codes[:, c] for c in range(codes.shape[1])})
+        return tables.code_table(script, names, model)
 
     def figure(self, sight: Any, data: Data, model: Any) -> Figure:
         from twofold.plots.models.completion import tables_figure

@@ -19,8 +19,8 @@ from twofold.lab.methods.method import (
     Method,
     Result,
     Setting,
-    Watch,
     last_objective,
+    loop_settings,
     marks,
     numbers,
     seed,
@@ -41,15 +41,6 @@ BATCHES = Setting(
     min=1,
     max=200,
 )
-
-
-def _loop(estimator: str, tol: float, max_iter: int) -> tuple[Setting, ...]:
-    """When the sweeps end, and the seed."""
-    return (
-        setting(estimator, "tol", label="tolerance", default=tol, min=0, max=1, log=True, advanced=True),
-        setting(estimator, "max_iter", label="sweeps at most", default=max_iter, min=1, max=10_000, advanced=True),
-        seed(estimator),
-    )
 
 
 class Codes:
@@ -131,8 +122,7 @@ class Axes(Method):
         return Codes(script, data, int(chosen.get("n_components") or 2))
 
     def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
-        codes = np.asarray(model.transform(script["X"]))
-        return tables.results(script, data, names, {f"code_{c + 1}": codes[:, c] for c in range(codes.shape[1])})
+        return tables.code_table(script, names, model)
 
     def figure(self, sight: Any, data: Data, model: Any) -> Figure:
         from twofold.plots.reports.reduce import reduction_figure
@@ -195,7 +185,7 @@ class PPCAMethod(Axes):
         setting("PPCA", "n_components", label="components", default=10, min=1, max=63),
         setting("PPCA", "solver", default="em", choices=("em", "auto", "closed")),
         tables.STANDARDIZE,
-        *_loop("PPCA", 1e-6, 1000),
+        *loop_settings("PPCA", 1e-6, 1000),
     )
 
 
@@ -206,7 +196,7 @@ class FactorAnalysisMethod(Axes):
     settings = (
         setting("FactorAnalysis", "n_components", label="factors", default=3, min=1, max=40),
         setting("FactorAnalysis", "rotation", default="none", choices=("none", "varimax", "quartimax")),
-        *_loop("FactorAnalysis", 1e-6, 1000),
+        *loop_settings("FactorAnalysis", 1e-6, 1000),
     )
 
 
@@ -217,7 +207,7 @@ class BayesianPCAMethod(Axes):
     settings = (
         setting("BayesianPCA", "n_components", label="components at most", type="int", default=None, min=1, max=63),
         tables.STANDARDIZE,
-        *_loop("BayesianPCA", 1e-7, 2000),
+        *loop_settings("BayesianPCA", 1e-7, 2000),
     )
 
 
@@ -230,12 +220,13 @@ class LinearAutoencoderMethod(Axes):
         setting("LinearAutoencoder", "ordered", default=False),
         setting("LinearAutoencoder", "tied", label="shared weights", default=False),
         tables.STANDARDIZE,
-        *_loop("LinearAutoencoder", 1e-7, 5000),
+        *loop_settings("LinearAutoencoder", 1e-7, 5000),
     )
 
 
 class FisherLDAMethod(Axes):
     id, title, estimator, objective = "fisher_lda", "Fisher's discriminant", "FisherLDA", "minus the separation"
+    call = "model.fit(X, y)"
     compare = ("pca",)
     default_data = "wine"
     settings = (
@@ -247,11 +238,6 @@ class FisherLDAMethod(Axes):
         super().prepare(script, data, chosen)
         if "y" not in script:
             raise InputError(f"{data.name} has no column of classes, which Fisher's discriminant needs. Take PCA.")
-
-    def fit(self, script: Script, model: Any, sight: Any, emit: Emit, chosen: Mapping[str, Any]) -> None:
-        model.set_callbacks(Watch(sight, emit))
-        script.do("model.fit(X, y)")
-        model.set_callbacks()
 
 
 METHODS = (

@@ -98,6 +98,15 @@ def setting(source: str, name: str, **given: Any) -> Setting:
     return Setting(name=name, about=about, **options)
 
 
+def loop_settings(source: str, tol: float, max_iter: int) -> tuple[Setting, ...]:
+    """When the sweeps end, and the seed."""
+    return (
+        setting(source, "tol", label="tolerance", default=tol, min=0, max=1, log=True, advanced=True),
+        setting(source, "max_iter", label="sweeps at most", default=max_iter, min=1, max=10_000, advanced=True),
+        seed(source),
+    )
+
+
 def seed(source: str = "", name: str = "random_state") -> Setting:
     """The seed of everything random."""
     said = docs.describe_parameter(source, name) if source else ""
@@ -167,6 +176,7 @@ class Method(ABC):
     fixed: ClassVar[Mapping[str, Any]] = {}  # parameters of the estimator that are no settings
     compare: ClassVar[tuple[str, ...]] = ()
     takes: ClassVar[tuple[str, ...]] = ("model", "table", "figure", "python")
+    call: ClassVar[str] = "model.fit(X)"
     needs: ClassVar[str] = ""  # a package without which the method is not offered
 
     # ---- the catalog -------------------------------------------------------------------------------------------
@@ -233,7 +243,7 @@ class Method(ABC):
     def fit(self, script: Script, model: Any, sight: Sight, emit: Emit, chosen: Mapping[str, Any]) -> None:
         """Fit the model, watched."""
         model.set_callbacks(Watch(sight, emit))
-        script.do("model.fit(X)")
+        script.do(self.call)
         model.set_callbacks()
 
     def count_sweeps(self, model: Any, sight: Any) -> int:

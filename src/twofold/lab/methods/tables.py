@@ -54,7 +54,13 @@ def check_table(X: np.ndarray, data: Data) -> None:
         raise InputError(f"{data.name}: every column of numbers is constant, so there is nothing to see.")
 
 
-def results(script: Script, data: Data, names: Sequence[str] | None, found: Mapping[str, Any]) -> pl.DataFrame:
+def code_table(script: Script, names: Sequence[str] | None, model: Any, what: str = "code") -> pl.DataFrame:
+    """The codes of every row."""
+    codes = np.asarray(model.transform(script["X"]))
+    return results(script, names, {f"{what}_{c + 1}": codes[:, c] for c in range(codes.shape[1])})
+
+
+def results(script: Script, names: Sequence[str] | None, found: Mapping[str, Any]) -> pl.DataFrame:
     """One line a row: its name or number, then what was found."""
     import polars as pl
 

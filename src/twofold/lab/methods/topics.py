@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from twofold.core.checks import InputError
-from twofold.lab.methods.method import Data, Frame, Method, Result, Setting, marks, numbers, seed, setting
+from twofold.lab.methods.method import (
+    Data,
+    Emit,
+    Frame,
+    Method,
+    Result,
+    Setting,
+    loop_settings,
+    marks,
+    numbers,
+    seed,
+    setting,
+)
 from twofold.lab.methods.planes import turn_to
 from twofold.lab.script import Script
 
@@ -77,12 +89,18 @@ class Topics(Method):
     family, view = "topics", "topics"
     kinds = ("text",)
     default_data = "docstrings"
+    counts: ClassVar[bool] = False  # whether the model reads plain counts
 
     def prepare(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> None:
         few = len(script["texts"]) < 20
         bounds = {} if few else {"min_df": chosen["min_df"], "max_df": 0.5}
         script.build("BagOfWords", bounds, to="counter")
         script.do("X = counter.fit_transform(texts)")
+
+    def fit(self, script: Script, model: Any, sight: Any, emit: Emit, chosen: Mapping[str, Any]) -> None:
+        super().fit(script, model, sight, emit, chosen)
+        if self.counts:  # then the file of the model is all that new texts need
+            script.do("model.bag_of_words_ = counter")
 
     def look(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> Corpus:
         return Corpus(script, data)
@@ -126,6 +144,7 @@ class LDAMethod(Topics):
     id, title, estimator = "lda", "Latent Dirichlet allocation", "LatentDirichletAllocation"
     objective = "mean negative log-likelihood of a word"
     compare = ("nmf", "plsa")
+    counts = True
     settings = (
         setting("LatentDirichletAllocation", "n_components", label="topics", default=8, min=2, max=40),
         setting(
@@ -156,9 +175,7 @@ class NMFMethod(Topics):
             "NMF", "beta_loss", label="loss", default="kullback-leibler", choices=("kullback-leibler", "frobenius")
         ),
         MIN_DF,
-        setting("NMF", "tol", label="tolerance", default=1e-4, min=0, max=1, log=True, advanced=True),
-        setting("NMF", "max_iter", label="sweeps at most", default=200, min=1, max=2000, advanced=True),
-        seed("NMF"),
+        *loop_settings("NMF", 1e-4, 200),
     )
 
     def prepare(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> None:
@@ -171,13 +188,12 @@ class PLSAMethod(Topics):
     id, title, estimator = "plsa", "Probabilistic latent semantic analysis", "PLSA"
     objective = "mean negative log-likelihood of a word"
     compare = ("lda", "nmf")
+    counts = True
     settings = (
         setting("PLSA", "n_components", label="topics", type="int", default=8, min=2, max=40),
         setting("PLSA", "tempering", default=1.0, min=0.1, max=1, step=0.05),
         MIN_DF,
-        setting("PLSA", "tol", label="tolerance", default=1e-4, min=0, max=1, log=True, advanced=True),
-        setting("PLSA", "max_iter", label="sweeps at most", default=200, min=1, max=2000, advanced=True),
-        seed("PLSA"),
+        *loop_settings("PLSA", 1e-4, 200),
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from twofold.core.checks import InputError
-from twofold.lab.methods.method import Data, Emit, Frame, Method, Result, Setting, Watch, numbers, seed, setting
+from twofold.lab.methods.method import Data, Frame, Method, Result, Setting, numbers, seed, setting
 from twofold.lab.methods.planes import turn_to
 from twofold.lab.script import Script
 
@@ -52,14 +52,10 @@ class Words(Method):
     family, view = "words", "words"
     kinds = ("text",)
     default_data = "docstrings"
+    call = "model.fit(texts)"
 
     def look(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> Map:
         return Map(script["texts"], chosen["min_count"])
-
-    def fit(self, script: Script, model: Any, sight: Any, emit: Emit, chosen: Mapping[str, Any]) -> None:
-        model.set_callbacks(Watch(sight, emit))
-        script.do("model.fit(texts)")
-        model.set_callbacks()
 
     def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
         import polars as pl

@@ -102,7 +102,7 @@ function Selection({run}) {
 
 const FILES = {
   model: ['Model', [['model', '.twofold']]], table: ['Table', [['table.csv', 'CSV'], ['table.parquet', 'Parquet']]],
-  figure: ['Figure', [['figure.svg', 'SVG'], ['figure.png', 'PNG']]],
+  figure: ['Figure', [['figure.svg', 'SVG'], ['figure.png', 'PNG']]], picture: ['Picture', [['picture.png', 'PNG']]],
 };
 
 function TakeAway({run, method}) {
