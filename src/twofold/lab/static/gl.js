@@ -25,28 +25,6 @@ void main() {
   alpha *= color.a;
   result = vec4(color.rgb * alpha, alpha);
 }`;
-const WHOLE = `#version 300 es
-in vec2 corner; out vec2 at; uniform vec4 view;
-void main() { gl_Position = vec4(corner, 0.0, 1.0); at = (corner - view.zw) / view.xy; }`;
-const CELLS = `#version 300 es
-precision highp float;
-in vec2 at; out vec4 result;
-uniform vec2 centers[64]; uniform int count; uniform vec3 palette[24]; uniform float pixel; uniform vec3 edge;
-void main() {
-  float first = 1e30, second = 1e30; int best = 0; int next = 0;
-  for (int i = 0; i < 64; i++) {
-    if (i >= count) break;
-    vec2 v = at - centers[i]; float d = dot(v, v);
-    if (d < first) { second = first; next = best; first = d; best = i; }
-    else if (d < second) { second = d; next = i; }
-  }
-  float far = 0.5 * (second - first) / max(length(centers[next] - centers[best]), 1e-20) / pixel;
-  float line = count > 1 ? 1.0 - smoothstep(0.4, 1.4, far) : 0.0;
-  vec4 tint = vec4(palette[best % 24], 0.13);
-  vec4 c = mix(tint, vec4(edge, 0.55), line);
-  result = vec4(c.rgb * c.a, c.a);
-}`;
-
 function program(gl, vertex, fragment) {
   const made = gl.createProgram();
   for (const [kind, source] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {
@@ -71,11 +49,8 @@ class WebGLLayer {
     this.canvas = canvas;
     this.gl = gl;
     this.points = program(gl, POINTS, DISC);
-    this.cells = program(gl, WHOLE, CELLS);
     this.buffers = {};
-    for (const name of ['a', 'b', 'label', 'picked', 'scale', 'corner']) this.buffers[name] = gl.createBuffer();
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.buffers.corner);
-    gl.bufferData(gl.ARRAY_BUFFER, new Float32Array([-1, -1, 3, -1, -1, 3]), gl.STATIC_DRAW);
+    for (const name of ['a', 'b', 'label', 'picked', 'scale']) this.buffers[name] = gl.createBuffer();
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
   }
@@ -101,25 +76,6 @@ class WebGLLayer {
     gl.viewport(0, 0, this.canvas.width, this.canvas.height);
     gl.clearColor(0, 0, 0, 0);
     gl.clear(gl.COLOR_BUFFER_BIT);
-  }
-
-  drawCells({centers, count, view, palette, pixel, edge}) {
-    const {gl, cells} = this;
-    gl.useProgram(cells.made);
-    const at = cells.attribute('corner');
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.buffers.corner);
-    gl.enableVertexAttribArray(at);
-    gl.vertexAttribPointer(at, 2, gl.FLOAT, false, 0, 0);
-    const all = new Float32Array(128);
-    all.set(centers.subarray(0, 128));
-    gl.uniform2fv(cells.uniform('centers'), all);
-    gl.uniform1i(cells.uniform('count'), Math.min(count, 64));
-    gl.uniform3fv(cells.uniform('palette'), palette.flat);
-    gl.uniform4fv(cells.uniform('view'), view);
-    gl.uniform1f(cells.uniform('pixel'), pixel);
-    gl.uniform3fv(cells.uniform('edge'), edge);
-    gl.drawArrays(gl.TRIANGLES, 0, 3);
-    gl.disableVertexAttribArray(at);
   }
 
   drawPoints({view, mixed, size, dim, palette, count}) {
@@ -167,32 +123,6 @@ class CanvasLayer {
 
   clear() { this.context.clearRect(0, 0, this.canvas.width, this.canvas.height); }
 
-  drawCells({centers, count, view, palette}) {
-    const {width, height} = this.canvas;
-    const step = 4;
-    for (let y = 0; y < height; y += step) {
-      const v = (1 - (2 * (y + step / 2)) / height - view[3]) / view[1];
-      let start = 0;
-      let last = -1;
-      for (let x = 0; x <= width; x += step) {
-        const u = ((2 * (x + step / 2)) / width - 1 - view[2]) / view[0];
-        let best = -1;
-        let least = Infinity;
-        for (let i = 0; i < count && x < width; i += 1) {
-          const d = (u - centers[2 * i]) ** 2 + (v - centers[2 * i + 1]) ** 2;
-          if (d < least) { least = d; best = i; }
-        }
-        if (best === last) continue;
-        if (last >= 0) {
-          this.context.fillStyle = `${palette.hex[last % 24]}22`;
-          this.context.fillRect(start, y, x - start, step);
-        }
-        start = x;
-        last = best;
-      }
-    }
-  }
-
   drawPoints({view, mixed, size, dim, palette, count}) {
     const {width, height} = this.canvas;
     const {aSet: a, bSet: b, labelSet: labels, pickedSet: picked, scaleSet: scales} = this;
@@ -227,7 +157,7 @@ class CanvasLayer {
 }
 
 export function layer(canvas) {
-  const gl = canvas.getContext('webgl2', {antialias: false, premultipliedAlpha: true, preserveDrawingBuffer: true});
+  const gl = canvas.getContext('webgl2', {antialias: false, premultipliedAlpha: true});
   if (gl) {
     try {
       return new WebGLLayer(canvas, gl);

@@ -184,13 +184,6 @@ export class Plot {
     if (this.options.ticks !== false) this.drawGrid(map);
     this.options.under?.(this.under, context);
     this.layer.clear();
-    const cells = this.options.cells && tween('centers');
-    if (cells) {
-      this.layer.drawCells({
-        centers: cells, count: cells.length / 2, view, palette: pal, pixel: 1 / map.sx / ratio,
-        edge: [0.5, 0.55, 0.6],
-      });
-    }
     const usual = Math.max(1.6, Math.min(8, 260 / Math.sqrt(this.count)));
     const size = (this.options.size ?? usual) * Math.min(2.5, camera.value.zoom ** 0.35);
     const dim = this.anyPicked ? 0.16 : this.options.alpha ?? (this.count > 20000 ? 0.55 : 0.82);

@@ -10,7 +10,7 @@ function Picture({frame}) {
   const [at, setAt] = useState(null);
   const {success, theory} = frame.arrays;
   const [rows, columns] = success.shape;
-  const {x = [], y = [], axes = ['measurements / unknowns', 'nonzeros / measurements']} = frame.meta;
+  const {x = [], y = [], labels: axes = ['measurements / unknowns', 'nonzeros / measurements']} = frame.meta;
   const inset = [58, 16, 26, 44];
   const edges = (v) => [v[0] - (v[1] - v[0]) / 2, v.at(-1) + (v.at(-1) - v.at(-2)) / 2];
   const draw = (c, w, h, ink) => {

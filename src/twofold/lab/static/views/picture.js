@@ -1,6 +1,6 @@
 // A photograph before and after, with a line to drag between them; the hole to fill is painted with the mouse.
 import {signal} from '@preact/signals';
-import {useEffect, useState} from 'preact/hooks';
+import {useEffect, useRef, useState} from 'preact/hooks';
 import * as api from '../api.js';
 import {Board} from '../board.js';
 import {pictureCanvas} from '../heat.js';
@@ -11,6 +11,7 @@ import {bytes, readNumber} from '../text.js';
 
 const divide = signal(0.5); // linked: the line stands at the same place in both runs
 const brush = signal(10);
+const dragged = signal(null); // {run, rate, output, meta}: the picture at a rate that is being dragged
 
 const canvases = new WeakMap(); // a picture is turned into a canvas once
 function canvasOf(picture) {
@@ -38,7 +39,8 @@ function Picture({run, owner, frame}) {
     if (!paints) return;
     api.get(`/api/data/${encodeURIComponent(dataId.value)}`).then(({picture}) => picture && setBefore({shape: picture.shape, data: api.bytesOf(picture.data)}), () => {});
   }, [dataId.value]);
-  const a = frame?.arrays;
+  const at = dragged.value?.run === run.id ? dragged.value : null;
+  const a = at && frame ? {...frame.arrays, output: at.output} : frame?.arrays;
   const base = a?.input ?? before;
   if (!base) return html`<p class="waiting">Starting.</p>`;
   const [h, w] = base.shape;
@@ -135,12 +137,47 @@ function facts(meta) {
   return list;
 }
 
-function Details({owner, frame}) {
+/** The rate under the finger: asked at once, one question at a time. */
+function Rate({run, setting}) {
+  const [error, setError] = useState('');
+  const waiting = useRef({busy: false, next: null});
+  const state = run.state.value;
+  const now = dragged.value?.run === run.id ? dragged.value.rate : state.settings[setting.name] ?? setting.default;
+  const low = Math.log(setting.min);
+  const high = Math.log(setting.max);
+  const go = async (rate) => {
+    const w = waiting.current;
+    w.next = rate;
+    if (w.busy) return;
+    w.busy = true;
+    while (w.next !== null) {
+      const wanted = w.next;
+      w.next = null;
+      try {
+        const {arrays, meta} = await api.ask(run.id, {question: 'rate', rate: wanted});
+        dragged.value = {run: run.id, rate: wanted, output: arrays.output, meta};
+        setError('');
+      } catch (e) {
+        setError(e.message);
+      }
+    }
+    w.busy = false;
+  };
+  return html`<div class="field"><label for="rate"><span>Drag the rate</span><output>${readNumber(now)} bits a pixel</output></label>
+    <input id="rate" type="range" min="0" max="100" step="1" value=${(100 * (Math.log(now) - low)) / (high - low)} aria-valuetext=${`${readNumber(now)} bits a pixel`}
+      onInput=${(e) => go(+Math.exp(low + ((high - low) * e.currentTarget.value) / 100).toPrecision(2))} />
+    ${error && html`<p class="error" role="alert">${error}</p>`}</div>`;
+}
+
+function Details({run, owner, frame}) {
+  const rate = owner.method.value?.settings.find((s) => s.name === 'rate');
+  const meta = dragged.value?.run === run.id ? dragged.value.meta : frame.meta;
   const paints = owner.method.value?.settings.find((s) => s.type === 'mask');
   return html`<h2>Before and after</h2>
-    <dl class="facts">${facts(frame.meta).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
+    <dl class="facts">${facts(meta).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     <div class="field"><label for="divide"><span>Line between them</span></label>
       <input id="divide" type="range" min="0" max="1" step="0.01" value=${divide.value} onInput=${(e) => { divide.value = +e.currentTarget.value; }} /></div>
+    ${rate && run.state.value?.status === 'done' && html`<${Rate} run=${run} setting=${rate} />`}
     ${paints && html`<h2>The hole</h2><p class="note">${paints.about}</p>
       <div class="field"><label for="brush"><span>Brush</span><output>${brush.value} pixels</output></label>
       <input id="brush" type="range" min="2" max="40" step="1" value=${brush.value} onInput=${(e) => { brush.value = +e.currentTarget.value; }} /></div>

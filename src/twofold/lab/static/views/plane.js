@@ -6,6 +6,8 @@ import {colorOf, theme} from '../palette.js';
 import {PlotView} from '../plot.js';
 import {wordsOf} from '../text.js';
 
+const square = ([low, high] = [-3, 3]) => [low, high, low, high];
+
 function read({arrays, meta}) {
   const {real, fake} = arrays;
   const points = new Float32Array(real.data.length + fake.data.length);
@@ -13,14 +15,14 @@ function read({arrays, meta}) {
   points.set(fake.data, real.data.length);
   const labels = new Uint8Array(points.length / 2).fill(1);
   labels.fill(0, 0, real.data.length / 2);
-  return {points, labels, range: meta.range ?? [-3, 3, -3, 3]};
+  return {points, labels, range: square(meta.range)};
 }
 
 function Picture({run, frame}) {
   const kept = useRef({});
   const under = (c, {map}) => {
     const {critic} = frame.arrays;
-    const [x0, x1, y0, y1] = frame.meta.range ?? [-3, 3, -3, 3];
+    const [x0, x1, y0, y1] = square(frame.meta.range);
     if (!critic) return;
     if (kept.current.critic !== critic || kept.current.theme !== theme.value) {
       kept.current = {critic, theme: theme.value, canvas: heatCanvas(critic.data, critic.shape[0], critic.shape[1], limitsOf(critic.data))};

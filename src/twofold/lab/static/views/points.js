@@ -5,6 +5,7 @@ import {colorOf} from '../palette.js';
 import {Groups, Tip, tipAt} from '../parts.js';
 import {PlotView, rangeOf} from '../plot.js';
 import {wordsOf} from '../text.js';
+import {drawCells} from '../voronoi.js';
 
 const read = ({arrays}) => ({
   points: arrays.points.data, labels: arrays.centers?.shape[0] === 0 ? null : arrays.labels?.data, rows: arrays.rows?.data, range: rangeOf(arrays.points.data),
@@ -73,9 +74,12 @@ function Picture({run, frame}) {
       c.stroke();
     }
   };
+  const under = (c, {map, tween, ink}) => {
+    if (frame.meta.flat && !frame.arrays.covariances) drawCells(c, map, tween('centers'), colorOf, ink.soft);
+  };
   const n = frame.arrays.points.shape[0];
   const k = frame.arrays.centers?.shape[0] ?? 0;
-  return html`<${PlotView} run=${run} read=${read} over=${over} cells=${Boolean(frame.meta.flat) && !frame.arrays.covariances && k > 0} axes=${frame.meta.axes} alpha=${frame.arrays.covariances ? 0.45 : undefined} onHover=${tipAt(setTip)}
+  return html`<${PlotView} run=${run} read=${read} over=${over} under=${under} axes=${frame.meta.axes} alpha=${frame.arrays.covariances ? 0.45 : undefined} onHover=${tipAt(setTip)}
     label=${`${wordsOf(n, 'point')} in ${wordsOf(k, 'group')}, after sweep ${frame.sweep}${frame.meta.axes ? `; axes: ${frame.meta.axes.join(' and ')}` : ''}`}>
     <${Tip} tip=${tip} /><//>`;
 }
