@@ -151,6 +151,7 @@ export function Details() {
   return html`<div class="scroll">
     ${frame && view.Details && html`<section class="block"><${view.Details} key=${run.id} run=${run} owner=${owner} frame=${frame} /></section>`}
     ${view.selectable && html`<${Selection} run=${run} />`}
+    ${frame?.meta.notes?.length > 0 && html`<section class="block"><h2>Notes</h2>${frame.meta.notes.map((n) => html`<p class="note" key=${n}>${n}</p>`)}</section>`}
     <${TakeAway} key=${run.id} run=${run} method=${method} />
   </div>`;
 }

@@ -26,7 +26,7 @@ export class Run {
   get kept() { return this.state.value?.kept ?? []; }
 
   onState(state) {
-    this.state.value = state;
+    this.state.value = {...this.state.value, ...state}; // later states leave out what does not change
     if (this.wanted === null && state.kept?.length) this.show(state.kept[0]);
     this.tick();
   }

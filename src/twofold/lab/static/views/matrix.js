@@ -66,7 +66,7 @@ function Details({frame}) {
       <div><dt>Column means give</dt><dd>${readNumber(baseline)}</dd></div>
       <div><dt>Shown</dt><dd>${wordsOf(holes, 'hole')}, ${wordsOf(kept, 'hidden cell')}</dd></div></dl>
     <p class="note" aria-live="off">${at !== null && at !== undefined && at < filled.data.length
-      ? `Row ${frame.meta.rows?.[cell.value[0]] ?? cell.value[0]}, ${frame.meta.columns?.[cell.value[1]] ?? `column ${cell.value[1] + 1}`}: ${Number.isNaN(truth.data[at]) ? 'a hole' : `${readNumber(truth.data[at])}${hidden?.data[at] ? ' (hidden)' : ''}`}, the model says ${readNumber(filled.data[at])}.`
+      ? `Row ${frame.arrays.rows?.data[cell.value[0]] ?? cell.value[0]}, ${frame.meta.columns?.[cell.value[1]] ?? `column ${cell.value[1] + 1}`}: ${Number.isNaN(truth.data[at]) ? 'a hole' : `${readNumber(truth.data[at])}${hidden?.data[at] ? ' (hidden)' : ''}`}, the model says ${readNumber(filled.data[at])}.`
       : 'Point at a cell to read it.'}</p>
     ${singular && html`<h2>Singular values</h2><${Bars} values=${singular.data} most=${10} label="Singular values" />`}`;
 }

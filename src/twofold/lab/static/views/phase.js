@@ -8,8 +8,9 @@ import {percent, readNumber} from '../text.js';
 
 function Picture({frame}) {
   const [at, setAt] = useState(null);
-  const {success, theory} = frame.arrays;
-  const [rows, columns] = success.shape;
+  const {theory} = frame.arrays;
+  const [columns, rows] = frame.arrays.success.shape; // the first index is x
+  const success = {data: Float32Array.from({length: rows * columns}, (_, i) => frame.arrays.success.data[(i % columns) * rows + Math.floor(i / columns)])};
   const {x = [], y = [], labels: axes = ['measurements / unknowns', 'nonzeros / measurements']} = frame.meta;
   const inset = [58, 16, 26, 44];
   const edges = (v) => [v[0] - (v[1] - v[0]) / 2, v.at(-1) + (v.at(-1) - v.at(-2)) / 2];
