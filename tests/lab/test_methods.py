@@ -373,3 +373,9 @@ def test_the_file_of_a_topic_model_reads_new_texts(ran, tmp_path):
     assert list(load(tmp_path / "topics.twofold").bag_of_words_.vocabulary_) == list(result.sight.words)
     (tmp_path / "new.txt").write_text(" ".join(result.sight.words[:30]), encoding="utf-8")
     assert analyses.apply(tmp_path / "topics.twofold", tmp_path / "new.txt").table.height == 1
+
+
+def test_two_methods_begin_at_the_same_centers(ran):
+    (one, _), (other, _) = ran("kmeans"), ran("gaussian_mixture")
+    np.testing.assert_array_equal(one[0][2]["centers"], other[0][2]["centers"])
+    assert len(one[0][2]["centers"]) == 10 and one[0][3]["flat"] and not other[0][3]["flat"]

@@ -32,24 +32,24 @@ SPACE = Setting(
 START = Setting(
     name="start",
     label="start",
-    about="Rows drawn at random as the first centers, which shows the way; or the likeliest of several clusterings, "
-    "which is near the end.",
+    about="Rows drawn at random as the first centers, the same for every method; or what the method does by itself, "
+    "which is nearer to the end.",
     type="choice",
     default="random rows",
-    choices=("random rows", "clusterings"),
+    choices=("random rows", "by itself"),
 )
 
 
 class Rows:
     """Rows in the plane: X itself if it has two columns, else its first two principal axes."""
 
-    def __init__(self, script: Script, data: Data, space: str, cells: bool):
+    def __init__(self, script: Script, data: Data, cells: bool):
         from twofold import PCA
 
         self.X, self.original = script["X"], script["table"]
         d = self.X.shape[1]
         self.mean, self.plane = np.zeros(d), np.eye(2, d)
-        axes = tables.column_names(data, d)[:2] if space == "all columns" else ["axis 1", "axis 2"][:d]
+        axes = tables.column_names(data, d)[:2] if self.X.shape == self.original.shape else ["axis 1", "axis 2"]
         at = self.X if d == 2 else np.column_stack([self.X[:, 0], np.zeros(len(self.X))])
         if d > 2:
             pca = PCA(2, random_state=0).fit(self.X)
@@ -57,7 +57,8 @@ class Rows:
             axes = [f"axis {c + 1} ({share:.0%})" for c, share in enumerate(pca.explained_variance_ratio_)]
         self.at = at
         static = {"points": numbers(at), "plane": numbers(self.plane)}
-        nothing = {"labels": marks(np.zeros(len(at))), "centers": np.zeros((0, 2), np.float32)}
+        start = self.project(script["start"]) if "start" in script else np.zeros((0, 2))
+        nothing = {"labels": marks(np.full(len(at), 255)), "centers": numbers(start)}
         meta = {"static": [*static], "axes": [*axes, ""][:2], "flat": d == 2 and cells}
         self.first: Frame = static | nothing, meta
 
@@ -90,6 +91,7 @@ class Points(Method):
 
     family, view = "clusters", "points"
     default_data = "digits"
+    begins: ClassVar[str] = ""  # the parameter that takes the first centers
 
     def prepare(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> None:
         script.names["table"] = script["X"]
@@ -97,9 +99,21 @@ class Points(Method):
         if chosen["space"] == "plane" and script["X"].shape[1] > 2:
             script.use("twofold", "PCA")
             script.do("X = PCA(2, random_state=0).fit_transform(X)")
+        if chosen.get("start") == "random rows":
+            self.draw_start(script, chosen)
+
+    def draw_start(self, script: Script, chosen: Mapping[str, Any]) -> None:
+        """Bind `start` to as many rows as there are clusters; rows with holes are no centers."""
+        n, k = len(script["X"]), chosen.get("n_clusters") or chosen["n_components"]
+        if k <= n and not np.isnan(script["X"]).any():
+            script.do(f"start = X[np.random.default_rng({chosen['random_state']}).choice({n}, {k}, replace=False)]")
+
+    def build(self, script: Script, chosen: Mapping[str, Any]) -> Any:
+        started = {self.begins: Name("start")} if "start" in script else {}
+        return script.build(self.estimator, self.parameters(chosen) | started)
 
     def look(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> Rows:
-        return Rows(script, data, chosen["space"], self.has_cells(chosen))
+        return Rows(script, data, self.has_cells(chosen))
 
     def has_cells(self, chosen: Mapping[str, Any]) -> bool:
         """Whether a row belongs to the nearest center in a straight line."""
@@ -133,12 +147,13 @@ class Points(Method):
 class KMeansMethod(Points):
     id, title, estimator, objective = "kmeans", "k-means", "KMeans", "cost"
     compare = ("gaussian_mixture", "kmedoids")
+    begins = "init"
     fixed: ClassVar[Mapping[str, Any]] = {"n_init": 1}
     settings = (
         setting(
             "KMeans", "n_clusters", label="clusters", default=10, min=1, max=30, about="How many centers there are."
         ),
-        setting("KMeans", "init", label="start", default="random", choices=("random", "k-means++", "plain-k-means++")),
+        START,
         SPACE,
         tables.STANDARDIZE,
         setting("KMeans", "tol", label="tolerance", default=1e-4, min=0, max=0.1, log=True, advanced=True),
@@ -170,6 +185,7 @@ class GaussianMixtureMethod(Points):
     id, title, estimator = "gaussian_mixture", "Mixture of Gaussians", "GaussianMixture"
     objective = "mean negative log-likelihood"
     compare = ("kmeans", "mixture_of_ppca")
+    begins = "means_init"
     settings = (
         setting(
             "GaussianMixture",
@@ -193,15 +209,6 @@ class GaussianMixtureMethod(Points):
         setting("GaussianMixture", "reg_covar", default=1e-6, min=0, max=100, log=True, advanced=True),
         *loop_settings("GaussianMixture", 1e-4, 300),
     )
-
-    def build(self, script: Script, chosen: Mapping[str, Any]) -> Any:
-        params = self.parameters(chosen)
-        n, k, start = len(script["X"]), chosen["n_components"], chosen["start"]
-        if start == "random rows" and k <= n and not np.isnan(script["X"]).any():
-            draw = f"np.random.default_rng({chosen['random_state']}).choice({n}, {k}, replace=False)"
-            script.do(f"start = X[{draw}]")
-            params["means_init"] = Name("start")
-        return script.build(self.estimator, params)
 
 
 class MixtureOfPPCAMethod(Points):
