@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from twofold.kernels.moments import column_sums, csr_column_sums, csr_gram, row_sum
+from twofold.kernels.moments import column_sums, csr_column_sums, csr_gram, csr_gram_rows, row_sum
 
 dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
@@ -66,3 +66,13 @@ def test_sums_of_nothing():
     weight, first, second = np.zeros(3), np.zeros(3), np.zeros(3)
     column_sums(X, np.empty(0), np.zeros(3), weight, first, second)
     assert not weight.any() and not first.any() and not second.any()
+
+
+def test_csr_gram_rows_are_those_of_the_gram_matrix():
+    S = sparse.random_array((60, 11), density=0.4, format="csr", rng=np.random.default_rng(0))
+    S.sort_indices()
+    whole = np.triu((S.T @ S).toarray())
+    for lo, hi in ((0, 11), (3, 7), (10, 11)):
+        G = np.zeros((hi - lo, 11))
+        csr_gram_rows(S.data, S.indices, S.indptr, lo, G)
+        assert np.allclose(G, whole[lo:hi])

@@ -33,7 +33,7 @@ from scipy import sparse
 from scipy.linalg import lapack
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.completion._base import Ranking, find_columns
+from twofold.completion._base import Ranking, find_columns, find_partitioned
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.known_cells import Observed, stored
@@ -87,6 +87,11 @@ def multiply(A: sparse.csr_array, mean: np.ndarray, mass: float) -> np.ndarray:
     A.sort_indices()
     G = np.zeros((A.shape[1], A.shape[1]), A.dtype)
     csr_gram(A.data, A.indices, A.indptr, np.ones(A.shape[0]), G)
+    return center_gram(G, mean, mass)
+
+
+def center_gram(G: np.ndarray, mean: np.ndarray, mass: float) -> np.ndarray:
+    """G − mass·mean meanᵀ in the place of G."""
     if mean.any():
         root = (np.sqrt(mass) * mean).astype(G.dtype)
         for a in range(0, len(G), 256):
@@ -115,18 +120,27 @@ def leave_out_rows(G: np.ndarray, X: np.ndarray, reg: float) -> float:
 
 
 def choose_reg(A: sparse.csr_array, G: np.ndarray, mean: np.ndarray, root: np.ndarray) -> float:
-    """λ with the least error of rows left out; A, G and the means are of the columns that speak.
-
-    It is walked along powers of 4 from the mean square of a column; the lowest point lies on a parabola.
-    """
-    counts = np.bincount(A.indices, minlength=A.shape[1])
-    judges = np.sort(np.argsort(-counts, kind="stable")[:JUDGES])
+    """λ with the least error of rows left out; A, G and the means are of the columns that speak."""
+    judges = find_judges(np.bincount(A.indices, minlength=A.shape[1]))
     rows = np.unique(np.linspace(0, A.shape[0] - 1, LEFT_OUT).astype(np.int64))
-    X = A[rows][:, judges].toarray()
+    return search_reg(A[rows][:, judges].toarray(), root[rows], float(root @ root), G, mean, judges)
+
+
+def find_judges(counts: np.ndarray) -> np.ndarray:
+    """The columns that rows left out are judged by: the most frequent ones."""
+    return np.sort(np.argsort(-counts, kind="stable")[:JUDGES])
+
+
+def search_reg(
+    X: np.ndarray, own: np.ndarray, mass: float, G: np.ndarray, mean: np.ndarray, judges: np.ndarray
+) -> float:
+    """The same, given rows X (m,judges) to leave out and what they count.
+
+    λ is walked along powers of 4 from the mean square of a column; the lowest point lies on a parabola.
+    """
     if mean.any():  # a row that is left out leaves the means, too
-        own, mass = root[rows], float(root @ root)
-        X -= np.outer(own, mean[judges]).astype(A.dtype)
-        X *= np.sqrt(mass / np.maximum(mass - own**2, 1e-12 * mass))[:, None].astype(A.dtype)
+        X -= np.outer(own, mean[judges]).astype(X.dtype)
+        X *= np.sqrt(mass / np.maximum(mass - own**2, 1e-12 * mass))[:, None].astype(X.dtype)
     G = np.ascontiguousarray(G[np.ix_(judges, judges)])
     start = float(G.diagonal().mean())
     if not start > 0:
@@ -199,7 +213,8 @@ class EASE(Ranking):
     column_means_ : ndarray of shape (d,)
         Zero without an intercept.
     seen_ : CSR array of shape (n, d)
-        The fitted rows, which `predict(rows, cols)` needs.
+        The fitted rows, which `predict(rows, cols)` needs. Partitioned ratings beyond a quarter of the memory budget
+        stay in their folder and are read as they are asked for; such a model cannot be saved.
     reg_, mass_ : float
         λ, and the number of rows in which anything was seen, by weight.
     history_, n_iter_, converged_
@@ -257,11 +272,18 @@ class EASE(Ranking):
         Parameters
         ----------
         X : array, sparse array, frame or path of shape (n, d)
-            Ones, counts or ratings; NaN, 0 or unstored where nothing was seen.
+            Ones, counts or ratings; NaN, 0 or unstored where nothing was seen. Or :class:`PartitionedRatings`, and what
+            these are made of: a path or a dask frame of rows whose columns are called user and item, or something like
+            that. Their Gram matrix is summed shard by shard; its inverse is made in the memory of this process.
         y : ignored
         sample_weight : array-like of shape (n,) or (n, d), optional
             What a row, or a cell, counts: two cells that meet in a row count the geometric mean of their weights.
         """
+        ratings = find_partitioned(X, "sum")
+        if ratings is not None:
+            from twofold.completion.partitioned._ease import fit_ease
+
+            return fit_ease(self, ratings, sample_weight)
         cells = self._observed(X, sample_weight)
 
         def sweep(state: Solution | None, t: int) -> loop.Sweep:
@@ -270,19 +292,22 @@ class EASE(Ranking):
             return loop.Sweep(found, objective, {"reg": found.reg}, done=True)
 
         def fitted(w: Solution) -> dict:
-            return {
-                "weights_": w.B,
-                "columns_": w.heads,
-                "diagonal_": w.diagonal,
-                "products_": w.cross,
-                "column_means_": w.mean,
-                "reg_": w.reg,
-                "mass_": w.mass,
-                "seen_": cells.X,
-            }
+            return self._attributes(w, cells.X)
 
         loop.run(self, sweep, None, max_iter=1, tol=0.0, fitted=fitted, X=X, fingerprint=cells.sign)
         return self
+
+    def _attributes(self, w: Solution, seen: Any) -> dict[str, Any]:
+        return {
+            "weights_": w.B,
+            "columns_": w.heads,
+            "diagonal_": w.diagonal,
+            "products_": w.cross,
+            "column_means_": w.mean,
+            "reg_": w.reg,
+            "mass_": w.mass,
+            "seen_": seen,
+        }
 
     def _solve(self, cells: Observed) -> Solution:
         d, dtype = cells.shape[1], cells.dtype

@@ -48,3 +48,15 @@ def csr_gram(data, indices, indptr, w, G):
             row = G[indices[p]]
             for q in range(p, indptr[i + 1]):
                 row[indices[q]] += v * np.float64(data[q])
+
+
+@njit(cache=True, nogil=True)
+def csr_gram_rows(data, indices, indptr, lo, G):
+    """Add rows lo, lo + 1, … of the upper triangle of XᵀX of a CSR block to G (m,d); indices sorted within rows."""
+    hi = lo + G.shape[0]
+    for i in range(indptr.size - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            if lo <= indices[p] < hi:
+                v, row = np.float64(data[p]), G[indices[p] - lo]
+                for q in range(p, indptr[i + 1]):
+                    row[indices[q]] += v * np.float64(data[q])

@@ -13,15 +13,23 @@ import numpy as np
 import polars as pl
 import pytest
 
-from twofold import ALS, Checkpoint, ImplicitALS, InputError, PartitionedRatings
-from twofold.completion.partitioned import _fit
+from twofold import ALS, EASE, Checkpoint, ImplicitALS, InputError, PartitionedRatings, Recommender, config
+from twofold.completion.partitioned import _ease, _fit
 from twofold.completion.partitioned import ratings as module
-from twofold.completion.partitioned.ratings import cut_rows, make_units, read_cells
+from twofold.completion.partitioned.ratings import StoredRows, cut_rows, make_units, read_cells
 from twofold.completion.recommender._ratings_table import cells_of
 from twofold.core.engine.tasks import Tasks
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SHORT = {"reg": 0.1, "max_iter": 7, "tol": 0.0, "random_state": 0}
+
+
+QUICK = SHORT | {"max_iter": 4}
+
+
+def same_bits(model, other):
+    names = ("row_factors_", "components_", "row_bias_", "column_bias_")
+    return all(np.array_equal(getattr(model, name), getattr(other, name)) for name in names)
 
 
 @pytest.fixture(autouse=True)
@@ -207,6 +215,84 @@ def test_factors_beyond_the_budget_stay_on_disk(folder, tmp_path):
     assert np.array_equal(model.predict([1, 2], [3, 4]), whole.predict([1, 2], [3, 4]))
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"intercept": True}, {"max_items": 30}, {"reg": 50.0}], ids=["auto", "intercept", "few", "given"]
+)
+def test_ease_is_that_of_memory(folder, rows, options, monkeypatch):
+    monkeypatch.setattr(_ease, "BLOCK", 1000)
+    monkeypatch.setattr(module, "HEAVY", 60)
+    parts, X = PartitionedRatings(folder, duplicates="sum"), in_memory(rows, "sum")
+    assert len(parts.rows.units) > len(parts.rows.bounds) - 1  # some rows are cut
+    model, held = EASE(**options).fit(parts), EASE(**options).fit(X)
+    assert np.array_equal(model.columns_, held.columns_)
+    assert model.reg_ == pytest.approx(held.reg_)
+    assert np.allclose(model.weights_, held.weights_, atol=1e-5)
+    assert np.allclose(model.products_.toarray(), held.products_.toarray(), rtol=1e-5)
+    assert np.array_equal(model.seen_.toarray(), held.seen_.toarray())
+    assert np.allclose(model.predict([0, 1, 0], [2, 3, 7]), held.predict([0, 1, 0], [2, 3, 7]), atol=1e-4)
+
+
+def test_what_ease_has_seen_stays_on_disk_beyond_the_budget(tmp_path):
+    rows = make_rows(m=60_000, n=4000)
+    rows.write_parquet(tmp_path / "rows.parquet")
+    parts, X = (
+        PartitionedRatings(tmp_path / "rows.parquet", tmp_path / "kept", duplicates="sum"),
+        in_memory(rows, "sum"),
+    )
+    with config(memory="1100KB"):
+        model = EASE(reg=50.0).fit(parts)
+        with pytest.raises(InputError, match="Give PartitionedRatings a folder"):
+            EASE(reg=50.0).fit(tmp_path / "rows.parquet")
+    assert isinstance(model.seen_, StoredRows)
+    some = [3900, 1, 1, 2000]
+    assert np.array_equal(model.seen_[some].toarray(), X[some].toarray())
+    assert np.allclose(model.predict(some, [1, 2, 3, 4]), EASE(reg=50.0).fit(X).predict(some, [1, 2, 3, 4]), atol=1e-4)
+
+
+# ---- by id ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["ALS", "ImplicitALS", "EASE"])
+def test_a_recommender_of_files_recommends_what_one_of_a_frame_does(folder, rows, name):
+    given = {
+        "ALS": ALS(6, **SHORT), "ImplicitALS": ImplicitALS(6, max_iter=3, random_state=0), "EASE": EASE(reg=50.0),
+    }[name]  # fmt: skip
+    parts = PartitionedRatings(folder, duplicates="mean" if name == "ALS" else "sum")
+    files, frame = Recommender(given).fit(parts), Recommender(given).fit(rows)
+    user, item = int(frame.users_[7]), int(frame.items_[3])
+    for ask in (
+        lambda rec: rec.recommend(user, 5),
+        lambda rec: rec.recommend_new({item: 5.0}, 5),
+        lambda rec: rec.explain(user, item, 5),
+        lambda rec: next(rec.recommend_all(3)),
+    ):
+        ours, held = ask(files), ask(frame)
+        assert ours.columns == held.columns
+        for column in ours.columns:
+            assert np.allclose(ours[column].to_numpy(), held[column].to_numpy(), rtol=1e-3, atol=1e-4)
+    assert np.allclose(files.predict([user, user], [item, 0]), frame.predict([user, user], [item, 0]), atol=1e-3)
+    assert np.isfinite(files.predict([user, -5], [-5, item])).all()
+    with pytest.raises(InputError, match="in memory"):
+        files.evaluate()
+
+
+def test_a_recommender_chooses_no_model_for_files(folder):
+    with pytest.raises(InputError, match="Give Recommender one of ALS"):
+        Recommender().fit(PartitionedRatings(folder))
+
+
+def test_a_dask_frame_is_read_piece_by_piece(rows):
+    dd = pytest.importorskip("dask.dataframe")
+    da = pytest.importorskip("dask.array")
+    held = cells_of(rows)
+    pieces = dd.from_pandas(rows.to_pandas(), npartitions=3)
+    array = da.from_array(rows.select("userId", "movieId", "rating").to_numpy().astype(float), chunks=(1500, 2))
+    for parts in (PartitionedRatings(pieces), PartitionedRatings(array)):
+        assert np.array_equal(parts.users, held.users)
+        assert np.array_equal(stack(parts, parts.rows)[2], held.X.data)
+    assert same_bits(ALS(4, **QUICK).fit(pieces), ALS(4, **QUICK).fit(PartitionedRatings(array)))
+
+
 class At:
     """A callback that does something after a sweep."""
 
@@ -261,14 +347,6 @@ def processes():
 
 def kill_one(client):
     os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
-
-
-QUICK = SHORT | {"max_iter": 4}
-
-
-def same_bits(model, other):
-    names = ("row_factors_", "components_", "row_bias_", "column_bias_")
-    return all(np.array_equal(getattr(model, name), getattr(other, name)) for name in names)
 
 
 def test_one_worker_and_three_give_the_bits_of_threads(processes, folder, monkeypatch):

@@ -33,6 +33,18 @@ class State(NamedTuple):
     Z: Any
 
 
+def open_ratings(given: Any, model: Any, columns: dict[str, str | None], duplicates: str) -> PartitionedRatings:
+    """Ratings for a recommender with this model, which must be one that fits them where they are."""
+    if type(model).__name__ not in ("ALS", "ImplicitALS", "EASE"):
+        raise InputError(
+            f"ratings beyond one memory need a model that fits them there, not {model!r}. Give Recommender one of ALS, "
+            "ImplicitALS and EASE, such as ImplicitALS(64)."
+        )
+    if isinstance(given, PartitionedRatings):
+        return given
+    return PartitionedRatings(given, duplicates=duplicates, **columns)
+
+
 def begin_fit(model: Any, ratings: PartitionedRatings, sample_weight: Any, p: int) -> Sweeper:
     """Sweeps over these ratings, after what cannot be done with them is refused."""
     if sample_weight is not None:

@@ -530,3 +530,51 @@ def read_cells(folder: Path, side: Side, u: int, width: int) -> sparse.csr_array
     return sparse.csr_array(
         (X.data, read_needs(folder, side.name, u)[0][X.indices], X.indptr), shape=(X.shape[0], width)
     )
+
+
+def read_shard(folder: Path, side: Side, units: list[int], width: int) -> sparse.csr_array:
+    """All cells of a shard; those of a row that is cut are put side by side again."""
+    parts = [read_cells(folder, side, u, width) for u in units]
+    if len(parts) == 1:
+        return parts[0]
+    data, indices = (np.concatenate([getattr(X, name) for X in parts]) for name in ("data", "indices"))
+    return sparse.csr_array((data, indices, np.array([0, len(data)])), shape=(1, width))
+
+
+class StoredRows:
+    """The rows of partitioned ratings, read from their folder when they are asked for: `[[3, 5]]` is a CSR array."""
+
+    def __init__(self, ratings: PartitionedRatings):
+        self.ratings, self.folder = ratings, ratings.folder
+        self.shape, self.dtype, self.nnz = ratings.shape, ratings.dtype, ratings.n_ratings
+
+    def __getitem__(self, rows: Any) -> sparse.csr_array:
+        side, width = self.ratings.rows, self.shape[1]
+        rows = np.atleast_1d(np.asarray(rows))
+        shard = np.searchsorted(side.bounds, rows, side="right") - 1
+        found, order = [], []
+        for s in np.unique(shard).tolist():
+            mine = np.flatnonzero(shard == s)
+            X = read_shard(self.ratings.folder, side, side.units_of(s), width)
+            found.append(X[rows[mine] - side.bounds[s]])
+            order.append(mine)
+        if not found:
+            return sparse.csr_array((0, width), dtype=self.dtype)
+        return sparse.vstack(found, format="csr")[np.argsort(np.concatenate(order))]
+
+    def count_columns(self) -> np.ndarray:
+        """(d,) how many ratings each item has."""
+        side, counts = self.ratings.cols, np.zeros(self.shape[1], np.int64)
+        for u, unit in enumerate(side.units):
+            (indptr,) = read_arrays(self.ratings.folder / side.name / f"{u:05}.npz", "indptr")
+            counts[unit.first : unit.last] += np.diff(indptr)
+        return counts
+
+    def find_range(self) -> tuple[float, float]:
+        """The lowest and the highest rating."""
+        folder, units = self.ratings.folder / "rows", range(len(self.ratings.rows.units))
+        low, high = np.inf, -np.inf
+        for u in units:
+            (values,) = read_arrays(folder / f"{u:05}.npz", "values")
+            low, high = min(low, float(values.min(initial=low))), max(high, float(values.max(initial=high)))
+        return low, high

@@ -90,6 +90,11 @@ def check_enough(cells: Cells) -> None:
             )
 
 
+def count_items(X: Any) -> np.ndarray:
+    """(d,) how many ratings each item has, wherever they are."""
+    return X.count_columns() if hasattr(X, "count_columns") else np.bincount(X.indices, minlength=X.shape[1])
+
+
 def names_of(names: pl.Series | None, j: np.ndarray, n_items: int) -> np.ndarray | None:
     """(items,) the first name that each item has in the rows."""
     if names is None:

@@ -8,6 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from twofold.completion.ease import EASE
+from twofold.completion.recommender._ratings_table import count_items
+from twofold.core.checks import InputError
 
 FEW = 20.0  # ratings at which the direction of an item's factors is half believed
 
@@ -38,11 +40,13 @@ def compare_items(model: Any, X: sparse.csr_array, col: int) -> np.ndarray:
 
 def _trust(X: sparse.csr_array) -> np.ndarray:
     """(d,) how far what is known of each item is believed."""
-    counts = np.bincount(X.indices, minlength=X.shape[1])
+    counts = count_items(X)
     return counts / (counts + FEW)
 
 
 def _compare_ratings(X: sparse.csr_array, col: int, centre: bool = True) -> np.ndarray:
+    if not sparse.issparse(X):
+        raise InputError("items are compared by their ratings, which are not in memory. Use a model with factors.")
     counts = np.maximum(np.diff(X.indptr), 1)
     means = np.asarray(X.sum(axis=1)).ravel() / counts * centre
     data = X.data.astype(np.float64) - np.repeat(means, np.diff(X.indptr))

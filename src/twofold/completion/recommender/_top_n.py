@@ -73,7 +73,7 @@ def _rank_block(rows: np.ndarray, seen: sparse.csr_array, n: int, score: Callabl
 class Product(NamedTuple):
     """Scores that are one product; what is the same in a whole row ranks nothing and is added last."""
 
-    U: np.ndarray  # (n,p)
+    U: np.ndarray  # (n,p), or (n,p-1) if the last feature of every row is 1
     Z: np.ndarray  # (p,d)
     bias: np.ndarray  # (n,)
 
@@ -118,8 +118,8 @@ def choose_scorer(model: Any, seen: sparse.csr_array) -> tuple[Callable, Any, np
         if lines is not None:  # a row's bias ranks, in columns of different scale
             U, Z = np.column_stack([U, bias]), lines.scale * np.vstack([Z, np.ones_like(offset)])
             offset, bias = lines.center + lines.scale * offset, np.zeros_like(bias)
-        if offset.any():  # as one more factor, so that no second pass over the scores is needed
-            U, Z = np.column_stack([U, np.ones(len(U), U.dtype)]), np.vstack([Z, offset])
+        if offset.any():  # as one more factor, 1 in all rows, so that no second pass over the scores is needed
+            Z = np.vstack([Z, offset])
         return _score_product, Product(U, Z, bias), Z.dtype
     if isinstance(model, EASE):
         return _score_rows, (model.seen_, model._both()), model.weights_.dtype
@@ -135,7 +135,10 @@ def _score_product(rows: np.ndarray, p: Product) -> np.ndarray:
     size, kept = len(rows) * p.Z.shape[1], getattr(_own, "scores", None)
     if kept is None or kept.dtype != p.Z.dtype or kept.size < size:
         kept = _own.scores = np.empty(size, p.Z.dtype)
-    return np.matmul(p.U[rows], p.Z, out=kept[:size].reshape(len(rows), -1))
+    U = p.U[rows]
+    if U.shape[1] < len(p.Z):
+        U = np.column_stack([U, np.ones(len(rows), U.dtype)])
+    return np.matmul(U, p.Z, out=kept[:size].reshape(len(rows), -1))
 
 
 def _score_rows(rows: np.ndarray, state: tuple) -> np.ndarray:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -42,7 +42,7 @@ from twofold.completion.recommender._explain import split_prediction
 from twofold.completion.recommender._features import encode_one, read_features
 from twofold.completion.recommender._ids import find_ids, place, places
 from twofold.completion.recommender._ranking import Scale, measure_cells, value_cells
-from twofold.completion.recommender._ratings_table import Cells, cells_of, check_enough, row_of
+from twofold.completion.recommender._ratings_table import Cells, cells_of, check_enough, count_items, row_of
 from twofold.completion.recommender._similar import compare_items
 from twofold.completion.recommender._splits import split_table
 from twofold.completion.recommender._top_n import (
@@ -55,6 +55,7 @@ from twofold.completion.recommender._top_n import (
 )
 from twofold.completion.recommender._update import join_ratings
 from twofold.core.checks import InputError
+from twofold.core.data.blocks import is_dask
 from twofold.core.estimator import Model
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
@@ -62,6 +63,14 @@ from twofold.core.sklearn_shim import callbacks_of
 from twofold.core.types import Seed
 
 DENSE = 0.5  # share of cells known from which on gaps say nothing of what people want
+
+
+class Offsets(NamedTuple):
+    """The biases of a model as a baseline, where another fit would cost another pass over the ratings."""
+
+    mean_: float
+    row_bias_: np.ndarray
+    column_bias_: np.ndarray
 
 
 class Recommender(Model):
@@ -203,6 +212,9 @@ class Recommender(Model):
         ratings : frame, path, or arrays
             A pandas or polars frame; the path of a CSV, TSV or Parquet file; a tuple (users, items) or (users, items,
             ratings); or a list or array of such rows. Ids may be of any type; ratings may be text: "4.5" or "4,5".
+            Beyond one memory, :class:`PartitionedRatings` or a dask frame, for an :class:`ALS`, :class:`ImplicitALS` or
+            :class:`EASE` that is given; then ``ratings_`` stays on disk, and what needs all of it, such as
+            :meth:`evaluate`, does not work.
         y : ignored
         users, items : frame, dict of columns, or path, optional
             Features, a row for each user or item, with a column of ids: numbers, categories, lists ("Action|Comedy")
@@ -210,6 +222,8 @@ class Recommender(Model):
             model of the lists are regressed on the features.
         """
         self._validate_params()
+        if is_dask(ratings) or hasattr(ratings, "n_ratings"):
+            return self._fit_partitioned(ratings, users, items)
         cells = self._cells(ratings)
         check_enough(cells)
         found = {
@@ -223,6 +237,22 @@ class Recommender(Model):
             ids = self.users_ if role == "user" else self.items_
             self.content_[role] = learn[role](features, self.ranking_, self.ratings_, ids)
         return self
+
+    def _fit_partitioned(self, ratings: Any, users: Any, items: Any) -> Any:
+        from twofold.completion.partitioned._fit import open_ratings
+        from twofold.completion.partitioned.ratings import StoredRows
+
+        if users is not None or items is not None:
+            raise InputError("features of users and items are for ratings in memory. Leave out users= and items=.")
+        wanted = {"user": self.user, "item": self.item, "rating": self.rating}
+        parts = open_ratings(ratings, self.model, wanted, "sum" if self._implicit() else self.duplicates)
+        model, self.choice_ = fit_given(self.model, parts, callbacks_of(self))
+        seen = StoredRows(parts)
+        implicit, (low, high) = bool(self._implicit()) or parts.columns["rating"] is None, seen.find_range()
+        cells = Cells(parts.users, parts.items, seen, implicit, parts.columns)
+        baseline = None if implicit else Offsets(model.mean_, model.row_bias_, model.column_bias_)
+        self.ranker_, self.cells_ = None, "as they are"
+        return self._keep(cells, model.set_callbacks(), Scale(low, high, baseline))
 
     def _cells(self, ratings: Any, times: bool = False) -> Cells:
         return cells_of(ratings, self.user, self.item, self.rating, self.duplicates, self._implicit(), times)
@@ -285,6 +315,7 @@ class Recommender(Model):
         before counts as a duplicate. The model must be able to grow, as :class:`ALS` is. Features are not kept.
         """
         check_is_fitted(self)
+        self._check_in_memory("add_ratings")
         cells, model = join_ratings(self, ratings)
         return self._keep(cells, model, measure_cells(cells.X, cells.implicit))
 
@@ -318,12 +349,12 @@ class Recommender(Model):
         """(items,) how much each item is wanted by someone of whom nothing is known."""
         if self.ranker_ is None:
             return self._liked()
-        return np.bincount(self.ratings_.indices, minlength=len(self.items_)) / len(self.users_)
+        return count_items(self.ratings_) / len(self.users_)
 
     def _liked(self) -> np.ndarray:
         """(items,) how much each item is liked overall: its mean and bias, or the share of users who have it."""
         if self.baseline_ is None:
-            return np.bincount(self.ratings_.indices, minlength=len(self.items_)) / len(self.users_)
+            return count_items(self.ratings_) / len(self.users_)
         return self.baseline_.column_bias_.astype(np.float64) + self.baseline_.mean_
 
     def _biased(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -565,6 +596,7 @@ class Recommender(Model):
             check_is_fitted(self)
             if test is not None:
                 raise InputError("test was given without ratings to train on. Call evaluate(ratings, test=...).")
+            self._check_in_memory("evaluate")
             cells = Cells(self.users_, self.items_, self.ratings_, self.implicit_, self.columns_)
         if test is not None:
             cells, given = evaluation.read_given_test(self, ratings, test)
@@ -579,6 +611,10 @@ class Recommender(Model):
 
     def _again(self, cells: Cells) -> Recommender:
         return clone(self).set_callbacks(*callbacks_of(self))._learn(cells)
+
+    def _check_in_memory(self, what: str) -> None:
+        if not sparse.issparse(self.ratings_):
+            raise InputError(f"{what} needs all ratings in memory; those of this fit are in {self.ratings_.folder}.")
 
     # ---- helpers -----------------------------------------------------------------------------------------------
 
