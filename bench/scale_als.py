@@ -98,28 +98,53 @@ def moved(dask_worker: Any) -> int:
     return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
 
 
+class Traffic:
+    """A callback that notes how much has been moved by the end of each sweep."""
+
+    def __init__(self, client: Any):
+        self.client, self.after = client, list[int]()
+
+    def setup(self, estimator: Any, context: Any) -> None: ...
+
+    def teardown(self, estimator: Any, context: Any) -> None: ...
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None: ...
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        if context.parent is not None:
+            self.after.append(sum(self.client.run(moved).values()))
+
+
+def open_parts(folder: Path) -> Any:
+    """The partition, which is made if it is not there."""
+    from twofold import PartitionedRatings
+
+    there = (folder / "parts" / "ratings.json").exists()
+    return PartitionedRatings(None if there else folder / "ratings", folder / "parts")
+
+
 def child(given: str) -> None:
     """Partition, fit, and say what it took."""
     import warnings
 
     from distributed import Client, LocalCluster
 
-    from twofold import ALS, PartitionedRatings
+    from twofold import ALS
 
     warnings.simplefilter("ignore")
     folder, report = Path(given), {}
     options = {"n_workers": WORKERS, "threads_per_worker": 1, "memory_limit": f"{LIMIT}MB", "dashboard_address": ":0"}
     with LocalCluster(processes=True, **options) as cluster, Client(cluster) as client:
         began = time.perf_counter()
-        parts = PartitionedRatings(folder / "ratings", folder / "parts")
+        parts = open_parts(folder)
         report["partition"] = time.perf_counter() - began
         report["partition_mb"] = sorted(client.run(_peak).values())
-        before = sum(client.run(moved).values())
+        traffic = Traffic(client)
         began = time.perf_counter()
-        model = ALS(K, reg=REG, max_iter=SWEEPS, tol=0, random_state=0).fit(parts)
+        model = ALS(K, reg=REG, max_iter=SWEEPS, tol=0, random_state=0).set_callbacks(traffic).fit(parts)
         report["seconds"] = time.perf_counter() - began
         report["sweep"] = float(np.median(np.diff(model.history_["seconds"], prepend=0.0)))
-        report["moved"] = (sum(client.run(moved).values()) - before) / SWEEPS
+        report["moved"] = float(np.median(np.diff(traffic.after)))
         report["workers_mb"] = sorted(client.run(_peak).values())
     report["client_mb"] = _peak()
     held = np.load(folder / "held.npz")

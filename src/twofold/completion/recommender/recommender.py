@@ -250,7 +250,7 @@ class Recommender(Model):
         seen = StoredRows(parts)
         implicit, (low, high) = bool(self._implicit()) or parts.columns["rating"] is None, seen.find_range()
         cells = Cells(parts.users, parts.items, seen, implicit, parts.columns)
-        baseline = None if implicit else Offsets(model.mean_, model.row_bias_, model.column_bias_)
+        baseline: Any = None if implicit else Offsets(model.mean_, model.row_bias_, model.column_bias_)
         self.ranker_, self.cells_ = None, "as they are"
         return self._keep(cells, model.set_callbacks(), Scale(low, high, baseline))
 
