@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twofold.analyses.answer import bar, plain
+from twofold.analyses.answer import bar
 from twofold.cli._run import print_json
 from twofold.core.checks import InputError
 from twofold.core.files.atomic import write_all
-from twofold.core.printable import printable
+from twofold.core.printable import plain, printable
 from twofold.io.writable import check_writable
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import polars as pl
 
 from twofold.core.checks import InputError
 
@@ -20,7 +19,7 @@ class Cancelled(Exception):
 @dataclass
 class Result:
     model: Any
-    table: pl.DataFrame
+    table: Any
     figure: Any
     script: str
 
@@ -51,6 +50,8 @@ class Counter:
                 arrays["load"] = np.ones(settings["load"], np.float32)
             emit(sweep, 1.0 / sweep, arrays, {"twice": 2 * sweep}, final=last)
         self.fail(settings["then"])
+        import polars as pl
+
         return Result(Model(), pl.DataFrame({"a": [1, 2]}), None, "X = 1\n")
 
     def fail(self, how: str) -> None:

@@ -17,10 +17,9 @@ A kind of answer says what it is (`heading`, `outcome`), what is shown (`grids`,
 
 from __future__ import annotations
 
-import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from io import StringIO
@@ -32,7 +31,7 @@ import polars as pl
 
 from twofold.analyses._targets import Writer, check_targets
 from twofold.core.files.atomic import write_all
-from twofold.core.printable import printable
+from twofold.core.printable import plain, printable
 from twofold.io.tables.formulas import escape_formulas
 
 if TYPE_CHECKING:
@@ -286,19 +285,6 @@ def frame_writer(ending: str, frame: pl.DataFrame, safe: bool = False) -> Writer
         return frame.write_parquet
     frame = escape_formulas(frame) if safe else frame
     return lambda to: frame.write_csv(to, separator="\t" if ending == ".tsv" else ",")
-
-
-def plain(value: Any) -> Any:
-    """The value in types that JSON has; numbers that are not finite become None."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if isinstance(value, (str, int, bool, type(None))) else str(value)
 
 
 def count(number: int, thing: str) -> str:

@@ -19,9 +19,10 @@ import polars as pl
 import twofold
 from twofold.analyses._recommendations import WIDTH, Listing, Recommendations
 from twofold.analyses._tables import data_in_code, is_paths, warnings_as_notes
-from twofold.analyses.answer import analysis, count, plain
+from twofold.analyses.answer import analysis, count
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
+from twofold.core.printable import plain
 
 if TYPE_CHECKING:
     from twofold.io.ratings import Ratings

@@ -14,6 +14,8 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from twofold.core.printable import plain
+
 if TYPE_CHECKING:  # the server cuts and joins frames, and needs no numpy for that
     import numpy as np
 
@@ -29,8 +31,6 @@ def encode(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes
     ([{'name': 'points', 'dtype': 'f4', 'shape': [3, 2]}], 24)
     """
     import numpy as np
-
-    from twofold.analyses.answer import plain
 
     listed, parts = [], []
     for name, array in arrays.items():

@@ -23,6 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from twofold.core.printable import plain
 from twofold.lab import frames
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ class Wire:
             self.pipe.send_bytes(kind + data)
 
     def tell(self, **said: Any) -> None:
-        from twofold.analyses.answer import plain
-
         self.send(b"J", json.dumps(plain(said)).encode())
 
 

@@ -9,12 +9,13 @@ import numpy as np
 import typer
 from rich.table import Table as Grid
 
-from twofold.analyses.answer import bar, count, plain
+from twofold.analyses.answer import bar, count
 from twofold.cli import _options as options
 from twofold.cli._run import print_json, stdout
 from twofold.core.checks import ModelFileError
 from twofold.core.files import model_file
 from twofold.core.history import summarize
+from twofold.core.printable import plain
 from twofold.io.tables.read import missing_message
 from twofold.io.tables.table import quoted
 

@@ -10,12 +10,13 @@ import typer
 
 from twofold.analyses._targets import check_targets
 from twofold.analyses._word_files import EXPORTED, read_vectors, writer
-from twofold.analyses.answer import Grid, plain, rich_table
+from twofold.analyses.answer import Grid, rich_table
 from twofold.cli import _options as options
 from twofold.cli._progress import progress
 from twofold.cli._run import print_json, stdout
 from twofold.core.checks import InputError
 from twofold.core.files.atomic import write_all
+from twofold.core.printable import plain
 
 if TYPE_CHECKING:
     from twofold.words.word_vectors.word_vectors import WordVectors
