@@ -149,6 +149,11 @@ class Model(CallbackSupportMixin, BaseEstimator):
             raise InputError("X is a polars LazyFrame. Call .collect() on it, or pass the path of a Parquet file.")
         if is_path(X) or is_dask(X) or isinstance(X, Blocks):
             blocks = as_blocks(X)
+            if blocks.is_sparse and not self._allow_sparse:
+                raise InputError(
+                    f"X is sparse, which {type(self).__name__} does not take. Make it dense: of a dask array, "
+                    "X.map_blocks(lambda chunk: chunk.toarray())."
+                )
             names = blocks.source.columns
             if reset:
                 validate_data(self, blocks, skip_check_array=True)  # n_features_in_; names of an earlier fit go

@@ -108,7 +108,8 @@ def weighed(blocks: Blocks, how: Weighing) -> Blocks:
     if blocks.source.is_lazy:
         from twofold.core.engine.dask import lazily
 
-        return as_blocks(lazily(weigh, blocks, (how,)))
+        source: Any = blocks.source
+        return Blocks(source.mapped(weigh, (how,))) if blocks.is_sparse else as_blocks(lazily(weigh, blocks, (how,)))
     if blocks.source.in_memory:
         return Blocks(_in_memory(blocks, how))
     return Blocks(WeighedSource(blocks, how))

@@ -14,7 +14,8 @@ from __future__ import annotations
 import errno
 import operator
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import dask
@@ -22,12 +23,14 @@ import dask.array as da
 import numpy as np
 from distributed import Client, KilledWorker, get_client
 from distributed.client import FutureCancelledError
+from scipy import sparse
 
-from twofold.core.checks import InputError
+from twofold.core.checks import InputError, check_sparse
 from twofold.core.config import config
 from twofold.core.data.blocks import Blocks, Rows
-from twofold.core.data.sources import Source, float_dtype
+from twofold.core.data.sources import Source, SparseSource, StoredRows, cuts_by_stored, float_dtype
 from twofold.core.engine.local import Engine, Parts, Shared, Tree, single_blas
+from twofold.core.types import Block
 
 GROUP_BYTES = 64 * 2**20  # what one task reads: enough work to hide the scheduler
 CHAIN = 16  # sweeps after which what blocks keep comes to the client, if it is small: what a lost worker costs at most
@@ -43,26 +46,47 @@ def active_client() -> Client | None:
         return None
 
 
-class DaskSource(Source):
-    """Rows of a dask array. Without a cluster each block is computed where it is read."""
+class OnWorkers(Source):
+    """What sources of dask arrays share: rows are made where they are wanted, and stay there."""
 
     is_lazy = True
 
-    def __init__(self, X: da.Array):
-        self.X, self.shape, self.dtype = X, X.shape, float_dtype(X.dtype)
+    def __init__(self) -> None:
         self.heights: dict[Any, int] = {}
         self._futures: dict[tuple[Any, ...], list[Any]] = {}
-
-    def read(self, start: int, stop: int) -> np.ndarray:
-        rows, client = self.X[start:stop], active_client()
-        block = (
-            rows.compute(scheduler="synchronous") if client is None else DaskEngine(client).fetch(client.compute(rows))
-        )
-        return _as_block(block)
 
     def engine(self) -> Engine:
         client = active_client()
         return Engine() if client is None else DaskEngine(client)
+
+    def delayed_rows(self, cuts: np.ndarray) -> list[Any]:
+        """One task for the rows between two cuts."""
+        raise NotImplementedError
+
+    def read(self, start: int, stop: int) -> Block:
+        (rows,), client = self.delayed_rows(np.array([start, stop])), active_client()
+        if client is None:
+            return _as_block(rows.compute(scheduler="synchronous"))
+        return _as_block(DaskEngine(client).fetch(client.compute(rows)))
+
+    def grouped(self, client: Client, bounds: np.ndarray, size: int) -> list[Any]:
+        """One future a group of `size` blocks, kept on the workers from sweep to sweep."""
+        key = (client.id, size, len(bounds))
+        if key not in self._futures:
+            self._futures[key] = client.compute(self.delayed_rows(np.append(bounds[:-1:size], bounds[-1])))
+        return self._futures[key]
+
+
+class DaskSource(OnWorkers):
+    """Rows of a dask array. Without a cluster each block is computed where it is read."""
+
+    def __init__(self, X: da.Array):
+        super().__init__()
+        self.X, self.shape, self.dtype = X, X.shape, float_dtype(X.dtype)
+
+    def delayed_rows(self, cuts: np.ndarray) -> list[Any]:
+        X = self.X[cuts[0] : cuts[-1]]
+        return list(X.rechunk((tuple(np.diff(cuts).tolist()), -1)).to_delayed().ravel())
 
     def across(self) -> DaskSource:
         return DaskSource(self.X.T)
@@ -73,17 +97,145 @@ class DaskSource(Source):
     def some(self, rows: np.ndarray | slice) -> DaskSource:
         return DaskSource(self.X[rows])
 
-    def grouped(self, client: Client, bounds: np.ndarray, size: int) -> list[Any]:
-        """One future a group of `size` blocks, kept on the workers from sweep to sweep."""
-        key = (client.id, size)
-        if key not in self._futures:
-            cuts = np.append(bounds[:-1:size], bounds[-1])
-            X = self.X.rechunk((tuple(np.diff(cuts).tolist()), -1))
-            self._futures[key] = client.compute(list(X.to_delayed().ravel()))
-        return self._futures[key]
+
+class DaskCsrSource(OnWorkers, StoredRows):
+    """Rows of a dask array whose chunks are sparse. They are put together as they are, never made dense.
+
+    Where blocks are cut depends on how many values each row stores, so one pass over the chunks counts them.
+    """
+
+    def __init__(self, pieces: list[tuple[Any, int, int]], d: int, dtype: np.dtype):
+        super().__init__()
+        self.pieces = pieces  # (task that makes a CSR array, first row of it, last row of it + 1)
+        self.starts = np.cumsum([0] + [b - a for _, a, b in pieces])
+        self.shape, self.dtype = (int(self.starts[-1]), d), dtype
+
+    @cached_property
+    def indptr(self) -> np.ndarray:  # type: ignore[override]
+        tasks = [dask.delayed(_count_stored)(*piece) for piece in self.pieces]
+        client = active_client()
+        if client is None:
+            counts = dask.compute(*tasks, scheduler="synchronous")
+        else:
+            counts = DaskEngine(client).fetch(client.compute(tasks))
+        return np.append(0, np.cumsum(np.concatenate([np.zeros(0, np.int64), *counts])))
+
+    @cached_property
+    def bounds(self) -> np.ndarray:  # type: ignore[override]
+        return cuts_by_stored(self.indptr, self.dtype)
+
+    def finer(self, cells: int) -> DaskCsrSource:
+        return self._cut(self.pieces, cuts_by_stored(self.indptr, self.dtype, cells))
+
+    def _cut(self, pieces: list[tuple[Any, int, int]], bounds: np.ndarray | None = None) -> DaskCsrSource:
+        other = DaskCsrSource(pieces, self.shape[1], self.dtype)
+        if bounds is not None:
+            other.bounds = bounds
+            if pieces is self.pieces:
+                other.indptr = self.indptr
+        return other
+
+    def between(self, start: int, stop: int) -> list[tuple[Any, int, int]]:
+        """The pieces that make up these rows."""
+        first, last = np.searchsorted(self.starts, [start, stop], side="right") - 1
+        found = []
+        for i in range(first, min(last + 1, len(self.pieces))):
+            task, a, _ = self.pieces[i]
+            lo, hi = max(start, self.starts[i]) - self.starts[i], min(stop, self.starts[i + 1]) - self.starts[i]
+            if hi > lo:
+                found.append((task, int(a + lo), int(a + hi)))
+        return found
+
+    def delayed_rows(self, cuts: np.ndarray) -> list[Any]:
+        d, dtype = self.shape[1], self.dtype
+        return [
+            dask.delayed(_stack_rows, pure=False)([list(p) for p in self.between(int(a), int(b))], d, dtype)
+            for a, b in pairwise(cuts)
+        ]
+
+    def across(self) -> SparseSource:
+        """Exchanging rows and columns takes all of it at once: done here, if the budget allows."""
+        needed = self.n_stored * 2 * (self.dtype.itemsize + 4)
+        if needed > config().memory:
+            raise InputError(
+                f"the dask array is wanted along its columns, which takes {needed / 1e6:.0f} MB at once and the budget "
+                f"is {config().memory / 1e6:.0f} MB. Raise twofold.config(memory=...)."
+            )
+        return SparseSource(self.read(0, self.shape[0])).across()
+
+    def scaled(self, scale: np.ndarray) -> DaskCsrSource:
+        return self.mapped(_divide_columns, (scale.astype(self.dtype),))
+
+    def mapped(self, fn: Callable[..., Any], state: tuple[Any, ...]) -> DaskCsrSource:
+        """fn(rows, *state), sparse as well, for every piece."""
+        once = dask.delayed(state, pure=False)
+        tasks = {id(task): dask.delayed(_apply, pure=False)(fn, task, once) for task, _, _ in self.pieces}
+        return self._cut([(tasks[id(task)], a, b) for task, a, b in self.pieces])
+
+    def some(self, rows: np.ndarray | slice, bounds: np.ndarray | None = None) -> DaskCsrSource:
+        rows = np.arange(self.shape[0])[rows] if isinstance(rows, slice) else rows
+        ends = np.flatnonzero(np.diff(rows) != 1) + 1
+        runs = [(int(run[0]), int(run[-1]) + 1) for run in np.split(rows, ends) if len(run)]
+        return self._cut([piece for a, b in runs for piece in self.between(a, b)], bounds)
 
 
-def source_of_dask(X: Any) -> DaskSource:
+def _csr_chunk(parts: list[Any], name: str) -> sparse.csr_array:
+    """One row of chunks as one CSR array, its indices checked before anyone follows them."""
+    for part in parts:
+        if not sparse.issparse(part):
+            raise InputError(f"{name} is a {type(part).__name__}, and others are sparse. Make all chunks CSR arrays.")
+        check_sparse(part, name)
+    X = sparse.csr_array(parts[0] if len(parts) == 1 else sparse.hstack(parts, format="csr"))
+    X = settle(X.astype(float_dtype(X.dtype), copy=False))
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _count_stored(X: sparse.csr_array, start: int, stop: int) -> np.ndarray:
+    return np.diff(X.indptr[start : stop + 1].astype(np.int64))
+
+
+def _stack_rows(pieces: list[list[Any]], d: int, dtype: np.dtype) -> sparse.csr_array:
+    parts = [X[a:b] for X, a, b in pieces]
+    if not parts:
+        return sparse.csr_array((0, d), dtype=dtype)
+    return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
+
+
+def _divide_columns(X: sparse.csr_array, scale: np.ndarray) -> sparse.csr_array:
+    return sparse.csr_array((X.data * (1 / scale)[X.indices], X.indices, X.indptr), shape=X.shape)
+
+
+_sparse_chunks: dict[str, bool] = {}  # what was found out about arrays that do not say it themselves
+
+
+def has_sparse_chunks(X: da.Array) -> bool:
+    """Whether the chunks are sparse. If the array says they are not, its first chunk is asked: it may not know."""
+    if sparse.issparse(X._meta) or 0 in X.shape:
+        return sparse.issparse(X._meta)
+    if X.name not in _sparse_chunks:
+        client, first = active_client(), dask.delayed(sparse.issparse)(X.blocks[0, 0].to_delayed().ravel()[0])
+        while len(_sparse_chunks) >= 1000:
+            _sparse_chunks.pop(next(iter(_sparse_chunks)))
+        _sparse_chunks[X.name] = bool(
+            first.compute(scheduler="synchronous")
+            if client is None
+            else DaskEngine(client).fetch(client.compute(first))
+        )
+    return _sparse_chunks[X.name]
+
+
+def _csr_source(X: da.Array) -> DaskCsrSource:
+    starts, pieces = np.cumsum([0, *X.chunks[0]]), []
+    for i, parts in enumerate(X.to_delayed()):
+        name = f"X, rows {starts[i]} to {starts[i + 1]},"
+        pieces.append((dask.delayed(_csr_chunk, pure=False)(list(parts), name), 0, int(X.chunks[0][i])))
+    return DaskCsrSource(pieces, int(X.shape[1]), float_dtype(X.dtype))
+
+
+def source_of_dask(X: Any) -> OnWorkers:
     """A dask array as a source of rows, its chunks known and its values numbers."""
     if not isinstance(X, da.Array):
         X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else da.asarray(X)
@@ -96,11 +248,11 @@ def source_of_dask(X: Any) -> DaskSource:
         )
     if X.dtype.kind not in "fiub":
         raise InputError(f"the dask array holds {X.dtype}; numbers are needed. Convert it with X.astype(float).")
-    return DaskSource(X)
+    return _csr_source(X) if has_sparse_chunks(X) else DaskSource(X)
 
 
-def _as_block(rows: np.ndarray) -> np.ndarray:
-    rows = settle(np.ascontiguousarray(rows))
+def _as_block(rows: Any) -> Any:
+    rows = settle(rows if sparse.issparse(rows) else np.ascontiguousarray(rows))
     return rows.astype(float_dtype(rows.dtype), copy=False)
 
 
@@ -334,18 +486,21 @@ def settle(value: Any) -> Any:
 
 
 def lazily(fn: Callable[..., Any], blocks: Blocks, state: tuple[Any, ...]) -> da.Array:
-    """fn(block, *state) as a dask array with our blocks as chunks, nothing computed yet."""
+    """fn(block, *state) as a dask array with our blocks as chunks, nothing computed yet; sparse chunks stay as cut."""
     source: Any = blocks.source
-    X = source.X.rechunk((tuple(np.diff(blocks.bounds).tolist()), -1))
-    like = fn(np.zeros((1, blocks.shape[1]), blocks.dtype), *state)
     once = dask.delayed(state, pure=False)  # one node of the graph, whatever the number of chunks
+    if blocks.is_sparse:
+        cuts, row = source.starts, sparse.csr_array((1, blocks.shape[1]), dtype=blocks.dtype)
+    else:
+        cuts, row = blocks.bounds, np.zeros((1, blocks.shape[1]), blocks.dtype)
+    like = fn(row, *state)
     parts = [
-        da.from_delayed(dask.delayed(_apply)(fn, chunk, once), (int(rows), *like.shape[1:]), like.dtype)
-        for chunk, rows in zip(X.to_delayed().ravel(), np.diff(blocks.bounds), strict=True)
+        da.from_delayed(dask.delayed(_apply)(fn, chunk, once), (int(rows), *like.shape[1:]), meta=like[:0])
+        for chunk, rows in zip(source.delayed_rows(cuts), np.diff(cuts), strict=True)
     ]
     return da.concatenate(parts)
 
 
-def _apply(fn: Callable[..., Any], block: np.ndarray, state: tuple[Any, ...]) -> Any:
+def _apply(fn: Callable[..., Any], block: Block, state: tuple[Any, ...]) -> Any:
     with single_blas():
         return fn(_as_block(block), *settle(state))

@@ -125,7 +125,7 @@ def runs(blocks: Blocks, w: np.ndarray | None, size: int) -> Batches:
         step = even_rows((b - a, blocks.shape[1]), blocks.dtype)
         cuts = np.append(np.arange(a, b, step), b)
         lazy = blocks.source.is_lazy
-        pieces.append(Blocks(blocks.source.some(np.arange(a, b))) if lazy else Runs(blocks.source, cuts))
+        pieces.append(_there(blocks, np.arange(a, b), cuts - a) if lazy else Runs(blocks.source, cuts))
         weights.append(Rows(None if w is None else w[i:j] for i, j in pairwise(cuts)))
     return Batches(pieces, weights)
 
@@ -133,9 +133,15 @@ def runs(blocks: Blocks, w: np.ndarray | None, size: int) -> Batches:
 def _some(blocks: Blocks, which: np.ndarray) -> Any:
     if not blocks.source.is_lazy:
         return Batch(blocks, which)
-    # Where a cluster has the rows it must be told which; blocks are equally long but for the last, which stays last.
-    rows = np.concatenate([np.arange(blocks.bounds[i], blocks.bounds[i + 1]) for i in which])
-    return Blocks(blocks.source.some(rows))
+    rows = [np.arange(blocks.bounds[i], blocks.bounds[i + 1]) for i in which]
+    return _there(blocks, np.concatenate(rows), np.cumsum([0, *map(len, rows)]))
+
+
+def _there(blocks: Blocks, rows: np.ndarray, bounds: np.ndarray) -> Blocks:
+    """Some rows, cut at these bounds. Where a cluster has the rows it must be told which."""
+    source = blocks.source.some(rows)
+    source.bounds = bounds
+    return Blocks(source)
 
 
 def as_counts(X: Any, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

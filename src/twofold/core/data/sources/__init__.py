@@ -5,7 +5,7 @@ from twofold.core.data.sources.csr import CsrSource
 from twofold.core.data.sources.dense import DenseSource
 from twofold.core.data.sources.npy import NpySource
 from twofold.core.data.sources.parquet import ParquetSource
-from twofold.core.data.sources.sparse import SparseSource
+from twofold.core.data.sources.sparse import SparseSource, StoredRows
 from twofold.core.data.sources.views import ChosenSource
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "ParquetSource",
     "Source",
     "SparseSource",
+    "StoredRows",
     "cuts_by_stored",
     "even_rows",
     "float_dtype",
