@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from scipy import sparse
 
 import twofold
 
@@ -102,20 +103,64 @@ def test_parquet_equals_memory(case, tmp_path):
         assert list(from_file.feature_names_in_) == names
 
 
-@streaming
-@pytest.mark.parametrize("workers", [0, 3])
-def test_dask_equals_memory(case, workers, clusters):
+def cuts(X):
+    return [0, 1, 100, 100 + len(X) // 3, len(X)]
+
+
+def in_chunks(X):
+    """A dask array, of sparse chunks if X is sparse; every second does not know that they are."""
     da = pytest.importorskip("dask.array")
-    distributed = pytest.importorskip("distributed")
+    if not sparse.issparse(X):
+        return da.from_array(X, chunks=(tuple(np.diff(cuts(X)).tolist()), (5, 3)))
+    from dask import delayed
+
+    known = {"meta": X[:0]} if X.shape[0] % 2 else {}
+    parts = [(X[a:b], (b - a, X.shape[1])) for a, b in zip(cuts(X)[:-1], cuts(X)[1:], strict=True)]
+    return da.concatenate([da.from_delayed(delayed(part), shape, X.dtype, **known) for part, shape in parts])
+
+
+def as_sparse(case):
+    """A table with zeros, sparse, and what the model makes of it in memory."""
+    X, y = data(rows=kinds(case)[0][0].shape[0])
+    X = sparse.csr_array(np.where(np.random.default_rng(1).random(X.shape) < 0.6, X, 0))
+    if (str(case), "sparse") not in EXPECTED:
+        EXPECTED[str(case), "sparse"] = fit(case, X, y)
+    return X, y, EXPECTED[str(case), "sparse"]
+
+
+@streaming
+def test_dask_without_a_cluster_equals_memory(case):
     for at, (X, y) in enumerate(kinds(case)):
-        expected = expected_of(case, at)
-        lazy = da.from_array(X, chunks=((1, 99, len(X) // 3, len(X) - len(X) // 3 - 100), (5, 3)))
-        if workers == 0:
-            found = fit(case, lazy, y)
-        else:
-            with distributed.Client(clusters(workers)):
-                found = fit(case, lazy, y)
-        assert not differences(expected, found)
+        assert not differences(expected_of(case, at), fit(case, in_chunks(X), y))
+
+
+@streaming
+@pytest.mark.parametrize("workers", [1, 3])
+def test_worker_processes_equal_memory(case, workers, processes):
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(processes(workers)):
+        for at, (X, y) in enumerate(kinds(case)):
+            assert not differences(expected_of(case, at), fit(case, in_chunks(X), y))
+
+
+@pytest.mark.parametrize("case", [c for c in STREAMING if c.sparse], ids=str)
+@pytest.mark.parametrize("workers", [1, 3])
+def test_sparse_chunks_on_worker_processes_equal_memory(case, workers, processes):
+    distributed = pytest.importorskip("distributed")
+    X, y, expected = as_sparse(case)
+    with distributed.Client(processes(workers)):
+        assert not differences(expected, fit(case, in_chunks(X), y))
+
+
+@streaming
+def test_a_folder_read_by_worker_processes_equals_memory(case, processes, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    X, y = kinds(case)[0]
+    names = [f"c{j}" for j in range(X.shape[1])]
+    for i, (a, b) in enumerate(zip(cuts(X)[:-1], cuts(X)[1:], strict=True)):
+        pl.DataFrame(X[a:b], schema=names).write_parquet(tmp_path / f"{i}.parquet")
+    with distributed.Client(processes(3)):
+        assert not differences(expected_of(case, 0), fit(case, tmp_path, y))
 
 
 @streaming

@@ -6,6 +6,7 @@ then    A[i] = a[i] / ‖a[i]‖    which leaves unstored cells at zero: sparse 
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,12 +77,18 @@ class WeighedSource(Source):
     """A file's rows, weighed as they are read."""
 
     def __init__(self, blocks: Blocks, how: Weighing):
-        self.blocks, self.how = blocks, how
+        self.blocks, self.how, self.source, self.elsewhere = blocks, how, blocks.source, blocks.source.elsewhere
         self.shape, self.dtype, self.is_sparse = blocks.shape, blocks.dtype, blocks.is_sparse
         self.bounds, self.indptr = blocks.bounds, blocks.source.indptr
 
     def read(self, start: int, stop: int) -> Any:
-        return weigh(self.blocks.source.read(start, stop), self.how)
+        return weigh(self.source.read(start, stop), self.how)
+
+    def part(self, start: int, stop: int) -> tuple[WeighedSource, int]:
+        other = copy.copy(self)
+        other.source, first = self.source.part(start, stop)
+        other.blocks = other.bounds = other.indptr = None  # type: ignore[assignment]
+        return other, first
 
     def across(self) -> Source:
         """Documents have to be whole to be given length 1, so this takes all of it at once."""

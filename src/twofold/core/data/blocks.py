@@ -4,7 +4,7 @@ A `Blocks` knows its shape and dtype and loads one block of rows at a time. Wher
 the data (its shape and dtype; for sparse data its stored values), never on threads, workers or the memory
 budget: that is what makes every sum, and so every fit, the same to the last bit wherever it runs.
 
-    blocks = as_blocks(X)          ndarray, CSR, path to .npy, .parquet or .csr, dask array
+    blocks = as_blocks(X)          ndarray, CSR, path to .npy, .parquet or .csr, folder or pattern, dask array
     blocks[3]                      rows bounds[3]..bounds[4] as a C-contiguous array or a CSR array
     blocks.rows(sample_weight)     a per-row array, cut the same way
     blocks.T                       the same data, cut along its columns
@@ -26,11 +26,13 @@ from twofold.core.data.sources import (
     ChosenSource,
     CsrSource,
     DenseSource,
+    FilesSource,
     NpySource,
     ParquetSource,
     Source,
     SparseSource,
     even_rows,
+    find_table_files,
 )
 from twofold.core.types import Block, PathLike, Table
 
@@ -114,10 +116,16 @@ def as_blocks(X: Table) -> Blocks:
             return Blocks(NpySource(X))
         if ending == ".csr":
             return Blocks(CsrSource(X))
+        if ending in (".parquet", ".pq") and not Path(X).is_dir() and Path(X).exists():
+            return Blocks(ParquetSource(X))
+        files = find_table_files(X)
+        if files is not None:
+            return Blocks(FilesSource(files))
         if ending in (".parquet", ".pq") or Path(X).is_dir():
             return Blocks(ParquetSource(X))
         raise InputError(
-            f"{os.fspath(X)}: a path must end in .npy, .parquet or .csr. Read other files into an array first."
+            f"{os.fspath(X)}: a path must end in .npy, .parquet or .csr, or be a folder or pattern of .npy, .parquet, "
+            ".csv or .npz files. Read other files into an array first."
         )
     if is_dask(X):
         from twofold.core.engine.dask import source_of_dask

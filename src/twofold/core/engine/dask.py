@@ -21,7 +21,7 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-from distributed import Client, KilledWorker, get_client
+from distributed import Client, KilledWorker, get_client, get_worker
 from distributed.client import FutureCancelledError
 from scipy import sparse
 
@@ -46,13 +46,22 @@ def active_client() -> Client | None:
         return None
 
 
+def engine_of_files() -> Engine:
+    """The engine for files: the workers of the client in force, but not from within one of its tasks."""
+    try:
+        get_worker()
+    except ValueError:
+        client = active_client()
+        return Engine() if client is None else DaskEngine(client)
+    return Engine()
+
+
 class OnWorkers(Source):
     """What sources of dask arrays share: rows are made where they are wanted, and stay there."""
 
     is_lazy = True
 
     def __init__(self) -> None:
-        self.heights: dict[Any, int] = {}
         self._futures: dict[tuple[Any, ...], list[Any]] = {}
 
     def engine(self) -> Engine:
@@ -282,6 +291,18 @@ def _run_group(parts: Parts, bounds: np.ndarray, merge: Callable[..., Any] | Non
         return (kept, summed) if keep else summed
 
 
+class Stretch:
+    """Rows of files, read a block at a time by the worker that has the task: never more of them are in its memory."""
+
+    def __init__(self, source: Source, start: int, stop: int):
+        self.source, self.first = source.part(start, stop)
+        self.start = start
+
+    def __getitem__(self, rows: slice) -> Block:
+        shift = self.start - self.first
+        return self.source.read(rows.start + shift, rows.stop + shift)
+
+
 class Kept(Rows):
     """Row state that stayed on the workers: one future a group of 2^height blocks."""
 
@@ -363,7 +384,7 @@ class DaskEngine(Engine):
         """The height of a group in the tree: of the first sweep, though workers may come and go."""
         if kept:
             return kept[0].height
-        heights: dict[Any, int] = blocks.source.heights  # type: ignore[attr-defined]
+        heights: dict[Any, int] = vars(blocks.source).setdefault("_heights", {})
         key = (self.client.id, len(blocks))
         if key not in heights:
             threads = max(1, sum(self.client.nthreads().values()))
@@ -385,9 +406,14 @@ class DaskEngine(Engine):
         columns, kinds = [], []
         for arg in parts.args:
             kind: Any = Shared(None) if isinstance(arg, Shared) else Rows
-            if isinstance(arg, Blocks):
+            if isinstance(arg, Blocks) and isinstance(arg.source, OnWorkers):
                 kind = Blocks
-                columns.append(arg.source.grouped(self.client, arg.bounds, size))  # type: ignore[attr-defined]
+                columns.append(arg.source.grouped(self.client, arg.bounds, size))
+            elif isinstance(arg, Blocks) and arg.source.elsewhere:
+                kind = Blocks
+                columns.append([Stretch(arg.source, int(group[0]), int(group[-1])) for group in groups])
+            elif isinstance(arg, Blocks):
+                columns.append(self._sent(vars(arg.source).setdefault("_rows", Rows(arg)), size))
             elif isinstance(arg, Shared):
                 columns.append([arg.value] * len(groups))
             elif isinstance(arg, Kept):

@@ -17,6 +17,7 @@ Parallelism lives here and nowhere else: kernels are serial and release the GIL,
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import zlib
 from collections import deque
@@ -200,7 +201,11 @@ class Engine:
 
 
 def engine_for(blocks: Blocks) -> Engine:
-    """The engine that lives where the blocks live."""
+    """The engine that lives where the blocks live: of files, on the workers of a cluster if one is in force."""
+    if blocks.source.elsewhere and "distributed" in sys.modules:
+        from twofold.core.engine.dask import engine_of_files
+
+        return engine_of_files()
     return blocks.source.engine() or Engine()
 
 

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.data.sources.base import Source, even_rows
-from twofold.core.engine.local import Engine
+from twofold.core.engine.local import Engine, engine_for
 from twofold.kernels.lda import fold_in, log_likelihood
 
 FEW = 10**6  # cells of a table up to which float64 is computed in float64
@@ -124,17 +124,21 @@ def runs(blocks: Blocks, w: np.ndarray | None, size: int) -> Batches:
         b = min(a + size, n)
         step = even_rows((b - a, blocks.shape[1]), blocks.dtype)
         cuts = np.append(np.arange(a, b, step), b)
-        lazy = blocks.source.is_lazy
-        pieces.append(_there(blocks, np.arange(a, b), cuts - a) if lazy else Runs(blocks.source, cuts))
+        pieces.append(_there(blocks, np.arange(a, b), cuts - a) if _apart(blocks) else Runs(blocks.source, cuts))
         weights.append(Rows(None if w is None else w[i:j] for i, j in pairwise(cuts)))
     return Batches(pieces, weights)
 
 
 def _some(blocks: Blocks, which: np.ndarray) -> Any:
-    if not blocks.source.is_lazy:
+    if not _apart(blocks):
         return Batch(blocks, which)
     rows = [np.arange(blocks.bounds[i], blocks.bounds[i + 1]) for i in which]
     return _there(blocks, np.concatenate(rows), np.cumsum([0, *map(len, rows)]))
+
+
+def _apart(blocks: Blocks) -> bool:
+    """Whether the rows are read by workers of a cluster."""
+    return blocks.source.is_lazy or type(engine_for(blocks)) is not Engine
 
 
 def _there(blocks: Blocks, rows: np.ndarray, bounds: np.ndarray) -> Blocks:

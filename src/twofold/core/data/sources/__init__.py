@@ -3,6 +3,7 @@
 from twofold.core.data.sources.base import Source, cuts_by_stored, even_rows, float_dtype, rows_per_block
 from twofold.core.data.sources.csr import CsrSource
 from twofold.core.data.sources.dense import DenseSource
+from twofold.core.data.sources.files import FilesSource, find_table_files
 from twofold.core.data.sources.npy import NpySource
 from twofold.core.data.sources.parquet import ParquetSource
 from twofold.core.data.sources.sparse import SparseSource, StoredRows
@@ -12,6 +13,7 @@ __all__ = [
     "ChosenSource",
     "CsrSource",
     "DenseSource",
+    "FilesSource",
     "NpySource",
     "ParquetSource",
     "Source",
@@ -19,6 +21,7 @@ __all__ = [
     "StoredRows",
     "cuts_by_stored",
     "even_rows",
+    "find_table_files",
     "float_dtype",
     "rows_per_block",
 ]

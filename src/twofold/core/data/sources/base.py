@@ -22,6 +22,7 @@ class Source(ABC):
     is_sparse: bool = False  # read gives a CSR array
     in_memory: bool = False  # its values are in this process, and reading is free
     is_lazy: bool = False  # its values are made elsewhere when they are asked for; they should stay there
+    elsewhere: bool = False  # a worker that is sent this source can read its rows: they are in files
     bounds: np.ndarray | None = None  # where its blocks are cut, if not after every few megabytes
     indptr: np.ndarray | None = None  # where each row's stored values begin, if it is sparse
     columns: list[str] | None = None  # the names of its columns, if it has any
@@ -45,8 +46,18 @@ class Source(ABC):
         return self
 
     def some(self, rows: np.ndarray | slice) -> Source:
-        """Only these rows; a source that is not lazy gives rows by blocks instead."""
-        raise NotImplementedError(f"{type(self).__name__} gives runs of rows alone: use read")
+        """Only these rows, which ascend."""
+        from twofold.core.data.sources.views import SomeRows
+
+        return SomeRows(self, np.arange(self.shape[0])[rows])
+
+    def part(self, start: int, stop: int) -> tuple[Source, int]:
+        """What a worker needs for these rows, and the place of its first row in the whole."""
+        return self, 0
+
+    def drop(self) -> None:
+        """Forget what is kept in memory to be read again soon: nothing, unless a source says otherwise."""
+        return
 
     def engine(self) -> Any:
         """The engine that lives where the rows live; None is the one of this process."""

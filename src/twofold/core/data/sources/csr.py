@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 
 import numpy as np
@@ -17,6 +18,8 @@ from twofold.core.types import PathLike
 
 class CsrSource(StoredRows):
     """A folder that `write_csr` wrote, read block by block: the cuts and the values of the same table in memory."""
+
+    elsewhere = True
 
     def __init__(self, path: PathLike, scale: np.ndarray | None = None):
         self.path = os.fspath(path)
@@ -36,6 +39,11 @@ class CsrSource(StoredRows):
         if not X.has_canonical_format:
             raise InputError(f"{self.indices.path} is damaged: columns do not ascend in rows {start} to {stop}.")
         return X
+
+    def part(self, start: int, stop: int) -> tuple[CsrSource, int]:
+        other = copy.copy(self)
+        other.indptr, other.shape = self.indptr[start : stop + 1], (stop - start, self.shape[1])
+        return other, start
 
     def across(self) -> SparseSource:
         """Exchanging rows and columns takes all of it at once: done in memory, if the budget allows."""

@@ -14,6 +14,8 @@ from twofold.core.types import PathLike
 class NpySource(Source):
     """A .npy file read block by block: never mapped, so that resident memory stays within the budget."""
 
+    elsewhere = True
+
     def __init__(self, path: PathLike, transposed: bool = False):
         self.path, self.transposed = os.fspath(path), transposed
         try:

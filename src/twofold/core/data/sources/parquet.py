@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ CHUNK_BLOCKS = 16  # Parquet is decoded this many blocks at a time, or fewer if 
 class ParquetSource(Source):
     """A Parquet file or folder of numeric columns, decoded some blocks at a time; two decoded pieces are kept."""
 
+    elsewhere = True
     columns: list[str]
 
     def __init__(self, path: PathLike):
@@ -54,6 +56,19 @@ class ParquetSource(Source):
         self._kept: OrderedDict[int, np.ndarray] = OrderedDict()
         self._lock = threading.Lock()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("frame", "_kept", "_lock")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        import polars as pl
+
+        vars(self).update(state)
+        self.frame, self._kept, self._lock = pl.scan_parquet(self.path), OrderedDict(), threading.Lock()
+
+    def drop(self) -> None:
+        with self._lock:
+            self._kept.clear()
+
     def _decoded(self, at: int) -> np.ndarray:
         with self._lock:
             if at not in self._kept:
@@ -66,13 +81,26 @@ class ParquetSource(Source):
         piece = np.empty((rows, self.shape[1]), self.dtype)
         for first in range(0, self.shape[1], self.at_once):
             names = self.columns[first : first + self.at_once]
-            part = self.frame.select(names).slice(start, rows).collect().cast(self.kind)
+            part = self._collect(self.frame.select(names).slice(start, rows))
+            if len(part) < rows:
+                raise InputError(f"{self.path} has fewer rows now than when it was opened. Leave it as it is.")
             piece[:, first : first + len(names)] = part.to_numpy()
         return piece
 
+    def _collect(self, frame: Any) -> Any:
+        import polars as pl
+
+        try:
+            return frame.collect().cast(self.kind)
+        except (pl.exceptions.PolarsError, OSError) as why:
+            raise InputError(f"{self.path} cannot be read to its end ({str(why).splitlines()[0]}).") from None
+
     def read(self, start: int, stop: int) -> np.ndarray:
         at, first = divmod(start, self.chunk)
-        return self._decoded(at)[first : first + stop - start]
+        if first + stop - start <= self.chunk:
+            return self._decoded(at)[first : first + stop - start]
+        cuts = [start, *range((at + 1) * self.chunk, stop, self.chunk), stop]
+        return np.concatenate([self.read(a, b) for a, b in pairwise(cuts)])
 
     def across(self) -> ParquetColumns:
         return ParquetColumns(self)
@@ -81,12 +109,14 @@ class ParquetSource(Source):
 class ParquetColumns(Source):
     """A Parquet file seen along its columns, which is how it is stored."""
 
+    elsewhere = True
+
     def __init__(self, rows: ParquetSource):
         self.rows, self.shape, self.dtype = rows, rows.shape[::-1], rows.dtype
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        part = self.rows.frame.select(self.rows.columns[start:stop]).collect()
-        return np.ascontiguousarray(part.cast(self.rows.kind).to_numpy().T)
+        part = self.rows._collect(self.rows.frame.select(self.rows.columns[start:stop]))
+        return np.ascontiguousarray(part.to_numpy().T)
 
     def across(self) -> ParquetSource:
         return self.rows
