@@ -11,6 +11,7 @@ from .helpers import differences, row_methods
 from .registry import MODELS, table, with_holes
 
 STREAMING = [c for c in MODELS if c.streams]
+FIRST = {c.model: str(c) for c in reversed(STREAMING)}.values()  # one case a family
 ROWS = 700
 streaming = pytest.mark.parametrize("case", STREAMING, ids=str)
 pytestmark = [
@@ -104,19 +105,20 @@ def test_parquet_equals_memory(case, tmp_path):
 
 
 def cuts(X):
-    return [0, 1, 100, 100 + len(X) // 3, len(X)]
+    n = X.shape[0]
+    return [0, 1, 100, 100 + n // 3, n]
 
 
-def in_chunks(X):
-    """A dask array, of sparse chunks if X is sparse; every second does not know that they are."""
+def in_chunks(X, known=True):
+    """A dask array, of sparse chunks if X is sparse, and whether it knows that they are."""
     da = pytest.importorskip("dask.array")
     if not sparse.issparse(X):
         return da.from_array(X, chunks=(tuple(np.diff(cuts(X)).tolist()), (5, 3)))
     from dask import delayed
 
-    known = {"meta": X[:0]} if X.shape[0] % 2 else {}
+    meta = {"meta": X[:0]} if known else {}
     parts = [(X[a:b], (b - a, X.shape[1])) for a, b in zip(cuts(X)[:-1], cuts(X)[1:], strict=True)]
-    return da.concatenate([da.from_delayed(delayed(part), shape, X.dtype, **known) for part, shape in parts])
+    return da.concatenate([da.from_delayed(delayed(part), shape, X.dtype, **meta) for part, shape in parts])
 
 
 def as_sparse(case):
@@ -134,8 +136,13 @@ def test_dask_without_a_cluster_equals_memory(case):
         assert not differences(expected_of(case, at), fit(case, in_chunks(X), y))
 
 
-@streaming
-@pytest.mark.parametrize("workers", [1, 3])
+def on_workers(cases):
+    """All cases on three workers, one of each family on a single one."""
+    pairs = [(c, workers) for c in cases for workers in (1, 3) if workers == 3 or str(c) in FIRST]
+    return pytest.mark.parametrize(("case", "workers"), pairs, ids=str)
+
+
+@on_workers(STREAMING)
 def test_worker_processes_equal_memory(case, workers, processes):
     distributed = pytest.importorskip("distributed")
     with distributed.Client(processes(workers)):
@@ -143,16 +150,15 @@ def test_worker_processes_equal_memory(case, workers, processes):
             assert not differences(expected_of(case, at), fit(case, in_chunks(X), y))
 
 
-@pytest.mark.parametrize("case", [c for c in STREAMING if c.sparse], ids=str)
-@pytest.mark.parametrize("workers", [1, 3])
+@on_workers([c for c in STREAMING if c.sparse])
 def test_sparse_chunks_on_worker_processes_equal_memory(case, workers, processes):
     distributed = pytest.importorskip("distributed")
     X, y, expected = as_sparse(case)
     with distributed.Client(processes(workers)):
-        assert not differences(expected, fit(case, in_chunks(X), y))
+        assert not differences(expected, fit(case, in_chunks(X, known=workers == 3), y))
 
 
-@streaming
+@pytest.mark.parametrize("case", [c for c in STREAMING if str(c) in FIRST], ids=str)
 def test_a_folder_read_by_worker_processes_equals_memory(case, processes, tmp_path):
     distributed = pytest.importorskip("distributed")
     X, y = kinds(case)[0]

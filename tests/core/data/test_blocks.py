@@ -1,5 +1,8 @@
 """Blocks: the same cuts and the same rows from every kind of input."""
 
+import pickle
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -187,3 +190,71 @@ def test_every_source_says_the_same_of_the_same_table(tmp_path):
 def test_a_source_must_say_how_it_is_read():
     with pytest.raises(TypeError, match="abstract"):
         base.Source()
+
+
+def _write(folder, X, kind, cuts=(0, 1, 40, 40, 100)):
+    """Rows of X as several files of a kind, one of them empty."""
+    folder.mkdir(exist_ok=True)
+    for i, (a, b) in enumerate(pairwise(cuts)):
+        path, names = folder / f"part{i}.{kind}", [f"c{j}" for j in range(X.shape[1])]
+        if kind == "npy":
+            np.save(path, X[a:b])
+        elif kind == "npz":
+            sparse.save_npz(path, X[a:b])
+        elif kind == "parquet":
+            pl.DataFrame(X[a:b], schema=dict.fromkeys(names, pl.Float64)).write_parquet(path)
+        elif b > a:  # an empty CSV file has no numbers to tell their kind by
+            pl.DataFrame(X[a:b], schema=names).write_csv(path)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet", "csv", "npz"])
+def test_a_folder_or_pattern_is_one_table(kind, small_blocks, tmp_path):
+    X = np.random.default_rng(0).normal(size=(100, 30)).round(3)
+    X = sparse.csr_array(np.maximum(X, 0)) if kind == "npz" else X
+    folder = _write(tmp_path / "parts", X, kind)
+    expected = as_blocks(X)
+    for where in (folder, str(folder / f"*.{kind}")):
+        blocks = as_blocks(where)
+        assert np.array_equal(blocks.bounds, expected.bounds) and len(blocks) > 3 and blocks.dtype == expected.dtype
+        for i in range(len(blocks)):
+            assert (blocks[i] != expected[i]).sum() == 0
+        copied = pickle.loads(pickle.dumps(blocks.source))
+        part, first = copied.part(30, 50)
+        assert (part.read(30 - first, 50 - first) != X[30:50]).sum() == 0
+        assert (blocks.T[0] != expected.T[0]).sum() == 0
+
+
+def test_files_that_disagree_are_refused_by_name(tmp_path):
+    _write(tmp_path / "a", np.ones((100, 3)), "npy")
+    np.save(tmp_path / "a" / "part9.npy", np.ones((5, 4)))
+    with pytest.raises(InputError, match=r"part9.npy has columns 4, and .*part0.npy has 3"):
+        as_blocks(tmp_path / "a")
+    np.save(tmp_path / "a" / "part9.npy", np.ones((5, 3), np.float32))
+    with pytest.raises(InputError, match=r"part9.npy has numbers of type float32"):
+        as_blocks(tmp_path / "a")
+    _write(tmp_path / "b", np.ones((100, 3)), "csv")
+    (tmp_path / "b" / "part9.csv").write_text("c0,c2,c1\n1,2,3\n")
+    with pytest.raises(InputError, match=r"part9.csv has the columns"):
+        as_blocks(tmp_path / "b")
+    (tmp_path / "b" / "part9.csv").write_text("c0,c1,c2\n1,2,x\n")
+    with pytest.raises(InputError, match=r'part9.csv, column "c2" is String'):
+        as_blocks(tmp_path / "b")
+    with pytest.raises(InputError, match="matches no file"):
+        as_blocks(str(tmp_path / "b" / "*.npy"))
+    (tmp_path / "c").mkdir()
+    with pytest.raises(InputError, match=r"holds no tables .* but nothing"):
+        as_blocks(tmp_path / "c")
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet", "csv", "npz"])
+def test_a_file_that_is_cut_off_is_named(kind, tmp_path):
+    X = np.random.default_rng(0).normal(size=(100, 30))
+    folder = _write(tmp_path / "parts", sparse.csr_array(X) if kind == "npz" else X, kind)
+    blocks, path = as_blocks(folder), folder / f"part3.{kind}"
+    path.write_bytes(path.read_bytes()[:700])
+    with pytest.raises(InputError, match=rf"part3.{kind}"):  # while it is read
+        pickle.loads(pickle.dumps(blocks.source)).read(0, 100)
+    if kind not in ("csv", "npy"):  # of a part of a CSV file nobody can tell that there was more
+        with pytest.raises(InputError, match=rf"part3.{kind}"):
+            as_blocks(folder)

@@ -112,15 +112,13 @@ def as_blocks(X: Table) -> Blocks:
         return X
     if is_path(X):
         ending = Path(X).suffix.lower()
-        if ending == ".npy":
-            return Blocks(NpySource(X))
         if ending == ".csr":
             return Blocks(CsrSource(X))
-        if ending in (".parquet", ".pq") and not Path(X).is_dir() and Path(X).exists():
-            return Blocks(ParquetSource(X))
         files = find_table_files(X)
         if files is not None:
             return Blocks(FilesSource(files))
+        if ending == ".npy":
+            return Blocks(NpySource(X))
         if ending in (".parquet", ".pq") or Path(X).is_dir():
             return Blocks(ParquetSource(X))
         raise InputError(
