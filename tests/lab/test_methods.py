@@ -257,6 +257,9 @@ def test_settings_are_checked_and_explained(id):
 def test_the_catalog_names_methods_that_exist():
     ids = set(METHODS)
     assert len(ids) == len(METHODS)
+    for method in catalog():
+        for other in method.describe()["compare"]:
+            assert set(find(other).kinds) & set(method.kinds), (method.id, other)
     with pytest.raises(InputError, match="Did you mean kmeans"):
         find("kmean")
 
@@ -379,3 +382,40 @@ def test_two_methods_begin_at_the_same_centers(ran):
     (one, _), (other, _) = ran("kmeans"), ran("gaussian_mixture")
     np.testing.assert_array_equal(one[0][2]["centers"], other[0][2]["centers"])
     assert len(one[0][2]["centers"]) == 10 and one[0][3]["flat"] and not other[0][3]["flat"]
+
+
+def test_without_torch_no_network_is_offered(monkeypatch):
+    from twofold.lab import methods
+
+    monkeypatch.setattr(methods, "find_spec", lambda name: None)
+    catalog.cache_clear()
+    try:
+        left = {method.id for method in catalog()}
+        assert "pca" in left and not left & {"autoencoder", "vae", "pixelcnn", "gan"}
+        assert "autoencoder" not in find("pca").describe()["compare"]
+    finally:
+        monkeypatch.undo()
+        catalog.cache_clear()
+
+
+@pytest.mark.parametrize("id", ["pca", "ppca", "factor_analysis", "bayesian_pca", "linear_autoencoder", "kmeans"])
+def test_two_columns_are_enough(id):
+    X = np.random.default_rng(0).normal(size=(60, 2)) * [1.0, 3.0]
+    data = Data(id="two", name="two", kind="table", code="", table=X, columns=["a", "b"])
+    frames = Frames()
+    find(id).run(data, {}, frames)
+    assert frames[-1][2]["points" if "points" in frames[-1][2] else "centers"].shape[1] == 2
+
+
+def test_what_a_method_cannot_use_is_refused():
+    blank = np.zeros((5, 2))
+    for bad, match in ((blank, "constant"), (blank[:1], "two rows")):
+        data = Data(id="bad", name="bad.csv", kind="table", code="", table=bad, columns=["a", "b"])
+        with pytest.raises(InputError, match=match):
+            find("pca").run(data, {}, Frames())
+    with pytest.raises(InputError, match="takes text"):
+        find("lda").run(bundled("wine"), {}, Frames())
+    with pytest.raises(InputError, match="no column of classes"):
+        find("fisher_lda").run(bundled("table_with_holes"), {}, Frames())
+    with pytest.raises(InputError, match="NaN"):
+        find("linear_autoencoder").run(bundled("table_with_holes"), {}, Frames())

@@ -131,7 +131,7 @@ class NMFPicturesMethod(Atoms):
     default_data = "digits"
     centered = False
     settings = (
-        setting("NMF", "n_components", label="parts", type="int", default=25, min=2, max=100),
+        setting("NMF", "n_components", label="parts", type="int", default=16, min=2, max=100),
         setting("NMF", "init", label="start", default="random", choices=("random", "nndsvd", "nndsvda")),
         setting("NMF", "beta_loss", label="loss", default="frobenius", choices=("frobenius", "kullback-leibler")),
         PATCH,

@@ -314,7 +314,8 @@ class GANMethod(Method):
         SHAPE,
         UNITS,
         setting("GAN", "penalty", default="r1", choices=("r1", "spectral", "none")),
-        *_training("GAN", 150, 0.002, 256),
+        setting("GAN", "penalty_weight", default=0.05, min=0, max=100, log=True, advanced=True),
+        *_training("GAN", 200, 0.003, 64),
     )
 
     def prepare(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> None:
@@ -342,10 +343,11 @@ class GANMethod(Method):
         return pl.DataFrame(np.asarray(model.sample(1000, random_state=0)), schema=["x", "y"])
 
     def figure(self, sight: Any, data: Data, model: Any) -> Figure:
-        from twofold.plots.models.linear import planes_figure
+        from twofold.plots.models.topics import documents_figure
 
-        points = {"real": sight.X, "generated": np.asarray(model.sample(len(sight.X), random_state=0))}
-        return planes_figure(points, np.zeros(len(sight.X), dtype=int))
+        made = np.asarray(model.sample(len(sight.X), random_state=0))
+        groups = ["real"] * len(sight.X) + ["generated"] * len(made)
+        return documents_figure(np.concatenate([sight.X, made]), groups)
 
 
 METHODS = (AutoencoderMethod(), VAEMethod(), PixelCNNMethod(), GANMethod())

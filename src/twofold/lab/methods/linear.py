@@ -100,6 +100,7 @@ class Axes(Method):
 
     family, view = "linear", "axes"
     default_data = "digits"
+    spare: ClassVar[int] = 0  # directions that the estimator leaves to the noise
     scales: ClassVar[bool] = False  # whether the estimator standardizes columns by itself
 
     def prepare(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> None:
@@ -113,7 +114,7 @@ class Axes(Method):
 
     def build(self, script: Script, chosen: Mapping[str, Any]) -> Any:
         params = self.parameters(chosen) | {"scale": script.names.get("scaled", False)}
-        most = min(script["X"].shape) - 1
+        most = min(script["X"].shape) - self.spare
         if isinstance(params.get("n_components"), int):
             params["n_components"] = max(1, min(params["n_components"], most))
         return script.build(self.estimator, params)
@@ -180,7 +181,7 @@ class PCAMethod(Axes):
 class PPCAMethod(Axes):
     id, title, estimator, objective = "ppca", "Probabilistic PCA", "PPCA", "mean negative log-likelihood"
     compare = ("pca", "factor_analysis")
-    scales = True
+    scales, spare = True, 1
     settings = (
         setting("PPCA", "n_components", label="components", default=10, min=1, max=63),
         setting("PPCA", "solver", default="em", choices=("em", "auto", "closed")),
@@ -202,7 +203,7 @@ class FactorAnalysisMethod(Axes):
 
 class BayesianPCAMethod(Axes):
     id, title, estimator = "bayesian_pca", "Bayesian PCA", "BayesianPCA"
-    objective, default_data = "mean negative log-posterior", "wine"
+    objective, default_data, spare = "mean negative log-posterior", "wine", 1
     compare = ("ppca", "pca")
     settings = (
         setting("BayesianPCA", "n_components", label="components at most", type="int", default=None, min=1, max=63),

@@ -187,9 +187,13 @@ class Method(ABC):
 
     def describe(self) -> dict[str, Any]:
         """The entry of the catalog, as JSON."""
+        from twofold.lab.methods import catalog
+
         plain = ("id", "title", "family", "about", "view", "default_data", "objective")
         several = ("kinds", "takes", "compare")
         out = {name: getattr(self, name) for name in plain} | {name: list(getattr(self, name)) for name in several}
+        offered = {method.id for method in catalog()}
+        out["compare"] = [id for id in self.compare if id in offered]  # without torch some are not
         return out | {"settings": [asdict(one) | {"choices": list(one.choices)} for one in self.settings]}
 
     def check(self, given: Mapping[str, Any]) -> dict[str, Any]:
