@@ -63,9 +63,8 @@ export function Curve({run, name, color = 0}) {
   const finite = ys.filter((v) => v !== null);
   const now = frame && Number.isFinite(frame.objective) ? frame.objective : finite.at(-1);
   const told = state?.objective_name || 'Objective';
-  const words = finite.length > 1
-    ? `${told} of ${name}: from ${readNumber(finite[0])} to ${readNumber(finite.at(-1))} in ${finite.length} sweeps`
-    : `${told} of ${name}: nothing yet`;
+  const way = finite.length > 1 ? `from ${readNumber(finite[0])} to ${readNumber(finite.at(-1))} in ${finite.length} sweeps` : readNumber(finite[0]);
+  const words = `${capital(told)} of ${name}: ${finite.length ? way : 'nothing yet'}`;
   return html`<div class="curve">
     <div class="curve-head"><span>${capital(told)}</span><span class="value">${finite.length ? readNumber(now) : ''}</span></div>
     <div class="curve-plot" role="img" aria-label=${words} ref=${host}></div>

@@ -5,7 +5,7 @@ import {html} from './html.js';
 import {Icon} from './icons.js';
 import {rowsOf, Thumb} from './parts.js';
 import {data, dataId, fitOn, groupNames, names, selection, side, status} from './state.js';
-import {clip, wordsOf} from './text.js';
+import {brief, clip, wordsOf} from './text.js';
 import {views} from './views/index.js';
 
 const SHOWN = 40;
@@ -29,7 +29,7 @@ function Rows({rows}) {
   }
   return html`<div class="table" tabindex="0" role="region" aria-label="Rows of the selection"><table>
     <thead><tr><th scope="col">row</th>${answer.columns.map((c) => html`<th scope="col" key=${c}>${clip(c, 24)}</th>`)}</tr></thead>
-    <tbody>${answer.rows.map((row, i) => html`<tr key=${at[i]}><th scope="row">${at[i]}</th>${row.map((cell, j) => html`<td key=${j}>${clip(String(cell ?? ''), 80)}</td>`)}</tr>`)}</tbody>
+    <tbody>${answer.rows.map((row, i) => html`<tr key=${at[i]}><th scope="row">${at[i]}</th>${row.map((cell, j) => html`<td key=${j}>${brief(String(cell ?? ''))}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
 

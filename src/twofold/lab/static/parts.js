@@ -5,7 +5,7 @@ import {drawGray} from './heat.js';
 import {html} from './html.js';
 import {colorOf} from './palette.js';
 import {data, dataId, groupNames, selection} from './state.js';
-import {clip, percent, readNumber} from './text.js';
+import {brief, clip, percent, readNumber} from './text.js';
 
 /** Small gray pictures (one after the other in `bytes`) as canvases. */
 export function Thumb({bytes, shape, at = 0, size = 40, label = ''}) {
@@ -71,7 +71,7 @@ export function Tip({tip, says}) {
   return html`<div class="tip" aria-hidden="true" style=${style}>
     ${says ?? html`<b>row ${row}</b>
       ${answer?.pictures && html`<${Thumb} bytes=${answer.pictures.bytes} shape=${answer.pictures.shape} size=${64} />`}
-      ${answer && !answer.pictures && html`<dl>${answer.columns.slice(0, 7).map((c, i) => html`<div key=${i}><dt>${clip(c, 20)}</dt><dd>${clip(String(answer.rows[0]?.[i] ?? ''), 60)}</dd></div>`)}</dl>`}`}
+      ${answer && !answer.pictures && html`<dl>${answer.columns.slice(0, 7).map((c, i) => html`<div key=${i}><dt>${clip(c, 20)}</dt><dd>${brief(String(answer.rows[0]?.[i] ?? ''))}</dd></div>`)}</dl>`}`}
   </div>`;
 }
 

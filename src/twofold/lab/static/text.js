@@ -20,6 +20,9 @@ export const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 export const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
 export const clip = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
 
+/** A cell as it stands, but for the tail of digits of a number. */
+export const brief = (cell) => (/^-?\d*\.\d{6,}$/.test(cell) ? String(+Number(cell).toPrecision(6)) : clip(cell, 80));
+
 export function bytes(n) {
   if (n < 1000) return `${n} bytes`;
   return n < 1e6 ? `${(n / 1000).toFixed(1)} kB` : `${(n / 1e6).toFixed(1)} MB`;

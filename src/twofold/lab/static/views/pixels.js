@@ -9,4 +9,4 @@ const Picture = ({frame}) => html`<${Sheet} pictures=${frame.arrays.samples} str
 const Details = ({frame}) => html`<h2>Pixel by pixel</h2><p class="about">The network is trained first; then each picture is drawn from its upper left corner, every pixel
   from the odds the network gives it after those before.</p>`;
 
-export default {Picture, Details, caption: ({meta}) => (meta.drawn ? `${percent(meta.drawn)} of the pixels drawn` : 'training')};
+export default {Picture, Details, caption: ({meta, final}) => (final ? 'all pixels drawn' : meta.drawn ? `${percent(meta.drawn)} of the pixels drawn` : 'training')};

@@ -21,7 +21,7 @@ function Words({topics, sizes}) {
   return html`<div class="topics" role="list">${topics.map((words, t) => {
     const top = Math.max(...words.map((w) => w.weight), 1e-12);
     return html`<div role="listitem" key=${t} class=${`topic ${chosen.value === t ? 'on' : ''}`}>
-      <button onClick=${() => { chosen.value = chosen.value === t ? -1 : t; }} aria-pressed=${chosen.value === t} aria-label=${`Topic ${t + 1}: ${words.slice(0, 5).map((w) => w.word).join(', ')}`}>
+      <button onClick=${() => { chosen.value = chosen.value === t ? -1 : t; }} aria-pressed=${chosen.value === t}>
         <i style=${{background: colorOf(t)}}></i>topic ${t + 1}<span class="num">${sizes ? percent(sizes.data[t]) : ''}</span></button>
       <ol>${words.slice(0, narrow.value || topics.length > 9 ? 5 : topics.length > 6 ? 6 : topics.length > 4 ? 9 : 12).map(({word, weight}) => html`<li key=${word}><i style=${{width: `${(100 * weight) / top}%`, background: `${colorOf(t)}44`}}></i><span>${clip(word, 18)}</span></li>`)}</ol>
     </div>`;
