@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from twofold import ALS, EASE, Checkpoint, ImplicitALS, InputError, PartitionedRatings, Recommender, config
+from twofold import ALS, EASE, Biases, Checkpoint, ImplicitALS, InputError, PartitionedRatings, Recommender, config
 from twofold.completion.partitioned import _ease, _fit
 from twofold.completion.partitioned import ratings as module
 from twofold.completion.partitioned.ratings import StoredRows, cut_rows, make_units, read_cells
@@ -177,6 +177,36 @@ def test_als_is_that_of_memory(folder, rows, options):
     assert np.allclose(model.history_["objective"], held.history_["objective"], rtol=1e-6)
     assert model.reg_ == pytest.approx(held.reg_)
     assert np.allclose(model.predict([0, 1], [2, 3]), held.predict([0, 1], [2, 3]), rtol=1e-4)
+
+
+def test_ridges_that_are_found_are_those_of_memory(folder, rows):
+    model, held = ALS(random_state=0, max_iter=5).fit(folder), ALS(random_state=0, max_iter=5).fit(in_memory(rows))
+    assert model.path_["rmse"] == pytest.approx(held.path_["rmse"])
+    assert model.reg_ == pytest.approx(held.reg_)
+    assert model.bias_reg_ == pytest.approx(held.bias_reg_)
+    assert np.allclose(model.components_, held.components_, rtol=1e-4, atol=1e-5)
+
+
+def test_ridges_may_be_found_on_some_users(tmp_path, monkeypatch):
+    rows = make_rows(n=2000, d=120, m=60_000)
+    kept, asked = rows[:50_000], rows[50_000:]
+    kept.write_parquet(tmp_path / "kept.parquet")
+    held = cells_of(kept)
+    at = [
+        np.searchsorted(ids, asked[name].to_numpy()) for ids, name in ((held.users, "userId"), (held.items, "movieId"))
+    ]
+    there = (at[0] < len(held.users)) & (at[1] < len(held.items))
+    i, j, x = at[0][there], at[1][there], asked["rating"].to_numpy()[there]
+    monkeypatch.setattr(_fit, "SAMPLE", 25_000)
+    errors = [
+        np.sqrt(np.mean((model.predict(i, j) - x) ** 2))
+        for model in (
+            ALS(random_state=0).fit(tmp_path / "kept.parquet"),
+            ALS(random_state=0).fit(held.X),
+            Biases().fit(held.X),
+        )
+    ]
+    assert errors[0] < 1.1 * errors[1] < errors[2]
 
 
 @pytest.mark.parametrize("solver", ["cg", "cholesky", "blocks"])

@@ -3,8 +3,6 @@ all shards along the fixed tree. Its inverse, and so `max_items`² numbers, is t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ from scipy import sparse
 
 from twofold.completion.ease import EASE, LEFT_OUT, Solution, center_gram, find_judges, invert, make_weights, search_reg
 from twofold.completion.partitioned._fit import begin_fit
+from twofold.completion.partitioned._rows import ShardMap
 from twofold.completion.partitioned.ratings import PartitionedRatings, Side, StoredRows, read_shard
 from twofold.core import loop
 from twofold.core.checks import InputError
@@ -71,28 +70,13 @@ def add_sparse(results: list[sparse.csr_array]) -> sparse.csr_array:
 
 
 def take_rows(
-    folder: Path, side: Side, units: list[int], width: int, heads: np.ndarray, rows: np.ndarray
+    folder: Path, side: Side, units: list[int], width: int, rows: np.ndarray, heads: np.ndarray
 ) -> sparse.csr_array:
     """Some rows of a shard, in the columns that speak."""
     return read_heads(folder, side, units, width, heads)[rows]
 
 
 # ---- the fit ------------------------------------------------------------------------------------------------------
-
-
-class Shards:
-    """A function over the shards of one side, as tasks."""
-
-    def __init__(self, ratings: PartitionedRatings, side: Side, tasks: Tasks):
-        self.ratings, self.tasks = ratings, tasks
-        self.side = side._replace(routes=np.empty((0, 0)))  # which no task here needs
-        self.units = [side.units_of(s) for s in range(len(side.bounds) - 1)]
-        self.width = ratings.shape[side is ratings.rows]
-
-    def map(self, fn: Any, *args: Any, only: Sequence[int] | None = None) -> list[Any]:
-        shards = range(len(self.units)) if only is None else only
-        given = (self.ratings.folder, self.side)
-        return [self.tasks.submit(fn, *given, self.units[s], self.width, *args) for s in shards]
 
 
 def fit_ease(model: EASE, ratings: PartitionedRatings, sample_weight: Any) -> EASE:
@@ -122,7 +106,7 @@ def fit_ease(model: EASE, ratings: PartitionedRatings, sample_weight: Any) -> EA
 def solve(model: EASE, ratings: PartitionedRatings, tasks: Tasks) -> Solution:
     """The closed form."""
     (n, d), dtype = ratings.shape, ratings.dtype
-    rows, cols = (Shards(ratings, side, tasks) for side in (ratings.rows, ratings.cols))
+    rows, cols = (ShardMap(ratings, side, tasks) for side in (ratings.rows, ratings.cols))
     counts, sums = (np.concatenate(part) for part in zip(*tasks.gather(cols.map(count_seen)), strict=True))
     seen = np.concatenate([found[0] for found in tasks.gather(rows.map(count_seen))])
     root = (seen > 0).astype(np.float64)
@@ -139,7 +123,7 @@ def solve(model: EASE, ratings: PartitionedRatings, tasks: Tasks) -> Solution:
     if model.reg == "auto":
         judges = find_judges(counts[heads])
         left = np.unique(np.linspace(0, n - 1, LEFT_OUT).astype(np.int64))
-        X = sparse.vstack(collect_rows(rows, heads, left, tasks), format="csr")[:, judges].toarray()
+        X = rows.take(left, take_rows, heads)[:, judges].toarray()
         reg = search_reg(X, root[left], mass, G, mean[heads], judges)
     else:
         reg = float(model.reg)
@@ -148,13 +132,3 @@ def solve(model: EASE, ratings: PartitionedRatings, tasks: Tasks) -> Solution:
     if m < d:
         cross = tasks.gather([tasks.reduce(rows.map(multiply_tails, heads), add_sparse)])[0]
     return Solution(B, diagonal, heads, cross, mean, mass, reg)
-
-
-def collect_rows(rows: Shards, heads: np.ndarray, wanted: np.ndarray, tasks: Tasks) -> list[sparse.csr_array]:
-    """Some rows in the columns that speak, ascending."""
-    handles = []
-    for s, (a, b) in enumerate(pairwise(rows.side.bounds.tolist())):
-        mine = wanted[(wanted >= a) & (wanted < b)] - a
-        if len(mine):
-            handles += rows.map(take_rows, heads, mine, only=[s])
-    return tasks.gather(handles)

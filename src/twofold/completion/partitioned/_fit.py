@@ -8,21 +8,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from twofold.completion._auto_ridge import describe_ridges, get_power, start_path
 from twofold.completion.als import ALS
 from twofold.completion.implicit_als import NOTHING, SIGNED, ImplicitALS, draw_start
 from twofold.completion.partitioned._half_steps import How, Shards, Sweeper, find_least
+from twofold.completion.partitioned._rows import ShardMap
 from twofold.completion.partitioned.ratings import PartitionedRatings, Side
 from twofold.core import loop
 from twofold.core.callbacks import EarlyStopping
 from twofold.core.checks import InputError
 from twofold.core.config import config
+from twofold.core.data.known_cells import sides
 from twofold.core.engine.tasks import find_tasks
 from twofold.core.numerics.alternating_ridge import Plan, planned, point_columns
 from twofold.core.seeds import generator, seed_of
 from twofold.core.sklearn_shim import callbacks_of
 
+SAMPLE = 2**21  # ratings by which λ and the number of factors are found
 EVERY = 5  # sweeps after which factors are written, and recipes begin anew
 
 
@@ -149,17 +153,41 @@ def collect(ratings: PartitionedRatings, side: Side, shards: Shards, how: How) -
 def fit_als(model: ALS, ratings: PartitionedRatings, sample_weight: Any) -> ALS:
     """ALS as its class says it."""
     k, seed = model._rank(ratings.shape), seed_of(model.random_state)
-    if isinstance(model.reg, str):
-        raise InputError('reg="auto" is found in memory. Give ALS a number for partitioned ratings, such as 0.05.')
     sweeper = begin_fit(model, ratings, sample_weight, k + model.biases)
-    model.path_ = start_path()
-    how: dict[str, Any] = {"reg": model.reg, "power": get_power(model.reg, model.reg_power)}
-    how |= {"nonnegative": model.nonnegative, "biases": model.biases, "solver": model.solver}
-    plan = planned(Measured(sweeper), k, **how)
-    start = start_als(sweeper, plan, model.biases, 1 if model.reg >= 0.01 else 5, generator(seed))
+    if isinstance(model.reg, str):
+        plan, start, model.path_ = begin_with_sample(model, sweeper, seed)
+    else:
+        how: dict[str, Any] = {"reg": model.reg, "power": get_power(model.reg, model.reg_power)}
+        how |= {"nonnegative": model.nonnegative, "biases": model.biases, "solver": model.solver}
+        plan, model.path_ = planned(Measured(sweeper), k, **how), start_path()
+        start = start_als(sweeper, plan, model.biases, 1 if model.reg >= 0.01 else 5, generator(seed))
     extra = {**describe_ridges(plan), "solver_": "cg" if plan.steps else "cholesky"}
     run_sweeps(model, sweeper, get_steps(plan), start, seed, 0.0, extra)
     return model
+
+
+def begin_with_sample(model: ALS, sweeper: Sweeper, seed: int) -> tuple[Plan, State, dict[str, list]]:
+    """The ridges, the number of factors and the start, as some users' ratings have them.
+
+    λ is found for these, and is as many times what noise alone would ask for with all users: the largest singular value
+    of noise with n_i cells a row and n_j a column, each divided by (n_i n_j)^(p/2), is about
+
+        (n_i n_j)^(-p/2) (√n_i + √n_j)
+    """
+    ratings, (n, d) = sweeper.ratings, sweeper.ratings.shape
+    share = min(1.0, SAMPLE / ratings.n_ratings)
+    some = np.unique(np.linspace(0, n - 1, max(2, int(share * n))).astype(np.int64)) if share < 1 else np.arange(n)
+    X = ShardMap(ratings, ratings.rows, sweeper.tasks).take(some)
+    found = model._begin(sides(X, sparse.csr_array((np.ones_like(X.data), X.indices, X.indptr), shape=X.shape)), seed)
+    plan, Z = found.plan, found.start.Z
+    if share == 1:
+        U = sweeper.put("begin", ratings.rows, split(found.start.U, ratings.rows))
+        start = State(U, sweeper.put("begin", ratings.cols, split(Z, ratings.cols)))
+        return plan._replace(cells=None), start, found.path
+    of_rows, of_cols = ratings.n_ratings / n, ratings.n_ratings / d
+    noise = [(of_rows * c) ** (-plan.ridge.power / 2) * (of_rows**0.5 + c**0.5) for c in (of_cols, X.nnz / d)]
+    plan = plan._replace(cells=None, ridge=plan.ridge._replace(lam=plan.ridge.lam * noise[0] / noise[1]))
+    return plan, start_rows(sweeper, split(Z, ratings.cols), get_steps(plan)["rows"]), found.path
 
 
 class Measured:
