@@ -24,10 +24,10 @@ STATIC = HERE.parents[1] / "src/twofold/lab/static"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
 WIDTHS = {1280: 800, 390: 844}
-PATIENCE = 60_000  # milliseconds: the machine may be busy
+PATIENCE = 180_000  # milliseconds: the machine may be busy
 # One run for every view, small enough to be quick.
 RUNS = {
-    "points": "method=kmeans&data=blobs&n_clusters=5",
+    "points": "method=kmeans&data=blobs&n_clusters=5&init=k-means%2B%2B",
     "axes": "method=pca&data=wine",
     "codes": "method=autoencoder&data=wine&max_iter=10",
     "matrix": "method=svd_impute&max_iter=30",
@@ -144,7 +144,9 @@ def keep(page: Any, name: str, folder: Path) -> None:
 
         Path(wanted).mkdir(parents=True, exist_ok=True)
         image = Image.open(io.BytesIO(data)).convert("RGB")
-        image.quantize(160, dither=Image.Dither.NONE).save(Path(wanted) / f"{name}.png", optimize=True)
+        image.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+            Path(wanted) / f"{name}.png", optimize=True
+        )
 
 
 def fits(page: Any) -> bool:
@@ -188,9 +190,10 @@ def test_every_view_from_choice_to_take_away(view, open_page, catalog, lab, tmp_
     EXPLORE.get(view, lambda page: None)(page)
     job = re.search(r"[#&]job=(\w+)", page.url).group(1)
     assert "import" in page.locator(".code pre").text_content()
-    for link in page.locator(".take a").all():
-        answer = lab.client.get(link.get_attribute("href"))
-        assert answer.status_code == 200 and len(answer.content) > 100 and job in link.get_attribute("href")
+    for row in page.locator(".take dd").all():  # one file of each kind
+        link = row.locator("a").first.get_attribute("href")
+        answer = lab.client.get(link, timeout=PATIENCE / 1000)
+        assert answer.status_code == 200 and len(answer.content) > 100 and job in link
     for width, height in WIDTHS.items():
         for scheme in ("light", "dark"):
             page.set_viewport_size({"width": width, "height": height})
@@ -198,14 +201,11 @@ def test_every_view_from_choice_to_take_away(view, open_page, catalog, lab, tmp_
             page.wait_for_timeout(120)
             assert fits(page)
             keep(page, f"{view}-{width}-{scheme}", tmp_path)
-    assert serious(page) == []  # narrow and dark
-    page.set_viewport_size({"width": 1280, "height": 800})
-    page.emulate_media(color_scheme="light")
-    assert serious(page) == []
+    assert serious(page) == []  # narrow and dark; wide and light are looked at with two runs
 
 
 def explore_rows(page: Any) -> None:
-    drag(page, AROUND)
+    drag(page, [(0.02, 0.02), (0.4, 0.02), (0.4, 0.98), (0.02, 0.98), (0.02, 0.05)])
     page.locator(".details .table, .details .thumbs").first.wait_for()
 
 

@@ -81,7 +81,7 @@ function Picture({run, frame}) {
     </div></div>`;
 }
 
-const Details = ({frame}) => html`<h2>Colors</h2><${Groups} frame=${frame} labels=${frame.arrays.colors} given=${frame.meta.color_names} />`;
+const Details = ({frame}) => html`<h2>Colors</h2><${Groups} frame=${frame} labels=${frame.arrays.colors} given=${frame.meta.color_names ?? frame.meta.target_names} />`;
 
 const caption = ({arrays}) => wordsOf(arrays.points.shape[0], 'row');
 

@@ -75,7 +75,7 @@ function Picture({run, frame}) {
     }
   };
   const under = (c, {map, tween, ink}) => {
-    if (frame.meta.cells) drawCells(c, map, tween('centers'), colorOf, ink.soft);
+    if (frame.meta.cells ?? frame.meta.flat) drawCells(c, map, tween('centers'), colorOf, ink.soft);
   };
   const n = frame.arrays.points.shape[0];
   const k = frame.arrays.centers?.shape[0] ?? 0;
