@@ -342,7 +342,7 @@ def test_a_diagram_column_by_column_is_the_diagram(ran):
     frames, result = ran("phase")
     names: dict = {}
     exec(result.script, names)
-    np.testing.assert_array_equal(frames[-1][2]["success"], names["model"].success.T.astype(np.float32))
+    np.testing.assert_array_equal(frames[-1][2]["success"], names["model"].success.astype(np.float32))
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ CELLS = Setting(
 
 
 class Diagram:
-    """Success over the two ratios, measurements across, as far as it is known."""
+    """Success over the two ratios, as far as it is known; the first index is that of the measurements."""
 
     def __init__(self, ratios: np.ndarray):
         from twofold.signals import donoho_tanner
@@ -40,14 +40,14 @@ class Diagram:
         fine = np.linspace(0.01, 0.99, CURVE)
         theory = np.column_stack([fine, donoho_tanner(fine)])
         at = [float(ratio) for ratio in ratios]
-        names = {"axes": ["measurements for each unknown", "numbers not zero for each measurement"]}
+        names = {"labels": ["measurements for each unknown", "numbers not zero for each measurement"]}
         self.first: Frame = (
-            {"theory": numbers(theory), "success": numbers(self.success.T)},
+            {"theory": numbers(theory), "success": numbers(self.success)},
             {"static": ["theory"], "x": at, "y": at, **names},
         )
 
     def frame(self, model: Any = None) -> Frame:
-        return {"success": numbers(self.success.T)}, {"done": float(np.isfinite(self.success).mean())}
+        return {"success": numbers(self.success)}, {"done": float(np.isfinite(self.success).mean())}
 
 
 class PhaseMethod(Method):
