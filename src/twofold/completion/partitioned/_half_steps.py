@@ -132,7 +132,7 @@ def solve(
     X, w = read_weighted(folder, side, u, how.alpha)
     seen = look(join(folder, side, u, bounds, sources), how)
     start = np.zeros((X.shape[0], seen[0].shape[1]), seen[0].dtype) if mine is None else mine.factors
-    U, cost = solve_rows(X, w, start, base, *seen, how.ridge, how.steps, how.size)
+    U, cost = solve_rows(X, w, start, settle(base), *seen, how.ridge, how.steps, how.size)
     return Shard(U, float(cost.sum()), hold(U, weigh_cells(X, w), how.ridge))
 
 
@@ -172,23 +172,30 @@ def sum_cells(folder: Path, side: str, u: int, bounds: np.ndarray, how: How, sou
 
 def solve_sums(how: How, mine: Shard | None, base: np.ndarray | None, sums: Sums, dtype: np.dtype) -> Shard:
     """One row from the sums of its cells, by p cells that have the same sums."""
-    p = len(sums.G) - 1
-    values, Q = np.linalg.eigh(sums.G[:p, :p])
+    p, G = len(sums.G) - 1, settle(sums.G)
+    values, Q = np.linalg.eigh(G[:p, :p])
     roots = np.sqrt(np.maximum(values, 0.0))
     there = roots > 1e-12 * max(roots.max(), 1e-300)
-    targets = np.where(there, (Q.T @ sums.G[:p, p]) / np.where(there, roots, 1.0), 0.0)
+    targets = np.where(there, (Q.T @ G[:p, p]) / np.where(there, roots, 1.0), 0.0)
     Z = np.ascontiguousarray((Q * roots).T, dtype=dtype)
     X = sparse.csr_array((targets.astype(dtype), np.arange(p), np.array([0, p])), shape=(1, p))
     start = np.zeros((1, p), dtype) if mine is None else mine.factors
-    given = (np.ones(p, dtype), start, base, Z, np.zeros(p, dtype), how.ridge, how.steps, how.size)
+    given = (np.ones(p, dtype), start, settle(base), Z, np.zeros(p, dtype), how.ridge, how.steps, how.size)
     mass = np.array([sums.mass])
     U, cost = solve_rows(X, *given, mass=mass)
-    rest = float(sums.G[p, p] - (targets**2).sum())  # what no factor explains
+    rest = float(G[p, p] - (targets**2).sum())  # what no factor explains
     return Shard(U, float(cost.sum()) + rest, hold(U, mass, how.ridge))
 
 
 def gram(shard: Shard) -> np.ndarray:
-    return shard.factors.T @ shard.factors
+    F = settle(shard.factors)
+    return F.T @ F
+
+
+def settle(array: Any) -> Any:
+    """An array as this process would have made it: what came over the network may be unaligned, which changes the order
+    of sums, or not writable, for which kernels would be compiled again."""
+    return None if array is None else np.require(array, requirements=["A", "W"])
 
 
 def multiply(
