@@ -41,7 +41,7 @@ class Counter:
 
     def run(self, data: Any, settings: dict[str, Any], emit: Any, rows: list[int] | None = None) -> Result:
         points = np.arange(2.0 * settings["size"], dtype=np.float32).reshape(-1, 2)
-        emit(0, None, {"points": points, "at": np.zeros(1, np.float32)}, {"static": ["points", "title"], "title": "t"})
+        emit(0, None, {"points": points, "at": np.zeros(1, np.float32)}, {"static": ["points"], "title": "t"})
         for sweep in range(1, settings["sweeps"] + 1):
             time.sleep(settings["wait"])
             last = sweep == settings["sweeps"]

@@ -3,7 +3,8 @@
     u32 length of the header · header, JSON padded with spaces to 4 · arrays, each padded to 4      (little endian)
 
 The header has job, index, sweep, seconds, objective, final, meta, and of each array name, dtype and shape. What
-``meta.static`` of the first frame names is sent in that frame alone; `merge` puts it into another one.
+``meta.static`` of the first frame names is sent in that frame alone, and what its meta says holds until a frame says
+otherwise; `merge` puts both into another frame.
 """
 
 from __future__ import annotations
@@ -56,8 +57,7 @@ def merge(first: bytes, frame: bytes) -> bytes:
     header, own = decode(first)
     static = set(header["meta"].get("static", ()))
     added = [one for one in header["arrays"] if one["name"] in static and one["name"] not in arrays]
-    meta = {name: value for name, value in header["meta"].items() if name in static or name == "static"}
-    there |= {"meta": meta | there["meta"], "arrays": added + there["arrays"]}
+    there |= {"meta": header["meta"] | there["meta"], "arrays": added + there["arrays"]}
     return join(there, [*(own[one["name"]] for one in added), *arrays.values()])
 
 
