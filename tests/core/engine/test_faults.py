@@ -9,6 +9,7 @@ import threading
 import time
 
 import numpy as np
+import polars as pl
 import pytest
 
 import twofold
@@ -186,6 +187,17 @@ def test_data_without_a_recipe_is_refused_when_it_is_lost(client):
     array = da.concatenate([da.from_delayed(part, (500, 8), float) for part in parts])
     with pytest.raises(ConnectionError, match="lost what cannot be computed again"):
         disturbed("KMeans", lambda: client.restart_workers([address], timeout=20), data=array)
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_a_file_that_is_cut_off_is_named_by_the_worker(client, kind, tmp_path):
+    for i, part in enumerate(np.split(X, 3)):
+        path = tmp_path / f"part{i}.{kind}"
+        np.save(path, part) if kind == "npy" else pl.DataFrame(part).write_parquet(path)
+    with pytest.raises(twofold.InputError, match=rf"part2\.{kind}"):
+        disturbed("KMeans", lambda: path.write_bytes(path.read_bytes()[:3000]), data=tmp_path)
+    np.save(path, X[2000:]) if kind == "npy" else pl.DataFrame(X[2000:]).write_parquet(path)
+    assert not differences(expected("KMeans"), MODELS["KMeans"]().fit(tmp_path))
 
 
 SCHEDULER = """
