@@ -330,8 +330,8 @@ def hide_rows(X: Any, n: int, k: int, seed: int, notes: list[str]) -> tuple[dict
         return {}, {}
     order = generator(seed, 1).permutation(n)[:SAMPLE]
     if isinstance(X, Path):
-        if X.suffix != ".npy":
-            notes.append("nothing is held out of a streamed Parquet file")
+        if X.suffix != ".npy" or not X.is_file():
+            notes.append("nothing is held out of streamed Parquet files and folders")
             return {}, {}
         X = np.load(X, mmap_mode="r")[np.sort(order)].astype(np.float64)
         order = generator(seed, 2).permutation(len(X))

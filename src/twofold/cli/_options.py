@@ -29,6 +29,12 @@ Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Column t
 Columns = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Column to use, and no other but those named so; repeatable.")
 ]
+Cluster = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers read files that are streamed.")
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Start N worker processes, which read files that are streamed.")
+]
 READING = {"missing": Missing, "drop": Drop, "columns": Columns}  # how a table is read
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed for everything random.")]
 Compare = Annotated[

@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -46,14 +47,15 @@ class Output(NamedTuple):
 
 
 def command(
-    kind: type[Answer], result: str = "Result file", hint: str = ""
+    kind: type[Answer], result: str = "Result file", hint: str = "", streams: bool = False
 ) -> Callable[[Callable[..., Answer]], Callable[..., None]]:
     """Decorates a verb, a function of its own options that returns an answer of this kind.
 
     Added are the options that say where the answer goes, -o, --save, --safe-csv, --json, --force, --quiet, and, if the
     function takes ``**reading``, those that say how a table is read: --missing, --drop, --columns. No file that an
     option names is overwritten. `progress`, which is no option, is told what goes on; `out`, if it is a parameter, gets
-    the files of -o. `hint` says how to keep the result, when no file is asked for.
+    the files of -o. `hint` says how to keep the result, when no file is asked for. A verb that `streams` large files
+    can have them read by the workers of a cluster: --cluster, --workers.
     """
     shared = {
         "out": (Annotated[list[Path] | None, options.out(kind.endings, result)], None),
@@ -64,6 +66,7 @@ def command(
         "force": (options.Force, False),
         "quiet": (options.Quiet, False),
     }
+    machines = {"cluster": options.Cluster, "workers": options.Workers} if streams else {}
 
     def decorate(function: Callable[..., Answer]) -> Callable[..., None]:
         own = inspect.signature(function, eval_str=True).parameters
@@ -71,16 +74,25 @@ def command(
         parameters = [p for p in own.values() if p.kind is named and p.name not in ("progress", "out")]
         reading = options.READING if "reading" in own else {}
         parameters += [inspect.Parameter(n, named, default=None, annotation=a) for n, a in reading.items()]
+        parameters += [inspect.Parameter(n, named, default=None, annotation=a) for n, a in machines.items()]
         parameters += [inspect.Parameter(n, named, default=d, annotation=a) for n, (a, d) in shared.items()]
 
         def verb(**given: Any) -> None:
             where = {name: given.pop(name) for name in shared}
+            asked = {name: given.pop(name) for name in machines}
             given |= {name: given[name] or () for name in reading}
             output = Output(where.pop("out") or [], **where)
             values = [one for value in given.values() for one in (value if isinstance(value, list) else [value])]
             inputs = [one for one in values if isinstance(one, str)]  # a text that names an output names a file to keep
             given |= {"out": output.out} if "out" in own else {}
-            run(lambda watch: function(**given, progress=watch), output, kind, inputs, hint)
+            with on_cluster(**asked) as notes:
+
+                def analysis(watch: Progress) -> Answer:
+                    answer = function(**given, progress=watch)
+                    answer.notes += notes()
+                    return answer
+
+                run(analysis, output, kind, inputs, hint)
 
         verb.__doc__, verb.__name__ = function.__doc__, function.__name__
         verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -88,6 +100,30 @@ def command(
         return verb
 
     return decorate
+
+
+@contextmanager
+def on_cluster(cluster: str | None = None, workers: int | None = None) -> Iterator[Callable[[], list[str]]]:
+    """A cluster in force while a verb runs, if one is asked for; what is given says, afterwards, who worked."""
+    if cluster is None and workers is None:
+        yield list
+        return
+    if cluster is not None and workers is not None:
+        raise InputError("--cluster and --workers: workers belong to the cluster at that address. Give one of the two.")
+    try:
+        from twofold.core.engine.dask import DaskEngine, connected
+    except ImportError:
+        raise InputError("--cluster and --workers need dask: pip install 'twofold[dask]'") from None
+    before = DaskEngine.tasks
+    with connected(cluster, workers) as where:
+
+        def notes() -> list[str]:
+            done = DaskEngine.tasks - before
+            if done:
+                return [f"{done:,} tasks were done by {where}"]
+            return ["the table fits in memory and was not streamed: the workers had nothing to do"]
+
+        yield notes
 
 
 def run(

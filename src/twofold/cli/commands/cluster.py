@@ -20,7 +20,7 @@ COUNT = "Number of clusters. Default: chosen by BIC."
 METHOD = "kmeans or mixture (of Gaussians). Default: kmeans; mixture if cells are blank."
 
 
-@command(Clustering)
+@command(Clustering, streams=True)
 def cluster(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help=TAKES)],
     clusters: Annotated[int | None, typer.Option("-k", "--clusters", min=1, metavar="N", help=COUNT)] = None,

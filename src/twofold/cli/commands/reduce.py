@@ -23,7 +23,7 @@ METHOD = (
 LABEL = "Column that says which group a row belongs to, for --method fisher."
 
 
-@command(Reduction)
+@command(Reduction, streams=True)
 def reduce(
     inputs: options.Tables,
     components: Annotated[str | None, typer.Option("-k", "--components", metavar="K", help=COUNT)] = None,

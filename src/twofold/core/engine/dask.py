@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import errno
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import dask
 import dask.array as da
 import numpy as np
-from distributed import Client, KilledWorker, get_client, get_worker
+from distributed import Client, KilledWorker, LocalCluster, get_client, get_worker
 from distributed.client import FutureCancelledError
 from scipy import sparse
 
@@ -44,6 +45,24 @@ def active_client() -> Client | None:
         return get_client()
     except ValueError:
         return None
+
+
+@contextmanager
+def connected(address: str | None, workers: int | None) -> Iterator[str]:
+    """A client in force, of the scheduler at this address or of so many processes on this machine, and who works."""
+    if address is None:
+        with (
+            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+            Client(cluster),
+        ):
+            yield f"{workers} worker processes"
+        return
+    try:
+        client = Client(address, timeout=10)
+    except (OSError, ValueError) as why:
+        raise InputError(f"no scheduler answers at {address} ({type(why).__name__}). Check the address.") from None
+    with client:
+        yield f"the workers of {address}"
 
 
 def engine_of_files() -> Engine:
@@ -317,6 +336,8 @@ class Kept(Rows):
 class DaskEngine(Engine):
     """The four verbs on a cluster."""
 
+    tasks: ClassVar[int] = 0  # that were given to workers by this process, over blocks
+
     def __init__(self, client: Client):
         self.client = client
 
@@ -425,6 +446,7 @@ class DaskEngine(Engine):
                 columns.append(self._sent(arg, size))
             kinds.append(kind)
         light = Parts(parts.fn, tuple(kinds))
+        DaskEngine.tasks += len(groups)
         futures = [
             self.client.submit(_run_group, light, groups[g], merge, keep, *(c[g] for c in columns), pure=False)
             for g in range(len(groups))

@@ -17,6 +17,7 @@ import polars as pl
 
 from twofold.core.checks import InputError, reason_of
 from twofold.core.config import config
+from twofold.core.data.blocks import as_blocks
 from twofold.core.spelling import close_names
 from twofold.io.open import DAMAGED, ENDINGS, check_archive, check_budget, read_bytes, unpacked_name
 from twofold.io.tables import arrays
@@ -67,6 +68,10 @@ def read_table(
     source = str(given[0]) if len(given) == 1 else f"{given[0]} and {len(given) - 1} more"
     source = "standard input" if source == "-" else source
     whole = len(files) == 1 and not missing and not drop and not columns
+    if len(given) == 1 and len(files) > 1 and not missing and not drop and not columns:
+        streamed = _stream(str(given[0]), files)
+        if streamed is not None:
+            return streamed
     parts = [read_one(file, streaming=whole) for file in files]
     pieces = [part for part in parts if isinstance(part, Piece)]
     bare = [part for part in parts if isinstance(part, Table)]
@@ -79,6 +84,19 @@ def read_table(
     if len(files) > 1:
         table.notes.insert(0, f"{len(files)} files read as one table")
     return table
+
+
+def _stream(given: str, files: Sequence[str]) -> Table | None:
+    """A folder or pattern of arrays, or of Parquet files of numbers, that is larger than the memory budget."""
+    large = sum(os.path.getsize(file) for file in files) > config().memory // 4  # numbers are packed in Parquet
+    if not large or len({kind(file) for file in files}) > 1 or kind(files[0]) not in (".npy", *PARQUET):
+        return None
+    blocks = as_blocks(given)
+    n, d = blocks.shape
+    if n * d * 8 <= config().memory:
+        return None
+    columns = blocks.source.columns or [f"column_{i + 1}" for i in range(d)]
+    return Table(Path(given), columns, source=given, notes=[f"{len(files)} files are read in blocks as one table"])
 
 
 def find_files(given: str) -> list[str]:
