@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.conftest import start_processes
 from twofold import ALS, EASE, Biases, Checkpoint, ImplicitALS, InputError, PartitionedRatings, Recommender, config
 from twofold.completion.partitioned import _ease, _fit
 from twofold.completion.partitioned import ratings as module
@@ -368,10 +369,7 @@ def test_a_checkpoint_goes_on_with_the_same_bits(folder, tmp_path):
 @pytest.fixture(scope="module")
 def processes():
     """A cluster of one worker process at first."""
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
-    ) as cluster:
+    with start_processes(1) as cluster:
         yield cluster
 
 
@@ -405,10 +403,21 @@ def test_a_worker_killed_in_mid_sweep_changes_no_bit(processes, folder, monkeypa
     whole, parts = ALS(14, **SHORT).fit(folder), PartitionedRatings(folder)
     with Client(processes) as client:
         late = threading.Timer(0.05, kill_one, [client])
-        model = ALS(14, **SHORT).set_callbacks(At(2, lambda: kill_one(client)), At(5, late.start)).fit(parts)
+        model = ALS(14, **SHORT).set_callbacks(At(2, late.start)).fit(parts)
         late.join()
     assert same_bits(model, whole)
     assert model.history_["objective"] == whole.history_["objective"]
+
+
+def test_another_goes_on_when_the_scheduler_is_gone(folder, tmp_path):
+    from distributed import Client, LocalCluster
+
+    parts, saved = PartitionedRatings(folder), Checkpoint(tmp_path / "als.checkpoint")
+    whole = ALS(14, **SHORT).fit(parts)
+    cluster = LocalCluster(processes=False, n_workers=1, dashboard_address=":0", silence_logs=50)
+    with Client(cluster), pytest.raises(ConnectionError, match="is gone"):
+        ALS(14, **SHORT).set_callbacks(saved, At(3, cluster.close)).fit(parts)
+    assert same_bits(ALS(14, **SHORT).set_callbacks(saved).fit(parts), whole)
 
 
 def test_rows_that_are_not_needed_are_not_sent(processes, folder, monkeypatch):

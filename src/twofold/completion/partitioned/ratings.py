@@ -367,6 +367,8 @@ def read_rows(piece: Any, columns: list[str]) -> Piece:
 
 def write_part(folder: Path, p: int, piece: Any, roles: dict[str, str | None]) -> tuple[int, bool]:
     """The cells of one piece, ids as numbers of its own; how many there are, and whether float32 holds them."""
+    if not (folder / "parts").is_dir():
+        raise InputError(missing_message(folder / "parts" / f"{p:05}.npz"))
     columns = [name for name in (roles[role] for role in ROLES) if name is not None]
     read = read_rows(piece, columns)
     held = [ids_of(read.frame[str(roles[role])], role, [read]) for role in ("user", "item")]

@@ -10,15 +10,14 @@ from itertools import count
 from typing import Any
 from uuid import uuid4
 
-from distributed import Client, get_client
-
+from twofold.core.engine.dask import DaskEngine, active_client
 from twofold.core.engine.tasks import Tasks, list_pieces, read_saved, run_task
 
 
 class DaskTasks(Tasks):
     """On the workers of a cluster."""
 
-    def __init__(self, client: Client):
+    def __init__(self, client: Any):
         self.client, self.sign, self.counter = client, uuid4().hex[:8], count()
         self.workers = max(1, len(client.nthreads()))
 
@@ -27,7 +26,7 @@ class DaskTasks(Tasks):
         return self.client.submit(run_task, fn, *args, key=key)
 
     def gather(self, handles: Sequence[Any]) -> list[Any]:
-        return self.client.gather(list(handles))
+        return DaskEngine(self.client).fetch(list(handles))
 
     def load(self, saved: Any) -> Any:
         return self.submit(read_saved, saved)
@@ -38,7 +37,5 @@ class DaskTasks(Tasks):
 
 def find_cluster() -> DaskTasks | None:
     """The tasks of the client in force, if any."""
-    try:
-        return DaskTasks(get_client())
-    except ValueError:
-        return None
+    client = active_client()
+    return None if client is None else DaskTasks(client)
