@@ -6,7 +6,7 @@ To add one, write a subclass in the file of its family and put it into that file
         id, title, estimator = "kmeans", "k-means", "KMeans"
         objective = "cost"
         settings = (setting("KMeans", "n_clusters", label="clusters", default=10, min=1, max=30,
-                            about="How many centers there are."), seed("KMeans"))
+                            about="How many centers there are."), SPACE, tables.STANDARDIZE, seed("KMeans"))
 
 and, if no view fits, a view: a subclass of `Method` with `look`, which returns a `Sight`. Its `first` is what is
 drawn before the first sweep, its ``frame(model)`` what is drawn of a model after a sweep. Nothing is computed here that
