@@ -312,13 +312,14 @@ def test_bundled_data_is_as_it_is_described(id):
 
 
 @pytest.fixture
-def command() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+def command(tmp_path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Starts the lab as its users do; whatever happens, it ends with the test."""
     begun: list[subprocess.Popen[str]] = []
 
     def start_lab(*args: str) -> subprocess.Popen[str]:
         line = [sys.executable, "-m", "twofold", "lab", "--no-browser", *args]
-        begun.append(subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        env = os.environ | {"TMPDIR": str(tmp_path)}
+        begun.append(subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env))
         return begun[-1]
 
     yield start_lab
@@ -352,6 +353,7 @@ def test_the_command_prints_its_address_and_ends_with_all_its_children(command, 
     if end == signal.SIGINT:
         assert lab.returncode == 0 and error == "lab: closed\n" and out == ""
     wait_for(lambda: not any(is_running(pid) for pid in born))
+    assert not list(tmp_path.glob("twofold-lab-*"))
 
 
 def is_running(pid: int) -> bool:

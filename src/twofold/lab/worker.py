@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import shutil
 import struct
 import sys
 import threading
@@ -154,7 +155,7 @@ def main(pipe: Connection, folder: str, memory: int, catalog: str) -> None:
     with suppress(OSError, AttributeError):  # which Windows has not
         os.nice(NICE)
     wire, control, work = Wire(pipe), Control(), queue.Queue[dict[str, Any]]()
-    threading.Thread(target=listen, args=(wire, control, work), daemon=True).start()
+    threading.Thread(target=listen, args=(wire, control, work, folder), daemon=True).start()
     worker = Worker(wire, control, Path(folder), memory, catalog)
     with suppress(BrokenPipeError, ConnectionResetError):
         worker.methods().preload()
@@ -163,8 +164,8 @@ def main(pipe: Connection, folder: str, memory: int, catalog: str) -> None:
             pass
 
 
-def listen(wire: Wire, control: Control, work: queue.Queue[dict[str, Any]]) -> None:
-    """Messages in: those that cannot wait are done here. The end of the server is the end of this process."""
+def listen(wire: Wire, control: Control, work: queue.Queue[dict[str, Any]], folder: str) -> None:
+    """Messages in: those that cannot wait are done here. The end of the server is the end of all it has left."""
     at_once: dict[str, Callable[[dict[str, Any]], None]] = {
         "pause": lambda message: control.set(paused=True),
         "resume": lambda message: control.set(paused=False, steps=0),
@@ -176,6 +177,7 @@ def listen(wire: Wire, control: Control, work: queue.Queue[dict[str, Any]]) -> N
         while True:
             message = json.loads(wire.pipe.recv_bytes())
             at_once.get(message["do"], work.put)(message)
+    shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 
