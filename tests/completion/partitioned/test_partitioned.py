@@ -494,6 +494,9 @@ def test_refusals(folder, tmp_path):
         ALS(3, reg=0.1).fit(parts, sample_weight=np.ones(300))
     with pytest.raises(InputError, match="normalize"):
         ALS(3, reg=0.1, normalize="row").fit(parts)
+    for do in (ALS(3, reg=0.1, max_iter=1).fit(parts).transform, Biases().fit):
+        with pytest.raises(InputError, match="no table"):
+            do(parts)
     bad = make_rows().with_columns(pl.col("rating") - 3)
     bad.write_parquet(tmp_path / "bad.parquet")
     with pytest.raises(InputError, match="Negative values"):

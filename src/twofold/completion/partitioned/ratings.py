@@ -159,6 +159,12 @@ class PartitionedRatings:
         n, d = self.shape
         return f"PartitionedRatings({n:,} users × {d:,} items, {self.n_ratings:,} ratings, in {self.folder})"
 
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        raise InputError(
+            "partitioned ratings are no table: ALS, ImplicitALS, EASE and a Recommender with one of them are fitted to "
+            "them, and rows of them are predicted by predict(rows, cols)."
+        )
+
     # ---- making ----------------------------------------------------------------------------------------------------
 
     def _make(self, source: Any, given: dict[str, str | None], duplicates: str | None) -> None:
