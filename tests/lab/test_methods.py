@@ -413,6 +413,9 @@ def test_what_a_method_cannot_use_is_refused():
         data = Data(id="bad", name="bad.csv", kind="table", code="", table=bad, columns=["a", "b"])
         with pytest.raises(InputError, match=match):
             find("pca").run(data, {}, Frames())
+    for rows in ([], [-1], [0, 178]):
+        with pytest.raises(InputError, match="selection"):
+            find("pca").run(bundled("wine"), {}, Frames(), rows)
     with pytest.raises(InputError, match="takes text"):
         find("lda").run(bundled("wine"), {}, Frames())
     with pytest.raises(InputError, match="no column of classes"):

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from twofold.core.checks import InputError
 from twofold.lab.methods.method import Data
 
 NAMES = {"table": "X", "target": "y", "ratings": "ratings", "texts": "texts", "picture": "picture"} | {
@@ -61,6 +62,9 @@ class Script:
         self.say("\n".join(body))
 
     def _select(self, rows: list[int]) -> None:
+        n = next((len(self[name]) for name in (*BY_ROW, "texts", "ratings") if name in self), 0)
+        if not rows or min(rows) < 0 or max(rows) >= n:
+            raise InputError(f"the selection does not fit: rows are numbered from 0 to {n - 1}, and one is needed.")
         self.do(f"rows = {rows}")
         for name in BY_ROW:
             if name in self:
