@@ -181,6 +181,16 @@ def test_a_cluster_gives_the_local_bits(small_blocks, clusters):
     assert type(engine_for(lazy)) is Engine  # the client is gone
 
 
+def test_a_dask_array_without_a_client_says_once_that_it_is_computed_here(caplog):
+    da = pytest.importorskip("dask.array")
+    from twofold.core.engine import dask
+
+    dask._say_local.cache_clear()
+    for _ in range(2):
+        assert type(engine_for(as_blocks(da.ones((9, 2))))) is Engine
+    assert sum("no dask client is in force" in record.getMessage() for record in caplog.records) == 1
+
+
 def _first(X):
     return X[:, 0] + 0
 

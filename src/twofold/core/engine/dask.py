@@ -12,10 +12,11 @@ sweep by sweep, to rows that the client has sent. Nothing is scattered: scattere
 from __future__ import annotations
 
 import errno
+import logging
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -65,6 +66,15 @@ def connected(address: str | None, workers: int | None) -> Iterator[str]:
         yield f"the workers of {address}"
 
 
+@cache
+def _say_local() -> None:
+    """Once in a process: who has no client may have forgotten it."""
+    logging.getLogger("twofold").warning(
+        "no dask client is in force: the dask array is computed in this process, block by block. To use a cluster, "
+        "make a distributed.Client first."
+    )
+
+
 def engine_of_files() -> Engine:
     """The engine for files: the workers of the client in force, but not from within one of its tasks."""
     try:
@@ -85,6 +95,8 @@ class OnWorkers(Source):
 
     def engine(self) -> Engine:
         client = active_client()
+        if client is None:
+            _say_local()
         return Engine() if client is None else DaskEngine(client)
 
     def delayed_rows(self, cuts: np.ndarray) -> list[Any]:
