@@ -92,7 +92,7 @@ def test_history_goes_on_where_it_was():
     new.add(1.5, extra=3.0)
     assert len(new) == 3 and new.columns["extra"] == [1.0, 2.0, 3.0]
     assert np.all(np.diff(new.columns["seconds"]) >= 0)
-    assert new.gain() == pytest.approx(0.25)
+    assert new.step() == pytest.approx(0.25)
 
 
 def test_the_loop_gives_back_the_state_it_ends_with():

@@ -32,7 +32,7 @@ class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-
     max_iter : int, default=100
         Sweeps at most.
     tol : float, default=1e-4
-        Stop when the distortion falls by less than this, relatively.
+        As in :class:`KMeans`.
     random_state : int, RandomState, Generator or None, default=None
 
     Attributes

@@ -66,7 +66,8 @@ class ALS(Factors):
         is drawn towards that of all lines where a line has few. Factors and biases are then those of z-scores; what is
         predicted and filled in is in the units of X. New rows are standardized by their own known cells.
     tol : float, default=1e-4
-        Stop when a sweep lowers the objective by less than this, relatively.
+        Stop when the last sweeps, and a tenth of what their trend says is still to come, lower the objective by less
+        than this, relatively.
     max_iter : int, default=100
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None

@@ -34,6 +34,7 @@ from twofold.core.params import Interval, StrOptions
 from twofold.core.types import Table, Weights
 
 FLOOR = 1e-14  # the squared error left is at least this share of the squares, so that its logarithm exists
+CRAWL = 0.25  # a step of ln λ below this may be doubled
 FAR = 1e8  # λ stays within this factor of the mean number of cells in a line
 
 
@@ -113,9 +114,17 @@ def solve_side(
     for _ in range(5):  # halved until it does not rise: nearly always the first will do
         there = solved(lam * np.exp(step))
         if there[4] <= here[4]:
-            return *there[:3], there[4]
+            break
         step /= 2
-    return *here[:3], here[4]
+    else:
+        return *here[:3], here[4]
+    while 0 < abs(step) < CRAWL:  # towards λ = ∞ the proposals crawl: doubled while that lowers the objective
+        step *= 2
+        further = solved(lam * np.exp(step))
+        if further[4] >= there[4]:
+            break
+        there = further
+    return *there[:3], there[4]
 
 
 def propose_reg(mass: np.ndarray, here: tuple, cells: int) -> float:
@@ -145,7 +154,8 @@ class Biases(Completion):
         both as ratios of variances, so that neither the unit nor the amount of noise in the table matters. 0 gives
         least squares: on a full table, the means of the two-way analysis of variance.
     tol : float, default=1e-8
-        Stop when a sweep lowers the objective by less than this, relatively.
+        Stop when the last sweeps, and a tenth of what their trend says is still to come, lower the objective by less
+        than this, relatively.
     max_iter : int, default=1000
         Sweeps at most.
 

@@ -187,7 +187,8 @@ class GradientFactorization(Factors):
     normalize : {"row", "column"} or None, default=None
         Fit the z-scores of rows or of columns: as in :class:`ALS`.
     tol : float, default=1e-3
-        Stop when a sweep lowers the objective by less than this, relatively.
+        Stop when the last sweeps, and a tenth of what their trend says is still to come, lower the objective by less
+        than this, relatively.
     max_iter : int, default=100
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None

@@ -63,7 +63,8 @@ class SoftImpute(LowRank):
     normalize : {"row", "column"} or None, default=None
         Fit the z-scores of rows or of columns: as in :class:`ALS`.
     tol : float, default=1e-5
-        Stop when the objective falls by less than this, relatively.
+        Stop when the last sweeps, and a tenth of what their trend says is still to come, lower the objective by less
+        than this, relatively.
     max_iter : int, default=500
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None

@@ -26,6 +26,7 @@ Golub & Meurant 2010 (quadrature).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -41,6 +42,7 @@ from twofold.core.data.known_cells import Observed, Side
 from twofold.core.data.missing_patterns import LOG_2PI
 from twofold.core.engine.local import Engine
 from twofold.core.estimator import fitting
+from twofold.core.history import History
 from twofold.core.numerics.alternating_ridge import spread_of
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
@@ -274,6 +276,11 @@ def half_step(side: Side, prior: np.ndarray, *state: Any) -> tuple[Posterior, fl
     return Posterior(U, V), float(left.sum()), float(logdet.sum())
 
 
+def creep(history: History) -> float:
+    """The bound falls quickly, then creeps for hundreds of sweeps: steps tell more than what their trend adds up to."""
+    return max(10 * history.step(), history.gain())
+
+
 class SVDPlusPlus(Factors):
     """Biased factors with an implicit term, fitted as distributions: the best of the family on ratings, untuned.
 
@@ -286,8 +293,9 @@ class SVDPlusPlus(Factors):
         Factors a row; None means 10, or the columns if fewer. The implicit terms do much of what more factors would.
     normalize : {"row", "column"} or None, default=None
         Fit the z-scores of rows or of columns: as in :class:`ALS`.
-    tol : float, default=4e-5
-        Stop when a sweep lowers the negative evidence bound by less than this, relatively.
+    tol : float, default=5e-4
+        Stop when ten times the last sweep, and a tenth of what the trend of the last ones says is still to come, lower
+        the negative evidence bound by less than this, relatively.
     max_iter : int, default=300
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None
@@ -349,7 +357,7 @@ class SVDPlusPlus(Factors):
         n_components: int | None = None,
         *,
         normalize: str | None = None,
-        tol: float = 4e-5,
+        tol: float = 5e-4,
         max_iter: int = 300,
         random_state: Seed = None,
     ):
@@ -365,7 +373,8 @@ class SVDPlusPlus(Factors):
         cells, seed = self._observed(X, sample_weight), seed_of(self.random_state)
         k, (plan, biases) = self._rank(cells.shape), make_plan(cells, seed)
         start = choose_start(plan, biases, k, seed)
-        self._run(cells, lambda state, t: sweep(state, plan), start, seed, X, lambda state: _attributes(state, plan))
+        fitted = partial(_attributes, plan=plan)
+        self._run(cells, lambda state, t: sweep(state, plan), start, seed, X, fitted, moved=creep)
         return self
 
     def _deviate(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:

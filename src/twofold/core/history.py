@@ -5,6 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import numpy as np
+
+ROUNDING = 1e-15  # of the objective: less is no move
+NOTHING = 2e-16  # of the first objective: what is left is rounding
+WINDOW = 10  # sweeps in which an objective that also rises must fall
+SHARE = 10  # times tol may be still to come when a fit says that it has converged
+
 
 class History:
     """Rows of numbers, one a sweep, kept as a dict of equally long lists.
@@ -26,17 +33,53 @@ class History:
         for name, value in row.items():
             self.columns.setdefault(name, []).append(float(value))
 
-    def gain(self) -> float:
-        """How much the objective moved in the last sweep, relative to its size."""
-        objective = self.columns["objective"]
-        if len(objective) < 2:
-            return float("inf")
-        return self.change() / max(abs(objective[-1]), abs(objective[-2]), 1e-300)
-
     def change(self) -> float:
         """How much the objective moved in the last sweep."""
         objective = self.columns["objective"]
         return abs(objective[-2] - objective[-1]) if len(objective) > 1 else float("inf")
+
+    def unsettled(self) -> float:
+        """How far the objective is from standing still: the largest move in the last twentieth of the sweeps, or a
+        tenth of all that is still to come, whichever is more.
+
+        What is still to come is extrapolated from a, b, c, the moves of the last three sweeps or twentieths of the
+        sweeps: c·r/(1 − r) if they shrink by r, but no more than if they went on as they are for ten times the sweeps;
+        and all of that if they do not shrink, as on a plateau. A move far shorter than the two before foretold is not
+        believed at once. So a fit of fewer than four sweeps has settled only if nothing moves at all. An objective that
+        also rises, by rounding or by chance, has settled when ten sweeps bring it no farther down than one up; one that
+        has fallen to nothing has, too.
+        """
+        objective = self.columns["objective"]
+        n = len(objective)
+        part = max(1, n // 20)
+        moves = np.abs(np.diff(objective[-3 * part - 1 :]))
+        if not len(moves):
+            return float("inf")
+        if moves[-1] <= ROUNDING * abs(objective[-1]):
+            return float(moves[-1])
+        if abs(objective[-1]) <= NOTHING * abs(objective[0]):
+            return 0.0
+        if n < 4:
+            return float("inf")
+        rise = float(np.diff(objective[-WINDOW:]).max()) if n >= 2 * WINDOW else 0.0
+        if rise > 0:
+            gained = min(objective[-2 * WINDOW : -WINDOW]) - min(objective[-WINDOW:])
+            return gained if gained > rise else 0.0
+        a, b, c = np.maximum(moves.reshape(3, part).sum(axis=1), 1e-300)
+        shrink, most = max(b / a, c / b), 9 * n / part * c
+        come = min(c * shrink / (1 - shrink), most) / SHARE if shrink < 1 else most
+        return float(max(moves[-part:].max(), 0.5 * b * b / a / part, come))
+
+    def gain(self) -> float:
+        """The same, relative to the size of the objective."""
+        return self.unsettled() / self._size()
+
+    def step(self) -> float:
+        """How much the objective moved in the last sweep, relative to its size: for models that keep this rule."""
+        return self.change() / self._size()
+
+    def _size(self) -> float:
+        return max([abs(value) for value in self.columns["objective"][-2:]] + [1e-300])
 
 
 def summarize(model: Any) -> dict[str, Any] | None:

@@ -2,6 +2,9 @@
 
     state ← sweep(state)   until the objective stands still, a callback says stop, or max_iter is reached
 
+It stands still when its last moves are small and what their trend says is still to come is, too (History.unsettled): a
+fit that says it has converged ends at most some ten times tol above one ten times as long.
+
 A sweep is a pure function `state → (state, objective, extra)`; the objective is always something to be
 minimised. State is a NamedTuple of arrays and numbers, which is what a checkpoint holds. Randomness belongs to
 (seed, sweep, block), so a loop that starts again in the middle draws what it would have drawn.
@@ -100,8 +103,8 @@ def run(
     for stopper in stoppers:
         state = state if stopper.best_state is None else stopper.best_state
     if not (reached or stopped) and max_iter:
-        size = " of its size" if moved is History.gain else ""
-        still = f" (it still moves by {moved(history):.1e}{size}, tol={tol:g})" if len(history) > 1 else ""
+        size = " of its size" if moved in (History.gain, History.step) else ""
+        still = f" (it still moves by {_last_move(history, moved):.1e}{size}, tol={tol:g})" if len(history) > 1 else ""
         most = getattr(model, "max_iter", max_iter)
         message = f"{type(model).__name__} did not converge in max_iter={most} sweeps{still}. {advice}."
         warnings.warn(message, ConvergenceWarning, stacklevel=outside())
@@ -131,6 +134,13 @@ def outside() -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("twofold", "sklearn"):
         frame, level = frame.f_back, level + 1
     return level
+
+
+def _last_move(history: History, moved: Callable[[History], float]) -> float:
+    """What a warning says of the last sweep, in the unit of tol."""
+    if moved in (History.gain, History.unsettled):
+        return history.step() if moved is History.gain else history.change()
+    return moved(history) if np.isfinite(moved(history)) else history.step()
 
 
 def _attributes(attributes: dict[str, Any], history: History, converged: bool) -> dict[str, Any]:

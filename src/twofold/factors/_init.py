@@ -6,16 +6,21 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.cluster import KMeans
 
 from twofold.core.checks import InputError, check_weights
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, stacked
+from twofold.core.loop import quietly
 from twofold.core.numerics.moments import Columns, column_moments, merge
 from twofold.core.seeds import generator
 from twofold.factors._algebra import Problem, as_dense, fill_holes
 from twofold.factors._left_step import start_codes
 from twofold.factors._right_step import Data
+from twofold.factors.constraints import OneHot
 from twofold.factors.losses import Loss
+
+SAMPLE, STARTS = 100, 4  # rows for each component, and starts of k-means, that one-hot codes begin from
 
 
 def check_cell_weights(sample_weight: Any, shape: tuple[int, int]) -> tuple[np.ndarray | None, Any]:
@@ -60,7 +65,10 @@ def check_init(init: Any, data: Data) -> np.ndarray:
 
 
 def draw_init(data: Data, columns: Columns, seed: int) -> np.ndarray:
-    """Noise of the columns' size; where codes are discrete, rows of X by chance, each as likely as its weight."""
+    """Noise of the columns' size; where codes are discrete, rows of X by chance, each as likely as its weight.
+
+    Where each row is one component, these are a sample, and the start is what k-means makes of it.
+    """
     p, rng = data.problem, generator(seed)
     mean, spread = np.where(columns.weight > 0, columns.mean, 0), np.sqrt(columns.variance)
     noise = rng.standard_normal((p.k, len(mean)))
@@ -69,14 +77,19 @@ def draw_init(data: Data, columns: Columns, seed: int) -> np.ndarray:
     if not p.left.discrete:
         return p.loss.start(mean) - p.shift + spread * noise
     mass = np.cumsum(np.ones(data.blocks.shape[0]) if data.w is None else data.w)
-    chosen = np.searchsorted(mass, rng.random(p.k) * mass[-1], side="right")
+    apart = isinstance(p.left, OneHot)
+    chosen = np.searchsorted(mass, rng.random(SAMPLE * p.k if apart else p.k) * mass[-1], side="right")
     places = Rows(
         np.unique(chosen[(chosen >= a) & (chosen < b)]) - a
         for a, b in zip(data.blocks.bounds[:-1], data.blocks.bounds[1:], strict=True)
     )
     parts = data.engine.map(_pick, data.blocks, data.blocks.rows(data.W), places)
     rows = stacked(data.engine.gather(parts))[np.searchsorted(np.unique(chosen), chosen)].astype(np.float64)
-    return p.loss.start(np.where(np.isnan(rows), mean, rows)) - p.shift + 0.01 * spread * noise
+    rows = np.where(np.isnan(rows), mean, rows)
+    if apart:
+        with quietly():  # rows may be fewer than components, or equal
+            rows = KMeans(p.k, n_init=STARTS, random_state=seed).fit(rows).cluster_centers_
+    return p.loss.start(rows) - p.shift + 0.01 * spread * noise
 
 
 def _pick(X: Any, W: Any, places: np.ndarray) -> np.ndarray:

@@ -68,7 +68,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     n_init : int, default=1
         Starts, of which the best is kept.
     tol : float, default=1e-6
-        Stop when the objective falls by less than this share of itself in a sweep.
+        Stop when the last sweeps, and a tenth of what their trend says is still to come, lower the objective by less
+        than this share of itself.
     max_iter : int, default=500
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None

@@ -20,6 +20,7 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.data.missing_patterns import observe
 from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import Rescalable
+from twofold.core.history import History
 from twofold.core.numerics.density import Density
 from twofold.core.numerics.moments import Columns
 from twofold.core.numerics.spectrum import spectrum
@@ -111,6 +112,9 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
         self._run(data, sweep, start, seed, X)
 
+    def _moved(self, history: History) -> float:
+        return history.gain()
+
     def _run(self, data: Data, sweep: Callable[[Any, int], loop.Sweep], start: Any, seed: int, X: Any) -> None:
         loop.run(
             self,
@@ -120,6 +124,7 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
             X=X,
             fingerprint=partial(fingerprint, data.blocks, data.w),
             seed=seed,
+            moved=self._moved,
         )
 
     def _update(self, s: Any, theta: Any, data: Data) -> loop.Sweep:

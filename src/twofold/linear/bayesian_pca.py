@@ -46,7 +46,8 @@ class BayesianPCA(LatentGaussian):
     n_components : int or None, default=None
         The most directions to consider; None means d − 1.
     tol : float, default=1e-7
-        EM stops when the objective moves by less than this, relatively.
+        EM stops when the last sweeps, and a tenth of what their trend says is still to come, lower the objective by
+        less than this, relatively.
     max_iter : int, default=2000
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None

@@ -26,6 +26,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.engine.local import engine_for
 from twofold.core.estimator import fitting
+from twofold.core.history import History
 from twofold.core.numerics.moments import moments
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
@@ -55,7 +56,10 @@ class FactorAnalysis(LatentGaussian):
     rotation : {"varimax", "quartimax"} or None, default=None
         How the loadings are turned after the fit: so that each factor has few large loadings, or each column; None
         leaves WᵀΨ⁻¹W diagonal.
-    tol, max_iter, random_state
+    tol : float, default=1e-8
+        EM stops when a sweep raises the mean log-likelihood by less than this, relatively; a variance that runs to zero
+        makes it creep without end, so no trend is looked at.
+    max_iter, random_state
         As for :class:`PPCA`.
 
     Attributes
@@ -165,6 +169,10 @@ class FactorAnalysis(LatentGaussian):
                 f"give {d} finite variances >= 0, one a column."
             )
         return given
+
+    def _moved(self, history: History) -> float:
+        """One step: a variance that runs to zero (a Heywood case) makes EM creep without end, for next to nothing."""
+        return history.step()
 
     def _update(self, s: Any, theta: Theta, data: Data) -> loop.Sweep:
         W, shift, left, weight = regress(s)

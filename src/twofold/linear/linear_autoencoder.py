@@ -62,8 +62,9 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
     ordered : bool, default=False
         Ask that the first j units alone do as well as j units can, for every j: the axes are then the principal ones,
         in their order. It takes more sweeps.
-    tol : float, default=1e-9
-        Training stops when the loss moves by less than this, relatively.
+    tol : float, default=3e-7
+        Training stops when the last sweeps, and a tenth of what their trend says is still to come, lower the loss by
+        less than this, relatively.
     max_iter : int, default=5000
         Sweeps over the data at most.
     random_state : int, RandomState, Generator or None, default=None
@@ -116,7 +117,7 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
         *,
         tied: bool = False,
         ordered: bool = False,
-        tol: float = 1e-9,
+        tol: float = 3e-7,
         max_iter: int = 5000,
         random_state: Seed = None,
     ):

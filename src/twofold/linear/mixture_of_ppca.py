@@ -65,7 +65,8 @@ class MixtureOfPPCA(Reorderable, MixtureDensity):
     n_latent : int or None, default=None
         Latent dimensions of each, fewer than columns; None means 2 where there are columns enough.
     tol : float, default=1e-4
-        EM stops when the mean log-likelihood of the rows moves by no more than this.
+        EM stops when the last sweeps, and a tenth of what their trend says is still to come, raise the mean
+        log-likelihood of the rows by no more than this.
     max_iter : int, default=500
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None
@@ -156,7 +157,7 @@ class MixtureOfPPCA(Reorderable, MixtureDensity):
             X=X,
             fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
-            moved=History.change,
+            moved=History.unsettled,
         )
         thin = self.weights_ * columns.rows < k + 1
         if thin.any():

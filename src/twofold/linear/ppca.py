@@ -47,7 +47,8 @@ class PPCA(LatentGaussian):
         Divide every column by its standard deviation first, for columns in different units. Axes and noise are
         then in those units; the mean and the loadings stay in the data's own.
     tol : float, default=1e-8
-        EM stops when the mean log-likelihood moves by less than this, relatively.
+        EM stops when the last sweeps, and a tenth of what their trend says is still to come, raise the mean
+        log-likelihood by less than this, relatively.
     max_iter : int, default=1000
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None

@@ -30,6 +30,7 @@ from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.kl import newton_counts
 from twofold.kernels.plsa import em_counts, em_fold
 from twofold.topics._nonnegative import TopicModel, sum_cells
+from twofold.topics.nmf._init import LIFT, nndsvd
 
 PASSES = 2  # over a document's mixture, a sweep
 EXACT = 500  # passes at most over a new document
@@ -84,8 +85,9 @@ class PLSA(Reorderable, TopicModel):
     tempering : float, default=1.0
         β: posteriors are raised to this power. Below 1 they are flatter, which keeps small corpora from being learned
         by heart.
-    init : "random" or array of shape (k, d), default="random"
-        Topics to begin with.
+    init : {"nndsvd", "random"} or array of shape (k, d), default="nndsvd"
+        Topics to begin with: from singular vectors as in :class:`NMF`, lifted a little above zero; nearly even ones; or
+        given ones.
     tol, max_iter, random_state
         As in :class:`NMF`.
 
@@ -121,7 +123,7 @@ class PLSA(Reorderable, TopicModel):
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "tempering": [Interval(Real, 0, None, closed="neither")],
-        "init": [StrOptions({"random"}), "array-like"],
+        "init": [StrOptions({"nndsvd", "random"}), "array-like"],
         **ITERATIVE,
     }
 
@@ -130,7 +132,7 @@ class PLSA(Reorderable, TopicModel):
         n_components: int | None = None,
         *,
         tempering: float = 1.0,
-        init: Any = "random",
+        init: Any = "nndsvd",
         tol: float = 1e-5,
         max_iter: int = 500,
         random_state: Seed = None,
@@ -167,7 +169,7 @@ class PLSA(Reorderable, TopicModel):
             kept, s = engine.reduce(add, parts, keep=True)
             return kept, update_topics(raised, s, V).astype(blocks.dtype), -s.loglik / tokens
 
-        V = self._start(blocks, seed)
+        V = self._start(blocks, w, totals.total, seed)
         loop.run(
             self,
             sweeper(advance, lambda *steps: normalize(geometric(*steps)), self.tol),
@@ -185,10 +187,14 @@ class PLSA(Reorderable, TopicModel):
         """Find the topics, and give p(topic | document)."""
         return self.fit(X, sample_weight=sample_weight).transform(X)
 
-    def _start(self, blocks: Blocks, seed: int) -> np.ndarray:
+    def _start(self, blocks: Blocks, w: np.ndarray | None, total: float, seed: int) -> np.ndarray:
         """Topics (d,k) to begin with."""
         n, d = blocks.shape
         k = min(10, n, d) if self.n_components is None else int(self.n_components)
+        if isinstance(self.init, str) and self.init == "nndsvd" and total > 0:
+            level = float(np.sqrt(total / ((n if w is None else w.sum()) * d * k)))
+            found = nndsvd(engine_for(blocks), blocks, w, False, k, seed, level, LIFT * level)
+            return np.ascontiguousarray(normalize(found.V.astype(np.float64)).astype(blocks.dtype))
         if isinstance(self.init, str):
             return normalize(generator(seed, 0).random((d, k)) + 0.5).astype(blocks.dtype)
         Z = np.asarray(self.init, dtype=np.float64)

@@ -66,7 +66,8 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
     reg_covar : float, default=1e-6
         Added to every variance, so that no component can collapse to a point; in the units of X, squared.
     tol : float, default=1e-3
-        EM stops when the mean log-likelihood of the rows moves by no more than this.
+        EM stops when the last sweeps, and a tenth of what their trend says is still to come, raise the mean
+        log-likelihood of the rows by no more than this.
     max_iter : int, default=100
         Sweeps at most; 0 gives the start.
     n_init : int, default=1
@@ -189,7 +190,7 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         before = self.lower_bound_ if warm else -np.inf
 
         def moved(history: History) -> float:
-            return history.change() if len(history) > 1 else abs(before + history.columns["objective"][0])
+            return history.unsettled() if len(history) > 1 else abs(before + history.columns["objective"][0])
 
         start, winner = (self._go_on(data), None) if warm else self._start(data, seed, floor)
         loop.run(

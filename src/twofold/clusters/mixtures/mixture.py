@@ -182,7 +182,7 @@ class Mixture(Reorderable, MixtureDensity):
             X=X,
             fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
-            moved=History.change,
+            moved=History.unsettled,
         )
         return self
 

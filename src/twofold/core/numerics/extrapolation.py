@@ -19,6 +19,7 @@ from twofold.core.data.blocks import Rows
 
 GROW, SLOWLY, SHRINK = 1.05, 1.01, 1.5
 FIRST = 0.5
+CLEAR = 1e-3  # of the objective: by so much a start must be better than the first
 
 Advance = Callable[[Rows, np.ndarray], tuple[Rows, np.ndarray, float]]
 
@@ -66,6 +67,17 @@ def sweeper(
         return loop.Sweep(s, s.objective)
 
     return sweep
+
+
+def choose_start(sweep: Callable[[State, int], loop.Sweep], starts: list[State], sweeps: int) -> State:
+    """The start from which some sweeps lead lowest; a later one only if it is lower by more than rounding explains."""
+    ends = []
+    for state in starts:
+        for t in range(sweeps):
+            state = sweep(state, t).state
+        ends.append(state.objective)
+    clear = [end + (CLEAR * abs(end) if i else 0.0) for i, end in enumerate(ends)]
+    return starts[int(np.argmin(clear))]
 
 
 def nonnegative(V: np.ndarray, old: np.ndarray, beta: float) -> np.ndarray:

@@ -150,7 +150,8 @@ class KSVD(LearnedDictionary):
     init : {"samples", "noise", "dct"} or array of shape (k, d), default="samples"
         Atoms to begin with: signals, noise, cosines (overcomplete if k > d), or given ones.
     tol : float, default=1e-4
-        Stop when a sweep lowers the objective by less than this, relatively.
+        Stop when the last sweeps, and a tenth of what their trend says is still to come, lower the objective by less
+        than this, relatively.
     max_iter : int, default=50
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None

@@ -194,7 +194,8 @@ class OnlineDictionary(LearnedDictionary):
     batch_size : int, default=512
         Signals between two updates of the atoms, about.
     tol : float, default=1e-3
-        Stop when a sweep moves the objective by less than this, relatively.
+        Stop when the last sweeps, and a tenth of what their trend says is still to come, lower the objective by less
+        than this, relatively.
     max_iter : int, default=50
         Sweeps through the signals at most.
 

@@ -67,8 +67,9 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
     init : array of shape (k, d) or None, default=None
         Topics to begin with (non-negative, a row each, of any scale); None begins at random.
     tol : float, default=1e-4
-        Stop when the objective moves by less than this, relatively. Sampling does not settle: "gibbs" does not look,
-        and calls it converged if the objective fell by less than a hundredth over the last quarter of the sweeps.
+        Stop when the last sweeps, and a tenth of what their trend says is still to come, move the objective by less
+        than this, relatively. Sampling does not settle: "gibbs" does not look, and calls it converged if the objective
+        fell by less than a hundredth over the last quarter of the sweeps.
     max_iter : int, default=200
         Sweeps at most; for "gibbs", exactly. The second half of its samples is averaged.
     random_state : int, RandomState, Generator or None, default=None

@@ -26,9 +26,9 @@ from twofold.core.data.known_cells import Observed, observed, sides
 from twofold.core.engine.local import fingerprint, stacked
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.heldout import SQUARED, Split, dense_slices, keep_above_zero
-from twofold.core.numerics.extrapolation import State, begin, geometric, nonnegative, sweeper
+from twofold.core.numerics.extrapolation import State, begin, choose_start, geometric, nonnegative, sweeper
 from twofold.core.params import ITERATIVE, Interval, StrOptions
-from twofold.core.seeds import seed_of
+from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.topics._nonnegative import NonnegativeModel, sum_cells
 from twofold.topics.nmf import _beta, _kl, _squared
@@ -38,6 +38,7 @@ from twofold.topics.nmf._penalty import Penalty
 
 BETA = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}
 SOLVERS = {2.0: ("cd", "als", "mu"), 1.0: ("newton", "mu")}  # by β; ("mu",) for all others
+SMALL, DRAWS, TRIAL = 2e7, 2, 40  # cells times parts; random starts beside nndsvd on tables so small; sweeps of a trial
 STARTS = ("nndsvd", "nndsvda", "nndsvdar", "random", "custom")
 RENAMED = {"hals": "cd", "multiplicative": "mu", "squared": "frobenius", "kl": "kullback-leibler"}  # files of 0.1
 
@@ -57,7 +58,8 @@ class NMF(Reorderable, NonnegativeModel):
     init : {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"}, array of shape (k, d) or None, default=None
         Where to begin: at random; from singular vectors, their zeros as they are, at the mean of X or at small random
         numbers; at the `W` and `H` given to :meth:`fit_transform`; or at given parts. None means "nndsvd", whose zeros
-        are lifted a little for solvers that multiply.
+        are lifted a little for solvers that multiply; on a small table "cd" tries two random starts, too, for 40 sweeps
+        each, and takes one that leads lower.
     solver : {"auto", "cd", "als", "mu", "newton"}, default="auto"
         For squared error "cd" (coordinate descent, or HALS, with looking ahead: the default), "als" (least squares
         clipped at zero: simple, and the only one whose objective may rise) or "mu" (Lee & Seung's multiplicative
@@ -74,7 +76,8 @@ class NMF(Reorderable, NonnegativeModel):
         The share of the penalties that is a sum of entries, which makes many of them zero; the rest is half a sum of
         squares.
     tol : float, default=1e-5
-        Stop when a sweep lowers the objective by less than this, relatively.
+        Stop when the last sweeps, and a tenth of what their trend says is still to come, lower the objective by less
+        than this, relatively.
     max_iter : int, default=500
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None
@@ -202,8 +205,17 @@ class NMF(Reorderable, NonnegativeModel):
             raise InputError('W and H are where to begin only with init="custom". Set it, or leave them out.')
         data, seed = self._data(X, sample_weight), seed_of(self.random_state)
         k, solver = self._rank(data.blocks.shape, H), self._solver(data.cells is not None)
-        problem, (kept, V) = self._problem(data, solver), start(data, k, self._start(), solver, seed, (W, H))
+        problem = self._problem(data, solver)
+
+        def begun(init: Any, seed: int) -> State:
+            kept, V = start(data, k, init, solver, seed, (W, H))
+            return begin(V, kept)
+
+        first = begun(self._start(), seed)
         sweep = sweeper(problem.advance, self._ahead(solver), self.tol, falls=solver != "als")
+        if self.init is None and solver == "cd" and data.cells is None and np.prod(data.blocks.shape) * k <= SMALL:
+            drawn = [begun("random", seed_of(generator(seed, 3, t))) for t in range(DRAWS)]
+            first = choose_start(sweep, [first, *drawn], min(TRIAL, self.max_iter // 5))
 
         def fitted(state: State) -> dict:
             left = data.holes.unexplained(state.objective)
@@ -213,7 +225,7 @@ class NMF(Reorderable, NonnegativeModel):
         last = loop.run(
             self,
             sweep,
-            begin(V, kept),
+            first,
             fitted=fitted,
             X=X,
             fingerprint=lambda: fingerprint(data.blocks, data.w) + ("" if data.cells is None else data.cells.sign()),

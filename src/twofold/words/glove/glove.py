@@ -28,6 +28,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import Engine, add, fingerprint
 from twofold.core.estimator import Model, fitting
+from twofold.core.history import History
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table
@@ -212,6 +213,7 @@ class GloVe(Model):
                     self,
                     sweep,
                     problem.start,
+                    moved=History.step,
                     fitted=lambda state: self._attributes(problem.factors(state), pairs.vocabulary, total),
                     X=X,
                     fingerprint=partial(fingerprint, pairs.blocks),
