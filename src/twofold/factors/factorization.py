@@ -64,7 +64,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     intercept : bool, default=False
         Whether every column has a level of its own, free of the constraints.
     init : array of shape (k, d) or None, default=None
-        Components to begin with; None takes noise of the columns' size, or for sparse and one-hot codes rows of X.
+        Components to begin with; None takes noise of the columns' size, or for sparse codes rows of X, and for one-hot
+        ones what k-means makes of a sample of them.
     n_init : int, default=1
         Starts, of which the best is kept.
     tol : float, default=1e-6
