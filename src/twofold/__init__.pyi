@@ -26,6 +26,7 @@ from twofold.completion.gradient_factorization import GradientFactorization as G
 from twofold.completion.implicit_als import ImplicitALS as ImplicitALS
 from twofold.completion.mean_impute import MeanImpute as MeanImpute
 from twofold.completion.neighborhood import Neighborhood as Neighborhood
+from twofold.completion.partitioned.ratings import PartitionedRatings as PartitionedRatings
 from twofold.completion.popularity import Popularity as Popularity
 from twofold.completion.recommender.recommender import Recommender as Recommender
 from twofold.completion.soft_impute import SoftImpute as SoftImpute
