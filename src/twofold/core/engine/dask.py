@@ -30,7 +30,7 @@ from scipy import sparse
 from twofold.core.checks import InputError, check_sparse
 from twofold.core.config import config
 from twofold.core.data.blocks import Blocks, Rows
-from twofold.core.data.sources import Source, SparseSource, StoredRows, cuts_by_stored, float_dtype
+from twofold.core.data.sources import Source, StoredRows, cuts_by_stored, float_dtype, turn_in_memory
 from twofold.core.engine.local import Engine, Parts, Shared, Tree, single_blas
 from twofold.core.types import Block
 
@@ -193,15 +193,8 @@ class DaskCsrSource(OnWorkers, StoredRows):
             for a, b in pairwise(cuts)
         ]
 
-    def across(self) -> SparseSource:
-        """Exchanging rows and columns takes all of it at once: done here, if the budget allows."""
-        needed = self.n_stored * 2 * (self.dtype.itemsize + 4)
-        if needed > config().memory:
-            raise InputError(
-                f"the dask array is wanted along its columns, which takes {needed / 1e6:.0f} MB at once and the budget "
-                f"is {config().memory / 1e6:.0f} MB. Raise twofold.config(memory=...)."
-            )
-        return SparseSource(self.read(0, self.shape[0])).across()
+    def across(self) -> Source:
+        return turn_in_memory(self, "the dask array")
 
     def scaled(self, scale: np.ndarray) -> DaskCsrSource:
         return self.mapped(_divide_columns, (scale.astype(self.dtype),))

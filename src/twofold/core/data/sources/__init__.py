@@ -6,7 +6,7 @@ from twofold.core.data.sources.dense import DenseSource
 from twofold.core.data.sources.files import FilesSource, find_table_files
 from twofold.core.data.sources.npy import NpySource
 from twofold.core.data.sources.parquet import ParquetSource
-from twofold.core.data.sources.sparse import SparseSource, StoredRows
+from twofold.core.data.sources.sparse import SparseSource, StoredRows, turn_in_memory
 from twofold.core.data.sources.views import ChosenSource
 
 __all__ = [
@@ -24,4 +24,5 @@ __all__ = [
     "find_table_files",
     "float_dtype",
     "rows_per_block",
+    "turn_in_memory",
 ]

@@ -9,10 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from twofold.core.checks import InputError
-from twofold.core.config import config
 from twofold.core.data.csr_folder import open_csr
-from twofold.core.data.sources.base import cuts_by_stored, float_dtype
-from twofold.core.data.sources.sparse import SparseSource, StoredRows
+from twofold.core.data.sources.base import Source, cuts_by_stored, float_dtype
+from twofold.core.data.sources.sparse import StoredRows, turn_in_memory
 from twofold.core.types import PathLike
 
 
@@ -45,15 +44,8 @@ class CsrSource(StoredRows):
         other.indptr, other.shape = self.indptr[start : stop + 1], (stop - start, self.shape[1])
         return other, start
 
-    def across(self) -> SparseSource:
-        """Exchanging rows and columns takes all of it at once: done in memory, if the budget allows."""
-        needed = int(self.indptr[-1]) * 2 * (self.dtype.itemsize + 4)
-        if needed > config().memory:
-            raise InputError(
-                f"{self.path} is wanted along its columns, which takes {needed / 1e6:.0f} MB at once and the budget is "
-                f"{config().memory / 1e6:.0f} MB. Raise twofold.config(memory=...), or load it into a CSR array."
-            )
-        return SparseSource(self.read(0, self.shape[0])).across()
+    def across(self) -> Source:
+        return turn_in_memory(self, self.path)
 
     def scaled(self, scale: np.ndarray) -> CsrSource:
         return CsrSource(self.path, scale)

@@ -15,12 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from twofold.core.checks import DAMAGED_ARRAY, InputError, check_sparse
-from twofold.core.config import config
 from twofold.core.data.sources.base import Source, cuts_by_stored, float_dtype
-from twofold.core.data.sources.dense import DenseSource
 from twofold.core.data.sources.npy import NpySource
 from twofold.core.data.sources.parquet import ParquetSource
-from twofold.core.data.sources.sparse import SparseSource, StoredRows
+from twofold.core.data.sources.sparse import SparseSource, StoredRows, turn_in_memory
 from twofold.core.types import Block, PathLike
 
 OPEN = 2  # files of which something is kept in memory
@@ -54,8 +52,7 @@ class WholeFile(Source):
         self.whole = None
 
     def across(self) -> Source:
-        whole = self.load()
-        return (SparseSource(whole) if self.is_sparse else DenseSource(whole)).across()
+        return turn_in_memory(self, self.path)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "whole": None}
@@ -193,15 +190,7 @@ class FilesSource(Source):
         self._lock = threading.Lock()
 
     def across(self) -> Source:
-        """Exchanging rows and columns takes all of it at once: done in memory, if the budget allows."""
-        needed = self.n_stored * 2 * (self.dtype.itemsize + (4 if self.is_sparse else 0))
-        if needed > config().memory:
-            raise InputError(
-                f"{len(self.files)} files are wanted along their columns, which takes {needed / 1e6:.0f} MB at once "
-                f"and the budget is {config().memory / 1e6:.0f} MB. Raise twofold.config(memory=...)."
-            )
-        whole = self.read(0, self.shape[0])
-        return (SparseSource(whole) if self.is_sparse else DenseSource(whole)).across()
+        return turn_in_memory(self, f"a table of {len(self.files)} files")
 
 
 def find_table_files(path: PathLike) -> list[str] | None:

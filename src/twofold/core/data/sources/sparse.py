@@ -8,7 +8,10 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
+from twofold.core.checks import InputError
+from twofold.core.config import config
 from twofold.core.data.sources.base import Source, cuts_by_stored, float_dtype
+from twofold.core.data.sources.dense import DenseSource
 from twofold.core.types import Block
 
 
@@ -50,3 +53,15 @@ class SparseSource(StoredRows):
 
     def scaled(self, scale: np.ndarray) -> SparseSource:
         return SparseSource(self.X @ sparse.diags_array(1 / scale.astype(self.dtype)))
+
+
+def turn_in_memory(source: Source, name: str) -> SparseSource | DenseSource:
+    """Rows and columns exchanged where that takes all of it at once: done in memory, if the budget allows."""
+    needed = source.n_stored * 2 * (source.dtype.itemsize + (4 if source.is_sparse else 0))
+    if needed > config().memory:
+        raise InputError(
+            f"{name} is wanted along its columns, which takes {needed / 1e6:.0f} MB at once and the budget is "
+            f"{config().memory / 1e6:.0f} MB. Raise twofold.config(memory=...), or load it into an array."
+        )
+    whole = source.read(0, source.shape[0])
+    return (SparseSource(whole) if source.is_sparse else DenseSource(whole)).across()
