@@ -27,7 +27,7 @@ WIDTHS = {1280: 800, 390: 844}
 PATIENCE = 180_000  # milliseconds: the machine may be busy
 # One run for every view, small enough to be quick.
 RUNS = {
-    "points": "method=kmeans&data=blobs&n_clusters=5&init=k-means%2B%2B",
+    "points": "method=kmeans&data=blobs&n_clusters=5&random_state=4",
     "axes": "method=pca&data=wine",
     "codes": "method=autoencoder&data=wine&max_iter=10",
     "matrix": "method=svd_impute&max_iter=30",
@@ -350,6 +350,25 @@ def test_lasso_name_fit_again_and_export(open_page):
     page.get_by_role("button", name="Fit again on these rows").click()
     page.get_by_text(f"On {chosen} selected rows").wait_for()
     page.get_by_text(f"{chosen} points in 3 groups").wait_for()
+
+
+def test_a_hole_is_painted_and_filled(open_page):
+    page = open_page("method=inpaint&side=64&max_iter=1&n_atoms=32")
+    await_end(page)
+    first = re.search(r"[#&]job=(\w+)", page.url).group(1)
+    drag(page, [(0.35, 0.3), (0.4, 0.4)], ".board")
+    page.wait_for_function("job => /mask=/.test(location.hash) && !location.hash.includes(job)", arg=first)
+    await_end(page)
+    assert "for start, length in" in page.locator(".code pre").text_content()
+
+
+def test_the_rate_of_a_file_is_dragged(open_page):
+    page = open_page("method=compress&side=64")
+    await_end(page)
+    size = page.locator(".facts").text_content()
+    page.locator("#rate").focus()
+    page.keyboard.press("End")
+    page.wait_for_function("size => document.querySelector('.facts').textContent !== size", arg=size)
 
 
 def test_two_runs_share_axes_and_selection(open_page, tmp_path):

@@ -87,7 +87,7 @@ export class Plot {
     this.draw();
   }
 
-  /** points, labels, sizes of a frame; `data` is whatever the view's own drawings need of it, this frame and the last. */
+  /** Points, labels and sizes of a frame, which is reached within its pace. */
   show({points, labels, sizes, rows, range, pace}) {
     const same = this.points && this.points.length === points.length && !still.matches;
     const moved = points !== this.points;

@@ -5,7 +5,6 @@ import * as api from '../api.js';
 import {Board} from '../board.js';
 import {pictureCanvas} from '../heat.js';
 import {html} from '../html.js';
-import {colorOf} from '../palette.js';
 import {dataId} from '../state.js';
 import {bytes, readNumber} from '../text.js';
 
