@@ -363,11 +363,10 @@ def test_a_hole_is_painted_and_filled(open_page):
 
 
 def test_the_rate_of_a_file_is_dragged(open_page):
-    page = open_page("method=compress&side=64")
+    page = open_page("method=compress")
     await_end(page)
     size = page.locator(".facts").text_content()
-    page.locator("#rate").focus()
-    page.keyboard.press("End")
+    page.locator("#rate").fill("60")
     page.wait_for_function("size => document.querySelector('.facts').textContent !== size", arg=size)
 
 

@@ -153,7 +153,7 @@ function Rate({run, setting}) {
       const wanted = w.next;
       w.next = null;
       try {
-        const {arrays, meta} = await api.ask(run.id, {question: 'rate', rate: wanted});
+        const {arrays, meta} = await api.ask(run.id, {question: 'compress', rate: wanted});
         dragged.value = {run: run.id, rate: wanted, output: arrays.output, meta};
         setError('');
       } catch (e) {
