@@ -110,7 +110,7 @@ class Plane:
         names = [str(name) for name in data.target_names]
         self.first: Frame = (
             {**static, "points": np.zeros((len(self.X), 2), np.float32)},
-            {"static": [*static], "target_names": names},
+            {"static": [*static], "target_names": names, "columns": tables.column_names(data, self.X.shape[1])},
         )
 
     def codes(self, model: Any) -> np.ndarray:

@@ -4,7 +4,9 @@ import {Board, fitBox} from '../board.js';
 import {heatCanvas} from '../heat.js';
 import {html} from '../html.js';
 import {colorOf} from '../palette.js';
-import {percent, readNumber} from '../text.js';
+import {percent} from '../text.js';
+
+const round = value => String(Number(value.toFixed(2)));
 
 function Picture({frame}) {
   const [at, setAt] = useState(null);
@@ -42,10 +44,10 @@ function Picture({frame}) {
     c.fillStyle = ink.soft;
     c.textAlign = 'center';
     c.textBaseline = 'top';
-    for (let j = 0; j < columns; j += Math.ceil(columns / 6)) c.fillText(readNumber(x[j]), px(x[j]), box.y + box.h + 5);
+    for (let j = 0; j < columns; j += Math.ceil(columns / 6)) c.fillText(round(x[j]), px(x[j]), box.y + box.h + 5);
     c.textAlign = 'right';
     c.textBaseline = 'middle';
-    for (let i = 0; i < rows; i += Math.ceil(rows / 6)) c.fillText(readNumber(y[i]), box.x - 6, py(y[i]));
+    for (let i = 0; i < rows; i += Math.ceil(rows / 6)) c.fillText(round(y[i]), box.x - 6, py(y[i]));
     c.fillStyle = ink.ink;
     c.textBaseline = 'bottom';
     c.fillText(axes[0], box.x + box.w, h - 4);

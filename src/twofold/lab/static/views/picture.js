@@ -127,10 +127,12 @@ function Picture({run, owner, frame}) {
   return html`<${Board} draw=${draw} onPointer=${onPointer} label=${words} cursor=${paints ? 'crosshair' : 'ew-resize'} touch="none" />`;
 }
 
+const EXACT = 200; // decibels: the picture that was given is the original
+
 function facts(meta) {
   const list = [];
   if (meta.psnr !== undefined) list.push(['quality', `${readNumber(meta.psnr)} dB`]);
-  if (meta.psnr_input !== undefined) list.push(['before', `${readNumber(meta.psnr_input)} dB`]);
+  if (meta.psnr_input < EXACT) list.push(['before', `${readNumber(meta.psnr_input)} dB`]);
   if (meta.bytes !== undefined) list.push(['size', bytes(meta.bytes)]);
   if (meta.ratio !== undefined) list.push(['smaller by', `${readNumber(meta.ratio)} ×`]);
   return list;

@@ -1,4 +1,4 @@
-// A map of words: search it, ask for neighbours, and for the fourth word of an analogy.
+// A map of words: search it, ask for neighbors, and for the fourth word of an analogy.
 import {signal} from '@preact/signals';
 import {useEffect, useState} from 'preact/hooks';
 import * as api from '../api.js';
@@ -56,13 +56,13 @@ function Details({run, frame}) {
   };
   const field = (key, place) => html`<input type="text" key=${key} value=${three[key]} placeholder=${place} aria-label=${`Analogy: ${place}`} onInput=${(e) => setThree({...three, [key]: e.currentTarget.value.trim()})} />`;
   const pick = (word) => { chosen.value = word; setText(''); };
-  return html`<h2>Neighbours</h2>
+  return html`<h2>Neighbors</h2>
     <input type="search" value=${text} onInput=${(e) => setText(e.currentTarget.value)} placeholder="Find a word" aria-label="Find a word"
       onKeyDown=${(e) => { if (e.key === 'Enter' && text.trim()) pick(found[0] ?? text.trim()); }} />
     ${text && html`<div class="buttons">${found.map((w) => html`<button key=${w} onClick=${() => pick(w)}>${w}</button>`)}</div>`}
     ${!chosen.value && !text && html`<div class="buttons">${words.filter((w) => w.length > 4).slice(0, 6).map((w) => html`<button key=${w} onClick=${() => pick(w)}>${w}</button>`)}</div>`}
     ${chosen.value && html`<p class="tally"><b>${chosen.value}</b> <button class="link" onClick=${() => { chosen.value = ''; }}>clear</button></p>`}
-    ${!done && chosen.value && html`<p class="note">Neighbours come when the run is done.</p>`}
+    ${!done && chosen.value && html`<p class="note">Neighbors come when the run is done.</p>`}
     ${near.value.length > 0 && html`<${Bars} values=${near.value.map((n) => n.similarity ?? n.score)} names=${near.value.map((n) => n.word)} show=${(v) => v.toFixed(2)} label=${`Words used like ${chosen.value}`} />`}
     <h2>Analogy</h2>
     <form class="analogy" onSubmit=${solve}>${field('a', 'row')}<span>is to</span>${field('b', 'rows')}<span>as</span>${field('c', 'column')}<span>is to</span>
