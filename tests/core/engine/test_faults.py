@@ -20,6 +20,7 @@ from tests.contract.helpers import differences
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
+Status = distributed.Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SWEEPS = {"max_iter": 20, "tol": 0}
@@ -45,7 +46,11 @@ def cluster():
 @pytest.fixture
 def client(cluster, small_blocks):
     cluster, client = cluster
-    client.wait_for_workers(2, timeout=20)
+    client.wait_for_workers(2, timeout=60)
+    end = time.monotonic() + 60
+    while any(nanny.status != Status.running for nanny in cluster.workers.values()):  # one that starts a worker does
+        assert time.monotonic() < end  # not start another if that is killed
+        time.sleep(0.01)
     return client
 
 
