@@ -97,7 +97,8 @@ def test_the_objective_never_rises_and_is_what_it_says(loss, left, right, missin
     X = holes(table(loss)) if missing else table(loss)
     model = Factorization(3, loss=loss, left=left, right=right, tol=0.0, max_iter=12, random_state=0).fit(X)
     path = np.array(model.history_["objective"])
-    assert np.all(np.diff(path) <= 0) and path[-1] < path[0]
+    assert np.all(np.diff(path) <= 0)
+    assert path[-1] < path[0] or isinstance(left, OneHot)  # which begin where k-means of so few rows ends
     np.testing.assert_allclose(right.prox(model.components_, 0.0), model.components_, atol=1e-9)
     codes = model.transform(X)
     np.testing.assert_allclose(left.prox(codes, 0.0), codes, atol=1e-9)
