@@ -30,7 +30,7 @@ from scipy import sparse
 from twofold.completion.partitioned._files import DAMAGED, missing_message, read_arrays, read_run, write_arrays
 from twofold.completion.recommender._ids import as_array, plain
 from twofold.completion.recommender._ratings_table import merged
-from twofold.core.checks import InputError
+from twofold.core.checks import InputError, reason_of
 from twofold.core.data.blocks import is_dask, is_path
 from twofold.core.engine.tasks import Tasks, find_tasks
 from twofold.core.files.atomic import replacing, write_text
@@ -307,13 +307,12 @@ def list_pieces(source: Any, given: dict[str, str | None], tasks: Tasks) -> tupl
 def count_rows(file: str) -> int:
     try:
         return int(pl.scan_parquet(file).select(pl.len()).collect().item())
-    except (pl.exceptions.PolarsError, OSError) as why:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
         raise unreadable(file, why) from None
 
 
 def unreadable(file: str, why: BaseException) -> InputError:
-    reason = (str(why).splitlines() or [type(why).__name__])[0]
-    return InputError(f"{file} cannot be read ({reason}). Was it written completely?")
+    return InputError(f"{file} is not a readable file ({reason_of(why)}). Was it written completely?")
 
 
 def column_names(file: str) -> list[str]:
@@ -324,7 +323,7 @@ def column_names(file: str) -> list[str]:
         if kind(file) == ".npz":
             with np.load(file, allow_pickle=False) as arrays:
                 return list(arrays)
-    except (pl.exceptions.PolarsError, *DAMAGED) as why:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, *DAMAGED) as why:
         raise unreadable(file, why) from None
     return read_piece(file).frame.columns
 
@@ -359,7 +358,7 @@ def read_rows(piece: Any, columns: list[str]) -> Piece:
         if kind(file) == ".npz":
             with np.load(file, allow_pickle=False) as arrays:
                 return Piece(pl.DataFrame({name: arrays[name] for name in columns}), file)
-    except (pl.exceptions.PolarsError, *DAMAGED) as why:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, *DAMAGED) as why:
         raise unreadable(file, why) from None
     read = read_piece(file)
     missing = [name for name in columns if name not in read.frame.columns]
@@ -408,7 +407,7 @@ def read_ids(path: Path) -> pl.DataFrame:
         return pl.read_parquet(path)
     except FileNotFoundError:
         raise InputError(missing_message(path)) from None
-    except (pl.exceptions.PolarsError, OSError) as why:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
         raise unreadable(str(path), why) from None
 
 
