@@ -44,7 +44,7 @@ class Page:
         try:
             self.http.request(method, path, sent, self.headers)
             answer = self.http.getresponse()
-        except http.client.RemoteDisconnected:  # it was left alone for too long
+        except ConnectionError:  # it was left alone for too long
             self.http.close()
             self.http.request(method, path, sent, self.headers)
             answer = self.http.getresponse()
