@@ -22,7 +22,7 @@ from twofold.core.params import Interval
 from twofold.core.types import Seed
 from twofold.deep._images import IMAGES, ImageNetwork
 from twofold.deep._network import TRAINING, Dropout, Standard, build_dense, check_layer_sizes, init_weights
-from twofold.deep.mlp import Classifier
+from twofold.deep._supervised import Classifier
 
 
 class Convolutions(nn.Module):

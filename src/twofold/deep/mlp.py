@@ -16,26 +16,20 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from scipy import sparse
-from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.model_selection import train_test_split
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length
 from torch import Tensor, nn
 
-from twofold.core.checks import InputError, check_weights
+from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, Options, StrOptions
 from twofold.core.types import Seed, Table, Weights
-from twofold.deep._lbfgs import EVALUATIONS, train_by_lbfgs
+from twofold.deep._lbfgs import EVALUATIONS
 from twofold.deep._network import (
     ACTIVATIONS,
-    ROWS,
     TRAINING,
     Network,
     Standard,
@@ -44,275 +38,10 @@ from twofold.deep._network import (
     find_varying,
 )
 from twofold.deep._optimizers import SOLVERS
-from twofold.deep._train import FIRST, NOTHING, Before, Player, State, train
+from twofold.deep._supervised import Classifier, Supervised, count_columns
+from twofold.deep._train import NOTHING, Before, State
 
 NEAR = 0.1  # of the usual size of the last layer's first weights, when it predicts standardized numbers
-
-
-class Supervised(Network):
-    """What all networks with a target share: a loss a row, weighted; rows held out."""
-
-    n_outputs_: int
-
-    def _inputs(self, X: Any, **options: Any) -> tuple[Blocks, np.ndarray, Any]:
-        """X as the network takes it, with the blocks it came from, and y if it was given."""
-        return self._rows(X, **options)
-
-    def _goes_on(self, once: bool) -> bool:
-        """Whether training begins with the weights of the last fit."""
-        return (once or self.warm_start) and hasattr(self, "weights_")
-
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        blocks: Blocks,
-        rows: np.ndarray,
-        targets: np.ndarray,
-        goes_on: bool,
-        once: bool,
-    ) -> State:
-        """Train on rows and targets that are ready, from the start or from where the last fit ended."""
-        seed, w = self._seed(), check_weights(sample_weight, len(rows))
-        kept, held = self._split(targets, seed, once)
-        module = self._trained() if goes_on else self._fresh(seed)
-        if not goes_on:
-            self._learn(module, rows[kept], targets[kept], None if w is None else w[kept], once)
-        with torch.no_grad():
-            for part in torch.from_numpy(rows).split(ROWS):  # once, not in every epoch anew; rows are a copy of X
-                part.copy_(module.prepared(part))
-        data = [rows, self._goals(module, targets), *([] if w is None else [w.astype(rows.dtype)])]
-
-        def loss(x: Tensor, goal: Tensor, *rest: Any) -> tuple[Tensor, dict[str, Tensor]]:
-            if w is None:
-                return self._parts(self._loss(module.raw(x), goal, "mean"))
-            total = rest[0].sum()
-            mean = (rest[0] * self._loss(module.raw(x), goal, "none")).sum() / total.clamp(min=1e-30)
-            found, parts = self._parts(mean)
-            return found, {**parts, "rows": total}
-
-        def judge() -> float:
-            with torch.no_grad():
-                where = next(module.parameters()).device
-                parts = torch.from_numpy(rows[held]).split(ROWS)
-                out = torch.cat([module.raw(part.to(where)).cpu() for part in parts]).double().numpy()
-            return self._judge(out, data[1][held], None if w is None else w[held])
-
-        options = {} if self.solver == "lbfgs" else {"judge": judge if len(held) else None, "once": once}
-        return self._train(
-            module,
-            [Player(list(module.parameters()), loss, penalized=True)],
-            tuple(D[kept] for D in data),
-            blocks,
-            seed,
-            method=train_by_lbfgs if self.solver == "lbfgs" else train,
-            before=self._before(once) if goes_on else FIRST,
-            unit=self._unit(module),
-            X=X,
-            y=y,
-            **options,
-        )
-
-    def _before(self, once: bool) -> Before:
-        """What the last fit has left."""
-        return FIRST
-
-    def _trained(self) -> Any:
-        """The network of the last fit, to be trained further."""
-        try:
-            return self._copy()
-        except RuntimeError as error:
-            raise InputError(
-                f"{type(self).__name__} goes on from its last fit, whose layers had other sizes. Set warm_start=False, "
-                "or the sizes that it had."
-            ) from error
-
-    def _split(self, targets: np.ndarray, seed: int, once: bool) -> tuple[Any, Any]:
-        """Rows to learn from, and those held out for early stopping."""
-        if not self.early_stopping or self.solver == "lbfgs":
-            return slice(None), np.zeros(0, np.int64)
-        if once:
-            raise InputError("partial_fit does not support early_stopping=True: it sees one batch. Set it to False.")
-        n = len(targets)
-        if math.ceil(self.validation_fraction * n) < 2:
-            raise InputError(
-                f"validation_fraction={self.validation_fraction} of {n} rows is less than 2. Raise it, or give more "
-                "rows."
-            )
-        options = {"test_size": self.validation_fraction, "random_state": seed % 2**32}
-        try:
-            kept, held = train_test_split(np.arange(n), stratify=self._strata(targets), **options)
-        except ValueError:  # a class of one row, or more classes than rows held out
-            kept, held = train_test_split(np.arange(n), **options)
-        return np.sort(kept), np.sort(held)
-
-    def _strata(self, targets: np.ndarray) -> np.ndarray | None:
-        """Classes that rows held out have in the same shares as all."""
-        return None
-
-    def _learn(self, module: Any, rows: np.ndarray, targets: np.ndarray, w: np.ndarray | None, once: bool) -> None:
-        """Take means and scales from the rows to learn from."""
-        module.learn(rows, w)
-
-    def _goals(self, module: Any, targets: np.ndarray) -> np.ndarray:
-        """The targets as the layers should give them."""
-        raise NotImplementedError
-
-    def _loss(self, out: Tensor, goal: Tensor, reduction: str) -> Tensor:
-        """The loss of each row ("none"), or their mean ("mean")."""
-        raise NotImplementedError
-
-    def _parts(self, loss: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """A batch's loss, and what is noted of it."""
-        return loss, {}
-
-    def _unit(self, module: Any) -> float:
-        """What a loss of 1 in training is in the units of the targets."""
-        return 1.0
-
-    def _judge(self, out: np.ndarray, goal: np.ndarray, w: np.ndarray | None) -> float:
-        """The score of outputs for rows held out."""
-        raise NotImplementedError
-
-
-class Classifier(ClassifierMixin, Supervised):
-    """What all networks for classes share: log-odds out, one for two classes, one each for labels of a set."""
-
-    _fitted: ClassVar[dict[str, str]] = {"classes_": "., text"}
-    classes_: np.ndarray
-    out_activation_: str
-
-    @classmethod
-    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        params, fitted = super()._modernized(params, fitted)
-        if "classes_" in fitted and "n_outputs_" not in fitted:
-            n = len(fitted["classes_"])
-            fitted = {
-                **fitted,
-                "n_outputs_": 1 if n == 2 else n,
-                "out_activation_": "logistic" if n == 2 else "softmax",
-            }
-        return params, fitted
-
-    @fitting
-    def fit(self, X: Table, y: Any, sample_weight: Weights = None) -> Self:
-        """Learn from X, a row or an image each, and their classes y (n,), or sets of labels y (n,L) of 0 and 1.
-
-        A table y (n,L) of probabilities is a soft target: of the classes 0 … L − 1 if every row has the sum 1, else of
-        labels that come and go on their own.
-        """
-        return self._fit_classes(X, y, sample_weight, None, False)
-
-    def _fit_classes(self, X: Any, y: Any, sample_weight: Any, classes: Any, once: bool) -> Self:
-        goes_on = self._goes_on(once)
-        blocks, rows, y = self._read_both(X, y, reset=not goes_on)
-        found = np.arange(y.shape[1]) if y.ndim == 2 else np.unique(y)
-        many = y.ndim == 2 and not _is_shares(y)
-        if not goes_on:
-            self.classes_ = found if classes is None or many else np.unique(classes)
-            self.n_outputs_ = 1 if len(self.classes_) == 2 and y.ndim == 1 else len(self.classes_)
-            self.out_activation_ = "logistic" if many or self.n_outputs_ == 1 else "softmax"
-        known = np.isin(found, self.classes_).all() and many == self._many_labels
-        if not known or (goes_on and not once and len(found) < len(self.classes_)):
-            raise InputError(
-                f"`y` has classes not in `self.classes_`, or not all of them: it has {found}, the fit before had "
-                f"{self.classes_}. Set warm_start=False, or name all in the first partial_fit's classes=."
-            )
-        targets = y if y.ndim == 2 else np.searchsorted(self.classes_, y)
-        self._fit(X, y, sample_weight, blocks, rows, targets, goes_on, once)
-        return self
-
-    def _read_both(self, X: Any, y: Any, reset: bool) -> tuple[Blocks, np.ndarray, np.ndarray]:
-        """X as the network takes it, and classes (n,), or labels (n,L)."""
-        if sparse.issparse(y) or (isinstance(y, (np.ndarray, list, tuple)) and _columns(y) > 1):
-            blocks, rows, _ = self._inputs(X, reset=reset)
-            y = check_array(y, accept_sparse="csr", dtype=None, input_name="y")
-            y = y.toarray() if sparse.issparse(y) else y
-            check_consistent_length(rows, y)
-            if type_of_target(y) != "multilabel-indicator" and not (
-                y.dtype.kind == "f" and np.min(y) >= 0 and np.max(y) <= 1
-            ):
-                raise InputError(
-                    f"y has shape {y.shape}, and is no table of 0 and 1, or of probabilities, a column a label. Give "
-                    "one class a row, (n,), or fit a model for each column."
-                )
-        else:
-            blocks, rows, y = self._inputs(X, reset=reset, y=y)
-            check_classification_targets(y)
-        return blocks, rows, y
-
-    @property
-    def _many_labels(self) -> bool:
-        return self.out_activation_ == "logistic" and self.n_outputs_ > 1
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
-
-    def _strata(self, targets: np.ndarray) -> np.ndarray | None:
-        return None if targets.ndim == 2 else targets
-
-    def _goals(self, module: Any, targets: np.ndarray) -> np.ndarray:
-        real = self.out_activation_ == "logistic" or targets.ndim == 2
-        return targets.astype(self._dtype if real else np.int64)
-
-    def _loss(self, out: Tensor, goal: Tensor, reduction: str) -> Tensor:
-        if self._many_labels:
-            each = F.binary_cross_entropy_with_logits(out, goal, reduction="none").sum(dim=1)
-            return each.mean() if reduction == "mean" else each
-        if self.out_activation_ == "logistic":
-            return F.binary_cross_entropy_with_logits(out[:, 0], goal, reduction=reduction)
-        return F.cross_entropy(out, goal, reduction=reduction)
-
-    def _judge(self, out: np.ndarray, goal: np.ndarray, w: np.ndarray | None) -> float:
-        if self.out_activation_ == "softmax":
-            guess, goal = out.argmax(axis=1), goal.argmax(axis=1) if goal.ndim == 2 else goal
-        else:
-            guess = (out > 0).astype(int).reshape(goal.shape)
-        return float(accuracy_score(np.rint(goal).astype(int), guess, sample_weight=w))
-
-    def decision_function(self, X: Table) -> np.ndarray:
-        """Log-odds of the second of two classes (n,), or scores of all classes or labels (n,K)."""
-        _, rows, _ = self._inputs(X)
-        out = self._through(lambda module, x: module(x), rows).astype(np.float64)
-        return out[:, 0] if self.out_activation_ == "logistic" and self.n_outputs_ == 1 else out
-
-    def predict_proba(self, X: Table) -> np.ndarray:
-        """Probabilities of the classes, or of each label for itself (n,K)."""
-        out = self.decision_function(X)
-        if self._many_labels:
-            return expit(out)
-        return softmax(np.stack([np.zeros_like(out), out], axis=1) if out.ndim == 1 else out, axis=1)
-
-    def predict_log_proba(self, X: Table) -> np.ndarray:
-        """Their logarithms (n,K), which stay finite where a probability is too small for a number."""
-        out = self.decision_function(X)
-        if self._many_labels:
-            return log_expit(out)
-        return log_softmax(np.stack([np.zeros_like(out), out], axis=1) if out.ndim == 1 else out, axis=1)
-
-    def predict(self, X: Table) -> np.ndarray:
-        """The likeliest class of each row, or its labels (n,L) with a probability above a half."""
-        out = self.decision_function(X)
-        if self._many_labels:
-            return (out > 0).astype(int)
-        return self.classes_[(out > 0).astype(int) if out.ndim == 1 else out.argmax(axis=1)]
-
-
-def _is_shares(y: np.ndarray) -> bool:
-    """Whether the rows of a table are probabilities of classes that exclude each other."""
-    return type_of_target(y) != "multilabel-indicator" and bool(np.allclose(y.sum(axis=1), 1, rtol=0, atol=1e-6))
-
-
-def _columns(y: Any) -> int:
-    """Columns of a table, 1 of anything else."""
-    try:
-        shape = np.shape(y)
-    except ValueError:  # lists of several lengths
-        return 1
-    return shape[1] if len(shape) == 2 else 1
 
 
 class MLP(Supervised):
@@ -627,7 +356,7 @@ class MLPClassifier(Classifier, MLP):
 
         Means and scales of the columns are those of the first rows.
         """
-        if classes is None and not hasattr(self, "weights_") and _columns(y) == 1:
+        if classes is None and not hasattr(self, "weights_") and count_columns(y) == 1:
             raise InputError("classes must be passed on the first call to partial_fit.")
         if classes is not None and hasattr(self, "weights_") and not np.array_equal(np.unique(classes), self.classes_):
             raise InputError(
