@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 
@@ -46,6 +49,27 @@ def _available_threads() -> int:
 
 
 _current = Settings(threads=_available_threads(), memory=10**9)
+_own = threading.local()  # the memory budget of a task, which is that of the client who sent it
+_room = threading.Condition()
+_taken = 0  # bytes of the tasks that are running in this process
+
+
+@contextmanager
+def within_budget(memory: int, size: int) -> Iterator[None]:
+    """A task of so many bytes, which begins when this process has room for it beside others: all of them together keep
+    to the budget of the client, unless one alone does not."""
+    global _taken
+    with _room:
+        _room.wait_for(lambda: _taken == 0 or _taken + size <= memory)
+        _taken += size
+    former, _own.memory = getattr(_own, "memory", None), memory
+    try:
+        yield
+    finally:
+        _own.memory = former
+        with _room:
+            _taken -= size
+            _room.notify_all()
 
 
 def parse_bytes(size: int | float | str) -> int:
@@ -76,7 +100,8 @@ def config(*, threads: int | None = None, memory: int | str | None = None) -> Se
     threads : int, optional
         Threads that visit blocks. The default is every core this process may use.
     memory : int or str, optional
-        Bytes that blocks of streamed data may take together, such as ``"512MB"``.
+        Bytes that blocks of streamed data may take together, such as ``"512MB"``: in this process, and in each worker
+        process of a cluster.
 
     Examples
     --------
@@ -86,6 +111,8 @@ def config(*, threads: int | None = None, memory: int | str | None = None) -> Se
     (1, 256000000)
     """
     former = (_current.threads, _current.memory)
+    if threads is None and memory is None:
+        return Settings(_current.threads, getattr(_own, "memory", None) or _current.memory, former)
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise InputError(f"threads={threads!r} must be a whole number of at least 1.")
     budget = _current.memory if memory is None else parse_bytes(memory)

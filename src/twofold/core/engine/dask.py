@@ -25,10 +25,11 @@ import dask.array as da
 import numpy as np
 from distributed import Client, KilledWorker, LocalCluster, get_client, get_worker
 from distributed.client import FutureCancelledError
+from distributed.system import MEMORY_LIMIT
 from scipy import sparse
 
 from twofold.core.checks import InputError, check_sparse
-from twofold.core.config import config
+from twofold.core.config import config, within_budget
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.data.sources import Source, StoredRows, cuts_by_stored, float_dtype, turn_in_memory
 from twofold.core.engine.local import Engine, Parts, Shared, Tree, single_blas
@@ -37,6 +38,7 @@ from twofold.core.types import Block
 GROUP_BYTES = 64 * 2**20  # what one task reads: enough work to hide the scheduler
 CHAIN = 16  # sweeps after which what blocks keep comes to the client, if it is small: what a lost worker costs at most
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+PROCESS = 10**9  # bytes that a worker process may take beside the memory budget: Python, libraries, what is on its way
 PATIENCE = 3  # times that tasks are tried again whose workers died more often than the scheduler allows
 
 
@@ -50,12 +52,15 @@ def active_client() -> Client | None:
 
 @contextmanager
 def connected(address: str | None, workers: int | None) -> Iterator[str]:
-    """A client in force, of the scheduler at this address or of so many processes on this machine, and who works."""
+    """A client in force, of the scheduler at this address or of so many processes on this machine, and who works.
+
+    Dask writes what a process keeps to disk from 60 % of its limit on, and starts it anew at 95 %. The limit is twice
+    the memory budget and a gigabyte, or its share of the machine if that is less.
+    """
     if address is None:
-        with (
-            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
-            Client(cluster),
-        ):
+        limit = min(2 * config().memory + PROCESS, MEMORY_LIMIT // (workers or 1))
+        options = {"threads_per_worker": 1, "memory_limit": limit, "dashboard_address": None, "silence_logs": 50}
+        with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster):
             yield f"{workers} worker processes"
         return
     try:
@@ -289,8 +294,14 @@ def _as_block(rows: Any) -> Any:
     return rows.astype(float_dtype(rows.dtype), copy=False)
 
 
-def _run_group(parts: Parts, bounds: np.ndarray, merge: Callable[..., Any] | None, keep: bool, *args: Any) -> Any:
-    """One task: fn over the blocks of a group; a list of results, or their sum when `merge` is given."""
+def _run_group(budget: tuple[int, int], *given: Any) -> Any:
+    """One task, which keeps to the memory budget of the client."""
+    with within_budget(*budget):
+        return _visit_blocks(*given)
+
+
+def _visit_blocks(parts: Parts, bounds: np.ndarray, merge: Callable[..., Any] | None, keep: bool, *args: Any) -> Any:
+    """fn over the blocks of a group; a list of results, or their sum when `merge` is given."""
     args = tuple(value if kind is Blocks else settle(value) for kind, value in zip(parts.args, args, strict=True))
     with single_blas(), np.errstate(invalid="ignore", over="ignore"):
         results, kept, tree = [], [], Tree(merge) if merge else None
@@ -414,8 +425,8 @@ class DaskEngine(Engine):
         key = (self.client.id, len(blocks))
         if key not in heights:
             threads = max(1, sum(self.client.nthreads().values()))
-            height = 0
-            while (2 << height) * blocks.block_bytes <= GROUP_BYTES and len(blocks) >> (height + 1) >= threads:
+            height, most = 0, min(GROUP_BYTES, config().memory // 8)
+            while (2 << height) * blocks.block_bytes <= most and len(blocks) >> (height + 1) >= threads:
                 height += 1
             heights[key] = height
         return heights[key]
@@ -452,8 +463,9 @@ class DaskEngine(Engine):
             kinds.append(kind)
         light = Parts(parts.fn, tuple(kinds))
         DaskEngine.tasks += len(groups)
+        budget = (config().memory, 4 * blocks.block_bytes)  # as on the threads of one process
         futures = [
-            self.client.submit(_run_group, light, groups[g], merge, keep, *(c[g] for c in columns), pure=False)
+            self.client.submit(_run_group, budget, light, groups[g], merge, keep, *(c[g] for c in columns), pure=False)
             for g in range(len(groups))
         ]
         return height, sweeps + 1, futures

@@ -10,20 +10,24 @@ from itertools import count
 from typing import Any
 from uuid import uuid4
 
+from twofold.core.config import config
 from twofold.core.engine.dask import DaskEngine, active_client
-from twofold.core.engine.tasks import Tasks, list_pieces, read_saved, run_task
+from twofold.core.engine.tasks import Tasks, list_pieces, read_saved, run_in_budget
 
 
 class DaskTasks(Tasks):
-    """On the workers of a cluster."""
+    """On the workers of a cluster, each of which keeps to the memory budget with the tasks of so many bytes it runs."""
 
-    def __init__(self, client: Any):
+    def __init__(self, client: Any, task_bytes: int):
         self.client, self.sign, self.counter = client, uuid4().hex[:8], count()
-        self.workers = max(1, len(client.nthreads()))
+        self.task_bytes = task_bytes
+        threads = client.nthreads()
+        self.workers, self.threads = max(1, len(threads)), max(1, sum(threads.values()))
 
     def submit(self, fn: Callable[..., Any], *args: Any) -> Any:
         key = f"{fn.__name__}-{self.sign}-{next(self.counter)}"
-        return self.client.submit(run_task, fn, *args, key=key)
+        DaskEngine.tasks += 1
+        return self.client.submit(run_in_budget, config().memory, self.task_bytes, fn, *args, key=key)
 
     def gather(self, handles: Sequence[Any]) -> list[Any]:
         return DaskEngine(self.client).fetch(list(handles))
@@ -35,7 +39,7 @@ class DaskTasks(Tasks):
         return self.client.compute(list_pieces(collection))
 
 
-def find_cluster() -> DaskTasks | None:
+def find_cluster(task_bytes: int) -> DaskTasks | None:
     """The tasks of the client in force, if any."""
     client = active_client()
-    return None if client is None else DaskTasks(client)
+    return None if client is None else DaskTasks(client, task_bytes)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from twofold.core.config import config
+from twofold.core.config import config, within_budget
 from twofold.core.engine.local import Tree, _pool, add, single_blas
 
 RUN = 8  # results that one task adds
@@ -102,6 +102,12 @@ def run_task(fn: Callable[..., Any], *args: Any) -> Any:
         return fn(*(read_saved(arg) for arg in args))
 
 
+def run_in_budget(memory: int, size: int, fn: Callable[..., Any], *args: Any) -> Any:
+    """The same on a worker, with the memory budget of the client."""
+    with within_budget(memory, size):
+        return run_task(fn, *args)
+
+
 def read_saved(arg: Any) -> Any:
     """What was saved, in the place of where."""
     if isinstance(arg, list):
@@ -129,4 +135,4 @@ def find_tasks(task_bytes: int, fits: bool = True) -> Tasks:
         return Tasks(task_bytes, fits)
     from twofold.core.engine.dask_tasks import find_cluster
 
-    return find_cluster() or Tasks(task_bytes, fits)
+    return find_cluster(task_bytes) or Tasks(task_bytes, fits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
@@ -26,6 +27,11 @@ class Source(ABC):
     bounds: np.ndarray | None = None  # where its blocks are cut, if not after every few megabytes
     indptr: np.ndarray | None = None  # where each row's stored values begin, if it is sparse
     columns: list[str] | None = None  # the names of its columns, if it has any
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a worker is sent: it may have been started in another folder."""
+        path = vars(self).get("path")
+        return {**vars(self), "path": os.path.abspath(path)} if isinstance(path, str) else dict(vars(self))
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Block:

@@ -55,7 +55,7 @@ class WholeFile(Source):
         return turn_in_memory(self, self.path)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "whole": None}
+        return {**super().__getstate__(), "whole": None}
 
 
 class CsvSource(WholeFile):

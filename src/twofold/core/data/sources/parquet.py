@@ -57,7 +57,9 @@ class ParquetSource(Source):
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("frame", "_kept", "_lock")}
+        return {
+            name: value for name, value in super().__getstate__().items() if name not in ("frame", "_kept", "_lock")
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         import polars as pl
