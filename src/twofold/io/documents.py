@@ -4,7 +4,8 @@ folder, glob, several files   each text file is a document, or each of its lines
 one text file, or stdin       each line that is not blank; each paragraph where lines are wrapped
 CSV, TSV, JSONL, Parquet, ... each row, its text in one column
 
-Text files are read as they are gone through, a piece at a time, so that they never have to fit into memory.
+Text files are read as they are gone through, a piece at a time, so that they never have to fit into memory; so are the
+rows of tables, if asked for. What is read so can be cut into blocks, each read by itself, wherever that is done.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import numpy as np
 import polars as pl
 
 from twofold.core.checks import InputError
+from twofold.io._text_parts import cut_file, lines_before, open_part, read_rows
 from twofold.io.dates import guess_dates, read_dates
 from twofold.io.encoding import HEAD, Recoded, decode, find_encoding, old_encoding, spelled
 from twofold.io.open import DAMAGED, ENDINGS, check_budget, open_bytes, read_bytes
@@ -44,6 +46,8 @@ WORD = 2**24  # bytes without white space, beyond which nothing is text
 SHORT = 4  # lines of a paragraph, on average
 MOST = 0.8  # of the lines that go on are full, in wrapped text
 PACKED = 3.0  # bytes of text in one of a packed file, about
+BLOCK, MOST_BLOCKS = 2**24, 2**12  # bytes of text in a block, about, unless there would be too many
+LOOKED_AT = 1000  # rows of a table by which the column of text is found
 
 Part = tuple[str, int, bool]  # a document or the next part of a long one, its number, whether it goes on
 
@@ -71,10 +75,13 @@ class Documents:
 
 
 class TextFile(NamedTuple):
-    """A text file, and what in it is a document: "file", "line" or "paragraph"."""
+    """A file or a part of it, and what in it is a document: "file", "line", "paragraph", or "row", in a column."""
 
     path: str
     unit: str
+    start: int = 0  # byte, or row of a Parquet file, that a part begins with
+    stop: int | None = None  # that it ends before; None if it is the whole file
+    column: str = ""
 
 
 @dataclass
@@ -95,6 +102,19 @@ class TextFiles:
         """The documents, very long lines in parts; `notes` are told which files are not UTF-8."""
         for file in self.files:
             yield from parts_of(file, notes, self.blank)
+
+    def blocks(self, size: int | None = None) -> list[TextFiles]:
+        """The same documents in blocks of about so many bytes, cut between documents, where files can be cut."""
+        size = size or max(BLOCK, int(self.size) // MOST_BLOCKS)
+        out, held = list[TextFiles](), 0
+        for file in self.files:
+            for part, weight in cut_file(file, size):
+                if not out or held + weight > size:
+                    out.append(replace(self, files=[]))
+                    held = 0
+                out[-1].files.append(part)
+                held += weight
+        return out
 
     @property
     def size(self) -> float:
@@ -131,6 +151,7 @@ def find_documents(
     title: str | None = None,
     *,
     split: bool = False,
+    stream: bool = False,
 ) -> Documents | TextFiles:
     """The documents in whatever was given: those of tables and standard input are read, text files only found.
 
@@ -143,6 +164,8 @@ def find_documents(
     split : bool, default=False
         Whether several text files are split into lines or paragraphs, as a single one always is, and blank lines are
         kept. Else each file is a document.
+    stream : bool, default=False
+        Whether the texts of JSONL and Parquet files, and of several delimited ones, are only found, too.
     """
     source = inputs[0] if len(inputs) == 1 else f"{inputs[0]} and {len(inputs) - 1} more"
     source = "standard input" if source == "-" else source
@@ -154,6 +177,8 @@ def find_documents(
     given = {"--text": text, "--date": date, "--title": title}
     named = next((f"{option} {value}" for option, value in given.items() if value is not None), None)
     tables = [kind(file) in TABLES for file in files if file != "-"]
+    if stream and tables and all(tables) and can_stream(files):
+        return find_rows(files, source, text, notes)
     if len(files) == 1:
         if files[0] != "-" and kind(files[0]) in (*TABLES, *arrays.ENDINGS, *ELSEWHERE):
             return from_tables(files, source, given, notes)
@@ -324,8 +349,11 @@ def parts_of(file: TextFile, notes: list[str] | None = None, blank: bool = False
             notes += said
         yield text.decode(), 1, False
         return
-    with open_text(file.path) as opened:
-        lines = lines_in(opened, file.path, notes)
+    if file.unit == "row":
+        yield from rows_of(file)
+        return
+    with open_text(file.path, file.start, file.stop) as opened:
+        lines = lines_in(opened, file.path, notes, file.start)
         yield from paragraphs_of(lines) if file.unit == "paragraph" else lines if blank else without_blank(lines)
 
 
@@ -337,10 +365,18 @@ def read_whole(path: str) -> bytes:
 
 
 @contextmanager
-def open_text(path: str) -> Iterator[BinaryIO]:
-    """A text file unpacked and without its byte order mark, UTF-16 as UTF-8."""
-    with open_bytes(path) as file, as_lines(file, path) as lines:
-        yield lines
+def open_text(path: str, start: int = 0, stop: int | None = None) -> Iterator[BinaryIO]:
+    """A text file, or a part of it, unpacked and without its byte order mark, UTF-16 as UTF-8."""
+    if stop is None:
+        with open_bytes(path) as file, as_lines(file, path) as lines:
+            yield lines
+        return
+    with open_part(path, start, stop) as file:
+        if start:
+            yield file
+        else:
+            with as_lines(file, path) as lines:
+                yield lines
 
 
 @contextmanager
@@ -358,8 +394,11 @@ def as_lines(file: BinaryIO, name: str) -> Iterator[BinaryIO]:
         yield file
 
 
-def lines_in(file: BinaryIO, name: str, notes: list[str] | None = None) -> Iterator[Part]:
-    """All lines; one that is longer than a piece comes in several, cut where there is white space."""
+def lines_in(file: BinaryIO, name: str, notes: list[str] | None = None, start: int = 0) -> Iterator[Part]:
+    """All lines; one that is longer than a piece comes in several, cut where there is white space.
+
+    They are numbered from 1, but in errors from the beginning of the file, of which they are the part from `start` on.
+    """
     number, rest, old = 1, b"", ""
     try:
         while line := file.readline(PIECE + len(rest)):  # doubled until there is a place to cut
@@ -368,8 +407,8 @@ def lines_in(file: BinaryIO, name: str, notes: list[str] | None = None) -> Itera
             rest = line[max(at, 0) :]
             if len(rest) > WORD:
                 raise InputError(
-                    f"{name}, line {number}: {len(rest) / 1e6:,.0f} MB without white space, which is no text. Break it "
-                    "into lines, or leave the file out."
+                    f"{name}, line {number + lines_before(name, start)}: {len(rest) / 1e6:,.0f} MB without white "
+                    "space, which is no text. Break it into lines, or leave the file out."
                 )
             if at > 0:
                 raw = line[:at].rstrip(b"\r\n")
@@ -378,16 +417,17 @@ def lines_in(file: BinaryIO, name: str, notes: list[str] | None = None) -> Itera
                 except UnicodeDecodeError:
                     text, old = old_line(raw, old, name, number, notes)
                 if "\0" in text:
-                    raise not_text(name, number)
+                    raise not_text(name, number + lines_before(name, start))
                 yield text, number, not ended
             number += ended
         if rest:
             text = old_line(rest, old, name, number, notes)[0]
             if "\0" in text:
-                raise not_text(name, number)
+                raise not_text(name, number + lines_before(name, start))
             yield text, number, False
     except DAMAGED as why:
-        raise InputError(f"{name} cannot be read beyond line {number - 1} ({why}).") from None
+        last = number - 1 + lines_before(name, start)
+        raise InputError(f"{name} cannot be read beyond line {last} ({why}).") from None
 
 
 def old_line(raw: bytes, old: str, name: str, number: int, notes: list[str] | None) -> tuple[str, str]:
@@ -476,21 +516,56 @@ def from_tables(files: list[str], source: str, given: dict[str, str | None], not
     return from_pieces(pieces, source, given, notes)
 
 
+def can_stream(files: list[str]) -> bool:
+    """Whether rows can be read a part of all at a time: there are several files, or one that can be cut."""
+    kinds = {kind(file) for file in files}
+    return not kinds & {*SQLITE, *EXCEL} and (len(files) > 1 or kinds <= {*JSONL, *PARQUET})
+
+
+def find_rows(files: list[str], source: str, text: str | None, notes: list[str]) -> TextFiles:
+    """Rows to be read later; the column of text is found by the first of them."""
+    heads, n = list[Piece](), 0
+    for file in files:
+        heads.append(Piece(next(read_rows(TextFile(file, "row"), LOOKED_AT - n)), file))
+        n += heads[-1].frame.height
+        if n >= LOOKED_AT:
+            break
+    frame = stack(heads)
+    check_names("--text", [text] if text is not None else [], frame.columns, source)
+    if len(files) > 1:
+        notes.append(f"{len(files):,} files read as one table")
+    column = text or longest(frame, source, notes)
+    return TextFiles([TextFile(file, "row", column=column) for file in files], source, list(notes))
+
+
+def rows_of(file: TextFile) -> Iterator[Part]:
+    """The texts in a column of one table, blank ones too."""
+    number = 0
+    for frame in read_rows(file):
+        if file.column in frame.columns:
+            texts = texts_of(frame[file.column])
+        elif kind(file.path) in JSONL:  # a missing key is a blank
+            texts = [""] * frame.height
+        else:
+            raise InputError(f'{file.path} has no column "{file.column}", only {quoted(frame.columns)}.')
+        for text in texts:
+            number += 1
+            yield text, number, False
+
+
 def from_pieces(pieces: list[Piece], source: str, given: dict[str, str | None], notes: list[str]) -> Documents:
     """Each row is a document, its text in one column."""
     frame = stack(pieces)
     notes += [note for piece in pieces for note in piece.notes]
     for option, name in given.items():
         check_names(option, [name] if name is not None else [], frame.columns, source)
-    text = given["--text"] or longest(frame, source, notes)
+    text = given["--text"] or longest(frame.head(LOOKED_AT), source, notes)
     rest = [name for name in frame.columns if name != text]
     ids = next((frame[name] for j, name in enumerate(rest) if is_id(frame[name], j)), None)
     if ids is None:
         ids = pl.Series("row", np.arange(1, frame.height + 1))
     title = given["--title"] or next((name for name in rest if name.strip().lower() in TITLES), None)
-    texts = [" ".join(str(value).split()) if value is not None else "" for value in frame[text].to_list()]
-    texts = ["" if value.lower() in BLANKS else value for value in texts]
-    found = Documents(texts, whole(ids), source=source, notes=notes)
+    found = Documents(texts_of(frame[text]), whole(ids), source=source, notes=notes)
     if title is not None:
         found.titles = frame[title].cast(pl.String)
     if given["--date"] is not None:
@@ -498,6 +573,12 @@ def from_pieces(pieces: list[Piece], source: str, given: dict[str, str | None], 
     else:
         found.date_name, found.dates = guess_dates(frame.select(rest), notes)
     return found
+
+
+def texts_of(column: pl.Series) -> list[str]:
+    """The cells of a column as texts, blank ones empty."""
+    texts = (" ".join(str(value).split()) if value is not None else "" for value in column.to_list())
+    return ["" if value.lower() in BLANKS else value for value in texts]
 
 
 def longest(frame: pl.DataFrame, source: str, notes: list[str]) -> str:

@@ -24,7 +24,19 @@ from twofold.core.data.csr_folder import ENDING, write_csr
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval
 from twofold.core.types import Documents
-from twofold.text.counting import UNSEEN, Chunk, Codes, Tally, Term, choose, coded, column_finder, count
+from twofold.text._on_workers import Counted, count_rows, spread
+from twofold.text.counting import (
+    UNSEEN,
+    Chunk,
+    Codes,
+    Tally,
+    Term,
+    choose,
+    coded,
+    column_finder,
+    count,
+    document_bounds,
+)
 from twofold.text.documents import as_words, documents, is_once
 from twofold.text.stop_words import stop_words_of
 from twofold.text.tokenize import Rules, Stems
@@ -175,6 +187,11 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
         self._set_rules()
         if self.vocabulary is not None:
             return self._set_words(as_words(self.vocabulary), *self._frequencies(X))
+        there = spread(X, split=False)
+        if there is not None:
+            counted = there.count_terms(self._rules(), self.stem, self.min_df, self.max_df)
+            self._set_terms(self._chosen(counted), counted.n_documents)
+            return self.transform(X) if keep else None
         with tempfile.TemporaryDirectory(prefix="twofold-words-") as folder:
             tally = Tally(self._rules(), Stems(self.stem), None if keep else folder)
             parts = []
@@ -182,12 +199,15 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
                 counts = tally.add(chunk)
                 parts += [counts] if keep else []
             chosen = self._chosen(tally)
-        words, found = np.array([term.name for term in chosen], dtype=object), [term.documents for term in chosen]
-        self._set_words(words, np.array(found, np.int64), tally.n_documents)
+        self._set_terms(chosen, tally.n_documents)
         return _renumbered(parts, tally, chosen) if keep else None
 
     def _set_rules(self) -> None:
         self.stop_words_ = np.array(sorted(stop_words_of(self.stop_words)), dtype=object)
+
+    def _set_terms(self, chosen: list[Term], n: int) -> None:
+        words, found = np.array([term.name for term in chosen], dtype=object), [term.documents for term in chosen]
+        self._set_words(words, np.array(found, np.int64), n)
 
     def _set_words(self, words: np.ndarray, frequency: np.ndarray, n: int) -> None:
         self.vocabulary_, self.document_frequency_, self.n_documents_ = words, frequency, n
@@ -201,11 +221,11 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
             n += rows.shape[0]
         return frequency, n
 
-    def _chosen(self, tally: Tally) -> list[Term]:
+    def _chosen(self, tally: Tally | Counted) -> list[Term]:
         n = tally.n_documents
         if not n:
             raise InputError("X has no documents in it; give at least one text.")
-        least, most = (df if isinstance(df, Integral) else df * n for df in (self.min_df, self.max_df))
+        least, most = document_bounds(self.min_df, self.max_df, n)
         if least > most:
             raise InputError(
                 f"min_df={self.min_df} asks for at least {least:g} of the {n} documents and max_df={self.max_df} for "
@@ -265,6 +285,9 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
         return coded(documents(X), rules, codes)
 
     def _rows(self, X: Documents, words: np.ndarray) -> Iterator[sparse.csr_array]:
+        there = spread(X, split=False)
+        if there is not None:
+            return there.map(count_rows, there.tasks.hold(words.tolist()), self._rules(), self.stem)
         return (chunk.rows(len(words)) for chunk in self._coded(X, words))
 
 

@@ -14,6 +14,7 @@ import itertools
 import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator
+from numbers import Integral
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -234,10 +235,13 @@ class Tally:
             file.writelines(json.dumps(record) + "\n" for record in records)
         self.runs.append(path)
 
+    def records(self) -> Iterator[Record]:
+        """All that was counted, in order."""
+        return _merged([*map(_read_run, self.runs), self._records()])
+
     def result(self) -> Iterator[Term]:
         """Every term met, in the order of the stems."""
-        every = _merged([*map(_read_run, self.runs), self._records()])
-        for stem, group in itertools.groupby(every, key=itemgetter(0)):
+        for stem, group in itertools.groupby(self.records(), key=itemgetter(0)):
             forms = list(group)
             name = min(forms, key=lambda record: (-record[2], record[1]))[1] if len(forms) > 1 else forms[0][1]
             yield Term(stem, name, sum(record[3] for record in forms), sum(record[2] for record in forms))
@@ -276,6 +280,12 @@ def _sum(before: np.ndarray, more: np.ndarray) -> np.ndarray:
     more = more.astype(np.int64)
     more[: len(before)] += before
     return more
+
+
+def document_bounds(min_df: int | float, max_df: int | float, n: int) -> tuple[float, float]:
+    """The least and the most documents, of n, where a share of them may be given."""
+    least, most = (df if isinstance(df, Integral) else df * n for df in (min_df, max_df))
+    return least, most
 
 
 def choose(terms: Iterable[Term], least: float, most: float, max_features: int | None) -> list[Term]:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from twofold.core.checks import InputError
-from twofold.core.data.blocks import is_path
+from twofold.core.data.blocks import is_dask, is_path
+from twofold.core.engine.tasks import list_pieces
 from twofold.io.documents import Documents, TextFiles, find_documents
 
 
@@ -25,6 +26,9 @@ def documents(X: Any) -> Iterator[str | list[str]]:
     if is_path(X):
         found = from_path(os.fspath(X), split=False)
         return iter(found.texts if isinstance(found, Documents) else found)
+    if is_dask(X):
+        pieces = (piece.compute(scheduler="synchronous") for piece in list_pieces(X))
+        return (document for piece in pieces for document in documents(piece))
     if hasattr(X, "columns"):
         raise InputError(f'X is a {type(X).__name__}, a whole table. Give the column that holds the text: X["text"].')
     if getattr(X, "ndim", 1) != 1 or isinstance(X, (dict, bytes)) or not isinstance(X, Iterable):
@@ -62,7 +66,7 @@ def from_path(path: str, split: bool) -> Documents | TextFiles:
     """The documents at a path; what is left out is said in a warning."""
     if not (os.path.exists(path.split("::")[0]) or glob.has_magic(path)):
         raise InputError(f"{path[:200]}: no such file or folder. For one document give a list of it: [text].")
-    found = find_documents([path], split=split)
+    found = find_documents([path], split=split, stream=True)
     for note in found.left_out:
         warnings.warn(note, stacklevel=2)
     return found

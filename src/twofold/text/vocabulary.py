@@ -21,6 +21,7 @@ from twofold.core.checks import InputError
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval
 from twofold.core.types import Documents
+from twofold.text._on_workers import Counted, Spread, spread
 from twofold.text._texts import Texts
 from twofold.text._unknown_words import unknown
 from twofold.text.counting import Chunk, Codes, Tally, coded, column_finder
@@ -118,7 +119,16 @@ class Vocabulary(Model):
         corpus : path, or list or generator of str or of lists of str
         y : ignored
         """
-        self._learn(corpus)
+        there = spread(corpus, split=True)
+        if there is None:
+            self._learn(corpus)
+            return self
+        return self._learn_there(there)
+
+    def _learn_there(self, there: Spread) -> Vocabulary:
+        """The same on the workers of a cluster."""
+        counted = there.count_words(rules_of(self.lowercase), self.min_count)
+        self._set(self._chosen(counted, counted.n_tokens), counted.n_tokens, counted.n_lines)
         return self
 
     def _learn(self, corpus: Documents, visit: Callable[[Chunk, Tally, Texts], None] | None = None) -> Tally:
@@ -132,12 +142,15 @@ class Vocabulary(Model):
                 if visit is not None:
                     visit(chunk, tally, texts)
             chosen = self._chosen(tally, n_tokens)
-        self.words_ = np.array([word for word, _ in chosen], dtype=object)
-        self.counts_ = np.array([times for _, times in chosen], np.int64)
-        self.n_tokens_, self.n_lines_ = n_tokens, texts.n_lines
+        self._set(chosen, n_tokens, texts.n_lines)
         return tally
 
-    def _chosen(self, tally: Tally, n_tokens: int) -> list[tuple[str, int]]:
+    def _set(self, chosen: list[tuple[str, int]], n_tokens: int, n_lines: int) -> None:
+        self.words_ = np.array([word for word, _ in chosen], dtype=object)
+        self.counts_ = np.array([times for _, times in chosen], np.int64)
+        self.n_tokens_, self.n_lines_ = n_tokens, n_lines
+
+    def _chosen(self, tally: Tally | Counted, n_tokens: int) -> list[tuple[str, int]]:
         """The words to keep and their counts, in order."""
         if not n_tokens:
             raise InputError("the corpus has no words in it; give at least one line of text.")

@@ -17,8 +17,9 @@ import numpy as np
 from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.text._texts import Texts
-from twofold.text.counting import Chunk, Tally, coded
+from twofold.text.counting import Chunk, Codes, Tally, coded
 from twofold.text.documents import is_once
+from twofold.text.tokenize import Rules
 from twofold.text.vocabulary import Vocabulary, rules_of
 
 PIECE = 2**20  # tokens that are renumbered at once
@@ -184,8 +185,13 @@ def encoded(corpus: Any, vocabulary: Vocabulary) -> Corpus:
     ...     corpus.tokens.tolist(), corpus.ends.tolist()
     ([0, 2, 1, 0], [1, 2, 4])
     """
+    return encoded_by(corpus, rules_of(vocabulary.lowercase), vocabulary.finder())
+
+
+def encoded_by(corpus: Any, rules: Rules, codes: Codes) -> Corpus:
+    """The corpus as codes of its pieces."""
     made, texts = Encoding(), Texts(corpus)
-    for chunk in coded(texts, rules_of(vocabulary.lowercase), vocabulary.finder()):
+    for chunk in coded(texts, rules, codes):
         made.add(chunk, texts)
     return Corpus(made.tokens, made.ends)
 

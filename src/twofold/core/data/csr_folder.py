@@ -55,7 +55,7 @@ def open_csr(path: PathLike) -> tuple[tuple[int, int], Stored, Stored, np.ndarra
             raise ValueError("it describes no sparse table")
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as why:
         raise InputError(f"{folder / 'meta.json'} cannot be read ({why}). Write the folder again.") from None
-    data, indices, starts = (_stored(folder / f"{name}.npy") for name in ("data", "indices", "indptr"))
+    data, indices, starts = (open_array(folder / f"{name}.npy") for name in ("data", "indices", "indptr"))
     for array, kinds in ((data, "fiub"), (indices, "iu"), (starts, "iu")):
         if array.dtype.kind not in kinds:
             raise InputError(f"{array.path} holds {array.dtype}, which a sparse table cannot use. Write it again.")
@@ -68,7 +68,7 @@ def open_csr(path: PathLike) -> tuple[tuple[int, int], Stored, Stored, np.ndarra
     return (n, d), data, indices, indptr
 
 
-def _stored(path: Path) -> Stored:
+def open_array(path: Path) -> Stored:
     """What the head of a .npy file says, held against the size of the file."""
     try:
         with open(path, "rb") as file:

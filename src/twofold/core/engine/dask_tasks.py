@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from twofold.core.config import config
-from twofold.core.engine.dask import DaskEngine, active_client
+from twofold.core.engine.dask import DaskEngine, engine_of_files
 from twofold.core.engine.tasks import Tasks, list_pieces, read_saved, run_in_budget
 
 
@@ -29,6 +29,9 @@ class DaskTasks(Tasks):
         DaskEngine.tasks += 1
         return self.client.submit(run_in_budget, config().memory, self.task_bytes, fn, *args, key=key)
 
+    def hold(self, value: Any) -> Any:
+        return DaskEngine(self.client).hold(value)
+
     def gather(self, handles: Sequence[Any]) -> list[Any]:
         return DaskEngine(self.client).fetch(list(handles))
 
@@ -40,6 +43,6 @@ class DaskTasks(Tasks):
 
 
 def find_cluster(task_bytes: int) -> DaskTasks | None:
-    """The tasks of the client in force, if any."""
-    client = active_client()
-    return None if client is None else DaskTasks(client, task_bytes)
+    """The tasks of the client in force, if any; within a task there is none."""
+    engine = engine_of_files()
+    return DaskTasks(engine.client, task_bytes) if isinstance(engine, DaskEngine) else None

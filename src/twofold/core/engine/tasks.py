@@ -72,6 +72,10 @@ class Tasks:
         future.add_done_callback(self.waiting.discard)
         return future
 
+    def hold(self, value: Any) -> Any:
+        """A handle of a value that many tasks take."""
+        return value
+
     def gather(self, handles: Sequence[Any]) -> list[Any]:
         """The results; after a failure nothing is left running."""
         try:

@@ -21,6 +21,7 @@ from scipy import sparse
 
 from twofold.core.config import config
 from twofold.core.data.blocks import Rows
+from twofold.core.data.csr_folder import Stored
 from twofold.core.engine.local import Engine
 from twofold.kernels.cooccurrence import lay_out, merge_rows, window_rows
 from twofold.words._corpus import Corpus, Run, Store, runs
@@ -66,17 +67,34 @@ def make_weights(window: int, harmonic: bool, both: bool, most: int) -> Weights:
 
 def pair_rows(corpus: Corpus, V: int, window: int, harmonic: bool, both: bool) -> Iterator[sparse.csr_array]:
     """The table n (V,V) float32 in blocks of rows, from the first to the last."""
-    tokens_per_run = min(max(LEAST_RUN, config().memory // (3 * TOKEN_BYTES)), 2**29)
-    parts = runs(corpus, tokens_per_run, margin=window)
+    parts = cut_corpus(corpus, window)
     counts = np.zeros(V, np.int64)
     for part in parts:
         counts += _count_words(part.read().own, V)
     weights = make_weights(window, harmonic, both, int(counts.max()))
-    panels = _count_run(parts[0], V, weights) if len(parts) == 1 else _count_on_disk(parts, V, weights)
+    panels = _count_run(parts[0], V, weights) if len(parts) == 1 else _count_on_disk(parts, V, weights, weights.unit)
     for panel in panels:
-        rows = sparse.csr_array((panel.values, panel.indices, panel.indptr), shape=(len(panel.indptr) - 1, V))
-        rows.has_canonical_format = True  # columns ascend: no need to look
-        yield rows
+        yield as_rows(panel, V)
+
+
+def as_rows(panel: Panel, V: int) -> sparse.csr_array:
+    rows = sparse.csr_array((panel.values, panel.indices, panel.indptr), shape=(len(panel.indptr) - 1, V))
+    rows.has_canonical_format = True  # columns ascend: no need to look
+    return rows
+
+
+def sum_panels(corpus: Corpus, V: int, weights: Weights) -> Iterator[Panel]:
+    """The whole sums that counts are made of, of some lines, from the first row to the last."""
+    parts = cut_corpus(corpus, len(weights.table))
+    if not parts:
+        return iter([Panel(np.zeros(V + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))])
+    return _count_run(parts[0], V, weights, sums=True) if len(parts) == 1 else _count_on_disk(parts, V, weights, 0)
+
+
+def cut_corpus(corpus: Corpus, window: int) -> list[Run]:
+    """Runs of the corpus that can be counted in the memory budget."""
+    tokens_per_run = min(max(LEAST_RUN, config().memory // (3 * TOKEN_BYTES)), 2**29)
+    return runs(corpus, tokens_per_run, margin=window)
 
 
 # ---- one run of the corpus -------------------------------------------------------------------------------------
@@ -111,7 +129,7 @@ def _count_run(run: Run, V: int, weights: Weights, sums: bool = False) -> Iterat
     """The rows of one run of the corpus: counts, or the whole sums that several runs' counts are made of."""
     found = _find_places(run, V)
     seen = len(weights.table) * (2 if weights.both else 1)
-    bounds = _cut_rows(np.minimum(seen * np.diff(found.starts), V))
+    bounds = cut_rows(np.minimum(seen * np.diff(found.starts), V))
     return _map_panels(_window_panel, bounds, found, weights, V, 0 if sums else weights.unit)
 
 
@@ -140,7 +158,7 @@ def _finish(panel: Panel, unit: int) -> Panel:
     return Panel(panel.indptr, panel.indices[:stored].copy(), values)
 
 
-def _cut_rows(most: np.ndarray) -> list[tuple[int, int, int]]:
+def cut_rows(most: np.ndarray) -> list[tuple[int, int, int]]:
     """Runs of rows (from, to, bound on what they store), given how much each may store."""
     before, bounds, a = np.concatenate([[0], np.cumsum(most)]), [], 0
     while a < len(most):
@@ -164,18 +182,14 @@ def _map_panels(make: Callable[..., Panel], bounds: list[tuple], *shared: Any) -
 
 
 class Part(NamedTuple):
-    """Rows of sums in temporary files, and where each row starts."""
+    """Rows of sums in temporary files, or in a folder, and where each row starts."""
 
-    starts: Store
-    indices: Store
-    sums: Store
-
-    def close(self) -> None:
-        for store in self:
-            store.close()
+    starts: Store | Stored
+    indices: Store | Stored
+    sums: Store | Stored
 
 
-def _count_on_disk(parts: list[Run], V: int, weights: Weights) -> Iterator[Panel]:
+def _count_on_disk(parts: list[Run], V: int, weights: Weights, unit: int) -> Iterator[Panel]:
     """The rows of the whole corpus, each run of it counted to disk first."""
     written: list[Part] = []
     try:
@@ -184,24 +198,29 @@ def _count_on_disk(parts: list[Run], V: int, weights: Weights) -> Iterator[Panel
             if len(written) == MOST_PARTS:
                 former, written = written, []
                 written.append(_write_part(_merge_parts(former, V, 0)))
-                for part in former:
-                    part.close()
-        yield from _merge_parts(written, V, weights.unit)
+                _close(former)
+        yield from _merge_parts(written, V, unit)
     finally:
-        for part in written:
-            part.close()
+        _close(written)
+
+
+def _close(parts: list[Part]) -> None:
+    for part in parts:
+        for store in part:
+            if isinstance(store, Store):
+                store.close()
 
 
 def _write_part(panels: Iterable[Panel]) -> Part:
-    part = Part(Store(np.int64, 0), Store(np.int32, 0), Store(np.int64, 0))
-    part.starts.append(np.zeros(1, np.int64))
+    starts, indices, sums = stores = Store(np.int64, 0), Store(np.int32, 0), Store(np.int64, 0)
+    starts.append(np.zeros(1, np.int64))
     for panel in panels:
-        part.starts.append(panel.indptr[1:] + part.indices.length)
-        part.indices.append(panel.indices)
-        part.sums.append(panel.values)
-    for store in part:
+        starts.append(panel.indptr[1:] + indices.length)
+        indices.append(panel.indices)
+        sums.append(panel.values)
+    for store in stores:
         store.finish()
-    return part
+    return Part(*stores)
 
 
 def _merge_parts(parts: list[Part], V: int, unit: int) -> Iterator[Panel]:
@@ -209,10 +228,10 @@ def _merge_parts(parts: list[Part], V: int, unit: int) -> Iterator[Panel]:
     stored = np.zeros(V, np.int64)
     for part in parts:
         stored += np.diff(part.starts.read(0, V + 1))
-    return _map_panels(_merge_panel, _cut_rows(stored), parts, V, unit)
+    return _map_panels(merge_panel, cut_rows(stored), parts, V, unit)
 
 
-def _merge_panel(rows: tuple[int, int, int], parts: list[Part], V: int, unit: int) -> Panel:
+def merge_panel(rows: tuple[int, int, int], parts: list[Part], V: int, unit: int) -> Panel:
     a, b, most = rows
     starts = np.array([part.starts.read(a, b + 1) for part in parts])  # (parts, rows + 1)
     indices = [part.indices.read(int(s[0]), int(s[-1])) for part, s in zip(parts, starts, strict=True)]

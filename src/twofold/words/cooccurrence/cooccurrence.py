@@ -26,8 +26,10 @@ from twofold.core.data.csr_folder import ENDING, write_csr
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.types import Documents
+from twofold.text._on_workers import Spread, spread
 from twofold.text.vocabulary import Vocabulary
 from twofold.words._corpus import Corpus, encoded, learned
+from twofold.words.cooccurrence._on_workers import count_known, pair_rows_there
 from twofold.words.cooccurrence._pairs import pair_rows
 
 
@@ -132,27 +134,58 @@ class Cooccurrence(Model):
         """
         if to is not None and not os.fspath(to).lower().endswith(ENDING):
             raise InputError(f'to={os.fspath(to)!r} must end in "{ENDING}": models know a sparse table by that.')
-        vocabulary, lines = self._encode(corpus)
-        with lines:
-            V, harmonic = len(vocabulary), self.weighting == "harmonic"
-            blocks = pair_rows(lines, V, int(self.window), harmonic, bool(self.symmetric))
-            counts = _stack(blocks, V) if to is None else write_csr(to, blocks)
+        how, there = (int(self.window), self.weighting == "harmonic", bool(self.symmetric)), spread(corpus, split=True)
+        if there is not None:
+            vocabulary, most = self._count_there(there)
+            beside = None if to is None else os.path.dirname(os.path.abspath(to))
+            with tempfile.TemporaryDirectory(prefix="twofold-words-", dir=beside) as folder:
+                counts = _gather(pair_rows_there(there, vocabulary, most, *how, folder), len(vocabulary), to)
+        else:
+            vocabulary, lines = self._encode(corpus)
+            with lines:
+                counts = _gather(pair_rows(lines, len(vocabulary), *how), len(vocabulary), to)
         self.vocabulary_, self.counts_ = vocabulary, counts
         return self
 
     def _encode(self, corpus: Documents) -> tuple[Vocabulary, Corpus]:
-        given = self.vocabulary
-        if given is None:
-            vocabulary = Vocabulary(min_count=self.min_count, max_size=self.max_size, lowercase=self.lowercase)
+        if self.vocabulary is None:
+            vocabulary = self._new_vocabulary()
             return vocabulary, learned(corpus, vocabulary)
-        vocabulary = given if isinstance(given, Vocabulary) else Vocabulary.of(given, lowercase=self.lowercase)
+        vocabulary = self._given_vocabulary()
         lines = encoded(corpus, vocabulary)
         if not len(lines):
-            raise InputError(
-                f"the corpus has none of the {len(vocabulary):,} words of the vocabulary in it. Give other words or "
-                "another text, or leave vocabulary=None to learn them."
-            )
+            raise _none_of(vocabulary)
         return vocabulary, lines
+
+    def _count_there(self, there: Spread) -> tuple[Vocabulary, int]:
+        """The words, and how often the most frequent occurs; on the workers of a cluster."""
+        if self.vocabulary is None:
+            vocabulary = self._new_vocabulary()._learn_there(there)
+            return vocabulary, int(vocabulary.counts_.max())
+        vocabulary = self._given_vocabulary()
+        most = int(count_known(there, vocabulary).max())
+        if not most:
+            raise _none_of(vocabulary)
+        return vocabulary, most
+
+    def _new_vocabulary(self) -> Vocabulary:
+        return Vocabulary(min_count=self.min_count, max_size=self.max_size, lowercase=self.lowercase)
+
+    def _given_vocabulary(self) -> Vocabulary:
+        given = self.vocabulary
+        return given if isinstance(given, Vocabulary) else Vocabulary.of(given, lowercase=self.lowercase)
+
+
+def _none_of(vocabulary: Vocabulary) -> InputError:
+    return InputError(
+        f"the corpus has none of the {len(vocabulary):,} words of the vocabulary in it. Give other words or "
+        "another text, or leave vocabulary=None to learn them."
+    )
+
+
+def _gather(blocks: Iterable[sparse.csr_array], V: int, to: str | os.PathLike | None) -> Any:
+    """Blocks of rows as one array, or in a folder."""
+    return _stack(blocks, V) if to is None else write_csr(to, blocks)
 
 
 def _stack(blocks: Iterable[sparse.csr_array], V: int) -> sparse.csr_array:

@@ -1,0 +1,158 @@
+"""Texts on the workers of a cluster: blocks of files, each read where the task is that counts it.
+
+    there = spread(corpus, split)     the blocks, and who works; None without a cluster, or if the texts are here
+    there.map(fn, *shared)            fn(block, *shared) for each block; the results come here in order
+    there.count_words(rules, 5)       the words of all lines, counted by block and merged along a fixed tree
+
+Blocks are cut by bytes alone, and what is counted are whole numbers: no result knows of blocks or workers.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy import sparse
+
+from twofold.core.data.blocks import is_dask, is_path
+from twofold.core.engine.tasks import Tasks
+from twofold.io.documents import TextFiles
+from twofold.text._texts import Texts
+from twofold.text.counting import Tally, Term, coded, column_finder, document_bounds
+from twofold.text.documents import documents, from_path
+from twofold.text.tokenize import Rules, Stems
+
+TASK_BYTES = 2**26  # that a task takes, about: the text of a block goes by, its words and their counts stay
+AHEAD = 2  # tasks that each worker has at a time, where their results are waited for
+RECORD = {"stem": pl.String, "form": pl.String, "times": pl.Int64, "documents": pl.Int64}
+
+
+class Counted(NamedTuple):
+    """Words of some texts: a row for every form of a stem, and with the first in how many documents the stem is."""
+
+    n_documents: int
+    n_lines: int
+    n_tokens: int
+    table: pl.DataFrame
+
+    def result(self) -> Iterator[Term]:
+        """Every term, in no order."""
+        ranked = self.table.sort(["stem", "times", "form"], descending=[False, True, False])
+        sums = (pl.col("form").first(), pl.col("documents").sum(), pl.col("times").sum())
+        return (Term(*row) for row in ranked.group_by("stem").agg(*sums).iter_rows())
+
+    def words(self, least: int) -> Iterator[tuple[str, int]]:
+        """Words that occur `least` times or more, and how often, in no order."""
+        return self.table.filter(pl.col("times") >= least).select("form", "times").iter_rows()
+
+
+class Spread(NamedTuple):
+    """Blocks of texts, and the tasks of a cluster."""
+
+    tasks: Tasks
+    blocks: list[Any]
+
+    def map(self, fn: Callable[..., Any], *shared: Any, over: list[Any] | None = None) -> Iterator[Any]:
+        """fn(block, *shared) of all blocks, or of other items, in order; a few of them are in work at a time."""
+        waiting, most = deque[Any](), AHEAD * self.tasks.workers
+        for item in self.blocks if over is None else over:
+            if len(waiting) == most:
+                yield self.tasks.gather([waiting.popleft()])[0]
+            waiting.append(self.tasks.submit(fn, item, *shared))
+        while waiting:
+            yield self.tasks.gather([waiting.popleft()])[0]
+
+    def count_words(self, rules: Rules, least: int) -> Counted:
+        """The words of all lines that occur `least` times or more; all words and lines are in the numbers."""
+        return self._merged([self.tasks.submit(count_lines, block, rules) for block in self.blocks], _frequent, least)
+
+    def count_terms(self, rules: Rules, language: str | None, min_df: Any, max_df: Any) -> Counted:
+        """The words of all documents whose stems are in min_df..max_df of them."""
+        counted = [self.tasks.submit(count_documents, block, rules, language) for block in self.blocks]
+        return self._merged(counted, _in_between, min_df, max_df)
+
+    def _merged(self, counted: list[Any], keep: Callable[..., Counted], *how: Any) -> Counted:
+        """All together; what is left out stays where it is."""
+        found: Counted = self.tasks.gather([self.tasks.submit(keep, self.tasks.reduce(counted, merge), *how)])[0]
+        return found
+
+
+def spread(corpus: Any, split: bool) -> Spread | None:
+    """The blocks of a corpus that is in files or in a dask collection, if there is a cluster whose workers read them.
+
+    With `split` each line of a text file is a text, else each of several files.
+    """
+    if "distributed" not in sys.modules or not (is_path(corpus) or isinstance(corpus, TextFiles) or is_dask(corpus)):
+        return None
+    from twofold.core.engine.dask_tasks import find_cluster
+
+    tasks = find_cluster(TASK_BYTES)
+    if tasks is None:
+        return None
+    if is_dask(corpus):
+        return Spread(tasks, tasks.frames(corpus))
+    found = from_path(os.fspath(corpus), split) if is_path(corpus) else corpus
+    if not isinstance(found, TextFiles):
+        return None
+    files = [file._replace(path=os.path.abspath(file.path)) for file in found.files]  # workers are elsewhere
+    return Spread(tasks, replace(found, files=files).blocks())
+
+
+# ---- tasks -----------------------------------------------------------------------------------------------------
+
+
+def count_lines(block: Any, rules: Rules) -> Counted:
+    """How often the words of a block's lines occur."""
+    texts, n_tokens = Texts(block), 0
+    with tempfile.TemporaryDirectory(prefix="twofold-words-") as folder:
+        tally = Tally(rules, Stems(None), folder)
+        for chunk in coded(texts, rules, tally.codes):
+            n_tokens += int((chunk.codes >= 0).sum())
+            tally.add_words(chunk)
+        return Counted(tally.n_documents, texts.n_lines, n_tokens, _table(tally))
+
+
+def count_documents(block: Any, rules: Rules, language: str | None) -> Counted:
+    """In how many of a block's documents terms are, and how often their forms occur."""
+    with tempfile.TemporaryDirectory(prefix="twofold-words-") as folder:
+        tally = Tally(rules, Stems(language), folder)
+        for chunk in coded(documents(block), rules, tally.codes):
+            tally.add(chunk)
+        return Counted(tally.n_documents, 0, 0, _table(tally))
+
+
+def count_rows(block: Any, words: list[str], rules: Rules, language: str | None) -> sparse.csr_array:
+    """A block's documents as rows of counts of given words."""
+    codes, d = column_finder(words, rules, Stems(language)), len(words)
+    rows = [chunk.rows(d) for chunk in coded(documents(block), rules, codes)]
+    return sparse.vstack([sparse.csr_array((0, d), dtype=np.int32), *rows], format="csr")
+
+
+def merge(parts: list[Counted]) -> Counted:
+    """The words of several blocks."""
+    table = pl.concat([part.table for part in parts])
+    table = table.group_by("stem", "form").agg(pl.col("times", "documents").sum())
+    n_documents, n_lines, n_tokens = (sum(numbers) for numbers in zip(*(part[:3] for part in parts), strict=True))
+    return Counted(n_documents, n_lines, n_tokens, table.sort("stem", "form"))
+
+
+def _table(tally: Tally) -> pl.DataFrame:
+    return pl.DataFrame(list(tally.records()), schema=RECORD, orient="row")
+
+
+def _frequent(counted: Counted, least: int) -> Counted:
+    return counted._replace(table=counted.table.filter(pl.col("times") >= least))
+
+
+def _in_between(counted: Counted, min_df: Any, max_df: Any) -> Counted:
+    least, most = document_bounds(min_df, max_df, counted.n_documents)
+    found = counted.table.group_by("stem").agg(pl.col("documents").sum())
+    found = found.filter(pl.col("documents").is_between(least, most))
+    return counted._replace(table=counted.table.join(found, on="stem", how="semi"))
