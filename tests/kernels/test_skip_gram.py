@@ -122,7 +122,9 @@ def test_tiles_have_every_pair_once_in_groups_of_one_centre(full):
     rng = np.random.default_rng(0)
     groups = rng.integers(0, 2, (2, V))
     cut = len(near) // 3
-    dealt = [dealt_pairs(near[a:b], centre[a:b], *groups, 2) for a, b in ((0, cut), (cut, cut), (cut, len(near)))]
+    pairs = np.empty((len(near), 2), np.int32)
+    spans = (0, cut), (cut, cut), (cut, len(near))
+    dealt = [(pairs[a:b], dealt_pairs(near[a:b], centre[a:b], *groups, 2, pairs[a:b])) for a, b in spans]
     pairs = np.concatenate([found for found, _ in dealt])
     cuts = np.array([own for _, own in dealt]) + [[0], [cut], [cut]]
     place = np.argsort(np.argsort(groups[1], kind="stable")) - np.where(groups[1], (groups[1] == 0).sum(), 0)

@@ -192,19 +192,22 @@ def window_pairs(tokens, ends, first, last, keep, window, seed, fixed=False):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def dealt_pairs(near, centre, row_group, column_group, count):
-    """Pairs (p,) in order of their tile, count · row_group[near] + column_group[centre], and where tiles begin."""
+def dealt_pairs(near, centre, row_group, column_group, count, pairs):
+    """Pairs (p,) put into `pairs` (p,2) in order of their tile, count · row_group[near] + column_group[centre].
+
+    Returns where tiles begin.
+    """
     cuts = np.zeros(count * count + 1, np.int64)
     for q in range(near.size):
         cuts[count * row_group[near[q]] + column_group[centre[q]] + 1] += 1
     for tile in range(count * count):
         cuts[tile + 1] += cuts[tile]
-    at, pairs = cuts.copy(), np.empty((near.size, 2), np.int32)
+    at = cuts.copy()
     for q in range(near.size):
         tile = count * row_group[near[q]] + column_group[centre[q]]
         pairs[at[tile], 0], pairs[at[tile], 1] = near[q], centre[q]
         at[tile] += 1
-    return pairs, cuts
+    return cuts
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

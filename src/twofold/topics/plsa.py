@@ -3,7 +3,8 @@
     maximise  Σ w x_ij log Σ_c u_ic z_cj   over  u_i = p(topic | document i), z_c = p(word | topic c)
     X (n,d) counts in row blocks   U (n,k) kept by the blocks   V = Zᵀ (d,k)
 
-One sweep:  each block  posteriors of its stored counts → U, and the counts they give to the topics
+One sweep:  each block  U ← Newton's method by coordinates, or with tempering posteriors of the stored counts;
+                        the counts that posteriors give to the topics
             then once   Z ← those counts, each topic summing to 1; it runs ahead along its last step while that pays
 References: Hofmann 1999, 2001 (tempering).
 """
@@ -16,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.special import xlogy
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
@@ -23,14 +25,17 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, fingerprint, stacked
 from twofold.core.estimator import Reorderable, fitting
-from twofold.core.numerics.extrapolation import State, begin, geometric, sweeper
+from twofold.core.history import History
+from twofold.core.numerics.extrapolation import Advance, State, begin, choose_start, geometric, sweeper
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.kl import newton_counts
 from twofold.kernels.plsa import em_counts, em_fold
 from twofold.topics._nonnegative import TopicModel, sum_cells
-from twofold.topics.nmf._init import LIFT, nndsvd
+from twofold.topics.nmf._init import DRAWS, LIFT, SMALL, TRIAL, Start, nndsvd, start_level, start_randomly
+from twofold.topics.nmf._kl import KullbackLeibler, Rule
+from twofold.topics.nmf._missing_cells import Holes
 
 PASSES = 2  # over a document's mixture, a sweep
 EXACT = 500  # passes at most over a new document
@@ -62,6 +67,15 @@ def update_mixtures(
     return (U,), Sums(T, float(ones @ loglik))
 
 
+def saturated(X: Any, w: np.ndarray | None) -> float:
+    """Σ w x log p of one block, if every document had its own words' shares as p: no mixture has more."""
+    X = as_csr(X, np.dtype(np.float64))
+    tokens = np.asarray(X.sum(axis=1)).ravel()
+    logs = np.asarray(sparse.csr_array((xlogy(X.data, X.data), X.indices, X.indptr), shape=X.shape).sum(axis=1)).ravel()
+    each = logs - xlogy(tokens, tokens)
+    return float(each.sum() if w is None else w @ each)
+
+
 def update_topics(V: np.ndarray, s: Sums, old: np.ndarray) -> np.ndarray:
     """The shared half-step. A topic without any word left stays as it was."""
     counts = V.astype(np.float64) * s.T
@@ -73,10 +87,24 @@ def normalize(V: np.ndarray) -> np.ndarray:
     return V / V.sum(axis=0)
 
 
+def scale_codes(X: Any, kept: tuple, size: np.ndarray) -> tuple[tuple, int]:
+    """Codes of one block for parts that are divided by `size`."""
+    return (kept[0] * size,), 0
+
+
+def begin_with(start: Start, blocks: Blocks) -> State:
+    """Parts as topics, which sum to 1, and the codes scaled the other way."""
+    engine, V = engine_for(blocks), start.V.astype(np.float64)
+    parts = engine.map(scale_codes, blocks, start.kept, engine.broadcast(V.sum(axis=0).astype(start.V.dtype)))
+    topics = np.ascontiguousarray(normalize(V).astype(start.V.dtype))
+    return begin(topics, engine.reduce(add, parts, keep=True)[0])
+
+
 class PLSA(Reorderable, TopicModel):
     """Probabilistic latent semantic analysis: every document is a mixture of k topics, every topic a mixture of words.
 
-    ``p(word | document) = Σ_c p(word | c) p(c | document)``, fitted by expectation maximization to counts.
+    ``p(word | document) = Σ_c p(word | c) p(c | document)``, fitted to counts by expectation maximization, whose step
+    for the documents is Newton's if there is no tempering.
 
     Parameters
     ----------
@@ -85,11 +113,13 @@ class PLSA(Reorderable, TopicModel):
     tempering : float, default=1.0
         β: posteriors are raised to this power. Below 1 they are flatter, which keeps small corpora from being learned
         by heart.
-    init : {"nndsvd", "random"} or array of shape (k, d), default="nndsvd"
-        Topics to begin with: from singular vectors as in :class:`NMF`, lifted a little above zero; nearly even ones; or
-        given ones.
+    init : {"nndsvd", "random"}, array of shape (k, d) or None, default=None
+        Topics to begin with: from singular vectors as in :class:`NMF`, lifted a little above zero; random ones; or given
+        ones. None means "nndsvd", and on a small table two random starts, too, for 40 sweeps each, of which one
+        is taken that leads lower.
     tol, max_iter, random_state
-        As in :class:`NMF`.
+        As in :class:`NMF`; `tol` is relative to the divergence of the data from the model, of which the objective has
+        all that changes.
 
     Attributes
     ----------
@@ -123,7 +153,7 @@ class PLSA(Reorderable, TopicModel):
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "tempering": [Interval(Real, 0, None, closed="neither")],
-        "init": [StrOptions({"nndsvd", "random"}), "array-like"],
+        "init": [None, StrOptions({"nndsvd", "random"}), "array-like"],
         **ITERATIVE,
     }
 
@@ -132,7 +162,7 @@ class PLSA(Reorderable, TopicModel):
         n_components: int | None = None,
         *,
         tempering: float = 1.0,
-        init: Any = "nndsvd",
+        init: Any = None,
         tol: float = 1e-5,
         max_iter: int = 500,
         random_state: Seed = None,
@@ -158,23 +188,27 @@ class PLSA(Reorderable, TopicModel):
         """
         blocks = self._blocks(X, reset=True)
         w = self._weights(blocks, sample_weight)
-        totals, engine, seed = sum_cells(self, blocks, w), engine_for(blocks), seed_of(self.random_state)
-        rows, beta = blocks.rows(w), float(self.tempering)
-        tokens = max(totals.total, 1e-300)
-        fixed = (engine.broadcast(beta), engine.broadcast(PASSES))
+        totals, engine, seed = sum_cells(self, blocks, w, logs=True), engine_for(blocks), seed_of(self.random_state)
+        rows, tokens = blocks.rows(w), max(totals.total, 1e-300)
+        least = -engine.reduce(add, engine.map(saturated, blocks, rows))
+        sweep = sweeper(self._advance(blocks, w, totals.logs, least), geometric, self.tol)
 
-        def advance(kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
-            raised = V if beta == 1.0 else V ** V.dtype.type(beta)
-            parts = engine.map(update_mixtures, blocks, rows, kept, engine.broadcast(raised), *fixed)
-            kept, s = engine.reduce(add, parts, keep=True)
-            return kept, update_topics(raised, s, V).astype(blocks.dtype), -s.loglik / tokens
+        def log_likelihood(state: State, t: int) -> loop.Sweep:
+            """A sweep lowers the divergence; what is told of it is the log-likelihood a token."""
+            found = sweep(state, t)
+            return found._replace(objective=(found.objective + least) / tokens)
 
-        V = self._start(blocks, w, totals.total, seed)
+        def moved(history: History) -> float:
+            """How far from standing still, relative to the divergence."""
+            return history.unsettled() / max(history.columns["objective"][-1] - least / tokens, 1e-300)
+
+        starts = self._starts(blocks, w, totals.total, seed)
         loop.run(
             self,
-            sweeper(advance, lambda *steps: normalize(geometric(*steps)), self.tol),
-            begin(V, _even(blocks, V.shape[1])),
+            log_likelihood,
+            choose_start(sweep, starts, min(TRIAL, self.max_iter // 5)) if len(starts) > 1 else starts[0],
             fitted=self._attributes,
+            moved=moved,
             X=X,
             fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
@@ -187,27 +221,52 @@ class PLSA(Reorderable, TopicModel):
         """Find the topics, and give p(topic | document)."""
         return self.fit(X, sample_weight=sample_weight).transform(X)
 
-    def _start(self, blocks: Blocks, w: np.ndarray | None, total: float, seed: int) -> np.ndarray:
-        """Topics (d,k) to begin with."""
+    def _advance(self, blocks: Blocks, w: np.ndarray | None, logs: float, least: float) -> Advance:
+        """Both half-steps. Untempered they are those of NMF: times its tokens, a mixture is a code."""
+        beta = float(self.tempering)
+        if beta == 1.0:
+            return KullbackLeibler(blocks, w, logs, Holes(np.empty(0), 1.0, np.empty(0)), Rule("newton")).advance
+        engine, rows = engine_for(blocks), blocks.rows(w)
+        fixed = (engine.broadcast(beta), engine.broadcast(PASSES))
+
+        def advance(kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
+            V = normalize(V)
+            raised = V ** V.dtype.type(beta)
+            parts = engine.map(update_mixtures, blocks, rows, kept, engine.broadcast(raised), *fixed)
+            kept, s = engine.reduce(add, parts, keep=True)
+            return kept, update_topics(raised, s, V).astype(blocks.dtype), -s.loglik - least
+
+        return advance
+
+    def _starts(self, blocks: Blocks, w: np.ndarray | None, total: float, seed: int) -> list[State]:
+        """Where to begin; several places, of which to take the best, if nobody chose."""
         n, d = blocks.shape
         k = min(10, n, d) if self.n_components is None else int(self.n_components)
-        if isinstance(self.init, str) and self.init == "nndsvd" and total > 0:
-            level = float(np.sqrt(total / ((n if w is None else w.sum()) * d * k)))
-            found = nndsvd(engine_for(blocks), blocks, w, False, k, seed, level, LIFT * level)
-            return np.ascontiguousarray(normalize(found.V.astype(np.float64)).astype(blocks.dtype))
-        if isinstance(self.init, str):
-            return normalize(generator(seed, 0).random((d, k)) + 0.5).astype(blocks.dtype)
+        level = float(np.sqrt(total / ((n if w is None else w.sum()) * d * k))) or 1.0
+        if self.init is not None and not isinstance(self.init, str):
+            return [begin_with(start_level(blocks, self._given(k, d).T.astype(blocks.dtype), level), blocks)]
+        drawn = [start_randomly(blocks, k, seed_of(generator(seed, 3, t)), level) for t in range(DRAWS)]
+        if self.init == "random" or not total:
+            return [begin_with(drawn[0], blocks)]
+        first = nndsvd(engine_for(blocks), blocks, w, False, k, seed, level, LIFT * level)
+        small = self.init is None and n * d * k <= SMALL
+        return [begin_with(start, blocks) for start in [first, *(drawn if small else [])]]
+
+    def _given(self, k: int, d: int) -> np.ndarray:
         Z = np.asarray(self.init, dtype=np.float64)
         if Z.shape != (k, d) or not np.isfinite(Z).all() or Z.min() < 0 or not Z.any(axis=1).all():
             raise InputError(
                 f"init must be {(k, d)} finite numbers >= 0 with none of the topics empty; it has shape {Z.shape}."
             )
-        return np.ascontiguousarray(normalize(Z.T).astype(blocks.dtype))
+        return Z
 
     def _attributes(self, state: State) -> dict:
         k = state.V.shape[1]
         # While the sweeps run, an empty document is any topic's; the shares are counted at the end.
-        return {"components_": np.ascontiguousarray(state.V.T), "topic_share_": np.full(k, 1 / k, state.V.dtype)}
+        return {
+            "components_": np.ascontiguousarray(normalize(state.V).T),
+            "topic_share_": np.full(k, 1 / k, state.V.dtype),
+        }
 
     # ---- using -------------------------------------------------------------------------------------------------
 
@@ -242,11 +301,6 @@ class PLSA(Reorderable, TopicModel):
 def _share(total: np.ndarray) -> np.ndarray:
     """Token counts (k,) as shares; all alike if there are none."""
     return total / total.sum() if total.sum() > 0 else np.full(len(total), 1 / len(total))
-
-
-def _even(blocks: Blocks, k: int) -> Rows:
-    rows = np.diff(blocks.bounds)
-    return Rows((np.full((int(m), k), 1 / k, blocks.dtype),) for m in rows)
 
 
 # --- new documents ------------------------------------------------------------------------------------------

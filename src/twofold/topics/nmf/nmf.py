@@ -32,13 +32,12 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.topics._nonnegative import NonnegativeModel, sum_cells
 from twofold.topics.nmf import _beta, _kl, _squared
-from twofold.topics.nmf._init import Data, start
+from twofold.topics.nmf._init import DRAWS, SMALL, TRIAL, Data, start
 from twofold.topics.nmf._missing_cells import expect_holes, measure_holes, share_of_holes
 from twofold.topics.nmf._penalty import Penalty
 
 BETA = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}
 SOLVERS = {2.0: ("cd", "als", "mu"), 1.0: ("newton", "mu")}  # by β; ("mu",) for all others
-SMALL, DRAWS, TRIAL = 2e7, 2, 40  # cells times parts; random starts beside nndsvd on tables so small; sweeps of a trial
 STARTS = ("nndsvd", "nndsvda", "nndsvdar", "random", "custom")
 RENAMED = {"hals": "cd", "multiplicative": "mu", "squared": "frobenius", "kl": "kullback-leibler"}  # files of 0.1
 
@@ -58,8 +57,8 @@ class NMF(Reorderable, NonnegativeModel):
     init : {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"}, array of shape (k, d) or None, default=None
         Where to begin: at random; from singular vectors, their zeros as they are, at the mean of X or at small random
         numbers; at the `W` and `H` given to :meth:`fit_transform`; or at given parts. None means "nndsvd", whose zeros
-        are lifted a little for solvers that multiply; on a small table "cd" tries two random starts, too, for 40 sweeps
-        each, and takes one that leads lower.
+        are lifted a little for solvers that multiply; on a small table "cd" and "newton" try two random starts, too,
+        for 40 sweeps each, and take one that leads lower.
     solver : {"auto", "cd", "als", "mu", "newton"}, default="auto"
         For squared error "cd" (coordinate descent, or HALS, with looking ahead: the default), "als" (least squares
         clipped at zero: simple, and the only one whose objective may rise) or "mu" (Lee & Seung's multiplicative
@@ -213,7 +212,8 @@ class NMF(Reorderable, NonnegativeModel):
 
         first = begun(self._start(), seed)
         sweep = sweeper(problem.advance, self._ahead(solver), self.tol, falls=solver != "als")
-        if self.init is None and solver == "cd" and data.cells is None and np.prod(data.blocks.shape) * k <= SMALL:
+        small = data.cells is None and np.prod(data.blocks.shape) * k <= SMALL
+        if self.init is None and solver in ("cd", "newton") and small:
             drawn = [begun("random", seed_of(generator(seed, 3, t))) for t in range(DRAWS)]
             first = choose_start(sweep, [first, *drawn], min(TRIAL, self.max_iter // 5))
 

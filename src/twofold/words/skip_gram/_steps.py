@@ -23,6 +23,7 @@ Niu, Recht, Ré & Wright 2011 (no locks); Duchi, Hazan & Singer 2011 (AdaGrad).
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -173,7 +174,7 @@ class Columns(NamedTuple):
 
 
 class Dealt(NamedTuple):
-    """Pairs in order of their run and their tile."""
+    """Pairs in order of their run and their tile; between runs there is room that they did not need."""
 
     pairs: np.ndarray  # (p,2)
     cuts: np.ndarray  # (runs, tiles+1) where each begins
@@ -200,14 +201,26 @@ def deal(some: list[tuple[int, Run]], plan: Plan, t: int, count: int, rng: np.ra
     engine = Engine()
     near, center = (draw_groups(len(plan.noise), count, rng) for _ in range(2))
     shared = [engine.broadcast(value) for value in (near, center, count, plan, t)]
-    found, own_cuts = zip(*engine.gather(engine.map(deal_run, Rows(some), *shared)), strict=True)
-    begins = np.cumsum([0, *(len(pairs) for pairs in found[:-1])])
+    begins = np.cumsum([0, *(most_pairs(run.read(), plan.window) for _, run in some)])
+    pairs = np.empty((begins[-1], 2), np.int32)  # every run fills its own part, so that nothing is copied together
+    parts = Rows(pairs[a:b] for a, b in pairwise(begins))
+    own_cuts = engine.gather(engine.map(deal_run, Rows(some), parts, *shared))
     columns, place = [], np.empty(len(center), np.int64)
     for g in range(count):
         own = np.flatnonzero(center == g)
         place[own] = np.arange(len(own))
         columns.append(Columns(own, *alias_table(plan.noise[own])))
-    return Dealt(np.concatenate(found), np.array(own_cuts) + begins[:, None], columns, place)
+    return Dealt(pairs, np.array(own_cuts) + begins[:-1, None], columns, place)
+
+
+def most_pairs(lines: Lines, window: int) -> int:
+    """How many pairs some lines have if every word stays and every window has its full reach.
+
+    >>> most_pairs(Lines(np.zeros(7, np.int32), np.array([3, 7]), 0, 7), 5)
+    18
+    """
+    inside = np.diff(np.clip(lines.ends, lines.first, lines.last), prepend=lines.first)
+    return int(inside @ np.minimum(np.diff(lines.ends, prepend=0) - 1, 2 * window))
 
 
 def draw_groups(words: int, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -221,12 +234,12 @@ def draw_groups(words: int, count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def deal_run(
-    numbered: tuple[int, Run], near: np.ndarray, center: np.ndarray, count: int, plan: Plan, t: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs (p,2) of one run in order of their tile, and where tiles begin."""
+    numbered: tuple[int, Run], pairs: np.ndarray, near: np.ndarray, center: np.ndarray, count: int, plan: Plan, t: int
+) -> np.ndarray:
+    """The pairs of one run in order of their tile, put into `pairs`; returns where tiles begin."""
     number, run = numbered
     c, w = window_pairs(*run.read(), plan.keep, plan.window, seed_of_run(plan, t, number), plan.fixed)
-    return dealt_pairs(c, w, near, center, count)
+    return dealt_pairs(c, w, near, center, count, pairs)
 
 
 def visit_tile(tile: np.ndarray, seed: int, dealt: Dealt, state: State, plan: Plan, rates: list[float]) -> Sums:
