@@ -114,8 +114,8 @@ class PLSA(Reorderable, TopicModel):
         β: posteriors are raised to this power. Below 1 they are flatter, which keeps small corpora from being learned
         by heart.
     init : {"nndsvd", "random"}, array of shape (k, d) or None, default=None
-        Topics to begin with: from singular vectors as in :class:`NMF`, lifted a little above zero; random ones; or given
-        ones. None means "nndsvd", and on a small table two random starts, too, for 40 sweeps each, of which one
+        Topics to begin with: from singular vectors as in :class:`NMF`, lifted a little above zero; random ones; or
+        given ones. None means "nndsvd", and on a small table two random starts, too, for 40 sweeps each, of which one
         is taken that leads lower.
     tol, max_iter, random_state
         As in :class:`NMF`; `tol` is relative to the divergence of the data from the model, of which the objective has
