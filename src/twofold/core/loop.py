@@ -103,8 +103,7 @@ def run(
     for stopper in stoppers:
         state = state if stopper.best_state is None else stopper.best_state
     if not (reached or stopped) and max_iter:
-        size = " of its size" if moved in (History.gain, History.step) else ""
-        still = f" (it still moves by {_last_move(history, moved):.1e}{size}, tol={tol:g})" if len(history) > 1 else ""
+        still = f" ({_still(history, moved, tol)}, tol={tol:g})" if len(history) > 1 else ""
         most = getattr(model, "max_iter", max_iter)
         message = f"{type(model).__name__} did not converge in max_iter={most} sweeps{still}. {advice}."
         warnings.warn(message, ConvergenceWarning, stacklevel=outside())
@@ -136,11 +135,16 @@ def outside() -> int:
     return level
 
 
-def _last_move(history: History, moved: Callable[[History], float]) -> float:
+def _still(history: History, moved: Callable[[History], float], tol: float) -> str:
     """What a warning says of the last sweep, in the unit of tol."""
+    size = " of its size" if moved in (History.gain, History.step) else ""
     if moved in (History.gain, History.unsettled):
-        return history.step() if moved is History.gain else history.change()
-    return moved(history) if np.isfinite(moved(history)) else history.step()
+        last = history.step() if moved is History.gain else history.change()
+    else:
+        last = moved(history) if np.isfinite(moved(history)) else history.step()
+    says = f"it still moves by {last:.1e}{size}"
+    come = moved(history)
+    return says if last > tol or not np.isfinite(come) else f"{says} a sweep, and {come:.1e} or more may be to come"
 
 
 def _attributes(attributes: dict[str, Any], history: History, converged: bool) -> dict[str, Any]:
