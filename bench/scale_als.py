@@ -43,14 +43,27 @@ def draw(ratings: int, count: int, seed: int, U: np.ndarray, Z: np.ndarray) -> d
     return {"user": i, "item": j, "rating": np.clip(np.round(2 * x) / 2, 0.5, 5.0).astype(np.float32)}
 
 
-def write_ratings(folder: Path, ratings: int) -> None:
-    """The ratings in files of a million, and others to be predicted."""
+def draw_factors(ratings: int) -> tuple[np.ndarray, np.ndarray]:
+    """Factors of users and of items, the last of each its bias."""
     rng = np.random.default_rng(0)
     n, d = sizes(ratings)
     U, Z = (rng.standard_normal((m, RANK + 1), dtype=np.float32) for m in (n, d))
     U *= np.float32(RANK**-0.25)
     Z *= np.float32(0.6 * RANK**-0.25)
     U[:, -1] *= np.float32(0.4 * RANK**0.25)
+    return U, Z
+
+
+def draw_ratings(ratings: int) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    """Ratings in memory, and others to be predicted."""
+    U, Z = draw_factors(ratings)
+    cells, held = (draw(ratings, count, seed, U, Z) for count, seed in ((ratings, 0), (ratings // 10, 10**6)))
+    return tuple(cells.values()), tuple(held.values())
+
+
+def write_ratings(folder: Path, ratings: int) -> None:
+    """The ratings in files of a million, and others to be predicted."""
+    U, Z = draw_factors(ratings)
     (folder / "ratings").mkdir()
     for p in range(-(-ratings // PIECE)):
         cells = draw(ratings, min(PIECE, ratings - p * PIECE), p, U, Z)
