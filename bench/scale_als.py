@@ -93,17 +93,17 @@ def predict_biases(parts: Any, rows: np.ndarray, cols: np.ndarray) -> np.ndarray
     return mean + of_user[rows] + of_item[cols]
 
 
-def least_bytes(parts: Any, p: int, item: int) -> float:
+def least_bytes(parts: Any, p: int, item: int, workers: int = WORKERS) -> float:
     """What a sweep must move at least: the rows that each worker's cells need, less those it holds."""
     from twofold.completion.partitioned.ratings import read_needs
 
     total = 0.0
     for side, other in ((parts.rows, parts.cols), (parts.cols, parts.rows)):
-        for some in np.array_split(np.arange(len(side.units)), WORKERS):
+        for some in np.array_split(np.arange(len(side.units)), workers):
             need = np.zeros(int(other.bounds[-1]), bool)
             for u in some:
                 need[read_needs(parts.folder, side.name, int(u))[0]] = True
-            total += float(need.sum()) * (1 - 1 / WORKERS) * p * item
+            total += float(need.sum()) * (1 - 1 / workers) * p * item
     return total
 
 
@@ -125,7 +125,11 @@ class Traffic:
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
         if context.parent is not None:
-            self.after.append(sum(self.client.run(moved).values()))
+            self.after.append(self.count())
+
+    def count(self) -> int:
+        """Bytes that workers have got from each other until now."""
+        return sum(self.client.run(moved).values())
 
 
 def open_parts(folder: Path) -> Any:

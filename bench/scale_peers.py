@@ -33,7 +33,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.csr_folder import write_csr
 
 WORKERS = 2
-PATIENCE = 420.0
+PATIENCE = 200.0  # seconds until a contestant is stopped
 PYTHONS = {"spark": "BENCH_SPARK_PYTHON", "dask-ml": "BENCH_DASKML_PYTHON"}
 PACKAGES = {"spark": "pyspark", "dask-ml": "dask_ml"}
 NAMES = {"spark": "Spark MLlib", "dask-ml": "Dask-ML"}

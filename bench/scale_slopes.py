@@ -169,10 +169,10 @@ def families() -> list[Family]:
         return twofold.ALS(K, reg=0.05, max_iter=3, tol=0, random_state=0).fit(parts)
 
     def fit_nmf(X: Any) -> Any:
-        return twofold.NMF(TOPICS, init="random", max_iter=10, tol=0, random_state=0).fit(X)
+        return twofold.NMF(TOPICS, init="random", max_iter=5, tol=0, random_state=0).fit(X)
 
     def fit_plsa(X: Any) -> Any:
-        return twofold.PLSA(TOPICS, init="random", max_iter=3, tol=0, random_state=0).fit(X)
+        return twofold.PLSA(TOPICS, init="random", max_iter=1, tol=0, random_state=0).fit(X)
 
     return [
         Family("PCA", 200_000, write_dense, lambda X: twofold.PCA(K, random_state=0).fit(X)),
@@ -181,13 +181,13 @@ def families() -> list[Family]:
         Family("coreset", 200_000, write_dense, lambda X: coreset(X, 10_000, random_state=0)),
         Family("OnlineDictionary, 1 epoch", 20_000, write_dense, fit_dictionary),
         Family("LSA", 5_000, write_counts, lambda X: twofold.LSA(TOPICS, random_state=0).fit(X)),
-        Family("NMF, 10 sweeps", 20_000, write_counts, fit_nmf),
-        Family("PLSA, 3 sweeps", 5_000, write_counts, fit_plsa),
+        Family("NMF, 5 sweeps", 30_000, write_counts, fit_nmf),
+        Family("PLSA, 1 sweep", 30_000, write_counts, fit_plsa),
         Family("LDA scvb0, 3 sweeps", 5_000, write_counts, lda("scvb0", max_iter=3)),
         Family("LDA online, 1 epoch", 2_000, write_counts, lda("online", max_iter=1)),
         Family("ALS, 3 sweeps", 300_000, partition, fit_als, "ratings"),
         Family("PartitionedRatings", 300_000, write_ratings, write_partition, "ratings"),
-        Family("BagOfWords", 10_000, write_text, count_texts, "texts"),
+        Family("BagOfWords", 20_000, write_text, count_texts, "texts"),
         Family("Cooccurrence", 10_000, write_text, count_pairs, "texts"),
     ]
 
