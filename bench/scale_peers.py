@@ -275,7 +275,7 @@ def kmeans_blobs(quick: bool) -> Event | Missing:
 
 def pca_digits(quick: bool) -> Event | Missing:
     try:
-        X = datasets.fetch("mnist").train.data[:: 10 if quick else 1]
+        X = datasets.fetch("mnist").train.images[:: 10 if quick else 1]
     except InputError as why:
         return Missing("scale_peers pca-digits", str(why))
     return pca_event("pca-digits", "handwritten digits", X.reshape(len(X), -1).astype(np.float32), 30)

@@ -135,7 +135,7 @@ def crowds(name: str, rows: int, quick: bool) -> Event:
             "Seconds are those of the second fit. The first also imports the library and loads its compiled kernels in "
             "every worker.",
             f"On {os.cpu_count()} cores, {CROWDS[-1]} workers of one thread share them: what they show is the price of "
-            "more tasks and more copies, not speed. All workers are on one machine: bytes are counted, but no network is "
+            "more tasks and more copies, not speed. All workers are on one machine: bytes are counted, no network is "
             "waited for.",
             "MB a sweep: what workers sent to each other, by their own logs; what the client sends and gets is not in "
             "it. At least: the state to all workers but the one that has it, their sums back to one.",
