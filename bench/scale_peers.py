@@ -54,7 +54,10 @@ def fit_here(job: str, folder: str, asked: dict[str, Any]) -> dict[str, np.ndarr
     if job == "als":
         model = twofold.ALS(k, reg=asked["reg"], max_iter=sweeps, tol=0, random_state=0).fit(asked["X"])
         held = np.load(f"{folder}/held.npz")
-        return {"at": np.arange(len(held["rating"])), "prediction": model.predict(held["user"], held["item"])}
+        rows, cols = held["user"], held["item"]
+        if hasattr(asked["X"], "users"):  # whose rows are those that have ratings
+            rows, cols = np.searchsorted(asked["X"].users, rows), np.searchsorted(asked["X"].items, cols)
+        return {"at": np.arange(len(rows)), "prediction": model.predict(rows, cols)}
     model = twofold.LatentDirichletAllocation(
         k, doc_topic_prior=ALPHA, topic_word_prior=BETA, tol=0, max_iter=sweeps, random_state=0
     )
@@ -187,9 +190,8 @@ def make_event(
     def faster(rows: list[Row]) -> bool:
         ours = min((row for row in rows if row.ours), key=lambda row: row.median)
         peers = [row for row in rows if not row.ours and row.seconds]
-        return bool(peers) and all(
-            row.median >= ours.median and as_good(ours.quality, row.quality) for row in peers if row.equal
-        )
+        good = all(as_good(ours.quality, row.quality) for row in peers)
+        return bool(peers) and good and all(row.median >= ours.median for row in peers if row.equal)
 
     return Event(
         f"scale_peers {name}",
