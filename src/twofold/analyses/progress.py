@@ -24,6 +24,11 @@ class Progress:
         """Something goes on that tells how far it is: a function to be called with the share that is done, or None."""
         yield None
 
+    @contextmanager
+    def passes(self) -> Iterator[None]:
+        """Passes over blocks go on, which are counted as threads or workers finish them."""
+        yield
+
     def callbacks(self) -> list[Any]:
         """Callbacks for a model's `fit`."""
         return []

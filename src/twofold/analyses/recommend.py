@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from twofold.analyses._tables import data_in_code, is_paths, warnings_as_notes
 from twofold.analyses.answer import analysis, count
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
+from twofold.core.config import config
 from twofold.core.printable import plain
 
 if TYPE_CHECKING:
@@ -114,8 +116,9 @@ def recommend(
     """
     given = {"user": user_column, "item": item_column, "rating": rating_column}
     columns = {"id_column": names_id, "name_column": names_column}
+    read: Ratings | Fitted | Stored | None = read_stored(data, given, missing, split, progress)
     with progress.doing("reading"):
-        read = as_ratings_or_model(data, given, missing)
+        read = as_ratings_or_model(data, given, missing) if read is None else read
         check_measurable(read, split, item_features)
         called, named = as_names(names, read, columns)
     figures: dict[str, Any] = {}
@@ -128,8 +131,8 @@ def recommend(
         notes, source = read.notes, read.source
         features = {"users": user_features, "items": item_features}
         fitted = fit(read, features, as_model(model, seed), time, seed, progress, notes)
-        split = split or (None if model is None else "random")
-        if split is not None:
+        split = split or (None if model is None or isinstance(read, Stored) else "random")
+        if split is not None and not isinstance(read, Stored):
             with progress.doing("fitting again without a tenth of the ratings"):
                 figures, compared = measure(fitted, read, n, split, seed, notes, item_features)
         notes += about(fitted)
@@ -184,6 +187,56 @@ class Fitted:
     source: str
 
 
+@dataclass
+class Stored:
+    """Ratings beyond the memory budget, cut into blocks on disk."""
+
+    ratings: Any
+    source: str
+    notes: list[str]
+    folder: Any  # which lasts as long as they do
+    matrix = False
+
+    @property
+    def columns(self) -> dict[str, str | None]:
+        return self.ratings.columns
+
+
+def read_stored(
+    data: Any, given: dict[str, str | None], missing: Sequence[Any], split: str | None, progress: Progress
+) -> Stored | None:
+    """Ratings in files that the memory budget does not hold, in blocks; None for all others."""
+    if isinstance(data, (str, os.PathLike)):
+        data = [data]
+    if not (isinstance(data, (list, tuple)) and data and is_paths(data)) or data[0] == "-":
+        return None
+    from twofold.completion.partitioned.ratings import PartitionedRatings, measure_files
+    from twofold.io.ratings import said
+
+    paths = [os.fspath(one) for one in data]
+    size = measure_files(paths, given)
+    if size <= config().memory:
+        return None
+    if split is not None:
+        raise InputError(
+            f"--split {split} fits twice, with all ratings in memory, and these take more than the budget of "
+            f"{config().memory / 1e6:,.0f} MB. Leave it out: some ratings are held out anyway. Or raise the budget: "
+            "twofold --memory 8GB recommend."
+        )
+    folder = tempfile.TemporaryDirectory(prefix="twofold-ratings-")
+    with progress.passes():
+        how: dict[str, Any] = {**given, "missing": missing, "holdout": TEST}
+        ratings = PartitionedRatings(paths, folder.name, **how)
+    ratings.keeper = folder
+    source = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    notes = said([name for name in ratings.columns.values() if name], ratings.columns)
+    notes.append(
+        f"ratings take more than the memory budget of {config().memory / 1e6:,.0f} MB and stay on disk, in blocks; "
+        f"{ratings.held_out.nnz:,} of them were held out and are not fitted"
+    )
+    return Stored(ratings, source, notes, folder)
+
+
 def as_ratings_or_model(data: Any, given: dict[str, str | None], missing: Sequence[Any]) -> Ratings | Fitted:
     """Ratings, or a recommender that was fitted."""
     one = data[0] if isinstance(data, (list, tuple)) and len(data) == 1 else data
@@ -208,13 +261,18 @@ def load_recommender(path: str) -> Any:
     return model
 
 
-def as_names(names: Any, data: Ratings | Fitted, columns: dict[str, str | None]) -> tuple[dict[Any, str] | None, list]:
+def as_names(
+    names: Any, data: Ratings | Fitted | Stored, columns: dict[str, str | None]
+) -> tuple[dict[Any, str] | None, list]:
     """What items are called, by id, if that is given; and a note that says from where."""
     if names is None or isinstance(names, Mapping):
         return None if names is None else {item: str(name) for item, name in names.items()}, []
     from twofold.io.ratings import read_names
 
-    items = data.model.items_ if isinstance(data, Fitted) else data.item.unique().to_numpy()
+    if isinstance(data, Stored):
+        items = data.ratings.items
+    else:
+        items = data.model.items_ if isinstance(data, Fitted) else data.item.unique().to_numpy()
     called, note = read_names(os.fspath(names), items, **columns)
     return called, [note]
 
@@ -253,7 +311,7 @@ def as_model(model: Any, seed: int) -> Any:
 
 
 def fit(
-    data: Ratings,
+    data: Ratings | Stored,
     features: dict[str, Any],
     given: Any,
     time: float,
@@ -261,6 +319,8 @@ def fit(
     progress: Progress,
     notes: list[str],
 ) -> Any:
+    if isinstance(data, Stored):
+        return fit_stored(data, features, given, time, seed, progress, notes)
     check_enough(data)
     columns: dict[str, Any] = {
         role: name for role, name in data.columns.items() if name is not None and not data.matrix
@@ -278,7 +338,22 @@ def fit(
     return model.set_callbacks()
 
 
-def check_measurable(data: Ratings | Fitted, split: str | None, item_features: Any) -> None:
+def fit_stored(
+    data: Stored, features: dict[str, Any], given: Any, time: float, seed: int, progress: Progress, notes: list[str]
+) -> Any:
+    for what, size in zip(("user", "item"), data.ratings.shape, strict=True):
+        if size == 1:
+            raise InputError(
+                f"{data.source} has ratings of one {what} alone: there is nothing to recommend. Give ratings of more "
+                f"{what}s, or name the column of {what}s with --{what}-column."
+            )
+    model = twofold.Recommender(given, time=time, random_state=seed)
+    with warnings_as_notes(notes):
+        model.set_callbacks(*progress.callbacks()).fit(data.ratings, **features)
+    return model.set_callbacks()
+
+
+def check_measurable(data: Ratings | Fitted | Stored, split: str | None, item_features: Any) -> None:
     """Refuse a split that is unknown or needs times or features that there are not, before anything is fitted."""
     if split is None:
         return
@@ -287,7 +362,7 @@ def check_measurable(data: Ratings | Fitted, split: str | None, item_features: A
     check_split(split, TEST, None)
     if split == "items" and item_features is None:
         raise InputError("--split items ranks items that nobody has rated by their features. Give them: --items FILE.")
-    if split == "last" and not isinstance(data, Fitted) and data.time is None:
+    if split == "last" and not isinstance(data, (Fitted, Stored)) and data.time is None:
         raise InputError(
             f"--split last: no column of {data.source} says when. Call it time, date or timestamp, or split otherwise."
         )

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 from twofold.analyses.progress import SILENT, Progress
+from twofold.core.engine.progress import watching
 
 PATIENCE = 10.0  # seconds without a word, after which a line is due where there is no terminal
 
@@ -42,6 +43,14 @@ class TerminalProgress(Progress):
         with Bars(*columns, TimeRemainingColumn(), console=self.console, transient=True) as bars:
             task = bars.add_task(what, total=1.0)
             yield lambda done: bars.update(task, completed=done)
+
+    @contextmanager
+    def passes(self) -> Iterator[None]:
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total} blocks"))
+        with Bars(*columns, TimeRemainingColumn(), console=self.console, transient=True) as bars:
+            task = bars.add_task("starting", total=None)
+            with watching(lambda what, done, total: bars.update(task, description=what, completed=done, total=total)):
+                yield
 
     def callbacks(self) -> list[Any]:
         return [FitBar(self.console)]
@@ -82,19 +91,34 @@ class LineProgress(Progress):
     def share(self, what: str) -> Iterator[Callable[[float], Any]]:
         yield lambda done: self.tell(f"{what}: {done:.0%}")
 
+    @contextmanager
+    def passes(self) -> Iterator[None]:
+        with watching(lambda what, done, total: self.tell(f"{what}: {done} of {total} blocks")):
+            yield
+
     def callbacks(self) -> list[Any]:
         return [FitLines(self)]
 
 
 class FitWatch:
-    """The hooks of a callback for `fit`, which count sweeps."""
+    """The hooks of a callback for `fit`, which count sweeps and, within one, the blocks that threads or workers have
+    finished."""
 
     def __init__(self) -> None:
         self.sweep, self.most, self.start = 0, 0, 0.0
+        self.watch: Any = None
 
     def setup(self, estimator: Any, context: Any) -> None:
         self.sweep, self.most, self.start = 0, 0, time.monotonic()
+        self.watch = watching(self.on_blocks)
+        self.watch.__enter__()
         self.show("starting", None)
+
+    def on_blocks(self, what: str, done: int, total: int) -> None:
+        """So many blocks of a pass are done."""
+        sweep = f"sweep {self.sweep + 1} of at most {self.most}" if self.most else "starting"
+        share = min(self.sweep + done / total, max(self.most, 1)) / max(self.most, 1)
+        self.show(f"{sweep}: {done} of {total} blocks" if total > 1 else sweep, share if self.most else None)
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         if context.parent is None:
@@ -112,7 +136,10 @@ class FitWatch:
         left = span((total - done) * took / max(done, 1))
         self.show(f"{done / took:,.0f} words or pairs a second, {left} left", done / max(total, 1))
 
-    def teardown(self, estimator: Any, context: Any) -> None: ...
+    def teardown(self, estimator: Any, context: Any) -> None:
+        if self.watch is not None:
+            self.watch.__exit__(None, None, None)
+            self.watch = None
 
     def show(self, what: str, share: float | None) -> None:
         raise NotImplementedError
@@ -136,6 +163,7 @@ class FitBar(FitWatch):
         self.bars.update(self.task, description=what, completed=share or 0.0)
 
     def teardown(self, estimator: Any, context: Any) -> None:
+        super().teardown(estimator, context)
         self.bars.stop()
 
 

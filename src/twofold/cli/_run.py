@@ -121,7 +121,7 @@ def on_cluster(cluster: str | None = None, workers: int | None = None) -> Iterat
             done = DaskEngine.tasks - before
             if done:
                 return [f"{done:,} tasks were done by {where}"]
-            return ["the table fits in memory and was not streamed: the workers had nothing to do"]
+            return ["the data fits in memory and was not streamed: the workers had nothing to do"]
 
         yield notes
 

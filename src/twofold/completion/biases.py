@@ -51,7 +51,7 @@ class State(NamedTuple):
 class Lines(NamedTuple):
     """One side of the table: what its lines (rows, or columns) weigh, and the sum of their centred cells."""
 
-    W: sparse.csr_array | sparse.csc_array  # (lines, other side's lines)
+    W: Any  # (lines, other side's lines), of which only products with a vector are needed
     mass: np.ndarray  # Σ w
     total: np.ndarray  # Σ w y
 
@@ -206,28 +206,17 @@ class Biases(Completion):
 
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> Biases:
-        """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments."""
+        """Fit to the known cells of X, or to :class:`PartitionedRatings`; see :meth:`ALS.fit` for the arguments."""
+        ratings: Any = X
+        if hasattr(ratings, "n_ratings"):
+            from twofold.completion.partitioned._baselines import fit_biases
+
+            return fit_biases(self, ratings, sample_weight)
         return self._solve(self._observed(X, sample_weight), X)
 
     def _solve(self, cells: Observed, X: Any = None) -> Biases:
         """The fit, to cells already gathered."""
-        s, given = sum_cells(cells), _read_reg(self.reg)
-
-        def sweep(state: State, t: int) -> loop.Sweep:
-            state, objective = sweep_sides(s, state, given is None)
-            return loop.Sweep(state, objective, {"row_reg": state.row_reg, "column_reg": state.column_reg})
-
-        loop.run(
-            self,
-            sweep,
-            _start(s, given),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            fitted=lambda state: _attributes(s, state, cells.dtype),
-            X=X,
-            fingerprint=cells.sign,
-        )
-        return self
+        return fit_sums(self, sum_cells(cells), cells.dtype, X, cells.sign)
 
     def _folding(self) -> tuple[Callable, tuple]:
         return compute_shifts, (self.column_bias_ + self.column_bias_.dtype.type(self.mean_), self.reg_[0])
@@ -241,6 +230,27 @@ class Biases(Completion):
 
     def _trained(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         return self.row_bias_[rows] + self.column_bias_[cols] + self.row_bias_.dtype.type(self.mean_)
+
+
+def fit_sums(model: Biases, s: Sums, dtype: np.dtype, X: Any, sign: Callable[[], str]) -> Biases:
+    """The fit, given what it needs to know of the data."""
+    given = _read_reg(model.reg)
+
+    def sweep(state: State, t: int) -> loop.Sweep:
+        state, objective = sweep_sides(s, state, given is None)
+        return loop.Sweep(state, objective, {"row_reg": state.row_reg, "column_reg": state.column_reg})
+
+    loop.run(
+        model,
+        sweep,
+        _start(s, given),
+        max_iter=model.max_iter,
+        tol=model.tol,
+        fitted=lambda state: _attributes(s, state, dtype),
+        X=X,
+        fingerprint=sign,
+    )
+    return model
 
 
 def compute_shifts(X: sparse.csr_array, offset: np.ndarray, lam: float) -> np.ndarray:

@@ -50,21 +50,16 @@ class Popularity(Ranking):
 
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> Popularity:
-        """Count who has seen each column of X; see :meth:`EASE.fit` for the arguments."""
+        """Count who has seen each column of X, also of :class:`PartitionedRatings`; see :meth:`EASE.fit`."""
+        ratings: Any = X
+        if hasattr(ratings, "n_ratings"):
+            from twofold.completion.partitioned._baselines import fit_popularity
+
+            return fit_popularity(self, ratings, sample_weight)
         cells = self._observed(X, sample_weight)
-
-        def sweep(state: Any, t: int) -> loop.Sweep:
-            W = stored(cells.W, cells.X.data != 0)
-            mass = float(weigh_rows(W).sum()) or 1.0
-            counts = np.bincount(W.indices, W.data.astype(np.float64), cells.shape[1])
-            return loop.Sweep(counts / mass, float(counts.sum() - counts @ counts / mass), done=True)
-
-        def fitted(share: np.ndarray) -> dict:
-            return {"popularity_": share.astype(cells.dtype)}
-
-        start = np.zeros(cells.shape[1])
-        loop.run(self, sweep, start, max_iter=1, tol=0.0, fitted=fitted, X=X, fingerprint=cells.sign)
-        return self
+        W = stored(cells.W, cells.X.data != 0)
+        counts = np.bincount(W.indices, W.data.astype(np.float64), cells.shape[1])
+        return fit_counts(self, counts, float(weigh_rows(W).sum()), cells.dtype, X, cells.sign)
 
     def _folding(self) -> tuple[Callable, tuple]:
         return give_ones, (self.popularity_.dtype,)
@@ -82,3 +77,19 @@ class Popularity(Ranking):
 
 def give_ones(X: sparse.csr_array, dtype: np.dtype) -> np.ndarray:
     return np.ones((X.shape[0], 1), dtype)
+
+
+def fit_counts(
+    model: Popularity, counts: np.ndarray, mass: float, dtype: np.dtype, X: Any, sign: Callable[[], str]
+) -> Popularity:
+    """The fit, given how many have seen each column, and how many there are."""
+    mass = mass or 1.0
+
+    def sweep(state: Any, t: int) -> loop.Sweep:
+        return loop.Sweep(counts / mass, float(counts.sum() - counts @ counts / mass), done=True)
+
+    def fitted(share: np.ndarray) -> dict:
+        return {"popularity_": share.astype(dtype)}
+
+    loop.run(model, sweep, np.zeros(len(counts)), max_iter=1, tol=0.0, fitted=fitted, X=X, fingerprint=sign)
+    return model

@@ -259,8 +259,11 @@ def read_piece(file: str) -> Piece:
     if file != "-" and kind(file) in OTHERS:
         part = read_one(file)
         return part if isinstance(part, Piece) else from_table(part)
-    name = "standard input" if file == "-" else file
-    data = read_bytes(file)
+    return parse_piece(read_bytes(file), "standard input" if file == "-" else file)
+
+
+def parse_piece(data: bytes, name: str) -> Piece:
+    """The columns of a delimited text."""
     if b"::" in data[: max(data.find(b"\n"), 0)]:  # MovieLens' own delimiter
         data = data.replace(b"::", b"\t")
     piece = read_delimited(data, name)

@@ -39,7 +39,7 @@ def features(what: str) -> typer.models.OptionInfo:
     return typer.Option(metavar="FILE", help=said)
 
 
-@command(Recommendations, "Lists for all users, or those asked for")
+@command(Recommendations, "Lists for all users, or those asked for", streams=True)
 def recommend(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help=TAKES)],
     user: Annotated[list[str] | None, typer.Option(metavar="ID", help=USER)] = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from twofold.core.numerics.alternating_ridge import Plan, planned, point_columns
 from twofold.core.seeds import generator, seed_of
 from twofold.core.sklearn_shim import callbacks_of
 
+FITTING = ("ALS", "ImplicitALS", "EASE", "Biases", "Popularity")
 SAMPLE = 2**21  # ratings by which λ and the number of factors are found
 EVERY = 5  # sweeps after which factors are written, and recipes begin anew
 
@@ -37,16 +39,22 @@ class State(NamedTuple):
     Z: Any
 
 
-def open_ratings(given: Any, model: Any, columns: dict[str, str | None], duplicates: str) -> PartitionedRatings:
-    """Ratings for a recommender with this model, which must be one that fits them where they are."""
-    if type(model).__name__ not in ("ALS", "ImplicitALS", "EASE"):
+def open_ratings(
+    given: Any, model: Any, columns: dict[str, str | None], duplicates: str, holdout: float
+) -> PartitionedRatings:
+    """Ratings for a recommender with this model, which must be one that fits them where they are, or None."""
+    if model is not None and type(model).__name__ not in FITTING:
         raise InputError(
-            f"ratings beyond one memory need a model that fits them there, not {model!r}. Give Recommender one of ALS, "
-            "ImplicitALS and EASE, such as ImplicitALS(64)."
+            f"ratings beyond one memory need a model that fits them there, not {model!r}. Give Recommender one of "
+            f"{', '.join(FITTING[:-1])} and {FITTING[-1]}, such as ImplicitALS(64), or none, to have it chosen."
         )
     if isinstance(given, PartitionedRatings):
         return given
-    return PartitionedRatings(given, duplicates=duplicates, **columns)
+    folder = tempfile.TemporaryDirectory(prefix="twofold-ratings-")
+    how: dict[str, Any] = {**columns, "duplicates": duplicates, "holdout": holdout}
+    found = PartitionedRatings(given, folder.name, **how)
+    found.keeper = folder  # it lasts as long as the recommender, so that factors may stay in it
+    return found
 
 
 def begin_fit(model: Any, ratings: PartitionedRatings, sample_weight: Any, p: int) -> Sweeper:

@@ -30,7 +30,7 @@ NEAR = 0.002  # a share of the error by which a model must be better than a simp
 def fit_given(model: Any, X: sparse.csr_array, callbacks: list) -> tuple[Any, dict]:
     """A copy of the model that was given, fitted."""
     fitted = clone(model).set_callbacks(*callbacks).fit(X)
-    return fitted, {**_describe(fitted), "why": "it was given"}
+    return fitted, {**describe_model(fitted), "why": "it was given"}
 
 
 def fit_ranking(
@@ -43,7 +43,7 @@ def fit_ranking(
         plan, figures = choose_ranking(X, implicit, holdout, seconds, seed)
     with quietly():
         fitted = clone(plan.model).fit(value_cells(X, plan.how, scale))
-    return fitted, plan.how, {**_describe(fitted), "cells": plan.how, **figures}
+    return fitted, plan.how, {**describe_model(fitted), "cells": plan.how, **figures}
 
 
 def make_default_ranking(X: sparse.csr_array, seconds: float) -> Plan:
@@ -61,14 +61,14 @@ def fit_rating(X: sparse.csr_array, holdout: float, seconds: float, seed: int, c
     if X.nnz < ENOUGH or not holdout:
         with quietly():  # its sweeps were not chosen by the one who would be warned
             fitted = list(models.values())[-1].set_callbacks(*callbacks).fit(X)
-        return fitted, {**_describe(fitted), "why": _tell_why_not(X, holdout, "ratings")}
+        return fitted, {**describe_model(fitted), "why": _tell_why_not(X, holdout, "ratings")}
     fold = split_cells(X, "random", holdout, None, seed)
     watching = [c for c in callbacks if not isinstance(c, (Checkpoint, EarlyStopping))]  # those belong to the last fit
     model, figures = _try_ratings(models, take_cells(X, fold < 0), take_cells(X, fold == 0), watching)
     with quietly():  # it stops where the trial did
         fitted = clone(model).set_callbacks(*callbacks).fit(X)
     figures |= {"skipped": skipped} if skipped else {}
-    return fitted, {**_describe(fitted), **figures, "held_out": int((fold == 0).sum())}
+    return fitted, {**describe_model(fitted), **figures, "held_out": int((fold == 0).sum())}
 
 
 def list_rating_models(X: sparse.csr_array, seconds: float, seed: int) -> tuple[dict[str, Any], list[str]]:
@@ -109,7 +109,7 @@ def _try_ratings(
         if name == "SVDPlusPlus":
             sweeps = stop.best_sweep_ + 1
             model.set_params(max_iter=sweeps if sweeps < trial.n_iter_ else model.max_iter)
-    table = {name: _summarize(squares) for name, squares in errors.items()}
+    table = {name: summarize_squares(squares) for name, squares in errors.items()}
     best = min(table, key=lambda name: table[name]["score"])
     why = "the least error on ratings held out"
     if table[best]["score"] > (1 - NEAR) * table["Biases"]["score"]:
@@ -126,7 +126,7 @@ def _try_ratings(
     return models[best], figures
 
 
-def _summarize(squares: np.ndarray) -> dict[str, float]:
+def summarize_squares(squares: np.ndarray) -> dict[str, float]:
     """The root of the mean of squared errors, and its standard error."""
     rmse = float(np.sqrt(squares.mean()))
     return {"score": rmse, "error": float(squares.std() / np.sqrt(len(squares)) / max(2 * rmse, 1e-300))}
@@ -149,7 +149,8 @@ def _tell_why_not(X: sparse.csr_array, holdout: float, what: str) -> str:
     return f"the default for {what}; {why}"
 
 
-def _describe(model: Any) -> dict:
+def describe_model(model: Any) -> dict:
+    """A model's name and parameters."""
     plain = (bool, int, float, str, type(None))
     parameters = {k: v if isinstance(v, plain) else repr(v) for k, v in model.get_params(deep=False).items()}
     return {"model": type(model).__name__, "parameters": parameters}

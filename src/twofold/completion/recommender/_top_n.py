@@ -57,13 +57,14 @@ def rank_items(
         group = rows[start : start + step * GROUP]
         blocks = Rows(group[at : at + step] for at in range(0, len(group), step))
         if threaded:
-            found = engine.gather(engine.map(_rank_block, blocks, *(engine.broadcast(s) for s in shared)))
+            found = engine.gather(engine.map(rank_block, blocks, *(engine.broadcast(s) for s in shared)))
         else:  # the model's own predictions may use the engine, which must not wait for itself
-            found = [_rank_block(block, *shared) for block in blocks]
+            found = [rank_block(block, *shared) for block in blocks]
         yield group, Lists(*(np.concatenate(part) for part in zip(*found, strict=True)))
 
 
-def _rank_block(rows: np.ndarray, seen: sparse.csr_array, n: int, score: Callable, state: Any) -> Lists:
+def rank_block(rows: np.ndarray, seen: sparse.csr_array, n: int, score: Callable, state: Any) -> Lists:
+    """The n best columns of some rows that are not stored in `seen`."""
     S, known = score(rows, state), seen[rows]
     out = Lists(np.empty((len(rows), n), np.int64), np.empty((len(rows), n), S.dtype))
     best(S, known.indptr, known.indices, *out)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -63,14 +63,6 @@ from twofold.core.sklearn_shim import callbacks_of
 from twofold.core.types import Seed
 
 DENSE = 0.5  # share of cells known from which on gaps say nothing of what people want
-
-
-class Offsets(NamedTuple):
-    """The biases of a model as a baseline, where another fit would cost another pass over the ratings."""
-
-    mean_: float
-    row_bias_: np.ndarray
-    column_bias_: np.ndarray
 
 
 class Recommender(Model):
@@ -212,9 +204,9 @@ class Recommender(Model):
         ratings : frame, path, or arrays
             A pandas or polars frame; the path of a CSV, TSV or Parquet file; a tuple (users, items) or (users, items,
             ratings); or a list or array of such rows. Ids may be of any type; ratings may be text: "4.5" or "4,5".
-            Beyond one memory, :class:`PartitionedRatings` or a dask frame, for an :class:`ALS`, :class:`ImplicitALS` or
-            :class:`EASE` that is given; then ``ratings_`` stays on disk, and what needs all of it, such as
-            :meth:`evaluate`, does not work.
+            Beyond one memory, :class:`PartitionedRatings` or a dask frame: the models are then :class:`Biases` or
+            :class:`ALS`, and :class:`Popularity`, :class:`ImplicitALS` or :class:`EASE`, or the one of these that is
+            given; ``ratings_`` stays on disk, and what needs all of it, such as :meth:`evaluate`, does not work.
         y : ignored
         users, items : frame, dict of columns, or path, optional
             Features, a row for each user or item, with a column of ids: numbers, categories, lists ("Action|Comedy")
@@ -239,20 +231,23 @@ class Recommender(Model):
         return self
 
     def _fit_partitioned(self, ratings: Any, users: Any, items: Any) -> Any:
+        from twofold.completion.partitioned._choose import choose_models
         from twofold.completion.partitioned._fit import open_ratings
         from twofold.completion.partitioned.ratings import StoredRows
 
         if users is not None or items is not None:
             raise InputError("features of users and items are for ratings in memory. Leave out users= and items=.")
         wanted = {"user": self.user, "item": self.item, "rating": self.rating}
-        parts = open_ratings(ratings, self.model, wanted, "sum" if self._implicit() else self.duplicates)
-        model, self.choice_ = fit_given(self.model, parts, callbacks_of(self))
-        seen = StoredRows(parts)
-        implicit, (low, high) = bool(self._implicit()) or parts.columns["rating"] is None, seen.find_range()
+        duplicates = "sum" if self._implicit() else self.duplicates
+        parts = open_ratings(ratings, self.model, wanted, duplicates, self.holdout)
+        seen = StoredRows(parts, whole=True)
+        low, high = seen.find_range()
+        implicit = bool(self._implicit()) or parts.columns["rating"] is None or parts.counts or low == high
+        implicit = implicit or ((low, high) == (0, 1) and seen.is_binary())
+        found = choose_models(self.model, parts, implicit, self.time, seed_of(self.random_state), callbacks_of(self))
         cells = Cells(parts.users, parts.items, seen, implicit, parts.columns)
-        baseline: Any = None if implicit else Offsets(model.mean_, model.row_bias_, model.column_bias_)
-        self.ranker_, self.cells_ = None, "as they are"
-        return self._keep(cells, model.set_callbacks(), Scale(low, high, baseline))
+        self.ranker_, self.cells_, self.choice_ = found.ranker, "as they are", found.choice
+        return self._keep(cells, found.model, Scale(low, high, found.baseline))
 
     def _cells(self, ratings: Any, times: bool = False) -> Cells:
         return cells_of(ratings, self.user, self.item, self.rating, self.duplicates, self._implicit(), times)
@@ -491,7 +486,13 @@ class Recommender(Model):
     def _all_frames(self, n: int) -> Iterator[pl.DataFrame]:
         users = _as_series(self.users_)
         model, seen, hidden = self._rankers()
-        for rows, found in rank_items(model, seen, np.arange(len(self.users_)), n, hidden):
+        if sparse.issparse(seen):
+            ranked = rank_items(model, seen, np.arange(len(self.users_)), n, hidden)
+        else:
+            from twofold.completion.partitioned._lists import rank_all
+
+            ranked = rank_all(model, seen, n)
+        for rows, found in ranked:
             there = found.items >= 0
             who = np.repeat(rows, there.sum(axis=1))
             items, scores = found.items[there], found.scores[there]

@@ -32,6 +32,7 @@ from twofold.core.checks import InputError, check_sparse
 from twofold.core.config import config, within_budget
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.data.sources import Source, StoredRows, cuts_by_stored, float_dtype, turn_in_memory
+from twofold.core.engine import progress
 from twofold.core.engine.local import Engine, Parts, Shared, Tree, single_blas
 from twofold.core.types import Block
 
@@ -468,6 +469,10 @@ class DaskEngine(Engine):
             self.client.submit(_run_group, budget, light, groups[g], merge, keep, *(c[g] for c in columns), pure=False)
             for g in range(len(groups))
         ]
+        if progress.watcher is not None:
+            told = progress.count_blocks(len(futures))
+            for future in futures:
+                future.add_done_callback(told)
         return height, sweeps + 1, futures
 
     def _sent(self, rows: Rows, size: int) -> list[Any]:

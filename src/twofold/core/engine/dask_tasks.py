@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from twofold.core.config import config
 from twofold.core.engine.dask import DaskEngine, engine_of_files
-from twofold.core.engine.tasks import Tasks, list_pieces, read_saved, run_in_budget
+from twofold.core.engine.tasks import Tasks, list_pieces, read_saved, run_in_budget, watch_tasks
 
 
 class DaskTasks(Tasks):
@@ -32,7 +32,8 @@ class DaskTasks(Tasks):
     def hold(self, value: Any) -> Any:
         return DaskEngine(self.client).hold(value)
 
-    def gather(self, handles: Sequence[Any]) -> list[Any]:
+    def gather(self, handles: Sequence[Any], what: str = "") -> list[Any]:
+        watch_tasks(handles, what)
         return DaskEngine(self.client).fetch(list(handles))
 
     def load(self, saved: Any) -> Any:

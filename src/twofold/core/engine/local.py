@@ -33,6 +33,7 @@ from threadpoolctl import ThreadpoolController
 
 from twofold.core.config import config
 from twofold.core.data.blocks import Blocks, Rows
+from twofold.core.engine import progress
 from twofold.core.types import Block, State
 
 
@@ -183,18 +184,23 @@ class Engine:
         now, count = config(), parts.length
         largest = max((a.block_bytes for a in parts.args if isinstance(a, Blocks)), default=1)
         window = max(1, min(2 * now.threads, now.memory // (4 * max(largest, 1))))
+        told = progress.count_blocks(count)
         with single_blas():
             if min(count, now.threads, window) == 1:
-                yield from (parts.run(i) for i in range(count))
+                for i in range(count):
+                    yield parts.run(i)
+                    told()
                 return
             pool, waiting = _pool(min(now.threads, window)), deque[Future[Any]]()
             try:
                 for i in range(count):
                     if len(waiting) == window:
                         yield waiting.popleft().result()
+                        told()
                     waiting.append(pool.submit(parts.run, i))
                 while waiting:
                     yield waiting.popleft().result()
+                    told()
             finally:
                 for task in waiting:
                     task.cancel()

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from twofold.core.config import config, within_budget
+from twofold.core.engine import progress
 from twofold.core.engine.local import Tree, _pool, add, single_blas
 
 RUN = 8  # results that one task adds
@@ -76,8 +77,9 @@ class Tasks:
         """A handle of a value that many tasks take."""
         return value
 
-    def gather(self, handles: Sequence[Any]) -> list[Any]:
-        """The results; after a failure nothing is left running."""
+    def gather(self, handles: Sequence[Any], what: str = "") -> list[Any]:
+        """The results; after a failure nothing is left running. `what` goes on is told to who watches."""
+        watch_tasks(handles, what)
         try:
             return _values(handles)
         except BaseException:
@@ -98,6 +100,16 @@ class Tasks:
         while len(level) > 1:
             level = [self.submit(merge, level[a : a + RUN]) for a in range(0, len(level), RUN)]
         return level[0]
+
+
+def watch_tasks(handles: Sequence[Any], what: str) -> None:
+    """Tell who watches, if anybody does, how many tasks are done, whoever did them."""
+    if not what or progress.watcher is None:
+        return
+    told = progress.Counter(what, len(handles))
+    for handle in handles:
+        if hasattr(handle, "add_done_callback"):
+            handle.add_done_callback(told.add)
 
 
 def run_task(fn: Callable[..., Any], *args: Any) -> Any:
