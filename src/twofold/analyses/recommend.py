@@ -386,7 +386,8 @@ def about(model: Any) -> list[str]:
         parts = {"lists and ratings": choice}
     said = []
     for what, part in parts.items():
-        also = f" ({', '.join(part['skipped'])} not tried: --time)" if part.get("skipped") else ""
+        limits = "--time" if hasattr(model.ratings_, "indices") else "--time, --memory"
+        also = f" ({', '.join(part['skipped'])} not tried: {limits})" if part.get("skipped") else ""
         said.append(f"{what} by {part['model']}: {part['why']}{also}")
     if "ranking" in choice and choice["ranking"]["model"] == "Popularity" and choice["model"] != "Biases":
         said.append(f"for lists of what each user would rate highest, say --model {choice['model']}")

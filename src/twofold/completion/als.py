@@ -50,7 +50,7 @@ class ALS(Factors):
         out a tenth of the known cells (up to a quarter where they are few) and lowers λ, each fit begun at the last,
         from where all factors are zero until these cells are predicted no better; the biases' ridges are those of
         :class:`Biases`. For tables without noise it goes down to almost nothing. Of partitioned ratings, those of some
-        users are looked at, 2 million, and λ is scaled to what the noise in all of them asks for.
+        users are looked at, 1 million, and λ is scaled to what the noise in all of them asks for.
     reg_power : float or None, default=None
         The ridge of a row with n_i known cells grows as n_i to this power: 1 is λ scaled by counts, 0 the plain
         ``λ‖u‖²``. None means 1, or ½ where λ is found. `reg` means the same for a typical row whatever the power.

@@ -14,7 +14,19 @@ import polars as pl
 import pytest
 
 from tests.conftest import start_processes
-from twofold import ALS, EASE, Biases, Checkpoint, ImplicitALS, InputError, PartitionedRatings, Recommender, config
+from twofold import (
+    ALS,
+    EASE,
+    Biases,
+    Checkpoint,
+    ImplicitALS,
+    InputError,
+    PartitionedRatings,
+    Popularity,
+    Recommender,
+    SoftImpute,
+    config,
+)
 from twofold.completion.partitioned import _ease, _fit
 from twofold.completion.partitioned import ratings as module
 from twofold.completion.partitioned.ratings import StoredRows, cut_rows, make_units, read_cells
@@ -250,7 +262,7 @@ def test_factors_beyond_the_budget_stay_on_disk(folder, tmp_path):
     "options", [{}, {"intercept": True}, {"max_items": 30}, {"reg": 50.0}], ids=["auto", "intercept", "few", "given"]
 )
 def test_ease_is_that_of_memory(folder, rows, options, monkeypatch):
-    monkeypatch.setattr(_ease, "BLOCK", 1000)
+    monkeypatch.setattr(_ease, "BLOCK", (1000, 1000))
     monkeypatch.setattr(module, "HEAVY", 60)
     parts, X = PartitionedRatings(folder, duplicates="sum"), in_memory(rows, "sum")
     assert len(parts.rows.units) > len(parts.rows.bounds) - 1  # some rows are cut
@@ -295,7 +307,7 @@ def test_a_recommender_of_files_recommends_what_one_of_a_frame_does(folder, rows
         lambda rec: rec.recommend(user, 5),
         lambda rec: rec.recommend_new({item: 5.0}, 5),
         lambda rec: rec.explain(user, item, 5),
-        lambda rec: next(rec.recommend_all(3)),
+        lambda rec: pl.concat(list(rec.recommend_all(3))),
     ):
         ours, held = ask(files), ask(frame)
         assert ours.columns == held.columns
@@ -307,9 +319,9 @@ def test_a_recommender_of_files_recommends_what_one_of_a_frame_does(folder, rows
         files.evaluate()
 
 
-def test_a_recommender_chooses_no_model_for_files(folder):
+def test_a_recommender_refuses_a_model_that_needs_all_ratings_in_memory(folder):
     with pytest.raises(InputError, match="Give Recommender one of ALS"):
-        Recommender().fit(PartitionedRatings(folder))
+        Recommender(SoftImpute()).fit(PartitionedRatings(folder))
 
 
 def test_a_dask_frame_is_read_piece_by_piece(rows):
@@ -494,7 +506,7 @@ def test_refusals(folder, tmp_path):
         ALS(3, reg=0.1).fit(parts, sample_weight=np.ones(300))
     with pytest.raises(InputError, match="normalize"):
         ALS(3, reg=0.1, normalize="row").fit(parts)
-    for do in (ALS(3, reg=0.1, max_iter=1).fit(parts).transform, Biases().fit):
+    for do in (ALS(3, reg=0.1, max_iter=1).fit(parts).transform, SoftImpute().fit):
         with pytest.raises(InputError, match="no table"):
             do(parts)
     bad = make_rows().with_columns(pl.col("rating") - 3)
@@ -507,3 +519,100 @@ def test_a_table_of_numbers_is_still_a_table(tmp_path):
     X = np.random.default_rng(0).normal(size=(30, 4))
     pl.DataFrame(X, schema=list("abcd")).write_parquet(tmp_path / "table.parquet")
     assert ALS(1, reg=0.1, max_iter=2).fit(tmp_path / "table.parquet").n_features_in_ == 4
+
+
+# ---- held out, chosen, listed ----------------------------------------------------------------------------------------
+
+
+def test_what_is_held_out_and_what_is_fitted_are_all_ratings(folder, rows):
+    whole, parts = PartitionedRatings(folder), PartitionedRatings(folder, holdout=0.2)
+    held, seen = parts.held_out, StoredRows(parts, whole=True)
+    assert parts.n_ratings + held.nnz == whole.n_ratings == seen.nnz
+    share, spread = held.nnz / whole.n_ratings, (0.2 * 0.8 / whole.n_ratings) ** 0.5
+    assert abs(share - 0.2) < 6 * spread
+    every = np.arange(parts.shape[0])
+    X = StoredRows(whole)[every]
+    assert (seen[every] != X).nnz == 0
+    assert np.array_equal(seen.indptr, X.indptr)
+    assert np.array_equal(seen.count_columns(), np.bincount(X.indices, minlength=X.shape[1]))
+    assert StoredRows(parts)[every].multiply(held).nnz == 0
+    for side in (parts.rows, parts.cols):  # both sides hold the same cells out
+        assert len(stack(parts, side)[0]) == parts.n_ratings
+
+
+def test_of_many_ratings_those_of_some_users_are_held_out(folder, monkeypatch):
+    monkeypatch.setattr(module, "HELD", 100)
+    parts = PartitionedRatings(folder, holdout=0.5)
+    rows = np.flatnonzero(np.diff(parts.held_out.indptr))
+    assert 0 < parts.held_out.nnz < 400 and len(rows) < parts.shape[0] / 4
+
+
+def test_baselines_are_those_of_memory(folder, rows):
+    parts, X = PartitionedRatings(folder), in_memory(rows)
+    for kind, names in ((Biases, ("row_bias_", "column_bias_")), (Popularity, ("popularity_",))):
+        there, here = kind().fit(parts), kind().fit(X)
+        for name in names:
+            assert np.allclose(getattr(there, name), getattr(here, name), atol=1e-5), name
+        assert np.isclose(there.history_["objective"][-1], here.history_["objective"][-1])
+
+
+def test_models_are_chosen_and_do_not_lose_to_the_trivial_ones(folder):
+    rec = Recommender(random_state=0).fit(PartitionedRatings(folder, holdout=0.1))
+    choice = rec.choice_
+    assert set(choice["tried"]) == {"Biases", "ALS"} and "Popularity" in choice["ranking"]["tried"]
+    assert choice["score"] <= choice["baseline_score"]
+    assert choice["ranking"]["score"] >= choice["ranking"]["baseline_score"]
+    assert choice["model"] == "ALS"  # there are factors to be found
+    without = Recommender(random_state=0).fit(PartitionedRatings(folder))
+    assert "nothing was held out" in without.choice_["why"] and "score" not in without.choice_
+
+
+@pytest.mark.parametrize("kind", [ImplicitALS, Popularity, EASE])
+def test_lists_of_all_users_are_those_of_each(folder, rows, kind):
+    model = kind(4, random_state=0) if kind is ImplicitALS else kind()
+    rec = Recommender(model).fit(PartitionedRatings(folder, holdout=0.1))
+    lists = pl.concat(list(rec.recommend_all(4)))
+    seen = {(user, item) for user, item in rows.select("userId", "movieId").iter_rows()}
+    assert not seen & set(lists.select("user", "item").iter_rows())  # what was held out is known, too
+    for user in rec.users_[::60].tolist():
+        mine = rec.recommend(user, 4)
+        assert np.allclose(lists.filter(user=user)["score"], mine["score"], atol=1e-5)
+
+
+def test_a_text_file_in_pieces_is_read_as_a_whole(rows, tmp_path, monkeypatch):
+    for name, header in (("a.csv", True), ("b.csv", False)):
+        rows.write_csv(tmp_path / name, include_header=header)
+    whole = PartitionedRatings(tmp_path / "a.csv")
+    monkeypatch.setattr(module, "TEXT", (1000, 7000))
+    for name in ("a.csv", "b.csv"):
+        assert len(module.cut_text(str(tmp_path / name))) > 5
+        parts = PartitionedRatings(tmp_path / name)
+        assert parts.sign() == whole.sign() and np.array_equal(parts.users, whole.users)
+        assert np.array_equal(stack(parts, parts.rows), stack(whole, whole.rows))
+    text = (tmp_path / "a.csv").read_text().splitlines()
+    text[700] = '"1' + 8000 * "\n" + '",7,3.0,5'  # longer than a piece
+    (tmp_path / "c.csv").write_text("\n".join(text))
+    with pytest.raises(InputError, match="line break between quotes"):
+        PartitionedRatings(tmp_path / "c.csv")
+
+
+def test_the_memory_budget_changes_no_bit(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PIECE", (300, 2**21))
+    found = []
+    for memory in ("1MiB", "1GB"):
+        with config(memory=memory):
+            parts = PartitionedRatings(folder, tmp_path / memory, holdout=0.1)
+            model = ALS(3, **QUICK).fit(parts)
+            found.append((parts.sign(), parts.held_out, np.array(model.row_factors_), np.array(model.components_)))
+    (sign, held, *factors), (sign_too, held_too, *factors_too) = found
+    assert sign == sign_too and (held != held_too).nnz == 0
+    assert all(np.array_equal(a, b) for a, b in zip(factors, factors_too, strict=True))
+
+
+def test_two_models_in_one_folder_keep_their_factors(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(_fit, "keeps_on_disk", lambda *_: True)
+    parts = PartitionedRatings(folder, tmp_path / "kept")
+    first = ALS(3, **QUICK).fit(parts)
+    before = np.array(first.row_factors_)
+    ALS(2, **QUICK).fit(parts)
+    assert np.array_equal(first.row_factors_, before)

@@ -167,5 +167,7 @@ def find_size(seen: StoredRows, seconds: float) -> int:
     pairs = float((np.diff(seen.indptr).astype(np.float64) ** 2).sum() / 2)
     left = max(seconds * PACE - SLOW * pairs, 0.0)
     room = config().memory / (6 * seen.dtype.itemsize)  # its Gram matrix, the inverse, and what that takes meanwhile
-    m = min(int(left ** (1 / 3)), int(room**0.5), MOST, seen.shape[1])
-    return m if m >= min(FEW, seen.shape[1]) else 0
+    d = seen.shape[1]
+    m = min(int(left ** (1 / 3)), int(room**0.5), MOST, d)
+    products = m * (d - m) * (seen.dtype.itemsize + 4)  # of columns that speak with the others, which workers add up
+    return m if m >= min(FEW, d) and 4 * products <= config().memory else 0

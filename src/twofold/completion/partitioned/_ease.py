@@ -17,10 +17,10 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.core.data.known_cells import stored
-from twofold.core.engine.tasks import Tasks
+from twofold.core.engine.tasks import RUN, Tasks
 from twofold.kernels.moments import csr_gram_rows
 
-BLOCK = 2**23  # numbers of the Gram matrix that are summed at a time
+BLOCK = 2**16, 2**23  # numbers of the Gram matrix that are summed at a time, as the budget allows
 
 
 # ---- the tasks ----------------------------------------------------------------------------------------------------
@@ -115,10 +115,10 @@ def solve(model: EASE, ratings: PartitionedRatings, tasks: Tasks) -> Solution:
     heads = np.sort(np.argsort(-counts, kind="stable")[: model.max_items])
     m = len(heads)
     G = np.zeros((m, m), dtype)
-    step = max(1, BLOCK // m)
+    step = max(1, int(np.clip(config().memory // (16 * RUN), *BLOCK)) // m)
     for lo in range(0, m, step):
         hi = min(lo + step, m)
-        G[lo:hi] = tasks.gather([tasks.reduce(rows.map(sum_block, heads, lo, hi))])[0]
+        G[lo:hi] = tasks.gather([rows.reduce(sum_block, heads, lo, hi)])[0]
     center_gram(G, mean[heads], mass)
     if model.reg == "auto":
         judges = find_judges(counts[heads])

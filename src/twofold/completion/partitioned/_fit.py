@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 from scipy import sparse
@@ -28,7 +29,7 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.sklearn_shim import callbacks_of
 
 FITTING = ("ALS", "ImplicitALS", "EASE", "Biases", "Popularity")
-SAMPLE = 2**21  # ratings by which λ and the number of factors are found
+SAMPLE = 2**20  # ratings by which λ and the number of factors are found
 EVERY = 5  # sweeps after which factors are written, and recipes begin anew
 
 
@@ -71,7 +72,7 @@ def begin_fit(model: Any, ratings: PartitionedRatings, sample_weight: Any, p: in
     if keeps_on_disk(ratings, p) and ratings._temporary is not None:
         size = sum(ratings.shape) * p * ratings.dtype.itemsize
         raise InputError(
-            f"the factors take {size / 1e9:.1f} GB, more than a quarter of the memory budget, and would stay in a "
+            f"the factors take {size / 1e6:,.0f} MB, more than a quarter of the memory budget, and would stay in a "
             "temporary folder. Give PartitionedRatings a folder to keep them in, or raise twofold.config(memory=...)."
         )
     return Sweeper(ratings, find_tasks(bytes_of_task(ratings, p), not keeps_on_disk(ratings, p)))
@@ -141,7 +142,7 @@ def collect(ratings: PartitionedRatings, side: Side, shards: Shards, how: How) -
     factors, bias = np.empty((0, k), dtype), np.zeros(n, dtype)
     path: Path | None = None
     if keeps_on_disk(ratings, k + 1):
-        path = ratings.folder / f"factors_of_{side.name}.npy"
+        path = ratings.folder / f"factors_of_{side.name}.{uuid4().hex[:8]}.npy"  # other models have theirs there
         factors = np.lib.format.open_memmap(path, "w+", dtype, (n, k))
     else:
         factors = np.empty((n, k), dtype)

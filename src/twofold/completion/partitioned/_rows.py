@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from twofold.completion.partitioned.ratings import PartitionedRatings, Side, read_shard
-from twofold.core.engine.tasks import Tasks
+from twofold.core.engine.tasks import RUN, Tasks, add_results
 
 
 def take_cells(folder: Path, side: Side, units: list[int], width: int, rows: np.ndarray) -> sparse.csr_array:
@@ -30,6 +30,15 @@ class ShardMap:
 
     def map(self, fn: Callable[..., Any], *args: Any) -> list[Any]:
         return [self._submit(s, fn, *args) for s in range(len(self.units))]
+
+    def reduce(self, fn: Callable[..., Any], *args: Any) -> Any:
+        """The sum over the shards, along the fixed tree; a run of them is added before the next are begun, so that few
+        results wait in memory."""
+        runs, count = [], len(self.units)
+        for a in range(0, count, RUN):
+            some = [self._submit(s, fn, *args) for s in range(a, min(a + RUN, count))]
+            runs.append(self.tasks.submit(add_results, some))
+        return self.tasks.reduce(runs)
 
     def _submit(self, s: int, fn: Callable[..., Any], *args: Any) -> Any:
         return self.tasks.submit(fn, self.folder, self.side, self.units[s], self.width, *args)
