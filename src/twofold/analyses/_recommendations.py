@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from twofold.analyses._targets import Writer
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 LISTED = 5_000  # users whose lists say what is recommended most
 ON_PAGE = 100  # users in a report
+DRAWN_USERS = 5_000  # whose ratings a figure shows, where they are beyond memory
 BEST = 3  # items shown of each of them
 WIDTH = 1.96  # standard errors from a figure to the ends of its 95 % interval
 
@@ -225,4 +228,8 @@ class Recommendations(Answer):
 
         often = [(self.name(item), lists) for item, lists in self.most_recommended[0]]
         names = [self.name(item) for item in self.model.items_]
-        return recommending_figure(self.model, names, self.tried, self.figures.get("n", 10), often, self.heading)
+        model, X = self.model, self.model.ratings_
+        if not hasattr(X, "indices"):  # they stay on disk: those of some users are drawn
+            model = copy(model)
+            model.ratings_ = X[np.unique(np.linspace(0, X.shape[0] - 1, DRAWN_USERS).astype(int))]
+        return recommending_figure(model, names, self.tried, self.figures.get("n", 10), often, self.heading)

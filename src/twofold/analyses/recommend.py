@@ -237,6 +237,18 @@ def read_stored(
     return Stored(ratings, source, notes, folder)
 
 
+def refuse_stored(paths: Sequence[str], user: str | None = None, item: str | None = None) -> None:
+    """Refuse to save what is fitted to files that the memory budget does not hold, before it is."""
+    from twofold.completion.partitioned.ratings import measure_files
+
+    if measure_files(paths, {"user": user, "item": item}) > config().memory:
+        raise InputError(
+            f"--save: a saved recommender holds all ratings, and these take more than the memory budget of "
+            f"{config().memory / 1e6:,.0f} MB. Write the lists with -o, or raise the budget: twofold --memory 8GB "
+            "recommend."
+        )
+
+
 def as_ratings_or_model(data: Any, given: dict[str, str | None], missing: Sequence[Any]) -> Ratings | Fitted:
     """Ratings, or a recommender that was fitted."""
     one = data[0] if isinstance(data, (list, tuple)) and len(data) == 1 else data

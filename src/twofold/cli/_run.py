@@ -53,9 +53,9 @@ def command(
 
     Added are the options that say where the answer goes, -o, --save, --safe-csv, --json, --force, --quiet, and, if the
     function takes ``**reading``, those that say how a table is read: --missing, --drop, --columns. No file that an
-    option names is overwritten. `progress`, which is no option, is told what goes on; `out`, if it is a parameter, gets
-    the files of -o. `hint` says how to keep the result, when no file is asked for. A verb that `streams` large files
-    can have them read by the workers of a cluster: --cluster, --workers.
+    option names is overwritten. `progress`, which is no option, is told what goes on; `out` and `save`, if they are
+    parameters, get the files of -o and --save. `hint` says how to keep the result, when no file is asked for. A verb
+    that `streams` large files can have them read by the workers of a cluster: --cluster, --workers.
     """
     shared = {
         "out": (Annotated[list[Path] | None, options.out(kind.endings, result)], None),
@@ -71,7 +71,7 @@ def command(
     def decorate(function: Callable[..., Answer]) -> Callable[..., None]:
         own = inspect.signature(function, eval_str=True).parameters
         named = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        parameters = [p for p in own.values() if p.kind is named and p.name not in ("progress", "out")]
+        parameters = [p for p in own.values() if p.kind is named and p.name not in ("progress", "out", "save")]
         reading = options.READING if "reading" in own else {}
         parameters += [inspect.Parameter(n, named, default=None, annotation=a) for n, a in reading.items()]
         parameters += [inspect.Parameter(n, named, default=None, annotation=a) for n, a in machines.items()]
@@ -84,7 +84,7 @@ def command(
             output = Output(where.pop("out") or [], **where)
             values = [one for value in given.values() for one in (value if isinstance(value, list) else [value])]
             inputs = [one for one in values if isinstance(one, str)]  # a text that names an output names a file to keep
-            given |= {"out": output.out} if "out" in own else {}
+            given |= {name: value for name, value in (("out", output.out), ("save", output.save)) if name in own}
             with on_cluster(**asked) as notes:
 
                 def analysis(watch: Progress) -> Answer:

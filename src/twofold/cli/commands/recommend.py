@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from twofold.analyses._recommendations import Recommendations
 from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.recommend import recommend as analyze
+from twofold.analyses.recommend import refuse_stored
 from twofold.cli import _options as options
 from twofold.cli._run import command
 
@@ -59,8 +61,11 @@ def recommend(
     time: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help=TIME)] = 30.0,
     split: Annotated[str | None, typer.Option(metavar="HOW", help=SPLIT)] = None,
     seed: options.Seed = 0,
+    save: Path | None = None,
     progress: Progress = SILENT,
 ) -> Recommendations:
+    if save is not None:
+        refuse_stored(inputs, user_column, item_column)
     return analyze(
         inputs,
         users=user or (),

@@ -60,7 +60,7 @@ def connected(address: str | None, workers: int | None) -> Iterator[str]:
     """
     if address is None:
         limit = min(2 * config().memory + PROCESS, MEMORY_LIMIT // (workers or 1))
-        options = {"threads_per_worker": 1, "memory_limit": limit, "dashboard_address": None, "silence_logs": 50}
+        options = {"threads_per_worker": 1, "memory_limit": limit, "dashboard_address": ":0", "silence_logs": 50}
         with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster):
             yield f"{workers} worker processes"
         return
