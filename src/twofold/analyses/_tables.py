@@ -200,3 +200,14 @@ def grain(X: np.ndarray) -> np.ndarray:
 def dithered(X: np.ndarray, steps: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Every value blurred by BLUR steps, so that a value often seen is no group of its own."""
     return X + BLUR * steps * rng.standard_normal(X.shape)
+
+
+def rows_of(X: Any, rows: np.ndarray) -> Any:
+    """Some rows, in their order, in memory."""
+    if not isinstance(X, Path):
+        return X[rows]
+    from twofold.core.data.blocks import as_blocks
+
+    blocks = as_blocks(X)
+    spans = zip(blocks.bounds[:-1], blocks.bounds[1:], strict=True)
+    return np.concatenate([blocks[i][rows[(rows >= a) & (rows < b)] - a] for i, (a, b) in enumerate(spans)])

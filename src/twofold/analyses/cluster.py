@@ -233,7 +233,7 @@ def cluster(
     s = scaling(scale, X, method, table)
     Y = X if s is None else X / s
     drawn = np.sort(generator(seed, 1).permutation(n)[: WITH_BLANKS if columns.missing else SAMPLE])
-    sample = rows_of(Y, drawn)
+    sample = tables.rows_of(Y, drawn)
     k, tried = n_clusters, None
     if k is None:
         with progress.doing("trying numbers of clusters"):
@@ -307,17 +307,6 @@ def scaling(wish: bool | None, X: Any, method: str, table: Table) -> np.ndarray 
         raise InputError(f"--scale: {table.source} is larger than the memory budget and is used as it is. {other}.")
     table.notes.append("columns of a streamed file are not standardized")
     return None
-
-
-def rows_of(X: Any, rows: np.ndarray) -> Any:
-    """Some rows, in memory."""
-    if not isinstance(X, Path):
-        return X[rows]
-    from twofold.core.data.blocks import as_blocks
-
-    blocks = as_blocks(X)
-    spans = zip(blocks.bounds[:-1], blocks.bounds[1:], strict=True)
-    return np.concatenate([blocks[i][rows[(rows >= a) & (rows < b)] - a] for i, (a, b) in enumerate(spans)])
 
 
 def smooth(sample: Any, seed: int, table: Table) -> Any:

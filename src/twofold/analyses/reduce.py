@@ -29,6 +29,7 @@ from twofold.analyses._tables import (
     data_in_code,
     in_call,
     in_memory,
+    rows_of,
     shape_of,
     spread,
     warnings_as_notes,
@@ -330,10 +331,7 @@ def hide_rows(X: Any, n: int, k: int, seed: int, notes: list[str]) -> tuple[dict
         return {}, {}
     order = generator(seed, 1).permutation(n)[:SAMPLE]
     if isinstance(X, Path):
-        if X.suffix != ".npy" or not X.is_file():
-            notes.append("nothing is held out of streamed Parquet files and folders")
-            return {}, {}
-        X = np.load(X, mmap_mode="r")[np.sort(order)].astype(np.float64)
+        X = rows_of(X, np.sort(order)).astype(np.float64)
         order = generator(seed, 2).permutation(len(X))
     test, train = X[order[:tenth]], X[order[tenth:]]
     model = twofold.PCA(k, random_state=seed).fit(train)
