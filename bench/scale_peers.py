@@ -344,7 +344,7 @@ def lda_newsgroups(quick: bool) -> Event | Missing:
         rows = [slice(X.indptr[r], X.indptr[r + 1]) for r in at]
         frame = {"indices": [X.indices[r].tolist() for r in rows], "values": [X.data[r].tolist() for r in rows]}
         pl.DataFrame(frame).write_parquet(place / "table" / f"{p}.parquet")
-    few = 5 if quick else 40
+    few = 4 if quick else 20
     peers = [
         peer_entry("spark", "lda", place, ones | {"k": k, "sweeps": few, "method": "em"}, f"EM, {few} sweeps"),
         peer_entry(
