@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from rich.console import Console
@@ -25,20 +25,23 @@ SIZES = (10, 20, 30, 50, 70, 100, 140, 200)
 MINUTES = 15.0
 
 
+class Watched(LatentDirichletAllocation):
+    """LDA that notes, each time it is judged, the coherence (NPMI) of its topics on the documents held out."""
+
+    coherence: ClassVar[dict[int, list[float]]] = defaultdict(list)
+
+    def heldout_score(self, X: Any, *rest: Any, **more: Any) -> float:
+        self.coherence[len(self.components_)].append(float(np.nanmean(topic_coherence(self, X))))
+        return super().heldout_score(X, *rest, **more)
+
+
 def choose(X: sparse.csr_array, sizes: tuple[int, ...], seconds: float) -> tuple[Selection, dict[int, float]]:
-    """The selection, and the mean coherence (NPMI on the documents held out) of each size over its folds."""
-    coherence: dict[int, list[float]] = defaultdict(list)
-
-    def hidden_words(model: Any, new: sparse.csr_array) -> float:
-        coherence[len(model.components_)].append(float(np.nanmean(topic_coherence(model, new))))
-        return model.heldout_score(new)
-
+    """The selection, and the mean coherence of each size over its folds."""
+    Watched.coherence.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = select(
-            LatentDirichletAllocation, X, criterion=hidden_words, n_components=sizes, random_state=0, time=seconds
-        )
-    return found, {k: float(np.mean(values)) for k, values in coherence.items()}
+        found = select(Watched, X, criterion="heldout", n_components=sizes, random_state=0, time=seconds)
+    return found, {k: float(np.mean(values)) for k, values in Watched.coherence.items()}
 
 
 def show(found: Selection, coherence: dict[int, float], console: Console) -> None:

@@ -45,12 +45,20 @@ def test_the_error_never_rises(solver, init):
     assert (np.diff(history["objective"]) <= 1e-9).all()
 
 
-def test_the_sweep_is_made_again_when_fresh_codes_would_raise_the_error(monkeypatch):
-    again, fallback = [], ksvd.keep_better_codes
-    monkeypatch.setattr(ksvd, "keep_better_codes", lambda *given: again.append(1) or fallback(*given))
-    X = np.random.default_rng(0).normal(size=(60, 16))
-    objective = np.array(KSVD(24, n_nonzero=5, tol=0, max_iter=30, random_state=0).fit(X).history_["objective"])
-    assert again and (np.diff(objective) <= 1e-9).all()
+def test_more_sweeps_follow_when_fresh_codes_raise_the_error(monkeypatch):
+    made, encode = [], ksvd.encode
+    monkeypatch.setattr(ksvd, "encode", lambda *given: made.append(1) or encode(*given))
+    X, start = np.random.default_rng(0).normal(size=(60, 16)), np.random.default_rng(1).normal(size=(24, 16))
+    model = KSVD(24, n_nonzero=5, init=start, tol=0, max_iter=30).fit(X)
+    assert len(made) > model.n_iter_ and (np.diff(model.history_["objective"]) <= 1e-9).all()
+
+
+def test_the_atoms_serve_the_pursuit_that_uses_them():
+    """Pursuit over the atoms finds codes about as good as those that the atoms were learned with."""
+    X = np.random.default_rng(0).normal(size=(150, 16))
+    for seed in range(3):
+        model = KSVD(30, n_nonzero=4, random_state=seed).fit(X)
+        assert -len(X) * model.score(X) < 1.1 * model.history_["objective"][-1]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2])

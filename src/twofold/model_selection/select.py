@@ -384,10 +384,10 @@ def choose(entries: list[Candidate], criterion: str, several: bool) -> tuple[Can
     equals = [c for c in same if top - sign * c.figures[criterion] <= max(room, _error(c, criterion))]
     if criterion == "stability":
         chosen = max(equals, key=lambda c: (c.size or 0, sign * c.figures[criterion]))
-        return chosen, _rule(chosen, best, "the largest size within one standard error of the most stable")
+        return chosen, _rule(chosen, best, same, "the largest size within one standard error of the most stable")
     chosen = min(equals, key=lambda c: (c.size or 0, -sign * c.figures[criterion]))
     within = f"within {NEAR[criterion]:g}" if criterion in NEAR else "within one standard error, or 1 % of the gain,"
-    return chosen, _rule(chosen, best, f"the smallest size {within} of the best")
+    return chosen, _rule(chosen, best, same, f"the smallest size {within} of the best")
 
 
 def _error(c: Candidate, criterion: str) -> float:
@@ -396,7 +396,18 @@ def _error(c: Candidate, criterion: str) -> float:
     return error if np.isfinite(error) else 0.0
 
 
-def _rule(chosen: Candidate, best: Candidate, words: str) -> str:
-    if chosen is best:
+def _rule(chosen: Candidate, best: Candidate, same: list[Candidate], words: str) -> str:
+    if chosen is not best:
+        return f"{words}, which {_named(best)} has"
+    smaller = [
+        c for c in same if (c.size or 0) < (best.size or 0) and np.isfinite(c.figures.get("behind_error", np.nan))
+    ]
+    if not smaller:
         return "the best figure"
-    return f"{words}, which {', '.join(f'{k}={v}' for k, v in best.setting.items())} has"
+    below = max(smaller, key=lambda c: (c.size or 0, -c.figures["behind"]))
+    behind = f"{below.figures['behind']:.2g} ± {below.figures['behind_error']:.1g}"
+    return f"the best figure; the next smaller, {_named(below)}, is behind by {behind}"
+
+
+def _named(c: Candidate) -> str:
+    return ", ".join(f"{k}={v}" for k, v in c.setting.items())

@@ -20,6 +20,7 @@ from twofold.core.data.blocks import Rows
 GROW, SLOWLY, SHRINK = 1.05, 1.01, 1.5
 FIRST = 0.5
 CLEAR = 1e-3  # of the objective: by so much a start must be better than the first
+SMALL, DRAWS, TRIAL = 2e7, 2, 40  # cells times parts; random starts beside the first on tables so small; sweeps of each
 
 Advance = Callable[[Rows, np.ndarray], tuple[Rows, np.ndarray, float]]
 
@@ -69,13 +70,17 @@ def sweeper(
     return sweep
 
 
-def choose_start(sweep: Callable[[State, int], loop.Sweep], starts: list[State], sweeps: int) -> State:
-    """The start from which some sweeps lead lowest; a later one only if it is lower by more than rounding explains."""
+def choose_start(sweep: Callable[[Any, int], loop.Sweep], starts: list[Any], max_iter: int) -> Any:
+    """The start from which some sweeps, a fifth of `max_iter` at most, lead lowest; a later one only if it is lower by
+    more than rounding explains."""
+    if len(starts) == 1:
+        return starts[0]
     ends = []
     for state in starts:
-        for t in range(sweeps):
-            state = sweep(state, t).state
-        ends.append(state.objective)
+        objective = np.inf
+        for t in range(min(TRIAL, max_iter // 5)):
+            state, objective, *_ = sweep(state, t)
+        ends.append(objective)
     clear = [end + (CLEAR * abs(end) if i else 0.0) for i, end in enumerate(ends)]
     return starts[int(np.argmin(clear))]
 

@@ -28,7 +28,6 @@ from twofold.topics._nonnegative import Totals
 from twofold.topics.nmf._missing_cells import Holes
 
 LIFT = 0.01  # of the typical entry: what zeros of the start are lifted to, for rules that multiply
-SMALL, DRAWS, TRIAL = 2e7, 2, 40  # cells times parts; random starts beside nndsvd on tables so small; sweeps of a trial
 TURNS = 6  # of subspace iteration: fewer leave the start of texts to chance
 
 

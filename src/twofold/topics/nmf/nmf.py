@@ -26,13 +26,22 @@ from twofold.core.data.known_cells import Observed, observed, sides
 from twofold.core.engine.local import fingerprint, stacked
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.heldout import SQUARED, Split, dense_slices, keep_above_zero
-from twofold.core.numerics.extrapolation import State, begin, choose_start, geometric, nonnegative, sweeper
+from twofold.core.numerics.extrapolation import (
+    DRAWS,
+    SMALL,
+    State,
+    begin,
+    choose_start,
+    geometric,
+    nonnegative,
+    sweeper,
+)
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.topics._nonnegative import NonnegativeModel, sum_cells
 from twofold.topics.nmf import _beta, _kl, _squared
-from twofold.topics.nmf._init import DRAWS, SMALL, TRIAL, Data, start
+from twofold.topics.nmf._init import Data, start
 from twofold.topics.nmf._missing_cells import expect_holes, measure_holes, share_of_holes
 from twofold.topics.nmf._penalty import Penalty
 
@@ -210,12 +219,11 @@ class NMF(Reorderable, NonnegativeModel):
             kept, V = start(data, k, init, solver, seed, (W, H))
             return begin(V, kept)
 
-        first = begun(self._start(), seed)
+        starts = [begun(self._start(), seed)]
         sweep = sweeper(problem.advance, self._ahead(solver), self.tol, falls=solver != "als")
         small = data.cells is None and np.prod(data.blocks.shape) * k <= SMALL
         if self.init is None and solver in ("cd", "newton") and small:
-            drawn = [begun("random", seed_of(generator(seed, 3, t))) for t in range(DRAWS)]
-            first = choose_start(sweep, [first, *drawn], min(TRIAL, self.max_iter // 5))
+            starts += [begun("random", seed_of(generator(seed, 3, t))) for t in range(DRAWS)]
 
         def fitted(state: State) -> dict:
             left = data.holes.unexplained(state.objective)
@@ -225,7 +233,7 @@ class NMF(Reorderable, NonnegativeModel):
         last = loop.run(
             self,
             sweep,
-            first,
+            choose_start(sweep, starts, self.max_iter),
             fitted=fitted,
             X=X,
             fingerprint=lambda: fingerprint(data.blocks, data.w) + ("" if data.cells is None else data.cells.sign()),
