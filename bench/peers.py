@@ -130,8 +130,8 @@ def spark_lda(frame: Any, asked: dict[str, Any]) -> Any:
 
 def predict_spark(session: Any, model: Any, folder: str) -> dict[str, np.ndarray]:
     held = session.read.parquet(f"{folder}/held.parquet")
-    rows = model.transform(held).select("at", "prediction").toPandas()
-    return {"at": rows["at"].to_numpy(), "prediction": rows["prediction"].to_numpy()}
+    rows = model.transform(held).select("at", "prediction").collect()
+    return {"at": np.array([row[0] for row in rows]), "prediction": np.array([row[1] for row in rows])}
 
 
 SPARK = {"kmeans": spark_kmeans, "pca": spark_pca, "als": spark_als, "lda": spark_lda}
