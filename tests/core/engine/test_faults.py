@@ -310,3 +310,29 @@ def test_the_disk_is_full_when_workers_spill(small_blocks, tmp_path):
             MODELS["NMF"]().fit(lazy())
         client.run(_limit_files, resource.RLIM_INFINITY)
         assert not differences(expected("NMF"), MODELS["NMF"]().fit(lazy()))
+
+
+def test_the_disk_is_full_when_workers_write_blocks_of_ratings(client, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = {"user": rng.integers(0, 300, 20_000), "item": rng.integers(0, 90, 20_000), "rating": rng.random(20_000)}
+    pl.DataFrame(rows).write_parquet(tmp_path / "rows.parquet")
+    client.run(_limit_files, 30_000)
+    try:
+        with pytest.raises(OSError, match=r"File too large.*kept"):
+            twofold.PartitionedRatings(tmp_path / "rows.parquet", tmp_path / "kept")
+    finally:
+        client.run(_limit_files, resource.RLIM_INFINITY)
+    assert not (tmp_path / "kept").exists()
+    parts = twofold.PartitionedRatings(tmp_path / "rows.parquet", tmp_path / "kept")
+    assert parts.n_ratings == len(pl.DataFrame(rows).unique(["user", "item"]))
+
+
+def test_blocks_done_by_workers_are_told(client, tmp_path):
+    from twofold.core.engine.progress import watching
+
+    np.save(tmp_path / "x.npy", X)
+    told = []
+    with watching(lambda what, done, total: told.append((done, total))):
+        MODELS["KMeans"]().fit(tmp_path / "x.npy")
+    assert told and all(0 < done <= total for done, total in told)
+    assert any(done == total > 1 for done, total in told)
