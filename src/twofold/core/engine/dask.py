@@ -17,6 +17,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property, partial
+from importlib import import_module
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -61,7 +62,8 @@ def connected(address: str | None, workers: int | None) -> Iterator[str]:
     if address is None:
         limit = min(2 * config().memory + PROCESS, MEMORY_LIMIT // (workers or 1))
         options = {"threads_per_worker": 1, "memory_limit": limit, "dashboard_address": ":0", "silence_logs": 50}
-        with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster):
+        with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
+            client.run(import_module, __name__, wait=False)  # while this process reads and looks at the data
             yield f"{workers} worker processes"
         return
     try:
