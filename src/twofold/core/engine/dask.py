@@ -17,7 +17,6 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property, partial
-from importlib import import_module
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -63,8 +62,10 @@ def connected(address: str | None, workers: int | None) -> Iterator[str]:
         limit = min(2 * config().memory + PROCESS, MEMORY_LIMIT // (workers or 1))
         options = {"threads_per_worker": 1, "memory_limit": limit, "dashboard_address": ":0", "silence_logs": 50}
         with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
-            client.run(import_module, __name__, wait=False)  # while this process reads and looks at the data
+            # whoever is sent a function of this file loads the library, while this process looks at the data
+            loading = [client.submit(_same, None, workers=[name], pure=False) for name in client.nthreads()]
             yield f"{workers} worker processes"
+            del loading
         return
     try:
         client = Client(address, timeout=10)
