@@ -64,7 +64,7 @@ def connected(address: str | None, workers: int | None) -> Iterator[str]:
         with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
             # whoever is sent a function of this file loads the library, while this process looks at the data
             loading = [client.submit(_same, None, workers=[name], pure=False) for name in client.nthreads()]
-            yield f"{workers} worker processes"
+            yield f"{workers} worker process{'' if workers == 1 else 'es'}"
             del loading
         return
     try:
