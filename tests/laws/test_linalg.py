@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.exceptions import ConvergenceWarning
 
+import twofold
 from twofold import InputError
 from twofold.linalg import low_rank, power_iteration, project, shrink, truncated_svd
 
@@ -253,3 +254,15 @@ def test_projection_is_idempotent_and_leaves_a_right_angle(basis):
 def test_projection_refuses_another_width():
     with pytest.raises(InputError, match=r"3 columns.*2"):
         project(np.ones((4, 3)), np.ones((1, 2)))
+
+
+def test_a_budget_too_small_for_the_products_changes_no_bit_of_a_sparse_decomposition():
+    X = sparse.random_array((900, 800), density=0.05, format="csr", rng=np.random.default_rng(0))
+    X = sparse.csr_array(X @ sparse.diags_array(1 / np.arange(1.0, 801)))
+    made = []
+    for memory in (2**20, 10**9):  # 20 columns of 800 numbers, again and again
+        with twofold.config(memory=memory):
+            made.append(truncated_svd(X, 10, svd_solver="randomized", tol=1e-6))
+    assert all(np.array_equal(one, other) for one, other in zip(*made, strict=True))
+    wanted = np.linalg.svd(X.toarray(), compute_uv=False)[:10]
+    assert np.allclose(made[0][1], wanted, rtol=1e-3)

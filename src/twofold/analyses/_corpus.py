@@ -8,14 +8,17 @@ standard input                 whichever it looks like
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from twofold.core.checks import InputError
-from twofold.io.documents import Documents, find_documents
+from twofold.core.config import config
+from twofold.io._text_parts import cut_file
+from twofold.io.documents import Documents, TextFile, TextFiles, find_documents, read_documents
 from twofold.text._texts import Texts
 
 MOST_HELD = 2**19  # letters held out, about, at most
+STRETCHES = 32  # of a large text that are held out
 LONGEST = 2**19  # letters of a text in one piece
 
 
@@ -65,14 +68,35 @@ def _mixed(i: int, seed: int) -> int:
 
 def read_corpus(inputs: Sequence[str], column: str | None) -> Text:
     """The text in whatever was given; `column` names one of a table."""
-    found = find_documents(inputs, column, split=True)
+    found = find_documents(inputs, column, split=True, stream=True)
     if isinstance(found, Documents):
         return from_documents(found)
+    if found.files[0].unit == "row" and not is_large(found):
+        return from_documents(read_documents(inputs, column))
     units = {file.unit for file in found.files}
     what = units.pop() if len(units) == 1 else "line (a paragraph, where wrapped)"
     many = f" of {len(found.files):,} files" if len(found.files) > 1 else ""
     notes = [*found.notes, f"each {what}{many} is a text by itself: words of different ones are no neighbors"]
     return Text(found, found.source, found.size, notes)
+
+
+def is_large(lines: Any) -> bool:
+    """Whether these are files that take more than the memory budget."""
+    return isinstance(lines, TextFiles) and lines.size > config().memory
+
+
+def hold_out(lines: TextFiles) -> tuple[TextFiles, list[str]]:
+    """The same without a stretch of a few lines here and there, and the texts of those."""
+    blocks, rest, held = lines.blocks(), list[TextFile](), list[TextFile]()
+    every = -(-len(blocks) // STRETCHES)
+    for number, block in enumerate(blocks):
+        first, *others = block.files
+        parts = [part for part, _ in cut_file(first, MOST_HELD // STRETCHES)] if number % every == 0 else []
+        if len(parts) > 1:
+            held.append(parts[0])
+            first = first._replace(start=parts[1].start, stop=parts[-1].stop)
+        rest += [first, *others]
+    return replace(lines, files=rest), [text for text in replace(lines, files=held) if text.strip()]
 
 
 def from_documents(own: Documents) -> Text:

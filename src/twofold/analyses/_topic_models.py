@@ -13,12 +13,13 @@ import numpy as np
 import scipy.sparse as sp
 
 import twofold
+from twofold.analyses._streamed_documents import CountsOnDisk
 from twofold.core.checks import InputError
 
 MODELS = {"lda": "LatentDirichletAllocation", "plsa": "PLSA", "nmf": "NMF"}
 
 
-def fit(kind: str, X: sp.csr_array, k: int, seed: int, callbacks: Sequence[Any] = ()) -> Any:
+def fit(kind: str, X: Any, k: int, seed: int, callbacks: Sequence[Any] = ()) -> Any:
     """A model of counts X (n,d)."""
     model = getattr(twofold, MODELS[kind])(n_components=k, random_state=seed).set_callbacks(*callbacks)
     if kind == "nmf":
@@ -27,17 +28,21 @@ def fit(kind: str, X: sp.csr_array, k: int, seed: int, callbacks: Sequence[Any] 
         from twofold.core.data.blocks import as_blocks
         from twofold.text.tfidf import weighing
 
-        model.idf_ = weighing(as_blocks(X.astype(np.float64)), None, "tfidf").idf
+        counts = as_blocks(X.path if isinstance(X, CountsOnDisk) else X.astype(np.float64))
+        model.idf_ = weighing(counts, None, "tfidf").idf
     return model.fit(weighed(model, X)).set_callbacks()
 
 
-def weighed(model: Any, X: sp.csr_array) -> sp.csr_array:
+def weighed(model: Any, X: Any) -> Any:
     """Counts as the model takes them: NMF tf-idf of length one, of counts log(1 + x), that no long document rules."""
     if not hasattr(model, "idf_"):
-        return X
+        return X.path if isinstance(X, CountsOnDisk) else X
     from twofold.text.tfidf import Weighing, weigh
 
-    return weigh(X.astype(np.float64).log1p(), Weighing("tfidf", model.idf_))
+    how = Weighing("tfidf", model.idf_)
+    if isinstance(X, CountsOnDisk):
+        return X.changed("weighed.csr", lambda block: weigh(block.log1p(), how))
+    return weigh(X.astype(np.float64).log1p(), how)
 
 
 def topics_of(model: Any) -> np.ndarray:
@@ -49,7 +54,7 @@ def topics_of(model: Any) -> np.ndarray:
     return topics / np.maximum(topics.sum(axis=1, keepdims=True), 1e-300)
 
 
-def mixtures_of(model: Any, X: sp.csr_array) -> np.ndarray:
+def mixtures_of(model: Any, X: Any) -> np.ndarray:
     """(n,k) the mixture of every document; of one without words, that of all."""
     codes = np.asarray(model.transform(weighed(model, X)), dtype=np.float64)
     if not hasattr(model, "idf_"):

@@ -44,7 +44,7 @@ class Candidate(BaseEstimator):
         return -float(np.log(score(self.topics_, self.tokens_, X, self.random_state, self.model_)))
 
 
-def choose_number(kind: str, X: sp.csr_array, seed: int, notes: list[str]) -> tuple[int, dict[str, Any] | None]:
+def choose_number(kind: str, X: Any, seed: int, notes: list[str]) -> tuple[int, dict[str, Any] | None]:
     """A number of topics, and the figures of all that were tried."""
     import twofold
     from twofold.core.seeds import generator
@@ -85,7 +85,7 @@ def choose_number(kind: str, X: sp.csr_array, seed: int, notes: list[str]) -> tu
     return best, {"ks": ks, "perplexities": perplexities, "coherences": [coherent[k] for k in ks], "best": best}
 
 
-def measure(kind: str, X: sp.csr_array, k: int, seed: int, notes: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def measure(kind: str, X: Any, k: int, seed: int, notes: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Perplexity on a tenth of the documents by topics fitted to the others, and by word frequencies alone."""
     from twofold.core.seeds import generator
 

@@ -13,8 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 
 import twofold
+from twofold.analyses._streamed_documents import CountsOnDisk, count_to_disk, usage
 from twofold.analyses._tables import warnings_as_notes
 from twofold.core.checks import InputError
+from twofold.io.documents import TextFiles
 
 ENGLISH = 0.15  # of the words of English text at least are among the commonest; usually a quarter
 LOOKED_AT = 500  # documents by which the language is told
@@ -35,9 +37,12 @@ def read_stop_words(given: Any) -> list[str] | None:
 
 
 def count_words(
-    texts: Sequence[str], source: str, stop_words: list[str] | None, notes: list[str]
-) -> tuple[sp.csr_array, Any]:
-    """The table of counts (n,d), and the fitted `BagOfWords` whose `transform` gives it."""
+    texts: Sequence[str], source: str, stop_words: list[str] | None, notes: list[str], found: TextFiles | None = None
+) -> tuple[Any, Any]:
+    """The table of counts (n,d), and the fitted `BagOfWords` whose `transform` gives it.
+
+    If the texts are too large to be read, those in files are `found`, the others but a sample, and counts are on disk.
+    """
     n = len(texts)
     rare = 1 if n < 20 else 2 if n < 1000 else 3 if n < 10_000 else 5
     options: dict[str, Any] = {"min_df": rare, "max_df": 1.0 if n < 20 else 0.5}
@@ -49,14 +54,14 @@ def count_words(
         notes.append("the text is English: its stop words (the, of, and, ...) are left out; --stop-words names others")
     else:
         notes.append("few English stop words are found, so words are left out that are spread evenly instead")
-    X, bag = count(texts, source, options, notes)
+    X, bag = count(texts, source, options, notes, found)
     even = spread_evenly(X, *((0.85, 0.1, 50) if english or stop_words else (0.8, 0.05, 20)))
     if even.any() and not even.all():
         words = bag.vocabulary_[even]
-        often = words[np.argsort(-np.bincount(X.indices, minlength=X.shape[1])[even], kind="stable")]
+        often = words[np.argsort(-bag.document_frequency_[even], kind="stable")]
         more = ", ..." if len(often) > 6 else ""
         notes.append(f"{len(often):,} words spread evenly over the documents left out: {', '.join(often[:6])}{more}")
-        X, bag = count(texts, source, options | {"stop_words": sorted([*bag.stop_words_, *words])}, [])
+        X, bag = count(texts, source, options | {"stop_words": sorted([*bag.stop_words_, *words])}, [], found)
     empty = int((np.diff(X.indptr) == 0).sum())
     if empty:
         what = "1 document has" if empty == 1 else f"{empty:,} documents have"
@@ -66,12 +71,18 @@ def count_words(
     return X, bag
 
 
-def count(texts: Sequence[str], source: str, options: dict[str, Any], notes: list[str]) -> tuple[sp.csr_array, Any]:
+def count(
+    texts: Sequence[str], source: str, options: dict[str, Any], notes: list[str], found: TextFiles | None
+) -> tuple[Any, Any]:
     bag = twofold.BagOfWords(**options)
     try:
         with warnings_as_notes(notes):
+            if found is not None:
+                return count_to_disk(bag, found), bag
             return sp.csr_array(bag.fit_transform(texts)), bag
     except InputError as error:
+        if found is not None and "no word is left" not in str(error):  # a damaged file
+            raise
         if not any(text.strip() for text in texts):
             raise InputError(f"{source} has no text in it. Give documents of words.") from error
         raise InputError(
@@ -87,17 +98,16 @@ def share_of_commonest(texts: Sequence[str]) -> float:
     return sum(word in COMMONEST for word in words) / max(len(words), 1)
 
 
-def spread_evenly(X: sp.csr_array, ratio: float, share: float, fewest: int) -> np.ndarray:
+def spread_evenly(X: Any, ratio: float, share: float, fewest: int) -> np.ndarray:
     """(d,) whether a word is in at least `ratio` times as many documents as if it had been dealt at random.
 
     Dealt at random, a word of probability p is in a document of length l with probability 1 − exp(−p l). Told only of
     words in at least `share` and `fewest` of the documents; of rarer ones too little is known.
     """
-    Y = X[:: max(1, X.shape[0] // SAMPLE)]
-    df = np.bincount(Y.indices, minlength=Y.shape[1])
-    lengths = np.asarray(Y.sum(axis=1), dtype=np.float64).ravel()
-    p = np.asarray(Y.sum(axis=0), dtype=np.float64).ravel() / max(lengths.sum(), 1.0)
-    even = np.zeros(Y.shape[1], dtype=bool)
-    for j in np.flatnonzero(df >= max(share * Y.shape[0], fewest)):
+    step = max(1, X.shape[0] // SAMPLE)
+    df, used, lengths = X.sample(step) if isinstance(X, CountsOnDisk) else usage(X[::step])
+    p = used / max(lengths.sum(), 1.0)
+    even = np.zeros(X.shape[1], dtype=bool)
+    for j in np.flatnonzero(df >= max(share * len(lengths), fewest)):
         even[j] = df[j] >= ratio * -np.expm1(-p[j] * lengths).sum()
     return even

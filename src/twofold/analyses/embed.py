@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import polars as pl
 
 import twofold
-from twofold.analyses._corpus import HeldOut, Text, from_documents, read_corpus
+from twofold.analyses._corpus import HeldOut, Text, from_documents, hold_out, is_large, read_corpus
 from twofold.analyses._documents import as_documents, as_paths
 from twofold.analyses._tables import data_in_code, warnings_as_notes
 from twofold.analyses._targets import Writer
@@ -242,11 +242,14 @@ def learn(
     if counted is not None and counted.n_tokens_ <= TWICE:
         figures = measure_apart(text, counted, kind, settings, seed, progress)
         return named(text, lambda: fit(text.lines, kind, settings, seed, progress, text.notes)), settings, figures
-    lines = HeldOut(text.lines, ONE_IN[1], seed)
+    passing = HeldOut(text.lines, ONE_IN[1], seed)
+    lines, held = hold_out(text.lines) if is_large(text.lines) else (passing, None)
     model = named(text, lambda: fit(lines, kind, settings, seed, progress, text.notes))
-    figures = told_apart(model, lines.held, seed)
-    texts = f"{len(lines.held):,} texts, 1 in {ONE_IN[1]}, are"
-    text.notes.append(f"{texts} not learned from, so that the rest can be tested" if figures else "nothing held out")
+    held = passing.held if held is None else held
+    figures = told_apart(model, held, seed)
+    what = f"1 in {ONE_IN[1]}, are" if lines is passing else "in stretches here and there, are"
+    said = f"{len(held):,} texts, {what} not learned from, so that the rest can be tested"
+    text.notes.append(said if figures else "nothing held out")
     return model, settings, figures
 
 

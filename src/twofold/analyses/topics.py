@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 
 from twofold.analyses._documents import as_documents, as_paths
 from twofold.analyses._lsa import Directions, find_directions
+from twofold.analyses._streamed_documents import Sample, as_known, find_large, look_up, with_ids
 from twofold.analyses._tables import data_in_code, warnings_as_notes
 from twofold.analyses._topic_models import fit, mixtures_of, topics_of
 from twofold.analyses._topic_words import count_words, read_stop_words
@@ -25,6 +25,7 @@ from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
 from twofold.io.dates import in_periods
 from twofold.io.documents import Documents
+from twofold.io.open import check_budget
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +46,7 @@ class Topics(Answer):
     documents: Documents
     method: str
     vocabulary: np.ndarray  # (d,) words
-    counts: sp.csr_array  # (n,d)
+    counts: Any  # (n,d) CSR, in memory or on disk
     topics: np.ndarray  # (k,d) rows sum to one
     mixtures: np.ndarray  # (n,k) rows sum to one
     shares: np.ndarray  # (k,) of all words
@@ -157,7 +158,7 @@ class Topics(Answer):
             starts, shares, name = self.over_time
             time = {"period": name, "start": [str(day) for day in starts], "shares": shares}
         return {
-            "documents": len(own.texts),
+            "documents": self.counts.shape[0],
             "tokens": int(self.counts.sum()),
             "words": len(self.vocabulary),
             "model": type(self.model).__name__,
@@ -229,16 +230,23 @@ def topics(
     if method not in METHODS:
         raise InputError(f"method={method!r}: choose {', '.join(METHODS)}.")
     left_out = read_stop_words(stop_words)
+    paths = as_paths(data)
     with progress.doing("reading"):
-        documents = as_documents(data, text, date, title)
+        found = None if paths is None else find_large(paths, text, date, title)
+        documents = as_documents(data, text, date, title) if found is None else as_known(found)
+        texts = documents.texts if found is None else Sample(found)
     notes = documents.notes
-    check_enough(documents)
+    check_enough(len(texts), documents.source)
+    if found is not None and method == "lsa":
+        check_budget(found.size, documents.source, remedy="--method lsa reads all of it; lda, plsa and nmf do not. ")
     with progress.doing("counting words"):
-        X, bag = count_words(documents.texts, documents.source, left_out, notes)
+        X, bag = count_words(texts, documents.source, left_out, notes, found)
+    if found is not None:
+        documents = with_ids(documents, found, X.shape[0])
     if n_topics is not None and n_topics > min(X.shape):
         n, d = X.shape
         raise InputError(f"{n_topics} topics: there are {n} documents and {d} words, so at most {min(n, d)}.")
-    where = "data" if as_paths(data) is None else data_in_code(data)
+    where = "data" if paths is None else data_in_code(data)
     words = os.fspath(stop_words) if isinstance(stop_words, (str, os.PathLike)) else left_out
     call: dict[str, Any] = {
         "verb": "topics",
@@ -265,7 +273,7 @@ def topics(
     order = np.argsort(-shares, kind="stable")
     model = model.reordered(order)
     model.bag_of_words_ = bag
-    found = Topics(
+    answer = Topics(
         source=documents.source,
         model=model,
         figures=figures,
@@ -281,17 +289,18 @@ def topics(
         shares=shares[order],
         choice=choice,
     )
-    found.telling = [telling(found, c, lengths) for c in range(found.k)]
+    answer.telling = [telling(answer, c, lengths) for c in range(answer.k)]
+    if found is not None:
+        documents.texts = look_up(found, [i for some in answer.telling for i in some])
     if documents.dates is not None:
-        found.over_time = prevalence(documents.dates, found.mixtures, lengths, notes)
-    return found
+        answer.over_time = prevalence(documents.dates, answer.mixtures, lengths, notes)
+    return answer
 
 
-def check_enough(documents: Documents) -> None:
-    n = len(documents.texts)
+def check_enough(n: int, source: str) -> None:
     if n < FEWEST:
         raise InputError(
-            f"{documents.source} holds {count(n, 'document')}; topics are what several have in common, so "
+            f"{source} holds {count(n, 'document')}; topics are what several have in common, so "
             f"give at least {FEWEST}. (Of one file each line is a document, of a folder each file.)"
         )
 

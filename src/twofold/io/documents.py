@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -56,7 +56,7 @@ Part = tuple[str, int, bool]  # a document or the next part of a long one, its n
 class Documents:
     """Texts in memory, and what their owner calls them."""
 
-    texts: list[str]
+    texts: Any  # list of str; of documents that are not read, those that are shown, by their numbers
     ids: pl.Series  # its name is what it holds: file, line, paragraph, row, or the user's column
     titles: pl.Series | None = None
     dates: np.ndarray | None = None  # days, datetime64, NaT where blank
@@ -119,7 +119,7 @@ class TextFiles:
     @property
     def size(self) -> float:
         """Letters, about."""
-        paths = [file.path.partition("::")[0] for file in self.files]
+        paths = {file.path.partition("::")[0] for file in self.files}  # which may have several parts
         return sum(os.path.getsize(p) * (PACKED if p.lower().endswith(ENDINGS) else 1.0) for p in paths)
 
 
@@ -133,10 +133,14 @@ def read_documents(
     unit, said = found.files[0].unit, list[str]()
     texts, numbers = gathered(found.parts(said))
     notes = found.notes + (said if len(said) <= 3 else [f"{len(said):,} files are not UTF-8, {said[0]}, the first"])
-    names = [os.path.relpath(file.path, found.root) if found.root else file.path for file in found.files]
-    ids = pl.Series(unit, names if unit == "file" else numbers)
+    ids = pl.Series(unit, names_of(found) if unit == "file" else numbers)
     notes.append(counted(len(texts), unit, found.source))
     return Documents(texts, ids, source=found.source, notes=notes, left_out=found.left_out)
+
+
+def names_of(found: TextFiles) -> list[str]:
+    """What files are called, seen from the folder they are in."""
+    return [os.path.relpath(file.path, found.root) if found.root else file.path for file in found.files]
 
 
 def counted(n: int, unit: str, source: str) -> str:

@@ -121,8 +121,9 @@ class PMIEmbedding(Model):
 
     Notes
     -----
-    M is kept if it fits into half of the memory budget, else it is made from the counts whenever it is needed. The
-    decomposition itself holds some 20·k numbers of 8 bytes a word.
+    M is kept if it fits into a third of the memory budget, else it is made from the counts whenever it is needed. The
+    products by which it is decomposed, some 10·k numbers of 8 bytes a word, wait on disk beyond a sixth of the budget;
+    what is always held are some 12·k numbers a word.
 
     References
     ----------

@@ -24,7 +24,9 @@ ANALOGIES = "File of questions to ask: a b c d a line, a is to b as c is to d."
 SIMILARITY = "File of people's judgements to compare with: two words and a number a line; repeatable."
 
 
-@command(Embedding, "Word vectors (.txt .vec .bin are word2vec's formats), a map (.png) or a report (.html)")
+@command(
+    Embedding, "Word vectors (.txt .vec .bin are word2vec's formats), a map (.png) or a report (.html)", streams=True
+)
 def embed(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help=TAKES)],
     method: Annotated[str, typer.Option(metavar="NAME", help=f"Method: {', '.join(METHODS)}.")] = "skipgram",

@@ -20,7 +20,7 @@ METHOD = f"Model: {', '.join(METHODS)}. lsa finds directions, with words at both
 STOP = "File of words to leave out, one a line (default: English ones if the text is English)."
 
 
-@command(Topics, "Documents with their topics (and the words of topics in NAME_words beside a table)")
+@command(Topics, "Documents with their topics (and the words of topics in NAME_words beside a table)", streams=True)
 def topics(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help=TAKES)],
     number: Annotated[int | None, typer.Option("-k", "--topics", min=1, metavar="N", help=COUNT)] = None,

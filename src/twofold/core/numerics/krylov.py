@@ -9,11 +9,18 @@ References: Halko, Martinsson & Tropp 2011; Musco & Musco 2015.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
+from twofold.core.config import config
+
 OVERSAMPLE = 10  # columns of a block beyond the pairs that are wanted
+SHARE = 6  # of the memory budget, one in so many, may be taken by the products so far; more wait on disk
+ROWS = 2**13  # that are changed at once
 
 Times = Callable[[np.ndarray], np.ndarray]  # Q (d,l) → S Q
 
@@ -30,19 +37,78 @@ def krylov(
     >>> values.round(6), axes[0, 99].round(6) ** 2
     (array([99., 98.]), np.float64(1.0))
     """
-    Q = random_basis(d, k, rng)
-    K, SK = np.empty((d, 0)), np.empty((d, 0))
-    converged = False
-    for _ in range(max_iter):
-        B = times(Q)
-        K, SK = np.hstack([K, Q]), np.hstack([SK, B])
-        values, Y = rayleigh_ritz(K, SK, k)
-        residual = np.linalg.norm(SK @ Y - (K @ Y) * values, axis=0)
-        converged = bool(K.shape[1] >= d or np.all(residual**2 <= tol * max(values[0], 0.0) ** 2))
-        if converged:
-            break
-        Q = extend_basis(K, B)
-    return np.maximum(values, 0.0), (K @ Y).T.copy(), converged
+    Q, converged = random_basis(d, k, rng), False
+    T = np.empty((0, 0))  # S within the span of all blocks so far
+    with Basis(d) as K:
+        for _ in range(max_iter):
+            K.append(Q)
+            rest = np.asarray(times(Q), np.float64)
+            products, rest = K.take_away(rest)
+            old, new = len(T), len(products)
+            T = np.block([[T, products[:old]], [products[:old].T, products[old:]]]) if old else products
+            values, Y = leading_pairs(T, k)
+            if new >= d:
+                converged = True
+                break
+            Q, R = np.linalg.qr(rest)
+            residual = np.linalg.norm(R @ Y[old:], axis=0)  # of S K Y − K Y diag(values): only the last block leaves K
+            converged = bool(np.all(residual**2 <= tol * max(values[0], 0.0) ** 2))
+            if converged:
+                break
+            Q = np.linalg.qr(K.take_away(Q[:, : d - new])[1])[0]  # twice, for orthogonality
+        return np.maximum(values, 0.0), K.combine(Y).T.copy(), converged
+
+
+class Basis:
+    """Orthonormal columns (d,l), a block after the other; beyond a share of the memory budget in a temporary file."""
+
+    def __init__(self, d: int):
+        self.d, self.widths, self.blocks = d, list[int](), list[np.ndarray]()
+        self.file: Any = None
+
+    def __enter__(self) -> Basis:
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        if self.file is not None:
+            self.file.close()
+
+    def append(self, Q: np.ndarray) -> None:
+        self.widths.append(Q.shape[1])
+        self.blocks.append(np.ascontiguousarray(Q))
+        if 8 * self.d * sum(self.widths) > config().memory // SHARE:
+            self.file = self.file or tempfile.TemporaryFile(prefix="twofold-basis-")  # noqa: SIM115  (see __exit__)
+            self.file.seek(0, os.SEEK_END)
+            for block in self.blocks:
+                self.file.write(block.data)
+            self.blocks = []
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        if self.file is None:
+            yield from self.blocks
+            return
+        self.file.seek(0)
+        for width in self.widths:
+            block = np.empty((self.d, width))
+            self.file.readinto(block.data.cast("B"))
+            yield block
+
+    def take_away(self, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The products Kᵀ B (l,b) and what is left of B outside the span of K, in its place."""
+        products = []
+        for block in self:
+            products.append(block.T @ B)
+            for rows in range(0, self.d, ROWS):
+                B[rows : rows + ROWS] -= block[rows : rows + ROWS] @ products[-1]
+        return np.vstack(products), B
+
+    def combine(self, Y: np.ndarray) -> np.ndarray:
+        """K Y."""
+        out, at = np.zeros((self.d, Y.shape[1])), 0
+        for block in self:
+            out += block @ Y[at : at + block.shape[1]]
+            at += block.shape[1]
+        return out
 
 
 def random_basis(d: int, k: int, rng: np.random.Generator) -> np.ndarray:
@@ -61,7 +127,11 @@ def iterate_subspace(times: Times, Q: np.ndarray, turns: int) -> tuple[np.ndarra
 
 def rayleigh_ritz(K: np.ndarray, SK: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The k largest eigenvalues of S within the span of orthonormal K (d,l), and their vectors as K Y, Y (l,k)."""
-    T = K.T @ SK
+    return leading_pairs(K.T @ SK, k)
+
+
+def leading_pairs(T: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest eigenvalues of a small matrix that is symmetric but for rounding, and their vectors (l,k)."""
     values, Y = np.linalg.eigh((T + T.T) / 2)
     return values[::-1][:k], Y[:, ::-1][:, :k]
 

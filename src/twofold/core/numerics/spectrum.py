@@ -23,9 +23,10 @@ import scipy.linalg as sla
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from twofold.core.checks import InputError
+from twofold.core.config import config
 from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import Engine, add, engine_for, stacked
-from twofold.core.numerics.krylov import OVERSAMPLE, krylov
+from twofold.core.numerics.krylov import OVERSAMPLE, SHARE, krylov
 from twofold.core.numerics.moments import Columns, Moments, column_moments, moments
 from twofold.core.numerics.power import deflate
 from twofold.core.seeds import generator
@@ -247,11 +248,22 @@ def scatter_operator(
     limit = 1e4 if blocks.dtype == np.float64 else 10.0
     far = not blocks.is_sparse and bool(np.any(mean**2 > limit * columns.variance))
     rows, centring = blocks.rows(w), engine.broadcast(Centring(mean, far or holes, holes))
+    most = columns_at_once(blocks) if blocks.is_sparse else blocks.shape[1]
 
     def times(Q: np.ndarray) -> np.ndarray:
+        if Q.shape[1] > most:
+            return np.hstack([times(Q[:, a : a + most]) for a in range(0, Q.shape[1], most)])
         return engine.reduce(add, engine.map(_product_step, blocks, rows, centring, engine.broadcast(Q)))
 
     return times, mean, columns
+
+
+def columns_at_once(blocks: Blocks) -> int:
+    """How many columns a sparse table is multiplied with at a time, so that the products of blocks that wait to be
+    added keep to a share of the memory budget. Each column is a sum by itself: its bits do not know of the others."""
+    now = config()
+    waiting = 2 * now.threads + len(blocks).bit_length() + 1
+    return max(1, now.memory // (SHARE * 8 * blocks.shape[1] * waiting))
 
 
 def _total(p: Problem, columns: Columns) -> float:

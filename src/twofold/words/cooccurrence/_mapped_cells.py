@@ -44,10 +44,10 @@ class MappedSource(Source):
 
 
 def map_cells(blocks: Blocks, change: Change) -> Blocks:
-    """The table change(n): made once and kept if it fits into half of the memory budget, else made at every reading."""
+    """The table change(n): made once and kept if it fits into a third of the memory budget, else at every reading."""
     source = MappedSource(Blocks(blocks.source.finer(BLOCK)), change)
     table = Blocks(source)
-    if source.n_stored * (table.dtype.itemsize + 4) <= config().memory // 2:
+    if source.n_stored * (table.dtype.itemsize + 4) <= config().memory // 3:
         engine = Engine()
         made = engine.gather(engine.map(_read, table))
         source.made = dict(zip(map(int, table.bounds[:-1]), made, strict=True))

@@ -20,6 +20,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
@@ -29,10 +30,23 @@ from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Documents, Seed
 from twofold.kernels.skip_gram import alias_table
+from twofold.text._on_workers import Spread, spread
 from twofold.text.vocabulary import Vocabulary
 from twofold.words._corpus import Corpus, Run, encoded, learned, runs
 from twofold.words._progress import ProgressReport
-from twofold.words.skip_gram._steps import RUN, Plan, State, Sums, check_size, choose_way, epoch, keep_chances, pad
+from twofold.words.skip_gram._shards import cut_shards, epoch_of_shards
+from twofold.words.skip_gram._steps import (
+    LEAST,
+    RUN,
+    Plan,
+    State,
+    Sums,
+    check_size,
+    choose_way,
+    epoch,
+    keep_chances,
+    pad,
+)
 from twofold.words.word_vectors.word_vectors import WordVectors
 
 WHOLE = 1000  # words, at most, in a line that is one window
@@ -99,11 +113,18 @@ class SkipGram(Model):
     short. Vectors take 8 bytes a number and word, twice that during an epoch; pairs that wait for their turn take some
     100 MB.
 
+    With a dask client in force, a text in several blocks of files (some 16 MB each) is learned from in up to 32 shards
+    on its workers, and their vectors are averaged after each epoch, every word's by how often a shard has it. That is
+    not what one machine computes, and after as many epochs not as good; it is the same, to the last bit, for any number
+    of workers. An epoch moves the vectors, 8 bytes a number and word, to every worker and from every shard. (Not so
+    with ``loss="softmax"`` and ``window=None``, which one machine computes.)
+
     The vectors of each epoch are scored on a held-out text with ``EarlyStopping(text)``.
 
     References
     ----------
     Mikolov, Sutskever, Chen, Corrado & Dean (2013), *NIPS*, 3111-3119. Levy & Goldberg (2014), *NIPS*, 2177-2185.
+    McDonald, Hall & Mann (2010), *NAACL*, 456-464 (shards).
     Ji, Satish, Li & Dubey (2016), arXiv:1604.04661 (shared negatives). Gemulla, Haas, Nijkamp & Sismanis (2011), *KDD*,
     69-77 (pairs without a vector in common). Zhu, Xu, Qu & Tang (2019), *WWW*, 2494-2504 (their negatives).
 
@@ -191,6 +212,9 @@ class SkipGram(Model):
         """
         seed = seed_of(self.random_state)
         vocabulary = Vocabulary(min_count=self.min_count, max_size=self.max_size, lowercase=self.lowercase)
+        there = spread(corpus, split=True) if self.loss == "negative" and self.window is not None else None
+        if there is not None and len(there.blocks) > 1:
+            return self._fit_shards(there, vocabulary._learn_there(there), corpus, seed)
         with learned(corpus, vocabulary) as text:
             plan = self._plan(text, vocabulary, self.learning_rate, seed)
             progress = ProgressReport(self, self.max_iter * plan.tokens)
@@ -214,6 +238,33 @@ class SkipGram(Model):
             )
         return self
 
+    def _fit_shards(self, there: Spread, vocabulary: Vocabulary, corpus: Documents, seed: int) -> SkipGram:
+        """The same on the workers of a cluster, with the shards' vectors averaged after each epoch."""
+        there = there._replace(blocks=cut_shards(there.blocks))
+        light, held = clone(self).set_params(random_state=None), there.tasks.hold(vocabulary)
+
+        def sweep(state: State, t: int) -> loop.Sweep:
+            began = time.perf_counter()
+            state, found = epoch_of_shards(there, light, held, state, t, seed)
+            if not found.pairs and not t:
+                raise no_pairs(vocabulary)
+            rate = self.learning_rate * max(1 - t / self.max_iter, LEAST)
+            extra = {"words_per_second": found.tokens / (time.perf_counter() - began), "learning_rate": rate}
+            mean = self._mean(Sums(found.loss, found.pairs), vocabulary)
+            return loop.Sweep(state, mean, extra, done=t == self.max_iter - 1)
+
+        loop.run(
+            self,
+            sweep,
+            self._start(vocabulary, seed),
+            tol=-1.0,
+            fitted=lambda state: self._attributes(state, vocabulary),
+            X=corpus,
+            fingerprint=lambda: f"{len(there.blocks)} shards, {sign(vocabulary, [])}",
+            seed=seed,
+        )
+        return self
+
     def score(self, corpus: Documents, y: Any = None) -> float:
         """The mean log-likelihood of the pairs in another corpus, each with negatives of its own: higher is better.
 
@@ -232,10 +283,7 @@ class SkipGram(Model):
         if exact:
             check_size(len(vocabulary))
         if not has_pairs(found):
-            raise InputError(
-                f"no line of the corpus has two of the {len(vocabulary):,} words of the vocabulary, so no word has "
-                "company. Give longer lines, or lower min_count."
-            )
+            raise no_pairs(vocabulary)
         counts, one = vocabulary.counts_, self.n_components if self.biases else -1
         keep, noise = keep_chances(counts, self.subsample), counts.astype(np.float64) ** self.noise_power
         repeatable = self.deterministic and rate > 0  # at rate 0 nothing is written, and every way is
@@ -291,6 +339,13 @@ class SkipGram(Model):
             "biases_": state.Y[:, k].copy() if self.biases else None,
             "vocabulary_": vocabulary,
         }
+
+
+def no_pairs(vocabulary: Vocabulary) -> InputError:
+    return InputError(
+        f"no line of the corpus has two of the {len(vocabulary):,} words of the vocabulary, so no word has company. "
+        "Give longer lines, or lower min_count."
+    )
 
 
 def has_pairs(found: list[Run]) -> bool:
