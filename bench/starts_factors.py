@@ -93,6 +93,7 @@ def counts(quick: bool) -> dict[str, Table]:
             "digits": (sparse.csr_array(datasets.digits().data[:ROWS]), 10),
             "planted": (sparse.csr_array(np.random.default_rng(1).poisson(planted(8)).astype(np.float64)), 8),
             "faces": (None if found is None else sparse.csr_array(found), 10),
+            "patches": (sparse.csr_array(pixels()), 10),
             "words": (sparse.csr_array(words.fit_transform(texts())), 10),
             "docstrings": (sparse.csr_array(words.fit_transform(datasets.docstrings(ROWS).documents)), 15),
         },
