@@ -435,6 +435,20 @@ class DaskEngine(Engine):
             heights[key] = height
         return heights[key]
 
+    def _places(self, blocks: Blocks, groups: int) -> list[dict[str, Any]]:
+        """Which worker should read each group of rows, the same in every sweep while it is there, as options of submit.
+
+        Neighbors go together, so that their sums meet where they are. The scheduler alone would send all tasks of a
+        first sweep to the worker that has the state, and leave it to the others to take some over.
+        """
+        places: dict[Any, list[str]] = vars(blocks.source).setdefault("_places", {})
+        key, there = (self.client.id, groups), sorted(self.client.nthreads())
+        if not there:
+            return [{}] * groups
+        if not set(places.get(key, [""])) <= set(there):
+            places[key] = [there[g * len(there) // groups] for g in range(groups)]
+        return [{"workers": [name], "allow_other_workers": True} for name in places[key]]
+
     def _submit(self, parts: Parts, merge: Callable[..., Any] | None, keep: bool) -> tuple[int, int, list[Any]]:
         """The height of the groups, the sweeps since their rows were at the client, and one future a group."""
         if self.client.status != "running":
@@ -466,10 +480,14 @@ class DaskEngine(Engine):
                 columns.append(self._sent(arg, size))
             kinds.append(kind)
         light = Parts(parts.fn, tuple(kinds))
+        is_read = any(isinstance(column[0], Stretch) for column in columns)
+        places = self._places(blocks, len(groups)) if is_read else [{}] * len(groups)
         DaskEngine.tasks += len(groups)
         budget = (config().memory, 4 * blocks.block_bytes)  # as on the threads of one process
         futures = [
-            self.client.submit(_run_group, budget, light, groups[g], merge, keep, *(c[g] for c in columns), pure=False)
+            self.client.submit(
+                _run_group, budget, light, groups[g], merge, keep, *(c[g] for c in columns), pure=False, **places[g]
+            )
             for g in range(len(groups))
         ]
         if progress.watcher is not None:
