@@ -6,6 +6,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import twofold
+from twofold.core.estimator import fitting
 
 
 def rows(seed=0):
@@ -47,3 +48,13 @@ def test_looking_at_data_is_not_learning_from_it():
 def test_what_was_made_without_a_fit_counts_as_fitted():
     made = twofold.WordVectors.of(["a", "b"], np.eye(2))
     assert made.__sklearn_is_fitted__() and not twofold.WordVectors().__sklearn_is_fitted__()
+
+
+def test_a_singular_matrix_is_said_in_words_of_the_model():
+    class Fails(twofold.GaussianMixture):
+        @fitting
+        def fit(self, X, y=None):
+            return np.linalg.cholesky(-np.eye(2))
+
+    with pytest.raises(twofold.InputError, match=r"Fails must solve with a matrix.*raise reg_covar"):
+        Fails().fit(np.eye(3))

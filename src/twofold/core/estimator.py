@@ -67,9 +67,19 @@ def fitting(method: F) -> F:
                 wrong = (ArithmeticError, np.linalg.LinAlgError)
                 if isinstance(error, wrong) or overflown or "Arpack" in type(error).__name__:
                     _refuse_extremes(self, method, args, kwargs)
+                if isinstance(error, np.linalg.LinAlgError):
+                    raise InputError(_say_singular(self, error)) from error
                 raise
 
     return cast(F, fit)
+
+
+def _say_singular(model: Any, error: Exception) -> str:
+    ridges = [name for name in ("reg_covar", "reg", "alpha") if name in model.get_params(deep=False)]
+    return (
+        f"{type(model).__name__} must solve with a matrix that is singular to rounding ({error}). Leave out columns "
+        f"of X that repeat others, give it as float64{', or raise ' + ridges[0] if ridges else ''}."
+    )
 
 
 def _is_finite(model: Any) -> bool:
