@@ -73,7 +73,7 @@ def write_ratings(folder: Path, ratings: int) -> None:
 
 def predict_biases(parts: Any, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
     """What damped means of items, then of users, predict, in two passes over the shards."""
-    from twofold.completion.partitioned.ratings import read_cells
+    from twofold.completion.partitioned._layout import read_cells
 
     n, d = parts.shape
     total = np.zeros(d)
@@ -95,7 +95,7 @@ def predict_biases(parts: Any, rows: np.ndarray, cols: np.ndarray) -> np.ndarray
 
 def least_bytes(parts: Any, p: int, item: int, workers: int = WORKERS) -> float:
     """What a sweep must move at least: the rows that each worker's cells need, less those it holds."""
-    from twofold.completion.partitioned.ratings import read_needs
+    from twofold.completion.partitioned._layout import read_needs
 
     total = 0.0
     for side, other in ((parts.rows, parts.cols), (parts.cols, parts.rows)):

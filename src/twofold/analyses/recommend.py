@@ -210,7 +210,8 @@ def read_stored(
         data = [data]
     if not (isinstance(data, (list, tuple)) and data and is_paths(data)) or data[0] == "-":
         return None
-    from twofold.completion.partitioned.ratings import PartitionedRatings, measure_files
+    from twofold.completion.partitioned._sources import measure_files
+    from twofold.completion.partitioned.ratings import PartitionedRatings
     from twofold.io.ratings import said
 
     paths = [os.fspath(one) for one in data]
@@ -239,7 +240,7 @@ def read_stored(
 
 def refuse_stored(paths: Sequence[str], user: str | None = None, item: str | None = None) -> None:
     """Refuse to save what is fitted to files that the memory budget does not hold, before it is."""
-    from twofold.completion.partitioned.ratings import measure_files
+    from twofold.completion.partitioned._sources import measure_files
 
     if measure_files(paths, {"user": user, "item": item}) > config().memory:
         raise InputError(

@@ -187,7 +187,8 @@ def find_partitioned(X: Any, duplicates: str | None = None) -> Any:
     """Partitioned ratings, if X is, or is made of, rows of user and item; None for tables."""
     if not (is_path(X) or is_dask(X) or hasattr(X, "n_ratings")):
         return None
-    from twofold.completion.partitioned.ratings import PartitionedRatings, holds_ratings
+    from twofold.completion.partitioned._sources import holds_ratings
+    from twofold.completion.partitioned.ratings import PartitionedRatings
 
     if isinstance(X, PartitionedRatings):
         return X

@@ -18,8 +18,9 @@ from twofold.completion.partitioned._ease import count_seen
 from twofold.completion.partitioned._files import write_array
 from twofold.completion.partitioned._fit import begin_fit
 from twofold.completion.partitioned._half_steps import File, Shard, Sweeper
+from twofold.completion.partitioned._layout import Side, read_shard
 from twofold.completion.partitioned._rows import ShardMap
-from twofold.completion.partitioned.ratings import PartitionedRatings, Side, read_shard
+from twofold.completion.partitioned.ratings import PartitionedRatings
 from twofold.completion.popularity import Popularity, fit_counts
 from twofold.core.engine.tasks import add_results
 

@@ -19,7 +19,8 @@ from twofold.completion.als import ALS
 from twofold.completion.biases import Biases
 from twofold.completion.ease import EASE
 from twofold.completion.implicit_als import ImplicitALS
-from twofold.completion.partitioned.ratings import PartitionedRatings, StoredRows
+from twofold.completion.partitioned._stored_rows import StoredRows
+from twofold.completion.partitioned.ratings import PartitionedRatings
 from twofold.completion.popularity import Popularity
 from twofold.completion.recommender._cost import FEW, MOST, PACE, SLOW
 from twofold.completion.recommender._default_model import ENOUGH, NEAR, describe_model, summarize_squares

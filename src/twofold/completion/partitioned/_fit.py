@@ -16,8 +16,9 @@ from twofold.completion._auto_ridge import describe_ridges, get_power, start_pat
 from twofold.completion.als import ALS
 from twofold.completion.implicit_als import NOTHING, SIGNED, ImplicitALS, draw_start
 from twofold.completion.partitioned._half_steps import How, Shards, Sweeper, find_least
+from twofold.completion.partitioned._layout import Side
 from twofold.completion.partitioned._rows import ShardMap
-from twofold.completion.partitioned.ratings import PartitionedRatings, Side
+from twofold.completion.partitioned.ratings import PartitionedRatings
 from twofold.core import loop
 from twofold.core.callbacks import EarlyStopping
 from twofold.core.checks import InputError

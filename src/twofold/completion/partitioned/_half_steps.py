@@ -17,7 +17,8 @@ import numpy as np
 from scipy import sparse
 
 from twofold.completion.partitioned._files import missing_message, read_arrays, write_array
-from twofold.completion.partitioned.ratings import PartitionedRatings, Side, read_needs, read_unit
+from twofold.completion.partitioned._layout import Side, read_needs, read_unit
+from twofold.completion.partitioned.ratings import PartitionedRatings
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.engine.tasks import Saved, Tasks, add_results

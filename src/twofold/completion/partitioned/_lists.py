@@ -16,7 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from twofold.completion.partitioned._files import missing_message, write_array
-from twofold.completion.partitioned.ratings import Side, StoredRows, join_cells, read_shard
+from twofold.completion.partitioned._layout import Side, read_shard
+from twofold.completion.partitioned._stored_rows import StoredRows, join_cells
 from twofold.completion.recommender._top_n import Lists, Product, choose_scorer, rank_block, rank_items
 from twofold.core.checks import InputError
 from twofold.core.data.sources import rows_per_block

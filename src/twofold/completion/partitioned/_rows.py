@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from twofold.completion.partitioned.ratings import PartitionedRatings, Side, read_shard
+from twofold.completion.partitioned._layout import Side, read_shard
+from twofold.completion.partitioned.ratings import PartitionedRatings
 from twofold.core.engine.tasks import RUN, Tasks, add_results
 
 

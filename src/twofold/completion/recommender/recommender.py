@@ -233,7 +233,7 @@ class Recommender(Model):
     def _fit_partitioned(self, ratings: Any, users: Any, items: Any) -> Any:
         from twofold.completion.partitioned._choose import choose_models
         from twofold.completion.partitioned._fit import open_ratings
-        from twofold.completion.partitioned.ratings import StoredRows
+        from twofold.completion.partitioned._stored_rows import StoredRows
 
         if users is not None or items is not None:
             raise InputError("features of users and items are for ratings in memory. Leave out users= and items=.")
