@@ -12,7 +12,7 @@ from .registry import MODELS, table, with_holes
 
 STREAMING = [c for c in MODELS if c.streams]
 FIRST = {c.model: str(c) for c in reversed(STREAMING)}.values()  # one case a family
-ROWS = 700
+ROWS = 400
 streaming = pytest.mark.parametrize("case", STREAMING, ids=str)
 pytestmark = [
     pytest.mark.usefixtures("small_blocks"),
@@ -58,7 +58,7 @@ def test_small_blocks_are_in_force(tmp_path):
     pl.DataFrame(X).write_parquet(tmp_path / "x.parquet")
     for source in (X, tmp_path / "x.npy", tmp_path / "x.parquet", da.from_array(X, chunks=(97, 3))):
         blocks = as_blocks(source)
-        assert len(blocks) == 12 and np.array_equal(blocks.bounds, as_blocks(X).bounds)
+        assert len(blocks) == 8 and np.array_equal(blocks.bounds, as_blocks(X).bounds)
 
 
 @pytest.mark.parametrize("case", MODELS, ids=str)

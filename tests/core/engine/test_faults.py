@@ -151,7 +151,7 @@ def test_the_recipe_of_what_blocks_keep_is_bounded(client, monkeypatch):
     tasks = []
     model = MODELS["NMF"]()
     watch = [At(sweep, lambda: tasks.append(len(client.cluster.scheduler.tasks))) for sweep in range(2, 19)]
-    model.set_callbacks(*watch).fit(lazy())
+    model.set_callbacks(*watch).fit(da.from_array(X[:750], chunks=(250, 8)))
     assert len(tasks) == 17 and min(tasks[8:]) < max(tasks[:8])  # it would grow from sweep to sweep
 
 
