@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import threading
 from contextlib import nullcontext
 
 import numpy as np
@@ -197,14 +198,32 @@ def test_counts_on_disk_are_fitted_there(folder, clusters, some_blocks, tmp_path
         assert same(wanted, make().fit(BagOfWords(min_df=2).fit_transform(path, to=to)))
 
 
-def test_shards_of_skip_gram_do_not_know_how_many_workers_there_are(folder, clusters, some_blocks):
+class Watch:
+    """A callback that stays in its process, as bars of progress do."""
+
+    def __init__(self):
+        self.lock, self.seen = threading.Lock(), 0
+
+    def setup(self, estimator, context): ...
+
+    def teardown(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context): ...
+
+    def on_fit_task_end(self, estimator, context):
+        self.seen += 1
+
+
+def test_shards_of_skip_gram_do_not_know_how_many_workers_there_are(folder, clusters, processes, some_blocks):
     distributed = pytest.importorskip("distributed")
     made = [twofold.SkipGram(5, min_count=2, max_iter=3, biases=biases, random_state=0) for biases in (False, True)]
     for model in made:
         found = []
-        for workers in (1, 3):
-            with distributed.Client(clusters(workers)):
-                found.append(clone(model).fit(str(folder / "one.txt")))
+        for cluster in (clusters(1), processes(3)):
+            watch = Watch()
+            with distributed.Client(cluster):
+                found.append(clone(model).set_callbacks(watch).fit(str(folder / "one.txt")))
+            assert watch.seen >= 3
         assert same(*found)
         alone = clone(model).fit(str(folder / "one.txt"))
         assert same(alone.vocabulary_, found[0].vocabulary_) and not same(alone, found[0])

@@ -20,7 +20,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
@@ -241,7 +240,7 @@ class SkipGram(Model):
     def _fit_shards(self, there: Spread, vocabulary: Vocabulary, corpus: Documents, seed: int) -> SkipGram:
         """The same on the workers of a cluster, with the shards' vectors averaged after each epoch."""
         there = there._replace(blocks=cut_shards(there.blocks))
-        light, held = clone(self).set_params(random_state=None), there.tasks.hold(vocabulary)
+        light, held = clone(self).set_params(random_state=None).set_callbacks(), there.tasks.hold(vocabulary)
 
         def sweep(state: State, t: int) -> loop.Sweep:
             began = time.perf_counter()
