@@ -51,7 +51,7 @@ from twofold.io.ratings import NAMES, ROLES, bare
 from twofold.io.tables.table import blanks_of
 
 SHARDS = 32  # of one side, about, unless they would be too small or too large
-CELLS = 2**14, 2**20  # of a shard, at least and at most,
+CELLS = 2**17, 2**20  # of a shard, at least and at most: a task of fewer takes longer to start than to run;
 MOST = 128, 2**22  # unless there would be more shards than this; then at most so many
 HEAVY = 2**19  # cells of a row from which on they are cut
 HELD = 2**20  # ratings held out at most
