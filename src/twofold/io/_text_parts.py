@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import polars as pl
 
-from twofold.core.checks import InputError, reason_of
+from twofold.core.checks import InputError
 from twofold.io.encoding import find_encoding
 from twofold.io.open import BUFFER, DAMAGED, PACKED, ZIP, open_bytes
-from twofold.io.tables.read import JSONL, PARQUET, kind, read_jsonl, read_one
+from twofold.io.tables.read import JSONL, PARQUET, count_parquet_rows, kind, read_jsonl, read_one, unreadable
 from twofold.io.tables.table import Table
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def cut_file(file: TextFile, size: int) -> list[tuple[TextFile, int]]:
     if total <= size or file.unit == "file" or not (rows or can_cut(file)):
         return [(file, total)]
     if rows:
-        n = count_rows(file.path) if file.stop is None else file.stop
+        n = count_parquet_rows(file.path) if file.stop is None else file.stop
         step = max(1, n * size // total)
         cuts = [*range(file.start, n, step), n]
     else:
@@ -123,14 +123,6 @@ def next_cut(raw: BinaryIO, at: int, paragraph: bool) -> int:
 # --- rows ---------------------------------------------------------------------------------------------------
 
 
-def count_rows(path: str) -> int:
-    """Rows of a Parquet file."""
-    try:
-        return int(pl.scan_parquet(path).select(pl.len()).collect().item())
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
-        raise unreadable(path, why) from None
-
-
 def read_rows(file: TextFile, most: int | None = None) -> Iterator[pl.DataFrame]:
     """The rows of a table, a few megabytes at a time: of its column of text, if that is known, the first `most`."""
     ending = kind(file.path)
@@ -147,7 +139,7 @@ def read_rows(file: TextFile, most: int | None = None) -> Iterator[pl.DataFrame]
 
 def read_parquet_rows(file: TextFile, most: int | None) -> Iterator[pl.DataFrame]:
     size = os.path.getsize(file.path)
-    n = count_rows(file.path)
+    n = count_parquet_rows(file.path)
     start, stop = file.start, n if file.stop is None else file.stop
     if stop > n:
         raise InputError(f"{file.path} has fewer rows than when it was first looked at. Leave files as they are.")
@@ -162,10 +154,6 @@ def read_parquet_rows(file: TextFile, most: int | None) -> Iterator[pl.DataFrame
                 return
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
         raise unreadable(file.path, why) from None
-
-
-def unreadable(path: str, why: BaseException) -> InputError:
-    return InputError(f"{path} is not a readable Parquet file ({reason_of(why)}). Was it written completely?")
 
 
 def read_jsonl_rows(file: TextFile, most: int | None) -> Iterator[pl.DataFrame]:

@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 
 from twofold.completion.partitioned._files import DAMAGED
-from twofold.core.checks import InputError, reason_of
+from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.core.data.blocks import is_dask, is_path
 from twofold.core.engine.tasks import Tasks
 from twofold.io.open import ENDINGS
 from twofold.io.ratings import OTHERS, ROLES, find_roles, from_memory, named_roles, parse_piece, read_piece
-from twofold.io.tables.read import PARQUET, find_files, kind
+from twofold.io.tables.read import PARQUET, count_parquet_rows, find_files, kind, unreadable
 from twofold.io.tables.table import Piece
 
 PIECE = 2**16, 2**21  # rows of a Parquet file that are read at a time, as the budget allows,
@@ -71,7 +71,7 @@ def list_pieces(source: Any, given: dict[str, str | None], tasks: Tasks) -> tupl
     pieces: list[FilePiece] = []
     for file in files:
         if kind(file) in PARQUET:
-            rows, step = count_rows(file), rows_of_piece()
+            rows, step = count_parquet_rows(file), rows_of_piece()
             pieces += [FilePiece(file, a, min(step, rows - a)) for a in range(0, rows, step)]
         else:
             pieces += cut_text(file)
@@ -86,7 +86,7 @@ def measure_files(paths: Sequence[str], given: dict[str, str | None]) -> int:
         return 0
     if not all(kind(file) in PARQUET or (is_text(file) and kind(file) in TEXTS) for file in files):
         return 0
-    size = sum(24 * count_rows(file) if kind(file) in PARQUET else os.path.getsize(file) for file in files)
+    size = sum(24 * count_parquet_rows(file) if kind(file) in PARQUET else os.path.getsize(file) for file in files)
     if size <= config().memory:
         return size
     names = column_names(files[0])
@@ -143,17 +143,6 @@ def read_lines(piece: FilePiece) -> Piece:
         )
     above = (piece.header or b"") if piece.start else b""
     return parse_piece(above + data, name) if data.strip() else Piece(pl.DataFrame(), name)
-
-
-def count_rows(file: str) -> int:
-    try:
-        return int(pl.scan_parquet(file).select(pl.len()).collect().item())
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
-        raise unreadable(file, why) from None
-
-
-def unreadable(file: str, why: BaseException) -> InputError:
-    return InputError(f"{file} is not a readable file ({reason_of(why)}). Was it written completely?")
 
 
 def column_names(file: str) -> list[str]:

@@ -11,13 +11,14 @@ import polars as pl
 
 from twofold.completion.partitioned._files import missing_message, read_arrays, read_run, write_arrays
 from twofold.completion.partitioned._layout import SIDES, Cut, Unit
-from twofold.completion.partitioned._sources import read_rows, unreadable
+from twofold.completion.partitioned._sources import read_rows
 from twofold.completion.recommender._ids import plain
 from twofold.completion.recommender._ratings_table import merged
 from twofold.core.checks import InputError
 from twofold.core.data.known_cells import stored
 from twofold.core.files.atomic import replacing
 from twofold.io.ratings import ROLES, as_numbers, ids_of
+from twofold.io.tables.read import unreadable
 
 CHUNK = 2**19  # cells that are merged at a time
 

@@ -275,3 +275,15 @@ def read_sqlite(path: str, table: str) -> Piece:
         raise InputError(f'{path}: table "{table}" has no rows.')
     columns = zip(names, zip(*rows, strict=True), strict=True)
     return Piece(pl.DataFrame({name: typed(values) for name, values in columns}), f"{path}::{table}", notes=notes)
+
+
+def count_parquet_rows(path: str) -> int:
+    """Rows of a Parquet file, which its footer says."""
+    try:
+        return int(pl.scan_parquet(path).select(pl.len()).collect().item())
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
+        raise unreadable(path, why) from None
+
+
+def unreadable(path: str, why: BaseException) -> InputError:
+    return InputError(f"{path} is not a readable file ({reason_of(why)}). Was it written completely?")
