@@ -12,6 +12,7 @@ import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.core.files.atomic import replacing
+from twofold.core.files.headers import reads_headers
 
 DAMAGED = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
 
@@ -22,6 +23,7 @@ def write_arrays(path: Path, **arrays: Any) -> None:
         np.savez(draft, **arrays)
 
 
+@reads_headers
 def read_arrays(path: Path, *names: str) -> list[np.ndarray]:
     """Some of the arrays in a file."""
     try:

@@ -22,6 +22,7 @@ from twofold.completion.partitioned.ratings import PartitionedRatings
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.engine.tasks import Saved, Tasks, add_results
+from twofold.core.files.headers import reads_headers
 from twofold.core.numerics.alternating_ridge import (
     Ridge,
     features,
@@ -68,6 +69,7 @@ class File(Saved):
     def __init__(self, path: Path):
         self.path = path
 
+    @reads_headers
     def read(self) -> Shard:
         try:
             return Shard(np.load(self.path, allow_pickle=False))

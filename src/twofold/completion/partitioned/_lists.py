@@ -22,10 +22,12 @@ from twofold.completion.recommender._top_n import Lists, Product, choose_scorer,
 from twofold.core.checks import InputError
 from twofold.core.data.sources import rows_per_block
 from twofold.core.engine.tasks import find_tasks
+from twofold.core.files.headers import reads_headers
 
 USERS = 2**12  # of a task
 
 
+@reads_headers
 def rank_shard(
     folder: Path,
     side: Side,

@@ -14,6 +14,7 @@ from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.core.data.blocks import is_dask, is_path
 from twofold.core.engine.tasks import Tasks
+from twofold.core.files.headers import reads_headers
 from twofold.io.open import ENDINGS
 from twofold.io.ratings import OTHERS, ROLES, find_roles, from_memory, named_roles, parse_piece, read_piece
 from twofold.io.tables.read import PARQUET, count_parquet_rows, find_files, kind, unreadable
@@ -178,6 +179,7 @@ def holds_ratings(X: Any) -> bool:
     return found["user"] is not None and found["item"] is not None
 
 
+@reads_headers
 def read_rows(piece: Any, columns: list[str]) -> Piece:
     """Those columns of a piece."""
     if not isinstance(piece, FilePiece):

@@ -19,6 +19,7 @@ from twofold.core.data.sources.base import Source, cuts_by_stored, float_dtype
 from twofold.core.data.sources.npy import NpySource
 from twofold.core.data.sources.parquet import ParquetSource
 from twofold.core.data.sources.sparse import SparseSource, StoredRows, turn_in_memory
+from twofold.core.files.headers import reads_headers
 from twofold.core.types import Block, PathLike
 
 OPEN = 2  # files of which something is kept in memory
@@ -97,6 +98,7 @@ class NpzSource(WholeFile, StoredRows):
         self.shape, self.dtype, self.indptr = X.shape, X.dtype, X.indptr
         self.bounds = cuts_by_stored(self.indptr, self.dtype)
 
+    @reads_headers
     def load(self) -> sparse.csr_array:
         try:
             X = sparse.load_npz(self.path)

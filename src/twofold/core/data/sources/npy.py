@@ -8,6 +8,7 @@ import numpy as np
 
 from twofold.core.checks import DAMAGED_ARRAY, InputError, reason_of
 from twofold.core.data.sources.base import Source, float_dtype
+from twofold.core.files.headers import reads_headers
 from twofold.core.types import PathLike
 
 
@@ -16,6 +17,7 @@ class NpySource(Source):
 
     elsewhere = True
 
+    @reads_headers
     def __init__(self, path: PathLike, transposed: bool = False):
         self.path, self.transposed = os.fspath(path), transposed
         try:
