@@ -13,11 +13,12 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, stacked
 from twofold.core.loop import quietly
 from twofold.core.numerics.moments import Columns, column_moments, merge
+from twofold.core.numerics.nndsvd import LIFT, nndsvd
 from twofold.core.seeds import generator
 from twofold.factors._algebra import Problem, as_dense, fill_holes
 from twofold.factors._left_step import start_codes
 from twofold.factors._right_step import Data
-from twofold.factors.constraints import OneHot
+from twofold.factors.constraints import NonNegative, OneHot
 from twofold.factors.losses import Loss
 
 SAMPLE, STARTS = 100, 4  # rows for each component, and starts of k-means, that one-hot codes begin from
@@ -62,6 +63,20 @@ def check_init(init: Any, data: Data) -> np.ndarray:
     if Z.shape != shape or not np.isfinite(Z).all():
         raise InputError(f"init must be {shape} finite numbers; it has shape {Z.shape}. Check it.")
     return Z
+
+
+def is_sum_of_parts(data: Data, columns: Columns) -> bool:
+    """Whether NNDSVD is better than chance: for positive parts by rules that multiply, which do not leave the valley in
+    which they begin, of a table without holes or weights of cells."""
+    p = data.problem
+    return p.loss.positive and isinstance(p.left, NonNegative) and data.W is None and not columns.missing
+
+
+def find_init(data: Data, columns: Columns, seed: int) -> np.ndarray:
+    """Components by NNDSVD."""
+    k = data.problem.k
+    level = float(np.sqrt(columns.mean.mean() / k))
+    return nndsvd(data.engine, data.blocks, data.w, False, k, seed, level, LIFT * level).V.T
 
 
 def draw_init(data: Data, columns: Columns, seed: int) -> np.ndarray:

@@ -32,7 +32,15 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.factors import _left_step, constraints, losses
 from twofold.factors._algebra import Problem, as_dense
-from twofold.factors._init import check_cell_weights, check_init, compute_columns, draw_init, start_all_codes
+from twofold.factors._init import (
+    check_cell_weights,
+    check_init,
+    compute_columns,
+    draw_init,
+    find_init,
+    is_sum_of_parts,
+    start_all_codes,
+)
 from twofold.factors._right_step import Data, make_extrapolation, make_sweep
 
 
@@ -64,9 +72,10 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     intercept : bool, default=False
         Whether every column has a level of its own, free of the constraints.
     init : array of shape (k, d) or None, default=None
-        Components to begin with; None takes noise of the columns' size, or for sparse codes rows of X, and for one-hot
-        ones what k-means makes of a sample of them. With constraints, on a small table, it draws three times and takes
-        what leads lowest in 40 sweeps.
+        Components to begin with; None takes noise of the columns' size, or for sparse codes rows of X, for one-hot ones
+        what k-means makes of a sample of them, and for the Poisson loss of non-negative codes parts of singular
+        vectors (NNDSVD). With constraints, on a small table, two more are drawn, and what leads lowest in 40
+        sweeps is taken.
     n_init : int, default=1
         Starts, of which the best is kept.
     tol : float, default=1e-6
@@ -176,7 +185,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         seed, k = seed_of(self.random_state), self._rank(blocks.shape)
         data, columns = self._data(blocks, sample_weight, k)
         seeds = [seed, *(seed_of(generator(seed, 3, t)) for t in range(DRAWS))] if self._races(data) else [seed]
-        firsts = [self._first(data, columns, s, sample_weight) for s in seeds]
+        firsts = [self._first(data, columns, s, sample_weight, bool(t)) for t, s in enumerate(seeds)]
         sweep = sweeper(make_sweep(data), make_extrapolation(data.problem), self.tol)
 
         def fitted(state: State) -> dict:
@@ -230,12 +239,15 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         drawn = self.init is None and self.n_init == 1 and not isinstance(p.left, constraints.OneHot)
         return drawn and not plain and n * d * p.k <= SMALL
 
-    def _first(self, data: Data, columns: Columns, seed: int, sample_weight: Any) -> np.ndarray:
-        """V to begin with: (d,k), with the intercept as one more column."""
+    def _first(self, data: Data, columns: Columns, seed: int, sample_weight: Any, drawn: bool) -> np.ndarray:
+        """V to begin with, (d,k), with the intercept as one more column; `drawn` by chance in any case."""
+        parts = is_sum_of_parts(data, columns)
         if self.n_init > 1 and self.init is None:
             fits = []
             for t in range(self.n_init):
                 one = clone(self).set_params(n_init=1, random_state=seed_of(generator(seed, t))).set_callbacks()
+                if parts and t:  # all would begin alike
+                    one.set_params(init=draw_init(data, columns, one.random_state))
                 with loop.quietly():
                     fits.append(one.fit(data.blocks, sample_weight=sample_weight))
             best = min(fits, key=lambda m: m.history_["objective"][-1])
@@ -244,7 +256,12 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             p, mu = data.problem, np.zeros(data.blocks.shape[1])
             if self.intercept and not p.loss.shifts:
                 mu = p.loss.start(np.where(columns.weight > 0, columns.mean, 0))
-            Z = check_init(self.init, data) if self.init is not None else draw_init(data, columns, seed) - mu
+            if self.init is not None:
+                Z = check_init(self.init, data)
+            elif parts and not drawn:
+                Z = find_init(data, columns, seed)
+            else:
+                Z = draw_init(data, columns, seed) - mu
         V = data.problem.right.start(np.asarray(Z, data.blocks.dtype)).T
         return np.column_stack([V, mu]).astype(data.blocks.dtype) if self.intercept else np.ascontiguousarray(V)
 

@@ -27,13 +27,14 @@ from twofold.core.engine.local import add, engine_for, fingerprint, stacked
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.history import History
 from twofold.core.numerics.extrapolation import DRAWS, SMALL, Advance, State, begin, choose_start, geometric, sweeper
+from twofold.core.numerics.nndsvd import LIFT, Start, nndsvd
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.kl import newton_counts
 from twofold.kernels.plsa import em_counts, em_fold
 from twofold.topics._nonnegative import TopicModel, sum_cells
-from twofold.topics.nmf._init import LIFT, Start, nndsvd, start_level, start_randomly
+from twofold.topics.nmf._init import start_level, start_randomly
 from twofold.topics.nmf._kl import KullbackLeibler, Rule
 from twofold.topics.nmf._missing_cells import Holes
 
