@@ -179,7 +179,7 @@ def test_a_worker_killed_while_words_are_counted(client, tmp_path, monkeypatch):
         found = make(text)
         killers[0].join()
         assert not differences(wanted, found)
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=300)
 
 
 def _die(block):
@@ -209,13 +209,13 @@ def test_a_slow_worker(client):
 def test_a_worker_joins(client):
     def join():
         client.cluster.scale(3)
-        client.wait_for_workers(3, timeout=120)
+        client.wait_for_workers(3, timeout=300)
 
     assert not differences(expected("NMF"), disturbed("NMF", join))
 
 
 def test_a_nanny_restarts_its_worker(client):
-    restart = lambda: client.restart_workers([sorted(client.nthreads())[0]], timeout=120)  # noqa: E731
+    restart = lambda: client.restart_workers([sorted(client.nthreads())[0]], timeout=300)  # noqa: E731
     assert not differences(expected("PLSA"), disturbed("PLSA", restart))
 
 
@@ -230,7 +230,7 @@ def test_data_without_a_recipe_is_refused_when_it_is_lost(client):
     parts = [client.scatter(part, workers=[address], hash=False) for part in np.split(X, 6)]
     array = da.concatenate([da.from_delayed(part, (500, 8), float) for part in parts])
     with pytest.raises(ConnectionError, match="lost what cannot be computed again"):
-        disturbed("KMeans", lambda: client.restart_workers([address], timeout=120), data=array)
+        disturbed("KMeans", lambda: client.restart_workers([address], timeout=300), data=array)
 
 
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
