@@ -46,10 +46,14 @@ class TerminalProgress(Progress):
 
     @contextmanager
     def passes(self) -> Iterator[None]:
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total} blocks"))
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"))
         with Bars(*columns, TimeRemainingColumn(), console=self.console, transient=True) as bars:
-            task = bars.add_task("starting", total=None)
-            with watching(lambda what, done, total: bars.update(task, description=what, completed=done, total=total)):
+            task = bars.add_task("starting", total=None, count="")
+
+            def show(what: str, done: int, total: int) -> None:
+                bars.update(task, description=what, completed=done, total=total, count=f"{done} of {total} blocks")
+
+            with watching(show):
                 yield
 
     def callbacks(self) -> list[Any]:
