@@ -410,6 +410,31 @@ def test_one_worker_and_three_give_the_bits_of_threads(processes, folder, monkey
         assert same_bits(ImplicitALS(6, max_iter=2, random_state=0).fit(parts), clicks)
 
 
+@pytest.mark.parametrize("heavy", [2**19, 200])
+def test_shards_taken_together_on_a_cluster_change_no_bit(clusters, folder, monkeypatch, heavy):
+    from distributed import Client
+
+    from twofold.completion.partitioned import _half_steps
+    from twofold.core.engine.tasks import find_tasks
+
+    monkeypatch.setattr(module, "HEAVY", heavy)
+    monkeypatch.setattr(module, "SHARDS", 20)
+    monkeypatch.setattr(module, "CELLS", (50, 2**20))
+    monkeypatch.setattr(_half_steps, "EACH", 1)
+    parts = PartitionedRatings(folder)
+    models = [lambda: ALS(14, **QUICK), lambda: ImplicitALS(6, max_iter=2, random_state=0)]
+    held = [make().fit(parts) for make in models]
+    with Client(clusters(2)):
+        sweeper = _half_steps.Sweeper(parts, find_tasks(1))
+        for side, taken in ((parts.rows, sweeper.rows), (parts.cols, sweeper.cols)):
+            assert len(taken.bounds) < len(side.bounds) and set(taken.bounds) <= set(side.bounds)
+            assert taken.routes.sum() == side.routes.sum()
+        found = [make().fit(parts) for make in models]
+    for model, whole in zip(found, held, strict=True):
+        assert same_bits(model, whole)
+        assert model.history_["objective"] == whole.history_["objective"]
+
+
 def test_a_worker_killed_in_mid_sweep_changes_no_bit(processes, folder, monkeypatch):
     from distributed import Client
 

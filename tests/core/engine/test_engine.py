@@ -1,5 +1,9 @@
 """The engine: four verbs whose results never depend on who runs them."""
 
+import os
+import platform
+import subprocess
+import sys
 import threading
 import time
 from typing import NamedTuple
@@ -224,3 +228,31 @@ def test_no_thread_of_a_pool_is_started_later_where_ctrl_c_could_meet_it():
     pool.submit(int).result()
     assert running() - before == started
     local._pools.pop(7).shutdown()
+
+
+FAULTS = """
+import resource
+import numpy as np
+from twofold.core.engine.tasks import reuse_memory
+
+def count():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(40):
+        np.ones(2**17)  # a megabyte: 256 pages
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+as_dask_has_it = count()
+reuse_memory()
+count()
+print(as_dask_has_it, count())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the limits are those of the GNU C library")
+@pytest.mark.parametrize("limit, again", [("65536", True), ("65537", False)])
+def test_a_worker_uses_freed_memory_again_unless_somebody_set_another_limit(limit, again):
+    environment = {**os.environ, "MALLOC_TRIM_THRESHOLD_": limit}
+    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, env=environment, check=True)
+    before, after = map(int, done.stdout.split())
+    assert before > 40 * 100  # pages come anew with every array
+    assert (after < 40) == again

@@ -104,12 +104,12 @@ def run_sweeps(
 
     def sweep(state: State, t: int) -> loop.Sweep:
         U, Z = (revive(sweeper, name, shards) for name, shards in zip(("rows", "cols"), state, strict=True))
-        Z = sweeper.half(ratings.cols, Z, U, how["cols"])
-        U = sweeper.half(ratings.rows, U, Z, how["rows"])
+        Z = sweeper.half(sweeper.cols, Z, U, how["cols"])
+        U = sweeper.half(sweeper.rows, U, Z, how["rows"])
         objective = float(sweeper.costs(U)[0] + sweeper.costs(Z)[1]) + constant
         if (t + 1) % EVERY == 0 or not small:
             name = f"sweep-{t + 1:05}"
-            U, Z = (sweeper.persist(name, side, f) for side, f in ((ratings.rows, U), (ratings.cols, Z)))
+            U, Z = (sweeper.persist(name, side, f) for side, f in ((sweeper.rows, U), (sweeper.cols, Z)))
             for path in () if keep else (ratings.folder / "factors").glob("*.npy"):
                 if not path.name.startswith(name):
                     path.unlink(missing_ok=True)
@@ -118,8 +118,8 @@ def run_sweeps(
     def fitted(state: State) -> dict[str, Any]:
         U, Z = (revive(sweeper, name, shards) for name, shards in zip(("rows", "cols"), state, strict=True))
         if how["exact"] is not how["rows"]:  # so that a row folded in again gets its own factor back
-            U = sweeper.half(ratings.rows, U, Z, how["exact"])
-        rows, cols = (collect(ratings, side, f, how["rows"]) for side, f in ((ratings.rows, U), (ratings.cols, Z)))
+            U = sweeper.half(sweeper.rows, U, Z, how["exact"])
+        rows, cols = (collect(ratings, side, f, how["rows"]) for side, f in ((sweeper.rows, U), (sweeper.cols, Z)))
         found = {"components_": np.ascontiguousarray(cols[0].T) if small else cols[0].T, "row_factors_": rows[0]}
         return {**found, "row_bias_": rows[1], "column_bias_": cols[1], **extra}
 
@@ -130,11 +130,11 @@ def run_sweeps(
 
 
 def revive(sweeper: Sweeper, name: str, shards: Any) -> Shards:
-    """Shards as they are, or those that a checkpoint gave back, as files."""
+    """Shards as they are, or those that a checkpoint gave back, however they were cut, as files."""
     if isinstance(shards, Shards):
         return shards
-    side = getattr(sweeper.ratings, name)
-    return sweeper.put("resumed", side, (item[0] for item in shards))
+    side = getattr(sweeper, name)
+    return sweeper.put("resumed", side, split(np.concatenate([item[0] for item in shards]), side))
 
 
 def collect(ratings: PartitionedRatings, side: Side, shards: Shards, how: How) -> tuple[np.ndarray, np.ndarray]:
@@ -191,13 +191,13 @@ def begin_with_sample(model: ALS, sweeper: Sweeper, seed: int) -> tuple[Plan, St
     found = model._begin(sides(X, sparse.csr_array((np.ones_like(X.data), X.indices, X.indptr), shape=X.shape)), seed)
     plan, Z = found.plan, found.start.Z
     if share == 1:
-        U = sweeper.put("begin", ratings.rows, split(found.start.U, ratings.rows))
-        start = State(U, sweeper.put("begin", ratings.cols, split(Z, ratings.cols)))
+        U = sweeper.put("begin", sweeper.rows, split(found.start.U, sweeper.rows))
+        start = State(U, sweeper.put("begin", sweeper.cols, split(Z, sweeper.cols)))
         return plan._replace(cells=None), start, found.path
     of_rows, of_cols = ratings.n_ratings / n, ratings.n_ratings / d
     noise = [(of_rows * c) ** (-plan.ridge.power / 2) * (of_rows**0.5 + c**0.5) for c in (of_cols, X.nnz / d)]
     plan = plan._replace(cells=None, ridge=plan.ridge._replace(lam=plan.ridge.lam * noise[0] / noise[1]))
-    return plan, start_rows(sweeper, split(Z, ratings.cols), get_steps(plan)["rows"]), found.path
+    return plan, start_rows(sweeper, split(Z, sweeper.cols), get_steps(plan)["rows"]), found.path
 
 
 class Measured:
@@ -226,20 +226,20 @@ def start_als(sweeper: Sweeper, plan: Plan, biases: bool, turns: int, rng: np.ra
     ratings, dtype = sweeper.ratings, sweeper.ratings.dtype
 
     def times(Z: np.ndarray) -> np.ndarray:
-        sent = sweeper.put("start", ratings.cols, split(Z, ratings.cols))
-        there = sweeper.product(ratings.rows, sent, plan.mean, False)
-        return np.concatenate(list(sweeper.product(ratings.cols, there, plan.mean, True).arrays()))
+        sent = sweeper.put("start", sweeper.cols, split(Z, sweeper.cols))
+        there = sweeper.product(sweeper.rows, sent, plan.mean, False)
+        return np.concatenate(list(sweeper.product(sweeper.cols, there, plan.mean, True).arrays()))
 
     Z = point_columns(times, ratings.shape[1], plan.k, turns, rng) * np.sqrt(plan.spread)
     Z = abs(Z) if plan.ridge.floor is not None else Z
     Z = np.column_stack([Z, *([np.zeros(len(Z))] * biases)]).astype(dtype)
-    return start_rows(sweeper, split(Z, ratings.cols), get_steps(plan)["rows"])
+    return start_rows(sweeper, split(Z, sweeper.cols), get_steps(plan)["rows"])
 
 
 def start_rows(sweeper: Sweeper, columns: Iterator[np.ndarray], how: How) -> State:
     """The rows that suit the columns to begin with."""
-    Z = sweeper.put("begin", sweeper.ratings.cols, columns)
-    return State(sweeper.half(sweeper.ratings.rows, None, Z, how), Z)
+    Z = sweeper.put("begin", sweeper.cols, columns)
+    return State(sweeper.half(sweeper.rows, None, Z, how), Z)
 
 
 def split(Z: np.ndarray, side: Side) -> Iterator[np.ndarray]:
@@ -262,7 +262,7 @@ def fit_implicit(model: ImplicitALS, ratings: PartitionedRatings, sample_weight:
     cols, rows = (How(k, 0.0, 1.0, ridge, *quick, alpha) for ridge in ridges)
     how = {"rows": rows, "cols": cols, "exact": rows if solver == "cholesky" else rows._replace(steps=0, size=0)}
     rng = generator(seed)
-    drawn = (draw_start(int(m), k, rng).astype(ratings.dtype) for m in np.diff(ratings.cols.bounds))
+    drawn = (draw_start(int(m), k, rng).astype(ratings.dtype) for m in np.diff(sweeper.cols.bounds))
     run_sweeps(
         model, sweeper, how, start_rows(sweeper, drawn, rows), seed, float(constant), {"mean_": 0.0, "reg_": lam}
     )
@@ -271,8 +271,8 @@ def fit_implicit(model: ImplicitALS, ratings: PartitionedRatings, sample_weight:
 
 def refuse_negative(sweeper: Sweeper) -> None:
     """Counts must not be below 0."""
-    tasks, count = sweeper.tasks, len(sweeper.ratings.rows.units)
-    least = min(tasks.gather([tasks.submit(find_least, sweeper.folder, u) for u in range(count)]))
+    tasks = sweeper.tasks
+    least = min(tasks.gather([tasks.submit(find_least, sweeper.folder, units) for units in sweeper.units()]))
     if least < 0:
         raise InputError(
             f"Negative values in data passed to ImplicitALS: one is {least:g}, and counts are >= 0. {SIGNED}"

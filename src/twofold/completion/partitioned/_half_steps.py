@@ -1,5 +1,7 @@
 """Half-steps over partitioned ratings: one task a shard, given the factors of the other side's shards.
 
+On a cluster, where a task costs some milliseconds whatever it does, small shards that lie together are taken as one.
+
 solve      the ridge regressions of a shard's rows, on what its cells need of the other side
 pick       the rows of one factor shard that one unit needs, where the shard is; whole shards go as they are
 sum_cells  of a row that is cut: VᵀV, Vᵀt and tᵀt of some of its cells, V and t being their weighted features and
@@ -10,6 +12,7 @@ gram       ZᵀZ of a shard, for models in which every cell counts
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,14 +38,17 @@ from twofold.core.numerics.alternating_ridge import (
 
 LITTLE = 2**10  # rows of a shard up to which it is always sent whole
 CHUNK = 2**15  # cells of a heavy row at a time
+TOGETHER = 2**20  # cells up to which shards are taken as one on a cluster,
+EACH = 4  # if each of its threads still has so many
 
 
 class Shard(NamedTuple):
-    """Factors of a run of rows, what their cells cost with their own ridge, and that ridge term alone."""
+    """Factors of a run of rows; and of each unit in it, what its cells cost with their own ridge, and that ridge term
+    alone."""
 
     factors: np.ndarray  # (rows,p)
-    cost: float = 0.0
-    held: float = 0.0
+    cost: tuple[float, ...] = ()
+    held: tuple[float, ...] = ()
 
 
 class Picked(NamedTuple):
@@ -108,35 +114,52 @@ def read_weighted(folder: Path, side: str, u: int, alpha: float | None) -> tuple
     return sparse.csr_array(((1 + W.data) / W.data, W.indices, W.indptr), shape=W.shape), W.data
 
 
-def pick(folder: Path, side: str, u: int, q: int, first: int, shard: Shard) -> Picked:
-    """The rows of factor shard q, which begins at row `first`, that unit u needs."""
-    need, starts = read_needs(folder, side, u)
-    return Picked(shard.factors[need[starts[q] : starts[q + 1]] - first])
+def pick(folder: Path, side: str, u: int, first: int, last: int, shard: Shard) -> Picked:
+    """The rows of a factor shard, first..last, that unit u needs."""
+    need = read_needs(folder, side, u)
+    return Picked(shard.factors[need[slice(*np.searchsorted(need, [first, last]))] - first])
 
 
-def join(folder: Path, side: str, u: int, bounds: np.ndarray, sources: list[Shard | Picked]) -> np.ndarray:
-    """The factor rows that unit u needs, of the shards it needs any of."""
-    need, starts = read_needs(folder, side, u)
-    asked, at = np.flatnonzero(np.diff(starts)), 0
+def join(
+    folder: Path, side: str, u: int, bounds: np.ndarray, asked: np.ndarray, sources: list[Shard | Picked]
+) -> np.ndarray:
+    """The factor rows that unit u needs, of the shards that were asked."""
+    need = read_needs(folder, side, u)
+    starts = np.searchsorted(need, bounds)
     out = np.empty((len(need), sources[0].factors.shape[1]), sources[0].factors.dtype)
-    for q, source in zip(asked, sources, strict=True):
-        rows, count = source.factors, int(starts[q + 1] - starts[q])
-        if len(rows) > count:
-            rows = rows[need[starts[q] : starts[q + 1]] - bounds[q]]
-        out[at : at + count] = rows
-        at += count
+    for q, source in zip(asked.tolist(), sources, strict=True):
+        rows, at = source.factors, slice(starts[q], starts[q + 1])
+        out[at] = rows if isinstance(source, Picked) else rows[need[at] - bounds[q]]
     return out
 
 
 def solve(
-    folder: Path, side: str, u: int, bounds: np.ndarray, how: How, mine: Shard | None, base: Any, sources: list[Any]
+    folder: Path,
+    side: str,
+    units: list[tuple[int, int]],
+    given: tuple[np.ndarray, np.ndarray],
+    how: How,
+    mine: Shard | None,
+    base: Any,
+    sources: list[Any],
 ) -> Shard:
-    """The rows of a shard that is one unit."""
-    X, w = read_weighted(folder, side, u, how.alpha)
-    seen = look(join(folder, side, u, bounds, sources), how)
-    start = np.zeros((X.shape[0], seen[0].shape[1]), seen[0].dtype) if mine is None else mine.factors
-    U, cost = solve_rows(X, w, start, settle(base), *seen, how.ridge, how.steps, how.size)
-    return Shard(U, float(cost.sum()), hold(U, weigh_cells(X, w), how.ridge))
+    """The rows of a shard: of units, one below the other, each with its number of rows."""
+    found, first = [], 0
+    for u, count in units:
+        X, w = read_weighted(folder, side, u, how.alpha)
+        seen = look(join(folder, side, u, *given, sources), how)
+        start = (
+            np.zeros((count, seen[0].shape[1]), seen[0].dtype) if mine is None else mine.factors[first : first + count]
+        )
+        U, cost = solve_rows(X, w, start, settle(base), *seen, how.ridge, how.steps, how.size)
+        found.append((U, float(cost.sum()), hold(U, weigh_cells(X, w), how.ridge)))
+        first += count
+    factors, costs, held = zip(*found, strict=True)
+    return Shard(put_together(factors), costs, held)
+
+
+def put_together(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def look(other: np.ndarray, how: How) -> tuple[np.ndarray, np.ndarray]:
@@ -159,10 +182,12 @@ class Sums(NamedTuple):
     mass: float
 
 
-def sum_cells(folder: Path, side: str, u: int, bounds: np.ndarray, how: How, sources: list[Any]) -> Sums:
+def sum_cells(
+    folder: Path, side: str, u: int, given: tuple[np.ndarray, np.ndarray], how: How, sources: list[Any]
+) -> Sums:
     """Of the cells of a unit, all of one row."""
     X, w = read_weighted(folder, side, u, how.alpha)
-    Z, offset = look(join(folder, side, u, bounds, sources), how)
+    Z, offset = look(join(folder, side, u, *given, sources), how)
     p = Z.shape[1]
     G = np.zeros((p + 1, p + 1))
     for a in range(0, X.nnz, CHUNK):
@@ -187,12 +212,17 @@ def solve_sums(how: How, mine: Shard | None, base: np.ndarray | None, sums: Sums
     mass = np.array([sums.mass])
     U, cost = solve_rows(X, *given, mass=mass)
     rest = float(G[p, p] - (targets**2).sum())  # what no factor explains
-    return Shard(U, float(cost.sum()) + rest, hold(U, mass, how.ridge))
+    return Shard(U, (float(cost.sum()) + rest,), (hold(U, mass, how.ridge),))
 
 
-def gram(shard: Shard) -> np.ndarray:
-    F = settle(shard.factors)
-    return F.T @ F
+def gram(cuts: np.ndarray, shard: Shard) -> list[np.ndarray]:
+    """FᵀF of the rows F between two cuts each."""
+    parts = (np.array(shard.factors[a:b]) for a, b in pairwise(cuts))
+    return [F.T @ F for F in parts]
+
+
+def add_grams(grams: list[list[np.ndarray]]) -> np.ndarray:
+    return add_results([G for some in grams for G in some])
 
 
 def settle(array: Any) -> Any:
@@ -202,112 +232,175 @@ def settle(array: Any) -> Any:
 
 
 def multiply(
-    folder: Path, side: str, u: int, bounds: np.ndarray, mean: float, weighted: bool, sources: list[Any]
+    folder: Path,
+    side: str,
+    units: list[tuple[int, int]],
+    given: tuple[np.ndarray, np.ndarray],
+    mean: float,
+    weighted: bool,
+    sources: list[Any],
 ) -> Shard:
-    """(X − mean) Z over the cells of a unit."""
-    X, Z = read_unit(folder, side, u), join(folder, side, u, bounds, sources)
-    return Shard(multiply_block(X, np.ones_like(X.data), Z, mean, weighted))
+    """(X − mean) Z over the cells of units, one below the other."""
+    found = []
+    for u, _ in units:
+        X, Z = read_unit(folder, side, u), join(folder, side, u, *given, sources)
+        found.append(multiply_block(X, np.ones_like(X.data), Z, mean, weighted))
+    return Shard(put_together(found))
 
 
-def get_cost(shard: Shard) -> tuple[float, float]:
-    return shard.cost, shard.held
+def get_costs(shard: Shard) -> list[tuple[float, float]]:
+    return list(zip(shard.cost, shard.held, strict=True))
 
 
 def save(path: Path, shard: Shard) -> None:
     write_array(path, shard.factors)
 
 
-def sum_values(folder: Path, u: int, mean: float | None, alpha: float | None) -> np.ndarray:
-    """Of the cells of a unit of rows: Σx, Σ(x − mean)² and their number; with `alpha`, Σw, Σw + 1 − w x² and n."""
-    X, w = read_weighted(folder, "rows", u, alpha)
-    x = X.data.astype(np.float64)
-    if alpha is not None:
-        w = w.astype(np.float64)
-        return np.array([w.sum(), (w + 1).sum() - (w * x**2).sum(), X.nnz])
-    return np.array([x.sum(), 0.0 if mean is None else ((x - mean) ** 2).sum(), X.nnz])
+def sum_values(folder: Path, units: list[int], mean: float | None, alpha: float | None) -> list[np.ndarray]:
+    """Of the cells of each unit of rows: Σx, Σ(x − mean)² and their number; with `alpha`, Σw, Σw + 1 − w x² and n."""
+    found = []
+    for u in units:
+        X, w = read_weighted(folder, "rows", u, alpha)
+        x = X.data.astype(np.float64)
+        if alpha is not None:
+            w = w.astype(np.float64)
+            found.append(np.array([w.sum(), (w + 1).sum() - (w * x**2).sum(), X.nnz]))
+        else:
+            found.append(np.array([x.sum(), 0.0 if mean is None else ((x - mean) ** 2).sum(), X.nnz]))
+    return found
 
 
-def find_least(folder: Path, u: int) -> float:
-    """The least value in a unit of rows."""
-    return float(read_arrays(folder / "rows" / f"{u:05}.npz", "values")[0].min(initial=np.inf))
+def find_least(folder: Path, units: list[int]) -> float:
+    """The least value in units of rows."""
+    return min(float(read_arrays(folder / "rows" / f"{u:05}.npz", "values")[0].min(initial=np.inf)) for u in units)
 
 
 # ---- sides --------------------------------------------------------------------------------------------------------
 
 
+def goes_whole(side: Side, bounds: np.ndarray, workers: int) -> np.ndarray:
+    """(shards of the other side,) whether they are sent as they are, or only the rows that each unit needs.
+
+    A worker keeps a whole shard for all units it has, so that is less unless these need few of its rows.
+    """
+    rows = np.diff(bounds)
+    return (rows <= LITTLE) | (side.routes.sum(axis=0) >= rows * workers)
+
+
+def take_together(side: Side, cells: Sequence[int], other: Side, tasks: Tasks) -> np.ndarray:
+    """The shards at which a run of shards begins that are taken as one, and their number."""
+    count = len(side.bounds) - 1
+    if not tasks.costly or not goes_whole(side, other.bounds, tasks.workers).all():
+        return np.arange(count + 1)
+    of = [unit.shard for unit in side.units]
+    weight, is_cut = np.bincount(of, cells, count), np.bincount(of, minlength=count) > 1
+    goal = max(1.0, min(TOGETHER, weight.sum() / (EACH * tasks.threads)))
+    turn = (np.cumsum(weight) - weight / 2) // goal
+    begins = (np.diff(turn) > 0) | is_cut[1:] | is_cut[:-1]
+    return np.concatenate([[0], 1 + np.flatnonzero(begins), [count]])
+
+
+def take_side(side: Side, mine: np.ndarray, others: np.ndarray) -> Side:
+    """A side, its runs of shards taken as one, and those of the other side."""
+    units = [u._replace(shard=int(np.searchsorted(mine, u.shard, side="right")) - 1) for u in side.units]
+    return side._replace(
+        bounds=side.bounds[mine], units=units, routes=np.add.reduceat(side.routes, others[:-1], axis=1)
+    )
+
+
 class Sweeper:
-    """The half-steps of one fit."""
+    """The half-steps of one fit, over the shards of `rows` and `cols`."""
 
     def __init__(self, ratings: PartitionedRatings, tasks: Tasks):
         self.ratings, self.tasks, self.folder = ratings, tasks, ratings.folder
+        rows, cols = ratings.rows, ratings.cols
+        runs = [
+            take_together(side, ratings.cells[side.name], other, tasks) for side, other in ((rows, cols), (cols, rows))
+        ]
+        self.rows, self.cols = take_side(rows, *runs), take_side(cols, *runs[::-1])
 
     def other(self, side: Side) -> Side:
-        return self.ratings.cols if side is self.ratings.rows else self.ratings.rows
+        return self.cols if side is self.rows else self.rows
 
-    def sources(self, side: Side, u: int, other: Sequence[Any]) -> list[Any]:
-        """What a unit is sent of each factor shard: nothing, the rows it needs, or all of them.
-
-        A worker keeps a whole shard for all units it has, so that is less unless these need few of its rows.
-        """
+    def sources(self, side: Side, units: Sequence[int], asked: np.ndarray, other: Sequence[Any]) -> list[Any]:
+        """What units are sent of each factor shard they ask: the rows it needs, if it is one, or all of them."""
         bounds, out = self.other(side).bounds, []
-        for q in np.flatnonzero(side.routes[u]).tolist():
-            first, last = int(bounds[q]), int(bounds[q + 1])
-            if last - first <= LITTLE or side.routes[:, q].sum() >= (last - first) * self.tasks.workers:
+        whole = goes_whole(side, bounds, self.tasks.workers)
+        for q in asked.tolist():
+            if len(units) > 1 or whole[q]:
                 out.append(other[q])
             else:
-                out.append(self.tasks.submit(pick, self.folder, side.name, u, q, first, other[q]))
+                rows = int(bounds[q]), int(bounds[q + 1])
+                out.append(self.tasks.submit(pick, self.folder, side.name, units[0], *rows, other[q]))
         return out
 
     def each(self, side: Side, light: Callable[..., Any], heavy: Callable[..., Any], other: Sequence[Any]) -> Shards:
-        """light(u, shard, sources) for shards that are one unit; heavy(shard, [(u, sources)]) for rows that are cut."""
-        out = []
+        """light(units, shard, given, sources) for shards of whole rows; heavy(shard, [(unit, given, sources)]) for rows
+        that are cut. `given` is where the other side's shards begin, and which of them are the sources."""
+        bounds, out = self.other(side).bounds, []
         for s in range(len(side.bounds) - 1):
             units = side.units_of(s)
-            if len(units) == 1:
-                out.append(light(units[0], s, self.sources(side, units[0], other)))
-            else:
-                out.append(heavy(s, [(u, self.sources(side, u, other)) for u in units if side.routes[u].any()]))
+            is_cut = len({side.units[u].first for u in units}) < len(units)
+            ready = []
+            for some in [[u] for u in units] if is_cut else [units]:
+                asked = np.flatnonzero(side.routes[some].any(axis=0))
+                if len(asked) or not is_cut:
+                    ready.append((some, (bounds, asked), self.sources(side, some, asked, other)))
+            out.append(heavy(s, ready) if is_cut else light(*ready[0], s))
         return Shards(out, self.tasks)
 
     def half(self, side: Side, mine: Sequence[Any] | None, other: Sequence[Any], how: How) -> Shards:
         """One side's factors given the other's."""
-        tasks, bounds = self.tasks, self.other(side).bounds
-        base = tasks.reduce([tasks.submit(gram, shard) for shard in other]) if how.alpha is not None else None
+        tasks, base = self.tasks, None if how.alpha is None else self.gram(self.other(side), other)
 
-        def light(u: int, s: int, sources: list[Any]) -> Any:
-            return tasks.submit(
-                solve, self.folder, side.name, u, bounds, how, None if mine is None else mine[s], base, sources
+        def light(units: list[int], given: Any, sources: list[Any], s: int) -> Any:
+            own = None if mine is None else mine[s]
+            return tasks.submit(solve, self.folder, side.name, count_rows(side, units), given, how, own, base, sources)
+
+        def heavy(s: int, ready: list[tuple[list[int], Any, list[Any]]]) -> Any:
+            sums = tasks.reduce(
+                [tasks.submit(sum_cells, self.folder, side.name, u, given, how, some) for (u,), given, some in ready]
             )
-
-        def heavy(s: int, units: list[tuple[int, list[Any]]]) -> Any:
-            given = ((self.folder, side.name, u, bounds, how, sources) for u, sources in units)
-            sums = tasks.reduce([tasks.submit(sum_cells, *one) for one in given])
             own = None if mine is None else mine[s]
             return tasks.submit(solve_sums, how, own, base, sums, self.ratings.dtype)
 
         return self.each(side, light, heavy, other)
 
+    def gram(self, side: Side, shards: Sequence[Any]) -> Any:
+        """FᵀF of all factors of a side, shard by shard of the partition."""
+        fine = (self.ratings.rows if side is self.rows else self.ratings.cols).bounds
+        cuts = (fine[(fine >= a) & (fine <= b)] - a for a, b in pairwise(side.bounds))
+        return self.tasks.submit(add_grams, [self.tasks.submit(gram, *both) for both in zip(cuts, shards, strict=True)])
+
     def product(self, side: Side, Z: Sequence[Any], mean: float, weighted: bool) -> Shards:
         """(X − mean) Z."""
-        tasks, bounds = self.tasks, self.other(side).bounds
+        tasks = self.tasks
 
-        def light(u: int, s: int, sources: list[Any]) -> Any:
-            return tasks.submit(multiply, self.folder, side.name, u, bounds, mean, weighted, sources)
+        def light(units: list[int], given: Any, sources: list[Any], s: int) -> Any:
+            return tasks.submit(
+                multiply, self.folder, side.name, count_rows(side, units), given, mean, weighted, sources
+            )
 
-        def heavy(s: int, units: list[tuple[int, list[Any]]]) -> Any:
-            return tasks.reduce([light(u, s, sources) for u, sources in units])
+        def heavy(s: int, ready: list[tuple[list[int], Any, list[Any]]]) -> Any:
+            return tasks.reduce([light(*one, s) for one in ready])
 
         return self.each(side, light, heavy, Z)
 
     def costs(self, shards: Shards) -> np.ndarray:
         """Σ cost and Σ held of the shards, along the fixed tree."""
-        return np.array(add_results(self.tasks.gather([self.tasks.submit(get_cost, shard) for shard in shards])))
+        found = self.tasks.gather([self.tasks.submit(get_costs, shard) for shard in shards])
+        return np.array(add_results([one for some in found for one in some]))
 
     def values(self, mean: float | None, alpha: float | None = None) -> np.ndarray:
         """The sums of :func:`sum_values` over all cells."""
-        count = len(self.ratings.rows.units)
-        parts = [self.tasks.submit(sum_values, self.folder, u, mean, alpha) for u in range(count)]
-        return add_results(self.tasks.gather(parts))
+        found = self.tasks.gather(
+            [self.tasks.submit(sum_values, self.folder, units, mean, alpha) for units in self.units()]
+        )
+        return add_results([one for some in found for one in some])
+
+    def units(self) -> list[list[int]]:
+        """Those of the rows, as tasks take them."""
+        return [self.rows.units_of(s) for s in range(len(self.rows.bounds) - 1)]
 
     def put(self, name: str, side: Side, pieces: Iterator[np.ndarray]) -> Shards:
         """Factors that come from here, as files."""
@@ -328,3 +421,8 @@ class Sweeper:
             raise InputError(missing_message(at / name))
         at.mkdir(exist_ok=True)
         return [at / f"{name}.{side.name}.{s:05}.npy" for s in range(len(side.bounds) - 1)]
+
+
+def count_rows(side: Side, units: list[int]) -> list[tuple[int, int]]:
+    """Units, and how many rows each has."""
+    return [(u, side.units[u].last - side.units[u].first) for u in units]

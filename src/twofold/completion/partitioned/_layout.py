@@ -61,18 +61,15 @@ def read_unit(folder: Path, side: str, u: int) -> sparse.csr_array:
     return sparse.csr_array((values, indices, indptr), shape=(len(indptr) - 1, int(starts[-1])))
 
 
-def read_needs(folder: Path, side: str, u: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of the other side that a unit needs, ascending, and where those of each shard begin among them."""
-    need, starts = read_arrays(folder / side / f"{u:05}.npz", "need", "starts")
-    return need, starts
+def read_needs(folder: Path, side: str, u: int) -> np.ndarray:
+    """The rows of the other side that a unit needs, ascending."""
+    return read_arrays(folder / side / f"{u:05}.npz", "need")[0]
 
 
 def read_cells(folder: Path, side: Side, u: int, width: int) -> sparse.csr_array:
     """The cells of a unit in their own columns."""
     X = read_unit(folder, side.name, u)
-    return sparse.csr_array(
-        (X.data, read_needs(folder, side.name, u)[0][X.indices], X.indptr), shape=(X.shape[0], width)
-    )
+    return sparse.csr_array((X.data, read_needs(folder, side.name, u)[X.indices], X.indptr), shape=(X.shape[0], width))
 
 
 def read_shard(folder: Path, side: Side, units: list[int], width: int) -> sparse.csr_array:

@@ -34,9 +34,11 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.data.sources import Source, StoredRows, cuts_by_stored, float_dtype, turn_in_memory
 from twofold.core.engine import progress
 from twofold.core.engine.local import Engine, Parts, Shared, Tree, single_blas
+from twofold.core.engine.tasks import reuse_memory
 from twofold.core.types import Block
 
-GROUP_BYTES = 64 * 2**20  # what one task reads: enough work to hide the scheduler
+GROUP_BYTES = 64 * 2**20  # what one task reads: enough work to hide the scheduler,
+EACH = 4  # unless a thread would have fewer tasks than this: they cannot be shared out evenly
 CHAIN = 16  # sweeps after which what blocks keep comes to the client, if it is small: what a lost worker costs at most
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 PROCESS = 10**9  # bytes that a worker process may take beside the memory budget: Python, libraries, what is on its way
@@ -300,6 +302,7 @@ def _as_block(rows: Any) -> Any:
 
 def _run_group(budget: tuple[int, int], *given: Any) -> Any:
     """One task, which keeps to the memory budget of the client."""
+    reuse_memory()
     with within_budget(*budget):
         return _visit_blocks(*given)
 
@@ -430,23 +433,26 @@ class DaskEngine(Engine):
         if key not in heights:
             threads = max(1, sum(self.client.nthreads().values()))
             height, most = 0, min(GROUP_BYTES, config().memory // 8)
-            while (2 << height) * blocks.block_bytes <= most and len(blocks) >> (height + 1) >= threads:
+            while (2 << height) * blocks.block_bytes <= most and len(blocks) >> (height + 1) >= EACH * threads:
                 height += 1
             heights[key] = height
         return heights[key]
 
-    def _places(self, blocks: Blocks, groups: int) -> list[dict[str, Any]]:
-        """Which worker should read each group of rows, the same in every sweep while it is there, as options of submit.
+    def _places(self, blocks: Blocks, size: int) -> list[dict[str, Any]]:
+        """Which worker should read each group of blocks, the same in every sweep while it is there, as options of
+        submit.
 
-        Neighbors go together, so that their sums meet where they are. The scheduler alone would send all tasks of a
-        first sweep to the worker that has the state, and leave it to the others to take some over.
+        Neighbors go together, so that their sums meet where they are, and each thread has about as many blocks. The
+        scheduler alone would send all tasks of a first sweep to the worker that has the state, and leave it to the
+        others to take some over.
         """
         places: dict[Any, list[str]] = vars(blocks.source).setdefault("_places", {})
-        key, there = (self.client.id, groups), sorted(self.client.nthreads())
+        key, n = (self.client.id, size, len(blocks)), len(blocks)
+        there = [name for name, threads in sorted(self.client.nthreads().items()) for _ in range(threads)]
         if not there:
-            return [{}] * groups
+            return [{}] * -(-n // size)
         if not set(places.get(key, [""])) <= set(there):
-            places[key] = [there[g * len(there) // groups] for g in range(groups)]
+            places[key] = [there[(a + min(a + size, n)) * len(there) // (2 * n)] for a in range(0, n, size)]
         return [{"workers": [name], "allow_other_workers": True} for name in places[key]]
 
     def _submit(self, parts: Parts, merge: Callable[..., Any] | None, keep: bool) -> tuple[int, int, list[Any]]:
@@ -481,7 +487,7 @@ class DaskEngine(Engine):
             kinds.append(kind)
         light = Parts(parts.fn, tuple(kinds))
         is_read = any(isinstance(column[0], Stretch) for column in columns)
-        places = self._places(blocks, len(groups)) if is_read else [{}] * len(groups)
+        places = self._places(blocks, size) if is_read else [{}] * len(groups)
         DaskEngine.tasks += len(groups)
         budget = (config().memory, 4 * blocks.block_bytes)  # as on the threads of one process
         futures = [

@@ -18,6 +18,8 @@ from twofold.core.engine.tasks import Tasks, list_pieces, read_saved, run_in_bud
 class DaskTasks(Tasks):
     """On the workers of a cluster, each of which keeps to the memory budget with the tasks of so many bytes it runs."""
 
+    costly = True
+
     def __init__(self, client: Any, task_bytes: int):
         self.client, self.sign, self.counter = client, uuid4().hex[:8], count()
         self.task_bytes = task_bytes
