@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from twofold.core.data.missing_patterns import find_patterns
-from twofold.kernels.gaussian_missing import masked_density, masked_expectation
+from twofold.kernels.gaussian_missing import masked_density, masked_expectation, masked_variance
 
 
 def rows(d, dtype, share=0.4):
@@ -46,3 +46,15 @@ def test_masked_expectation(d, dtype):
         np.testing.assert_allclose(value[h], mean[h] + (row[o] - mean[o]) @ gain, rtol=1e-8, atol=1e-10)
         spread[np.ix_(h, h)] += weight * (S[np.ix_(h, h)] - S[np.ix_(h, o)] @ gain)
     np.testing.assert_allclose(extra, spread, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("d", [1, 2, 6])
+def test_masked_variance(d):
+    _, _, p, _, S = rows(d, np.float64)
+    variance = np.full(p.mask.shape, -1.0)
+    masked_variance(p.mask, S, variance)
+    for o, found in zip(p.mask, variance, strict=True):
+        gain = np.linalg.solve(S[np.ix_(o, o)], S[np.ix_(o, ~o)])
+        expected = np.diag(S[np.ix_(~o, ~o)] - S[np.ix_(~o, o)] @ gain)
+        np.testing.assert_allclose(found[~o], expected, rtol=1e-8, atol=1e-10)
+        assert (found[o] == -1).all()

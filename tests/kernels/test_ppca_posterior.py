@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from twofold.kernels.ppca_posterior import posterior
+from twofold.kernels.ppca_posterior import hole_variances, posterior
 
 
 def packed(A):
@@ -49,3 +49,18 @@ def test_a_pattern_without_cells_leaves_the_prior():
     posterior(M, B, np.ones(2), np.arange(2), np.array([0, 2]), 1.0, means, quad, logdet, second)
     assert not means.any() and not quad.any() and logdet[0] == 0.0
     np.testing.assert_allclose(second[0], packed(np.diag([2.0, 2.0, 2.0, 2.0])))
+
+
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_hole_variances(k):
+    rng = np.random.default_rng(k)
+    d, W, psi, mask = 6, rng.normal(size=(6, k)), 0.1 + rng.random(6), rng.random((5, 6)) < 0.6
+    mask[0], mask[1] = False, True
+    M = np.array([packed((W[seen].T / psi[seen]) @ W[seen]) for seen in mask]).reshape(5, -1)
+    variance = np.full(mask.shape, -1.0)
+    hole_variances(M, mask, W, psi, variance)
+    S = W @ W.T + np.diag(psi)
+    for seen, found in zip(mask, variance, strict=True):
+        gain = np.linalg.solve(S[np.ix_(seen, seen)], S[np.ix_(seen, ~seen)])
+        np.testing.assert_allclose(found[~seen], np.diag(S[np.ix_(~seen, ~seen)] - S[np.ix_(~seen, seen)] @ gain))
+        assert (found[seen] == -1).all()

@@ -22,16 +22,23 @@ def _factor(S, seen, m, L):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _list_seen(mask, seen):
+    """Write the columns that a pattern shows; returns how many."""
+    m = 0
+    for j in range(mask.size):
+        if mask[j]:
+            seen[m] = j
+            m += 1
+    return m
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def masked_density(x, mask, order, starts, mean, S, logp):
     """log N of the seen cells of each row; x (n,d), mask (P,d) True where seen, rows grouped by pattern."""
     d = x.shape[1]
     L, y, seen = np.empty((d, d)), np.empty(d), np.empty(d, np.int64)
     for p in range(mask.shape[0]):
-        m = 0
-        for j in range(d):
-            if mask[p, j]:
-                seen[m] = j
-                m += 1
+        m = _list_seen(mask[p], seen)
         constant = _factor(S, seen, m, L) + m * np.log(2 * np.pi)
         for r in range(starts[p], starts[p + 1]):
             i = order[r]
@@ -94,3 +101,24 @@ def masked_expectation(x, w, mask, order, starts, mean, S, filled, extra):
                 extra[gone[g], gone[f]] += total * t
                 if f != g:
                     extra[gone[f], gone[g]] += total * t
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def masked_variance(mask, S, variance):
+    """Write the variance of every hole given what is seen, a row a pattern; mask and variance (P,d)."""
+    d = S.shape[0]
+    L, y, seen = np.empty((d, d)), np.empty(d), np.empty(d, np.int64)
+    for p in range(mask.shape[0]):
+        m = _list_seen(mask[p], seen)
+        _factor(S, seen, m, L)
+        for j in range(d):
+            if mask[p, j]:
+                continue
+            q = S[j, j]
+            for a in range(m):  # y = L⁻¹ S[seen, j]
+                t = S[seen[a], j]
+                for b in range(a):
+                    t -= L[a, b] * y[b]
+                y[a] = t / L[a, a]
+                q -= y[a] * y[a]
+            variance[p, j] = q

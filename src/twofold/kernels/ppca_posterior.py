@@ -7,6 +7,17 @@ from twofold.kernels.cholesky import factor, invert
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _unpack(packed, ridge, A):
+    """Write a packed lower triangle, with the ridge on its diagonal, to the lower half of A."""
+    at = 0
+    for a in range(A.shape[0]):
+        for b in range(a + 1):
+            A[a, b] = packed[at]
+            at += 1
+        A[a, a] += ridge
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def posterior(M, B, w, order, starts, ridge, means, quad, logdet, second):
     """Codes of rows grouped by pattern.
 
@@ -18,12 +29,7 @@ def posterior(M, B, w, order, starts, ridge, means, quad, logdet, second):
     A = np.empty((k, k))
     y = np.empty(k)
     for p in range(M.shape[0]):
-        at = 0
-        for a in range(k):
-            for b in range(a + 1):
-                A[a, b] = M[p, at]
-                at += 1
-            A[a, a] += ridge
+        _unpack(M[p], ridge, A)
         logdet[p] = factor(A, 0.0)
         invert(A)
         total = 0.0
@@ -62,3 +68,27 @@ def posterior(M, B, w, order, starts, ridge, means, quad, logdet, second):
                 second[p, at] += total * t
                 at += 1
         second[p, at + k] += total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def hole_variances(M, mask, W, psi, variance):
+    """Write the variance ψ_j + W_jᵀA⁻¹W_j of every hole, a row a pattern, with A_p = M_p + I.
+
+    M (P,k(k+1)/2) packed WᵀΨ⁻¹W over each pattern's observed cells; mask and variance (P,d); W (d,k), psi (d,).
+    """
+    d, k = W.shape
+    A = np.empty((k, k))
+    for p in range(M.shape[0]):
+        _unpack(M[p], 1.0, A)
+        factor(A, 0.0)
+        invert(A)
+        for j in range(d):
+            if mask[p, j]:
+                continue
+            q = psi[j]
+            for a in range(k):
+                t = 0.0
+                for b in range(a + 1):
+                    t += A[a, b] * W[j, b]
+                q += t * t
+            variance[p, j] = q

@@ -19,8 +19,8 @@ import numpy as np
 import scipy.linalg as sla
 from scipy import sparse
 
-from twofold.core.data.missing_patterns import LOG_2PI, Patterns, centred, find_patterns
-from twofold.kernels.ppca_posterior import posterior
+from twofold.core.data.missing_patterns import LOG_2PI, Patterns, centred, find_patterns, recall_patterns
+from twofold.kernels.ppca_posterior import hole_variances, posterior
 
 
 class Theta(NamedTuple):
@@ -70,10 +70,8 @@ def codes(x: Any, w: np.ndarray, patterns: Patterns, theta: Theta) -> Posterior:
     else:
         B = (x @ V.astype(x.dtype)).astype(np.float64)
         squares = (x * x) @ (1 / psi).astype(x.dtype)
-    a, b = np.tril_indices(k)
     count = len(patterns.mask)
-    # In float64 whatever the data: rounding must not exceed the 1 that is added to the diagonal.
-    M = patterns.mask.astype(np.float64) @ (W[:, a] * V[:, b])  # (P,k(k+1)/2)
+    M = precisions(patterns, W, V)
     means, quad, logdet = np.empty((n, k)), np.empty(n), np.empty(count)
     second = np.zeros((count, (k + 1) * (k + 2) // 2))
     posterior(M, B, w, patterns.order, patterns.starts, 1.0, means, quad, logdet, second)
@@ -81,6 +79,15 @@ def codes(x: Any, w: np.ndarray, patterns: Patterns, theta: Theta) -> Posterior:
     constant = logdet + patterns.mask @ (np.log(psi) + LOG_2PI)
     logp[patterns.order] = np.repeat(constant, np.diff(patterns.starts))
     return Posterior(means, -0.5 * (logp + squares - quad), second)
+
+
+def precisions(patterns: Patterns, W: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """WᵀΨ⁻¹W over the observed cells of each pattern, packed: (P,k(k+1)/2).
+
+    In float64 whatever the data: rounding must not exceed the 1 that is added to the diagonal.
+    """
+    a, b = np.tril_indices(W.shape[1])
+    return patterns.mask.astype(np.float64) @ (W[:, a] * V[:, b])
 
 
 def collect(x: Any, w: np.ndarray, patterns: Patterns, holes: bool, theta: Theta, found: Posterior) -> Sums:
@@ -100,9 +107,10 @@ def collect(x: Any, w: np.ndarray, patterns: Patterns, holes: bool, theta: Theta
     return Sums(xz, zz, xx, pooled, float(found.logp @ w), float(w.sum()))
 
 
-def em_step(X: Any, w: np.ndarray | None, patterns: Patterns, holes: bool, theta: Theta) -> Sums:
+def em_step(X: Any, w: np.ndarray | None, kept: Patterns | None, holes: bool, theta: Theta) -> Sums:
     """The rows' half-step: posterior codes of a block, and what they add."""
     w = np.ones(X.shape[0]) if w is None else w
+    patterns = recall_patterns(X, kept)
     x = centred(X, patterns, theta.mean)
     return collect(x, w, patterns, holes, theta, codes(x, w, patterns, theta))
 
@@ -168,10 +176,9 @@ def code_moments(X: Any, mean: np.ndarray, W: np.ndarray, psi: np.ndarray) -> tu
 
 def fill(X: np.ndarray, mean: np.ndarray, W: np.ndarray, psi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """X with its holes filled by their expectation, and the standard deviation of each filled cell (else 0)."""
-    means, cov = code_moments(X, mean, W, psi)
-    holes = np.isnan(X)
-    out, std = X.copy(), np.zeros_like(X)
-    i, j = np.nonzero(holes)
-    out[i, j] = mean[j] + (means[i] * W[j]).sum(axis=1)
-    std[i, j] = np.sqrt(np.einsum("ca,cab,cb->c", W[j], cov[i], W[j], optimize=True) + psi[j])
-    return out, std
+    patterns, found = _posterior(X, Theta(mean, W, psi))
+    variances = np.zeros(patterns.mask.shape)
+    hole_variances(precisions(patterns, W, W / psi[:, None]), patterns.mask, W, psi, variances)
+    std = np.empty(X.shape, X.dtype)
+    std[patterns.order] = np.repeat(np.sqrt(variances), np.diff(patterns.starts), axis=0)
+    return np.where(np.isnan(X), mean + found.means @ W.T, X).astype(X.dtype), std

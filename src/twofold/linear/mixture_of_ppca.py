@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.data.missing_patterns import Patterns, centred, observe
+from twofold.core.data.missing_patterns import Patterns, centred, observe, recall_patterns
 from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.history import History
@@ -218,9 +218,10 @@ class MixtureOfPPCA(Reorderable, MixtureDensity):
         return c * (d * k - k * (k - 1) // 2 + d + 1) + c - 1
 
 
-def mixture_step(X: Any, w: np.ndarray | None, patterns: Patterns, holes: bool, s: State) -> tuple:
+def mixture_step(X: Any, w: np.ndarray | None, kept: Patterns | None, holes: bool, s: State) -> tuple:
     """The rows' half-step: responsibilities, and each component's sums."""
     w = np.ones(X.shape[0]) if w is None else w
+    patterns = recall_patterns(X, kept)
     rows = [centred(X, patterns, s.means[c]) for c in range(len(s.weights))]
     joint = np.column_stack([codes(x, w, patterns, s.theta(c)).logp + np.log(s.weights[c]) for c, x in enumerate(rows)])
     logp = logsumexp(joint, axis=1)

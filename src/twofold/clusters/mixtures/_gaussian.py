@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg as sla
 
-from twofold.core.data.missing_patterns import LOG_2PI, Patterns, centred
+from twofold.core.data.missing_patterns import LOG_2PI, Patterns, centred, recall_patterns
 from twofold.core.numerics.moments import Columns
 from twofold.core.seeds import generator
 from twofold.kernels.gaussian_missing import masked_density, masked_expectation
@@ -132,9 +132,9 @@ def collect(x: np.ndarray, r: np.ndarray, patterns: Patterns, s: Shape, kind: st
     return r.sum(axis=0), first, second
 
 
-def em_step(X: Any, w: np.ndarray | None, patterns: Patterns, kind: str, s: Shape) -> Sums:
+def em_step(X: Any, w: np.ndarray | None, kept: Patterns | None, kind: str, s: Shape) -> Sums:
     """The rows' half-step: responsibilities, and what they add."""
-    w = np.ones(X.shape[0]) if w is None else w
+    w, patterns = np.ones(X.shape[0]) if w is None else w, recall_patterns(X, kept)
     x = centred(X, patterns, s.origin)
     joint = densities(x, patterns, s)
     r, logp = share_out(joint, w)
@@ -152,9 +152,9 @@ def share_out(joint: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return r, top + np.log(total)
 
 
-def hard_step(X: Any, w: np.ndarray | None, patterns: Patterns, kind: str, s: Shape) -> Sums:
+def hard_step(X: Any, w: np.ndarray | None, kept: Patterns | None, kind: str, s: Shape) -> Sums:
     """The sums when every row belongs to its nearest center: where EM starts from."""
-    w = np.ones(X.shape[0]) if w is None else w
+    w, patterns = np.ones(X.shape[0]) if w is None else w, recall_patterns(X, kept)
     x = centred(X, patterns, s.origin)
     at = x if patterns.mask.all() else np.where(np.isnan(X), 0.0, x)
     gaps = (s.means**2).sum(axis=1) - 2 * (at @ s.means.T)
@@ -164,9 +164,11 @@ def hard_step(X: Any, w: np.ndarray | None, patterns: Patterns, kind: str, s: Sh
     return Sums(N, first, second, 0.0, float(w.sum()))
 
 
-def random_step(X: Any, w: np.ndarray | None, patterns: Patterns, place: tuple[int, int], kind: str, s: Shape) -> Sums:
+def random_step(
+    X: Any, w: np.ndarray | None, kept: Patterns | None, place: tuple[int, int], kind: str, s: Shape
+) -> Sums:
     """The sums when responsibilities are drawn: where EM may start from, too."""
-    w = np.ones(X.shape[0]) if w is None else w
+    w, patterns = np.ones(X.shape[0]) if w is None else w, recall_patterns(X, kept)
     r = generator(*place).random((len(w), len(s.weights)))
     r *= (w / r.sum(axis=1))[:, None]
     N, first, second = collect(centred(X, patterns, s.origin), r, patterns, s, kind)

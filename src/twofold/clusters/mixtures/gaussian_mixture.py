@@ -48,7 +48,7 @@ from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.sklearn_shim import callbacks_of
 from twofold.core.types import Seed, Table, Weights
-from twofold.kernels.gaussian_missing import masked_expectation
+from twofold.kernels.gaussian_missing import masked_expectation, masked_variance
 
 THIN = 0.01  # of a column's variance: a floor above is meant to be felt
 
@@ -533,16 +533,9 @@ def _filled(X: Any, s: Shape) -> tuple[np.ndarray, np.ndarray]:
         filled = np.empty(X.shape)
         at = (patterns.mask, patterns.order, patterns.starts, s.means[c], s.matrix(c))
         masked_expectation(x, np.ones(len(x)), *at, filled, np.zeros((X.shape[1],) * 2))
-        variance = np.zeros(X.shape)
-        for p, seen in enumerate(patterns.mask):
-            rows, gone = patterns.order[patterns.starts[p] : patterns.starts[p + 1]], ~seen
-            S = s.matrix(c)
-            known = (
-                np.linalg.solve(S[np.ix_(seen, seen)], S[np.ix_(seen, gone)])
-                if seen.any()
-                else np.zeros((0, gone.sum()))
-            )
-            variance[np.ix_(rows, gone)] = np.diag(S)[gone] - (S[np.ix_(gone, seen)] * known.T).sum(axis=1)
+        variances, variance = np.zeros(patterns.mask.shape), np.empty(X.shape)
+        masked_variance(patterns.mask, s.matrix(c), variances)
+        variance[patterns.order] = np.repeat(variances, np.diff(patterns.starts), axis=0)
         first += share[:, c, None] * filled
         second += share[:, c, None] * (variance + filled**2)
     holes = np.isnan(X)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import logging
 import operator
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property, partial
@@ -455,8 +456,11 @@ class DaskEngine(Engine):
             places[key] = [there[(a + min(a + size, n)) * len(there) // (2 * n)] for a in range(0, n, size)]
         return [{"workers": [name], "allow_other_workers": True} for name in places[key]]
 
-    def _submit(self, parts: Parts, merge: Callable[..., Any] | None, keep: bool) -> tuple[int, int, list[Any]]:
-        """The height of the groups, the sweeps since their rows were at the client, and one future a group."""
+    def _plan(
+        self, parts: Parts, merge: Callable[..., Any] | None, keep: bool
+    ) -> tuple[int, int, int, Callable[[int], Any]]:
+        """The height of the groups, the sweeps since their rows were at the client, how many groups there are, and what
+        starts the task of one."""
         if self.client.status != "running":
             raise ConnectionError(self._explain_loss(""))
         blocks = next(a for a in parts.args if isinstance(a, Blocks))
@@ -488,19 +492,23 @@ class DaskEngine(Engine):
         light = Parts(parts.fn, tuple(kinds))
         is_read = any(isinstance(column[0], Stretch) for column in columns)
         places = self._places(blocks, size) if is_read else [{}] * len(groups)
-        DaskEngine.tasks += len(groups)
         budget = (config().memory, 4 * blocks.block_bytes)  # as on the threads of one process
-        futures = [
-            self.client.submit(
-                _run_group, budget, light, groups[g], merge, keep, *(c[g] for c in columns), pure=False, **places[g]
-            )
-            for g in range(len(groups))
-        ]
-        if progress.watcher is not None:
-            told = progress.count_blocks(len(futures))
-            for future in futures:
+        told = None if progress.watcher is None else progress.count_blocks(len(groups))
+
+        def start(g: int) -> Any:
+            given = (light, groups[g], merge, keep, *(column[g] for column in columns))
+            future = self.client.submit(_run_group, budget, *given, pure=False, **places[g])
+            DaskEngine.tasks += 1
+            if told is not None:
                 future.add_done_callback(told)
-        return height, sweeps + 1, futures
+            return future
+
+        return height, sweeps + 1, len(groups), start
+
+    def _submit(self, parts: Parts, merge: Callable[..., Any] | None, keep: bool) -> tuple[int, int, list[Any]]:
+        """The height of the groups, the sweeps since their rows were at the client, and one future a group."""
+        height, sweeps, count, start = self._plan(parts, merge, keep)
+        return height, sweeps, [start(g) for g in range(count)]
 
     def _sent(self, rows: Rows, size: int) -> list[Any]:
         """Rows of the client as one task a group. Those that come again, such as weights, are sent once."""
@@ -544,6 +552,15 @@ class DaskEngine(Engine):
     def gather(self, parts: Parts) -> list[Any]:
         _, _, futures = self._submit(parts, None, keep=False)
         return [result for group in self.fetch(futures) for result in group]
+
+    def stream(self, parts: Parts) -> Iterator[Any]:
+        _, _, count, start = self._plan(parts, None, keep=False)
+        ahead = 2 * max(1, sum(self.client.nthreads().values()))
+        waiting = deque(start(g) for g in range(min(ahead, count)))
+        for g in range(count):
+            yield from self.fetch(waiting.popleft())
+            if g + ahead < count:
+                waiting.append(start(g + ahead))
 
 
 def _same(value: Any) -> Any:

@@ -3,6 +3,7 @@
     parts = engine.map(half_step, blocks, engine.broadcast(state))   each block returns its sums (lazily)
     sums  = engine.reduce(add, parts)                                a tree of fixed shape
     rows  = engine.gather(parts)                                     one result a block, in order
+    for rows in engine.stream(parts): ...                            the same, never all in memory
 
 How the models use it:
     k-means    map(assign, blocks, kept bounds, broadcast(Z)) → reduce counts, sums, cost; keep=True carries bounds
@@ -178,6 +179,10 @@ class Engine:
     def gather(self, parts: Parts) -> list[Any]:
         """The results in order, one a block."""
         return list(self._results(parts))
+
+    def stream(self, parts: Parts) -> Iterator[Any]:
+        """The results in order, one a block, few at a time: for who writes them down."""
+        return self._results(parts)
 
     def _results(self, parts: Parts) -> Iterator[Any]:
         """Every block's result in order, with only as many in work as the memory budget allows."""

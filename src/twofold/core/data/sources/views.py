@@ -74,9 +74,16 @@ class ColumnsOf(Source):
     def __init__(self, source: Source, chosen: np.ndarray):
         self.source, self.chosen, self.dtype = source, chosen, source.dtype
         self.shape, self.is_sparse = (source.shape[0], len(chosen)), source.is_sparse
+        self.elsewhere = source.elsewhere
+        self.columns = None if source.columns is None else [source.columns[j] for j in chosen]
 
     def read(self, start: int, stop: int) -> Block:
-        return self.source.read(start, stop)[:, self.chosen]
+        rows = self.source.read(start, stop)[:, self.chosen]
+        return rows if self.is_sparse else np.ascontiguousarray(rows)
+
+    def part(self, start: int, stop: int) -> tuple[ColumnsOf, int]:
+        source, first = self.source.part(start, stop)
+        return ColumnsOf(source, self.chosen), first
 
     def across(self) -> Source:
         raise NotImplementedError("no model looks at chosen rows both ways and back")
