@@ -288,6 +288,17 @@ def test_one_file_at_a_time(twofold, people):
     assert result.exit_code == 2 and "2 files" in result.stderr
 
 
+def test_a_folder_of_typed_files_is_one_table(twofold, people, folder):
+    (folder / "parts").mkdir()
+    seen = pl.read_csv("people.csv")
+    for i in range(3):
+        seen[40 * i : 40 * (i + 1)].write_parquet(f"parts/{i}.parquet")
+    run_json(twofold, "parts", "-o", "filled.parquet")
+    seen.write_parquet("one.parquet")
+    run_json(twofold, "one.parquet", "-o", "same.parquet")
+    assert pl.read_parquet("filled.parquet").equals(pl.read_parquet("same.parquet"))
+
+
 def test_numbers_are_written_like_their_neighbours():
     assert Style(2).write(-0.001) == "0.00" and Style(0).write(3.6) == "4"
     assert Style(1, Written(",")).write(2.25) == "2,2" and Style(0, truth=("No", "Yes")).write(0.7) == "Yes"

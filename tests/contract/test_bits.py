@@ -169,6 +169,24 @@ def test_a_folder_read_by_worker_processes_equals_memory(case, processes, tmp_pa
         assert not differences(expected_of(case, 0), fit(case, tmp_path, y))
 
 
+@pytest.mark.parametrize("model", ["PPCA", "FactorAnalysis", "GaussianMixture", "MixtureOfPPCA"])
+def test_patterns_of_holes_too_many_to_keep_are_found_again(model, processes, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    from twofold.core.data.missing_patterns import observe
+
+    X = with_holes(data(rows=6000)[0])
+    for i, part in enumerate(np.array_split(X, 3)):
+        np.save(tmp_path / f"{i}.npy", part)
+    make = getattr(twofold, model)
+    expected = make(2, random_state=0, max_iter=3).fit(X)
+    with twofold.config(memory="1MiB"):
+        observed = observe(make(2), tmp_path, None)
+        assert set(observed.patterns.local()) == {None} and observed.holes
+        assert not differences(expected, make(2, random_state=0, max_iter=3).fit(tmp_path))
+        with distributed.Client(processes(3)):
+            assert not differences(expected, make(2, random_state=0, max_iter=3).fit(tmp_path))
+
+
 @streaming
 def test_dask_rows_stay_lazy_and_equal_memory(case):
     da = pytest.importorskip("dask.array")

@@ -54,7 +54,7 @@ def test_a_pattern_without_cells_leaves_the_prior():
 @pytest.mark.parametrize("k", [0, 1, 3])
 def test_hole_variances(k):
     rng = np.random.default_rng(k)
-    d, W, psi, mask = 6, rng.normal(size=(6, k)), 0.1 + rng.random(6), rng.random((5, 6)) < 0.6
+    W, psi, mask = rng.normal(size=(6, k)), 0.1 + rng.random(6), rng.random((5, 6)) < 0.6
     mask[0], mask[1] = False, True
     M = np.array([packed((W[seen].T / psi[seen]) @ W[seen]) for seen in mask]).reshape(5, -1)
     variance = np.full(mask.shape, -1.0)

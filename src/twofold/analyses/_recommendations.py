@@ -15,6 +15,7 @@ import polars as pl
 from twofold.analyses._targets import Writer
 from twofold.analyses.answer import FRAMES, Answer, Grid
 from twofold.io.tables.formulas import escape_formulas
+from twofold.io.tables.write import write_frames
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -106,8 +107,6 @@ class Recommendations(Answer):
     def writer(self, path: Path) -> Writer:
         if path.suffix.lower() not in FRAMES:
             return super().writer(path)
-        from twofold.completion.recommender._top_n import write_frames
-
         frames = self.frames()
         if self.safe_csv and path.suffix.lower() != ".parquet":
             frames = map(escape_formulas, frames)

@@ -111,13 +111,21 @@ def in_plain_words(message: str) -> str:
     return f"{stopped[1]} was stopped after {stopped[2]} sweeps, before it had settled: figures may still move a little"
 
 
+def is_streamed(table: Table) -> bool:
+    """Whether the numbers stay on disk, because their file exceeds the memory budget; then it is noted."""
+    if not isinstance(table.numbers, Path):
+        return False
+    n, d = shape_of(table.numbers)
+    if n * d * 8 > config().memory:
+        table.notes.append(f"{table.source} is streamed in blocks ({n:,} rows)")
+        return True
+    return False
+
+
 def in_memory(table: Table) -> Any:
     """The numbers, read in unless their file exceeds the memory budget; blank columns are left out."""
-    if isinstance(table.numbers, Path):
-        n, d = shape_of(table.numbers)
-        if n * d * 8 > config().memory:
-            table.notes.append(f"{table.source} is streamed in blocks ({n:,} rows)")
-            return table.numbers
+    if is_streamed(table):
+        return table.numbers
     X = table.array()
     if isinstance(X, np.ndarray):
         blank = np.asarray(np.isnan(X).all(axis=0))
@@ -206,8 +214,9 @@ def rows_of(X: Any, rows: np.ndarray) -> Any:
     """Some rows, in their order, in memory."""
     if not isinstance(X, Path):
         return X[rows]
+    from twofold.clusters.kmeans._seeding import fetch
     from twofold.core.data.blocks import as_blocks
+    from twofold.core.engine.local import engine_for
 
     blocks = as_blocks(X)
-    spans = zip(blocks.bounds[:-1], blocks.bounds[1:], strict=True)
-    return np.concatenate([blocks[i][rows[(rows >= a) & (rows < b)] - a] for i, (a, b) in enumerate(spans)])
+    return fetch(engine_for(blocks), blocks, rows).astype(blocks.dtype, copy=False)

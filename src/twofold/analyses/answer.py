@@ -109,6 +109,7 @@ class Answer:
     safe_csv: bool = False
 
     endings: ClassVar[tuple[str, ...]] = (*FRAMES, *DRAWN, ".twofold")
+    streams: ClassVar[bool] = False  # whether files are made block by block as they are written
     beside: ClassVar[tuple[str, ...]] = ()  # further frames by their names, written beside the table: NAME_words.csv
 
     # --- what a kind of answer says -------------------------------------------------------------------------

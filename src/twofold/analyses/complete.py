@@ -1,156 +1,54 @@
 """The blanks of a table filled, everything else as it was.
 
 Several models are tried on known cells that are hidden from them, column means among them; the best fills the blanks.
-Its error is then measured on other hidden cells.
+Its error is then measured on other hidden cells. A table larger than the memory budget is filled block by block; its
+model is chosen on some of its rows.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
-import polars as pl
 import scipy.sparse as sp
 
-import twofold
+from twofold.analyses._filling_blocks import Description, Filler, describe, look_at_guesses, types_of
+from twofold.analyses._filling_models import (
+    BY_NAME,
+    METHODS,
+    SAMPLE,
+    Candidate,
+    about_ends,
+    choose,
+    column_means,
+    fill_in,
+    measure,
+    those_to_try,
+)
+from twofold.analyses._fillings import Filling, StreamedFilling
 from twofold.analyses._tables import (
     Reading,
-    about_table,
     as_frame_or_none,
     as_table,
     data_in_code,
     in_call,
+    is_streamed,
+    rows_of,
     spread,
     warnings_as_notes,
 )
-from twofold.analyses._targets import Writer
-from twofold.analyses.answer import DRAWN, FRAMES, Answer, Grid, analysis, count
+from twofold.analyses.answer import analysis
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError, first_bad
-from twofold.core.config import config
-from twofold.io.tables.csv_fill import Source, as_frame, as_text, read_source, style_of
+from twofold.core.data.blocks import Blocks, as_blocks
+from twofold.core.data.sources.views import ColumnsOf
+from twofold.core.seeds import generator
+from twofold.io.tables.csv_fill import Source, read_source
 from twofold.io.tables.table import Piece, Table, names_rows, quoted
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-METHODS = ("means", "ppca", "factors", "gaussian", "als", "svd", "svp", "soft", "svt")
-BY_NAME = METHODS[4:]  # low-rank completion without error bars of its own, tried only when asked for
-SIZES = (1, 2, 3, 5, 8, 13, 20)  # directions tried
-SAMPLE = 2_000  # rows that are enough to choose and to measure
-HIDDEN = 0.1  # of the known cells, for each of the two
-PAIRS = 64  # columns up to which all their correlations are learned at once
-LEAST = 8  # rows, below which nothing can be hidden and learned
-
-
-class Candidate(NamedTuple):
-    """A way to fill: what it is called, and the model, which has error bars except for column means."""
-
-    method: str
-    label: str
-    make: Callable[[], Any]
-
-
-@dataclass(kw_only=True, repr=False, eq=False)
-class Filling(Answer):
-    """A filled table."""
-
-    read: Source
-    method: str
-    label: str  # the method in words
-    filled: np.ndarray  # (n,d) known cells as they were
-    std: np.ndarray  # (n,d) of filled cells, 0 elsewhere
-    blank: np.ndarray  # (n,d) bool, cells that were filled
-    tried: dict[str, float]  # label → error on the cells hidden for the choice, in spreads
-    errors: np.ndarray  # (d,) error on hidden cells of each column, in spreads; NaN where none was hidden
-    uncertainty: bool
-    missing: Sequence[Any]
-
-    endings: ClassVar[tuple[str, ...]] = (*FRAMES, ".npy", *DRAWN, ".twofold")
-
-    @property
-    def data(self) -> Table:
-        return self.read.table
-
-    @property
-    def heading(self) -> str:
-        return about_table(self.data, len(self.filled))
-
-    @property
-    def outcome(self) -> str:
-        blanks = int(self.blank.sum())
-        share = f"({blanks / self.blank.size:.1%} of the cells)"
-        return f"{count(blanks, 'blank')} {share} filled by {self.label}" if blanks else "no blank to fill"
-
-    @cached_property
-    def table(self) -> pl.DataFrame:
-        return as_frame(self.read, self.filled, self.blank, self.std if self.uncertainty else None)
-
-    def grids(self) -> list[Grid]:
-        order = sorted(np.flatnonzero(self.blank.any(axis=0)), key=lambda j: -self.blank[:, j].sum())
-        rows = [self.about_column(int(j)) for j in order]
-        head = ["column", "blanks", "share", "filled with", "error"]
-        return [Grid(head, rows, right=(1, 2, 4), rest="columns")] if rows else []
-
-    def about_column(self, j: int) -> list[str]:
-        """How many blanks a column had, what they became, how good that is."""
-        name, holes, guess = self.data.columns[j], self.blank[:, j], self.filled[self.blank[:, j], j]
-        column = None if self.read.piece is None else self.read.piece.frame[name]
-        style = style_of(column, ~holes) if column is not None and column.dtype == pl.String else None
-        low, high = ((f"{v:.4g}" if style is None else style.write(v)) for v in (guess.min(), guess.max()))
-        error = "" if np.isnan(self.errors[j]) else f"{self.errors[j]:.2f} sd"
-        span = low if low == high else f"{low} to {high}"
-        return [name, f"{holes.sum():,}", f"{holes.mean():.0%}", span, error]
-
-    def lines(self) -> list[str]:
-        own = self.figures
-        if not self.blank.any():
-            return []
-        if not own:
-            return ["held out: nothing, the table is too small"]
-        return [
-            f"held out: {own['cells']:,} known cells were hidden and filled in; error {own['rmse']:.2f} standard "
-            f"deviations of their columns, column means give {self.baseline['rmse']:.2f}; {own['within_two_sd']:.0%} "
-            "lie within two of the stated sd"
-        ]
-
-    def facts(self) -> dict[str, Any]:
-        n, d = self.filled.shape
-        columns = [
-            {"column": self.data.columns[j], "blanks": self.blank[:, j].sum(), "error": self.errors[j]}
-            for j in np.flatnonzero(self.blank.any(axis=0))
-        ]
-        return {
-            "rows": n,
-            "columns": d,
-            "blank_cells": self.blank.sum(),
-            "method": self.method,
-            "model": type(self.model).__name__,
-            "filled": columns,
-            "tried": self.tried,
-        }
-
-    def plot(self) -> Figure:
-        from twofold.plots.reports.complete import filling_figure
-
-        return filling_figure(self.filled, self.blank, self.data.columns, self.tried, self.label, self.heading)
-
-    def writer(self, path: Path) -> Writer:
-        ending, text = path.suffix.lower(), self.read.text
-        if ending == ".npy":
-            return lambda to: np.save(to, self.filled)
-        if text is not None and ending in (".csv", ".tsv") and not self.safe_csv:
-            if (ending == ".tsv") == (text.delimiter == "\t"):
-                std = self.std if self.uncertainty else None
-                edited = as_text(self.read, self.filled, self.blank, std, self.missing)
-                return lambda to: to.write_bytes(edited)
-            self.notes.append(f"{path} is written anew: {self.source} has other delimiters")
-        return super().writer(path)
+RARE = 40  # known cells in the sample, below which nothing is learned of a column of a streamed table
+EXACT = 2**53  # up to which every whole number is a float
 
 
 @analysis
@@ -183,7 +81,9 @@ def complete(
     Returns
     -------
     Filling
-        ``table`` is the table without blanks.
+        ``table`` is the table without blanks. That of a table larger than the memory budget (a `.npy` or Parquet file
+        of numbers, or a folder or pattern of them) is filled as ``save`` writes it, block by block, with the first
+        three methods or, by name, "gaussian".
 
     Examples
     --------
@@ -197,32 +97,22 @@ def complete(
     with progress.doing("reading"):
         read = source_of(data, **reading)
     table = read.table
+    call = {"verb": "complete", "data": data_in_code(data), "uncertainty": uncertainty, "seed": seed} | in_call(reading)
+    how: dict[str, Any] = {"source": table.source, "read": read, "uncertainty": uncertainty}
+    how |= {"missing": list(reading.get("missing", ())), "notes": table.notes}
+    if is_streamed(table):
+        found, streamed = fill_stream(table, method, seed, progress)
+        how["call"] = call | {"method": found.best.method}
+        return StreamedFilling(**how, **found.shown(), **streamed)
     X = numbers_of(table)
-    fill = to_fill(table, X)
+    fill = to_fill(table, X, (~np.isnan(X)).sum(axis=0))
     blank = np.isnan(X) & fill
     if not fill.any():
         raise InputError(f"{table.source} has no column of numbers whose blanks can be filled.")
     found = fill_blanks(X, blank, fill, method, table, seed, progress) if blank.any() else nothing_to_fill(X, table)
-    table.notes += about(found, blank, table)
-    call = {"verb": "complete", "data": data_in_code(data), "method": found.best.method, "uncertainty": uncertainty}
-    return Filling(
-        source=table.source,
-        model=found.model,
-        figures=found.figures,
-        baseline=found.baseline,
-        notes=table.notes,
-        call=call | {"seed": seed} | in_call(reading),
-        read=read,
-        method=found.best.method,
-        label=found.best.label,
-        filled=found.filled,
-        std=found.std,
-        blank=blank,
-        tried=found.tried,
-        errors=found.errors,
-        uncertainty=uncertainty,
-        missing=list(reading.get("missing", ())),
-    )
+    table.notes += about(found, blank.any(axis=0), table)
+    how["call"] = call | {"method": found.best.method}
+    return Filling(**how, **found.shown(), blank=blank)
 
 
 # --- the numbers --------------------------------------------------------------------------------------------
@@ -238,36 +128,36 @@ def source_of(data: Any, **reading: Unpack[Reading]) -> Source:
 
 def numbers_of(table: Table) -> np.ndarray:
     """The numbers in memory, refused where they cannot be completed."""
-    if isinstance(table.numbers, Path):
-        size = table.numbers.stat().st_size
-        if size > 4 * config().memory:
-            raise InputError(
-                f"{table.source} is larger than memory allows ({size / 1e9:.1f} GB). Complete it in parts, or with "
-                "PPCA in Python, which streams."
-            )
     X = table.array()
     if sp.issparse(X):
         raise InputError(
             f"{table.source} is sparse, and a completed table is not. Ratings are for twofold recommend; in Python, "
             "ALS and SoftImpute take sparse tables as they are."
         )
-    bad = first_bad(X, allow_nan=True)
-    if bad is not None:
-        row, column, value = bad
-        where = f'{table.source}, row {row + 1}, column "{table.columns[column]}"'
-        raise InputError(f"{where}: {value} is not a finite number. Use --missing {value} to treat it as a blank.")
+    check_finite(X, table)
     return np.asarray(X, dtype=np.float64)
 
 
-def to_fill(table: Table, X: np.ndarray) -> np.ndarray:
-    """(d,) which columns are filled: not those that merely number things, nor those without a value."""
-    known = ~np.isnan(X)
+def check_finite(X: np.ndarray, table: Table, first: int = 0) -> None:
+    """Refuse rows with a number that is infinite, and say where; `first` is the place of the first of them."""
+    bad = first_bad(X, allow_nan=True)
+    if bad is not None:
+        row, column, value = bad
+        where = f'{table.source}, row {first + row + 1:,}, column "{table.columns[column]}"'
+        raise InputError(f"{where}: {value} is not a finite number. Use --missing {value} to treat it as a blank.")
+
+
+def to_fill(table: Table, X: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """(d,) which columns are filled: not those that merely number things, nor those without a value.
+
+    X has all rows or some, and `known` (d,) is how many cells of each column are known in all.
+    """
     fill = np.ones(X.shape[1], dtype=bool)
     for j, name in enumerate(table.columns):
-        if not known[:, j].any():
+        if not known[j]:
             table.notes.append(f'"{name}" stays as it is: blank in every row')
             fill[j] = False
-        elif not known[:, j].all() and names_rows(name, X[known[:, j], j], 1):
+        elif names_rows(name, X[~np.isnan(X[:, j]), j], 1):
             table.notes.append(f'"{name}" stays as it is: it names the rows, and names cannot be guessed')
             fill[j] = False
     return fill
@@ -287,6 +177,12 @@ class Found(NamedTuple):
     figures: dict[str, Any]
     baseline: dict[str, Any]
     errors: np.ndarray
+
+    def shown(self) -> dict[str, Any]:
+        """What the answer has of it."""
+        own = self._asdict()
+        best = own.pop("best")
+        return own | {"method": best.method, "label": best.label}
 
 
 def nothing_to_fill(X: np.ndarray, table: Table) -> Found:
@@ -322,143 +218,85 @@ def fill_blanks(
     return Found(best, model, filled, std, tried, figures, baseline, per_column)
 
 
-def column_means() -> Candidate:
-    return Candidate("means", "column means", twofold.MeanImpute)
+# --- block by block -----------------------------------------------------------------------------------------
 
 
-def those_to_try(X: np.ndarray, method: str | None, seed: int, notes: list[str]) -> list[Candidate]:
-    """Column means first, then models of growing size, as far as the table's shape allows."""
-    n, d = X.shape
-    means = column_means()
-    sizes = [k for k in SIZES if k < min(n - 1, d)]
-    if not sizes or n < LEAST:
-        notes.append(f"the table is too small ({n} rows, {d} columns that vary) for more than column means")
-        return [means]
-    out = [means]
-    settings: dict[str, Any] = {"tol": 1e-6, "random_state": seed}
-    for k in sizes:
-        words = f"{k} direction{'s' if k > 1 else ''}"
-        out.append(Candidate("ppca", f"PPCA with {words}", partial(twofold.PPCA, k, scale=True, **settings)))
-        words = f"{k} factor{'s' if k > 1 else ''}"
-        out.append(
-            Candidate("factors", f"factor analysis with {words}", partial(twofold.FactorAnalysis, k, **settings))
-        )
-    if 2 <= d <= PAIRS and n >= 3 * d:
-        least = 1e-4 * float(np.nanvar(X, axis=0).min())  # so that columns that go together stay apart
-        gaussian = partial(twofold.GaussianMixture, 1, reg_covar=least, **settings)
-        out.append(Candidate("gaussian", "a Gaussian with all correlations", gaussian))
+def fill_stream(table: Table, method: str | None, seed: int, progress: Progress) -> tuple[Found, dict[str, Any]]:
+    """The same for a file, or files, that stay on disk: the model is chosen on some rows and fitted to all."""
     if method in BY_NAME:
-        out += low_rank_candidates(method, sizes, seed)
-    wanted = [c for c in out if method in (None, c.method)]
-    if not wanted:
-        raise InputError(f"--method gaussian: a table of {n} rows and {d} columns is too wide for it. Use ppca.")
-    return wanted
-
-
-def low_rank_candidates(method: str, sizes: list[int], seed: int) -> list[Candidate]:
-    """Completions of z-scores, in several sizes where the size is not found by the model."""
-    cls: Any = {
-        "als": twofold.ALS,
-        "svd": twofold.SVDImpute,
-        "svp": twofold.SVP,
-        "soft": twofold.SoftImpute,
-        "svt": twofold.SVT,
-    }[method]
-    if method not in ("soft", "svt"):
-        return [
-            Candidate(
-                method,
-                f"{cls.__name__} of rank {k}",
-                partial(cls, n_components=k, normalize="column", random_state=seed),
-            )
-            for k in sizes
-        ]
-    return [Candidate(method, cls.__name__, partial(cls, normalize="column", random_state=seed))]
-
-
-def hide(X: np.ndarray, seed: int, draw: int) -> tuple[np.ndarray, np.ndarray]:
-    """Some rows, and which of their known cells are hidden; every column keeps two different values."""
-    from twofold.core.seeds import generator
-
-    rng = generator(seed, draw)
-    rows = X[np.sort(rng.permutation(len(X))[:SAMPLE])]
-    hidden = ~np.isnan(rows) & (rng.random(rows.shape) < HIDDEN)
-    shown = np.where(hidden, np.nan, rows)
-    enough = (~np.isnan(shown)).sum(axis=0) >= 2
-    hidden[:, ~enough | ~(spread(np.where(enough, shown, 0.0), 0.0) > 0)] = False
-    return rows, hidden
-
-
-def attempt(
-    candidate: Candidate, rows: np.ndarray, hidden: np.ndarray, doubt: float = np.nan
-) -> tuple[np.ndarray, np.ndarray]:
-    """Guesses and their standard deviations for rows some of whose cells are hidden, by a model that sees the rest."""
-    shown = np.where(hidden, np.nan, rows)
-    return fill_in(candidate.make().fit(shown), shown, doubt=doubt)
-
-
-def fill_in(
-    model: Any, X: np.ndarray, notes: list[str] | None = None, doubt: float = np.nan
-) -> tuple[np.ndarray, np.ndarray]:
-    """The filled table and its standard deviations; no guess lies beyond what its column has shown.
-
-    `doubt` is the error of hidden cells, in spreads, for a model that has no error bars of its own.
-    """
-    holes = np.isnan(X)
-    if hasattr(model, "impute"):
-        filled, std = model.impute(X, return_std=True)
-    elif hasattr(model, "complete") and not isinstance(model, twofold.MeanImpute):
-        filled, std = model.complete(X), np.where(holes, doubt * spread(X), 0.0)
+        raise InputError(
+            f"method {method}: it needs all cells in memory, and {table.source} is larger than the memory budget. Use "
+            "means, ppca, factors or gaussian, or raise the budget: twofold --memory SIZE complete."
+        )
+    blocks, notes = as_blocks(table.numbers), table.notes
+    n = blocks.shape[0]
+    with progress.passes("looking at the columns"):
+        seen = describe(blocks)
+        check_columns(table, blocks, seen)
+    with progress.passes("drawing rows"):
+        sample = rows_of(table.numbers, np.sort(generator(seed, 3).choice(n, min(n, 2 * SAMPLE), replace=False)))
+    fill, learned = to_learn(table, sample, seen)
+    blank = fill & (seen.columns.weight < n)
+    Y, where = sample[:, learned].astype(np.float64), np.flatnonzero(learned)
+    best, errors = column_means(streams=True), np.full(len(learned), np.nan)
+    tried: dict[str, float] = {}
+    figures: dict[str, Any] = {}
+    baseline: dict[str, Any] = {}
+    if blank.any():
+        with progress.doing("trying models on cells that are hidden"), warnings_as_notes([]):
+            tried, best = choose(those_to_try(Y, method, seed, notes, streams=True), Y, seed)
+            doubt = tried.get(best.label, np.nan)
+            figures, baseline, errors[learned] = measure(best, Y, seed, notes, doubt)
     else:
-        filled, std = model.transform(X), np.where(holes, np.nanstd(X, axis=0), 0.0)
-    low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
-    beyond = holes & ((filled < low) | (filled > high))
-    if notes is not None and beyond.any():
-        s = "s" if beyond.sum() > 1 else ""
-        notes.append(f"{beyond.sum():,} guess{'es' if s else ''} beyond the range of the column brought to its end")
-    return np.where(holes, np.clip(filled, low, high), X), std
+        notes.append("no cell is blank: there is nothing to fill")
+    with warnings_as_notes(notes):
+        known = blocks if learned.all() else Blocks(ColumnsOf(blocks.source, where))
+        model = best.make().set_callbacks(*progress.callbacks()).fit(known).set_callbacks()
+    low, high = seen.low[where], seen.high[where]
+    model.column_range_ = np.array([low, high], dtype=np.float64)
+    means = np.where(fill & ~learned, seen.columns.mean, np.nan)
+    how, state = model._imputing()
+    filler = Filler(how, state, where, low, high, means)
+    with progress.passes("filling"):
+        guesses = look_at_guesses(blocks, filler)
+    notes += about_ends(guesses.beyond)
+    filled, std, _ = filler(sample)
+    found = Found(best, model, filled, std, tried, figures, baseline, errors)
+    notes += about(found, blank, table)
+    streamed = {"blocks": blocks, "filler": filler, "found": guesses}
+    return found, streamed | {"blank": np.isnan(sample) & ~np.isnan(filled)}
 
 
-def choose(candidates: list[Candidate], X: np.ndarray, seed: int) -> tuple[dict[str, float], Candidate]:
-    """The candidate with the least error on hidden cells, in spreads of their columns; the simpler one if equal."""
-    rows, hidden = hide(X, seed, 1)
-    if not hidden.any():
-        return {}, candidates[0]
-    s = spread(X)
-    tried = {c.label: rms(((attempt(c, rows, hidden)[0] - rows) / s)[hidden]) for c in candidates}
-    return tried, min(candidates, key=lambda c: round(tried[c.label], 3))
+def check_columns(table: Table, blocks: Blocks, seen: Description) -> None:
+    """Refuse numbers that cannot be learned from or written as they were."""
+    if not np.isfinite(seen.columns.mean).all():
+        for i, first in enumerate(blocks.bounds[:-1].tolist()):
+            check_finite(blocks[i], table, first)
+    most = np.maximum(np.abs(seen.low), np.abs(seen.high))
+    for name, kind, largest in zip(table.columns, types_of(blocks.source), most, strict=True):
+        if kind.is_integer() and largest > EXACT:
+            raise InputError(
+                f'{table.source}, column "{name}": whole numbers beyond 2^53, such as {largest:.0f}, would not stay as '
+                "they are in a table that is read in blocks. Write the files without that column."
+            )
 
 
-def rms(errors: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(np.square(errors)))) if len(errors) else float("nan")
-
-
-def measure(
-    best: Candidate, X: np.ndarray, seed: int, notes: list[str], doubt: float
-) -> tuple[dict[str, Any], dict[str, Any], np.ndarray]:
-    """The error of the chosen model on other hidden cells than those that chose it, that of column means on the same
-    cells, and that of each column."""
-    rows, hidden = hide(X, seed, 2)
-    if not hidden.any():
-        notes.append("too few cells to hide any, so the guesses are not tested")
-        return {}, {}, np.full(X.shape[1], np.nan)
-    guess, std = attempt(best, rows, hidden, doubt)
-    means, s = np.nanmean(np.where(hidden, np.nan, rows), axis=0), spread(X)
-    error = np.where(hidden, (guess - rows) / s, np.nan)
-    figures = {
-        "what": "root mean square error on hidden cells, in standard deviations of their columns",
-        "cells": int(hidden.sum()),
-        "rmse": rms(error[hidden]),
-        "within_two_sd": float((np.abs(guess - rows) <= 2 * std)[hidden].mean()),
-    }
-    baseline = {"method": "column means", "rmse": rms(((means - rows) / s)[hidden])}
-    known = hidden.sum(axis=0)
-    per_column = np.sqrt(np.nansum(error**2, axis=0) / np.maximum(known, 1))
-    return figures, baseline, np.where(known >= 5, per_column, np.nan)
+def to_learn(table: Table, sample: np.ndarray, seen: Description) -> tuple[np.ndarray, np.ndarray]:
+    """(d,) which columns are filled, and from which of them a model is learned: the others get their mean."""
+    fill = to_fill(table, sample, seen.columns.weight)
+    if not fill.any():
+        raise InputError(f"{table.source} has no column of numbers whose blanks can be filled.")
+    varies = fill & (np.sqrt(seen.columns.variance) > 1e-12 * np.abs(seen.columns.mean))
+    rare = varies & ((~np.isnan(sample)).sum(axis=0) < min(RARE, len(sample) // 4))
+    if rare.any():
+        names = quoted([name for name, few in zip(table.columns, rare, strict=True) if few])
+        table.notes.append(f"{names}: known in too few rows to learn from, so filled with column means")
+    learned = varies & ~rare
+    return fill, learned if learned.any() else fill
 
 
 def about(found: Found, blank: np.ndarray, table: Table) -> list[str]:
-    """What was chosen, and how far to trust it."""
+    """What was chosen, and how far to trust it; `blank` (d,) says which columns had blanks."""
     if not found.tried:
         return []
     out, own = [], found.best.label
@@ -471,7 +309,7 @@ def about(found: Found, blank: np.ndarray, table: Table) -> list[str]:
     gap = found.figures.get("rmse", 0.0) / max(found.baseline.get("rmse", 1.0), 1e-300)
     if found.best.method != "means" and gap > 0.95:
         out.append("the columns say little about each other: guesses are hardly better than column means")
-    bad = np.flatnonzero(blank.any(axis=0) & (np.nan_to_num(found.errors) > 0.98))
+    bad = np.flatnonzero(blank & (np.nan_to_num(found.errors) > 0.98))
     if len(bad) and found.best.method != "means" and gap <= 0.95:
         out.append(f"no better than a column mean in {quoted([table.columns[j] for j in bad])}")
     return out

@@ -25,8 +25,8 @@ class Progress:
         yield None
 
     @contextmanager
-    def passes(self) -> Iterator[None]:
-        """Passes over blocks go on, which are counted as threads or workers finish them."""
+    def passes(self, what: str = "") -> Iterator[None]:
+        """Passes over blocks go on, which are counted as threads or workers finish them; `what`, if they do not say."""
         yield
 
     def callbacks(self) -> list[Any]:

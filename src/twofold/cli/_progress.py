@@ -45,13 +45,14 @@ class TerminalProgress(Progress):
             yield lambda done: bars.update(task, completed=done)
 
     @contextmanager
-    def passes(self) -> Iterator[None]:
+    def passes(self, what: str = "") -> Iterator[None]:
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"))
         with Bars(*columns, TimeRemainingColumn(), console=self.console, transient=True) as bars:
-            task = bars.add_task("starting", total=None, count="")
+            task = bars.add_task(what or "starting", total=None, count="")
 
-            def show(what: str, done: int, total: int) -> None:
-                bars.update(task, description=what, completed=done, total=total, count=f"{done} of {total} blocks")
+            def show(now: str, done: int, total: int) -> None:
+                said = f"{done} of {total} blocks"
+                bars.update(task, description=now or what, completed=done, total=total, count=said)
 
             with watching(show):
                 yield
@@ -96,8 +97,8 @@ class LineProgress(Progress):
         yield lambda done: self.tell(f"{what}: {done:.0%}")
 
     @contextmanager
-    def passes(self) -> Iterator[None]:
-        with watching(lambda what, done, total: self.tell(f"{what}: {done} of {total} blocks")):
+    def passes(self, what: str = "") -> Iterator[None]:
+        with watching(lambda now, done, total: self.tell(f"{now or what}: {done} of {total} blocks")):
             yield
 
     def callbacks(self) -> list[Any]:

@@ -154,7 +154,7 @@ def run(
 def deliver(answer: Answer, output: Output, watch: Progress) -> None:
     """Files written, notes to stderr, the answer to stdout."""
     answer.safe_csv = output.safe_csv
-    with watch.doing("writing"):
+    with watch.passes("writing") if answer.streams and output.files else watch.doing("writing"):
         answer.save(*output.files, **output.figure, force=True)  # looked at before the fit
     say(answer.notes, output.quiet)
     written = [str(path) for path in (*answer.written(output.files), *output.figure.values())]

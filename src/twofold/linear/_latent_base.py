@@ -172,9 +172,13 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
         With `return_std`, also the standard deviation of each filled cell (0 where X was known).
         """
-        theta = self._theta()
-        filled, std = self._rowwise(fill, X, *theta)
+        fn, state = self._imputing()
+        filled, std = self._rowwise(fn, X, *state)
         return (filled, std) if return_std else filled
+
+    def _imputing(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """The function that fills a block, and its state."""
+        return fill, self._theta()
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> np.ndarray:
         """Draw new rows from the model."""

@@ -14,6 +14,7 @@ from scipy import sparse
 from twofold import InputError
 from twofold.core.data.blocks import as_blocks
 from twofold.core.data.sources import base
+from twofold.core.data.sources.views import ColumnsOf
 
 dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
@@ -223,6 +224,18 @@ def test_a_folder_or_pattern_is_one_table(kind, small_blocks, tmp_path):
         part, first = copied.part(30, 50)
         assert (part.read(30 - first, 50 - first) != X[30:50]).sum() == 0
         assert (blocks.T[0] != expected.T[0]).sum() == 0
+
+
+def test_some_columns_and_other_units_of_a_folder_are_read_from_the_files_they_need(small_blocks, tmp_path):
+    X, scale = np.random.default_rng(0).normal(size=(100, 30)), np.arange(1.0, 31.0)
+    blocks = as_blocks(_write(tmp_path / "parts", X, "parquet"))
+    some, scaled = ColumnsOf(blocks.source, np.array([2, 5])), blocks.scaled(scale).source
+    assert some.columns == ["c2", "c5"] and some.shape == (100, 2)
+    for source, expected in ((some, X[:, [2, 5]]), (scaled, X / scale)):
+        part, first = pickle.loads(pickle.dumps(source)).part(30, 50)
+        assert source.elsewhere and part.elsewhere and part.shape[0] < 100
+        assert np.array_equal(part.read(30 - first, 50 - first), expected[30:50])
+        assert np.array_equal(source.read(0, 100), expected)
 
 
 def test_files_that_disagree_are_refused_by_name(tmp_path):

@@ -95,7 +95,9 @@ def test_gather_keeps_the_order(blocks):
     engine = Engine()
     with config(threads=3):
         found = engine.gather(engine.map(slow_first, blocks, Rows(range(len(blocks)))))
+        streamed = list(engine.stream(engine.map(slow_first, blocks, Rows(range(len(blocks))))))
     assert np.array_equal(stacked(found), blocks.source.read(0, 900)[:, 0])
+    assert np.array_equal(stacked(streamed), stacked(found))
 
 
 def test_rows_state_is_kept_beside_its_block(blocks):
@@ -178,11 +180,26 @@ def test_a_cluster_gives_the_local_bits(small_blocks, clusters):
         found = there.reduce(add, there.map(sums, lazy, there.broadcast(0.1)))
         assert found.total.tobytes() == expected.total.tobytes() and isinstance(found, Sums)
         gathered = stacked(there.gather(there.map(_first, lazy)))
+        streamed = stacked(list(there.stream(there.map(_first, lazy))))
         kept, total = Rows([0] * len(lazy)), 0.0
         for _ in range(3):
             kept, total = there.reduce(add, there.map(_count, lazy, kept), keep=True)
-    assert np.array_equal(gathered, X[:, 0]) and total == 2 * 900
+    assert np.array_equal(gathered, X[:, 0]) and np.array_equal(streamed, X[:, 0]) and total == 2 * 900
     assert type(engine_for(lazy)) is Engine  # the client is gone
+
+
+def test_few_blocks_are_ahead_of_who_takes_them_from_a_cluster(small_blocks, clusters, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    from twofold.core.engine.dask import DaskEngine
+
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(64_000, 5)))
+    blocks = as_blocks(tmp_path / "x.npy")
+    with distributed.Client(clusters(3)), config(memory="1MiB"):
+        engine = engine_for(blocks)
+        before, ahead = DaskEngine.tasks, []
+        for i, _ in enumerate(engine.stream(engine.map(_first, blocks))):
+            ahead.append(DaskEngine.tasks - before - i // 32)  # a task has 32 blocks here at most
+    assert len(ahead) == len(blocks) > 3 * 32 and max(ahead[:32]) <= 2 * 3 < DaskEngine.tasks - before
 
 
 def test_a_dask_array_without_a_client_says_once_that_it_is_computed_here(caplog):

@@ -6,8 +6,8 @@ from typing import Annotated, Unpack
 
 import typer
 
+from twofold.analyses._fillings import Filling
 from twofold.analyses._tables import Reading
-from twofold.analyses.complete import Filling
 from twofold.analyses.complete import complete as analyze
 from twofold.analyses.progress import SILENT, Progress
 from twofold.cli import _options as options
@@ -20,7 +20,7 @@ METHOD = (
 UNCERTAINTY = "Add a column NAME_sd, the standard deviation of each guess, for every filled column."
 
 
-@command(Filling, "The filled table, a figure or a report")
+@command(Filling, "The filled table, a figure or a report", streams=True)
 def complete(
     source: Annotated[str, typer.Argument(metavar="INPUT", help=options.TABLES)],
     uncertainty: Annotated[bool, typer.Option("--uncertainty", help=UNCERTAINTY)] = False,

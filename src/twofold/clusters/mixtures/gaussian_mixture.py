@@ -12,6 +12,7 @@ Biernacki, Celeux & Govaert 2003 (starts).
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -470,8 +471,12 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
 
     def impute(self, X: Table, return_std: bool = False) -> Any:
         """X with every NaN replaced by its expectation; with `return_std`, also its standard deviation."""
-        filled, std = self._rowwise(_filled, X, self._shape())
+        fn, state = self._imputing()
+        filled, std = self._rowwise(fn, X, *state)
         return (filled, std) if return_std else filled
+
+    def _imputing(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return _filled, (self._shape(),)
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw new rows, and the components they come from, in their order; see :meth:`Mixture.sample`."""

@@ -7,26 +7,20 @@ The scores of all users, n·d numbers, never exist together: a block's are overw
 
 from __future__ import annotations
 
-import os
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 from scipy import sparse
 
 from twofold.completion._base import Factors
 from twofold.completion.ease import EASE
 from twofold.completion.neighborhood import Neighborhood
 from twofold.completion.popularity import Popularity
-from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.data.sources import rows_per_block
 from twofold.core.engine.local import Engine
-from twofold.core.files.atomic import replacing
 from twofold.kernels.top_k import best
 
 GROUP = 64  # blocks whose lists are handed on together
@@ -160,27 +154,3 @@ def rank_row(scores: np.ndarray, seen: np.ndarray, n: int) -> Lists:
     best(scores[None].copy(), np.array([0, len(seen)]), seen.astype(np.int64), *out)
     there = out.items[0] >= 0
     return Lists(out.items[0, there], out.scores[0, there])
-
-
-# ---- files ---------------------------------------------------------------------------------------------------------
-
-
-def write_frames(frames: Iterator[pl.DataFrame], path: str | os.PathLike) -> None:
-    """Frames one after the other into a CSV, TSV or Parquet file, which appears when it is complete."""
-    path = Path(path)
-    ending = path.suffix.lower()
-    if ending not in (".csv", ".tsv", ".parquet", ".pq"):
-        raise InputError(f"{path} ends in {ending!r}; recommendations are written to .csv, .tsv or .parquet.")
-    with replacing(path) as whole:
-        if ending in (".csv", ".tsv"):
-            with open(whole, "wb") as file:
-                for i, frame in enumerate(frames):
-                    frame.write_csv(file, include_header=i == 0, separator="\t" if ending == ".tsv" else ",")
-            return
-        # Parquet cannot grow, so its parts are written and then streamed into one file
-        with tempfile.TemporaryDirectory(prefix=".twofold-", dir=path.parent) as folder:
-            parts = []
-            for i, frame in enumerate(frames):
-                parts.append(Path(folder) / f"{i}.parquet")
-                frame.write_parquet(parts[-1])
-            pl.scan_parquet(parts).sink_parquet(whole)

@@ -51,7 +51,6 @@ from twofold.completion.recommender._top_n import (
     rank_items,
     rank_row,
     score_known,
-    write_frames,
 )
 from twofold.completion.recommender._update import join_ratings
 from twofold.core.checks import InputError
@@ -61,6 +60,7 @@ from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.sklearn_shim import callbacks_of
 from twofold.core.types import Seed
+from twofold.io.tables.write import write_frames
 
 DENSE = 0.5  # share of cells known from which on gaps say nothing of what people want
 

@@ -37,6 +37,7 @@ def find_patterns(X: Block) -> tuple[Patterns, int]:
     if holes is None or not holes.any():
         return whole(*X.shape), 0
     packed = np.packbits(holes, axis=1)
+    keys: np.ndarray
     if packed.shape[1] <= 8:  # one whole number a row, in the order of its bytes: sorted faster
         wide = np.zeros((len(packed), 8), np.uint8)
         wide[:, : packed.shape[1]] = packed

@@ -458,9 +458,9 @@ class DaskEngine(Engine):
 
     def _plan(
         self, parts: Parts, merge: Callable[..., Any] | None, keep: bool
-    ) -> tuple[int, int, int, Callable[[int], Any]]:
+    ) -> tuple[int, int, int, Callable[..., Any]]:
         """The height of the groups, the sweeps since their rows were at the client, how many groups there are, and what
-        starts the task of one."""
+        starts the task of one, with options of submit in place of the usual ones."""
         if self.client.status != "running":
             raise ConnectionError(self._explain_loss(""))
         blocks = next(a for a in parts.args if isinstance(a, Blocks))
@@ -495,9 +495,9 @@ class DaskEngine(Engine):
         budget = (config().memory, 4 * blocks.block_bytes)  # as on the threads of one process
         told = None if progress.watcher is None else progress.count_blocks(len(groups))
 
-        def start(g: int) -> Any:
+        def start(g: int, **place: Any) -> Any:
             given = (light, groups[g], merge, keep, *(column[g] for column in columns))
-            future = self.client.submit(_run_group, budget, *given, pure=False, **places[g])
+            future = self.client.submit(_run_group, budget, *given, pure=False, **(place or places[g]))
             DaskEngine.tasks += 1
             if told is not None:
                 future.add_done_callback(told)
@@ -555,12 +555,14 @@ class DaskEngine(Engine):
 
     def stream(self, parts: Parts) -> Iterator[Any]:
         _, _, count, start = self._plan(parts, None, keep=False)
-        ahead = 2 * max(1, sum(self.client.nthreads().values()))
-        waiting = deque(start(g) for g in range(min(ahead, count)))
-        for g in range(count):
+        waiting, there = deque[Any](), sorted(self.client.nthreads())
+        for g in range(count):  # neighbors go to different workers, so that all have something to do
+            if len(waiting) == 2 * max(1, len(there)):
+                yield from self.fetch(waiting.popleft())
+            at = {"workers": [there[g % len(there)]], "allow_other_workers": True} if there else {}
+            waiting.append(start(g, **at))
+        while waiting:
             yield from self.fetch(waiting.popleft())
-            if g + ahead < count:
-                waiting.append(start(g + ahead))
 
 
 def _same(value: Any) -> Any:

@@ -20,8 +20,8 @@ from twofold.io.tables import arrays
 from twofold.io.tables.columns import PLAIN, Written, parsed
 from twofold.io.tables.csv_cells import Text, content, edited, open_text, records
 from twofold.io.tables.delimited import read_delimited
-from twofold.io.tables.read import ELSEWHERE, SQLITE, find_files, kind, read_one
-from twofold.io.tables.table import Piece, Table, assemble, blanks_of, unique_names
+from twofold.io.tables.read import ELSEWHERE, SQLITE, find_files, kind, read_one, stream_files
+from twofold.io.tables.table import Piece, Table, assemble, blanks_of, stack, unique_names
 
 OTHERS = (*SQLITE, *ELSEWHERE, *arrays.ENDINGS, ".parquet", ".pq", ".jsonl", ".ndjson")
 SUFFIX = "_sd"  # of the name of a column of standard deviations
@@ -38,10 +38,13 @@ class Source(NamedTuple):
 def read_source(
     given: str, missing: Sequence[Any] = (), drop: Sequence[str] = (), columns: Sequence[str] = ()
 ) -> Source:
-    """One file; columns to drop are not learned from, but stay in the output."""
+    """One file, or several that are no text as one table; columns to drop are not learned from, but stay in the output.
+
+    What is larger than the memory budget stays on disk.
+    """
     files = find_files(given)
     if len(files) > 1:
-        raise InputError(f"{given} means {len(files)} files, and one is completed at a time. Name one.")
+        return read_several(given, files, missing, drop, columns)
     path = files[0].partition("::")[0]
     if path == "-" or kind(path) not in OTHERS:
         name = "standard input" if path == "-" else path
@@ -52,6 +55,30 @@ def read_source(
     if isinstance(part, Piece):
         return Source(assemble([part], given, missing, drop, columns), part, None)
     return Source(arrays.stack_arrays([part], given, missing, drop, columns), None, None)
+
+
+def read_several(
+    given: str, files: list[str], missing: Sequence[Any], drop: Sequence[str], columns: Sequence[str]
+) -> Source:
+    """Files one below the other: arrays, or tables whose format has types."""
+    if any(kind(file) not in OTHERS for file in files):
+        raise InputError(f"{given} means {len(files)} files, and text is completed one file at a time. Name one.")
+    table = stream_files(given, files)
+    if table is not None:
+        if missing or drop or columns:
+            raise InputError(
+                f"{given} is larger than the memory budget, and then all its columns are used as they are. Leave out "
+                "--missing, --drop and --columns, or raise the budget: twofold --memory SIZE complete."
+            )
+        return Source(table, None, None)
+    parts = [read_one(file) for file in files]
+    pieces = [part for part in parts if isinstance(part, Piece)]
+    arrays_read = [part for part in parts if isinstance(part, Table)]
+    if pieces and arrays_read:
+        raise InputError(f"{given} mixes arrays ({arrays_read[0].source}) and tables ({pieces[0].name}).")
+    if arrays_read:
+        return Source(arrays.stack_arrays(arrays_read, given, missing, drop, columns), None, None)
+    return Source(assemble(pieces, given, missing, drop, columns), Piece(stack(pieces), given), None)
 
 
 class Style(NamedTuple):

@@ -69,7 +69,7 @@ def read_table(
     source = "standard input" if source == "-" else source
     whole = len(files) == 1 and not missing and not drop and not columns
     if len(given) == 1 and len(files) > 1 and not missing and not drop and not columns:
-        streamed = _stream(str(given[0]), files)
+        streamed = stream_files(str(given[0]), files)
         if streamed is not None:
             return streamed
     parts = [read_one(file, streaming=whole) for file in files]
@@ -86,7 +86,7 @@ def read_table(
     return table
 
 
-def _stream(given: str, files: Sequence[str]) -> Table | None:
+def stream_files(given: str, files: Sequence[str]) -> Table | None:
     """A folder or pattern of arrays, or of Parquet files of numbers, that is larger than the memory budget."""
     large = sum(os.path.getsize(file) for file in files) > config().memory // 4  # numbers are packed in Parquet
     if not large or len({kind(file) for file in files}) > 1 or kind(files[0]) not in (".npy", *PARQUET):

@@ -20,6 +20,11 @@ class ScaledSource(Source):
     def read(self, start: int, stop: int) -> np.ndarray:
         return self.source.read(start, stop) / (self.scale[start:stop] if self.scale.ndim == 2 else self.scale)
 
+    def part(self, start: int, stop: int) -> tuple[ScaledSource, int]:
+        source, first = self.source.part(start, stop)
+        scale = self.scale[first : first + source.shape[0]] if self.scale.ndim == 2 else self.scale
+        return ScaledSource(source, scale), first
+
     def across(self) -> ScaledSource:
         return ScaledSource(self.source.across(), self.scale[:, None])
 
