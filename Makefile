@@ -26,6 +26,8 @@ ifneq ($(wildcard ../shared/data),)
 export TWOFOLD_DATA ?= $(abspath ../shared/data)
 endif
 
+unexport PYTHONDONTWRITEBYTECODE  # every process that a test starts would compile every module again
+
 .PHONY: help tour lab test lint docs bounds bench clean
 .DELETE_ON_ERROR:
 

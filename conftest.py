@@ -1,11 +1,14 @@
 """Doctests: `np` is at hand, files land in a temporary folder, and modules of extras that are missing are left out.
 What is drawn, examples and seeds that nobody gave, is the same in every run, whichever tests ran before; and examples
-take the time they take. A busy machine fails no test.
+take the time they take. A busy machine fails no test. What several test processes need compiled, one compiles.
 """
 
 from __future__ import annotations
 
+import gc
 import os
+import zlib
+from collections.abc import Iterator
 from importlib.util import find_spec
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # test processes share the cores: threads of BLAS and torch would only wait
@@ -22,10 +25,44 @@ _EXTRAS = {
 }
 collect_ignore_glob = [place for package, place in _EXTRAS.items() if find_spec(package) is None]
 
+gc.disable()  # until the tests are collected: what they are made of stays, and is not looked through again and again
+
 settings.register_profile(
     "suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 settings.load_profile("suite")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compile_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """While one test process compiles a function, the others wait for it and read the result from the cache."""
+    fcntl = pytest.importorskip("fcntl") if find_spec("fcntl") else None
+    if fcntl is None or "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.dispatcher import Dispatcher
+
+    compile_it = Dispatcher.compile
+
+    def compile_once(self, sig):
+        function = self.py_func
+        place = zlib.crc32(f"{function.__module__}.{function.__qualname__}".encode())
+        with global_compiler_lock:  # first, so that a thread that waits for another process holds up no third
+            fcntl.lockf(file, fcntl.LOCK_EX, 1, place)
+            try:
+                return compile_it(self, sig)
+            finally:
+                fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
+
+    with open(tmp_path_factory.getbasetemp().parent / "compiling", "wb") as file, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Dispatcher, "compile", compile_once)
+        yield
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -40,7 +40,7 @@ def start_processes(workers, **options):
     from distributed.utils import get_mp_context
 
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
-        get_mp_context().set_forkserver_preload(["distributed", "dask.array", "numba", "twofold.core.engine.dask"])
+        get_mp_context().set_forkserver_preload(["tests.preload"])
         return distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50, **options
         )

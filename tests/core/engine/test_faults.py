@@ -30,7 +30,7 @@ MODELS = {
     "PLSA": lambda: twofold.PLSA(3, random_state=0, max_iter=20, tol=0),
     "GaussianMixture": lambda: twofold.GaussianMixture(3, random_state=0, **SWEEPS),
 }
-X = np.random.default_rng(0).gamma(1.0, size=(3000, 8))
+X = np.random.default_rng(0).gamma(1.0, size=(1200, 8))  # 19 blocks in 6 chunks
 EXPECTED = {}
 
 
@@ -79,7 +79,7 @@ def expected(name):
 
 
 def lazy():
-    return da.from_array(X, chunks=(500, 8))
+    return da.from_array(X, chunks=(200, 8))
 
 
 class At:
@@ -192,7 +192,7 @@ def test_a_task_that_kills_its_workers_ends_the_fit(client, monkeypatch):
     monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
     monkeypatch.setattr(engine, "PATIENCE", 1)
     with pytest.raises(RuntimeError, match=r"too many workers died with the same task.* The usual cause is memory"):
-        twofold.PCA(2).fit(lazy().rechunk(3000).map_blocks(_die, dtype=float, meta=np.empty((0, 0))))
+        twofold.PCA(2).fit(lazy().rechunk(1200).map_blocks(_die, dtype=float, meta=np.empty((0, 0))))
 
 
 def test_a_slow_worker(client):
@@ -228,7 +228,7 @@ def test_arrays_that_were_persisted(client, name):
 def test_data_without_a_recipe_is_refused_when_it_is_lost(client):
     address = sorted(client.nthreads())[0]
     parts = [client.scatter(part, workers=[address], hash=False) for part in np.split(X, 6)]
-    array = da.concatenate([da.from_delayed(part, (500, 8), float) for part in parts])
+    array = da.concatenate([da.from_delayed(part, (200, 8), float) for part in parts])
     with pytest.raises(ConnectionError, match="lost what cannot be computed again"):
         disturbed("KMeans", lambda: client.restart_workers([address], timeout=300), data=array)
 
@@ -240,7 +240,7 @@ def test_a_file_that_is_cut_off_is_named_by_the_worker(client, kind, tmp_path):
         np.save(path, part) if kind == "npy" else pl.DataFrame(part).write_parquet(path)
     with pytest.raises(twofold.InputError, match=rf"part2\.{kind}"):
         disturbed("KMeans", lambda: path.write_bytes(path.read_bytes()[:3000]), data=tmp_path)
-    np.save(path, X[2000:]) if kind == "npy" else pl.DataFrame(X[2000:]).write_parquet(path)
+    np.save(path, X[800:]) if kind == "npy" else pl.DataFrame(X[800:]).write_parquet(path)
     assert not differences(expected("KMeans"), MODELS["KMeans"]().fit(tmp_path))
 
 
@@ -299,7 +299,7 @@ def test_the_disk_is_full_when_a_checkpoint_is_written(client, tmp_path):
 def test_the_disk_is_full_when_workers_spill(small_blocks, tmp_path):
     import dask
 
-    at_once = {"distributed.worker.memory.target": 1e-4, "distributed.worker.memory.spill": False}
+    at_once = {"distributed.worker.memory.target": 2e-5, "distributed.worker.memory.spill": False}
     with (
         dask.config.set(at_once),
         start_processes(1, memory_limit="1GiB", local_directory=str(tmp_path)) as cluster,

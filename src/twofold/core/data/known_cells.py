@@ -83,19 +83,28 @@ def sides(X: sparse.csr_array, W: sparse.csr_array) -> Observed:
 
 
 def known(X: Block) -> sparse.csr_array:
-    """The known cells of one block: those not NaN if it is dense, those stored (and not NaN) if it is sparse."""
+    """The known cells of one block: those not NaN if it is dense, those stored (and not NaN) if it is sparse.
+
+    Indices have 32 bits where they fit, wherever the cells come from, so that kernels are compiled for one kind.
+    """
     if sparse.issparse(X):
         X = sparse.csr_array(X)
         there = ~np.isnan(X.data)
-        return X if there.all() else stored(X, there)
-    there = ~np.isnan(X)
-    indptr = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-    return sparse.csr_array((X[there], np.nonzero(there)[1], indptr), shape=X.shape)
+        if not there.all():
+            X = stored(X, there)
+        data, indices, indptr = X.data, X.indices, X.indptr
+    else:
+        there = ~np.isnan(X)
+        data, indices, indptr = X[there], np.nonzero(there)[1], np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    fits = max(*X.shape, data.size) <= np.iinfo(np.int32).max
+    index = np.int32 if fits else np.int64
+    places = np.ascontiguousarray(indices, index), indptr.astype(index, copy=False)
+    return sparse.csr_array((data, *places), shape=X.shape)
 
 
 def stored(X: sparse.csr_array, keep: np.ndarray) -> sparse.csr_array:
     """Only some of the stored cells."""
-    indptr = np.concatenate([[0], np.cumsum(keep)])[X.indptr]
+    indptr = np.concatenate([[0], np.cumsum(keep)])[X.indptr].astype(X.indptr.dtype)
     return sparse.csr_array((X.data[keep], X.indices[keep], indptr), shape=X.shape)
 
 
