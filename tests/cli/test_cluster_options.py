@@ -165,10 +165,12 @@ def test_what_is_streamed_is_filled_as_in_memory(twofold, gaps, at_rest):
     [
         (["--method", "als"], ["needs all cells in memory", "ppca", "--memory"]),
         (["--drop", "c0"], ["larger than the memory budget", "--drop"]),
+        (["gaps/0.parquet", "gaps/1.parquet", "gaps/2.parquet"], ["and 2 more", "pattern in quotes", "--memory"]),
     ],
 )
 def test_what_does_not_stream_is_refused_in_one_line(twofold, gaps, at_rest, options, words):
-    found = twofold("--memory", "2MB", "complete", "gaps", *options, "-o", "out.parquet")
+    inputs = options if options[0].startswith("gaps") else ["gaps", *options]
+    found = twofold("--memory", "2MB", "complete", *inputs, "-o", "out.parquet")
     assert found.exit_code == 2 and len(found.stderr.splitlines()) == 1
     assert all(word in found.stderr for word in words), found.stderr
 

@@ -62,7 +62,8 @@ class Filler(NamedTuple):
 def describe(blocks: Blocks) -> Description:
     """One pass: moments and ends of every column."""
     engine = engine_for(blocks)
-    return engine.reduce(_join_descriptions, engine.map(_describe, blocks))
+    with np.errstate(invalid="ignore"):  # infinite cells are refused by their place
+        return engine.reduce(_join_descriptions, engine.map(_describe, blocks))
 
 
 def _describe(X: np.ndarray) -> Description:

@@ -33,6 +33,7 @@ from twofold.analyses._tables import (
     as_table,
     data_in_code,
     in_call,
+    is_paths,
     is_streamed,
     rows_of,
     spread,
@@ -65,8 +66,9 @@ def complete(
 
     Parameters
     ----------
-    data : path, frame or array
-        A file in any format that `twofold.io.tables.read.read_table` knows, or the table itself; NaN is a blank.
+    data : path, list of paths, frame or array
+        A file in any format that `twofold.io.tables.read.read_table` knows, several that are not text as one table, or
+        the table itself; NaN is a blank.
     method : {"means", "ppca", "factors", "gaussian", "als", "svd", "svp", "soft", "svt"} or None
         None: of the first four, the one with the least error on known cells that are hidden. The others are low-rank
         completions of the columns' z-scores: :class:`ALS`, :class:`SVDImpute`, :class:`SVP`, :class:`SoftImpute` and
@@ -120,8 +122,9 @@ def complete(
 
 def source_of(data: Any, **reading: Unpack[Reading]) -> Source:
     """The table and, where there are any, its columns as they stood."""
-    if isinstance(data, (str, os.PathLike)):
-        return read_source(os.fspath(data), **reading)
+    paths = [data] if isinstance(data, (str, os.PathLike)) else data
+    if isinstance(paths, (list, tuple)) and is_paths(paths):
+        return read_source([os.fspath(one) for one in paths], **reading)
     frame = as_frame_or_none(data)
     return Source(as_table(data, **reading), None if frame is None else Piece(frame, "the table"), None)
 
@@ -138,13 +141,15 @@ def numbers_of(table: Table) -> np.ndarray:
     return np.asarray(X, dtype=np.float64)
 
 
-def check_finite(X: np.ndarray, table: Table, first: int = 0) -> None:
+def check_finite(
+    X: np.ndarray, table: Table, first: int = 0, remedy: str = "Use --missing {} to treat it as a blank."
+) -> None:
     """Refuse rows with a number that is infinite, and say where; `first` is the place of the first of them."""
     bad = first_bad(X, allow_nan=True)
     if bad is not None:
         row, column, value = bad
-        where = f'{table.source}, row {first + row + 1:,}, column "{table.columns[column]}"'
-        raise InputError(f"{where}: {value} is not a finite number. Use --missing {value} to treat it as a blank.")
+        where = f'{table.source}, row {first + row + 1}, column "{table.columns[column]}"'
+        raise InputError(f"{where}: {value} is not a finite number. {remedy.format(value)}")
 
 
 def to_fill(table: Table, X: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -271,7 +276,7 @@ def check_columns(table: Table, blocks: Blocks, seen: Description) -> None:
     """Refuse numbers that cannot be learned from or written as they were."""
     if not np.isfinite(seen.columns.mean).all():
         for i, first in enumerate(blocks.bounds[:-1].tolist()):
-            check_finite(blocks[i], table, first)
+            check_finite(blocks[i], table, first, "Write the files with a blank there.")
     most = np.maximum(np.abs(seen.low), np.abs(seen.high))
     for name, kind, largest in zip(table.columns, types_of(blocks.source), most, strict=True):
         if kind.is_integer() and largest > EXACT:

@@ -15,18 +15,18 @@ from twofold.cli._run import command
 
 METHOD = (
     "means, ppca, factors (factor analysis), gaussian; or low-rank completion by als, svd, svp, soft or svt. "
-    "Default: the best of the first four on hidden cells."
+    "Default: the best of the first four on hidden cells; of the first three, where a table is read in blocks."
 )
 UNCERTAINTY = "Add a column NAME_sd, the standard deviation of each guess, for every filled column."
 
 
 @command(Filling, "The filled table, a figure or a report", streams=True)
 def complete(
-    source: Annotated[str, typer.Argument(metavar="INPUT", help=options.TABLES)],
+    inputs: options.Tables,
     uncertainty: Annotated[bool, typer.Option("--uncertainty", help=UNCERTAINTY)] = False,
     method: Annotated[str | None, typer.Option(metavar="NAME", help=METHOD)] = None,
     seed: options.Seed = 0,
     progress: Progress = SILENT,
     **reading: Unpack[Reading],
 ) -> Filling:
-    return analyze(source, method=method, uncertainty=uncertainty, seed=seed, progress=progress, **reading)
+    return analyze(inputs, method=method, uncertainty=uncertainty, seed=seed, progress=progress, **reading)

@@ -1,4 +1,4 @@
-"""The same four verbs on dask.distributed.
+"""The same verbs on dask.distributed.
 
 A dask array is re-chunked to groups of our own blocks: an aligned run of 2^h blocks is one task, which returns
 that run's node of the summation tree. The tree goes on over the groups as tasks, so one sum travels to the
@@ -358,7 +358,7 @@ class Kept(Rows):
 
 
 class DaskEngine(Engine):
-    """The four verbs on a cluster."""
+    """The verbs on a cluster."""
 
     tasks: ClassVar[int] = 0  # that were given to workers by this process, over blocks
 

@@ -1,4 +1,4 @@
-"""The engine: four verbs on local threads.
+"""The engine: its verbs on local threads.
 
     parts = engine.map(half_step, blocks, engine.broadcast(state))   each block returns its sums (lazily)
     sums  = engine.reduce(add, parts)                                a tree of fixed shape
@@ -154,7 +154,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Engine:
-    """The four verbs on this machine's threads."""
+    """The verbs on this machine's threads."""
 
     def broadcast(self, state: State) -> Shared:
         return Shared(state)

@@ -36,15 +36,16 @@ class Source(NamedTuple):
 
 
 def read_source(
-    given: str, missing: Sequence[Any] = (), drop: Sequence[str] = (), columns: Sequence[str] = ()
+    inputs: Sequence[str], missing: Sequence[Any] = (), drop: Sequence[str] = (), columns: Sequence[str] = ()
 ) -> Source:
     """One file, or several that are no text as one table; columns to drop are not learned from, but stay in the output.
 
     What is larger than the memory budget stays on disk.
     """
-    files = find_files(given)
+    files = [file for one in inputs for file in find_files(one)]
     if len(files) > 1:
-        return read_several(given, files, missing, drop, columns)
+        return read_several(inputs, files, missing, drop, columns)
+    given = inputs[0]
     path = files[0].partition("::")[0]
     if path == "-" or kind(path) not in OTHERS:
         name = "standard input" if path == "-" else path
@@ -58,12 +59,13 @@ def read_source(
 
 
 def read_several(
-    given: str, files: list[str], missing: Sequence[Any], drop: Sequence[str], columns: Sequence[str]
+    inputs: Sequence[str], files: list[str], missing: Sequence[Any], drop: Sequence[str], columns: Sequence[str]
 ) -> Source:
     """Files one below the other: arrays, or tables whose format has types."""
+    given = inputs[0] if len(inputs) == 1 else f"{inputs[0]} and {len(inputs) - 1} more"
     if any(kind(file) not in OTHERS for file in files):
         raise InputError(f"{given} means {len(files)} files, and text is completed one file at a time. Name one.")
-    table = stream_files(given, files)
+    table = stream_files(inputs, files)
     if table is not None:
         if missing or drop or columns:
             raise InputError(

@@ -68,8 +68,8 @@ def read_table(
     source = str(given[0]) if len(given) == 1 else f"{given[0]} and {len(given) - 1} more"
     source = "standard input" if source == "-" else source
     whole = len(files) == 1 and not missing and not drop and not columns
-    if len(given) == 1 and len(files) > 1 and not missing and not drop and not columns:
-        streamed = stream_files(str(given[0]), files)
+    if len(files) > 1 and not missing and not drop and not columns:
+        streamed = stream_files([str(one) for one in given], files)
         if streamed is not None:
             return streamed
     parts = [read_one(file, streaming=whole) for file in files]
@@ -86,17 +86,48 @@ def read_table(
     return table
 
 
-def stream_files(given: str, files: Sequence[str]) -> Table | None:
+def stream_files(given: Sequence[str], files: Sequence[str]) -> Table | None:
     """A folder or pattern of arrays, or of Parquet files of numbers, that is larger than the memory budget."""
     large = sum(os.path.getsize(file) for file in files) > config().memory // 4  # numbers are packed in Parquet
     if not large or len({kind(file) for file in files}) > 1 or kind(files[0]) not in (".npy", *PARQUET):
         return None
-    blocks = as_blocks(given)
+    text = find_text(files[0]) if kind(files[0]) in PARQUET else ""
+    if text or len(given) > 1:
+        shapes = [count_cells(file) for file in files]
+        if sum(shapes) * 8 <= config().memory:
+            return None
+        why = "Give the folder they are in, or their pattern in quotes"
+        if text:
+            why = f"{files[0]}, {text}, not numbers. Write the files without it"
+        raise InputError(
+            f"{given[0]}{f' and {len(given) - 1} more' if len(given) > 1 else ''}: larger than the memory budget, so "
+            f"read in blocks of numbers. {why}, or raise the budget: twofold --memory SIZE VERB."
+        )
+    blocks = as_blocks(given[0])
     n, d = blocks.shape
     if n * d * 8 <= config().memory:
         return None
     columns = blocks.source.columns or [f"column_{i + 1}" for i in range(d)]
-    return Table(Path(given), columns, source=given, notes=[f"{len(files)} files are read in blocks as one table"])
+    notes = [f"{len(files)} files are read in blocks as one table"]
+    return Table(Path(given[0]), columns, source=given[0], notes=notes)
+
+
+def find_text(file: str) -> str:
+    """The first column of a Parquet file that does not hold numbers, in words; nothing if all do."""
+    try:
+        schema = pl.read_parquet_schema(file)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
+        raise unreadable(file, why) from None
+    others = (f'column "{name}" is {t}' for name, t in schema.items() if not (t.is_numeric() or t == pl.Boolean))
+    return next(others, "")
+
+
+def count_cells(file: str) -> int:
+    """Cells of an array or a Parquet file."""
+    if kind(file) in PARQUET:
+        return count_parquet_rows(file) * len(pl.read_parquet_schema(file))
+    n, d = as_blocks(file).shape
+    return n * d
 
 
 def find_files(given: str) -> list[str]:
