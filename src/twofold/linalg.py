@@ -20,7 +20,8 @@ from scipy.sparse.linalg import svds
 
 from twofold.core.checks import InputError, check_sparse, refuse
 from twofold.core.data.blocks import as_blocks
-from twofold.core.engine.local import engine_for, single_blas, stacked
+from twofold.core.engine.local import engine_for, single_blas
+from twofold.core.numerics.krylov import orthonormalize
 from twofold.core.numerics.power import power_iteration
 from twofold.core.numerics.spectrum import SOLVERS, spectrum
 from twofold.core.seeds import generator, seed_of
@@ -31,7 +32,7 @@ __all__ = ["low_rank", "norm", "power_iteration", "project", "shrink", "truncate
 
 def fix_signs(axes: np.ndarray) -> np.ndarray:
     """Signs ±1 (k,) that make the largest entry of each row of `axes` (k,d) positive."""
-    largest = np.argmax(np.abs(axes), axis=1)
+    largest = [np.argmax(np.abs(axis)) for axis in axes]
     return np.where(axes[np.arange(len(axes)), largest] < 0, -1.0, 1.0)
 
 
@@ -81,10 +82,12 @@ def truncated_svd(
             refuse("truncated_svd", blocks)
         axes = found.axes * fix_signs(found.axes)[:, None]
         engine = engine_for(blocks)
-        fixed = engine.broadcast(found.mean), engine.broadcast(axes)
-        XZ = stacked(engine.gather(engine.map(centered_dot, blocks, *fixed)))  # (n,k)
-        U, R = np.linalg.qr(XZ)
-        U = U * np.where(np.diag(R) < 0, -1.0, 1.0)
+        turned = np.asfortranarray(axes) if blocks.is_sparse else axes  # sparse products take rows of axesᵀ
+        fixed = engine.broadcast(found.mean), engine.broadcast(turned)
+        U = engine.stack(engine.map(centered_dot, blocks, *fixed)).astype(np.float64)  # X axesᵀ (n,k)
+        del turned, fixed
+        R = orthonormalize(U)
+        U *= np.where(np.diag(R) < 0, -1.0, 1.0)
     dtype = blocks.dtype
     return U.astype(dtype), np.sqrt(found.values).astype(dtype), axes.astype(dtype)
 

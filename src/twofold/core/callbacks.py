@@ -197,7 +197,7 @@ def pack(state: State, name: str, arrays: dict[str, np.ndarray]) -> dict[str, An
         if isinstance(value, np.ndarray):
             arrays[key] = value
         elif isinstance(value, Rows):
-            items = value.local()
+            items = list(value.local())
             out[field] = [None if item is None else len(item) for item in items]
             arrays.update({f"{key}.{i}.{j}": a for i, item in enumerate(items) for j, a in enumerate(item or ())})
         elif hasattr(value, "_fields"):

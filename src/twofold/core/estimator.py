@@ -25,7 +25,7 @@ from twofold.core.callbacks import CallbackSupportMixin, with_callbacks
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, as_blocks, is_dask, is_path
 from twofold.core.data.sources import SparseSource
-from twofold.core.engine.local import engine_for, single_blas, stacked
+from twofold.core.engine.local import engine_for, single_blas
 from twofold.core.files import model_file
 from twofold.core.params import check_parameters
 from twofold.core.types import PathLike, Table, Weights
@@ -285,7 +285,7 @@ class Model(CallbackSupportMixin, BaseEstimator):
 
             return lazily(fn, blocks, state)
         engine = engine_for(blocks)
-        out = stacked(engine.gather(engine.map(fn, blocks, *(engine.broadcast(s) for s in state))))
+        out = engine.stack(engine.map(fn, blocks, *(engine.broadcast(s) for s in state)))
         first = out[0] if isinstance(out, tuple) else out
         with np.errstate(invalid="ignore", over="ignore"):
             usable = not opaque and np.isfinite(first.sum())

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
-from twofold.core.engine.local import add, engine_for, fingerprint, stacked
+from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.history import History
 from twofold.core.numerics.extrapolation import DRAWS, SMALL, Advance, State, begin, choose_start, geometric, sweeper
@@ -291,7 +291,7 @@ class PLSA(Reorderable, TopicModel):
         blocks = self._blocks(X)
         engine = engine_for(blocks)
         parts = engine.map(tokens_by_topic, blocks, *(engine.broadcast(s) for s in (V, share, beta)))
-        weighted = stacked(engine.gather(parts))  # (n,k) tokens of each document in each topic
+        weighted = engine.stack(parts)  # (n,k) tokens of each document in each topic
         if not np.isfinite(weighted.sum()):
             self._refuse(blocks)
         total = weighted.sum(axis=0)

@@ -28,7 +28,7 @@ from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table
 from twofold.linalg import truncated_svd
 from twofold.text.vocabulary import Vocabulary
-from twofold.words.cooccurrence._mapped_cells import map_cells, replace_cells, sum_squares
+from twofold.words.cooccurrence._mapped_cells import map_cells, replace_cells, runs_of_cells, sum_squares
 from twofold.words.cooccurrence.cooccurrence import count_pairs
 from twofold.words.word_vectors.word_vectors import WordVectors
 
@@ -54,9 +54,13 @@ class Chance(NamedTuple):
 
 def information(X: sparse.csr_array, first: int, by: Chance) -> sparse.csr_array:
     """A block of M from a block of counts, whose first row is row `first`."""
-    row = np.repeat(by.row[first : first + X.shape[0]], np.diff(X.indptr))
-    cells = np.log(X.data.astype(np.float64)) - row - by.col[X.indices] - by.shift
-    return replace_cells(X, np.maximum(cells, 0.0) if by.positive else cells)
+    cells = np.empty(X.nnz, X.dtype)
+    for rows in runs_of_cells(X.indptr):  # each cell takes several numbers of 8 bytes on its way
+        some, ends = slice(X.indptr[rows.start], X.indptr[rows.stop]), X.indptr[rows.start : rows.stop + 1]
+        row = np.repeat(by.row[first + rows.start : first + rows.stop], np.diff(ends))
+        found = np.log(X.data[some].astype(np.float64)) - row - by.col[X.indices[some]] - by.shift
+        cells[some] = np.maximum(found, 0.0) if by.positive else found
+    return replace_cells(X, cells)
 
 
 def chance(blocks: Blocks, shift: float, smoothing: float, positive: bool) -> Chance:

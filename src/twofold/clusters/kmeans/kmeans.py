@@ -37,7 +37,7 @@ from twofold.clusters.kmeans._assign import (
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
-from twofold.core.engine.local import add, engine_for, fingerprint, stacked
+from twofold.core.engine.local import add, engine_for, fingerprint, stack_rows
 from twofold.core.estimator import Model, Reorderable, Rescalable, fitting
 from twofold.core.heldout import SQUARED, foretell_by_centers, square_costs
 from twofold.core.history import History
@@ -241,7 +241,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         engine = engine_for(blocks)
         parts = engine.map(_label_block, blocks, blocks.rows(w), engine.broadcast(self._centers()))
         labels, (self.inertia_, self.counts_) = engine.reduce(add, parts, keep=True)
-        self.labels_ = stacked(labels.local())
+        self.labels_ = stack_rows(labels.local(), blocks.shape[0])
         found = int(np.count_nonzero(self.counts_))
         if found < self.n_clusters:
             warnings.warn(

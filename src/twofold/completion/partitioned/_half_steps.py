@@ -97,8 +97,8 @@ class Shards(Rows):
         for handle in self:
             yield (handle.read() if isinstance(handle, Saved) else self.tasks.gather([handle])[0]).factors
 
-    def local(self) -> list[Any]:
-        return [(array,) for array in self.arrays()]
+    def local(self) -> Iterator[Any]:
+        return ((array,) for array in self.arrays())
 
 
 # ---- the tasks ----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ budget: that is what makes every sum, and so every fit, the same to the last bit
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -40,9 +40,24 @@ from twofold.core.types import Block, PathLike, Table
 class Rows(list[Any]):
     """One item a block, where the block is: what a map may take beside a `Blocks`."""
 
-    def local(self) -> list[Any]:
-        """The items, here."""
-        return list(self)
+    def local(self) -> Iterator[Any]:
+        """The items, here, one after the other."""
+        return iter(self)
+
+
+class LazyRows(Rows):
+    """Items that are made of what stands for them when they are asked for."""
+
+    def make(self, it: Any) -> Any:
+        raise NotImplementedError
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self[at] for at in range(*i.indices(len(self)))]
+        return self.make(super().__getitem__(i))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
 
 
 class Blocks(Sequence[Any]):

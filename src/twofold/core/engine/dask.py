@@ -30,12 +30,12 @@ from distributed.system import MEMORY_LIMIT
 from scipy import sparse
 
 from twofold.core.checks import InputError, check_sparse
-from twofold.core.config import config, within_budget
+from twofold.core.config import config
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.data.sources import Source, StoredRows, cuts_by_stored, float_dtype, turn_in_memory
 from twofold.core.engine import progress
 from twofold.core.engine.local import Engine, Parts, Shared, Tree, single_blas
-from twofold.core.engine.tasks import reuse_memory
+from twofold.core.engine.tasks import on_worker
 from twofold.core.types import Block
 
 GROUP_BYTES = 64 * 2**20  # what one task reads: enough work to hide the scheduler,
@@ -303,8 +303,7 @@ def _as_block(rows: Any) -> Any:
 
 def _run_group(budget: tuple[int, int], *given: Any) -> Any:
     """One task, which keeps to the memory budget of the client."""
-    reuse_memory()
-    with within_budget(*budget):
+    with on_worker(*budget):
         return _visit_blocks(*given)
 
 
@@ -312,7 +311,7 @@ def _visit_blocks(parts: Parts, bounds: np.ndarray, merge: Callable[..., Any] | 
     """fn over the blocks of a group; a list of results, or their sum when `merge` is given."""
     args = tuple(value if kind is Blocks else settle(value) for kind, value in zip(parts.args, args, strict=True))
     with single_blas(), np.errstate(invalid="ignore", over="ignore"):
-        results, kept, tree = [], [], Tree(merge) if merge else None
+        results, kept, tree = [], [], Tree(merge, spills=True) if merge else None
         for b in range(len(bounds) - 1):
             items = []
             for arg, value in zip(parts.args, args, strict=True):
@@ -353,8 +352,8 @@ class Kept(Rows):
         super().__init__(futures)
         self.engine, self.height, self.sweeps = engine, height, sweeps  # sweeps since its rows were last at the client
 
-    def local(self) -> list[Any]:
-        return [item for group in self.engine.fetch(list(self)) for item in group]
+    def local(self) -> Iterator[Any]:
+        return (item for group in self for item in self.engine.fetch(group))
 
 
 class DaskEngine(Engine):

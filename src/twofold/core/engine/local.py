@@ -17,14 +17,16 @@ Parallelism lives here and nowhere else: kernels are serial and release the GIL,
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import threading
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,8 +36,12 @@ from threadpoolctl import ThreadpoolController
 
 from twofold.core.config import config
 from twofold.core.data.blocks import Blocks, Rows
+from twofold.core.data.kept_rows import SHARE as KEPT
+from twofold.core.data.kept_rows import KeptRows, Place, Spill, count_bytes
 from twofold.core.engine import progress
 from twofold.core.types import Block, State
+
+SHARE = 8  # of the memory budget, one in so many, may be taken by sums that wait to be added
 
 
 class Shared(NamedTuple):
@@ -53,6 +59,11 @@ class Parts(NamedTuple):
     @property
     def length(self) -> int:
         return next(len(a) for a in self.args if not isinstance(a, Shared))
+
+    @property
+    def streams(self) -> bool:
+        """Whether blocks are read, and dropped when they were visited."""
+        return any(isinstance(a, Blocks) and not a.source.in_memory for a in self.args)
 
     def run(self, i: int) -> Any:
         # Cells that are not finite spread through the sums and are refused, with their place, by the model.
@@ -74,22 +85,35 @@ class Tree:
     """Adds results that arrive in order, along a binary tree over their positions.
 
     Two neighbours of equal height merge at once, so only log2(n) sums are alive; and an aligned run of 2^h
-    positions may be summed elsewhere and pushed as one node of height h without changing a bit.
+    positions may be summed elsewhere and pushed as one node of height h without changing a bit. With `spills`, sums
+    that take more than a share of the memory budget wait on disk, except the last.
     """
 
-    def __init__(self, merge: Callable[[Any, Any], Any]):
+    def __init__(self, merge: Callable[[Any, Any], Any], spills: bool = False):
         self.merge, self.stack = merge, list[tuple[int, Any]]()
+        self.spill = Spill() if spills else None
+        self.size = 0  # bytes of a sum, when one has come
 
     def push(self, value: Any, height: int = 0) -> None:
         while self.stack and self.stack[-1][0] == height:
-            value = self.merge(self.stack.pop()[1], value)
+            value = self.merge(self._pop(), value)
             height += 1
         self.stack.append((height, value))
+        if self.spill is not None:
+            self.size = self.size or count_bytes(value)
+            room = config().memory // SHARE
+            for i in range(len(self.stack) - 1):
+                if (len(self.stack) - i) * self.size > room and not isinstance(self.stack[i][1], Place):
+                    self.stack[i] = (self.stack[i][0], self.spill.put(self.stack[i][1]))
+
+    def _pop(self) -> Any:
+        value = self.stack.pop()[1]
+        return self.spill.get(value) if self.spill is not None and isinstance(value, Place) else value
 
     def result(self) -> Any:
-        value = self.stack.pop()[1]
+        value = self._pop()
         while self.stack:
-            value = self.merge(self.stack.pop()[1], value)
+            value = self.merge(self._pop(), value)
         return value
 
 
@@ -166,9 +190,10 @@ class Engine:
     def reduce(self, merge: Callable[..., Any], parts: Parts, keep: bool = False) -> Any:
         """The results summed along the fixed tree. With `keep`, fn returns (kept, sums) and so does this.
 
-        What is kept belongs to its block: fn may change it in place when it comes back in the next sweep.
+        What is kept belongs to its block: fn may change it in place when it comes back in the next sweep. Beside a
+        stream, what is too much for the memory budget waits on disk.
         """
-        tree, kept = Tree(merge), Rows()
+        tree, kept = Tree(merge, parts.streams), KeptRows() if parts.streams else Rows()
         for part in self._results(parts):
             if keep:
                 kept.append(part[0])
@@ -184,23 +209,35 @@ class Engine:
         """The results in order, one a block, few at a time: for who writes them down."""
         return self._results(parts)
 
+    def stack(self, parts: Parts) -> Any:
+        """The results one below the other, each put in its place as it comes; field by field if they are tuples."""
+        return stack_rows(self.stream(parts), next(a for a in parts.args if isinstance(a, Blocks)).shape[0])
+
     def _results(self, parts: Parts) -> Iterator[Any]:
         """Every block's result in order, with only as many in work as the memory budget allows."""
         now, count = config(), parts.length
         largest = max((a.block_bytes for a in parts.args if isinstance(a, Blocks)), default=1)
-        window = max(1, min(2 * now.threads, now.memory // (4 * max(largest, 1))))
+        streamed = parts.streams and count * largest > now.memory // 4
+        room = now.memory - (now.memory // KEPT + now.memory // SHARE if streamed else 0)
+        window = max(1, min(2 * now.threads, room // (4 * max(largest, 1))))
         told = progress.count_blocks(count)
         with single_blas():
-            if min(count, now.threads, window) == 1:
-                for i in range(count):
-                    yield parts.run(i)
-                    told()
-                return
-            pool, waiting = _pool(min(now.threads, window)), deque[Future[Any]]()
+            pool, waiting, size = None, deque[Future[Any]](), 0
+            if min(count, now.threads, window) > 1:
+                pool = _pool(min(now.threads, window))
             try:
+                if pool is None:
+                    for i in range(count):
+                        yield parts.run(i)
+                        told()
+                    return
                 for i in range(count):
-                    if len(waiting) == window:
-                        yield waiting.popleft().result()
+                    while len(waiting) >= window:
+                        result = waiting.popleft().result()
+                        if streamed and not size:  # what comes of a block is held, too, and once more while it is made
+                            size = count_bytes(result) + 1
+                            window = max(1, min(window, room // (4 * largest + 2 * size)))
+                        yield result
                         told()
                     waiting.append(pool.submit(parts.run, i))
                 while waiting:
@@ -209,6 +246,23 @@ class Engine:
             finally:
                 for task in waiting:
                     task.cancel()
+                if streamed:
+                    give_back()
+
+
+@cache
+def _find_trimmer() -> Callable[[int], Any] | None:
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # not glibc
+        return None
+
+
+def give_back() -> None:
+    """Let the system have the memory that is free: the allocator keeps what blocks took, for every thread its own."""
+    trim = _find_trimmer()
+    if trim is not None:
+        trim(0)
 
 
 def engine_for(blocks: Blocks) -> Engine:
@@ -234,6 +288,30 @@ def _checksum(X: Block, *per_row: np.ndarray | None) -> int:
     for a in (*arrays, *per_row):
         crc = crc if a is None else zlib.crc32(np.ascontiguousarray(a).tobytes(), crc)
     return crc
+
+
+def stack_rows(results: Iterable[Any], n: int) -> Any:
+    """The same for results of n rows in all that come one after the other: none is held beside its copy."""
+    out: Any = None
+    at = 0
+    for result in (coming := iter(results)):
+        if sparse.issparse(result):
+            return stacked([result, *coming])
+        several = isinstance(result, tuple)
+        fields = result if several else (result,)
+        if len(fields[0]) == n:
+            return result
+        if out is None:
+            out = [np.empty((n, *a.shape[1:]), a.dtype, "C" if a.flags.c_contiguous else "F") for a in fields]
+        stop = at + len(fields[0])
+        for i, a in enumerate(fields):
+            if out[i].dtype != a.dtype:
+                out[i] = out[i].astype(np.result_type(out[i], a))
+            out[i][at:stop] = a
+        at = stop
+    if at != n:
+        raise ValueError(f"{at} rows came where {n} were to come")
+    return (tuple(out) if not hasattr(result, "_fields") else type(result)(*out)) if several else out[0]
 
 
 def stacked(results: list[Any]) -> Any:

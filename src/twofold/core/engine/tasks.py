@@ -14,8 +14,9 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -23,7 +24,7 @@ import numpy as np
 
 from twofold.core.config import config, within_budget
 from twofold.core.engine import progress
-from twofold.core.engine.local import Tree, _pool, add, single_blas
+from twofold.core.engine.local import Tree, _pool, add, give_back, single_blas
 
 RUN = 8  # results that one task adds
 DASK_TRIM = "65536"  # what Dask sets for every worker it starts
@@ -126,9 +127,20 @@ def run_task(fn: Callable[..., Any], *args: Any) -> Any:
 
 def run_in_budget(memory: int, size: int, fn: Callable[..., Any], *args: Any) -> Any:
     """The same on a worker, with the memory budget of the client."""
+    with on_worker(memory, size):
+        return run_task(fn, *args)
+
+
+@contextmanager
+def on_worker(memory: int, size: int) -> Iterator[None]:
+    """A task on a worker. What it has freed waits to be used again, unless that would be much of the budget."""
     reuse_memory()
     with within_budget(memory, size):
-        return run_task(fn, *args)
+        try:
+            yield
+        finally:
+            if memory < 4 * MALLOC_LIMITS[1][1]:
+                give_back()
 
 
 @cache

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from twofold.core.config import config
 
@@ -42,21 +43,22 @@ def krylov(
     with Basis(d) as K:
         for _ in range(max_iter):
             K.append(Q)
-            rest = np.asarray(times(Q), np.float64)
-            products, rest = K.take_away(rest)
+            products, Q = K.take_away(np.asarray(times(Q), np.float64))
             old, new = len(T), len(products)
             T = np.block([[T, products[:old]], [products[:old].T, products[old:]]]) if old else products
             values, Y = leading_pairs(T, k)
             if new >= d:
                 converged = True
                 break
-            Q, R = np.linalg.qr(rest)
+            R = orthonormalize(Q)
             residual = np.linalg.norm(R @ Y[old:], axis=0)  # of S K Y − K Y diag(values): only the last block leaves K
             converged = bool(np.all(residual**2 <= tol * max(values[0], 0.0) ** 2))
             if converged:
                 break
-            Q = np.linalg.qr(K.take_away(Q[:, : d - new])[1])[0]  # twice, for orthogonality
-        return np.maximum(values, 0.0), K.combine(Y).T.copy(), converged
+            Q = K.take_away(np.ascontiguousarray(Q[:, : d - new]))[1]  # twice, for orthogonality
+            orthonormalize(Q)
+        del Q
+        return np.maximum(values, 0.0), K.combine(Y), converged
 
 
 class Basis:
@@ -88,8 +90,9 @@ class Basis:
             yield from self.blocks
             return
         self.file.seek(0)
+        room = np.empty(self.d * max(self.widths))  # for one block after the other
         for width in self.widths:
-            block = np.empty((self.d, width))
+            block = room[: self.d * width].reshape(self.d, width)
             self.file.readinto(block.data.cast("B"))
             yield block
 
@@ -103,17 +106,29 @@ class Basis:
         return np.vstack(products), B
 
     def combine(self, Y: np.ndarray) -> np.ndarray:
-        """K Y."""
-        out, at = np.zeros((self.d, Y.shape[1])), 0
+        """(K Y)ᵀ, a row a vector."""
+        out, at = np.zeros((Y.shape[1], self.d)), 0
         for block in self:
-            out += block @ Y[at : at + block.shape[1]]
+            out += (block @ Y[at : at + block.shape[1]]).T
             at += block.shape[1]
         return out
 
 
 def random_basis(d: int, k: int, rng: np.random.Generator) -> np.ndarray:
     """Orthonormal columns to begin with, a few more than the k that are wanted."""
-    return np.linalg.qr(rng.standard_normal((d, min(k + OVERSAMPLE, d))))[0]
+    Q = rng.standard_normal((d, min(k + OVERSAMPLE, d)))
+    orthonormalize(Q)
+    return Q
+
+
+def orthonormalize(B: np.ndarray) -> np.ndarray:
+    """The columns of B (d,l), d ≥ l, in their place: orthonormal, and R (l,l) such that they were B R.
+
+    It takes B once more, where numpy.linalg.qr, with the same bits, takes it four times.
+    """
+    Q, R = scipy.linalg.qr(np.asfortranarray(B), mode="economic", overwrite_a=True, check_finite=False)
+    B[:] = Q
+    return R
 
 
 def iterate_subspace(times: Times, Q: np.ndarray, turns: int) -> tuple[np.ndarray, np.ndarray]:

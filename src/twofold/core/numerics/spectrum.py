@@ -252,7 +252,10 @@ def scatter_operator(
 
     def times(Q: np.ndarray) -> np.ndarray:
         if Q.shape[1] > most:
-            return np.hstack([times(Q[:, a : a + most]) for a in range(0, Q.shape[1], most)])
+            out = np.empty(Q.shape)
+            for a in range(0, Q.shape[1], most):
+                out[:, a : a + most] = times(Q[:, a : a + most])
+            return out
         return engine.reduce(add, engine.map(_product_step, blocks, rows, centring, engine.broadcast(Q)))
 
     return times, mean, columns

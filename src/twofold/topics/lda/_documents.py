@@ -9,7 +9,7 @@ stands still.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -55,11 +55,12 @@ class Corpus(NamedTuple):
         return parts * (self.words / parts.sum(axis=1))[:, None]
 
 
-class Batch(Sequence):
+class Batch(Blocks):
     """Some blocks of a `Blocks`, in their order."""
 
     def __init__(self, blocks: Blocks, which: np.ndarray):
-        self.blocks, self.which = blocks, which
+        self.blocks, self.which, self.source = blocks, which, blocks.source
+        self.block_bytes = blocks.block_bytes
 
     def __len__(self) -> int:
         return len(self.which)
@@ -68,17 +69,12 @@ class Batch(Sequence):
         return self.blocks[int(self.which[i])]
 
 
-class Runs(Sequence):
+class Runs(Blocks):
     """Some rows of a source that follow each other, in pieces."""
 
     def __init__(self, source: Source, bounds: np.ndarray):
-        self.source, self.bounds = source, bounds
-
-    def __len__(self) -> int:
-        return len(self.bounds) - 1
-
-    def __getitem__(self, i: Any) -> Any:
-        return self.source.read(int(self.bounds[i]), int(self.bounds[i + 1]))
+        super().__init__(source)
+        self.bounds = bounds
 
 
 class Batches(NamedTuple):
@@ -98,8 +94,8 @@ class Batches(NamedTuple):
 class Kept(Rows):
     """What the blocks of every batch keep: a Rows a batch."""
 
-    def local(self) -> list:
-        return [item for rows in self for item in rows.local()]
+    def local(self) -> Iterator:
+        return (item for rows in self for item in rows.local())
 
 
 def finer(blocks: Blocks, cells: int) -> Blocks:

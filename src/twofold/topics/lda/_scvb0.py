@@ -111,7 +111,7 @@ def solver(c: Corpus) -> tuple[State, Callable[[State, int], loop.Sweep]]:
                 add, c.engine.map(update_documents, blocks, w, kept[b], c.engine.broadcast(shared)), keep=True
             )
             counts = blend(counts, sums, tokens, rate(t * len(parts.blocks) + b, len(parts.blocks)))
-            found.append(sums)
+            found.append(sums._replace(counts=np.empty(0)))  # which are in `counts` now
         alpha = _dirichlet.step(s.alpha, reduce(add, (f.prior for f in found))) if every else s.alpha
         logp, seen = sum(f.logp for f in found), sum(f.tokens for f in found)
         return loop.Sweep(State(counts, alpha, kept), -logp / seen, {"alpha": float(alpha.sum())})

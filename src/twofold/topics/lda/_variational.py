@@ -156,7 +156,7 @@ def solver(c: Corpus, plan: Plan) -> tuple[State, Callable[[State, int], loop.Sw
             sums = c.engine.reduce(add, c.engine.map(update_documents, blocks, w, shared))
             rho = 1.0 if plan.size is None else plan.rate(t * len(parts.blocks) + b + 1)
             counts = sums.counts if rho == 1 else move(counts, sums, c.documents, rho)
-            found.append(sums)
+            found.append(sums._replace(counts=np.empty(0)))  # which are in `counts` now
         alpha = s.alpha
         if c.learn and t >= PATIENCE:
             alpha = _dirichlet.step(alpha, reduce(add, (f.prior for f in found)))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twofold.core.checks import InputError
-from twofold.core.data.blocks import Blocks, Rows, as_blocks
+from twofold.core.data.blocks import Blocks, LazyRows, Rows, as_blocks
 from twofold.core.data.known_cells import Observed
 from twofold.core.engine.local import add, engine_for, stacked
 from twofold.core.numerics.nndsvd import LIFT, Start, nndsvd
@@ -120,10 +120,20 @@ def mark_weightless(cells: Observed, stored: bool) -> Blocks:
     return as_blocks(X)
 
 
+class LevelRows(LazyRows):
+    """Codes that are all alike, of so many rows a block: numbers only where and when they are used."""
+
+    def __init__(self, blocks: Blocks, k: int, level: float):
+        super().__init__(np.diff(blocks.bounds).tolist())
+        self.k, self.level, self.dtype = k, level, blocks.dtype
+
+    def make(self, it: int) -> tuple[np.ndarray]:
+        return (np.full((it, self.k), self.level, self.dtype),)
+
+
 def start_level(blocks: Blocks, V: np.ndarray, level: float) -> Start:
     """Rows that lean to no part."""
-    rows = (int(b - a) for a, b in zip(blocks.bounds[:-1], blocks.bounds[1:], strict=True))
-    return Start(Rows((np.full((m, V.shape[1]), level, blocks.dtype),) for m in rows), V)
+    return Start(LevelRows(blocks, V.shape[1], level), V)
 
 
 def start_randomly(blocks: Blocks, k: int, seed: int, level: float) -> Start:

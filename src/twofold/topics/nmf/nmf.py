@@ -23,7 +23,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows, is_dask
 from twofold.core.data.known_cells import Observed, observed, sides
-from twofold.core.engine.local import fingerprint, stacked
+from twofold.core.engine.local import fingerprint, stack_rows
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.heldout import SQUARED, Split, dense_slices, keep_above_zero
 from twofold.core.numerics.extrapolation import (
@@ -205,10 +205,11 @@ class NMF(Reorderable, NonnegativeModel):
         self, X: Table, y: Any = None, sample_weight: Weights = None, W: Any = None, H: Any = None
     ) -> Any:
         """Find the parts, and give the codes of the rows; the arguments are those of :meth:`fit`."""
-        kept = self._fit(X, sample_weight, W, H)
-        return self.transform(X) if is_dask(X) else stacked([U for (U,) in kept.local()])
+        kept, n = self._fit(X, sample_weight, W, H)
+        return self.transform(X) if is_dask(X) else stack_rows((U for (U,) in kept.local()), n)
 
-    def _fit(self, X: Any, sample_weight: Any, W: Any, H: Any) -> Rows:
+    def _fit(self, X: Any, sample_weight: Any, W: Any, H: Any) -> tuple[Rows, int]:
+        """Codes kept by the blocks, and of how many rows."""
         if not (W is None and H is None) and self._start() != "custom":
             raise InputError('W and H are where to begin only with init="custom". Set it, or leave them out.')
         data, seed = self._data(X, sample_weight), seed_of(self.random_state)
@@ -241,7 +242,7 @@ class NMF(Reorderable, NonnegativeModel):
         )
         kept, misfit, self.unexplained_ = problem.finish(last.kept, last.V)
         self.reconstruction_err_ = float(np.sqrt(2 * misfit))
-        return kept
+        return kept, data.blocks.shape[0]
 
     def _data(self, X: Any, sample_weight: Any) -> Data:
         blocks, W = self._blocks(X, reset=True), None

@@ -5,7 +5,8 @@ A = g(n)   cell by cell, with g(0) = 0: what is not stored stays so, and nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from twofold.core.data.sources import Source
 from twofold.core.engine.local import Engine, add
 
 BLOCK = 2**22  # stored cells a block: products with thin matrices add up a dense result for each
+
+RUN = 2**18  # cells that are worked out at once
 
 Change = Callable[[sparse.csr_array, int], sparse.csr_array]  # rows, and the number of the first → the same, changed
 
@@ -60,11 +63,18 @@ def _read(X: sparse.csr_array) -> sparse.csr_array:
 
 def replace_cells(X: sparse.csr_array, cells: np.ndarray) -> sparse.csr_array:
     """X with other values where it has any; those that are 0 are no longer stored."""
-    out = sparse.csr_array((cells.astype(X.dtype), X.indices, X.indptr), shape=X.shape)
-    if not cells.all():
-        out = out.copy()
+    whole = bool(cells.all())
+    places = (X.indices, X.indptr) if whole else (X.indices.copy(), X.indptr.copy())
+    out = sparse.csr_array((cells.astype(X.dtype, copy=False), *places), shape=X.shape)
+    if not whole:
         out.eliminate_zeros()
     return out
+
+
+def runs_of_cells(indptr: np.ndarray) -> Iterator[slice]:
+    """Rows that store RUN cells or a few more together, one run after the other."""
+    cuts = np.searchsorted(indptr, np.arange(RUN, indptr[-1], RUN))
+    return (slice(int(a), int(b)) for a, b in pairwise(np.unique([0, *cuts, len(indptr) - 1])))
 
 
 def sum_squares(blocks: Blocks) -> float:

@@ -21,7 +21,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.data.known_cells import observed
-from twofold.core.engine.local import Engine, stacked
+from twofold.core.engine.local import Engine
 from twofold.core.numerics import alternating_ridge
 from twofold.core.numerics.krylov import krylov
 from twofold.core.numerics.spectrum import scatter_operator
@@ -96,9 +96,9 @@ def centered_svd(M: Blocks, k: int, seed: int) -> tuple[Factors, float, bool]:
 
     values, axes, converged = krylov(both, V, k, rng=generator(seed), tol=TOL, max_iter=MAX_ITER)
     axes = axes * fix_signs(axes)[:, None]
-    shared = engine.broadcast(column_means), engine.broadcast(axes)
-    US = stacked(engine.gather(engine.map(centered_dot, M, *shared)))  # P M Zᵗ, of length s
-    row_means = stacked(engine.gather(engine.map(_row_means, M)))
+    shared = engine.broadcast(column_means), engine.broadcast(np.asfortranarray(axes))
+    US = engine.stack(engine.map(centered_dot, M, *shared))  # P M Zᵗ, of length s
+    row_means = engine.stack(engine.map(_row_means, M))
     mean = float(row_means.mean())
     left = sum_squares(M) - V * float(row_means @ row_means + column_means @ column_means)
     left += V**2 * mean**2 - float(values.sum())
