@@ -33,7 +33,7 @@ make = {
     "PCA": lambda: twofold.PCA(5),
     "PPCA": lambda: twofold.PPCA(5, solver="em", max_iter=2, random_state=0),
     "NMF": lambda: twofold.NMF(16, init="random", solver="mu", max_iter=1, **few),
-    "KMeans": lambda: twofold.KMeans(4, n_init=1, max_iter=1, **few),
+    "KMeans": lambda: twofold.KMeans(4, init="k-means||", n_init=1, max_iter=1, **few),
     "LDA": lambda: twofold.LatentDirichletAllocation(
         40, learning_method="online", batch_size=100, doc_topic_prior=0.1, max_iter=1, **few
     ),

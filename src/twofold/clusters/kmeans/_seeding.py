@@ -18,7 +18,7 @@ from sklearn.cluster import kmeans_plusplus
 
 from twofold.clusters.kmeans._assign import Centers, find_nearest, hold_still
 from twofold.core.data.blocks import Blocks, Rows
-from twofold.core.engine.local import Engine, add, stacked
+from twofold.core.engine.local import Engine, add
 from twofold.core.seeds import generator
 
 ROUNDS = 5  # passes of k-means‖
@@ -81,7 +81,7 @@ def _start_random(s: Seeding) -> np.ndarray:
 
 def gather_rows(s: Seeding) -> Any:
     """All rows, in memory."""
-    return stacked(s.engine.gather(s.engine.map(_read, s.blocks)))
+    return s.engine.stack(s.engine.map(_read, s.blocks))
 
 
 def _read(X: Any) -> Any:
@@ -90,7 +90,8 @@ def _read(X: Any) -> Any:
 
 def _choose_plusplus(rows: Any, w: np.ndarray | None, s: Seeding, tries: int | None = None) -> np.ndarray:
     if not sparse.issparse(rows):  # far from the origin, squared distances cancel; sparse rows are near it
-        rows = rows - s.mean.astype(rows.dtype)
+        own = isinstance(rows, np.ndarray) and rows.flags.owndata and not s.blocks.source.in_memory
+        rows = np.subtract(rows, s.mean.astype(rows.dtype), out=rows if own else None)
     chosen, _ = kmeans_plusplus(rows, s.k, sample_weight=w, random_state=s.seed % 2**32, n_local_trials=tries)
     return chosen.astype(np.float64) + s.mean
 
