@@ -93,15 +93,17 @@ def parse_bytes(size: int | float | str) -> int:
 def config(*, threads: int | None = None, memory: int | str | None = None) -> Settings:
     """Set threads and the memory budget, for the process or for a `with` block; without arguments, read them.
 
-    Neither changes a single bit of any result: they only decide how many blocks are in work at once.
+    Neither changes a single bit of any result: they only decide how many blocks are in work at once, and what waits on
+    disk meanwhile.
 
     Parameters
     ----------
     threads : int, optional
         Threads that visit blocks. The default is every core this process may use.
     memory : int or str, optional
-        Bytes that blocks of streamed data may take together, such as ``"512MB"``: in this process, and in each worker
-        process of a cluster.
+        Bytes that a fit of streamed data may take, such as ``"512MB"``: in this process, and in each worker process
+        of a cluster. Blocks in work, what they keep from sweep to sweep (a quarter; the rest waits in the temporary
+        folder) and sums that wait to be added (an eighth) count; Python and its libraries do not.
 
     Examples
     --------

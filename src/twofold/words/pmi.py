@@ -127,7 +127,7 @@ class PMIEmbedding(Model):
     -----
     M is kept if it fits into a third of the memory budget, else it is made from the counts whenever it is needed. The
     products by which it is decomposed, some 10·k numbers of 8 bytes a word, wait on disk beyond a sixth of the budget;
-    what is always held are some 12·k numbers a word.
+    what is always held are some 4·k numbers of 8 bytes a word.
 
     References
     ----------

@@ -65,7 +65,8 @@ class Sums(NamedTuple):
 
 def word_shares(counts: np.ndarray, beta: float) -> np.ndarray:
     """p(word | topic), word-major: (N_jc + β)/(N_c + dβ)."""
-    return (counts + beta) / (counts.sum(axis=0) + len(counts) * beta)
+    shares = counts + beta
+    return np.divide(shares, counts.sum(axis=0) + len(counts) * beta, out=shares)
 
 
 def update_documents(X: Any, w: np.ndarray | None, kept: tuple | None, s: Shared) -> tuple[tuple | None, Sums]:
@@ -125,7 +126,11 @@ def blend(counts: np.ndarray, sums: Sums, tokens: float, rho: float) -> np.ndarr
     share = sums.counts.sum()
     if share <= 0:
         return counts
-    return sums.counts * (tokens / share) if rho == 1 else (1 - rho) * counts + (rho * tokens / share) * sums.counts
+    if rho == 1:
+        return sums.counts * (tokens / share)
+    moved = (1 - rho) * counts
+    moved += (rho * tokens / share) * sums.counts
+    return moved
 
 
 def minibatch(c: Corpus, counts: np.ndarray, alpha: np.ndarray) -> Sums:
