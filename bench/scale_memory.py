@@ -58,7 +58,6 @@ def dense_fits() -> dict[str, Callable[[Any], Any]]:
     two = {"max_iter": 2, "tol": 0, "random_state": 0}
     return {
         "PCA": lambda X: twofold.PCA(8, svd_solver="randomized", max_iter=2, random_state=0).fit(X),
-        "PCA.transform": lambda X: twofold.PCA(8, svd_solver="randomized", max_iter=1, random_state=0).fit_transform(X),
         "PPCA": lambda X: twofold.PPCA(8, solver="em", **two).fit(X),
         "FactorAnalysis": lambda X: twofold.FactorAnalysis(8, **two).fit(X),
         "NMF": lambda X: twofold.NMF(8, init="random", **two).fit(X),
