@@ -108,7 +108,7 @@ PLANTED = {  # an estimator, in its settings -> what is planted
     "OnlineDictionary": (plant_atoms, {"n_nonzero": 1}),
     "LSA": (plant_plane_at_zero, {"weighting": None}),
     "NMF": (plant_parts, {}),
-    "PLSA": (plant_topics, {"tol": 1e-4}),
+    "PLSA": (plant_topics, {"tol": 1e-4, "max_iter": 40}),
     "LatentDirichletAllocation": (plant_topics, {}),
     "Factorization": (plant_plane_at_zero, {}),
     "SVDImpute": (plant_holes, {"max_iter": 10}),

@@ -134,16 +134,14 @@ def serious(page: Any) -> list[str]:
     return [f"{one['id']}: {node['html'][:200]} {node['failureSummary']}" for one in grave for node in one["nodes"]]
 
 
-def keep(page: Any, name: str, folder: Path) -> None:
-    """A picture of the page; those of the guide go where they are asked for, as small as they can be."""
-    data = page.screenshot(full_page=False)
-    (folder / f"{name}.png").write_bytes(data)
+def keep(page: Any, name: str) -> None:
+    """A picture of the page for the guide, where it is asked for, as small as it can be."""
     wanted = os.environ.get("TWOFOLD_LAB_PICTURES")
     if wanted and name in IN_GUIDE:
         from PIL import Image
 
         Path(wanted).mkdir(parents=True, exist_ok=True)
-        image = Image.open(io.BytesIO(data)).convert("RGB")
+        image = Image.open(io.BytesIO(page.screenshot(full_page=False))).convert("RGB")
         image.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
             Path(wanted) / f"{name}.png", optimize=True
         )
@@ -171,7 +169,7 @@ AROUND = [(0.02, 0.02), (0.98, 0.02), (0.98, 0.98), (0.02, 0.98), (0.02, 0.05)]
 
 
 @pytest.mark.parametrize("view", RUNS)
-def test_every_view_from_choice_to_take_away(view, open_page, catalog, lab, tmp_path):
+def test_every_view_from_choice_to_take_away(view, open_page, catalog, lab):
     method = re.search(r"method=(\w+)", RUNS[view]).group(1)
     known = {one["id"]: one for one in catalog["methods"]}
     if method not in known and find_spec("torch") is None:
@@ -200,7 +198,7 @@ def test_every_view_from_choice_to_take_away(view, open_page, catalog, lab, tmp_
             page.emulate_media(color_scheme=scheme)
             page.wait_for_timeout(120)
             assert fits(page)
-            keep(page, f"{view}-{width}-{scheme}", tmp_path)
+            keep(page, f"{view}-{width}-{scheme}")
     assert serious(page) == []  # narrow and dark; wide and light are looked at with two runs
 
 
@@ -370,7 +368,7 @@ def test_the_rate_of_a_file_is_dragged(open_page):
     page.wait_for_function("size => document.querySelector('.facts').textContent !== size", arg=size)
 
 
-def test_two_runs_share_axes_and_selection(open_page, tmp_path):
+def test_two_runs_share_axes_and_selection(open_page):
     page = open_page("method=kmeans&data=iris&n_clusters=3&right=gaussian_mixture&right.n_components=3")
     await_end(page, runs=2)
     before = [shot(page, i) for i in range(2)]
@@ -385,7 +383,7 @@ def test_two_runs_share_axes_and_selection(open_page, tmp_path):
     page.locator(".table tbody tr").first.wait_for()
     page.wait_for_timeout(200)
     assert all(a != b for a, b in zip(before, [shot(page, i) for i in range(2)], strict=True))
-    keep(page, "two-1280-light", tmp_path)
+    keep(page, "two-1280-light")
     assert serious(page) == []
 
 

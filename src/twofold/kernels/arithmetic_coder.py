@@ -110,7 +110,8 @@ def code_plane(q, size, expected, kind, odds, second, coder, buffer, reading):
         for j in range(w):
             if not reading and coder[3] + 256 > len(buffer):
                 longer = np.empty(2 * len(buffer) + 512, np.uint8)
-                longer[: len(buffer)] = buffer
+                for t in range(len(buffer)):
+                    longer[t] = buffer[t]
                 buffer = longer
             near = np.int64(0)
             if j:

@@ -20,7 +20,8 @@ def closest(X, mean, Z, label, best):
     wide, even = -(-d // 4) * 4, k + k % 2
     T, W, base = np.zeros((wide, STRIP), X.dtype), np.zeros((even, wide), X.dtype), np.full(even, kind(np.inf))
     for c in range(k):
-        W[c, :d] = kind(-2) * Z[c]
+        for j in range(d):
+            W[c, j] = kind(-2) * Z[c, j]
         base[c] = np.sum(Z[c] * Z[c])
     own, least, at = np.empty(STRIP, X.dtype), np.empty(STRIP, X.dtype), np.empty(STRIP, np.int32)
     one, two = np.empty(STRIP, X.dtype), np.empty(STRIP, X.dtype)

@@ -41,7 +41,8 @@ def swap_all(D, w, medoids, near, second, d_near, d_second, least):
                 if k > 1:
                     lost[near[o]] += w[o] * (d_second[o] - d_near[o])
             stale = False
-        gain[:] = lost
+        for m in range(k):
+            gain[m] = lost[m]
         shared = 0.0  # gained whichever medoid goes
         for o in range(n):
             d = D[j, o]

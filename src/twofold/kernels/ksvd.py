@@ -51,7 +51,8 @@ def update_atoms(R, D, start, rows, values):
             for a in range(d):
                 r[a] += v * atom[a] - new * g[a]
             values[t] = new
-        atom[:] = g
+        for a in range(d):
+            atom[a] = g[a]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -94,7 +95,8 @@ def update_atoms_seen(R, seen, D, start, rows, values):
                 if seen[i, a]:
                     R[i, a] += v * atom[a] - u * new[a]
             values[t] = u
-        atom[:] = new
+        for a in range(d):
+            atom[a] = new[a]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -110,7 +112,8 @@ def descend(D, UU, UX, least):
     for j in range(k):
         if UU[j, j] <= least:
             continue
-        g[:] = UX[j]
+        for b in range(d):
+            g[b] = UX[j, b]
         for i in range(k):
             a, atom = UU[j, i], D[i]
             if i != j:

@@ -51,7 +51,9 @@ def _similarity(sums, shrinkage):
 
 @njit(cache=True, nogil=True)
 def _reorder(found, touched, score, order):
-    touched[:found], score[:found] = touched[:found][order], score[:found][order]
+    places, scores = touched[:found][order], score[:found][order]
+    for t in range(found):
+        touched[t], score[t] = places[t], scores[t]
 
 
 @njit(cache=True, nogil=True)

@@ -22,7 +22,8 @@ def _next_row(P, s, g, w):
     k = len(g)
     row = P[s]
     if s == 0:
-        row[:] = g
+        for j in range(k):
+            row[j] = g[j]
         return
     a, b, c, d = w[0], w[1], w[2], w[3]
     p, q, u, v = P[0], P[min(1, s - 1)], P[min(2, s - 1)], P[min(3, s - 1)]
@@ -63,7 +64,8 @@ def omp(G, B, squares, enough, rounding, least, index, value, count):
     R = np.empty(k, B.dtype)
     c, rest = np.empty(most, B.dtype), np.empty(most, B.dtype)
     for i in range(m):
-        R[:] = B[i]
+        for j in range(k):
+            R[j] = B[i, j]
         left, s = squares[i], 0
         while s < most and left > enough[i]:
             j = _largest(R)

@@ -39,7 +39,7 @@ def _gathered(start, stop, indices, x, w, Z, offset, V, t):
 def _normal(V, t, base, lam, A, b):
     """A = VᵀV + B + Λ and b = Vᵀt; the product by BLAS."""
     k = b.size
-    A[:] = np.dot(V.T, V)
+    np.dot(V.T, V, A)
     for a in range(k):
         for c in range(k):
             A[a, c] += base[a, c]
@@ -65,7 +65,8 @@ def ridge_cholesky(indptr, indices, x, w, Z, offset, base, lam, U, cost):
             cost[i] = 0
             continue
         _normal(V[:m], t[:m], base, lam[i], A, b)
-        U[i] = b
+        for a in range(k):
+            U[i, a] = b[a]
         factor(A, A.dtype.type(TINY))
         solve(A, U[i])
         for a in range(k):
@@ -161,7 +162,8 @@ def ridge_blocks(indptr, indices, x, w, Z, offset, base, shared, lam, size, U, c
                     A[a - first, c - first] += base[a, c]
                 A[a - first, a - first] += lam[i, 0] if a < k - 1 else lam[i, 1]
             p[:] = 0
-            p[first:last] = r[first:last]
+            for a in range(first, last):
+                p[a] = r[a]
             factor(A, A.dtype.type(TINY))
             solve(A, p[first:last])
             _applied(V, m, base, shared, lam[i], p, Ap)

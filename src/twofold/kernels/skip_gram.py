@@ -159,7 +159,9 @@ def sgns(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negativ
             N = around(kept, n, c, window if fixed else 1 + below(mixed(state), window), rows)
             if N == 0:
                 continue
-            cols[0], cols[1:] = kept[c], later[1:]
+            cols[0] = kept[c]
+            for j in range(1, cols.size):
+                cols[j] = later[j]
             state = sampled(cut, other, state, later, M)
             later[0] = kept[min(c + 1, n - 1)]
             for j in range(M):
@@ -276,7 +278,9 @@ def sgns_tile(near, centre, ends, full, own, cut, other, count, X, Y, one, negat
     for b in range(centre.size):
         stop, after = ends[b], min(b + 1, centre.size - 1)
         N = stop - start
-        cols[0], cols[1:] = centre[b], later[1:]
+        cols[0] = centre[b]
+        for j in range(1, cols.size):
+            cols[j] = later[j]
         for i in range(N):
             rows[i] = near[start + i]
         state = sampled_among(own, cut, other, centre[after], count, state, later, M)
