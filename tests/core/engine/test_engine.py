@@ -1,9 +1,5 @@
 """The engine: four verbs whose results never depend on who runs them."""
 
-import os
-import platform
-import subprocess
-import sys
 import threading
 import time
 from typing import NamedTuple
@@ -12,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from twofold import config
@@ -202,6 +199,33 @@ def test_few_blocks_are_ahead_of_who_takes_them_from_a_cluster(small_blocks, clu
     assert len(ahead) == len(blocks) > 3 * 32 and max(ahead[:32]) <= 2 * 3 < DaskEngine.tasks - before
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_chosen_rows_are_chosen_by_the_workers(small_blocks, clusters, kind):
+    da = pytest.importorskip("dask.array")
+    distributed = pytest.importorskip("distributed")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 5)) * (rng.random((900, 5)) < 0.5)
+    chosen = rng.random(900) < 0.3
+    chosen[150:700] = False  # blocks of which nothing is left
+    engine, local = Engine(), as_blocks(kind(X))
+    expected = engine.gather(engine.map(_add_rows, local.where(chosen)))
+    with distributed.Client(clusters(3)):
+        blocks = as_blocks(da.from_array(X, chunks=(77, 5)).map_blocks(kind))
+        there = engine_for(blocks)
+        there.gather(there.map(_add_rows, blocks))
+        some = blocks.where(chosen)
+        assert type(engine_for(some)) is type(there) and type(there) is not Engine
+        for _ in range(2):  # made, and found again
+            found = there.gather(there.map(_add_rows, some))
+            assert [rows.tobytes() for rows in found] == [rows.tobytes() for rows in expected]
+        assert np.array_equal(some[1].sum(axis=1), found[1])
+    assert len(expected) < len(local)
+
+
+def _add_rows(X):
+    return np.asarray(X.sum(axis=1)).ravel()
+
+
 def test_a_dask_array_without_a_client_says_once_that_it_is_computed_here(caplog):
     da = pytest.importorskip("dask.array")
     from twofold.core.engine import dask
@@ -245,31 +269,3 @@ def test_no_thread_of_a_pool_is_started_later_where_ctrl_c_could_meet_it():
     pool.submit(int).result()
     assert running() - before == started
     local._pools.pop(7).shutdown()
-
-
-FAULTS = """
-import resource
-import numpy as np
-from twofold.core.engine.tasks import reuse_memory
-
-def count():
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(40):
-        np.ones(2**17)  # a megabyte: 256 pages
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-as_dask_has_it = count()
-reuse_memory()
-count()
-print(as_dask_has_it, count())
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the limits are those of the GNU C library")
-@pytest.mark.parametrize("limit, again", [("65536", True), ("65537", False)])
-def test_a_worker_uses_freed_memory_again_unless_somebody_set_another_limit(limit, again):
-    environment = {**os.environ, "MALLOC_TRIM_THRESHOLD_": limit}
-    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, env=environment, check=True)
-    before, after = map(int, done.stdout.split())
-    assert before > 40 * 100  # pages come anew with every array
-    assert (after < 40) == again

@@ -23,7 +23,6 @@ from scipy import sparse
 
 from twofold.core.checks import InputError, check_sparse
 from twofold.core.data.sources import (
-    ChosenSource,
     CsrSource,
     DenseSource,
     FilesSource,
@@ -104,7 +103,7 @@ class Blocks(Sequence[Any]):
 
     def where(self, chosen: np.ndarray) -> Blocks:
         """Only the rows for which `chosen` is true, each block keeping its own: the same wherever the data lives."""
-        return Blocks(ChosenSource(self.source, self.bounds, chosen))
+        return Blocks(self.source.where(self.bounds, chosen))
 
 
 def is_path(X: Any) -> TypeGuard[PathLike]:

@@ -32,14 +32,14 @@ from scipy import sparse
 from twofold.core.checks import InputError, check_sparse
 from twofold.core.config import config
 from twofold.core.data.blocks import Blocks, Rows
-from twofold.core.data.sources import Source, StoredRows, cuts_by_stored, float_dtype, turn_in_memory
+from twofold.core.data.sources import ChosenSource, Source, StoredRows, cuts_by_stored, float_dtype, turn_in_memory
 from twofold.core.engine import progress
 from twofold.core.engine.local import Engine, Parts, Shared, Tree, single_blas
 from twofold.core.engine.tasks import on_worker
 from twofold.core.types import Block
 
 GROUP_BYTES = 64 * 2**20  # what one task reads: enough work to hide the scheduler,
-EACH = 4  # unless a thread would have fewer tasks than this: they cannot be shared out evenly
+EACH = 4  # unless a thread would have fewer tasks than this, for they could not be shared out evenly: a power of 2
 CHAIN = 16  # sweeps after which what blocks keep comes to the client, if it is small: what a lost worker costs at most
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 PROCESS = 10**9  # bytes that a worker process may take beside the memory budget: Python, libraries, what is on its way
@@ -127,6 +127,46 @@ class OnWorkers(Source):
         if key not in self._futures:
             self._futures[key] = client.compute(self.delayed_rows(np.append(bounds[:-1:size], bounds[-1])))
         return self._futures[key]
+
+    def where(self, bounds: np.ndarray, chosen: np.ndarray) -> ChosenOnWorkers:
+        return ChosenOnWorkers(self, bounds, chosen)
+
+
+class ChosenOnWorkers(ChosenSource, OnWorkers):
+    """Some rows of what the workers have, chosen where they are."""
+
+    source: OnWorkers
+
+    def __init__(self, source: OnWorkers, bounds: np.ndarray, chosen: np.ndarray):
+        OnWorkers.__init__(self)
+        ChosenSource.__init__(self, source, bounds, chosen)
+        known: dict[Any, int] = vars(source).get("_heights", {})  # the groups that the workers have already
+        self._heights = {
+            (client, len(self.bounds) - 1): height
+            for (client, count), height in known.items()
+            if count == len(bounds) - 1
+        }
+
+    def grouped(self, client: Client, bounds: np.ndarray, size: int) -> list[Any]:
+        key = (client.id, size, len(bounds))
+        if key not in self._futures:
+            whole, ends = self.source.grouped(client, self.cuts, size), np.append(self.cuts[:-1:size], self.cuts[-1])
+            found = []
+            for a, b in pairwise(np.append(bounds[:-1:size], bounds[-1]).tolist()):
+                rows = self.rows[a:b]
+                at = np.searchsorted(ends, rows, side="right") - 1
+                groups = np.unique(at).tolist()
+                picked = [rows[at == g] - ends[g] for g in groups]
+                found.append(client.submit(_take_rows, [whole[g] for g in groups], picked, pure=False))
+            self._futures[key] = found
+        return self._futures[key]
+
+
+def _take_rows(groups: list[Any], picked: list[np.ndarray]) -> Any:
+    parts = [rows[at] for rows, at in zip(groups, picked, strict=True)]
+    if len(parts) == 1:
+        return parts[0]
+    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
 
 
 class DaskSource(OnWorkers):
@@ -527,10 +567,12 @@ class DaskEngine(Engine):
         if keep:
             kept = Kept(self, height, sweeps, [self._item(0, f) for f in futures])
             futures = [self._item(1, f) for f in futures]
-        tree = Tree(lambda a, b: self.client.submit(_merge_copy, merge, a, b, pure=False))
-        for future in futures:
-            tree.push(future, height)
-        summed = self.fetch(tree.result())
+        while len(futures) > 1:  # an aligned run of nodes, most of which are on one worker, is merged by one task
+            runs = [futures[a : a + EACH] for a in range(0, len(futures), EACH)]
+            futures = [
+                run[0] if len(run) == 1 else self.client.submit(_merge_run, merge, run, pure=False) for run in runs
+            ]
+        summed = self.fetch(futures[0])
         return (self._shortened(kept), summed) if keep else summed
 
     def _item(self, i: int, future: Any) -> Any:
@@ -568,9 +610,12 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _merge_copy(merge: Callable[..., Any], a: Any, b: Any) -> Any:
-    """Merge without touching `a`: a worker may hand out or recompute the very object it stores."""
-    return merge(_copied(a), settle(b))
+def _merge_run(merge: Callable[..., Any], nodes: list[Any]) -> Any:
+    """Their sum along the tree, and they stay as they are: a worker may hand out or recompute what it stores."""
+    tree = Tree(merge)
+    for node in nodes:
+        tree.push(_copied(settle(node)))
+    return tree.result()
 
 
 def _copied(value: Any) -> Any:

@@ -11,13 +11,10 @@ and write the same file, whenever and wherever it is run.
 
 from __future__ import annotations
 
-import ctypes
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,10 +22,9 @@ import numpy as np
 from twofold.core.config import config, within_budget
 from twofold.core.engine import progress
 from twofold.core.engine.local import Tree, _pool, add, give_back, single_blas
+from twofold.core.engine.worker import MALLOC_LIMITS, prepare_worker
 
 RUN = 8  # results that one task adds
-DASK_TRIM = "65536"  # what Dask sets for every worker it starts
-MALLOC_LIMITS = ((-3, 2**25), (-1, 2**26))  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
 
 
 class Saved:
@@ -134,30 +130,13 @@ def run_in_budget(memory: int, size: int, fn: Callable[..., Any], *args: Any) ->
 @contextmanager
 def on_worker(memory: int, size: int) -> Iterator[None]:
     """A task on a worker. What it has freed waits to be used again, unless that would be much of the budget."""
-    reuse_memory()
+    prepare_worker()
     with within_budget(memory, size):
         try:
             yield
         finally:
             if memory < 4 * MALLOC_LIMITS[1][1]:
                 give_back()
-
-
-@cache
-def reuse_memory() -> None:
-    """Let a worker process use memory again that arrays have left, instead of asking the system for it every time.
-
-    Dask starts workers with MALLOC_TRIM_THRESHOLD_=65536, so that what is freed goes back at once: every array of more
-    than 128 kB then comes as new pages, which the system fills with zeros first, and a fit takes twice as long. With
-    these two limits at most 64 MB a thread wait to be used again; they are those that the C library comes to by itself
-    where nobody has set one. Whoever has set another number keeps it.
-    """
-    if os.environ.get("MALLOC_TRIM_THRESHOLD_") != DASK_TRIM or "MALLOC_MMAP_THRESHOLD_" in os.environ:
-        return
-    library: Any = ctypes.CDLL(None)
-    if hasattr(library, "mallopt"):  # the GNU C library, which is the one that reads them
-        for limit, size in MALLOC_LIMITS:
-            library.mallopt(limit, size)
 
 
 def read_saved(arg: Any) -> Any:

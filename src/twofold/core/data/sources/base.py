@@ -57,6 +57,12 @@ class Source(ABC):
 
         return SomeRows(self, np.arange(self.shape[0])[rows])
 
+    def where(self, bounds: np.ndarray, chosen: np.ndarray) -> Source:
+        """Only the rows for which `chosen` is true, where `bounds` cut the blocks: each keeps its own."""
+        from twofold.core.data.sources.views import ChosenSource
+
+        return ChosenSource(self, bounds, chosen)
+
     def part(self, start: int, stop: int) -> tuple[Source, int]:
         """What a worker needs for these rows, and the place of its first row in the whole."""
         return self, 0

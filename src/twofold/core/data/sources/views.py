@@ -37,7 +37,7 @@ class ChosenSource(Source):
         self.is_sparse, self.elsewhere = source.is_sparse, source.elsewhere
         self.shape = (len(self.rows), source.shape[1])
         self.cuts = bounds
-        self.bounds = np.unique(np.searchsorted(self.rows, bounds))
+        self.bounds: np.ndarray = np.unique(np.searchsorted(self.rows, bounds))
 
     def read(self, start: int, stop: int) -> Block:
         rows = self.rows[start:stop]
