@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import gc
 import os
-import zlib
-from collections.abc import Iterator
 from importlib.util import find_spec
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # test processes share the cores: threads of BLAS and torch would only wait
@@ -34,30 +32,12 @@ settings.load_profile("suite")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _compile_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """While one test process compiles a function, the others wait for it and read the result from the cache."""
-    fcntl = pytest.importorskip("fcntl") if find_spec("fcntl") else None
-    if fcntl is None or "PYTEST_XDIST_WORKER" not in os.environ:
-        yield
-        return
-    from numba.core.compiler_lock import global_compiler_lock
-    from numba.core.dispatcher import Dispatcher
+def _compile_once() -> None:
+    """While one test process compiles a kernel, the others, and workers, wait for it and read it from the cache."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        from twofold.core.engine.worker import compile_once
 
-    compile_it = Dispatcher.compile
-
-    def compile_once(self, sig):
-        function = self.py_func
-        place = zlib.crc32(f"{function.__module__}.{function.__qualname__}".encode())
-        with global_compiler_lock:  # first, so that a thread that waits for another process holds up no third
-            fcntl.lockf(file, fcntl.LOCK_EX, 1, place)
-            try:
-                return compile_it(self, sig)
-            finally:
-                fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
-
-    with open(tmp_path_factory.getbasetemp().parent / "compiling", "wb") as file, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Dispatcher, "compile", compile_once)
-        yield
+        compile_once()
 
 
 def pytest_collection_finish() -> None:

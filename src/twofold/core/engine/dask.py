@@ -39,7 +39,7 @@ from twofold.core.engine.tasks import on_worker
 from twofold.core.types import Block
 
 GROUP_BYTES = 64 * 2**20  # what one task reads: enough work to hide the scheduler,
-EACH = 4  # unless a thread would have fewer tasks than this, for they could not be shared out evenly: a power of 2
+EACH = 4  # unless a thread would have fewer tasks than this; they could not be shared out evenly
 CHAIN = 16  # sweeps after which what blocks keep comes to the client, if it is small: what a lost worker costs at most
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 PROCESS = 10**9  # bytes that a worker process may take beside the memory budget: Python, libraries, what is on its way
@@ -567,12 +567,10 @@ class DaskEngine(Engine):
         if keep:
             kept = Kept(self, height, sweeps, [self._item(0, f) for f in futures])
             futures = [self._item(1, f) for f in futures]
-        while len(futures) > 1:  # an aligned run of nodes, most of which are on one worker, is merged by one task
-            runs = [futures[a : a + EACH] for a in range(0, len(futures), EACH)]
-            futures = [
-                run[0] if len(run) == 1 else self.client.submit(_merge_run, merge, run, pure=False) for run in runs
-            ]
-        summed = self.fetch(futures[0])
+        tree = Tree(lambda a, b: self.client.submit(_merge_copy, merge, a, b, pure=False))
+        for future in futures:
+            tree.push(future, height)
+        summed = self.fetch(tree.result())
         return (self._shortened(kept), summed) if keep else summed
 
     def _item(self, i: int, future: Any) -> Any:
@@ -610,12 +608,9 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _merge_run(merge: Callable[..., Any], nodes: list[Any]) -> Any:
-    """Their sum along the tree, and they stay as they are: a worker may hand out or recompute what it stores."""
-    tree = Tree(merge)
-    for node in nodes:
-        tree.push(_copied(settle(node)))
-    return tree.result()
+def _merge_copy(merge: Callable[..., Any], a: Any, b: Any) -> Any:
+    """Merge without touching `a`: a worker may hand out or recompute the very object it stores."""
+    return merge(_copied(a), settle(b))
 
 
 def _copied(value: Any) -> Any:

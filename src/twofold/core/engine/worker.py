@@ -40,6 +40,7 @@ def reuse_memory() -> None:
             library.mallopt(limit, size)
 
 
+@cache
 def compile_once() -> None:
     """While one process compiles a kernel, let others wait for it and load what it made from the cache.
 
