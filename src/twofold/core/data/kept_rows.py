@@ -25,7 +25,7 @@ from twofold.core.data.blocks import LazyRows
 
 SHARE = 4  # of the memory budget, one in so many, may be kept in memory
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # the collector may let go of rows while this very thread counts others
 _held = 0  # bytes that are kept in memory by this process
 
 
