@@ -320,7 +320,12 @@ def test_a_reload_finds_the_job_again(open_page, lab):
     page = open_page(RUNS["points"])
     await_end(page)
     page.keyboard.press("ArrowLeft")
-    page.wait_for_function("() => location.hash.includes('at=')")
+    page.wait_for_function(
+        """() => {  // until the address has a place, and has not changed for a while: it is written a little later
+            if (window.seen !== location.hash) [window.seen, window.since] = [location.hash, Date.now()];
+            return location.hash.includes('at=') && Date.now() - window.since > 500;
+        }"""
+    )
     before, count, jobs = page.url, page.locator(".count").text_content(), len(lab.client.get("/api/jobs").json())
     page.reload()
     page.wait_for_function("text => document.querySelector('.count')?.textContent === text", arg=count)

@@ -15,14 +15,12 @@ import polars as pl
 from twofold.core.data.blocks import Blocks
 from twofold.core.data.sources import ParquetSource, Source
 from twofold.core.engine.local import engine_for
-from twofold.core.numerics import moments
-from twofold.core.numerics.moments import Columns, block_columns
 
 
 class Description(NamedTuple):
     """What is known of each column."""
 
-    columns: Columns
+    columns: Any  # moments
     low: np.ndarray  # (d,) NaN where nothing is known
     high: np.ndarray
 
@@ -67,11 +65,15 @@ def describe(blocks: Blocks) -> Description:
 
 
 def _describe(X: np.ndarray) -> Description:
+    from twofold.core.numerics.moments import block_columns
+
     return Description(block_columns(X, None), np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0))
 
 
 def _join_descriptions(a: Description, b: Description) -> Description:
-    return Description(moments.merge(a.columns, b.columns), np.fmin(a.low, b.low), np.fmax(a.high, b.high))
+    from twofold.core.numerics.moments import merge
+
+    return Description(merge(a.columns, b.columns), np.fmin(a.low, b.low), np.fmax(a.high, b.high))
 
 
 def look_at_guesses(blocks: Blocks, filler: Filler) -> Guesses:

@@ -13,7 +13,7 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, stacked
 from twofold.core.loop import quietly
 from twofold.core.numerics.moments import Columns, column_moments, merge
-from twofold.core.numerics.nndsvd import LIFT, nndsvd
+from twofold.core.numerics.nndsvd import nndsvd
 from twofold.core.seeds import generator
 from twofold.factors._algebra import Problem, as_dense, fill_holes
 from twofold.factors._left_step import start_codes
@@ -73,10 +73,10 @@ def is_sum_of_parts(data: Data, columns: Columns) -> bool:
 
 
 def find_init(data: Data, columns: Columns, seed: int) -> np.ndarray:
-    """Components by NNDSVD."""
+    """Components by NNDSVD, zeros at the typical entry: what begins near nothing takes for ever to grow by ratios."""
     k = data.problem.k
     level = float(np.sqrt(columns.mean.mean() / k))
-    return nndsvd(data.engine, data.blocks, data.w, False, k, seed, level, LIFT * level).V.T
+    return nndsvd(data.engine, data.blocks, data.w, False, k, seed, level, level).V.T
 
 
 def draw_init(data: Data, columns: Columns, seed: int) -> np.ndarray:
