@@ -8,7 +8,7 @@
 #   make bounds  tests of what is compiled, with every index checked
 #   make bench   measure against the other libraries
 #
-# PYTHON=/path/to/python chooses the interpreter, TESTS=tests/words a part of the tests, JOBS=8 more test processes (0: one, which debuggers like).
+# PYTHON=/path/to/python chooses the interpreter, TESTS=tests/words a part of the tests, JOBS=4 more test processes (0: one, which debuggers like).
 # The first run compiles the kernels, which takes some seconds; they are kept beside the source, or in
 # NUMBA_CACHE_DIR where that is set.
 
@@ -17,7 +17,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	"$$p" -c '$(AT_LEAST)' 2>/dev/null && echo "$$p" && exit; done; echo python3)
 BIN := .venv/bin
 TESTS ?= src tests
-JOBS ?= 4
+JOBS ?= 3
 TOUR ?= tour.html
 BOUNDS ?= $(addprefix tests/,kernels laws completion topics words)
 
