@@ -8,7 +8,7 @@ import scipy.sparse.linalg
 import scipy.special
 import scipy.stats  # noqa: F401
 
-import twofold.core.engine.dask  # noqa: F401
+import twofold.core.engine.dask_sources  # noqa: F401
 
 numba.core.registry.cpu_target.typing_context.refresh()  # what the first call of a kernel does, half a second each time
 numba.core.registry.cpu_target.target_context.refresh()

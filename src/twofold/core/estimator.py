@@ -281,7 +281,7 @@ class Model(CallbackSupportMixin, BaseEstimator):
         """
         blocks = self._blocks(X)
         if is_dask(X):
-            from twofold.core.engine.dask import lazily
+            from twofold.core.engine.dask_sources import lazily
 
             return lazily(fn, blocks, state)
         engine = engine_for(blocks)

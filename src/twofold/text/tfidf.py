@@ -113,7 +113,7 @@ def weighed(blocks: Blocks, how: Weighing) -> Blocks:
     if how.kind is None:
         return blocks
     if blocks.source.is_lazy:
-        from twofold.core.engine.dask import lazily
+        from twofold.core.engine.dask_sources import lazily
 
         source: Any = blocks.source
         return Blocks(source.mapped(weigh, (how,))) if blocks.is_sparse else as_blocks(lazily(weigh, blocks, (how,)))

@@ -228,9 +228,9 @@ def _add_rows(X):
 
 def test_a_dask_array_without_a_client_says_once_that_it_is_computed_here(caplog):
     da = pytest.importorskip("dask.array")
-    from twofold.core.engine import dask
+    from twofold.core.engine import dask_sources
 
-    dask._say_local.cache_clear()
+    dask_sources._say_local.cache_clear()
     for _ in range(2):
         assert type(engine_for(as_blocks(da.ones((9, 2))))) is Engine
     assert sum("no dask client is in force" in record.getMessage() for record in caplog.records) == 1

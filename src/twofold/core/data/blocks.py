@@ -140,7 +140,7 @@ def as_blocks(X: Table) -> Blocks:
             ".csv or .npz files. Read other files into an array first."
         )
     if is_dask(X):
-        from twofold.core.engine.dask import source_of_dask
+        from twofold.core.engine.dask_sources import source_of_dask
 
         return Blocks(source_of_dask(X))
     if sparse.issparse(X):
