@@ -1,5 +1,6 @@
 """Blocks: the same cuts and the same rows from every kind of input."""
 
+import errno
 import pickle
 from itertools import pairwise
 
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from twofold import InputError
-from twofold.core.data.blocks import as_blocks
-from twofold.core.data.sources import base
+from twofold.core.data.blocks import Blocks, as_blocks
+from twofold.core.data.sources import ParquetSource, base, decoded, parquet
 from twofold.core.data.sources.views import ColumnsOf
 
 dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -224,6 +225,43 @@ def test_a_folder_or_pattern_is_one_table(kind, small_blocks, tmp_path):
         part, first = copied.part(30, 50)
         assert (part.read(30 - first, 50 - first) != X[30:50]).sum() == 0
         assert (blocks.T[0] != expected.T[0]).sum() == 0
+
+
+def test_parquet_that_the_budget_does_not_hold_is_decoded_once(small_blocks, tmp_path, monkeypatch):
+    X = table(2_000)
+    folder = _write(tmp_path / "parts", X, "parquet", (0, 900, 2_000))
+    calls, collect = [], ParquetSource._collect
+    monkeypatch.setattr(ParquetSource, "_collect", lambda *args: calls.append(1) or collect(*args))
+    monkeypatch.setattr(parquet, "CHUNK_BLOCKS", 1)
+    blocks = as_blocks(folder)
+    for file in blocks.source.files:
+        file.at_once = 3  # columns
+    for source in (blocks.source, pickle.loads(pickle.dumps(blocks.source))):  # as a task on a worker has it
+        for _ in range(2):
+            assert np.array_equal(together(Blocks(source)), X)
+    assert len(calls) == 2 * 3
+
+    def refuse(*args):
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(decoded, "_transfer", refuse)
+    assert np.array_equal(together(as_blocks(folder)), X)  # again and again, if the disk has no room
+
+
+def test_a_worker_keeps_nothing_that_a_task_has_read(small_blocks, tmp_path):
+    pytest.importorskip("distributed")
+    from twofold.core.engine.dask import Stretch, _run_group
+    from twofold.core.engine.local import Parts, add
+
+    X = table()
+    source = as_blocks(_write(tmp_path / "parts", X, "parquet", (0, 100, 500))).source
+    for view, expected in ((source, X), (source.scaled(np.full(7, 2.0)), X / 2)):
+        stretch = Stretch(view, 50, 250)
+        group = (Parts(lambda rows: rows.sum(0), (Blocks,)), np.array([50, 150, 250]), add, False, stretch)
+        assert np.allclose(_run_group((10**6, 1), *group), expected[50:250].sum(0))
+        assert not any(file._kept for file in source.files)
+        stretch.source.read(50, 250)
+        assert any(file._kept for file in source.files)
 
 
 def test_some_columns_and_other_units_of_a_folder_are_read_from_the_files_they_need(small_blocks, tmp_path):

@@ -93,7 +93,12 @@ def as_block(rows: Any) -> Any:
 def _run_group(budget: tuple[int, int], *given: Any) -> Any:
     """One task, which keeps to the memory budget of the client."""
     with on_worker(*budget):
-        return _visit_blocks(*given)
+        try:
+            return _visit_blocks(*given)
+        finally:  # a worker has what a task was given as long as its result: not the rows that were read, too
+            for value in given:
+                if isinstance(value, Stretch):
+                    value.source.drop()
 
 
 def _visit_blocks(parts: Parts, bounds: np.ndarray, merge: Callable[..., Any] | None, keep: bool, *args: Any) -> Any:

@@ -68,8 +68,10 @@ class Source(ABC):
         return self, 0
 
     def drop(self) -> None:
-        """Forget what is kept in memory to be read again soon: nothing, unless a source says otherwise."""
-        return
+        """Forget what is kept in memory to be read again soon, here or where this is a view of."""
+        source = vars(self).get("source")
+        if isinstance(source, Source):
+            source.drop()
 
     def engine(self) -> Any:
         """The engine that lives where the rows live; None is the one of this process."""

@@ -144,6 +144,10 @@ class FilesSource(Source):
             stored = [np.diff(np.asarray(source.indptr)).astype(np.int64) for source in self.files]
             self.indptr = np.append(0, np.cumsum(np.concatenate(stored)))
             self.bounds = cuts_by_stored(self.indptr, self.dtype)
+        decoded = next((s.decoded for s in self.files if isinstance(s, ParquetSource) and s.decoded is not None), None)
+        for source in self.files:
+            if isinstance(source, ParquetSource) and source.decoded is not None:
+                source.decoded = decoded  # one temporary file for all of them
         self._recent: list[int] = []
         self._lock = threading.Lock()
 
@@ -174,6 +178,11 @@ class FilesSource(Source):
             self._recent.append(i)
             while len(self._recent) > OPEN:
                 self.files[self._recent.pop(0)].drop()
+
+    def drop(self) -> None:
+        with self._lock:
+            while self._recent:
+                self.files[self._recent.pop()].drop()
 
     def part(self, start: int, stop: int) -> tuple[Source, int]:
         """Only the files that hold these rows, and where their first row is in the whole."""

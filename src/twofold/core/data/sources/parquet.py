@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from twofold.core.checks import InputError, reason_of
 from twofold.core.config import config
 from twofold.core.data.sources import base
 from twofold.core.data.sources.base import Source
+from twofold.core.data.sources.decoded import Decoded
 from twofold.core.types import PathLike
 
 GROUP_ROWS = 2**18  # the usual most of a Parquet row group
@@ -22,7 +25,11 @@ CHUNK_BLOCKS = 16  # Parquet is decoded this many blocks at a time, or fewer if 
 
 
 class ParquetSource(Source):
-    """A Parquet file or folder of numeric columns, decoded some blocks at a time; two decoded pieces are kept."""
+    """A Parquet file or folder of numeric columns, decoded some blocks at a time; two decoded pieces are kept.
+
+    A column is decoded by whole row groups, however few of their rows are wanted. Where the budget is too small for all
+    columns of one, it is decoded once, some columns at a time, and its rows wait in a temporary file.
+    """
 
     elsewhere = True
     columns: list[str]
@@ -49,10 +56,12 @@ class ParquetSource(Source):
         self.kind: Any = pl.Float32 if single else pl.Float64
         self.dtype = np.dtype("f4" if single else "f8")
         # Two decoded pieces are kept while a third is made: an eighth of the budget each, and another for what is
-        # decoded at once, since a column is decoded by whole row groups however few of their rows are wanted.
+        # decoded at once, or half of that where it is written down, beside blocks in work.
         blocks = min(CHUNK_BLOCKS, max(1, config().memory // (8 * base.BLOCK_BYTES)))
         self.chunk = blocks * base.even_rows(self.shape, self.dtype)
-        self.at_once = max(1, config().memory // (8 * self.dtype.itemsize * max(1, min(n, GROUP_ROWS))))
+        self.decoded = Decoded() if self.chunk < min(n, GROUP_ROWS) else None
+        most = config().memory // (16 if self.decoded else 8)
+        self.at_once = max(1, most // (self.dtype.itemsize * max(1, min(n, GROUP_ROWS))))
         self._kept: OrderedDict[int, np.ndarray] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -80,14 +89,32 @@ class ParquetSource(Source):
             return self._kept[at]
 
     def _piece(self, start: int, rows: int) -> np.ndarray:
-        piece = np.empty((rows, self.shape[1]), self.dtype)
+        piece, first = np.empty((rows, self.shape[1]), self.dtype), 0
+        for part in self._columns(start, rows):
+            piece[:, first : first + part.shape[1]] = part
+            first += part.shape[1]
+        return piece
+
+    def _columns(self, start: int, rows: int) -> Iterator[np.ndarray]:
+        """Those rows, some columns after the other."""
         for first in range(0, self.shape[1], self.at_once):
-            names = self.columns[first : first + self.at_once]
-            part = self._collect(self.frame.select(names).slice(start, rows))
+            part = self._collect(self.frame.select(self.columns[first : first + self.at_once]).slice(start, rows))
             if len(part) < rows:
                 raise InputError(f"{self.path} has fewer rows now than when it was opened. Leave it as it is.")
-            piece[:, first : first + len(names)] = part.to_numpy()
-        return piece
+            yield part.to_numpy()
+
+    def _read_decoded(self, start: int, stop: int) -> np.ndarray | None:
+        """Those rows from the temporary file; None if there is none."""
+        if self.decoded is None:
+            return None
+        block = np.empty((stop - start, self.shape[1]), self.dtype)
+        for at in range(start // GROUP_ROWS, -(-stop // GROUP_ROWS)):
+            first, last = at * GROUP_ROWS, min((at + 1) * GROUP_ROWS, self.shape[0])
+            a, b = max(start, first), min(stop, last)
+            make = partial(self._columns, first, last - first)
+            if not self.decoded.read((self.path, at), a - first, block[a - start : b - start], make):
+                return None
+        return block
 
     def _collect(self, frame: Any) -> Any:
         import polars as pl
@@ -98,6 +125,9 @@ class ParquetSource(Source):
             raise InputError(f"{self.path} cannot be read to its end ({str(why).splitlines()[0]}).") from None
 
     def read(self, start: int, stop: int) -> np.ndarray:
+        block = self._read_decoded(start, stop)
+        if block is not None:
+            return block
         at, first = divmod(start, self.chunk)
         if first + stop - start <= self.chunk:
             return self._decoded(at)[first : first + stop - start]
