@@ -17,6 +17,7 @@ import secrets
 import shutil
 import signal
 import struct
+import sys
 import tempfile
 import threading
 import time
@@ -77,9 +78,8 @@ class Process:
         self.on_end: Callable[[], None] = lambda: None
         self.ready, self.reason, self.over = False, "", False
         self.settled = asyncio.Event()  # it is ready, or no more
-        spawn = multiprocessing.get_context("spawn")
-        self.pipe, theirs = spawn.Pipe()
-        self.process = spawn.Process(target=main, args=(theirs, str(folder), memory, catalog), daemon=True)
+        self.pipe, theirs = _CONTEXT.Pipe()
+        self.process = _CONTEXT.Process(target=main, args=(theirs, str(folder), memory, catalog), daemon=True)
         self.out: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()  # what is to be said: the loop never waits
         threading.Thread(target=self.live, args=(theirs,), daemon=True).start()
         threading.Thread(target=self.speak, daemon=True).start()
@@ -90,6 +90,7 @@ class Process:
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             with _STARTING:
+                _CONTEXT.set_forkserver_preload(["twofold.lab.warm"])
                 self.process.start()
             theirs.close()
             while True:
@@ -188,6 +189,8 @@ class Process:
 
 
 _STARTING = threading.Lock()  # processes are started one at a time
+# Forked from a process that has imported what they need, where forking is safe; elsewhere each imports it.
+_CONTEXT: Any = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
 
 
 @dataclass
