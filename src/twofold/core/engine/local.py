@@ -199,6 +199,7 @@ class Engine:
                 kept.append(part[0])
                 part = part[1]
             tree.push(part)
+            del part  # which is in the sums now: not beside them while the next one is made
         return (kept, tree.result()) if keep else tree.result()
 
     def gather(self, parts: Parts) -> list[Any]:
@@ -238,6 +239,7 @@ class Engine:
                             size = count_bytes(result) + 1
                             window = max(1, min(window, room // (4 * largest + 2 * size)))
                         yield result
+                        del result
                         told()
                     waiting.append(pool.submit(parts.run, i))
                 while waiting:

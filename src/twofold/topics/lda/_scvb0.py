@@ -111,8 +111,9 @@ def solver(c: Corpus) -> tuple[State, Callable[[State, int], loop.Sweep]]:
             kept[b], sums = c.engine.reduce(
                 add, c.engine.map(update_documents, blocks, w, kept[b], c.engine.broadcast(shared)), keep=True
             )
-            counts = blend(counts, sums, tokens, rate(t * len(parts.blocks) + b, len(parts.blocks)))
-            found.append(sums._replace(counts=np.empty(0)))  # which are in `counts` now
+            counts = blend(counts, sums, tokens, rate(t * len(parts.blocks) + b, len(parts.blocks)), own=b > 0)
+            sums = sums._replace(counts=np.empty(0))  # which are in `counts` now
+            found.append(sums)
         alpha = _dirichlet.step(s.alpha, reduce(add, (f.prior for f in found))) if every else s.alpha
         logp, seen = sum(f.logp for f in found), sum(f.tokens for f in found)
         return loop.Sweep(State(counts, alpha, kept), -logp / seen, {"alpha": float(alpha.sum())})
@@ -121,15 +122,18 @@ def solver(c: Corpus) -> tuple[State, Callable[[State, int], loop.Sweep]]:
     return State(c.topic_counts(generator(c.seed)), c.alpha, nothing), sweep
 
 
-def blend(counts: np.ndarray, sums: Sums, tokens: float, rho: float) -> np.ndarray:
-    """Topic counts moved towards those of a batch, scaled to as many tokens as the corpus has."""
+def blend(counts: np.ndarray, sums: Sums, tokens: float, rho: float, own: bool = False) -> np.ndarray:
+    """Topic counts moved towards those of a batch, scaled to as many tokens as the corpus has.
+
+    Those of the batch are used up, and so is `counts` if it is our own.
+    """
     share = sums.counts.sum()
     if share <= 0:
         return counts
     if rho == 1:
-        return sums.counts * (tokens / share)
-    moved = (1 - rho) * counts
-    moved += (rho * tokens / share) * sums.counts
+        return np.multiply(sums.counts, tokens / share, out=sums.counts)
+    moved = np.multiply(counts, 1 - rho, out=counts if own else None)
+    moved += np.multiply(sums.counts, rho * tokens / share, out=sums.counts)
     return moved
 
 

@@ -82,7 +82,9 @@ def expect(counts: np.ndarray, alpha: np.ndarray, beta: float, dtype: np.dtype, 
 
 def expected_logs(lam: np.ndarray, axis: int) -> np.ndarray:
     """E log p under Dirichlets with these numbers along an axis."""
-    return psi(lam) - psi(lam.sum(axis=axis, keepdims=True))
+    logs = psi(lam)
+    logs -= psi(lam.sum(axis=axis, keepdims=True))
+    return logs
 
 
 def chances(lam: np.ndarray) -> np.ndarray:
@@ -90,7 +92,8 @@ def chances(lam: np.ndarray) -> np.ndarray:
     underflow."""
     logs = expected_logs(lam, axis=0)
     most = logs.max(axis=1, keepdims=True)
-    return np.exp(logs - np.where(np.isfinite(most), most, 0.0))  # of a word that no topic knows, zeros
+    logs -= np.where(np.isfinite(most), most, 0.0)  # of a word that no topic knows, zeros
+    return np.exp(logs, out=logs)
 
 
 def fold_dirichlets(X: Any, topics: np.ndarray, alpha: np.ndarray, k: int, passes: int, close: float) -> np.ndarray:
@@ -134,11 +137,16 @@ def update_documents(X: Any, w: np.ndarray | None, s: Shared) -> Sums:
     return Sums(found[:, :k].astype(np.float64), float(logp @ w), float(tokens @ w), float(w.sum()), prior)
 
 
-def move(counts: np.ndarray, sums: Sums, documents: float, rho: float) -> np.ndarray:
-    """Topic counts moved towards those of a batch, as if all documents were like it."""
+def move(counts: np.ndarray, sums: Sums, documents: float, rho: float, own: bool = False) -> np.ndarray:
+    """Topic counts moved towards those of a batch, as if all documents were like it.
+
+    Those of the batch are used up, and so is `counts` if it is our own.
+    """
     if sums.documents <= 0:
         return counts
-    return (1 - rho) * counts + (rho * documents / sums.documents) * sums.counts
+    moved = np.multiply(counts, 1 - rho, out=counts if own else None)
+    moved += np.multiply(sums.counts, rho * documents / sums.documents, out=sums.counts)
+    return moved
 
 
 def solver(c: Corpus, plan: Plan) -> tuple[State, Callable[[State, int], loop.Sweep]]:
@@ -155,8 +163,9 @@ def solver(c: Corpus, plan: Plan) -> tuple[State, Callable[[State, int], loop.Sw
             shared = c.engine.broadcast(expect(counts, s.alpha, c.beta, c.dtype, plan))
             sums = c.engine.reduce(add, c.engine.map(update_documents, blocks, w, shared))
             rho = 1.0 if plan.size is None else plan.rate(t * len(parts.blocks) + b + 1)
-            counts = sums.counts if rho == 1 else move(counts, sums, c.documents, rho)
-            found.append(sums._replace(counts=np.empty(0)))  # which are in `counts` now
+            counts = sums.counts if rho == 1 else move(counts, sums, c.documents, rho, own=b > 0)
+            sums = sums._replace(counts=np.empty(0))  # which are in `counts` now
+            found.append(sums)
         alpha = s.alpha
         if c.learn and t >= PATIENCE:
             alpha = _dirichlet.step(alpha, reduce(add, (f.prior for f in found)))

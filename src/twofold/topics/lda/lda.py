@@ -207,11 +207,13 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
             "gibbs": lambda c: _gibbs.solver(c, self.max_iter),
         }
         state, sweep = solvers[self.learning_method](corpus)
+        start = [state]  # handed over: where the loop starts is not held beside where it is
+        del state
         gibbs = self.learning_method == "gibbs"
         loop.run(
             self,
             sweep,
-            state,
+            start.pop(),
             tol=0.0 if gibbs else self.tol,
             fitted=lambda s: self._attributes(s, corpus),
             X=X,
