@@ -2,6 +2,28 @@
 
 import pytest
 
+# Files that take longest come first, so that no test process is left with one of them when the others are done.
+LONG = (
+    "contract/test_bits.py",
+    "core/engine/test_faults.py",
+    "lab/test_page.py",
+    "contract/test_sklearn_checks.py",
+    "contract/test_promises.py",
+    "attack/test_attack.py",
+    "contract/test_select.py",
+    "completion/partitioned/test_partitioned.py",
+    "tour/test_tour.py",
+    "docs/test_pages.py",
+    "contract/test_checkpoint.py",
+    "contract/test_progress.py",
+    "contract/test_refusals.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    order = {name: at for at, name in enumerate(LONG)}
+    items.sort(key=lambda item: order.get(item.nodeid.partition("::")[0].removeprefix("tests/"), len(LONG)))
+
 
 @pytest.fixture
 def small_blocks(monkeypatch):
@@ -59,3 +81,19 @@ def processes():
     yield get
     for cluster in started.values():
         cluster.close()
+
+
+@pytest.fixture(scope="session")
+def client_of(processes):
+    """A function workers → client of that many processes, to be used with `as_current`; each is connected once."""
+    distributed = pytest.importorskip("distributed")
+    connected = {}
+
+    def get(workers):
+        if workers not in connected:
+            connected[workers] = distributed.Client(processes(workers), set_as_default=False)
+        return connected[workers]
+
+    yield get
+    for client in connected.values():
+        client.close()

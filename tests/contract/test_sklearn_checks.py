@@ -81,7 +81,7 @@ WAIVED = {
 MORE = ["CompressiveSensing"]  # learns a shape alone, and has no part in the other suites
 FEW = {
     "VectorQuantizer": {"n_codes": 3},  # the tables have fewer rows than a codebook of 256 needs
-    "SVDPlusPlus": {"max_iter": 10},  # its hundreds of sweeps on tables without noise prove nothing more
+    **dict.fromkeys(("SVDPlusPlus", "LinearAutoencoder"), {"max_iter": 10}),  # hundreds of sweeps prove nothing more
 }
 
 

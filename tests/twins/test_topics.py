@@ -197,7 +197,7 @@ def test_the_same_topics_have_the_same_bound(method):
 
 def test_an_optimum_of_scikit_learn_is_one_of_ours():
     counts = COUNTS[:100]  # scikit-learn takes its time
-    there = theirs.LatentDirichletAllocation(5, max_iter=300, mean_change_tol=1e-7, **PRIORS).fit(counts)
+    there = theirs.LatentDirichletAllocation(5, max_iter=200, mean_change_tol=1e-7, **PRIORS).fit(counts)
     start = there.components_ / there.components_.sum(axis=1, keepdims=True)
     options = {"learning_method": "batch", "init": start, "mean_change_tol": 1e-7, "max_iter": 40, "tol": 0.0}
     here = twofold.LatentDirichletAllocation(5, **options, **PRIORS)
