@@ -2,7 +2,8 @@
 
 Each fit runs in a process of its own, `python -m bench.scale_memory MODEL FILE BUDGET`, which prints one line of JSON;
 those of every family, on data four times the budget, are `python -m bench.scale_memory FAMILY FILE BUDGET SMALL_FILE`.
-BENCH_MEMORY_GB sets the size of the .npy file of the second event: SPEC asks for 20 GB within 1 GB.
+BENCH_MEMORY_GB sets the size of the .npy file of the second event: SPEC asks for 20 GB within 1 GB. BENCH_FAMILIES
+names the families of the third, separated by semicolons, by how their names begin.
 """
 
 from __future__ import annotations
@@ -71,13 +72,24 @@ def dense_fits() -> dict[str, Callable[[Any], Any]]:
     }
 
 
+def sparse_families() -> list[Any]:
+    """Those of counts, ratings and texts: the ones whose slopes are measured, and more."""
+    import twofold
+    from bench.scale_slopes import Family, families, partition, write_text
+
+    two = {"max_iter": 2, "tol": 0, "random_state": 0}
+    return [f for f in families() if f.write.__name__ != "write_dense"] + [
+        Family("ImplicitALS, 2 sweeps", 0, partition, lambda X: twofold.ImplicitALS(16, **two).fit(X)),
+        Family("EASE, 1,000 items", 0, partition, lambda X: twofold.EASE(reg=100.0, max_items=1_000).fit(X)),
+        Family("SkipGram, 1 epoch", 0, write_text, lambda X: twofold.SkipGram(16, max_iter=1, random_state=0).fit(X)),
+        Family("GloVe, 2 sweeps", 0, write_text, lambda X: twofold.GloVe(16, **two).fit(X)),
+    ]
+
+
 def family_fits() -> dict[str, Callable[[Any], Any]]:
     """Every family that streams, by the name it has in this event."""
-    from bench.scale_slopes import families
-
-    other = [f for f in families() if f.write.__name__ != "write_dense"]
     return {f"{model}, {shape}": fit for shape in SHAPES for model, fit in dense_fits().items()} | {
-        f.name: f.fit for f in other
+        f.name: f.fit for f in sparse_families()
     }
 
 
@@ -214,10 +226,12 @@ def one_file(quick: bool) -> Event:
     )
 
 
+def _is_wanted(family: str) -> bool:
+    return family.startswith(tuple(os.environ.get("BENCH_FAMILIES", "").split(";")))
+
+
 def every_family(quick: bool) -> Event:
     """Data of four times the budget for each family."""
-    from bench.scale_slopes import families
-
     budget = 16 if quick else 64  # MB
     made = tempfile.TemporaryDirectory(prefix="twofold-bench-")
     folder, jobs = Path(made.name), list[tuple[str, Path, Path]]()
@@ -225,10 +239,10 @@ def every_family(quick: bool) -> Event:
         paths = [folder / f"{name}_{shape}.npy" for name in ("large", "small")]
         for path, rows in zip(paths, (budget * 1_000_000 // d, 2_000), strict=True):
             write_rows(path, rows, d, positive=True)
-        jobs += [(f"{model}, {shape}", *paths) for model in dense_fits()]
+        jobs += [(f"{model}, {shape}", *paths) for model in dense_fits() if _is_wanted(f"{model}, {shape}")]
     bytes_of = {"write_counts": 600, "partition": 24, "write_ratings": 24, "write_text": 600}  # a row
-    for family in families():
-        if family.write.__name__ in bytes_of:
+    for family in sparse_families():
+        if _is_wanted(family.name):
             n = 4_000_000 * budget // bytes_of[family.write.__name__]
             large, small = (family.write(folder, rows) for rows in (n, 2_000))
             jobs.append((family.name, *(Path(getattr(data, "folder", data)) for data in (large, small))))

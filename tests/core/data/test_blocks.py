@@ -15,6 +15,7 @@ from scipy import sparse
 from twofold import InputError
 from twofold.core.data.blocks import Blocks, as_blocks
 from twofold.core.data.sources import ParquetSource, base, decoded, parquet
+from twofold.core.data.sources.files import NpzSource
 from twofold.core.data.sources.views import ColumnsOf
 
 dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -246,6 +247,18 @@ def test_parquet_that_the_budget_does_not_hold_is_decoded_once(small_blocks, tmp
 
     monkeypatch.setattr(decoded, "_transfer", refuse)
     assert np.array_equal(together(as_blocks(folder)), X)  # again and again, if the disk has no room
+
+
+def test_sparse_files_that_the_budget_does_not_hold_are_read_by_ranges(small_blocks, tmp_path, monkeypatch):
+    X = sparse.random_array((400, 30), density=0.3, rng=0, format="csr")
+    source = as_blocks(_write(tmp_path / "parts", X, "npz", (0, 150, 150, 400))).source
+    store = decoded.Decoded()
+    for file in source.files:
+        file.decoded = store
+    for _ in range(2):
+        assert (sparse.vstack([source.read(a, a + 50) for a in range(0, 400, 50)]) != X).nnz == 0
+        assert all(file.whole is None for file in source.files)
+        monkeypatch.setattr(NpzSource, "load", None)  # once was enough
 
 
 def test_a_worker_keeps_nothing_that_a_task_has_read(small_blocks, tmp_path):

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from twofold.core.data.sources.decoded import Decoded
 from twofold.core.types import Block
 
 BLOCK_BYTES = 4 * 2**20
@@ -27,6 +28,7 @@ class Source(ABC):
     bounds: np.ndarray | None = None  # where its blocks are cut, if not after every few megabytes
     indptr: np.ndarray | None = None  # where each row's stored values begin, if it is sparse
     columns: list[str] | None = None  # the names of its columns, if it has any
+    decoded: Decoded | None = None  # where rows wait that the budget does not hold and that are costly to decode again
 
     def __getstate__(self) -> dict[str, Any]:
         """What a worker is sent: it may have been started in another folder."""

@@ -7,7 +7,8 @@ import glob
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ import numpy as np
 from scipy import sparse
 
 from twofold.core.checks import DAMAGED_ARRAY, InputError, check_sparse
+from twofold.core.config import config
 from twofold.core.data.sources.base import Source, cuts_by_stored, float_dtype
+from twofold.core.data.sources.decoded import Decoded
 from twofold.core.data.sources.npy import NpySource
 from twofold.core.data.sources.parquet import ParquetSource
 from twofold.core.data.sources.sparse import SparseSource, StoredRows, turn_in_memory
@@ -91,12 +94,30 @@ class CsvSource(WholeFile):
 
 
 class NpzSource(WholeFile, StoredRows):
-    """A CSR array that `scipy.sparse.save_npz` wrote."""
+    """A CSR array that `scipy.sparse.save_npz` wrote. What the budget does not hold twice waits in a temporary file."""
 
     def look(self) -> None:
         X = self.load()
-        self.shape, self.dtype, self.indptr = X.shape, X.dtype, X.indptr
+        self.shape, self.dtype, self.indptr, self.index = X.shape, X.dtype, X.indptr, X.indices.dtype
         self.bounds = cuts_by_stored(self.indptr, self.dtype)
+        if X.data.nbytes + X.indices.nbytes > config().memory // 16:
+            self.decoded = Decoded()
+
+    def read(self, start: int, stop: int) -> Block:
+        first, last = int(self.indptr[start]), int(self.indptr[stop])
+        data, indices = np.empty((last - first, 1), self.dtype), np.empty((last - first, 1), self.index)
+        for name, out in (("data", data), ("indices", indices)):
+            make = partial(self._load_one, name)
+            if self.decoded is None or not self.decoded.read((self.path, name), first, out, make):
+                return super().read(start, stop)
+        parts = (data[:, 0], indices[:, 0], self.indptr[start : stop + 1] - first)
+        return sparse.csr_array(parts, shape=(stop - start, self.shape[1]))
+
+    def _load_one(self, name: str) -> Iterator[np.ndarray]:
+        X = self.load()
+        if X.nnz != self.n_stored or X.shape != self.shape or X.dtype != self.dtype:
+            raise InputError(f"{self.path} has other cells now than when it was opened. Leave files as they are.")
+        yield getattr(X, name)[:, None]
 
     @reads_headers
     def load(self) -> sparse.csr_array:
@@ -144,10 +165,9 @@ class FilesSource(Source):
             stored = [np.diff(np.asarray(source.indptr)).astype(np.int64) for source in self.files]
             self.indptr = np.append(0, np.cumsum(np.concatenate(stored)))
             self.bounds = cuts_by_stored(self.indptr, self.dtype)
-        decoded = next((s.decoded for s in self.files if isinstance(s, ParquetSource) and s.decoded is not None), None)
-        for source in self.files:
-            if isinstance(source, ParquetSource) and source.decoded is not None:
-                source.decoded = decoded  # one temporary file for all of them
+        stores = [source for source in self.files if source.decoded is not None]
+        for source in stores:
+            source.decoded = stores[0].decoded  # one temporary file for all of them
         self._recent: list[int] = []
         self._lock = threading.Lock()
 
