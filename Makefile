@@ -43,7 +43,7 @@ lab: .venv/.ready-lab-deep
 test: lint
 	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null || \
 		echo "no chromium here, so the lab's page is not tested; to have it: apt-get install chromium" >&2
-	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder $(TESTS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --no-loadscope-reorder $(TESTS)
 
 lint: .venv/.ready-dev-dask-deep-lab
 	@$(BIN)/ruff check -q --output-format concise
@@ -58,7 +58,7 @@ docs: .venv/.ready-docs-dask-deep-lab
 
 bounds: .venv/.ready-dev-dask-deep-lab
 	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath .venv/bounds) \
-		$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder $(BOUNDS)
+		$(BIN)/python -m pytest -q -n $(JOBS) --no-loadscope-reorder $(BOUNDS)
 
 bench: .venv/.ready-bench-dask-deep-lab
 	@$(BIN)/python -m bench

@@ -2,17 +2,25 @@
 
 import pytest
 
-# Files that take longest come first, so that no test process is left with one of them when the others are done.
+# What runs in one test process, because it shares what takes long to make, and is not a file of its own.
+TOGETHER = {
+    "contract/test_bits.py": "workers",
+    "text/test_on_workers.py": "workers",
+    "core/engine/test_budget.py": "workers",
+    "cli/test_cluster_options.py": "workers",
+    "tour/": "tour",
+}
+# What takes longest comes first, so that no test process is left with one of them when the others are done.
 LONG = (
-    "contract/test_bits.py",
+    "workers",
     "core/engine/test_faults.py",
     "lab/test_page.py",
     "contract/test_sklearn_checks.py",
     "contract/test_promises.py",
     "attack/test_attack.py",
+    "tour",
     "contract/test_select.py",
     "completion/partitioned/test_partitioned.py",
-    "tour/test_tour.py",
     "docs/test_pages.py",
     "contract/test_checkpoint.py",
     "contract/test_progress.py",
@@ -20,9 +28,26 @@ LONG = (
 )
 
 
+def group_of(nodeid):
+    """The file of a test, or what that is tested together with."""
+    file = nodeid.partition("::")[0].removeprefix("tests/")
+    return next((group for start, group in TOGETHER.items() if file.startswith(start)), file)
+
+
 def pytest_collection_modifyitems(items):
-    order = {name: at for at, name in enumerate(LONG)}
-    items.sort(key=lambda item: order.get(item.nodeid.partition("::")[0].removeprefix("tests/"), len(LONG)))
+    order = {group: at for at, group in enumerate(LONG)}
+    items.sort(key=lambda item: order.get(group_of(item.nodeid), len(LONG)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadFileScheduling
+
+    class Groups(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return group_of(nodeid)
+
+    return Groups(config, log)
 
 
 @pytest.fixture
