@@ -130,8 +130,11 @@ def kill_in_sweep(client, killers):
     killers[-1].start()
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_a_worker_killed_in_a_sweep(client, name):
+@pytest.mark.parametrize(("name", "part"), [*((name, 0) for name in MODELS), ("KMeans", 2**18)])
+def test_a_worker_killed_in_a_sweep(client, name, part, monkeypatch):
+    from twofold.core.engine import dask as engine
+
+    monkeypatch.setattr(engine, "PART", part)  # 0: states are tasks, and what blocks keep stays with the workers
     killers = []
     assert not differences(expected(name), disturbed(name, lambda: kill_in_sweep(client, killers)))
     killers[0].join()
@@ -140,6 +143,7 @@ def test_a_worker_killed_in_a_sweep(client, name):
 def test_a_worker_killed_between_sweeps_when_rows_came_back(client, monkeypatch):
     from twofold.core.engine import dask as engine
 
+    monkeypatch.setattr(engine, "PART", 0)
     monkeypatch.setattr(engine, "CHAIN", 3)  # the recipe of what blocks keep begins at the client again
     assert not differences(expected("NMF"), disturbed("NMF", lambda: kill(client), sweep=9))
 
@@ -147,6 +151,7 @@ def test_a_worker_killed_between_sweeps_when_rows_came_back(client, monkeypatch)
 def test_the_recipe_of_what_blocks_keep_is_bounded(client, monkeypatch):
     from twofold.core.engine import dask as engine
 
+    monkeypatch.setattr(engine, "PART", 0)
     monkeypatch.setattr(engine, "CHAIN", 4)
     tasks = []
     model = MODELS["NMF"]()

@@ -5,30 +5,41 @@ that run's node of the summation tree. The tree goes on over the groups as tasks
 client, and the bits are those of the local engine.
 
 Everything is a task with a recipe, so that what a worker took with it when it died is computed again: the state of a
-sweep is a task that holds it, once whatever the number of groups, and what blocks keep from sweep to sweep goes back,
-sweep by sweep, to rows that the client has sent. Nothing is scattered: scattered data has no recipe.
+sweep is part of its tasks, or a task that holds it, once whatever the number of groups, and what blocks keep from
+sweep to sweep goes back, sweep by sweep, to rows that the client has sent. Nothing is scattered: scattered data has no
+recipe.
+
+The tasks of a pass go to the scheduler in one message, and few of them wait for each other. A message may wait up to
+10 ms for others to go with it, and a task that takes the result of another costs two messages.
 """
 
 from __future__ import annotations
 
 import errno
-import operator
+import pickle
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, ClassVar, cast
+from time import monotonic
+from typing import Any, ClassVar, NamedTuple, cast
+from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import dask
 import numpy as np
-from distributed import Client, KilledWorker, LocalCluster, get_client, get_worker
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+from distributed import Client, Future, KilledWorker, LocalCluster, get_client, get_worker
 from distributed.client import FutureCancelledError
+from distributed.protocol.pickle import dumps
 from distributed.system import MEMORY_LIMIT
 from scipy import sparse
 
 from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.core.data.blocks import Blocks, Rows
+from twofold.core.data.kept_rows import count_bytes
 from twofold.core.data.sources import Source, float_dtype
 from twofold.core.engine import progress
 from twofold.core.engine.local import Engine, Parts, Shared, Tree, single_blas
@@ -37,6 +48,11 @@ from twofold.core.types import Block
 
 GROUP_BYTES = 64 * 2**20  # what one task reads: enough work to hide the scheduler,
 EACH = 4  # unless a thread would have fewer tasks than this; they could not be shared out evenly
+LITTLE = 2**20  # bytes of a task below which one a thread is enough, for the scheduler takes longer than the work
+PART = 2**18  # bytes that go from the client to the groups of a pass, or back, without tasks of their own
+RUN = 4  # sums that one task adds
+ASK = 1.0  # seconds after which the scheduler is asked again which workers it has
+LINGER = 1.0  # seconds that futures of a pass are kept, at most, after it is done
 CHAIN = 16  # sweeps after which what blocks keep comes to the client, if it is small: what a lost worker costs at most
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 PROCESS = 10**9  # bytes that a worker process may take beside the memory budget: Python, libraries, what is on its way
@@ -90,15 +106,16 @@ def as_block(rows: Any) -> Any:
     return rows.astype(float_dtype(rows.dtype), copy=False)
 
 
-def _run_group(budget: tuple[int, int], *given: Any) -> Any:
-    """One task, which keeps to the memory budget of the client."""
+def _run_group(budget: tuple[int, int], given: tuple[Any, ...], args: list[Any], *made: Any) -> Any:
+    """One task, which keeps to the memory budget of the client. What others have made takes its place in `args`."""
+    fill = iter(made)
     with on_worker(*budget):
         try:
-            return _visit_blocks(*given)
+            return _visit_blocks(*given, *(next(fill) if arg is Made else arg for arg in args))
         finally:  # a worker has what a task was given as long as its result: not the rows that were read, too
-            for value in given:
-                if isinstance(value, Stretch):
-                    value.source.drop()
+            for arg in args:
+                if isinstance(arg, Stretch):
+                    arg.source.drop()
 
 
 def _visit_blocks(parts: Parts, bounds: np.ndarray, merge: Callable[..., Any] | None, keep: bool, *args: Any) -> Any:
@@ -139,6 +156,77 @@ class Stretch:
         return self.source.read(rows.start + shift, rows.stop + shift)
 
 
+class Made:
+    """The place of an argument that another task makes."""
+
+
+class Held:
+    """A value of the client that tasks take: part of each of them, or a task of its own from the first of them on."""
+
+    def __init__(self, value: Any):
+        arrays: list[pickle.PickleBuffer] = []
+        self.size = len(dumps(value, buffer_callback=arrays.append)) + sum(array.raw().nbytes for array in arrays)
+        self.value, self.future = value, cast(Any, None)
+
+
+class Graph:
+    """Tasks that go to the scheduler in one message. Until then, a name stands for what a task gives."""
+
+    def __init__(self, client: Client):
+        self.client, self.tasks, self.places = client, dict[str, Any](), dict[str, str]()
+        self.held: list[tuple[str, Held]] = []
+
+    def add(self, fn: Callable[..., Any], *made: Any, at: str | None = None) -> str:
+        """fn of what tasks make, each a name, a future, or a list of those; at a worker, if it is still there."""
+        name = f"{getattr(fn, 'func', fn).__name__}-{uuid4().hex}"
+        self.tasks[name] = (fn, *made)
+        if at is not None:
+            self.places[name] = at
+        return name
+
+    def hold(self, held: Held) -> Any:
+        """What stands for a value as a task of its own."""
+        if held.future is None:
+            held.future = self.add(partial(_same, held.value))
+            self.held.append((held.future, held))
+        return held.future
+
+    def start(self, names: Sequence[str]) -> list[Any]:
+        """Send all, and have a future of each of these."""
+        layer = MaterializedLayer(self.tasks, {"workers": self.places.get, "allow_other_workers": True})
+        graph, wanted = HighLevelGraph({"pass": layer}, {"pass": set()}), [*names, *(name for name, _ in self.held)]
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):  # meant to be in the graph
+            futures = self.client.get(graph, wanted, sync=False, fifo_timeout="0ms")
+        for (_, held), future in zip(self.held, futures[len(names) :], strict=True):
+            held.value, held.future = None, future
+        taken = (made for _, *args in self.tasks.values() for made in args if isinstance(made, Future))
+        linger(self.client, [*futures, *taken])
+        return futures[: len(names)]
+
+
+_recent: WeakKeyDictionary[Client, list[Any]] = WeakKeyDictionary()
+
+
+def linger(client: Client, latest: list[Any]) -> None:
+    """Keep these until the next ones come: to let go of a future is a message, for which a graph would have to wait."""
+    former, _recent[client] = _recent.get(client, []), latest
+    former.clear()
+    loop: Any = client.loop
+    loop.add_callback(loop.call_later, LINGER, latest.clear)
+
+
+_asked: WeakKeyDictionary[Client, tuple[float, dict[str, int]]] = WeakKeyDictionary()
+
+
+def count_threads(client: Client) -> dict[str, int]:
+    """The threads of each worker, as they were a second ago at most: to ask takes as long as a small pass."""
+    when, there = _asked.get(client, (-ASK, {}))
+    if not there or monotonic() > when + ASK:
+        there = dict(sorted(client.nthreads().items()))
+        _asked[client] = monotonic(), there
+    return there
+
+
 class Kept(Rows):
     """Row state that stayed on the workers: one future a group of 2^height blocks."""
 
@@ -147,7 +235,23 @@ class Kept(Rows):
         self.engine, self.height, self.sweeps = engine, height, sweeps  # sweeps since its rows were last at the client
 
     def local(self) -> Iterator[Any]:
-        return (item for group in self for item in self.engine.fetch(group))
+        for group in self:
+            held = group if isinstance(group, Held) else None
+            yield from self.engine.fetch(group) if held is None else held.value or self.engine.fetch(held.future)
+
+
+class Plan(NamedTuple):
+    """A pass over blocks."""
+
+    height: int  # of its groups in the tree
+    sweeps: int  # since what blocks keep was at the client
+    size: int  # groups there are
+    add_group: Callable[..., str]  # the task of one, to a graph
+    sign: tuple[Any, ...]  # passes that have it are alike
+    told: Callable[..., Any] | None  # who watches, when one is done
+
+
+_sizes: dict[tuple[Any, ...], int] = {}  # of what passes gave: the sums of their groups, and what blocks keep
 
 
 class DaskEngine(Engine):
@@ -159,7 +263,7 @@ class DaskEngine(Engine):
         self.client = client
 
     def broadcast(self, state: Any) -> Shared:
-        return Shared(self.hold(state))
+        return Shared(Held(state))
 
     def hold(self, value: Any) -> Any:
         """A task that gives this value: the scheduler has its recipe, and workers hand it on to each other."""
@@ -225,16 +329,17 @@ class DaskEngine(Engine):
         heights: dict[Any, int] = vars(blocks.source).setdefault("_heights", {})
         key = (self.client.id, len(blocks))
         if key not in heights:
-            threads = max(1, sum(self.client.nthreads().values()))
+            threads = max(1, sum(count_threads(self.client).values()))
             height, most = 0, min(GROUP_BYTES, config().memory // 8)
-            while (2 << height) * blocks.block_bytes <= most and len(blocks) >> (height + 1) >= EACH * threads:
+            while (size := (2 << height) * blocks.block_bytes) <= most:
+                if len(blocks) >> (height + 1) < (1 if size <= LITTLE else EACH) * threads:
+                    break
                 height += 1
             heights[key] = height
         return heights[key]
 
-    def _places(self, blocks: Blocks, size: int) -> list[dict[str, Any]]:
-        """Which worker should read each group of blocks, the same in every sweep while it is there, as options of
-        submit.
+    def _places(self, blocks: Blocks, size: int) -> list[str] | list[None]:
+        """Which worker should read each group of blocks, the same in every sweep while it is there.
 
         Neighbors go together, so that their sums meet where they are, and each thread has about as many blocks. The
         scheduler alone would send all tasks of a first sweep to the worker that has the state, and leave it to the
@@ -242,18 +347,15 @@ class DaskEngine(Engine):
         """
         places: dict[Any, list[str]] = vars(blocks.source).setdefault("_places", {})
         key, n = (self.client.id, size, len(blocks)), len(blocks)
-        there = [name for name, threads in sorted(self.client.nthreads().items()) for _ in range(threads)]
+        there = [name for name, threads in count_threads(self.client).items() for _ in range(threads)]
         if not there:
-            return [{}] * -(-n // size)
+            return [None] * -(-n // size)
         if not set(places.get(key, [""])) <= set(there):
             places[key] = [there[(a + min(a + size, n)) * len(there) // (2 * n)] for a in range(0, n, size)]
-        return [{"workers": [name], "allow_other_workers": True} for name in places[key]]
+        return places[key]
 
-    def _plan(
-        self, parts: Parts, merge: Callable[..., Any] | None, keep: bool
-    ) -> tuple[int, int, int, Callable[..., Any]]:
-        """The height of the groups, the sweeps since their rows were at the client, how many groups there are, and what
-        starts the task of one, with options of submit in place of the usual ones."""
+    def _plan(self, parts: Parts, merge: Callable[..., Any] | None, keep: bool) -> Plan:
+        """The groups of a pass over blocks, and what adds the task of one to a graph."""
         if self.client.status != "running":
             raise ConnectionError(self._explain_loss(""))
         blocks = next(a for a in parts.args if isinstance(a, Blocks))
@@ -282,26 +384,39 @@ class DaskEngine(Engine):
             else:
                 columns.append(self._sent(arg, size))
             kinds.append(kind)
+        is_part = [sum(item.size for item in column if isinstance(item, Held)) <= PART for column in columns]
         light = Parts(parts.fn, tuple(kinds))
         is_read = any(isinstance(column[0], Stretch) for column in columns)
-        places = self._places(blocks, size) if is_read else [{}] * len(groups)
+        places = self._places(blocks, size) if is_read else [None] * len(groups)
         budget = (config().memory, 4 * blocks.block_bytes)  # as on the threads of one process
-        told = None if progress.watcher is None else progress.count_blocks(len(groups))
 
-        def start(g: int, **place: Any) -> Any:
-            given = (light, groups[g], merge, keep, *(column[g] for column in columns))
-            future = self.client.submit(_run_group, budget, *given, pure=False, **(place or places[g]))
+        def add_group(graph: Graph, g: int, at: str | None = None) -> str:
+            args, made = list[Any](), list[Any]()
+            for item, fits in zip((column[g] for column in columns), is_part, strict=True):
+                if isinstance(item, Held) and fits:
+                    args.append(item.value)
+                elif isinstance(item, (Held, Future)):
+                    args.append(Made)
+                    made.append(graph.hold(item) if isinstance(item, Held) else item)
+                else:
+                    args.append(item)
             DaskEngine.tasks += 1
-            if told is not None:
-                future.add_done_callback(told)
-            return future
+            run = partial(_run_group, budget, (light, groups[g], merge, keep), args)
+            return graph.add(run, *made, at=at or places[g])
 
-        return height, sweeps + 1, len(groups), start
+        told = None if progress.watcher is None else progress.count_blocks(len(groups))
+        state = sum(arg.value.size for arg in parts.args if isinstance(arg, Shared))
+        sign = (blocks.shape, height, state, zlib.crc32(dumps(parts.fn, buffer_callback=lambda array: None)))
+        return Plan(height, sweeps + 1, len(groups), add_group, sign, told)
 
-    def _submit(self, parts: Parts, merge: Callable[..., Any] | None, keep: bool) -> tuple[int, int, list[Any]]:
-        """The height of the groups, the sweeps since their rows were at the client, and one future a group."""
-        height, sweeps, count, start = self._plan(parts, merge, keep)
-        return height, sweeps, [start(g) for g in range(count)]
+    def _start(self, plan: Plan, graph: Graph, groups: list[str], names: list[str]) -> list[Any]:
+        """Futures of these names; who watches is told when groups are done."""
+        if plan.told is None:
+            return graph.start(names)
+        futures = graph.start([*names, *groups])
+        for future in futures[len(names) :]:
+            future.add_done_callback(plan.told)
+        return futures[: len(names)]
 
     def _sent(self, rows: Rows, size: int) -> list[Any]:
         """Rows of the client as one task a group. Those that come again, such as weights, are sent once."""
@@ -313,22 +428,34 @@ class DaskEngine(Engine):
             rows._sent = (items, there)  # type: ignore[attr-defined]
         key = (self.client.id, size)
         if key not in there:
-            there[key] = [self.hold(list(rows[a : a + size])) for a in range(0, len(rows), size)]
+            there[key] = [Held(list(rows[a : a + size])) for a in range(0, len(rows), size)]
         return list(there[key])
 
     def reduce(self, merge: Callable[..., Any], parts: Parts, keep: bool = False) -> Any:
-        height, sweeps, futures = self._submit(parts, merge, keep)
-        if keep:
-            kept = Kept(self, height, sweeps, [self._item(0, f) for f in futures])
-            futures = [self._item(1, f) for f in futures]
-        tree = Tree(lambda a, b: self.client.submit(_merge_copy, merge, a, b, pure=False))
-        for future in futures:
-            tree.push(future, height)
-        summed = self.fetch(tree.result())
-        return (self._shortened(kept), summed) if keep else summed
+        plan, graph = self._plan(parts, merge, keep), Graph(self.client)
+        groups = [plan.add_group(graph, g) for g in range(plan.size)]
+        if _sizes.get(plan.sign, PART + 1) <= PART:
+            return self._reduce_here(merge, plan, self._start(plan, graph, groups, groups), keep)
+        kept = [graph.add(_first, group) for group in groups] if keep else []
+        sums = [graph.add(_second, group) for group in groups] if keep else groups
+        while len(sums) > 1:
+            sums = [graph.add(partial(_merge_run, merge), sums[a : a + RUN]) for a in range(0, len(sums), RUN)]
+        top, *rows = self._start(plan, graph, groups, [*sums, *kept])
+        summed = self.fetch(top)
+        if plan.sign not in _sizes:
+            while len(_sizes) >= 1000:
+                _sizes.pop(next(iter(_sizes)))
+            _sizes[plan.sign] = plan.size * count_bytes(summed) + self._count_bytes(rows)
+        return (self._shortened(Kept(self, plan.height, plan.sweeps, rows)), summed) if keep else summed
 
-    def _item(self, i: int, future: Any) -> Any:
-        return self.client.submit(operator.itemgetter(i), future, pure=False)
+    def _count_bytes(self, futures: list[Any]) -> int:
+        return sum(self.client.nbytes([f.key for f in futures], summary=False).values()) if futures else 0
+
+    def _reduce_here(self, merge: Callable[..., Any], plan: Plan, futures: list[Any], keep: bool) -> Any:
+        """The end of a pass that gives so little that the client adds it up, and may have what is kept."""
+        results = self.fetch(futures)
+        summed = _merge_run(merge, [result[1] for result in results] if keep else results)
+        return (Kept(self, plan.height, 0, [Held(result[0]) for result in results]), summed) if keep else summed
 
     def _shortened(self, kept: Kept) -> Kept:
         """What is kept has a recipe through every sweep since its rows were at the client, with their states.
@@ -336,24 +463,24 @@ class DaskEngine(Engine):
         That is both what the scheduler has to remember and what a lost worker costs: after some sweeps the rows are
         fetched and sent again, unless they are too many for the client's memory; then the chain goes on.
         """
-        if kept.sweeps < CHAIN or sum(self.client.nbytes([f.key for f in kept], summary=False).values()) > (
-            config().memory // 4
-        ):
+        if kept.sweeps < CHAIN or self._count_bytes(kept) > config().memory // 4:
             return kept
-        return Kept(self, kept.height, 0, [self.hold(rows) for rows in self.fetch(list(kept))])
+        return Kept(self, kept.height, 0, [Held(rows) for rows in self.fetch(list(kept))])
 
     def gather(self, parts: Parts) -> list[Any]:
-        _, _, futures = self._submit(parts, None, keep=False)
-        return [result for group in self.fetch(futures) for result in group]
+        plan, graph = self._plan(parts, None, keep=False), Graph(self.client)
+        groups = [plan.add_group(graph, g) for g in range(plan.size)]
+        return [result for group in self.fetch(self._start(plan, graph, groups, groups)) for result in group]
 
     def stream(self, parts: Parts) -> Iterator[Any]:
-        _, _, count, start = self._plan(parts, None, keep=False)
-        waiting, there = deque[Any](), sorted(self.client.nthreads())
-        for g in range(count):  # neighbors go to different workers, so that all have something to do
+        plan = self._plan(parts, None, keep=False)
+        waiting, there = deque[Any](), list(count_threads(self.client))
+        for g in range(plan.size):  # neighbors go to different workers, so that all have something to do
             if len(waiting) == 2 * max(1, len(there)):
                 yield from self.fetch(waiting.popleft())
-            at = {"workers": [there[g % len(there)]], "allow_other_workers": True} if there else {}
-            waiting.append(start(g, **at))
+            graph = Graph(self.client)
+            name = plan.add_group(graph, g, there[g % len(there)] if there else None)
+            waiting.extend(self._start(plan, graph, [name], [name]))
         while waiting:
             yield from self.fetch(waiting.popleft())
 
@@ -362,9 +489,20 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _merge_copy(merge: Callable[..., Any], a: Any, b: Any) -> Any:
-    """Merge without touching `a`: a worker may hand out or recompute the very object it stores."""
-    return merge(_copied(a), settle(b))
+def _first(pair: tuple[Any, Any]) -> Any:
+    return pair[0]
+
+
+def _second(pair: tuple[Any, Any]) -> Any:
+    return pair[1]
+
+
+def _merge_run(merge: Callable[..., Any], sums: list[Any]) -> Any:
+    """The node of the tree above these, which stay: a worker may hand out or recompute the very objects it stores."""
+    tree = Tree(merge)
+    for i, value in enumerate(sums):
+        tree.push(settle(value) if i % 2 else _copied(value))
+    return tree.result()
 
 
 def _copied(value: Any) -> Any:
