@@ -301,9 +301,12 @@ def test_the_disk_is_full_when_a_checkpoint_is_written(client, tmp_path):
         assert rest.seen == 15 and not differences(expected("NMF"), found)
 
 
-def test_the_disk_is_full_when_workers_spill(small_blocks, tmp_path):
+def test_the_disk_is_full_when_workers_spill(small_blocks, tmp_path, monkeypatch):
     import dask
 
+    from twofold.core.engine import dask as engine
+
+    monkeypatch.setattr(engine, "PART", 0)
     at_once = {"distributed.worker.memory.target": 2e-5, "distributed.worker.memory.spill": False}
     with (
         dask.config.set(at_once),
