@@ -270,8 +270,8 @@ def test_a_worker_keeps_nothing_that_a_task_has_read(small_blocks, tmp_path):
     source = as_blocks(_write(tmp_path / "parts", X, "parquet", (0, 100, 500))).source
     for view, expected in ((source, X), (source.scaled(np.full(7, 2.0)), X / 2)):
         stretch = Stretch(view, 50, 250)
-        group = (Parts(lambda rows: rows.sum(0), (Blocks,)), np.array([50, 150, 250]), add, False, stretch)
-        assert np.allclose(_run_group((10**6, 1), *group), expected[50:250].sum(0))
+        group = (Parts(lambda rows: rows.sum(0), (Blocks,)), np.array([50, 150, 250]), add, False)
+        assert np.allclose(_run_group((10**6, 1), group, [stretch]), expected[50:250].sum(0))
         assert not any(file._kept for file in source.files)
         stretch.source.read(50, 250)
         assert any(file._kept for file in source.files)
