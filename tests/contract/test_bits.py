@@ -11,7 +11,14 @@ from .helpers import differences, row_methods
 from .registry import MODELS, table, with_holes
 
 STREAMING = [c for c in MODELS if c.streams]
-FIRST = {c.model: str(c) for c in reversed(STREAMING)}.values()  # one case a family
+
+
+def one_each(cases):
+    """The first case of each family."""
+    return list({c.model: c for c in reversed(cases)}.values())[::-1]
+
+
+FIRST, SPARSE = one_each(STREAMING), one_each([c for c in STREAMING if c.sparse])
 ROWS = 400
 streaming = pytest.mark.parametrize("case", STREAMING, ids=str)
 pytestmark = [
@@ -131,33 +138,32 @@ def as_sparse(case):
     return X, y, EXPECTED[str(case), "sparse"]
 
 
-@streaming
+@pytest.mark.parametrize("case", FIRST, ids=str)
 def test_dask_without_a_cluster_equals_memory(case):
     for at, (X, y) in enumerate(kinds(case)):
         assert not differences(expected_of(case, at), fit(case, in_chunks(X), y))
 
 
-def on_workers(cases):
-    """All cases on three workers, one of each family on a single one."""
-    pairs = [(c, workers) for c in cases for workers in (1, 3) if workers == 3 or str(c) in FIRST]
-    return pytest.mark.parametrize(("case", "workers"), pairs, ids=str)
+def on_workers(three, one):
+    """These cases on three workers, and those on a single one."""
+    return pytest.mark.parametrize(("case", "workers"), [(c, 3) for c in three] + [(c, 1) for c in one], ids=str)
 
 
-@on_workers(STREAMING)
+@on_workers(STREAMING, FIRST)
 def test_worker_processes_equal_memory(case, workers, client_of):
     with client_of(workers).as_current():
         for at, (X, y) in enumerate(kinds(case)):
             assert not differences(expected_of(case, at), fit(case, in_chunks(X), y))
 
 
-@on_workers([c for c in STREAMING if c.sparse])
+@on_workers(SPARSE, SPARSE)
 def test_sparse_chunks_on_worker_processes_equal_memory(case, workers, client_of):
     X, y, expected = as_sparse(case)
     with client_of(workers).as_current():
         assert not differences(expected, fit(case, in_chunks(X, known=workers == 3), y))
 
 
-@pytest.mark.parametrize("case", [c for c in STREAMING if str(c) in FIRST], ids=str)
+@pytest.mark.parametrize("case", FIRST, ids=str)
 def test_a_folder_read_by_worker_processes_equals_memory(case, client_of, tmp_path, monkeypatch):
     from twofold.core.engine import dask as engine
 
@@ -199,7 +205,7 @@ def test_dask_rows_stay_lazy_and_equal_memory(case):
         assert np.array_equal(out.compute(), getattr(model, method)(X)), method
 
 
-@pytest.mark.parametrize("case", [c for c in STREAMING if c.weights and str(c) in FIRST], ids=str)
+@pytest.mark.parametrize("case", one_each([c for c in STREAMING if c.weights]), ids=str)
 def test_weights_travel_with_their_rows(case, client_of, tmp_path):
     da = pytest.importorskip("dask.array")
     X, y = kinds(case)[-1]
