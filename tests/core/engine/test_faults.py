@@ -12,6 +12,7 @@ from contextlib import suppress
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
 
 import twofold
 from tests.attack.disk import fill, mounted
@@ -167,24 +168,18 @@ def test_a_task_that_is_blamed_for_the_death_of_workers_is_tried_again(client, m
     killers[0].join()
 
 
-def test_a_worker_killed_while_words_are_counted(client, tmp_path, monkeypatch):
+@pytest.mark.parametrize("count", [twofold.Vocabulary(min_count=2), twofold.Cooccurrence(min_count=2, max_size=500)])
+def test_a_worker_killed_while_words_are_counted(client, count, tmp_path, monkeypatch):
     from twofold.io import documents
 
     monkeypatch.setattr(documents, "BLOCK", 4000)
-    rng, text = np.random.default_rng(0), tmp_path / "text.txt"
+    rng, text, killers = np.random.default_rng(0), tmp_path / "text.txt", []
     text.write_text("\n".join(" ".join(f"w{i}" for i in rng.zipf(1.5, 12)) for _ in range(1500)))
-    made = {
-        "words": lambda data: twofold.Vocabulary(min_count=2).fit(data),
-        "pairs": lambda data: twofold.Cooccurrence(min_count=2, max_size=500).fit(data),
-    }
-    for make in made.values():
-        killers = []
-        wanted = make(text.read_text().splitlines())
-        kill_in_sweep(client, killers)
-        found = make(text)
-        killers[0].join()
-        assert not differences(wanted, found)
-        client.wait_for_workers(2, timeout=300)
+    wanted = clone(count).fit(text.read_text().splitlines())
+    kill_in_sweep(client, killers)
+    found = clone(count).fit(text)
+    killers[0].join()
+    assert not differences(wanted, found)
 
 
 def _die(block):
