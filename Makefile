@@ -28,7 +28,7 @@ endif
 
 unexport PYTHONDONTWRITEBYTECODE  # every process that a test starts would compile every module again
 
-.PHONY: help tour lab test lint docs bounds bench clean
+.PHONY: help tour lab test lint style docs bounds bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -40,17 +40,21 @@ tour: .venv/.ready-core
 lab: .venv/.ready-lab-deep
 	@$(BIN)/twofold lab $(FILE)
 
-test: lint
+test: style
 	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null || \
 		echo "no chromium here, so the lab's page is not tested; to have it: apt-get install chromium" >&2
-	@$(BIN)/python -m pytest -q -n $(JOBS) --no-loadscope-reorder $(TESTS)
+	@$(BIN)/mypy --no-error-summary > .venv/types.log & types=$$!; \
+		$(BIN)/python -m pytest -q -n $(JOBS) --no-loadscope-reorder $(TESTS); tests=$$?; \
+		wait $$types || { cat .venv/types.log; exit 1; }; exit $$tests
 
-lint: .venv/.ready-dev-dask-deep-lab
+lint: style
+	@$(BIN)/mypy --no-error-summary
+	@echo "lint, types and import contracts hold"
+
+style: .venv/.ready-dev-dask-deep-lab
 	@$(BIN)/ruff check -q --output-format concise
 	@$(BIN)/ruff format -q --check
-	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .venv/imports.log || { cat .venv/imports.log; exit 1; }
-	@echo "lint, types and import contracts hold"
 
 docs: .venv/.ready-docs-dask-deep-lab
 	@$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
@@ -77,6 +81,6 @@ comma := ,
 
 .venv/.ready-%: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "installing $(if $(filter core,$*),the core,the extras: $*) ..." >&2
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt \
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile -c constraints.txt \
 		-e '.$(if $(filter core,$*),,[$(subst -,$(comma),$*)])'
 	@touch $@

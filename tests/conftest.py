@@ -1,5 +1,7 @@
 """What several suites share: blocks small enough that small data has many, and clusters of threads or processes."""
 
+import gc
+
 import pytest
 
 # What runs in one test process, because it shares what takes long to make, and is not a file of its own.
@@ -37,6 +39,10 @@ def group_of(nodeid):
 def pytest_collection_modifyitems(items):
     order = {group: at for at, group in enumerate(LONG)}
     items.sort(key=lambda item: order.get(group_of(item.nodeid), len(LONG)))
+
+
+def pytest_collection_finish():
+    gc.freeze()  # thousands of tests that stay to the end: the collector need not look at them again and again
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -46,7 +46,7 @@ def main() -> int:
         "extremes": extremes.attack,
         "bytes": lambda: model_files.attack(5000 // share, model_files.spoil_bytes),
         "meaning": lambda: model_files.attack(5000 // share, model_files.spoil_meaning),
-        "cli": lambda: command_line.attack(30 if given.quick else 1500),
+        "cli": lambda: command_line.attack(20 if given.quick else 1500),
         "kills": lambda: kills.attack(*(5, 1) if given.quick else (50, len(kills.WAYS))),
         "resume": lambda: resume.attack(5 if given.quick else 100),
         "signals": lambda: signals.attack(given.quick),

@@ -265,3 +265,8 @@ def with_holes(X, share=0.1, seed=1):
 def swept(case, X):
     """X, with holes where a fit without any would be over at once."""
     return with_holes(X, 0.3) if case.completes else X
+
+
+def one_each(cases):
+    """The first case of each family: for what the families' shared code does alone."""
+    return list({case.model: case for case in reversed(cases)}.values())[::-1]

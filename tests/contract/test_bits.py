@@ -8,15 +8,9 @@ from scipy import sparse
 import twofold
 
 from .helpers import differences, row_methods
-from .registry import MODELS, table, with_holes
+from .registry import MODELS, one_each, table, with_holes
 
 STREAMING = [c for c in MODELS if c.streams]
-
-
-def one_each(cases):
-    """The first case of each family."""
-    return list({c.model: c for c in reversed(cases)}.values())[::-1]
-
 
 FIRST, SPARSE = one_each(STREAMING), one_each([c for c in STREAMING if c.sparse])
 ROWS = 400

@@ -11,9 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from twofold import PCA, EarlyStopping, InputError
 
 from .helpers import differences
-from .registry import MODELS, swept, table, with_holes
+from .registry import MODELS, one_each, swept, table, with_holes
 
 every = pytest.mark.parametrize("case", MODELS, ids=str)
+first = pytest.mark.parametrize("case", one_each(MODELS), ids=str)
 iterative = pytest.mark.parametrize("case", [c for c in MODELS if c.iterative], ids=str)
 X, y = table()
 
@@ -123,7 +124,7 @@ def test_a_fit_that_converges_is_silent(case):
         fit(case)
 
 
-@every
+@first
 def test_callbacks_see_the_fit_in_order(case):
     seen = Recorder()
     model = fit(case, seen)
@@ -132,12 +133,12 @@ def test_callbacks_see_the_fit_in_order(case):
     assert seen.objectives == model.history_["objective"]
 
 
-@every
+@first
 def test_callbacks_do_not_change_the_fit(case):
     assert not differences(fit(case), fit(case, Recorder()))
 
 
-@every
+@first
 def test_callbacks_are_torn_down_when_a_fit_fails(case):
     seen, bad = Recorder(), X.copy()
     bad[3, 7] = np.inf
@@ -156,14 +157,14 @@ def test_a_callback_stops_the_fit(case):
     assert seen.events[-2:] == ["end fit", "teardown"]
 
 
-@every
+@first
 def test_scikit_learn_s_progress_bar_works(case, capfd):
     model = fit(case, ProgressBar())
     assert not differences(model, fit(case))
     assert type(model).__name__ in capfd.readouterr().out
 
 
-@every
+@first
 def test_scikit_learn_s_scoring_monitor_works(case):
     monitor = ScoringMonitor(scoring={"good": lambda model, X, y: model.n_iter_ + 0.5})
     model = case().set_callbacks(monitor).fit(X, y)

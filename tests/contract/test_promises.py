@@ -15,9 +15,10 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 import twofold
 
 from .helpers import assert_alike, differences, fitted, row_methods
-from .registry import MODELS, table, thinned, with_holes
+from .registry import MODELS, one_each, table, thinned, with_holes
 
 every = pytest.mark.parametrize("case", MODELS, ids=str)
+first = pytest.mark.parametrize("case", one_each(MODELS), ids=str)
 X, y = table()
 NAMES = [f"c{j}" for j in range(X.shape[1])]
 
@@ -47,13 +48,13 @@ def test_single_precision_says_what_double_says(case):
     assert_alike(case.kept(), case.fit(X.astype(np.float32), y), X, rtol=2e-2)
 
 
-@every
+@first
 def test_whole_numbers_are_taken_as_float64(case):
     Xi = np.rint(X * 10).astype(np.int64)
     assert not differences(case.fit(Xi, y), case.fit(Xi.astype(np.float64), y))
 
 
-@every
+@first
 def test_fit_leaves_the_caller_s_data_alone(case):
     before, rows = X.copy(), y.copy()
     case.fit(X, y)
@@ -87,7 +88,7 @@ def test_sparse_input_is_not_reordered(case):
     assert not differences(model, case.fit(thinned(case, X)[1], y))
 
 
-@every
+@first
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_frames_equal_arrays(case, frame):
     F = frame(dict(zip(NAMES, X.T, strict=True)))
@@ -158,7 +159,7 @@ def test_holes_are_taken_and_a_row_of_holes_still_answers(case):
         assert np.isfinite(getattr(model, method)(H)).all() if method != "predict" else len(model.predict(H)) == len(H)
 
 
-@every
+@first
 def test_saved_and_loaded_is_the_same_model(case, tmp_path):
     F = pd.DataFrame(X, columns=NAMES)
     model = case.fit(F, y)
@@ -177,7 +178,7 @@ def test_pickles(case):
     assert not differences(case.kept(), pickle.loads(pickle.dumps(case.kept())))
 
 
-@every
+@first
 def test_works_in_a_pipeline_and_a_grid_search(case):
     pipe = make_pipeline(MinMaxScaler(clip=True) if case.completes or case.positive else StandardScaler(), case())
     step = pipe.steps[-1][0]
@@ -188,7 +189,7 @@ def test_works_in_a_pipeline_and_a_grid_search(case):
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
-@every
+@first
 @pytest.mark.parametrize("kind, frame", [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
 def test_set_output(case, kind, frame):
     if not hasattr(case(), "transform") or case.labels:

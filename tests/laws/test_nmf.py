@@ -92,7 +92,7 @@ def test_solvers_meet():
     X = table()
     for loss in LOSSES:
         ends = [
-            NMF(4, beta_loss=one, solver=solver, tol=1e-7, max_iter=10_000, random_state=0).fit(X).reconstruction_err_
+            NMF(4, beta_loss=one, solver=solver, tol=1e-6, max_iter=10_000, random_state=0).fit(X).reconstruction_err_
             for one, solver in FALLING
             if one == loss
         ]
