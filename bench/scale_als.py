@@ -102,7 +102,7 @@ def least_bytes(parts: Any, p: int, item: int, workers: int = WORKERS) -> float:
         for some in np.array_split(np.arange(len(side.units)), workers):
             need = np.zeros(int(other.bounds[-1]), bool)
             for u in some:
-                need[read_needs(parts.folder, side.name, int(u))[0]] = True
+                need[read_needs(parts.folder, side.name, int(u))] = True
             total += float(need.sum()) * (1 - 1 / workers) * p * item
     return total
 
