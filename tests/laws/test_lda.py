@@ -369,3 +369,28 @@ def test_what_gibbs_cannot_do():
         model("gibbs").fit(many)
     with pytest.raises(InputError, match="cannot go on"):
         model("gibbs").partial_fit(X)
+
+
+class Caught(Exception):
+    """The loop was about to begin."""
+
+
+def test_a_sweep_leaves_the_state_before_it_alone_though_its_first_batch_counts_nothing(monkeypatch):
+    from twofold.topics.lda import lda
+
+    caught = []
+
+    def run(model, sweep, state, **_):
+        caught.append((sweep, state))
+        raise Caught
+
+    monkeypatch.setattr(lda.loop, "run", run)
+    X = np.random.default_rng(0).poisson(1.0, size=(60, 8))
+    model = LatentDirichletAllocation(3, learning_method="online", batch_size=20, random_state=0)
+    with pytest.raises(Caught):
+        model.fit(X, sample_weight=np.repeat([0.0, 1.0], [20, 40]))
+    sweep, state = caught[0]
+    before = state.counts.copy()
+    moved = sweep(state, 1).state.counts
+    assert not np.array_equal(moved, before)
+    np.testing.assert_array_equal(state.counts, before)

@@ -111,7 +111,9 @@ def solver(c: Corpus) -> tuple[State, Callable[[State, int], loop.Sweep]]:
             kept[b], sums = c.engine.reduce(
                 add, c.engine.map(update_documents, blocks, w, kept[b], c.engine.broadcast(shared)), keep=True
             )
-            counts = blend(counts, sums, tokens, rate(t * len(parts.blocks) + b, len(parts.blocks)), own=b > 0)
+            counts = blend(
+                counts, sums, tokens, rate(t * len(parts.blocks) + b, len(parts.blocks)), own=counts is not s.counts
+            )
             sums = sums._replace(counts=np.empty(0))  # which are in `counts` now
             found.append(sums)
         alpha = _dirichlet.step(s.alpha, reduce(add, (f.prior for f in found))) if every else s.alpha

@@ -163,7 +163,7 @@ def solver(c: Corpus, plan: Plan) -> tuple[State, Callable[[State, int], loop.Sw
             shared = c.engine.broadcast(expect(counts, s.alpha, c.beta, c.dtype, plan))
             sums = c.engine.reduce(add, c.engine.map(update_documents, blocks, w, shared))
             rho = 1.0 if plan.size is None else plan.rate(t * len(parts.blocks) + b + 1)
-            counts = sums.counts if rho == 1 else move(counts, sums, c.documents, rho, own=b > 0)
+            counts = sums.counts if rho == 1 else move(counts, sums, c.documents, rho, own=counts is not s.counts)
             sums = sums._replace(counts=np.empty(0))  # which are in `counts` now
             found.append(sums)
         alpha = s.alpha
