@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from twofold import analyses
-from twofold.analyses.denoise import removed
+from twofold.analyses.denoise.analysis import removed
 from twofold.core.checks import InputError
 from twofold.io.images import read_image, write_image
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from twofold import analyses
-from twofold.analyses.inpaint import bilinear, to_hide
+from twofold.analyses.inpaint.analysis import bilinear, to_hide
 from twofold.io.images import write_image
 from twofold.signals.images import inpaint
 

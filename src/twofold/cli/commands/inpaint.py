@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from twofold.analyses._images import as_image, check_formats
+from twofold.analyses.common.images import as_image, check_formats
 from twofold.analyses.inpaint import Inpainted, find_holes, without_holes
 from twofold.analyses.inpaint import inpaint as analyze
 from twofold.analyses.progress import SILENT, Progress

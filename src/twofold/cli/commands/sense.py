@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from twofold.analyses._images import as_image, check_formats
+from twofold.analyses.common.images import as_image, check_formats
 from twofold.analyses.progress import Progress
 from twofold.analyses.sense import KINDS, SIGNALS, SensedImage, SensedSignals, Sensing, is_table
 from twofold.analyses.sense import sense as analyze

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from twofold.analyses._images import ComparedAnswer
 from twofold.analyses._tables import Reading, as_frame_or_none, as_table, beside, data_in_code
 from twofold.analyses._targets import Writer
 from twofold.analyses.answer import FRAMES, count, frame_writer
+from twofold.analyses.common.images import ComparedAnswer
 from twofold.core.checks import InputError
 from twofold.io.recordings import Recording, holds_signals, read_signals, take_columns, write_sound
 

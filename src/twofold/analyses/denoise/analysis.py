@@ -14,10 +14,17 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import polars as pl
 
-from twofold.analyses._images import ImageAnswer, as_image, decibels, image_in_code, size_line
-from twofold.analyses._signals import SignalAnswer, as_signals, compute_snr, is_signal, refuse_reading, signals_in_code
 from twofold.analyses._tables import Reading, in_call
 from twofold.analyses.answer import Grid, analysis
+from twofold.analyses.common.images import ImageAnswer, as_image, decibels, image_in_code, size_line
+from twofold.analyses.common.signals import (
+    SignalAnswer,
+    as_signals,
+    compute_snr,
+    is_signal,
+    refuse_reading,
+    signals_in_code,
+)
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
 from twofold.io.images import Picture

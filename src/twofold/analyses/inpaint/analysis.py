@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from twofold.analyses._images import ImageAnswer, Variable, as_image, decibels, image_in_code, size_line
 from twofold.analyses.answer import Grid, analysis
+from twofold.analyses.common.images import ImageAnswer, Variable, as_image, decibels, image_in_code, size_line
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
 from twofold.io.images import Picture, color_of

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from twofold.analyses._images import as_image, image_in_code, image_writer, size_facts, size_line
 from twofold.analyses._targets import Writer
 from twofold.analyses.answer import FRAMES, Answer, Grid, count
+from twofold.analyses.common.images import as_image, image_in_code, image_writer, size_facts, size_line
 from twofold.analyses.progress import Progress
 from twofold.core.checks import InputError
 from twofold.io.images import ENDINGS, Picture
@@ -59,7 +59,7 @@ class Palette(Answer):
         return [Grid(["color", "red, green, blue", "share", ""], rows, right=(1, 2), rest="colors")]
 
     def lines(self) -> list[str]:
-        from twofold.analyses._images import decibels
+        from twofold.analyses.common.images import decibels
 
         own, plain = (decibels(figures["psnr"]) for figures in (self.figures, self.baseline))
         return [f"redrawn with them: PSNR {own}, with the mean color alone {plain}"]

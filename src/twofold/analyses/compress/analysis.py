@@ -19,7 +19,10 @@ import numpy as np
 import polars as pl
 from PIL import Image, features
 
-from twofold.analyses._images import (
+from twofold.analyses._tables import Reading, data_in_code, in_call
+from twofold.analyses._targets import Writer
+from twofold.analyses.answer import DRAWN, Answer, Grid, analysis
+from twofold.analyses.common.images import (
     ImageAnswer,
     as_image,
     decibels,
@@ -29,10 +32,14 @@ from twofold.analyses._images import (
     split_alpha,
     with_alpha,
 )
-from twofold.analyses._signals import SignalAnswer, as_signals, is_signal, length_facts, length_line, refuse_reading
-from twofold.analyses._tables import Reading, data_in_code, in_call
-from twofold.analyses._targets import Writer
-from twofold.analyses.answer import DRAWN, Answer, Grid, analysis
+from twofold.analyses.common.signals import (
+    SignalAnswer,
+    as_signals,
+    is_signal,
+    length_facts,
+    length_line,
+    refuse_reading,
+)
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
 from twofold.io.images import Picture

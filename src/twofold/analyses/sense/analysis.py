@@ -18,7 +18,10 @@ import numpy as np
 import polars as pl
 
 import twofold
-from twofold.analyses._images import (
+from twofold.analyses._tables import as_table
+from twofold.analyses._targets import Writer
+from twofold.analyses.answer import Grid, analysis, count
+from twofold.analyses.common.images import (
     ComparedAnswer,
     as_image,
     decibels,
@@ -28,9 +31,6 @@ from twofold.analyses._images import (
     size_line,
     with_alpha,
 )
-from twofold.analyses._tables import as_table
-from twofold.analyses._targets import Writer
-from twofold.analyses.answer import Grid, analysis, count
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
 from twofold.io.images import ENDINGS, Picture

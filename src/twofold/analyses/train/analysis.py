@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 
 import twofold
-from twofold.analyses._images import Variable
 from twofold.analyses._tables import as_frame_or_none, as_table, data_in_code, warnings_as_notes
 from twofold.analyses.answer import Answer, Grid, analysis
+from twofold.analyses.common.images import Variable
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
 from twofold.io.image_sets import read_pictures
