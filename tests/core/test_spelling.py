@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twofold.core.spelling import MOST, close_names, did_you_mean
+from twofold.core.spelling import MAX_COMPARED_NAMES, close_names, did_you_mean
 
 words = st.text("abcdefgh", min_size=1, max_size=8)
 
@@ -24,5 +24,5 @@ def test_nothing_near_is_said_otherwise():
 
 
 def test_of_very_many_names_the_first_are_looked_at():
-    names = ["zzzzzz"] * MOST + ["wanted"]
+    names = ["zzzzzz"] * MAX_COMPARED_NAMES + ["wanted"]
     assert close_names("wanted", names) == [] and close_names("wanted", names[1:]) == ["wanted"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from twofold.core.spelling import Speller, spell_parameters
 from twofold.core.types import Block, Weights
 
 if TYPE_CHECKING:
@@ -35,7 +36,21 @@ def reason_of(error: BaseException) -> str:
 
 
 class InputError(ValueError):
-    """What the caller gave cannot be used; the message says where and what to do instead."""
+    """An input that cannot be used; the message says where, and what to do instead.
+
+    A parameter in the message stands between ⟨ and ⟩, so that each face writes it in its own way:
+    see `twofold.core.spelling`.
+
+    >>> print(InputError("⟨scale⟩ is for tables. Give ⟨method=kmeans⟩."))
+    scale= is for tables. Give method='kmeans'.
+    """
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def render(self, speller: Speller | None = None) -> str:
+        """The message as the present face writes parameters, or as `speller` does."""
+        return spell_parameters(super().__str__(), speller)
 
 
 class ModelFileError(ValueError):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from twofold.core.checks import InputError
-from twofold.core.spelling import MOST, close_names
+from twofold.core.spelling import MAX_COMPARED_NAMES, close_names
 
 
 class UnknownWord(InputError, KeyError):
@@ -20,6 +20,6 @@ def unknown(word: Any, words: np.ndarray, what: str = "words") -> UnknownWord:
     """The error for a word that is not among `words`, the most frequent first."""
     if not isinstance(word, str):
         return UnknownWord(f"{word!r} is a {type(word).__name__}, not a word. Give a str.")
-    near = close_names(word, map(str, words[:MOST].tolist()))
+    near = close_names(word, map(str, words[:MAX_COMPARED_NAMES].tolist()))
     hint = f" Close to it: {', '.join(repr(item) for item in near)}." if near else ""
     return UnknownWord(f"{word!r} is not among the {len(words):,} {what}.{hint}")
