@@ -2,8 +2,9 @@
 #
 #   make tour    see twofold at work: one HTML page, tour.html
 #   make lab     watch every method work, in the browser; FILE=wine.csv brings your own
-#   make test    lint, types, import contracts, tests and doctests
-#   make lint    the first three of these
+#   make test    tests and doctests
+#   make lint    style, types, import contracts and plain words
+#   make soak    what takes longer: every attack, every fault of a cluster, whole grids
 #   make docs    build the documentation in docs/_build/html
 #   make bounds  tests of what is compiled, with every index checked
 #   make bench   measure against the other libraries
@@ -28,7 +29,7 @@ endif
 
 unexport PYTHONDONTWRITEBYTECODE  # every process that a test starts would compile every module again
 
-.PHONY: help tour lab test lint style docs bounds bench clean
+.PHONY: help tour lab test soak lint docs bounds bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -40,21 +41,23 @@ tour: .venv/.ready-core
 lab: .venv/.ready-lab-deep
 	@$(BIN)/twofold lab $(FILE)
 
-test: style
+test: .venv/.ready-dev-dask-deep-lab
 	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null || \
 		echo "no chromium here, so the lab's page is not tested; to have it: apt-get install chromium" >&2
-	@$(BIN)/mypy --no-error-summary > .venv/types.log & types=$$!; \
-		$(BIN)/python -m pytest -q -n $(JOBS) --no-loadscope-reorder $(TESTS); tests=$$?; \
-		wait $$types || { cat .venv/types.log; exit 1; }; exit $$tests
+	@$(BIN)/python -m pytest -q -n $(JOBS) --no-loadscope-reorder $(TESTS)
 
-lint: style
-	@$(BIN)/mypy --no-error-summary
-	@echo "lint, types and import contracts hold"
+soak: .venv/.ready-dev-dask-deep-lab
+	@$(BIN)/python -m pytest -q -n $(JOBS) --no-loadscope-reorder -m soak $(TESTS)
+	@$(BIN)/python -m tests.attack
 
-style: .venv/.ready-dev-dask-deep-lab
+lint: .venv/.ready-dev-dask-deep-lab
 	@$(BIN)/ruff check -q --output-format concise
 	@$(BIN)/ruff format -q --check
 	@$(BIN)/lint-imports --no-logo > .venv/imports.log || { cat .venv/imports.log; exit 1; }
+	@$(BIN)/python tools/private_imports.py
+	@$(BIN)/python tools/words.py
+	@$(BIN)/mypy --no-error-summary
+	@echo "style, types, import contracts and plain words hold"
 
 docs: .venv/.ready-docs-dask-deep-lab
 	@$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

@@ -19,7 +19,6 @@ LONG = (
     "lab/test_page.py",
     "contract/test_sklearn_checks.py",
     "contract/test_promises.py",
-    "attack/test_attack.py",
     "tour",
     "contract/test_select.py",
     "completion/partitioned/test_partitioned.py",

@@ -24,6 +24,7 @@ distributed = pytest.importorskip("distributed")
 Status = distributed.Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+soak = pytest.mark.soak
 SWEEPS = {"max_iter": 20, "tol": 0}
 MODELS = {
     "KMeans": lambda: twofold.KMeans(7, n_init=1, random_state=0, **SWEEPS),
@@ -131,7 +132,10 @@ def kill_in_sweep(client, killers):
     killers[-1].start()
 
 
-@pytest.mark.parametrize(("name", "part"), [*((name, 0) for name in MODELS), ("KMeans", 2**18)])
+KILLED = [*((name, 0) for name in MODELS if name != "NMF"), ("KMeans", 2**18)]
+
+
+@pytest.mark.parametrize(("name", "part"), [("NMF", 0), *(pytest.param(*case, marks=soak) for case in KILLED)])
 def test_a_worker_killed_in_a_sweep(client, name, part, monkeypatch):
     from twofold.core.engine import dask as engine
 
@@ -141,6 +145,7 @@ def test_a_worker_killed_in_a_sweep(client, name, part, monkeypatch):
     killers[0].join()
 
 
+@soak
 def test_a_worker_killed_between_sweeps_when_rows_came_back(client, monkeypatch):
     from twofold.core.engine import dask as engine
 
@@ -149,6 +154,7 @@ def test_a_worker_killed_between_sweeps_when_rows_came_back(client, monkeypatch)
     assert not differences(expected("NMF"), disturbed("NMF", lambda: kill(client), sweep=9))
 
 
+@soak
 def test_the_recipe_of_what_blocks_keep_is_bounded(client, monkeypatch):
     from twofold.core.engine import dask as engine
 
@@ -161,6 +167,7 @@ def test_the_recipe_of_what_blocks_keep_is_bounded(client, monkeypatch):
     assert len(tasks) == 17 and min(tasks[8:]) < max(tasks[:8])  # it would grow from sweep to sweep
 
 
+@soak
 def test_a_task_that_is_blamed_for_the_death_of_workers_is_tried_again(client, monkeypatch):
     monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
     killers = []
@@ -168,6 +175,7 @@ def test_a_task_that_is_blamed_for_the_death_of_workers_is_tried_again(client, m
     killers[0].join()
 
 
+@soak
 @pytest.mark.parametrize("count", [twofold.Vocabulary(min_count=2), twofold.Cooccurrence(min_count=2, max_size=500)])
 def test_a_worker_killed_while_words_are_counted(client, count, tmp_path, monkeypatch):
     from twofold.io import documents
@@ -186,6 +194,7 @@ def _die(block):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@soak
 def test_a_task_that_kills_its_workers_ends_the_fit(client, monkeypatch):
     from twofold.core.engine import dask as engine
 
@@ -195,6 +204,7 @@ def test_a_task_that_kills_its_workers_ends_the_fit(client, monkeypatch):
         twofold.PCA(2).fit(lazy().rechunk(1200).map_blocks(_die, dtype=float, meta=np.empty((0, 0))))
 
 
+@soak
 def test_a_slow_worker(client):
     pid = next(iter(client.run(os.getpid).values()))
     os.kill(pid, signal.SIGSTOP)
@@ -206,6 +216,7 @@ def test_a_slow_worker(client):
         waker.join()
 
 
+@soak
 def test_a_worker_joins(client):
     def join():
         client.cluster.scale(3)
@@ -214,11 +225,13 @@ def test_a_worker_joins(client):
     assert not differences(expected("NMF"), disturbed("NMF", join))
 
 
+@soak
 def test_a_nanny_restarts_its_worker(client):
     restart = lambda: client.restart_workers([sorted(client.nthreads())[0]], timeout=300)  # noqa: E731
     assert not differences(expected("PLSA"), disturbed("PLSA", restart))
 
 
+@soak
 @pytest.mark.parametrize("name", ["GaussianMixture", "KSVD", "NMF"])
 def test_arrays_that_were_persisted(client, name):
     make = MODELS.get(name, lambda: twofold.KSVD(5, n_nonzero=1, max_iter=3, random_state=0))
@@ -233,7 +246,7 @@ def test_data_without_a_recipe_is_refused_when_it_is_lost(client):
         disturbed("KMeans", lambda: client.restart_workers([address], timeout=300), data=array)
 
 
-@pytest.mark.parametrize("kind", ["npy", "parquet"])
+@pytest.mark.parametrize("kind", ["npy", pytest.param("parquet", marks=soak)])
 def test_a_file_that_is_cut_off_is_named_by_the_worker(client, kind, tmp_path):
     for i, part in enumerate(np.split(X, 3)):
         path = tmp_path / f"part{i}.{kind}"
@@ -255,6 +268,7 @@ asyncio.run(live())
 """
 
 
+@soak
 def test_the_scheduler_is_gone_and_another_goes_on(small_blocks, tmp_path):
     def start():
         process = subprocess.Popen([sys.executable, "-c", SCHEDULER], stdout=subprocess.PIPE, text=True)
@@ -280,6 +294,7 @@ def _limit_files(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
+@soak
 def test_the_disk_is_full_when_a_checkpoint_is_written(client, tmp_path):
     with mounted("size=512k") as disk:
         folder = tmp_path if disk is None else disk
@@ -296,6 +311,7 @@ def test_the_disk_is_full_when_a_checkpoint_is_written(client, tmp_path):
         assert rest.seen == 15 and not differences(expected("NMF"), found)
 
 
+@soak
 def test_the_disk_is_full_when_workers_spill(small_blocks, tmp_path, monkeypatch):
     import dask
 
@@ -315,6 +331,7 @@ def test_the_disk_is_full_when_workers_spill(small_blocks, tmp_path, monkeypatch
         assert not differences(expected("NMF"), MODELS["NMF"]().fit(lazy()))
 
 
+@soak
 def test_the_disk_is_full_when_workers_write_blocks_of_ratings(client, tmp_path):
     rng = np.random.default_rng(0)
     rows = {"user": rng.integers(0, 300, 20_000), "item": rng.integers(0, 90, 20_000), "rating": rng.random(20_000)}
@@ -330,6 +347,7 @@ def test_the_disk_is_full_when_workers_write_blocks_of_ratings(client, tmp_path)
     assert parts.n_ratings == len(pl.DataFrame(rows).unique(["user", "item"]))
 
 
+@soak
 def test_blocks_done_by_workers_are_told(client, tmp_path):
     from twofold.core.engine.progress import watching
 

@@ -18,6 +18,8 @@ from twofold.core.data.kept_rows import KeptRows, Place
 from twofold.core.engine.local import Tree, add, stack_rows, stacked
 
 on_linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
+soak = pytest.mark.soak
+BATCHED = [("npy", "KMeans"), ("csr", "LDA")]
 ROWS, COLUMNS = 200_000, 100  # 160 MB
 SCRIPT = """
 import sys
@@ -82,7 +84,9 @@ def peak_of(path, budget, model):
 
 
 @on_linux
-@pytest.mark.parametrize("file, model", [("big.npy", "NMF"), ("big.npy", "KMeans"), ("big.csr", "LDA")])
+@pytest.mark.parametrize(
+    "file, model", [("big.npy", "NMF"), *(pytest.param(f"big.{end}", m, marks=soak) for end, m in BATCHED)]
+)
 def test_what_blocks_and_batches_keep_is_in_the_budget(narrow, file, model):
     # Held in memory: codes of 51 MB, and those of the sweep before; 200 batches of topics, 0.64 MB each.
     assert peak_of(narrow / file, "32MB", model) <= 40
@@ -90,7 +94,11 @@ def test_what_blocks_and_batches_keep_is_in_the_budget(narrow, file, model):
 
 @on_linux
 @pytest.mark.parametrize(
-    "file, model", [("big.npy", "PCA"), ("big.npy", "PPCA"), ("big_f.npy", "PCA"), ("big.parquet", "PCA")]
+    "file, model",
+    [
+        ("big.parquet", "PCA"),
+        *(pytest.param(*case, marks=soak) for case in (("big.npy", "PCA"), ("big.npy", "PPCA"), ("big_f.npy", "PCA"))),
+    ],
 )
 def test_a_streamed_fit_keeps_to_its_budget(folder, file, model):
     assert peak_of(folder / file, "64MB", model) <= 64
