@@ -7,7 +7,7 @@ import pytest
 # What runs in one test process, because it shares what takes long to make, and is not a file of its own.
 TOGETHER = {
     "contract/test_bits.py": "workers",
-    "text/test_on_workers.py": "workers",
+    "text/test_text_tasks.py": "workers",
     "core/engine/test_budget.py": "workers",
     "cli/test_cluster_options.py": "workers",
     "tour/": "tour",

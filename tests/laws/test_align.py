@@ -6,8 +6,8 @@ import pytest
 import twofold
 from twofold import WordVectors
 from twofold.words import align
+from twofold.words._nearest import normalize_rows, row_norms
 from twofold.words.alignment import match_mutually, neighbor_density, procrustes
-from twofold.words.word_vectors._nearest import normalize_rows, row_norms
 
 
 def turned(V=400, k=12, noise=0.0, seed=0, dtype=np.float64, mirror=False):

@@ -15,7 +15,7 @@ from twofold.core.data.blocks import as_blocks
 from twofold.core.data.csr_folder import write_csr
 from twofold.topics.evaluation import perplexity
 from twofold.topics.lda import _scvb0, _variational
-from twofold.topics.lda._documents import batches, finer
+from twofold.topics.lda.documents import batches, finer
 
 SOLVERS = ["scvb0", "gibbs", "batch", "online"]
 every = pytest.mark.parametrize("solver", SOLVERS)

@@ -14,7 +14,8 @@ from sklearn.exceptions import NotFittedError
 import twofold
 from twofold import InputError
 from twofold.io import documents
-from twofold.text import _texts, counting
+from twofold.text import counting
+from twofold.text.documents import Texts
 from twofold.text.vocabulary import Vocabulary
 
 LINES = ["The cat sat on the mat.", "", "A cat's life: 9 lives, naïve NAÏVE don’t don't!", "हिन्दी में लिखा हिन्दी"]
@@ -93,7 +94,7 @@ def test_a_long_line_may_be_read_in_pieces(tmp_path, monkeypatch, piece):
     path = tmp_path / "long.txt"
     path.write_text("\n".join(LINES), "utf-8")
     monkeypatch.setattr(documents, "PIECE", piece)
-    assert [line.replace(" ", "") for line in _joined(_texts.Texts(path))] == [line.replace(" ", "") for line in LINES]
+    assert [line.replace(" ", "") for line in _joined(Texts(path))] == [line.replace(" ", "") for line in LINES]
     v = Vocabulary(min_count=1).fit(path)
     assert as_dict(v) == as_dict(Vocabulary(min_count=1).fit(LINES))
     assert v.n_lines_ == len(LINES)

@@ -12,8 +12,8 @@ from twofold import InputError
 from twofold.io import documents
 from twofold.text import counting
 from twofold.text.vocabulary import Vocabulary
-from twofold.words import _corpus as module
-from twofold.words._corpus import Corpus, Store, encoded, learned, runs
+from twofold.words import corpus as module
+from twofold.words.corpus import Corpus, Store, encode_corpus, fit_and_encode, runs
 
 lines_of = st.lists(st.text(alphabet=st.sampled_from("aabcd éσΣ'’-.1\n"), max_size=40), min_size=1, max_size=12)
 
@@ -40,8 +40,8 @@ def test_lines_are_encoded_one_by_one(lines, min_count):
     except InputError:
         return
     expected = [v.encode(line).tolist() for line in lines]
-    assert lists_of(encoded(lines, v)) == expected
-    assert lists_of(learned(lines, Vocabulary(min_count=min_count))) == expected
+    assert lists_of(encode_corpus(lines, v)) == expected
+    assert lists_of(fit_and_encode(lines, Vocabulary(min_count=min_count))) == expected
 
 
 @given(lines_of, st.booleans(), st.sampled_from([1, 5, 64]))
@@ -57,7 +57,7 @@ def test_the_compiled_look_up_finds_the_same_words(lines, lowercase, chunk):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counting, "CHUNK", chunk)
         again = Vocabulary(min_count=1, lowercase=lowercase)
-        assert lists_of(learned(corpus, again)) == lists_of(encoded(corpus, v)) == expected
+        assert lists_of(fit_and_encode(corpus, again)) == lists_of(encode_corpus(corpus, v)) == expected
         assert again.words_.tolist() == v.words_.tolist() and again.counts_.tolist() == v.counts_.tolist()
 
 
@@ -66,7 +66,7 @@ def test_many_distinct_words_fit_the_look_up(monkeypatch):
     lines = [" ".join(f"{'long' * (n % 9)}{n:x}" for n in range(a, a + 500)) for a in range(0, 12_000, 400)]
     v = Vocabulary(min_count=1).fit(lines)
     assert len(v) == 12_100
-    assert lists_of(encoded(lines, v)) == [v.encode(line).tolist() for line in lines]
+    assert lists_of(encode_corpus(lines, v)) == [v.encode(line).tolist() for line in lines]
 
 
 # ---- where it is kept ------------------------------------------------------------------------------------------
@@ -76,11 +76,11 @@ def test_many_distinct_words_fit_the_look_up(monkeypatch):
 def test_memory_file_and_gzip_give_the_same(tmp_path, monkeypatch, piece):
     generator = np.random.default_rng(0)
     lines = [" ".join(f"w{n}" for n in generator.zipf(1.3, length) % 500) for length in generator.integers(0, 300, 400)]
-    expected, v = learned(lines, first := Vocabulary(min_count=3)), Vocabulary(min_count=3)
+    expected, v = fit_and_encode(lines, first := Vocabulary(min_count=3)), Vocabulary(min_count=3)
     (tmp_path / "x.txt.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     monkeypatch.setattr(documents, "PIECE", piece)
     monkeypatch.setattr(module, "PIECE", 1000)
-    with twofold.config(memory="1MiB"), learned(tmp_path / "x.txt.gz", v) as corpus:
+    with twofold.config(memory="1MiB"), fit_and_encode(tmp_path / "x.txt.gz", v) as corpus:
         assert isinstance(corpus.tokens, np.memmap) and not isinstance(expected.tokens, np.memmap)
         assert np.array_equal(corpus.tokens, expected.tokens) and np.array_equal(corpus.ends, expected.ends)
         assert v.words_.tolist() == first.words_.tolist()
@@ -94,16 +94,16 @@ def test_memory_file_and_gzip_give_the_same(tmp_path, monkeypatch, piece):
 def test_a_generator_is_read_once():
     lines = ["a rose is a rose"] * 3
     v = Vocabulary(min_count=1)
-    assert lists_of(learned((line for line in lines), v)) == [v.encode(line).tolist() for line in lines]
+    assert lists_of(fit_and_encode((line for line in lines), v)) == [v.encode(line).tolist() for line in lines]
 
 
 def test_more_words_than_the_budget_take_a_second_reading():
     lines = [" ".join(f"w{n}" for n in range(a, a + 1000)) for a in range(0, 9000, 500)]
-    expected = learned(lines, Vocabulary(min_count=2))
+    expected = fit_and_encode(lines, Vocabulary(min_count=2))
     with twofold.config(memory="1MiB"):
-        assert lists_of(learned(lines, Vocabulary(min_count=2))) == lists_of(expected)
+        assert lists_of(fit_and_encode(lines, Vocabulary(min_count=2))) == lists_of(expected)
         with pytest.raises(InputError, match=r"only once.*config\(memory"):
-            learned(iter(lines), Vocabulary(min_count=2))
+            fit_and_encode(iter(lines), Vocabulary(min_count=2))
 
 
 # ---- runs ------------------------------------------------------------------------------------------------------

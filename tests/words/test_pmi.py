@@ -6,7 +6,7 @@ from scipy import sparse
 
 import twofold
 from twofold import Cooccurrence, InputError, PMIEmbedding
-from twofold.words.cooccurrence import _mapped_cells
+from twofold.words import _mapped_cells
 
 V = 50
 

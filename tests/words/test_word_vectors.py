@@ -298,7 +298,7 @@ def test_tiles_and_threads_change_nothing(questions, monkeypatch):
 
 
 def test_threads_change_no_bit_of_many_queries(small_blocks):
-    from twofold.words.word_vectors._nearest import find_nearest, normalize_rows, row_norms
+    from twofold.words._nearest import find_nearest, normalize_rows, row_norms
 
     W = some(V=500).vectors_
     found = []

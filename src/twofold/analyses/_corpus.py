@@ -15,7 +15,7 @@ from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.io._text_parts import cut_file
 from twofold.io.documents import Documents, TextFile, TextFiles, find_documents, read_documents
-from twofold.text._texts import Texts
+from twofold.text.documents import Texts
 
 MOST_HELD = 2**19  # letters held out, about, at most
 STRETCHES = 32  # of a large text that are held out

@@ -20,9 +20,9 @@ def told_apart(model: Any, texts: list[str], seed: int) -> dict[str, Any]:
     if not texts:
         return {}
     from twofold.core.seeds import generator
-    from twofold.words._corpus import encoded
+    from twofold.words.corpus import encode_corpus
 
-    with encoded(texts, model.vocabulary_) as corpus:
+    with encode_corpus(texts, model.vocabulary_) as corpus:
         tokens, ends = np.array(corpus.tokens[:MOST_TESTED]), np.asarray(corpus.ends)
     if len(tokens) < 2:
         return {}

@@ -44,7 +44,7 @@ class Pieces:
         """Whether this is a text that can be cut into pieces."""
         return isinstance(text, str) and not (self.rules.lowercase and "Σ" in text)
 
-    def coded(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    def encode_texts(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Codes of all words, one after the other, and how many each text has."""
         raw = [text.encode("utf-8", "surrogatepass") for text in texts]
         text, ends = np.frombuffer(b"".join(raw), np.uint8), np.cumsum([len(r) for r in raw], dtype=np.int64)

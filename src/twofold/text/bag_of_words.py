@@ -24,7 +24,6 @@ from twofold.core.data.csr_folder import ENDING, write_csr
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval
 from twofold.core.types import Documents
-from twofold.text._on_workers import Counted, count_rows, spread
 from twofold.text.counting import (
     UNSEEN,
     Chunk,
@@ -32,13 +31,14 @@ from twofold.text.counting import (
     Tally,
     Term,
     choose,
-    coded,
     column_finder,
     count,
     document_bounds,
+    encode_chunks,
 )
 from twofold.text.documents import as_words, documents, is_once
 from twofold.text.stop_words import stop_words_of
+from twofold.text.text_tasks import Counted, count_rows, find_text_tasks
 from twofold.text.tokenize import Rules, Stems
 
 
@@ -187,7 +187,7 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
         self._set_rules()
         if self.vocabulary is not None:
             return self._set_words(as_words(self.vocabulary), *self._frequencies(X))
-        there = spread(X, split=False)
+        there = find_text_tasks(X, split=False)
         if there is not None:
             counted = there.count_terms(self._rules(), self.stem, self.min_df, self.max_df)
             self._set_terms(self._chosen(counted), counted.n_documents)
@@ -195,7 +195,7 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
         with tempfile.TemporaryDirectory(prefix="twofold-words-") as folder:
             tally = Tally(self._rules(), Stems(self.stem), None if keep else folder)
             parts = []
-            for chunk in coded(documents(X), self._rules(), tally.codes):
+            for chunk in encode_chunks(documents(X), self._rules(), tally.codes):
                 counts = tally.add(chunk)
                 parts += [counts] if keep else []
             chosen = self._chosen(tally)
@@ -282,10 +282,10 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
     def _coded(self, X: Documents, words: np.ndarray) -> Iterator[Chunk]:
         rules = self._rules()
         codes: Codes = column_finder(words.tolist(), rules, Stems(self.stem))
-        return coded(documents(X), rules, codes)
+        return encode_chunks(documents(X), rules, codes)
 
     def _rows(self, X: Documents, words: np.ndarray) -> Iterator[sparse.csr_array]:
-        there = spread(X, split=False)
+        there = find_text_tasks(X, split=False)
         if there is not None:
             return there.map(count_rows, there.tasks.hold(words.tolist()), self._rules(), self.stem)
         return (chunk.rows(len(words)) for chunk in self._coded(X, words))

@@ -80,7 +80,7 @@ def count(codes: np.ndarray, lengths: np.ndarray, d: int, times: np.ndarray | No
     return X
 
 
-def coded(documents: Iterable[str | list[str]], rules: Rules, codes: Codes) -> Iterator[Chunk]:
+def encode_chunks(documents: Iterable[str | list[str]], rules: Rules, codes: Codes) -> Iterator[Chunk]:
     """The documents as chunks of codes; the dictionary is emptied before it outgrows its share of the budget."""
     most = most_words()
     for number, some in enumerate(_batches(documents, min(CHUNK, most // 2))):
@@ -113,7 +113,7 @@ def _chunk(some: list[str | list[str]], rules: Rules, codes: Codes) -> Chunk:
         parts = [array("i", map(code_of, rules.split(document))) for document in some]
         lengths = np.array([len(part) for part in parts], np.int64)
         return Chunk(np.frombuffer(b"".join(parts), np.int32), lengths)
-    found, lengths = pieces.coded([str(document) if pieces.takes(document) else "" for document in some])
+    found, lengths = pieces.encode_texts([str(document) if pieces.takes(document) else "" for document in some])
     others = [at for at, document in enumerate(some) if not pieces.takes(document)]
     if not others:
         return Chunk(found, lengths)

@@ -57,6 +57,36 @@ def _checked(document: Any, at: int) -> str | list[str]:
     return list(document)
 
 
+class Texts:
+    """Iterates over the texts of a corpus; a line of a file that is longer than a piece comes as several.
+
+    A path means lines, or paragraphs where lines are wrapped, also of the files of a folder: words of different ones
+    are no neighbors. `continued` has the positions of the texts that go on in the next one, so far as they were read.
+    """
+
+    def __init__(self, corpus: Any):
+        self.corpus, self.read = corpus, 0
+        self.continued: set[int] = set()
+
+    @property
+    def n_lines(self) -> int:
+        return self.read - len(self.continued)
+
+    def __iter__(self) -> Iterator[str | list[str]]:
+        self.read, self.continued = 0, set()
+        found = from_path(os.fspath(self.corpus), split=True) if is_path(self.corpus) else self.corpus
+        if not isinstance(found, TextFiles):
+            for text in documents(found.texts if isinstance(found, Documents) else found):
+                self.read += 1
+                yield text
+            return
+        for text, _, goes_on in found.parts():
+            if goes_on:
+                self.continued.add(self.read)
+            self.read += 1
+            yield text
+
+
 def is_once(X: Any) -> bool:
     """Whether X can be gone through only once, like a generator."""
     return not is_path(X) and isinstance(X, Iterator)

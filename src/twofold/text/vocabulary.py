@@ -20,12 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.core.checks import InputError
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval
+from twofold.core.spelling import MAX_COMPARED_NAMES, close_names
 from twofold.core.types import Documents
-from twofold.text._on_workers import Counted, Spread, spread
-from twofold.text._texts import Texts
-from twofold.text._unknown_words import unknown
-from twofold.text.counting import Chunk, Codes, Tally, coded, column_finder
-from twofold.text.documents import as_words
+from twofold.text.counting import Chunk, Codes, Tally, column_finder, encode_chunks
+from twofold.text.documents import Texts, as_words
+from twofold.text.text_tasks import Counted, TextTasks, find_text_tasks
 from twofold.text.tokenize import Rules, Stems, normalised
 
 
@@ -119,13 +118,13 @@ class Vocabulary(Model):
         corpus : path, or list or generator of str or of lists of str
         y : ignored
         """
-        there = spread(corpus, split=True)
+        there = find_text_tasks(corpus, split=True)
         if there is None:
             self._learn(corpus)
             return self
         return self._learn_there(there)
 
-    def _learn_there(self, there: Spread) -> Vocabulary:
+    def _learn_there(self, there: TextTasks) -> Vocabulary:
         """The same on the workers of a cluster."""
         counted = there.count_words(rules_of(self.lowercase), self.min_count)
         self._set(self._chosen(counted, counted.n_tokens), counted.n_tokens, counted.n_lines)
@@ -136,7 +135,7 @@ class Vocabulary(Model):
         n_tokens, texts, rules = 0, Texts(corpus), rules_of(self.lowercase)
         with tempfile.TemporaryDirectory(prefix="twofold-words-") as folder:
             tally = Tally(rules, Stems(None), folder)
-            for chunk in coded(texts, rules, tally.codes):
+            for chunk in encode_chunks(texts, rules, tally.codes):
                 n_tokens += int((chunk.codes >= 0).sum())
                 tally.add_words(chunk)
                 if visit is not None:
@@ -176,7 +175,7 @@ class Vocabulary(Model):
         """The id of a word; one that is not there raises an error with the closest spellings."""
         at = self._find(word)
         if at is None:
-            raise unknown(word, self.words_, "words of the vocabulary")
+            raise unknown_word(word, self.words_, "words of the vocabulary")
         return at
 
     def encode(self, text: str | list[str]) -> np.ndarray:
@@ -203,3 +202,18 @@ class Vocabulary(Model):
 
 def _rank(word: tuple[str, int]) -> tuple[int, str]:
     return -word[1], word[0]
+
+
+class UnknownWord(InputError, KeyError):
+    """A word without a vector or a number."""
+
+    __str__ = Exception.__str__  # KeyError's would put the message in quotes
+
+
+def unknown_word(word: Any, words: np.ndarray, what: str = "words") -> UnknownWord:
+    """The error for a word that is not among `words`, the most frequent first."""
+    if not isinstance(word, str):
+        return UnknownWord(f"{word!r} is a {type(word).__name__}, not a word. Give a str.")
+    near = close_names(word, map(str, words[:MAX_COMPARED_NAMES].tolist()))
+    hint = f" Close to it: {', '.join(repr(item) for item in near)}." if near else ""
+    return UnknownWord(f"{word!r} is not among the {len(words):,} {what}.{hint}")

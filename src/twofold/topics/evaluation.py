@@ -17,7 +17,7 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
 from twofold.kernels.lda import log_likelihood
 from twofold.topics._nonnegative import refuse_negative
-from twofold.topics.lda._documents import as_counts, fold_mixtures, is_usable, pad
+from twofold.topics.lda.documents import as_counts, fold_mixtures, is_usable, pad
 
 ALPHA = 0.1  # a topic, where nothing else is known
 EPSILON = 1e-12  # added to shares of documents, so that words never seen together have a logarithm

@@ -34,9 +34,9 @@ from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.kl import newton_counts
 from twofold.kernels.plsa import em_counts, em_fold
 from twofold.topics._nonnegative import TopicModel, sum_cells
-from twofold.topics.nmf._init import start_level, start_randomly
-from twofold.topics.nmf._kl import KullbackLeibler, Rule
-from twofold.topics.nmf._missing_cells import Holes
+from twofold.topics.nmf.kullback_leibler import KullbackLeibler, Rule
+from twofold.topics.nmf.problem import Holes
+from twofold.topics.nmf.starts import start_level, start_randomly
 
 PASSES = 2  # over a document's mixture, a sweep
 EXACT = 500  # passes at most over a new document

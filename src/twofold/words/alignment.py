@@ -29,7 +29,7 @@ from twofold.core.params import Interval
 from twofold.core.types import Table
 from twofold.io.documents import numbered_lines
 from twofold.words import _checks
-from twofold.words.word_vectors._nearest import Lists, find_nearest, normalize_rows, row_norms
+from twofold.words._nearest import Lists, find_nearest, normalize_rows, row_norms
 from twofold.words.word_vectors.word_vectors import WordVectors
 
 METHODS = ("csls", "nearest")

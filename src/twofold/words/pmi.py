@@ -28,7 +28,7 @@ from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table
 from twofold.linalg import truncated_svd
 from twofold.text.vocabulary import Vocabulary
-from twofold.words.cooccurrence._mapped_cells import map_cells, replace_cells, runs_of_cells, sum_squares
+from twofold.words._mapped_cells import map_cells, replace_cells, runs_of_cells, sum_squares
 from twofold.words.cooccurrence.cooccurrence import count_pairs
 from twofold.words.word_vectors.word_vectors import WordVectors
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from twofold.kernels.lda import evidence, log_likelihood
-from twofold.topics.lda._documents import as_counts, is_usable, pad
 from twofold.topics.lda._variational import divergences, expected_logs, fold_dirichlets
+from twofold.topics.lda.documents import as_counts, is_usable, pad
 
 PASSES, CLOSE = 200, 1e-5  # of the bound: until γ moves by less than this a topic
 HEAT = np.array([1.0, 0.5, 0.25, 0.1])

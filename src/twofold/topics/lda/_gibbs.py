@@ -23,7 +23,7 @@ from twofold.core.engine.local import add
 from twofold.core.seeds import generator
 from twofold.kernels.gibbs import LANES, sample_topics
 from twofold.topics.lda import _dirichlet
-from twofold.topics.lda._documents import Corpus, as_counts, finer, pad
+from twofold.topics.lda.documents import Corpus, as_counts, finer, pad
 
 BURN_IN = 0.5  # of the sweeps, whose samples are not averaged
 STILL = 0.01  # a sampler whose objective falls by more than this from one quarter of the sweeps to the next is moving

@@ -23,7 +23,7 @@ from twofold.core.engine.local import add
 from twofold.core.seeds import generator
 from twofold.kernels.lda import expected_counts, fold_in, variational
 from twofold.topics.lda import _dirichlet
-from twofold.topics.lda._documents import Corpus, Kept, as_counts, as_weights, batches, finer, pad
+from twofold.topics.lda.documents import Corpus, Kept, as_counts, as_weights, batches, finer, pad
 
 PASSES = 3  # over a document a sweep, from where the last sweep left it
 COLD = 10  # the same from nothing

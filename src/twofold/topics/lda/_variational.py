@@ -27,8 +27,8 @@ from twofold.core.engine.local import add
 from twofold.core.seeds import generator
 from twofold.kernels.lda import log_likelihood, variational, variational_counts
 from twofold.topics.lda import _dirichlet
-from twofold.topics.lda._documents import Batches, Corpus, as_counts, as_weights, finer, is_usable, pad, runs
 from twofold.topics.lda._scvb0 import PATIENCE, word_shares
+from twofold.topics.lda.documents import Batches, Corpus, as_counts, as_weights, finer, is_usable, pad, runs
 
 CELLS = 2**14  # stored counts a block, if the words are not more
 

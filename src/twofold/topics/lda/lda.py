@@ -29,7 +29,7 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.topics._nonnegative import TopicModel
 from twofold.topics.lda import _dirichlet, _evidence, _gibbs, _scvb0, _variational
-from twofold.topics.lda._documents import Corpus, document_scores, is_usable, mixtures, pad
+from twofold.topics.lda.documents import Corpus, document_scores, is_usable, mixtures, pad
 
 MOST = 709.0  # exp of more is no number
 START = 0.1  # α of every topic before it is learned

@@ -6,8 +6,7 @@
 
 One sweep:  each block  U_b ← better codes given Z, and their sums
             then once   Z   ← better parts given the sums; it runs ahead along its last step while that pays
-The half-steps are in _squared, _kl and (other divergences) _beta, looking ahead in core.numerics.extrapolation, the
-start in _init.
+Half-steps: squared, kullback_leibler, beta_divergence. Extrapolation: core.numerics.extrapolation. Start: starts.
 """
 
 from __future__ import annotations
@@ -40,10 +39,9 @@ from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.topics._nonnegative import NonnegativeModel, sum_cells
-from twofold.topics.nmf import _beta, _kl, _squared
-from twofold.topics.nmf._init import Data, start
-from twofold.topics.nmf._missing_cells import expect_holes, measure_holes, share_of_holes
-from twofold.topics.nmf._penalty import Penalty
+from twofold.topics.nmf import beta_divergence, kullback_leibler, squared
+from twofold.topics.nmf.problem import Penalty, expect_holes, measure_holes, share_of_holes
+from twofold.topics.nmf.starts import Data, start
 
 BETA = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}
 SOLVERS = {2.0: ("cd", "als", "mu"), 1.0: ("newton", "mu")}  # by β; ("mu",) for all others
@@ -306,15 +304,17 @@ class NMF(Reorderable, NonnegativeModel):
         blocks, w, W, totals, cells, holes = data
         beta, (codes, parts) = self._beta(), self._penalties(blocks.shape[0] if w is None else float(w.sum()))
         if beta == 1 and cells is not None:
-            return _kl.MaskedKullbackLeibler(blocks, w, W, holes, _kl.Rule(solver))
+            return kullback_leibler.MaskedKullbackLeibler(blocks, w, W, holes, kullback_leibler.Rule(solver))
         if beta == 1:
-            return _kl.KullbackLeibler(blocks, w, totals.logs, holes, _kl.Rule(solver, penalty=codes), parts)
+            return kullback_leibler.KullbackLeibler(
+                blocks, w, totals.logs, holes, kullback_leibler.Rule(solver, penalty=codes), parts
+            )
         if beta != 2:
-            return _beta.BetaDivergence(blocks, w, holes, _beta.Rule(beta, codes), parts)
+            return beta_divergence.BetaDivergence(blocks, w, holes, beta_divergence.Rule(beta, codes), parts)
         if cells is not None:
-            return _squared.MaskedSquared(cells, holes)
-        sweeps = _squared.SPARSE_SWEEPS if blocks.is_sparse else _squared.DENSE_SWEEPS
-        return _squared.Squared(blocks, w, totals.square, holes, _squared.Rule(solver, sweeps, codes), parts)
+            return squared.MaskedSquared(cells, holes)
+        sweeps = squared.SPARSE_SWEEPS if blocks.is_sparse else squared.DENSE_SWEEPS
+        return squared.Squared(blocks, w, totals.square, holes, squared.Rule(solver, sweeps, codes), parts)
 
     def _ahead(self, solver: str) -> Any:
         """How parts run ahead, if the solver lets them."""
@@ -407,7 +407,7 @@ def _hidden_costs(
         M = solve_rows(x[:, s], np.ascontiguousarray(V[s]), penalty, beta, means[s], kappa)[0] @ V[h].T
         known = ~np.isnan(x[:, h])
         truth = np.where(known, x[:, h], 1.0)
-        cost = (truth - M) ** 2 if beta == 2 else _beta.divergences(truth, keep_above_zero(M, x[:, s]), beta)
+        cost = (truth - M) ** 2 if beta == 2 else beta_divergence.divergences(truth, keep_above_zero(M, x[:, s]), beta)
         out[rows] = np.stack([np.where(known, cost, 0).sum(axis=1), known.sum(axis=1)], axis=1)
     return out
 
@@ -426,8 +426,8 @@ def solve_rows(
     if (values < 0).any() or not np.isfinite(np.nansum(values)) or unusable:
         return np.full((X.shape[0], V.shape[1]), np.nan, V.dtype), np.full(X.shape[0], np.nan)
     if beta not in SOLVERS:
-        return _beta.fold(X.toarray() if sparse.issparse(X) else X, V, penalty, beta)
+        return beta_divergence.fold(X.toarray() if sparse.issparse(X) else X, V, penalty, beta)
     if not holes:
-        return (_squared if beta == 2 else _kl).fold(X, V, penalty)
+        return (squared if beta == 2 else kullback_leibler).fold(X, V, penalty)
     share = share_of_holes((~np.isnan(X)).sum(axis=1), X.shape[1])
-    return (_squared if beta == 2 else _kl).fold_known(X, V, share, means, kappa)
+    return (squared if beta == 2 else kullback_leibler).fold_known(X, V, share, means, kappa)

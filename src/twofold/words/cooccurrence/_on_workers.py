@@ -19,16 +19,16 @@ from scipy import sparse
 
 from twofold.core.checks import InputError
 from twofold.core.data.csr_folder import open_array, write_csr
-from twofold.text._on_workers import Spread
 from twofold.text.counting import column_finder
+from twofold.text.text_tasks import TextTasks
 from twofold.text.tokenize import Rules, Stems
 from twofold.text.vocabulary import Vocabulary, rules_of
-from twofold.words._corpus import Corpus, encoded_by
 from twofold.words.cooccurrence._pairs import Part, Weights, as_rows, cut_rows, make_weights, merge_panel, sum_panels
+from twofold.words.corpus import Corpus, encode_pieces
 
 
 def pair_rows_there(
-    there: Spread, vocabulary: Vocabulary, most: int, window: int, harmonic: bool, both: bool, folder: str
+    there: TextTasks, vocabulary: Vocabulary, most: int, window: int, harmonic: bool, both: bool, folder: str
 ) -> Iterator[sparse.csr_array]:
     """The table n (V,V) float32 in blocks of rows, from the first to the last.
 
@@ -44,7 +44,7 @@ def pair_rows_there(
         yield as_rows(rows, V)
 
 
-def count_known(there: Spread, vocabulary: Vocabulary) -> np.ndarray:
+def count_known(there: TextTasks, vocabulary: Vocabulary) -> np.ndarray:
     """How often each word of a vocabulary occurs."""
     shared = there.tasks.hold(vocabulary.words_.tolist()), rules_of(vocabulary.lowercase)
     counted = [there.tasks.submit(count_ids, block, *shared) for block in there.blocks]
@@ -56,7 +56,7 @@ def count_known(there: Spread, vocabulary: Vocabulary) -> np.ndarray:
 
 def encode(block: Any, words: list[str], rules: Rules) -> Corpus:
     """A block's lines as ids of words."""
-    return encoded_by(block, rules, column_finder(words, rules, Stems(None)))
+    return encode_pieces(block, rules, column_finder(words, rules, Stems(None)))
 
 
 def count_ids(block: Any, words: list[str], rules: Rules) -> np.ndarray:

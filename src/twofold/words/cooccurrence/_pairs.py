@@ -24,7 +24,7 @@ from twofold.core.data.blocks import Rows
 from twofold.core.data.csr_folder import Stored
 from twofold.core.engine.local import Engine
 from twofold.kernels.cooccurrence import lay_out, merge_rows, window_rows
-from twofold.words._corpus import Corpus, Run, Store, runs
+from twofold.words.corpus import Corpus, Run, Store, runs
 
 PANEL = 2**19  # stored pairs in a run of rows, at most (unless one row has more)
 ENTRY_BYTES = 12  # of a stored pair: its column and its sum

@@ -26,11 +26,11 @@ from twofold.core.data.csr_folder import ENDING, write_csr
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.types import Documents
-from twofold.text._on_workers import Spread, spread
+from twofold.text.text_tasks import TextTasks, find_text_tasks
 from twofold.text.vocabulary import Vocabulary
-from twofold.words._corpus import Corpus, encoded, learned
 from twofold.words.cooccurrence._on_workers import count_known, pair_rows_there
 from twofold.words.cooccurrence._pairs import pair_rows
+from twofold.words.corpus import Corpus, encode_corpus, fit_and_encode
 
 
 class Cooccurrence(Model):
@@ -134,7 +134,10 @@ class Cooccurrence(Model):
         """
         if to is not None and not os.fspath(to).lower().endswith(ENDING):
             raise InputError(f'to={os.fspath(to)!r} must end in "{ENDING}": models know a sparse table by that.')
-        how, there = (int(self.window), self.weighting == "harmonic", bool(self.symmetric)), spread(corpus, split=True)
+        how, there = (
+            (int(self.window), self.weighting == "harmonic", bool(self.symmetric)),
+            find_text_tasks(corpus, split=True),
+        )
         if there is not None:
             vocabulary, most = self._count_there(there)
             beside = None if to is None else os.path.dirname(os.path.abspath(to))
@@ -150,14 +153,14 @@ class Cooccurrence(Model):
     def _encode(self, corpus: Documents) -> tuple[Vocabulary, Corpus]:
         if self.vocabulary is None:
             vocabulary = self._new_vocabulary()
-            return vocabulary, learned(corpus, vocabulary)
+            return vocabulary, fit_and_encode(corpus, vocabulary)
         vocabulary = self._given_vocabulary()
-        lines = encoded(corpus, vocabulary)
+        lines = encode_corpus(corpus, vocabulary)
         if not len(lines):
             raise _none_of(vocabulary)
         return vocabulary, lines
 
-    def _count_there(self, there: Spread) -> tuple[Vocabulary, int]:
+    def _count_there(self, there: TextTasks) -> tuple[Vocabulary, int]:
         """The words, and how often the most frequent occurs; on the workers of a cluster."""
         if self.vocabulary is None:
             vocabulary = self._new_vocabulary()._learn_there(there)

@@ -27,7 +27,7 @@ from twofold.core.numerics.krylov import krylov
 from twofold.core.numerics.spectrum import scatter_operator
 from twofold.core.seeds import generator
 from twofold.linalg import centered_dot, fix_signs, truncated_svd
-from twofold.words.cooccurrence._mapped_cells import map_cells, replace_cells, sum_squares
+from twofold.words._mapped_cells import map_cells, replace_cells, sum_squares
 
 TOL = 1e-8  # relative accuracy of the squared singular values
 MAX_ITER = 100  # products of the table with a thin matrix

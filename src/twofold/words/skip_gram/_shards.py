@@ -20,9 +20,9 @@ import numpy as np
 from twofold.core.checks import InputError
 from twofold.core.seeds import generator
 from twofold.io.documents import TextFiles
-from twofold.text._on_workers import Spread
+from twofold.text.text_tasks import TextTasks
 from twofold.text.vocabulary import Vocabulary
-from twofold.words._corpus import encoded
+from twofold.words.corpus import encode_corpus
 from twofold.words.skip_gram._steps import State, Sums, epoch
 
 SHARDS = 32  # at most
@@ -50,7 +50,7 @@ def cut_shards(blocks: list[Any]) -> list[Any]:
 
 
 def epoch_of_shards(
-    there: Spread, model: Any, vocabulary: Any, state: State, t: int, seed: int
+    there: TextTasks, model: Any, vocabulary: Any, state: State, t: int, seed: int
 ) -> tuple[State, Learned]:
     """All shards once, each from the same state."""
     tasks, held = there.tasks, there.tasks.hold(state)
@@ -70,7 +70,7 @@ def learn_shard(
 ) -> Learned:
     """The steps of one shard in one epoch."""
     own = int(generator(seed, 3, s).integers(2**31))
-    with encoded(shard, vocabulary) as text:
+    with encode_corpus(shard, vocabulary) as text:
         seen = np.bincount(text.tokens, minlength=len(vocabulary))
         weight = (seen + FAINT / shards).astype(np.float32)[:, None]
         sums, tokens = Sums(0.0, 0), len(text)

@@ -34,8 +34,8 @@ from twofold.core.engine.local import Engine, add
 from twofold.core.engine.strata import strata
 from twofold.core.seeds import generator
 from twofold.kernels.skip_gram import alias_table, dealt_pairs, grouped, sgns, sgns_tile, window_pairs
-from twofold.words._corpus import Lines, Run
 from twofold.words._progress import ProgressReport
+from twofold.words.corpus import Lines, Run
 
 RUN = 2**13  # tokens a thread takes at a time
 BATCH = 128  # runs between two reports of progress, and at most from one dealing of tiles to the next

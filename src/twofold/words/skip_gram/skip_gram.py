@@ -30,10 +30,10 @@ from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Documents, Seed
 from twofold.kernels.skip_gram import alias_table
-from twofold.text._on_workers import Spread, spread
+from twofold.text.text_tasks import TextTasks, find_text_tasks
 from twofold.text.vocabulary import Vocabulary
-from twofold.words._corpus import Corpus, Run, encoded, learned, runs
 from twofold.words._progress import ProgressReport
+from twofold.words.corpus import Corpus, Run, encode_corpus, fit_and_encode, runs
 from twofold.words.skip_gram._shards import cut_shards, epoch_of_shards
 from twofold.words.skip_gram._steps import (
     LEAST,
@@ -212,10 +212,10 @@ class SkipGram(Model):
         """
         seed = seed_of(self.random_state)
         vocabulary = Vocabulary(min_count=self.min_count, max_size=self.max_size, lowercase=self.lowercase)
-        there = spread(corpus, split=True) if self.loss == "negative" and self.window is not None else None
+        there = find_text_tasks(corpus, split=True) if self.loss == "negative" and self.window is not None else None
         if there is not None and len(there.blocks) > 1:
             return self._fit_shards(there, vocabulary._learn_there(there), corpus, seed)
-        with learned(corpus, vocabulary) as text:
+        with fit_and_encode(corpus, vocabulary) as text:
             plan = self._plan(text, vocabulary, self.learning_rate, seed)
             progress = ProgressReport(self, self.max_iter * plan.tokens)
 
@@ -238,7 +238,7 @@ class SkipGram(Model):
             )
         return self
 
-    def _fit_shards(self, there: Spread, vocabulary: Vocabulary, corpus: Documents, seed: int) -> SkipGram:
+    def _fit_shards(self, there: TextTasks, vocabulary: Vocabulary, corpus: Documents, seed: int) -> SkipGram:
         """The same on the workers of a cluster, with the shards' vectors averaged after each epoch."""
         there = there._replace(blocks=cut_shards(there.blocks))
         light, held = clone(self).set_params(random_state=None).set_callbacks(), there.tasks.hold(vocabulary)
@@ -272,7 +272,7 @@ class SkipGram(Model):
         The same text gives the same score every time.
         """
         check_is_fitted(self)
-        with encoded(corpus, self.vocabulary_) as text:
+        with encode_corpus(corpus, self.vocabulary_) as text:
             return -self._mean(epoch(self._state(), self._plan(text, self.vocabulary_, 0.0, 0), 0)[1], self.vocabulary_)
 
     # ---- inside ----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.engine.local import Engine
 from twofold.kernels.top_k import best
-from twofold.words.word_vectors._nearest import Excluded, Lists, cosines, cut_range, empty_lists, normalize_rows
+from twofold.words._nearest import Excluded, Lists, cosines, cut_range, empty_lists, normalize_rows
 
 METHODS = ("additive", "multiplicative")
 EPSILON = 1e-6  # keeps the multiplicative score from dividing by nothing

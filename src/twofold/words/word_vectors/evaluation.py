@@ -20,8 +20,8 @@ from scipy import stats
 
 from twofold.core.checks import InputError
 from twofold.io.documents import numbered_lines
+from twofold.words._nearest import Excluded, normalize_rows
 from twofold.words.word_vectors._analogies import solve
-from twofold.words.word_vectors._nearest import Excluded, normalize_rows
 
 NO_SECTION = "all"  # questions before the first section
 

@@ -21,11 +21,11 @@ from twofold.core.files import model_file
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed
 from twofold.linalg import truncated_svd
-from twofold.text._unknown_words import unknown
 from twofold.text.tokenize import Rules, bare
+from twofold.text.vocabulary import unknown_word
 from twofold.words import _checks
+from twofold.words._nearest import Lists, exclude, find_nearest, normalize_rows, row_norms
 from twofold.words.word_vectors._analogies import solve
-from twofold.words.word_vectors._nearest import Lists, exclude, find_nearest, normalize_rows, row_norms
 from twofold.words.word_vectors.evaluation import AnalogyScore, SimilarityScore, compare_similarities, solve_analogies
 from twofold.words.word_vectors.files import read_word2vec, write_word2vec
 
@@ -122,7 +122,7 @@ class WordVectors(Model):
         self._check()
         at = self._places.get(word) if isinstance(word, str) else None
         if at is None:
-            raise unknown(word, self.words_)
+            raise unknown_word(word, self.words_)
         return at
 
     # ---- questions -------------------------------------------------------------------------------------------------

@@ -24,8 +24,7 @@ from scipy.special import kl_div, xlogy
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for
 from twofold.kernels.kl import newton_cells, newton_counts
-from twofold.topics.nmf._missing_cells import Holes
-from twofold.topics.nmf._penalty import FREE, Penalty, settle
+from twofold.topics.nmf.problem import FREE, Holes, Penalty, settle
 
 PASSES = 2  # over the coordinates of a row, a sweep
 EXACT = 500  # passes at most, where the best codes are wanted

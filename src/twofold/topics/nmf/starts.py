@@ -19,7 +19,7 @@ from twofold.core.engine.local import add, engine_for, stacked
 from twofold.core.numerics.nndsvd import LIFT, Start, nndsvd
 from twofold.core.seeds import generator
 from twofold.topics._nonnegative import Totals
-from twofold.topics.nmf._missing_cells import Holes
+from twofold.topics.nmf.problem import Holes
 
 
 class Data(NamedTuple):

@@ -17,8 +17,7 @@ import numpy as np
 
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for
-from twofold.topics.nmf._missing_cells import Holes, divergences
-from twofold.topics.nmf._penalty import FREE, Penalty
+from twofold.topics.nmf.problem import FREE, Holes, Penalty, divergences
 
 EXACT = 2000  # passes at most, where the best codes are wanted
 

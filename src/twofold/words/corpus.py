@@ -16,9 +16,8 @@ import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.core.config import config
-from twofold.text._texts import Texts
-from twofold.text.counting import Chunk, Codes, Tally, coded
-from twofold.text.documents import is_once
+from twofold.text.counting import Chunk, Codes, Tally, encode_chunks
+from twofold.text.documents import Texts, is_once
 from twofold.text.tokenize import Rules
 from twofold.text.vocabulary import Vocabulary, rules_of
 
@@ -177,27 +176,27 @@ class Encoding:
         self.ends.close()
 
 
-def encoded(corpus: Any, vocabulary: Vocabulary) -> Corpus:
+def encode_corpus(corpus: Any, vocabulary: Vocabulary) -> Corpus:
     """The corpus (a path, texts, or lists of words) as ids of a fitted vocabulary; files are read as they are encoded.
 
     >>> v = Vocabulary(min_count=1).fit(["to be or not to be"])
-    >>> with encoded(["Be!", "that is not", "to be"], v) as corpus:
+    >>> with encode_corpus(["Be!", "that is not", "to be"], v) as corpus:
     ...     corpus.tokens.tolist(), corpus.ends.tolist()
     ([0, 2, 1, 0], [1, 2, 4])
     """
-    return encoded_by(corpus, rules_of(vocabulary.lowercase), vocabulary.finder())
+    return encode_pieces(corpus, rules_of(vocabulary.lowercase), vocabulary.finder())
 
 
-def encoded_by(corpus: Any, rules: Rules, codes: Codes) -> Corpus:
+def encode_pieces(corpus: Any, rules: Rules, codes: Codes) -> Corpus:
     """The corpus as codes of its pieces."""
     made, texts = Encoding(), Texts(corpus)
-    for chunk in coded(texts, rules, codes):
+    for chunk in encode_chunks(texts, rules, codes):
         made.add(chunk, texts)
     return Corpus(made.tokens, made.ends)
 
 
-def learned(corpus: Any, vocabulary: Vocabulary) -> Corpus:
-    """Fit the vocabulary and encode by it: what ``encoded(corpus, vocabulary.fit(corpus))`` gives, reading once.
+def fit_and_encode(corpus: Any, vocabulary: Vocabulary) -> Corpus:
+    """Fit the vocabulary and encode by it: what ``encode_corpus(corpus, vocabulary.fit(corpus))`` gives, reading once.
 
     Words are numbered as they come up, and renumbered at the end. Only if the distinct words outgrow the memory
     budget is the corpus read again.
@@ -216,7 +215,7 @@ def learned(corpus: Any, vocabulary: Vocabulary) -> Corpus:
     tally = vocabulary._learn(corpus, keep)
     if tally.runs:
         made.close()
-        return encoded(corpus, vocabulary)
+        return encode_corpus(corpus, vocabulary)
     ids = np.full(len(tally.forms), -1, np.int32)
     ids[[tally.forms[word] for word in vocabulary.words_]] = np.arange(len(vocabulary))
     return _renumbered(Corpus(made.tokens, made.ends), ids)

@@ -1,6 +1,6 @@
 """Texts on the workers of a cluster: blocks of files, each read where the task is that counts it.
 
-    there = spread(corpus, split)     the blocks, and who works; None without a cluster, or if the texts are here
+    there = find_text_tasks(corpus, split)   blocks and tasks; None without a cluster, or if the texts are here
     there.map(fn, *shared)            fn(block, *shared) for each block; the results come here in order
     there.count_words(rules, 5)       the words of all lines, counted by block and merged along a fixed tree
 
@@ -24,9 +24,8 @@ from scipy import sparse
 from twofold.core.data.blocks import is_dask, is_path
 from twofold.core.engine.tasks import Tasks
 from twofold.io.documents import TextFiles
-from twofold.text._texts import Texts
-from twofold.text.counting import Tally, Term, coded, column_finder, document_bounds
-from twofold.text.documents import documents, from_path
+from twofold.text.counting import Tally, Term, column_finder, document_bounds, encode_chunks
+from twofold.text.documents import Texts, documents, from_path
 from twofold.text.tokenize import Rules, Stems
 
 TASK_BYTES = 2**26  # that a task takes, about: the text of a block goes by, its words and their counts stay
@@ -53,7 +52,7 @@ class Counted(NamedTuple):
         return self.table.filter(pl.col("times") >= least).select("form", "times").iter_rows()
 
 
-class Spread(NamedTuple):
+class TextTasks(NamedTuple):
     """Blocks of texts, and the tasks of a cluster."""
 
     tasks: Tasks
@@ -84,7 +83,7 @@ class Spread(NamedTuple):
         return found
 
 
-def spread(corpus: Any, split: bool) -> Spread | None:
+def find_text_tasks(corpus: Any, split: bool) -> TextTasks | None:
     """The blocks of a corpus that is in files or in a dask collection, if there is a cluster whose workers read them.
 
     With `split` each line of a text file is a text, else each of several files.
@@ -97,12 +96,12 @@ def spread(corpus: Any, split: bool) -> Spread | None:
     if tasks is None:
         return None
     if is_dask(corpus):
-        return Spread(tasks, tasks.frames(corpus))
+        return TextTasks(tasks, tasks.frames(corpus))
     found = from_path(os.fspath(corpus), split) if is_path(corpus) else corpus
     if not isinstance(found, TextFiles):
         return None
     files = [file._replace(path=os.path.abspath(file.path)) for file in found.files]  # workers are elsewhere
-    return Spread(tasks, replace(found, files=files).blocks())
+    return TextTasks(tasks, replace(found, files=files).blocks())
 
 
 # ---- tasks -----------------------------------------------------------------------------------------------------
@@ -113,7 +112,7 @@ def count_lines(block: Any, rules: Rules) -> Counted:
     texts, n_tokens = Texts(block), 0
     with tempfile.TemporaryDirectory(prefix="twofold-words-") as folder:
         tally = Tally(rules, Stems(None), folder)
-        for chunk in coded(texts, rules, tally.codes):
+        for chunk in encode_chunks(texts, rules, tally.codes):
             n_tokens += int((chunk.codes >= 0).sum())
             tally.add_words(chunk)
         return Counted(tally.n_documents, texts.n_lines, n_tokens, _table(tally))
@@ -123,7 +122,7 @@ def count_documents(block: Any, rules: Rules, language: str | None) -> Counted:
     """In how many of a block's documents terms are, and how often their forms occur."""
     with tempfile.TemporaryDirectory(prefix="twofold-words-") as folder:
         tally = Tally(rules, Stems(language), folder)
-        for chunk in coded(documents(block), rules, tally.codes):
+        for chunk in encode_chunks(documents(block), rules, tally.codes):
             tally.add(chunk)
         return Counted(tally.n_documents, 0, 0, _table(tally))
 
@@ -131,7 +130,7 @@ def count_documents(block: Any, rules: Rules, language: str | None) -> Counted:
 def count_rows(block: Any, words: list[str], rules: Rules, language: str | None) -> sparse.csr_array:
     """A block's documents as rows of counts of given words."""
     codes, d = column_finder(words, rules, Stems(language)), len(words)
-    rows = [chunk.rows(d) for chunk in coded(documents(block), rules, codes)]
+    rows = [chunk.rows(d) for chunk in encode_chunks(documents(block), rules, codes)]
     return sparse.vstack([sparse.csr_array((0, d), dtype=np.int32), *rows], format="csr")
 
 

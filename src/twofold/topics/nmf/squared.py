@@ -26,8 +26,7 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.data.known_cells import Observed, Side, known
 from twofold.core.engine.local import Engine, add, engine_for
 from twofold.kernels.nnls import nnls, nnls_cells, nnls_end
-from twofold.topics.nmf._missing_cells import Holes
-from twofold.topics.nmf._penalty import FREE, Penalty
+from twofold.topics.nmf.problem import FREE, Holes, Penalty
 
 ENOUGH = 0.01  # a row stops when a sweep gains this share of what its first one gained
 DENSE_SWEEPS, SPARSE_SWEEPS = 4, 2  # while G stays; with sparse data a sweep costs as much as a product with X
