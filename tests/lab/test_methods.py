@@ -10,7 +10,8 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from twofold import InputError, datasets
-from twofold.lab.methods import Cancelled, Data, catalog, docs, find
+from twofold.lab.declarations import read_parameter
+from twofold.lab.methods import Cancelled, Data, catalog, find
 
 METHODS = [method.id for method in catalog()]
 QUICK: dict[str, dict] = {  # settings that make a run short
@@ -188,7 +189,7 @@ def test_the_script_gives_the_same_bits(id, ran):
         found = names["result"].decode() if id == "compress" else names["result"]
         assert same_bits(result.picture, found)
         return
-    mine, theirs = (fitted_arrays(find(id).watched(model)) for model in (result.model, names["model"]))
+    mine, theirs = (fitted_arrays(find(id).inner_model(model)) for model in (result.model, names["model"]))
     assert mine and mine.keys() == theirs.keys()
     assert not [name for name in mine if not same_bits(mine[name], theirs[name])]
 
@@ -211,8 +212,8 @@ def test_a_cancelled_run_ends_at_once(id):
 def test_tables_and_figures_can_be_taken_away(id, ran):
     _, result = ran(id)
     method = find(id)
-    assert ("table" in method.takes) == (result.table is not None)
-    assert ("picture" in method.takes) == (result.picture is not None)
+    assert ("table" in method.downloads) == (result.table is not None)
+    assert ("picture" in method.downloads) == (result.picture is not None)
     assert result.figure().get_axes()
 
 
@@ -236,7 +237,7 @@ def test_settings_are_checked_and_explained(id):
     assert 1 <= sum(not one["advanced"] for one in entry["settings"]) <= 4
     for one in entry["settings"]:
         assert one["about"].endswith("."), one
-        documented = docs.describe_parameter(method.estimator, one["name"])
+        documented = read_parameter(method.estimator, one["name"]).meaning
         assert (
             one["name"] in ("random_state", "mask")
             or not documented
@@ -266,7 +267,7 @@ def test_the_catalog_names_methods_that_exist():
 
 def test_a_newcomer_gets_a_list_with_reasons(ran):
     _, result = ran("recommender")
-    method, title = find("recommender"), result.sight.titles[0]
+    method, title = find("recommender"), result.view.titles[0]
     assert title in method.ask(result, {"question": "search", "text": title.upper()})["titles"]
     lists = method.ask(result, {"question": "like", "ratings": {title: 5.0}})["lists"]
     assert lists and title not in [row["title"] for row in lists] and title in lists[0]["why"]
@@ -278,7 +279,7 @@ def test_a_newcomer_gets_a_list_with_reasons(ran):
 def test_a_row_is_rebuilt_from_its_codes(ran):
     _, result = ran("pca")
     answer = find("pca").ask(result, {"question": "reconstruct", "row": 3, "k": 0})
-    X = result.sight.X
+    X = result.view.X
     np.testing.assert_allclose(answer["original"], X[3])
     np.testing.assert_allclose(answer["values"], result.model.inverse_transform(result.model.transform(X))[3])
     assert answer["shape"] == [8, 8]
@@ -373,8 +374,8 @@ def test_the_file_of_a_topic_model_reads_new_texts(ran, tmp_path):
 
     _, result = ran("lda")
     result.model.save(tmp_path / "topics.twofold")
-    assert list(load(tmp_path / "topics.twofold").bag_of_words_.vocabulary_) == list(result.sight.words)
-    (tmp_path / "new.txt").write_text(" ".join(result.sight.words[:30]), encoding="utf-8")
+    assert list(load(tmp_path / "topics.twofold").bag_of_words_.vocabulary_) == list(result.view.words)
+    (tmp_path / "new.txt").write_text(" ".join(result.view.words[:30]), encoding="utf-8")
     assert analyses.apply(tmp_path / "topics.twofold", tmp_path / "new.txt").table.height == 1
 
 

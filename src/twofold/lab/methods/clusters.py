@@ -1,18 +1,15 @@
-"""Rows in the plane with what gathers them: moving centers, medoids, ellipses.
-
-A method of this file is a class with the name of its estimator and its settings; `Points` draws it.
-"""
+"""Rows in the plane with moving centers, medoids or ellipses. Each method names its estimator and its settings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from twofold.lab.methods import tables
-from twofold.lab.methods.method import Data, Frame, Method, Setting, loop_settings, marks, numbers, seed, setting
+from twofold.lab.methods.method import Data, Frame, Method, Values, as_float32, as_uint8
+from twofold.lab.methods.setting import Setting, control, loop_controls, seed, sweep_limit
 from twofold.lab.script import Name, Script
 
 if TYPE_CHECKING:
@@ -20,22 +17,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SPACE = Setting(
-    name="space",
-    label="fit in",
-    about="The plane of the first two principal axes, where cells and ellipses are drawn as they are; or all columns, "
+    "space",
+    "fit in",
+    "The plane of the first two principal axes, where cells and ellipses are drawn as they are; or all columns, "
     "seen from that plane.",
-    type="choice",
-    default="plane",
+    "plane",
     choices=("plane", "all columns"),
 )
-
 START = Setting(
-    name="start",
-    label="start",
-    about="Rows drawn at random as the first centers, the same for every method; or what the method does by itself, "
-    "which is nearer to the end.",
-    type="choice",
-    default="random rows",
+    "start",
+    "start",
+    "Rows drawn at random as the first centers, the same for every method; or the method's own start, which is nearer "
+    "to the end.",
+    "random rows",
     choices=("random rows", "by itself"),
 )
 
@@ -43,22 +37,22 @@ START = Setting(
 class Rows:
     """Rows in the plane: X itself if it has two columns, else its first two principal axes."""
 
-    def __init__(self, script: Script, data: Data, cells: bool):
+    def __init__(self, script: Script, data: Data, chosen: Values, cells: bool = False):
         from twofold import PCA
 
         self.X, self.original = script["X"], script["table"]
         d = self.X.shape[1]
         self.mean, self.plane = np.zeros(d), np.eye(2, d)
         axes = tables.column_names(data, d)[:2] if self.X.shape == self.original.shape else ["axis 1", "axis 2"]
-        at = self.X if d == 2 else np.column_stack([self.X[:, 0], np.zeros(len(self.X))])
+        at = tables.first_two(self.X)
         if d > 2:
             pca = PCA(2, random_state=0).fit(self.X)
             at, self.mean, self.plane = pca.transform(self.X), pca.mean_, pca.components_
             axes = [f"axis {c + 1} ({share:.0%})" for c, share in enumerate(pca.explained_variance_ratio_)]
         self.at = at
-        static = {"points": numbers(at), "plane": numbers(self.plane)}
+        static = {"points": as_float32(at), "plane": as_float32(self.plane)}
         start = self.project(script["start"]) if "start" in script else np.zeros((0, 2))
-        nothing = {"labels": marks(np.full(len(at), 255)), "centers": numbers(start)}
+        nothing = {"labels": as_uint8(np.full(len(at), 255)), "centers": as_float32(start)}
         meta = {"static": [*static], "axes": [*axes, ""][:2], "flat": d == 2 and cells}
         self.first: Frame = static | nothing, meta
 
@@ -67,10 +61,10 @@ class Rows:
 
     def frame(self, model: Any) -> Frame:
         centers = model.cluster_centers_ if hasattr(model, "cluster_centers_") else model.means_
-        arrays = {"labels": marks(model.predict(self.X)), "centers": numbers(self.project(centers))}
+        arrays = {"labels": as_uint8(model.predict(self.X)), "centers": as_float32(self.project(centers))}
         if hasattr(model, "weights_"):
-            arrays["weights"] = numbers(model.weights_)
-            arrays["covariances"] = numbers(self.plane @ full_covariances(model) @ self.plane.T)
+            arrays["weights"] = as_float32(model.weights_)
+            arrays["covariances"] = as_float32(self.plane @ full_covariances(model) @ self.plane.T)
         return arrays, {}
 
 
@@ -89,11 +83,11 @@ def full_covariances(model: Any) -> np.ndarray:
 class Points(Method):
     """Rows, each in the color of its cluster."""
 
-    family, view = "clusters", "points"
+    family, view, view_class = "clusters", "points", Rows
     default_data = "digits"
-    begins: ClassVar[str] = ""  # the parameter that takes the first centers
+    start_parameter: ClassVar[str] = ""  # takes the first centers
 
-    def prepare(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> None:
+    def prepare(self, script: Script, data: Data, chosen: Values) -> None:
         script.names["table"] = script["X"]
         tables.standardize(script, data, chosen["standardize"])
         if chosen["space"] == "plane" and script["X"].shape[1] > 2:
@@ -102,44 +96,36 @@ class Points(Method):
         if chosen.get("start") == "random rows":
             self.draw_start(script, chosen)
 
-    def draw_start(self, script: Script, chosen: Mapping[str, Any]) -> None:
-        """Bind `start` to as many rows as there are clusters; rows with holes are no centers."""
+    def draw_start(self, script: Script, chosen: Values) -> None:
+        """Bind `start` to one row a cluster; rows with holes are no centers."""
         n, k = len(script["X"]), chosen.get("n_clusters") or chosen["n_components"]
         if k <= n and not np.isnan(script["X"]).any():
             script.do(f"start = X[np.random.default_rng({chosen['random_state']}).choice({n}, {k}, replace=False)]")
 
-    def build(self, script: Script, chosen: Mapping[str, Any]) -> Any:
-        started = {self.begins: Name("start")} if "start" in script else {}
-        return script.build(self.estimator, self.parameters(chosen) | started)
+    def build(self, script: Script, chosen: Values) -> Any:
+        start = {self.start_parameter: Name("start")} if "start" in script else {}
+        return script.build(self.estimator, self.parameters(chosen) | start)
 
-    def look(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> Rows:
-        return Rows(script, data, self.has_cells(chosen))
+    def table(self, script: Script, data: Data, model: Any) -> pl.DataFrame:
+        return tables.result_table(script, data, {"cluster": np.asarray(model.predict(script["X"]))})
 
-    def has_cells(self, chosen: Mapping[str, Any]) -> bool:
-        """Whether a row belongs to the nearest center in a straight line."""
-        return False
-
-    def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
-        return tables.results(script, names, {"cluster": np.asarray(model.predict(script["X"]))})
-
-    def figure(self, sight: Any, data: Data, model: Any) -> Figure:
+    def figure(self, view: Any, data: Data, model: Any) -> Figure:
         from twofold.analyses._tables import spread
         from twofold.plots.reports.cluster import clustering_figure
 
-        arrays, _ = sight.frame(model)
-        labels, table = arrays["labels"].astype(int), sight.original
+        arrays, _ = view.frame(model)
+        labels, table = arrays["labels"].astype(int), view.original
         k = len(arrays["centers"])
         mean, deviation = np.nanmean(table, axis=0), spread(table)
         profiles = [np.nanmean(table[labels == c], axis=0) if (labels == c).any() else mean for c in range(k)]
-        shares = np.var(sight.at, axis=0) / max(float(np.nanvar(sight.X, axis=0).sum()), 1e-300)
         return clustering_figure(
-            sight.at,
+            view.at,
             labels,
             arrays["centers"],
             (np.array(profiles) - mean) / deviation,
             tables.column_names(data, table.shape[1]),
             np.bincount(labels, minlength=k),
-            shares=shares,
+            shares=np.var(view.at, axis=0) / max(float(np.nanvar(view.X, axis=0).sum()), 1e-300),
             title=f"{data.name}: {self.title}",
         )
 
@@ -147,67 +133,49 @@ class Points(Method):
 class KMeansMethod(Points):
     id, title, estimator, objective = "kmeans", "k-means", "KMeans", "cost"
     compare = ("gaussian_mixture", "kmedoids")
-    begins = "init"
-    fixed: ClassVar[Mapping[str, Any]] = {"n_init": 1}
+    start_parameter = "init"
+    fixed: ClassVar[Values] = {"n_init": 1}
     settings = (
-        setting(
-            "KMeans", "n_clusters", label="clusters", default=10, min=1, max=30, about="How many centers there are."
-        ),
+        control("KMeans", "n_clusters", "clusters", default=10, max=30, about="Number of centers."),
         START,
         SPACE,
         tables.STANDARDIZE,
-        setting("KMeans", "tol", label="tolerance", default=1e-4, min=0, max=0.1, log=True, advanced=True),
-        setting("KMeans", "max_iter", label="sweeps at most", default=300, min=1, max=2000, advanced=True),
-        seed("KMeans"),
+        *loop_controls("KMeans"),
     )
 
-    def has_cells(self, chosen: Mapping[str, Any]) -> bool:
-        return True
+    def make_view(self, script: Script, data: Data, chosen: Values) -> Rows:
+        return Rows(script, data, chosen, cells=True)
 
 
 class KMedoidsMethod(Points):
     id, title, estimator, objective = "kmedoids", "k-medoids", "KMedoids", "sum of distances"
     compare = ("kmeans",)
     settings = (
-        setting("KMedoids", "n_clusters", label="clusters", default=10, min=1, max=30),
-        setting("KMedoids", "metric", default="euclidean", choices=("euclidean", "manhattan", "chebyshev", "cosine")),
+        control("KMedoids", "n_clusters", "clusters", default=10, max=30),
+        control("KMedoids", "metric", choices=("euclidean", "manhattan", "chebyshev", "cosine")),
         SPACE,
         tables.STANDARDIZE,
-        setting("KMedoids", "max_iter", label="sweeps at most", default=100, min=1, max=1000, advanced=True),
+        sweep_limit("KMedoids"),
         seed("KMedoids"),
     )
 
-    def has_cells(self, chosen: Mapping[str, Any]) -> bool:
-        return chosen["metric"] == "euclidean"
+    def make_view(self, script: Script, data: Data, chosen: Values) -> Rows:
+        return Rows(script, data, chosen, cells=chosen["metric"] == "euclidean")
 
 
 class GaussianMixtureMethod(Points):
     id, title, estimator = "gaussian_mixture", "Mixture of Gaussians", "GaussianMixture"
     objective = "mean negative log-likelihood"
     compare = ("kmeans", "mixture_of_ppca")
-    begins = "means_init"
+    start_parameter = "means_init"
     settings = (
-        setting(
-            "GaussianMixture",
-            "n_components",
-            label="components",
-            default=10,
-            min=1,
-            max=30,
-            about="How many there are.",
-        ),
-        setting(
-            "GaussianMixture",
-            "covariance_type",
-            label="shape",
-            default="full",
-            choices=("full", "tied", "diag", "spherical"),
-        ),
+        control("GaussianMixture", "n_components", "components", default=10, max=30, about="Number of components."),
+        control("GaussianMixture", "covariance_type", "shape", choices=("full", "tied", "diag", "spherical")),
         START,
         SPACE,
         tables.STANDARDIZE,
-        setting("GaussianMixture", "reg_covar", default=1e-6, min=0, max=100, log=True, advanced=True),
-        *loop_settings("GaussianMixture", 1e-4, 300),
+        control("GaussianMixture", "reg_covar", max=100, log=True, advanced=True),
+        *loop_controls("GaussianMixture", tol=1e-4, max_iter=300),
     )
 
 
@@ -216,11 +184,11 @@ class MixtureOfPPCAMethod(Points):
     objective = "mean negative log-likelihood"
     compare = ("gaussian_mixture",)
     settings = (
-        setting("MixtureOfPPCA", "n_components", label="components", default=10, min=1, max=30),
-        setting("MixtureOfPPCA", "n_latent", label="directions each", type="int", default=None, min=1, max=20),
+        control("MixtureOfPPCA", "n_components", "components", default=10, max=30),
+        control("MixtureOfPPCA", "n_latent", "directions each", max=20),
         replace(SPACE, default="all columns"),
         tables.STANDARDIZE,
-        *loop_settings("MixtureOfPPCA", 1e-4, 500),
+        *loop_controls("MixtureOfPPCA"),
     )
 
 

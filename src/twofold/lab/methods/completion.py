@@ -1,44 +1,27 @@
-"""Tables with holes that fill in, and recommenders.
-
-A method of this file is a class with the name of its estimator and its settings; `Matrix` draws a table, `Ratings` a
-map of items.
-"""
+"""Tables with holes that fill in, and recommenders: `Cells` draws a table, `Items` a map of items."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.lab.methods import tables
-from twofold.lab.methods.method import (
-    Data,
-    Frame,
-    Method,
-    Result,
-    Setting,
-    loop_settings,
-    numbers,
-    seed,
-    setting,
-)
-from twofold.lab.methods.planes import turn_to
+from twofold.lab.methods.method import Data, Frame, Method, Result, Values, as_float32
+from twofold.lab.methods.setting import Setting, control, loop_controls, seed, sweep_limit
 from twofold.lab.script import Name, Script
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-SHOWN = 160  # rows and columns drawn at most
-FOUND = 20  # titles that a search gives
+MAX_TITLES = 20  # of a search
 HIDE = Setting(
-    name="hide",
-    label="share of cells hidden",
-    about="So many of the known cells are hidden from the model, drawn at random, to see how well it fills them.",
-    type="float",
-    default=0.1,
+    "hide",
+    "share of cells hidden",
+    "This share of the known cells is hidden from the model, drawn at random, to see how well it fills them.",
+    0.1,
     min=0.01,
     max=0.9,
     step=0.01,
@@ -46,32 +29,33 @@ HIDE = Setting(
 
 
 class Cells:
-    """A table, some of its known cells hidden, and what the model puts into all that it is not shown."""
+    """A table, some of its known cells hidden, and the model's value in all cells that it is not shown."""
 
-    def __init__(self, script: Script, data: Data):
+    def __init__(self, script: Script, data: Data, chosen: Values):
         from twofold.analyses._tables import spread
 
         self.X, self.hidden = script["X"], script["hidden"]
-        self.shown = script["shown"]
-        mean, self.deviation = np.nanmean(self.shown, axis=0), spread(self.shown)
+        shown = script["shown"]
+        mean, self.deviation = np.nanmean(shown, axis=0), spread(shown)
         self.baseline = self.judge(np.broadcast_to(mean, self.X.shape))
-        self.rows, self.cols = (evenly(size) for size in self.X.shape)
-        if data.kind != "picture":  # rows and columns that are alike lie together, so that there is something to see
-            z = np.where(np.isnan(self.shown), 0.0, (self.shown - mean) / self.deviation)[np.ix_(self.rows, self.cols)]
+        self.rows, self.cols = (tables.spread_evenly(size) for size in self.X.shape)
+        ordered = data.kind != "picture"  # similar rows and columns lie together, so that there is something to see
+        if ordered:
+            z = np.where(np.isnan(shown), 0.0, (shown - mean) / self.deviation)[np.ix_(self.rows, self.cols)]
             left, _, right = np.linalg.svd(z, full_matrices=False)
             self.rows, self.cols = self.rows[np.argsort(left[:, 0])], self.cols[np.argsort(right[0])]
         at = np.ix_(self.rows, self.cols)
-        self.seen = self.shown[at]
-        names = tables.column_names(data, self.X.shape[1]) if data.kind != "picture" else []
-        static = {"truth": numbers(self.X[at]), "hidden": self.hidden[at].astype(np.uint8)}
-        static |= {"rows": self.rows.astype(np.int32)} if data.kind != "picture" else {}
-        start = {"filled": numbers(self.seen), "singular": np.zeros(0, np.float32)}
+        self.seen = shown[at]
+        names = tables.column_names(data, self.X.shape[1]) if ordered else []
+        static = {"truth": as_float32(self.X[at]), "hidden": self.hidden[at].astype(np.uint8)}
+        static |= {"rows": self.rows.astype(np.int32)} if ordered else {}
+        start = {"filled": as_float32(self.seen), "singular": np.zeros(0, np.float32)}
         whole = script["rows"] if "rows" in script else range(len(self.X))
         meta = {"columns": [names[j] for j in self.cols] if names else [], "rows": [whole[i] for i in self.rows]}
         self.first: Frame = static | start, {"static": [*static], "baseline": self.baseline, **meta}
 
     def judge(self, filled: np.ndarray) -> float:
-        """Root mean square error in the hidden cells, in standard deviations of their columns."""
+        """Return the root mean square error in the hidden cells, in standard deviations of their columns."""
         error = ((filled - self.X) / self.deviation)[self.hidden]
         return float(np.sqrt(np.mean(error**2))) if len(error) else 0.0
 
@@ -79,8 +63,8 @@ class Cells:
         filled = fill_all(model, self.X.shape)
         at = filled[np.ix_(self.rows, self.cols)]
         arrays = {
-            "filled": numbers(np.where(np.isnan(self.seen), at, self.seen)),
-            "singular": numbers(singular_values(model)),
+            "filled": as_float32(np.where(np.isnan(self.seen), at, self.seen)),
+            "singular": as_float32(singular_values(model)),
         }
         return arrays, {"error": self.judge(filled), "baseline": self.baseline}
 
@@ -91,13 +75,8 @@ def fill_all(model: Any, shape: tuple[int, int]) -> np.ndarray:
     return model.predict(rows, cols).reshape(shape)
 
 
-def evenly(size: int) -> np.ndarray:
-    """Up to `SHOWN` places out of so many."""
-    return np.unique(np.linspace(0, size - 1, min(size, SHOWN)).round().astype(int))
-
-
 def singular_values(model: Any) -> np.ndarray:
-    """Of the product of its factors."""
+    """Return those of the product of its factors."""
     if hasattr(model, "singular_values_"):
         return model.singular_values_
     left, right = (np.linalg.qr(side)[1] for side in (model.row_factors_, model.components_.T))
@@ -107,14 +86,14 @@ def singular_values(model: Any) -> np.ndarray:
 class Matrix(Method):
     """A table with holes."""
 
-    family, view = "completion", "matrix"
+    family, view, view_class = "completion", "matrix", Cells
     kinds = ("table", "pictures", "picture")
     default_data = "table_with_holes"
     call = "model.fit(shown)"
 
-    def prepare(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> None:
+    def prepare(self, script: Script, data: Data, chosen: Values) -> None:
         if data.kind == "picture":
-            step = max(1, -(-max(script["picture"].shape[:2]) // SHOWN))
+            step = max(1, -(-max(script["picture"].shape[:2]) // tables.MAX_PLACES))
             mean = ".mean(axis=2)" if script["picture"].ndim == 3 else ".astype(float)"
             script.do(f"X = picture[::{step}, ::{step}]{mean}")
         tables.check_table(script["X"], data)
@@ -123,29 +102,25 @@ class Matrix(Method):
         script.do("shown = np.where(hidden, np.nan, X)")
         script.names["normalize"] = data.kind == "table" and tables.needs_scale(script["X"], data, "auto")
 
-    def build(self, script: Script, chosen: Mapping[str, Any]) -> Any:
+    def build(self, script: Script, chosen: Values) -> Any:
         scaled = {"normalize": "column"} if script["normalize"] else {}
         params = self.parameters(chosen) | scaled
         if params.get("n_components") is not None:
             params["n_components"] = min(params["n_components"], *script["X"].shape)
         return script.build(self.estimator, params)
 
-    def look(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> Cells:
-        return Cells(script, data)
-
-    def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
+    def table(self, script: Script, data: Data, model: Any) -> pl.DataFrame:
         whole = np.where(np.isnan(script["X"]), fill_all(model, script["X"].shape), script["X"])
-        columns = tables.column_names(data, whole.shape[1]) if data.kind != "picture" else []
-        columns = columns or [f"column {j + 1}" for j in range(whole.shape[1])]
-        return tables.results(script, names, dict(zip(columns, whole.T, strict=True)))
+        columns = tables.column_names(data, whole.shape[1])
+        return tables.result_table(script, data, dict(zip(columns, whole.T, strict=True)))
 
-    def figure(self, sight: Any, data: Data, model: Any) -> Figure:
+    def figure(self, view: Any, data: Data, model: Any) -> Figure:
         from twofold.plots.models.completion import tables_figure
 
-        truth = sight.X[np.ix_(sight.rows, sight.cols)]
-        filled = sight.frame(model)[0]["filled"]
+        truth = view.X[np.ix_(view.rows, view.cols)]
+        filled = view.frame(model)[0]["filled"]
         low, high = np.nanquantile(truth, [0.02, 0.98])
-        return tables_figure({"shown": sight.seen, "filled": filled, "truth": truth}, (float(low), float(high)))
+        return tables_figure({"shown": view.seen, "filled": filled, "truth": truth}, (float(low), float(high)))
 
 
 class SVTMethod(Matrix):
@@ -153,9 +128,9 @@ class SVTMethod(Matrix):
     compare = ("als", "soft_impute")
     settings = (
         HIDE,
-        setting("SVT", "tau", label="threshold", default=None, min=0, max=1e6, log=True),
-        setting("SVT", "step", label="step", default=None, min=0.01, max=100, log=True, advanced=True),
-        *loop_settings("SVT", 1e-3, 200),
+        control("SVT", "tau", "threshold", min=0, max=1e6, log=True),
+        control("SVT", "step", min=0.01, max=100, log=True, advanced=True),
+        *loop_controls("SVT", tol=1e-3, max_iter=200),
     )
 
 
@@ -165,10 +140,10 @@ class SoftImputeMethod(Matrix):
     compare = ("svt", "als")
     settings = (
         HIDE,
-        setting("SoftImpute", "reg", label="penalty", default=None, min=0, max=1e6, log=True),
-        setting("SoftImpute", "n_components", label="components at most", type="int", default=None, min=1, max=100),
-        setting("SoftImpute", "center", label="take off means", default=True, advanced=True),
-        *loop_settings("SoftImpute", 1e-5, 500),
+        control("SoftImpute", "reg", "penalty", max=1e6, log=True),
+        control("SoftImpute", "n_components", "components at most", max=100),
+        control("SoftImpute", "center", "take off means", default=True, advanced=True),
+        *loop_controls("SoftImpute"),
     )
 
 
@@ -177,8 +152,8 @@ class SVPMethod(Matrix):
     compare = ("svd_impute", "als")
     settings = (
         HIDE,
-        setting("SVP", "n_components", label="rank", default=3, min=1, max=60),
-        *loop_settings("SVP", 1e-5, 300),
+        control("SVP", "n_components", "rank", default=3, max=60),
+        *loop_controls("SVP", tol=1e-5, max_iter=300),
     )
 
 
@@ -187,8 +162,8 @@ class SVDImputeMethod(Matrix):
     compare = ("svp", "als")
     settings = (
         HIDE,
-        setting("SVDImpute", "n_components", label="rank", default=3, min=1, max=60),
-        *loop_settings("SVDImpute", 1e-5, 300),
+        control("SVDImpute", "n_components", "rank", default=3, max=60),
+        *loop_controls("SVDImpute", tol=1e-5, max_iter=300),
     )
 
 
@@ -197,11 +172,11 @@ class ALSMethod(Matrix):
     compare = ("svt", "soft_impute")
     settings = (
         HIDE,
-        setting("ALS", "n_components", label="factors", type="int", default=5, min=1, max=60),
-        setting("ALS", "reg", label="penalty", default=0.1, min=0, max=10, log=True),
-        setting("ALS", "biases", default=True, advanced=True),
-        setting("ALS", "nonnegative", default=False, advanced=True),
-        *loop_settings("ALS", 1e-5, 200),
+        control("ALS", "n_components", "factors", default=5, max=60),
+        control("ALS", "reg", "penalty", default=0.1, max=10, log=True),
+        control("ALS", "biases", advanced=True),
+        control("ALS", "nonnegative", advanced=True),
+        *loop_controls("ALS", tol=1e-5, max_iter=200),
     )
 
 
@@ -211,67 +186,62 @@ class ALSMethod(Matrix):
 class Items:
     """A map of the items: those that the same people like are close."""
 
-    def __init__(self, script: Script):
+    def __init__(self, script: Script, data: Data, chosen: Values):
         titles, self.counts = np.unique(script["ratings"].get_column("item").to_numpy(), return_counts=True)
         self.titles = [str(title) for title in titles]
         self.last = np.zeros((len(self.titles), 2))
-        static = {"counts": numbers(self.counts)}
-        self.first: Frame = {**static, "items": numbers(self.last)}, {"static": ["counts"], "titles": self.titles}
+        static = {"counts": as_float32(self.counts)}
+        self.first: Frame = {**static, "items": as_float32(self.last)}, {"static": ["counts"], "titles": self.titles}
 
     def frame(self, model: Any) -> Frame:
         model = getattr(model, "model_", model)
-        self.last = turn_to(self.last, weighted_plane(model.components_.T, np.sqrt(self.counts)))
-        return {"items": numbers(self.last)}, {}
+        self.last = tables.turn_to(self.last, project_items(model.components_.T, np.sqrt(self.counts)))
+        return {"items": as_float32(self.last)}, {}
 
 
-def weighted_plane(Z: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """(m,2) the items along the two directions in which their factors differ most; rare items have little say."""
+def project_items(Z: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """(m,2) the items along the two directions in which their weighted factors differ most."""
     Z = Z - (weight @ Z) / weight.sum()
     _, _, axes = np.linalg.svd(Z * weight[:, None], full_matrices=False)
-    at = Z @ axes[:2].T
-    return np.column_stack([at, np.zeros((len(at), 2 - at.shape[1]))])
+    return tables.first_two(Z @ axes[:2].T)
 
 
 class RecommenderMethod(Method):
-    """Ratings, and what somebody would like."""
+    """Ratings, and recommendations for a person with ratings of their own."""
 
-    family, view = "completion", "ratings"
+    family, view, view_class = "completion", "ratings", Items
     id, title, estimator, objective = "recommender", "Recommender", "Recommender", "objective of the model"
     kinds = ("ratings",)
     default_data = "ratings"
     call = "model.fit(ratings)"
     settings = (
-        setting("Recommender", "model", default="ALS", choices=("ALS", "SVDPlusPlus", "ImplicitALS")),
-        setting("ALS", "n_components", label="factors", type="int", default=10, min=2, max=100),
-        setting("ALS", "max_iter", label="sweeps at most", default=40, min=1, max=1000, advanced=True),
+        control("Recommender", "model", default="ALS", choices=("ALS", "SVDPlusPlus", "ImplicitALS")),
+        control("ALS", "n_components", "factors", default=10, min=2, max=100),
+        sweep_limit("ALS", default=40),
         seed("Recommender"),
     )
 
-    def build(self, script: Script, chosen: Mapping[str, Any]) -> Any:
-        names = ("n_components", "max_iter", "random_state")
-        params = {name: chosen[name] for name in names}
+    def build(self, script: Script, chosen: Values) -> Any:
+        params = {name: chosen[name] for name in ("n_components", "max_iter", "random_state")}
         script.build(chosen["model"], params | ({"reg": 0.1} if chosen["model"] == "ALS" else {}), to="factors")
         return script.build("Recommender", {"model": Name("factors"), "random_state": chosen["random_state"]})
 
-    def look(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> Items:
-        return Items(script)
-
-    def watched(self, model: Any) -> Any:
+    def inner_model(self, model: Any) -> Any:
         return model.model_
 
-    def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
+    def table(self, script: Script, data: Data, model: Any) -> pl.DataFrame:
         import polars as pl
 
         return pl.concat(list(model.recommend_all(10)))
 
-    def figure(self, sight: Any, data: Data, model: Any) -> Figure:
+    def figure(self, view: Any, data: Data, model: Any) -> Figure:
         from twofold.plots.reports.recommend import recommending_figure
 
-        return recommending_figure(model, sight.titles, {}, 10, [], f"{data.name}: {self.title}")
+        return recommending_figure(model, view.titles, {}, 10, [], f"{data.name}: {self.title}")
 
-    def ask_like(self, result: Result, ratings: Mapping[str, float]) -> dict[str, Any]:
-        """What somebody with these ratings would like, each with the rated item that is nearest to it."""
-        model, titles = result.model, result.sight.titles
+    def ask_like(self, result: Result, ratings: Values) -> dict[str, Any]:
+        """Recommend items to a person with these ratings, each with the rated item that is nearest to it."""
+        model, titles = result.model, result.view.titles
         place = {title: j for j, title in enumerate(titles)}
         known = {title: float(stars) for title, stars in ratings.items() if title in place}
         if not known:
@@ -290,9 +260,9 @@ class RecommenderMethod(Method):
         return {"lists": lists}
 
     def ask_search(self, result: Result, text: str) -> dict[str, Any]:
-        """Titles that hold a text."""
-        found = [title for title in result.sight.titles if str(text).casefold() in title.casefold()]
-        return {"titles": found[:FOUND]}
+        """Find titles that hold a text."""
+        titles = [title for title in result.view.titles if str(text).casefold() in title.casefold()]
+        return {"titles": titles[:MAX_TITLES]}
 
 
 METHODS = (SVTMethod(), ALSMethod(), SoftImputeMethod(), SVPMethod(), SVDImputeMethod(), RecommenderMethod())

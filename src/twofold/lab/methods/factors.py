@@ -1,20 +1,18 @@
-"""The language of factors: choose a loss and a constraint on either factor, and see the model that they make."""
+"""The language of factors: a loss and a constraint on either factor make a model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.lab.methods import tables
-from twofold.lab.methods.completion import evenly
-from twofold.lab.methods.method import Data, Frame, Method, Setting, numbers, seed, setting
+from twofold.lab.methods.method import Data, Frame, Method, Values, as_float32
+from twofold.lab.methods.setting import Setting, control, loop_controls
 from twofold.lab.script import Name, Script
 
 if TYPE_CHECKING:
-    import polars as pl
     from matplotlib.figure import Figure
 
 
@@ -58,73 +56,65 @@ NAMES = {  # loss, left, right
     ("Poisson", "non-negative", "non-negative"): "NMF by Kullback-Leibler",
     ("Poisson", "non-negative", "simplex"): "pLSA",
 }
-LOSS = setting("Factorization", "loss", default="squared", choices=tuple(LOSSES))
-LEFT = setting("Factorization", "left", label="codes", default="non-negative", choices=tuple(CONSTRAINTS))
-RIGHT_ONE = setting("Factorization", "right", label="components", default="non-negative", choices=tuple(RIGHT))
 ALPHA = Setting(
-    name="alpha",
-    label="α",
-    about="The weight of a ridge or of an absolute sum.",
-    type="float",
-    default=1.0,
-    min=1e-4,
-    max=1e4,
-    log=True,
-    advanced=True,
+    "alpha", "α", "The weight of a ridge or of an absolute sum.", 1.0, min=1e-4, max=1e4, log=True, advanced=True
 )
 
 
-class Both:
-    """Some rows and columns of both factors, and of what they leave over."""
+class Product:
+    """Some rows and columns of both factors, and of the residual."""
 
-    def __init__(self, script: Script, data: Data, k: int, formula: str, name: str):
+    def __init__(self, script: Script, data: Data, chosen: Values):
         self.X = script["X"]
-        self.rows, self.cols = (evenly(size) for size in self.X.shape)
+        self.rows, self.cols = (tables.spread_evenly(size) for size in self.X.shape)
         if "y" in script:  # rows of a class lie together
             self.rows = self.rows[np.argsort(script["y"][self.rows], kind="stable")]
-        (n, d), empty = (len(self.rows), len(self.cols)), np.zeros
+        n, d, k = len(self.rows), len(self.cols), min(chosen["n_components"], *self.X.shape)
         seen = self.X[np.ix_(self.rows, self.cols)]
-        arrays = {"left": empty((n, k)), "right": empty((k, d)), "residual": np.nan_to_num(seen)}
+        arrays = {"left": np.zeros((n, k)), "right": np.zeros((k, d)), "residual": np.nan_to_num(seen)}
         self.shape = None if data.pictures is None else data.pictures.shape[1:]
         columns = tables.column_names(data, self.X.shape[1])
-        meta = {"formula": formula, "name": name, "columns": [columns[j] for j in self.cols]}
-        static = {"rows": self.rows.astype(np.int32)}
-        self.first: Frame = (
-            {**{key: numbers(value) for key, value in arrays.items()}, **static},
-            {"static": ["rows"], **meta},
-        )
+        self.name = NAMES.get((chosen["loss"], chosen["left"], chosen["right"]), "a model of your own")
+        meta = {"formula": write_formula(chosen), "name": self.name, "columns": [columns[j] for j in self.cols]}
+        first = {key: as_float32(value) for key, value in arrays.items()} | {"rows": self.rows.astype(np.int32)}
+        self.first: Frame = first, {"static": ["rows"], **meta}
 
     def frame(self, model: Any) -> Frame:
         codes = np.asarray(model.transform(self.X[self.rows]))
         left = np.nan_to_num(self.X[self.rows] - np.asarray(model.inverse_transform(codes)))[:, self.cols]
         arrays = {"left": codes, "right": np.asarray(model.components_)[:, self.cols], "residual": left}
-        return {key: numbers(value) for key, value in arrays.items()}, {}
+        return {key: as_float32(value) for key, value in arrays.items()}, {}
+
+
+def write_formula(chosen: Values) -> str:
+    """Write the model of a run as a minimization."""
+    words = [RIGHT[chosen["left"]].formula.format("U"), RIGHT[chosen["right"]].formula.format("Z")]
+    penalties = " ".join(word for word in words if word.startswith("+"))
+    rules = ", ".join(word for word in words if not word.startswith("+"))
+    formula = f"X ≈ U Z: minimize {LOSSES[chosen['loss']].formula} {penalties}".rstrip()
+    return formula + (f" with {rules}" if rules else "")
 
 
 class FactorizationMethod(Method):
     id, title, estimator = "factorization", "The language of factors", "Factorization"
-    family, view = "factors", "factors"
+    family, view, view_class = "factors", "factors", Product
     default_data = "digits"
     compare = ("nmf_pictures", "kmeans", "pca")
     settings = (
-        setting("Factorization", "n_components", label="components", type="int", default=10, min=1, max=40),
-        LOSS,
-        LEFT,
-        RIGHT_ONE,
+        control("Factorization", "n_components", "components", default=10, max=40),
+        control("Factorization", "loss", default="squared", choices=tuple(LOSSES)),
+        control("Factorization", "left", "codes", default="non-negative", choices=tuple(CONSTRAINTS)),
+        control("Factorization", "right", "components", default="non-negative", choices=tuple(RIGHT)),
         ALPHA,
         tables.STANDARDIZE,
-        setting("Factorization", "max_iter", label="sweeps at most", default=200, min=1, max=5000, advanced=True),
-        setting("Factorization", "tol", label="tolerance", default=1e-5, min=0, max=1, log=True, advanced=True),
-        seed("Factorization"),
+        *loop_controls("Factorization", tol=1e-5, max_iter=200),
     )
 
-    def prepare(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> None:
-        """Bring X to where the loss can be: logistic from 0 to 1, non-negative factors from 0 up."""
+    def prepare(self, script: Script, data: Data, chosen: Values) -> None:
+        """Bring X into the range of the model: logistic from 0 to 1, non-negative factors from 0 up."""
         tables.check_table(script["X"], data)
-        signed = chosen["loss"] not in ("logistic", "Poisson") and "non-negative" not in (
-            chosen["left"],
-            chosen["right"],
-        )
+        sides = chosen["left"], chosen["right"]
+        signed = chosen["loss"] not in ("logistic", "Poisson") and "non-negative" not in sides
         if chosen["loss"] == "logistic":
             script.do("X = (X - np.nanmin(X)) / (np.nanmax(X) - np.nanmin(X))")
         elif signed:
@@ -137,40 +127,25 @@ class FactorizationMethod(Method):
         elif np.nanmin(script["X"]) < 0:
             script.do("X = X - np.nanmin(X)")
 
-    def build(self, script: Script, chosen: Mapping[str, Any]) -> Any:
+    def build(self, script: Script, chosen: Values) -> Any:
         sides = {"loss": LOSSES[chosen["loss"]], "left": CONSTRAINTS[chosen["left"]], "right": RIGHT[chosen["right"]]}
         params = self.parameters(chosen)
         for name, word in sides.items():
             code = word.code.format(alpha=chosen["alpha"])
-            script.use(
-                "twofold.factors.losses" if name == "loss" else "twofold.factors.constraints", code.partition("(")[0]
-            )
+            home = "losses" if name == "loss" else "constraints"
+            script.use(f"twofold.factors.{home}", code.partition("(")[0])
             params[name] = Name(code)
         params["n_components"] = min(params["n_components"], *script["X"].shape)
         params["intercept"] = chosen["loss"] == "logistic"
         return script.build(self.estimator, params)
 
-    def look(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> Both:
-        names = chosen["loss"], chosen["left"], chosen["right"]
-        given = [RIGHT[names[1]].formula.format("U"), RIGHT[names[2]].formula.format("Z")]
-        penalties = " ".join(word for word in given if word.startswith("+"))
-        rules = ", ".join(word for word in given if not word.startswith("+"))
-        formula = f"X ≈ U Z: minimize {LOSSES[names[0]].formula} {penalties}".rstrip() + (
-            f" with {rules}" if rules else ""
-        )
-        k = min(chosen["n_components"], *script["X"].shape)
-        return Both(script, data, k, formula, NAMES.get(names, "a model of your own"))
-
-    def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
-        return tables.code_table(script, names, model)
-
-    def figure(self, sight: Any, data: Data, model: Any) -> Figure:
+    def figure(self, view: Any, data: Data, model: Any) -> Figure:
         from twofold.plots.models.completion import tables_figure
         from twofold.plots.models.topics import parts_figure
 
-        if sight.shape is not None:
-            parts = np.asarray(model.components_).reshape(-1, *sight.shape)
-            return parts_figure({f"{data.name}: {sight.first[1]['name']}": parts}, per_row=5)
+        if view.shape is not None:
+            parts = np.asarray(model.components_).reshape(-1, *view.shape)
+            return parts_figure({f"{data.name}: {view.name}": parts}, per_row=5)
         Z = np.asarray(model.components_)
         low, high = np.quantile(Z, [0.02, 0.98])
         if not high > low:

@@ -1,43 +1,25 @@
-"""Principal axes and their relatives: rows in the plane of the first two codes, the axes, and what they rebuild.
-
-A method of this file is a class with the name of its estimator and its settings; `Axes` draws it.
-"""
+"""Principal axes and their relatives: rows in the plane of the first two codes, the axes, and rebuilt rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.lab.methods import tables
-from twofold.lab.methods.method import (
-    Data,
-    Emit,
-    Frame,
-    Method,
-    Result,
-    Setting,
-    last_objective,
-    loop_settings,
-    marks,
-    numbers,
-    seed,
-    setting,
-)
+from twofold.lab.methods.method import Data, Emit, Frame, Method, Result, Values, as_float32, as_uint8, last_objective
+from twofold.lab.methods.setting import Setting, control, loop_controls, seed
 from twofold.lab.script import Script
 
 if TYPE_CHECKING:
-    import polars as pl
     from matplotlib.figure import Figure
 
 BATCHES = Setting(
-    name="batches",
-    label="batches of rows",
-    about="Rows come in so many batches, and the axes settle as they come; the end is that of one fit over all rows.",
-    type="int",
-    default=30,
+    "batches",
+    "batches of rows",
+    "Number of batches that the rows come in. The axes settle batch by batch; the end is that of one fit to all rows.",
+    30,
     min=1,
     max=200,
 )
@@ -46,14 +28,14 @@ BATCHES = Setting(
 class Codes:
     """Rows by their first two codes; an axis keeps the sign that it had in the last frame."""
 
-    def __init__(self, script: Script, data: Data, k: int):
+    def __init__(self, script: Script, data: Data, chosen: Values):
         self.X, self.shape = script["X"], None if data.pictures is None else data.pictures.shape[1:]
         self.columns = tables.column_names(data, self.X.shape[1])
         self.last: np.ndarray | None = None
         self.groups = script.names.get("y")
-        n = len(self.X)
-        empty = {"points": np.zeros((n, 2), np.float32), "ratio": np.zeros(k, np.float32)}
-        static = {"colors": marks(tables.colors_of(script))}
+        k = int(chosen.get("n_components") or 2)
+        empty = {"points": np.zeros((len(self.X), 2), np.float32), "ratio": np.zeros(k, np.float32)}
+        static = {"colors": as_uint8(tables.class_colors(script))}
         named = {"columns": self.columns, "target_names": [str(name) for name in data.target_names]}
         self.first: Frame = static | empty, {"static": [*static], **named}
 
@@ -64,15 +46,15 @@ class Codes:
             k = min(len(axes), len(self.last))
             sign[:k] = np.where((axes[:k] * self.last[:k]).sum(axis=1) < 0, -1.0, 1.0)
         self.last = axes = axes * sign[:, None]
-        codes = np.asarray(model.transform(self.X))[:, :2] * sign[:2]
-        points = np.column_stack([codes, np.zeros((len(codes), 2 - codes.shape[1]))])
-        return {"points": numbers(points), "ratio": numbers(self.ratio(model)), "loadings": numbers(axes)}, {}
+        points = tables.first_two(np.asarray(model.transform(self.X))[:, :2] * sign[:2])
+        ratio = as_float32(self.variance_ratio(model))
+        return {"points": as_float32(points), "ratio": ratio, "loadings": as_float32(axes)}, {}
 
     def _axes(self, model: Any) -> np.ndarray:
         return np.asarray(model.components_, dtype=np.float64)
 
-    def ratio(self, model: Any) -> np.ndarray:
-        """The share of the variance along each axis."""
+    def variance_ratio(self, model: Any) -> np.ndarray:
+        """Return the share of the variance along each axis."""
         if hasattr(model, "explained_variance_ratio_"):
             return model.explained_variance_ratio_
         scale = getattr(model, "scale_", np.ones(self.X.shape[1]))
@@ -81,79 +63,75 @@ class Codes:
         return along / max(float(total), 1e-300)
 
 
-def variance_left_out(model: Any, sight: Any) -> float:
-    """Of all rows, by the axes that a model has so far; of a model fitted to holes, what it says."""
-    return last_objective(model) if np.isnan(sight.X).any() else float(model.reconstruction_error(sight.X))
+def variance_left_out(model: Any, view: Any) -> float:
+    """Measure all rows against the axes so far; of a model fitted to holes, return its own objective."""
+    return last_objective(model) if np.isnan(view.X).any() else float(model.reconstruction_error(view.X))
 
 
-def fit_in_batches(script: Script, model: Any, sight: Any, emit: Emit, batches: int) -> None:
-    """Give a model the rows batch by batch, two at least in each."""
+def fit_in_batches(script: Script, model: Any, view: Any, emit: Emit, batches: int) -> None:
+    """Fit a model batch by batch, two rows at least in each."""
     batches = max(1, min(batches, len(script["X"]) // 2))
     for batch in np.array_split(script["X"], batches):
         model.partial_fit(batch)
-        emit(model.n_iter_, variance_left_out(model, sight), *sight.frame(model))
+        emit(model.n_iter_, variance_left_out(model, view), *view.frame(model))
     script.say(f"for batch in np.array_split(X, {batches}):\n    model.partial_fit(batch)")
+
+
+def rebuild_row(title: str, result: Result, row: int, k: int = 0) -> dict[str, Any]:
+    """Rebuild a row from its first k codes, beside the row itself."""
+    X = result.view.X
+    if not hasattr(result.model, "inverse_transform"):
+        raise InputError(f"{title} cannot rebuild a row from its codes. Take PCA.")
+    if not 0 <= row < len(X):
+        raise InputError(f"row {row}: there are rows from 0 to {len(X) - 1}.")
+    codes = np.array(result.model.transform(X[row : row + 1]))
+    codes[:, k if k > 0 else codes.shape[1] :] = 0.0
+    values = np.asarray(result.model.inverse_transform(codes))[0]
+    original = [None if np.isnan(value) else float(value) for value in X[row]]
+    out = {"values": [float(value) for value in values], "original": original}
+    return out | ({"shape": list(result.view.shape)} if result.view.shape else {})
 
 
 class Axes(Method):
     """Rows by their codes; a row can be rebuilt from its first k."""
 
-    family, view = "linear", "axes"
-    default_data = "digits"
+    family, view, default_data = "linear", "axes", "digits"
+    view_class: ClassVar[type[Any]] = Codes
     spare: ClassVar[int] = 0  # directions that the estimator leaves to the noise
-    scales: ClassVar[bool] = False  # whether the estimator standardizes columns by itself
+    scales: ClassVar[bool] = False  # True if the estimator standardizes columns by itself
 
-    def prepare(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> None:
+    def prepare(self, script: Script, data: Data, chosen: Values) -> None:
         tables.check_table(script["X"], data)
-        if "standardize" not in chosen:
-            return
-        if self.scales:
+        if "standardize" in chosen and self.scales:
             script.names["scaled"] = tables.needs_scale(script["X"], data, chosen["standardize"])
-        else:
+        elif "standardize" in chosen:
             tables.standardize(script, data, chosen["standardize"])
 
-    def build(self, script: Script, chosen: Mapping[str, Any]) -> Any:
+    def build(self, script: Script, chosen: Values) -> Any:
         params = self.parameters(chosen) | {"scale": script.names.get("scaled", False)}
         most = min(script["X"].shape) - self.spare
         if isinstance(params.get("n_components"), int):
             params["n_components"] = max(1, min(params["n_components"], most))
         return script.build(self.estimator, params)
 
-    def look(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> Codes:
-        return Codes(script, data, int(chosen.get("n_components") or 2))
-
-    def table(self, script: Script, data: Data, model: Any, names: Sequence[str] | None) -> pl.DataFrame:
-        return tables.code_table(script, names, model)
-
-    def figure(self, sight: Any, data: Data, model: Any) -> Figure:
+    def figure(self, view: Any, data: Data, model: Any) -> Figure:
         from twofold.plots.reports.reduce import reduction_figure
 
-        arrays, _ = sight.frame(model)
+        arrays, _ = view.frame(model)
         names = list(data.target_names)
-        groups = None if sight.groups is None else [names[g] if g < len(names) else str(g) for g in sight.groups]
+        groups = None if view.groups is None else [names[g] if g < len(names) else str(g) for g in view.groups]
         return reduction_figure(
             arrays["ratio"],
             len(arrays["ratio"]),
-            np.asarray(model.transform(sight.X)),
+            np.asarray(model.transform(view.X)),
             arrays["loadings"],
-            sight.columns,
+            view.columns,
             title=f"{data.name}: {self.title}",
             groups=groups,
         )
 
     def ask_reconstruct(self, result: Result, row: int, k: int = 0) -> dict[str, Any]:
-        """A row from its first k codes, beside the row itself."""
-        X = result.sight.X
-        if not hasattr(result.model, "inverse_transform"):
-            raise InputError(f"{self.title} cannot rebuild a row from its codes. Take PCA.")
-        if not 0 <= row < len(X):
-            raise InputError(f"row {row}: there are rows from 0 to {len(X) - 1}.")
-        codes = np.array(result.model.transform(X[row : row + 1]))
-        codes[:, k if k > 0 else codes.shape[1] :] = 0.0
-        values = np.asarray(result.model.inverse_transform(codes))[0]
-        original = [None if np.isnan(value) else float(value) for value in X[row]]
-        out = {"values": [float(value) for value in values], "original": original}
-        return out | ({"shape": list(result.sight.shape)} if result.sight.shape else {})
+        return rebuild_row(self.title, result, row, k)
 
 
 class PCAMethod(Axes):
@@ -161,21 +139,21 @@ class PCAMethod(Axes):
     compare = ("autoencoder", "ppca", "fisher_lda")
     scales = True
     settings = (
-        setting("PCA", "n_components", label="components", default=10, min=1, max=64),
+        control("PCA", "n_components", "components", default=10, min=1, max=64),
         tables.STANDARDIZE,
         BATCHES,
         seed("PCA"),
     )
 
-    def fit(self, script: Script, model: Any, sight: Any, emit: Emit, chosen: Mapping[str, Any]) -> None:
-        """Batch by batch, which gives what one fit gives; at once where cells are missing."""
+    def fit(self, script: Script, model: Any, view: Any, emit: Emit, chosen: Values) -> None:
+        """Fit batch by batch, which gives the axes of one fit; at once where cells are missing."""
         if np.isnan(script["X"]).any() or chosen["batches"] == 1:
-            super().fit(script, model, sight, emit, chosen)
+            super().fit(script, model, view, emit, chosen)
         else:
-            fit_in_batches(script, model, sight, emit, chosen["batches"])
+            fit_in_batches(script, model, view, emit, chosen["batches"])
 
-    def measure(self, model: Any, sight: Any) -> float:
-        return variance_left_out(model, sight)
+    def measure(self, model: Any, view: Any) -> float:
+        return variance_left_out(model, view)
 
 
 class PPCAMethod(Axes):
@@ -183,10 +161,10 @@ class PPCAMethod(Axes):
     compare = ("pca", "factor_analysis")
     scales, spare = True, 1
     settings = (
-        setting("PPCA", "n_components", label="components", default=10, min=1, max=63),
-        setting("PPCA", "solver", default="em", choices=("em", "auto", "closed")),
+        control("PPCA", "n_components", "components", default=10, max=63),
+        control("PPCA", "solver", default="em"),
         tables.STANDARDIZE,
-        *loop_settings("PPCA", 1e-6, 1000),
+        *loop_controls("PPCA", tol=1e-6),
     )
 
 
@@ -195,9 +173,9 @@ class FactorAnalysisMethod(Axes):
     objective, default_data = "mean negative log-likelihood", "wine"
     compare = ("ppca", "pca")
     settings = (
-        setting("FactorAnalysis", "n_components", label="factors", default=3, min=1, max=40),
-        setting("FactorAnalysis", "rotation", default="none", choices=("none", "varimax", "quartimax")),
-        *loop_settings("FactorAnalysis", 1e-6, 1000),
+        control("FactorAnalysis", "n_components", "factors", default=3, min=1, max=40),
+        control("FactorAnalysis", "rotation"),
+        *loop_controls("FactorAnalysis", tol=1e-6),
     )
 
 
@@ -206,9 +184,9 @@ class BayesianPCAMethod(Axes):
     objective, default_data, spare = "mean negative log-posterior", "wine", 1
     compare = ("ppca", "pca")
     settings = (
-        setting("BayesianPCA", "n_components", label="components at most", type="int", default=None, min=1, max=63),
+        control("BayesianPCA", "n_components", "components at most", max=63),
         tables.STANDARDIZE,
-        *loop_settings("BayesianPCA", 1e-7, 2000),
+        *loop_controls("BayesianPCA"),
     )
 
 
@@ -217,11 +195,11 @@ class LinearAutoencoderMethod(Axes):
     objective = "half the mean squared error"
     compare = ("pca", "autoencoder")
     settings = (
-        setting("LinearAutoencoder", "n_components", label="hidden units", default=2, min=1, max=40),
-        setting("LinearAutoencoder", "ordered", default=False),
-        setting("LinearAutoencoder", "tied", label="shared weights", default=False),
+        control("LinearAutoencoder", "n_components", "hidden units", max=40),
+        control("LinearAutoencoder", "ordered"),
+        control("LinearAutoencoder", "tied", "shared weights"),
         tables.STANDARDIZE,
-        *loop_settings("LinearAutoencoder", 1e-7, 5000),
+        *loop_controls("LinearAutoencoder", tol=1e-7),
     )
 
 
@@ -231,11 +209,11 @@ class FisherLDAMethod(Axes):
     compare = ("pca",)
     default_data = "wine"
     settings = (
-        setting("FisherLDA", "n_components", label="directions", type="int", default=None, min=1, max=40),
-        setting("FisherLDA", "shrinkage", default=0.0, min=0, max=1, step=0.01),
+        control("FisherLDA", "n_components", "directions", max=40),
+        control("FisherLDA", "shrinkage", step=0.01),
     )
 
-    def prepare(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> None:
+    def prepare(self, script: Script, data: Data, chosen: Values) -> None:
         super().prepare(script, data, chosen)
         if "y" not in script:
             raise InputError(f"{data.name} has no column of classes, which Fisher's discriminant needs. Take PCA.")

@@ -1,83 +1,79 @@
 """A photograph cleaned, filled and compressed, shown as it gets better.
 
-A method of this file says how the picture is spoiled (`spoil`), and with which calls of `twofold.signals` it is mended,
-from rough to fine (`stages`): each is an expression of Python, the last of which is the one that the script keeps.
+A method of this file damages the picture (`damage`) and lists calls of `twofold.signals` that repair it, from rough to
+fine (`stages`): each is an expression of Python, the last of which is the one that the script keeps.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from twofold.core.checks import InputError
-from twofold.lab.methods.method import Data, Emit, Frame, Method, Result, Setting, seed, setting
+from twofold.lab.methods.method import Data, Emit, Frame, Method, Result, Values
+from twofold.lab.methods.setting import Setting, control, seed
 from twofold.lab.script import Script
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DENOISE, INPAINT, COMPRESS = (f"signals.images.{verb}:{verb}_image" for verb in ("denoise", "inpaint", "compress"))
-MOST = 200.0  # decibels that are shown of a picture that is exact
+MAX_DECIBELS = 200.0  # shown of a picture that is exact
 SIDE = Setting(
-    name="side",
-    label="pixels across",
-    about="A larger picture is thinned to at most so many pixels down and across, so that it is quick.",
-    type="int",
-    default=256,
+    "side",
+    "pixels across",
+    "A larger picture is thinned to at most this many pixels down and across, so that it is quick.",
+    256,
     min=32,
     max=1024,
     advanced=True,
 )
 NOISE = Setting(
-    name="noise",
-    label="noise added",
-    about="Standard deviation of the noise that is added first, of values from 0 to 255; 0 takes the picture as it is.",
-    type="float",
-    default=25.0,
+    "noise",
+    "noise added",
+    "Standard deviation of the noise that is added first, of values from 0 to 255; 0 takes the picture as it is.",
+    25.0,
     min=0,
     max=100,
     step=1,
 )
 RATE = Setting(
-    name="rate",
-    label="bits a pixel",
-    about="How large the file may be: 8 bits a pixel is a grey picture as it is.",
-    type="float",
-    default=0.5,
+    "rate",
+    "bits a pixel",
+    "The largest size of the file; 8 bits a pixel is a gray picture as it is.",
+    0.5,
     min=0.02,
     max=8,
     log=True,
 )
-MASK = Setting(
-    name="mask",
-    label="hole",
-    about="Paint what is missing; until you do, stripes are.",
-    type="mask",
-    default=None,
-)
+MASK = Setting("mask", "hole", "Paint the pixels that are missing; until you do, stripes are.", None, type="mask")
+SIGMA = control(DENOISE, "sigma", "noise taken away", min=0, max=200)
+PATCH = control(DENOISE, "patch", "pixels across a patch", min=4, max=16, advanced=True)
+ATOMS = control(DENOISE, "n_atoms", "atoms", min=16, max=512, about="Atoms of the dictionary.", advanced=True)
 
 
-class Shown:
-    """The picture, what was made of it, and what came back."""
+class Comparison:
+    """The picture, the damaged one, and the repaired one."""
 
-    def __init__(self, original: np.ndarray, given: np.ndarray):
-        self.original, self.given, self.output = original, given, given
+    def __init__(self, script: Script, data: Data, chosen: Values):
+        self.original, self.damaged = script["picture"], script["given"]
+        self.output = self.damaged
         self.file: Any = None  # of a picture that is compressed
-        static = {"original": original, "input": given}
-        self.first: Frame = {**static, "output": given}, {"static": [*static], **self.judge(given)}
+        static = {"original": self.original, "input": self.damaged}
+        self.first: Frame = {**static, "output": self.output}, {"static": [*static], **self.judge(self.output)}
 
     def judge(self, output: np.ndarray) -> dict[str, Any]:
         from twofold.metrics import psnr
 
-        before, now = (min(float(psnr(self.original, one, 255)), MOST) for one in (self.given, output))
+        before, now = (min(float(psnr(self.original, one, 255)), MAX_DECIBELS) for one in (self.damaged, output))
         return {"psnr": now, "psnr_input": before}
 
     def error(self) -> float:
-        """The mean squared error."""
+        """Return the mean squared error."""
         return float(np.mean((self.output.astype(np.float64) - self.original) ** 2))
 
     def frame(self, output: np.ndarray) -> Frame:
@@ -88,71 +84,70 @@ class Shown:
 class Pictures(Method):
     """One photograph."""
 
-    family, view = "pictures", "picture"
+    family, view, view_class = "pictures", "picture", Comparison
     kinds = ("picture",)
     default_data = "camera"
     objective = "mean squared error"
-    takes = ("picture", "figure", "python")
+    downloads = ("picture", "figure", "python")
 
-    def run(self, data: Data, settings: Mapping[str, Any], emit: Emit, rows: Sequence[int] | None = None) -> Result:
-        """Mend the picture, from rough to fine."""
+    def run(self, data: Data, settings: Values, emit: Emit, rows: Sequence[int] | None = None) -> Result:
+        """Repair the picture, from rough to fine."""
         self.check_kind(data)
         chosen, script = self.check(settings), Script(data)
         side = max(script["picture"].shape[:2])
         step = -(-side // chosen["side"])
         if step > 1:
             script.do(f"picture = np.ascontiguousarray(picture[::{step}, ::{step}])")
-        self.spoil(script, chosen, step)
-        sight = Shown(script["picture"], script["given"])
-        emit(0, None, *sight.first)
+        self.damage(script, chosen, step)
+        view = self.make_view(script, data, chosen)
+        emit(0, None, *view.first)
         *rough, (last, finest) = self.stages(script, chosen)
         for sweep, expression in rough:
-            self.show(script, sight, emit, sweep, expression)
+            self.show(script, view, emit, sweep, expression)
         script.do(f"result = {finest}")
-        self.show(script, sight, emit, last, "result", final=True)
-        return Result(None, script.text, None, lambda: self.figure(sight, data, None), sight, picture=sight.output)
+        self.show(script, view, emit, last, "result", final=True)
+        return Result(None, script.text, None, lambda: self.figure(view, data, None), view, picture=view.output)
 
-    def show(self, script: Script, sight: Shown, emit: Emit, sweep: int, expression: str, final: bool = False) -> None:
-        arrays, meta = sight.frame(self.decode(script, expression))
+    def show(
+        self, script: Script, view: Comparison, emit: Emit, sweep: int, expression: str, final: bool = False
+    ) -> None:
+        arrays, meta = view.frame(self.decode(script, expression))
         notes: dict[str, Any] = {"notes": []} if final else {}
-        emit(sweep, sight.error(), arrays, meta | self.facts(script, sight) | notes, final=final)
+        emit(sweep, view.error(), arrays, meta | self.facts(script, view) | notes, final=final)
 
     def decode(self, script: Script, expression: str) -> np.ndarray:
         return script.value(expression)
 
-    def facts(self, script: Script, sight: Shown) -> dict[str, Any]:
+    def facts(self, script: Script, view: Comparison) -> dict[str, Any]:
         return {}
 
     @abstractmethod
-    def spoil(self, script: Script, chosen: Mapping[str, Any], step: int) -> None:
-        """Bind `given`, what is to be mended."""
+    def damage(self, script: Script, chosen: Values, step: int) -> None:
+        """Bind `given`, the damaged picture."""
 
     @abstractmethod
-    def stages(self, script: Script, chosen: Mapping[str, Any]) -> list[tuple[int, str]]:
-        """Numbers and expressions, from rough to fine."""
+    def stages(self, script: Script, chosen: Values) -> list[tuple[int, str]]:
+        """Return numbers and expressions, from rough to fine."""
 
-    def look(self, script: Script, data: Data, chosen: Mapping[str, Any]) -> Shown:
-        return Shown(script["picture"], script["given"])
-
-    def figure(self, sight: Any, data: Data, model: Any) -> Figure:
+    def figure(self, view: Any, data: Data, model: Any) -> Figure:
         from twofold.plots.models.images import comparison_figure
 
-        found = sight.judge(sight.output)
-        panels = [("original", sight.original), (f"{self.title}, {found['psnr']:.1f} dB", sight.output)]
-        if sight.given is not sight.original:
-            panels.insert(1, (f"given, {found['psnr_input']:.1f} dB", sight.given))
+        quality = view.judge(view.output)
+        panels = [("original", view.original), (f"{self.title}, {quality['psnr']:.1f} dB", view.output)]
+        if view.damaged is not view.original:
+            panels.insert(1, (f"given, {quality['psnr_input']:.1f} dB", view.damaged))
         return comparison_figure(panels, data.name)
 
 
-def count_up(most: int) -> list[int]:
-    """0, 1, 2, 4, … and the number itself."""
-    return sorted({0, *(2**i for i in range(12) if 2**i < most), most})
+def count_up(last: int) -> list[int]:
+    """Return 0, 1, 2, 4, … and the last number itself."""
+    return sorted({0, *(2**i for i in range(12) if 2**i < last), last})
 
 
 class Denoising(Pictures):
     """Noise, added and taken away."""
 
-    def spoil(self, script: Script, chosen: Mapping[str, Any], step: int) -> None:
+    def damage(self, script: Script, chosen: Values, step: int) -> None:
         if chosen["noise"]:
             draw = f"np.random.default_rng({chosen['random_state']}).normal(0, {chosen['noise']}, picture.shape)"
             script.do(f"given = np.clip(np.rint(picture + {draw}), 0, 255).astype(np.uint8)")
@@ -166,17 +161,15 @@ class DenoiseMethod(Denoising):
     compare = ("denoise_dct", "denoise_threshold")
     settings = (
         NOISE,
-        setting(DENOISE, "sigma", label="noise taken away", default=None, min=0, max=200),
-        setting(DENOISE, "max_iter", label="sweeps", default=8, min=0, max=50),
-        setting(
-            DENOISE, "n_atoms", label="atoms", default=256, min=16, max=512, about="Of the dictionary.", advanced=True
-        ),
-        setting(DENOISE, "patch", label="pixels across a patch", default=8, min=4, max=16, advanced=True),
+        SIGMA,
+        control(DENOISE, "max_iter", "sweeps", default=8, min=0, max=50),
+        ATOMS,
+        PATCH,
         SIDE,
         seed(DENOISE),
     )
 
-    def stages(self, script: Script, chosen: Mapping[str, Any]) -> list[tuple[int, str]]:
+    def stages(self, script: Script, chosen: Values) -> list[tuple[int, str]]:
         fixed = f"patch={chosen['patch']}, n_atoms={chosen['n_atoms']}, random_state={chosen['random_state']}"
         call = f"denoise_image(given, {chosen['sigma']}, {fixed}, max_iter="
         return [(t + 1, f"{call}{t})") for t in count_up(chosen["max_iter"])]
@@ -187,16 +180,14 @@ class CosinesMethod(Denoising):
     compare = ("denoise", "denoise_threshold")
     settings = (
         NOISE,
-        setting(DENOISE, "sigma", label="noise taken away", default=None, min=0, max=200),
-        setting(
-            DENOISE, "n_atoms", label="atoms", default=256, min=16, max=512, about="Cosines, more than pixels or not."
-        ),
-        setting(DENOISE, "patch", label="pixels across a patch", default=8, min=4, max=16, advanced=True),
+        SIGMA,
+        replace(ATOMS, about="Cosines of the dictionary, more or fewer than pixels of a patch.", advanced=False),
+        PATCH,
         SIDE,
         seed(DENOISE),
     )
 
-    def stages(self, script: Script, chosen: Mapping[str, Any]) -> list[tuple[int, str]]:
+    def stages(self, script: Script, chosen: Values) -> list[tuple[int, str]]:
         sizes = [max(1, round(chosen["n_atoms"] * share)) for share in (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)]
         call = f"denoise_image(given, {chosen['sigma']}, patch={chosen['patch']}, max_iter=0, n_atoms="
         return [(i + 1, f"{call}{size})") for i, size in enumerate(sizes)]
@@ -207,19 +198,18 @@ class ThresholdMethod(Denoising):
     compare = ("denoise", "denoise_dct")
     settings = (
         NOISE,
-        setting(DENOISE, "sigma", label="noise taken away", default=None, min=0, max=200),
-        setting(DENOISE, "method", label="threshold", default="hard", choices=("hard", "soft")),
-        setting(DENOISE, "basis", default="Wavelet", choices=("Wavelet", "Haar", "DCT")),
-        setting(DENOISE, "shifts", default=8, min=1, max=16, advanced=True),
+        SIGMA,
+        control(DENOISE, "method", "threshold", default="hard", choices=("hard", "soft")),
+        control(DENOISE, "basis", default="Wavelet", choices=("Wavelet", "Haar", "DCT")),
+        control(DENOISE, "shifts", default=8, min=1, max=16, advanced=True),
         SIDE,
         seed(DENOISE),
     )
 
-    def stages(self, script: Script, chosen: Mapping[str, Any]) -> list[tuple[int, str]]:
+    def stages(self, script: Script, chosen: Values) -> list[tuple[int, str]]:
         script.use("twofold.signals", chosen["basis"])
-        call = (
-            f"denoise_image(given, {chosen['sigma']}, method={chosen['method']!r}, basis={chosen['basis']}(2), shifts="
-        )
+        options = f"method={chosen['method']!r}, basis={chosen['basis']}(2)"
+        call = f"denoise_image(given, {chosen['sigma']}, {options}, shifts="
         return [(t, f"{call}{t})") for t in count_up(chosen["shifts"])[1:]]
 
 
@@ -227,16 +217,14 @@ class InpaintMethod(Pictures):
     id, title, estimator = "inpaint", "Inpainting", INPAINT
     settings = (
         MASK,
-        setting(DENOISE, "max_iter", label="sweeps", default=4, min=1, max=50),
-        setting(
-            DENOISE, "n_atoms", label="atoms", default=128, min=16, max=512, about="Of the dictionary.", advanced=True
-        ),
-        setting(DENOISE, "patch", label="pixels across a patch", default=8, min=4, max=16, advanced=True),
+        control(DENOISE, "max_iter", "sweeps", default=4, min=1, max=50),
+        replace(ATOMS, default=128),
+        PATCH,
         replace(SIDE, default=128),
         seed(DENOISE),
     )
 
-    def spoil(self, script: Script, chosen: Mapping[str, Any], step: int) -> None:
+    def damage(self, script: Script, chosen: Values, step: int) -> None:
         painted = chosen["mask"]
         if painted:
             width, height, runs = read_mask(painted)
@@ -253,17 +241,17 @@ class InpaintMethod(Pictures):
         script.do("given[mask] = 0")
         script.use("twofold.signals", "inpaint_image")
 
-    def stages(self, script: Script, chosen: Mapping[str, Any]) -> list[tuple[int, str]]:
+    def stages(self, script: Script, chosen: Values) -> list[tuple[int, str]]:
         fixed = f"patch={chosen['patch']}, n_atoms={chosen['n_atoms']}, random_state={chosen['random_state']}"
         sweeps = sorted({0, 1, chosen["max_iter"]})
         return [(t + 1, f"inpaint_image(given, mask, {fixed}, max_iter={t})") for t in sweeps]
 
-    def facts(self, script: Script, sight: Shown) -> dict[str, Any]:
+    def facts(self, script: Script, view: Comparison) -> dict[str, Any]:
         return {"missing": float(script["mask"].mean())}
 
 
 def read_mask(painted: Any) -> tuple[int, int, list[list[int]]]:
-    """Width, height and runs (start, length) of a hole that was painted."""
+    """Return width, height and runs (start, length) of a painted hole."""
     try:
         width, height = int(painted["width"]), int(painted["height"])
         runs = [[int(start), int(length)] for start, length in painted["runs"]]
@@ -275,21 +263,30 @@ def read_mask(painted: Any) -> tuple[int, int, list[list[int]]]:
     return width, height, runs
 
 
+def count_bytes(picture: np.ndarray, rate: float) -> int:
+    """Return the size of a file at `rate` bits a pixel."""
+    return max(1, int(rate * picture.shape[0] * picture.shape[1] / 8))
+
+
+def describe_file(file: Any, original: np.ndarray) -> dict[str, Any]:
+    return {"bytes": file.size, "ratio": original.nbytes / file.size, "method": file.method}
+
+
 class CompressMethod(Pictures):
     id, title, estimator = "compress", "Compression", COMPRESS
     settings = (
         RATE,
-        setting(COMPRESS, "method", default="auto", choices=("auto", "dct", "wavelet", "pca")),
+        control(COMPRESS, "method"),
         SIDE,
     )
 
-    def spoil(self, script: Script, chosen: Mapping[str, Any], step: int) -> None:
+    def damage(self, script: Script, chosen: Values, step: int) -> None:
         script.names["given"] = script["picture"]
         script.use("twofold.signals", "compress_image")
 
-    def stages(self, script: Script, chosen: Mapping[str, Any]) -> list[tuple[int, str]]:
-        h, w = script["picture"].shape[:2]
-        sizes = [max(1, int(rate * h * w / 8)) for rate in chosen["rate"] * np.array([0.25, 0.35, 0.5, 0.7, 1.0])]
+    def stages(self, script: Script, chosen: Values) -> list[tuple[int, str]]:
+        rates = chosen["rate"] * np.array([0.25, 0.35, 0.5, 0.7, 1.0])
+        sizes = [count_bytes(script["picture"], rate) for rate in rates]
         fit = [size for size in sizes[:-1] if size > 400] + sizes[-1:]
         call = f"compress_image(picture, method={chosen['method']!r}, size="
         return [(i + 1, f"{call}{size})") for i, size in enumerate(fit)]
@@ -298,22 +295,19 @@ class CompressMethod(Pictures):
         script.names["file"] = script.value(expression)
         return script["file"].decode()
 
-    def facts(self, script: Script, sight: Shown) -> dict[str, Any]:
-        file = script["file"]
-        sight.file = file
-        return {"bytes": file.size, "ratio": sight.original.nbytes / file.size, "method": file.method}
+    def facts(self, script: Script, view: Comparison) -> dict[str, Any]:
+        view.file = script["file"]
+        return describe_file(view.file, view.original)
 
     def ask_compress(self, result: Result, rate: float) -> Frame:
-        """The picture at another rate, by the same method."""
+        """Compress the picture at another rate, by the same method."""
         from twofold.signals import compress_image
 
-        sight = result.sight
-        h, w = sight.original.shape[:2]
-        size = max(1, int(RATE.check(rate) * h * w / 8))
-        file = compress_image(sight.original, size=size, method=sight.file.method)
+        view = result.view
+        size = count_bytes(view.original, RATE.check(rate))
+        file = compress_image(view.original, size=size, method=view.file.method)
         output = file.decode()
-        facts = {"bytes": file.size, "ratio": sight.original.nbytes / file.size, "method": file.method}
-        return {"output": np.ascontiguousarray(output)}, sight.judge(output) | facts
+        return {"output": np.ascontiguousarray(output)}, view.judge(output) | describe_file(file, view.original)
 
 
 METHODS = (DenoiseMethod(), CosinesMethod(), ThresholdMethod(), InpaintMethod(), CompressMethod())

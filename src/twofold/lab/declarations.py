@@ -1,0 +1,173 @@
+"""Declarations of estimators and functions, read from the source without importing it, so that the catalog is quick.
+
+    read_parameter("KMeans", "n_clusters")    → its default, choices, limits and meaning
+    summarize("KMeans")                       → "k-means: every row belongs to the nearest of k centers, …"
+
+A class is named as in ``twofold``, "KMeans"; a function by its file, "signals.images.denoise:denoise_image".
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import twofold
+
+MAX_LETTERS = 320  # of a meaning; the reference has further sentences
+HOMES: dict[str, str] = vars(twofold)["_HOMES"]  # public class → its module
+
+
+class Parameter(NamedTuple):
+    """One parameter as its signature, its numpydoc section and `_parameter_constraints` declare it."""
+
+    default: Any
+    kind: type | None  # int or float of a number, None of all else
+    minimum: float | None
+    maximum: float | None
+    choices: tuple[str, ...]
+    meaning: str
+
+
+@cache
+def read_parameter(owner: str, name: str) -> Parameter:
+    """Read one parameter of a class or function; parts that are not declared are None or empty."""
+    heading, body = _find_section(owner, name)
+    listed = re.search(r"\{(.*?)\}", heading)
+    choices = tuple(re.findall(r'"([^"]+)"', listed[1])) if listed else ()
+    choices += ("none",) if choices and "None" in heading else ()
+    default, annotation = _find_argument(owner, name)
+    kind = int if "int" in annotation else float if "float" in annotation else None
+    left = right = None
+    for interval in _find_intervals(owner, name):
+        kind = int if ast.unparse(interval.args[0]) == "Integral" else float
+        closed = ast.literal_eval(interval.keywords[0].value)
+        left = ast.literal_eval(interval.args[1]) if closed in ("left", "both") else None
+        right = ast.literal_eval(interval.args[2]) if closed in ("right", "both") else None
+        break
+    return Parameter(default, kind, left, right, choices, body)
+
+
+def summarize(owner: str) -> str:
+    """Return the first line of its docstring."""
+    return _strip_markup(_read_docstring(owner).partition("\n\n")[0])
+
+
+# --- the docstring ------------------------------------------------------------------------------------------
+
+
+@cache
+def _read_docstring(owner: str) -> str:
+    return inspect.cleandoc(ast.get_docstring(_find_owner(owner)[1]) or "")
+
+
+def _find_section(owner: str, name: str) -> tuple[str, str]:
+    """Return type and meaning of a parameter, "" if it has none; "As in :class:`SVP`" is followed."""
+    part = re.search(r"(?ms)^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+$|\Z)", _read_docstring(owner))
+    entries = re.findall(r"(?m)^(\S[^\n]*(?:\\\n[^\n]*)*)\n((?:[ \t]+[^\n]*\n?|\n)*)", part[1] if part else "")
+    for heading, body in entries:
+        names, _, kind = heading.partition(" : ")
+        if name in re.split(r"[,\s]+", names.strip()):
+            text = " ".join(body.split())
+            other = re.search(r"[Aa]s (?:in|for) :(?:class|func):`(\w+)`", text)
+            followed = _find_section(other[1], name) if other and other[1] in HOMES else ("", "")
+            return followed if followed[1] else (kind, _shorten(_strip_markup(text)))
+    return "", ""
+
+
+def _strip_markup(text: str) -> str:
+    """Remove the marks of reStructuredText."""
+    text = re.sub(r":\w+:`~?\.?([^`]*)`", lambda match: match[1].rpartition(".")[2], " ".join(text.split()))
+    return re.sub(r"`{1,2}([^`]*)`{1,2}", r"\1", text).replace("*", "")
+
+
+def _shorten(text: str) -> str:
+    """Keep as many whole sentences as MAX_LETTERS hold, but at least one."""
+    first, *rest = re.split(r"(?<=[.?!])\s+(?=[A-Z\"])", text)
+    for sentence in rest:
+        if len(first) + len(sentence) >= MAX_LETTERS:
+            break
+        first += " " + sentence
+    return first
+
+
+# --- the signature and the constraints ----------------------------------------------------------------------
+
+
+@cache
+def _parse(module: str) -> list[ast.stmt]:
+    path = Path(twofold.__file__).parent.joinpath(*module.split(".")[1:])
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return ast.parse(path.read_text(encoding="utf-8")).body
+
+
+@cache
+def _find(module: str, name: str) -> tuple[str, Any]:
+    """Return the statement that binds a name, and the module it stands in; imports are followed."""
+    for node in _parse(module):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and node.name == name:
+            return module, node
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if name in map(ast.unparse, targets):
+                return module, node.value
+        if isinstance(node, ast.ImportFrom) and name in [alias.asname or alias.name for alias in node.names]:
+            return _find(node.module or "", name) if (node.module or "").startswith("twofold") else (module, None)
+    raise LookupError(f"{module} has no {name}")
+
+
+def _find_owner(owner: str) -> tuple[str, Any]:
+    home, _, name = owner.rpartition(":")
+    return _find(f"twofold.{home}" if home else HOMES[name], name)
+
+
+def _find_argument(owner: str, name: str) -> tuple[Any, str]:
+    """Return the default of an argument, None where it is no literal, and its annotation."""
+    node = _find_owner(owner)[1]
+    if isinstance(node, ast.ClassDef):
+        node = next(part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__")
+    places = [*node.args.posonlyargs, *node.args.args], node.args.kwonlyargs
+    values = [None] * (len(places[0]) - len(node.args.defaults)) + node.args.defaults, node.args.kw_defaults
+    for arguments, defaults in zip(places, values, strict=True):
+        for argument, value in zip(arguments, defaults, strict=True):
+            if argument.arg == name:
+                annotation = ast.unparse(argument.annotation) if argument.annotation else ""
+                return ast.literal_eval(value) if isinstance(value, (ast.Constant, ast.UnaryOp)) else None, annotation
+    return None, ""
+
+
+def _find_intervals(owner: str, name: str) -> list[ast.Call]:
+    """Return the calls of Interval in the constraints of a parameter; those of base classes count."""
+    module, node = _find_owner(owner)
+    if not isinstance(node, ast.ClassDef):
+        return []
+    module, constraints = _find_constraints(module, node)
+    rules = _find_entry(module, constraints, name)
+    return [rule for rule in getattr(rules, "elts", ()) if getattr(getattr(rule, "func", None), "id", "") == "Interval"]
+
+
+def _find_constraints(module: str, node: ast.ClassDef) -> tuple[str, Any]:
+    for part in node.body:
+        if isinstance(part, ast.AnnAssign) and ast.unparse(part.target) == "_parameter_constraints":
+            return module, part.value
+    for base in node.bases:
+        with_base = _find(module, ast.unparse(base).partition("[")[0])
+        if isinstance(with_base[1], ast.ClassDef) and (found := _find_constraints(*with_base))[1] is not None:
+            return found
+    return module, None
+
+
+def _find_entry(module: str, node: Any, name: str) -> Any:
+    """Return the value of a key in a dict of the source, or in the dicts that it spreads."""
+    for key, value in zip(getattr(node, "keys", ()), getattr(node, "values", ()), strict=True):
+        if key is not None and ast.unparse(key) == repr(name):
+            return value
+        if key is None:
+            spread = _find(module, ast.unparse(value).removesuffix("._parameter_constraints"))
+            entry = _find_entry(*(_find_constraints(*spread) if isinstance(spread[1], ast.ClassDef) else spread), name)
+            if entry is not None:
+                return entry
+    return None
