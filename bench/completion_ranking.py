@@ -14,7 +14,7 @@ from scipy import sparse
 
 from bench.harness import Bar, Contestant, Event, Missing, Row, apart, optional
 from twofold import Recommender, datasets, metrics
-from twofold.completion.recommender._splits import split_cells, take_cells
+from twofold.completion.recommender.splits import split_cells, take_cells
 from twofold.core.checks import InputError
 
 N = 10

@@ -17,7 +17,7 @@ from twofold import BagOfWords, InputError, Recommender, SkipGram, analyses, dat
 from twofold.analyses._corpus import read_corpus
 from twofold.cli.app import app
 from twofold.completion.biases import Biases
-from twofold.completion.recommender._ratings_table import triples
+from twofold.completion.ratings_table import triples
 from twofold.io.documents import read_documents
 from twofold.io.ratings import read_ratings
 from twofold.text.documents import documents

@@ -210,8 +210,8 @@ def read_stored(
         data = [data]
     if not (isinstance(data, (list, tuple)) and data and is_paths(data)) or data[0] == "-":
         return None
-    from twofold.completion.partitioned._sources import measure_files
     from twofold.completion.partitioned.ratings import PartitionedRatings
+    from twofold.completion.partitioned.sources import measure_files
     from twofold.io.ratings import said
 
     paths = [os.fspath(one) for one in data]
@@ -240,7 +240,7 @@ def read_stored(
 
 def refuse_stored(paths: Sequence[str], user: str | None = None, item: str | None = None) -> None:
     """Refuse to save what is fitted to files that the memory budget does not hold, before it is."""
-    from twofold.completion.partitioned._sources import measure_files
+    from twofold.completion.partitioned.sources import measure_files
 
     if measure_files(paths, {"user": user, "item": item}) > config().memory:
         raise InputError(
@@ -310,7 +310,7 @@ def as_model(model: Any, seed: int) -> Any:
     if not isinstance(model, str):
         return model
     from twofold import completion
-    from twofold.completion._base import Completion
+    from twofold.completion.model import Completion
     from twofold.core.spelling import did_you_mean
 
     kinds = {name.lower(): getattr(completion, name) for name in completion.__all__ if name != "Recommender"}
@@ -370,7 +370,7 @@ def check_measurable(data: Ratings | Fitted | Stored, split: str | None, item_fe
     """Refuse a split that is unknown or needs times or features that there are not, before anything is fitted."""
     if split is None:
         return
-    from twofold.completion.recommender._splits import check_split
+    from twofold.completion.recommender.splits import check_split
 
     check_split(split, TEST, None)
     if split == "items" and item_features is None:
@@ -515,7 +515,7 @@ def examples(model: Any) -> list[Any]:
 
 
 def for_user(model: Any, user: Any, n: int, explain: bool) -> Listing:
-    from twofold.completion.recommender._ids import places
+    from twofold.completion.ids import places
 
     frame = model.recommend(user, n)
     row = int(places(model.users_, [user])[0])
@@ -529,7 +529,7 @@ def for_new(model: Any, ratings: dict[Any, float], n: int, explain: bool) -> Lis
     frame = model.recommend_new(ratings, n)
     reasons = []
     if explain:
-        from twofold.completion.recommender._ratings_table import row_of
+        from twofold.completion.ratings_table import row_of
 
         x, _ = row_of(ratings, model.items_, model.implicit_, model.ratings_.dtype)
         reasons = reasons_for(model, x, frame)
@@ -538,8 +538,8 @@ def for_new(model: Any, ratings: dict[Any, float], n: int, explain: bool) -> Lis
 
 def reasons_for(model: Any, x: Any, frame: pl.DataFrame) -> list[list[tuple[Any, float]]]:
     """The rated items that spoke most for each recommendation, with their shares in it; x (1,d) are the ratings."""
-    from twofold.completion.recommender._explain import split_prediction
-    from twofold.completion.recommender._ids import places
+    from twofold.completion.ids import places
+    from twofold.completion.recommender.explain import split_prediction
 
     out: list[list[tuple[Any, float]]] = []
     for column in places(model.items_, frame["item"].to_list()).tolist():
@@ -559,7 +559,7 @@ def as_new(new: Mapping[Any, float] | Sequence[str], model: Any, names: dict[Any
     there is a comma or the end. If that would cut an id in two, it is given in a text of its own: what is left of the
     last colon is tried as one id first.
     """
-    from twofold.completion.recommender._ids import place
+    from twofold.completion.ids import place
 
     named = {name: item for item, name in names.items()}
     texts = [new] if isinstance(new, str) else new
@@ -578,7 +578,7 @@ def as_new(new: Mapping[Any, float] | Sequence[str], model: Any, names: dict[Any
 
 def pairs_in(text: str, model: Any, named: dict[str, Any]) -> Iterator[tuple[str, float]]:
     """The pairs of one text."""
-    from twofold.completion.recommender._ids import places
+    from twofold.completion.ids import places
 
     def known(word: str) -> bool:
         return word in named or int(places(model.items_, [word])[0]) >= 0

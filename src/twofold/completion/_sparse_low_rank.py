@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._base import Factors, fold_rows
+from twofold.completion.model import Factors, fold_rows
 from twofold.core.data.blocks import Rows
 from twofold.core.data.known_cells import Observed, Side
 from twofold.core.engine.local import Engine

@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.completion._auto_ridge import RANK, Found, describe_ridges, find_ridges, get_power, list_ranks, start_path
-from twofold.completion._base import Factors, find_partitioned, fold_rows, split_biases
+from twofold.completion.model import Factors, find_partitioned, fold_rows, split_biases
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import as_blocks

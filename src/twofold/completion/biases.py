@@ -24,7 +24,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._base import Completion
+from twofold.completion.model import Completion
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.known_cells import Observed

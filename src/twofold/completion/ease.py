@@ -33,7 +33,8 @@ from scipy import sparse
 from scipy.linalg import lapack
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.completion._base import Ranking, find_columns, find_partitioned
+from twofold.completion.model import Ranking, find_columns, find_partitioned
+from twofold.completion.scorer import FoldScorer, Scorer
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.known_cells import Observed, stored
@@ -350,6 +351,9 @@ class EASE(Ranking):
             here = order[np.searchsorted(at[order], a) : np.searchsorted(at[order], a + step)]
             out[here] = predict_rows(self.seen_[asked[a : a + step]], w)[at[here] - a, cols[here]]
         return out
+
+    def make_scorer(self, seen: Any) -> Scorer:
+        return FoldScorer(self, self.seen_, self.weights_.dtype)
 
     def contributions(self, cols: ArrayLike, values: ArrayLike, target: int) -> np.ndarray:
         """What each cell of a row adds to the prediction of one column, exactly.

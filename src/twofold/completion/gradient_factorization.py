@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from twofold.completion._auto_ridge import RANK, describe_ridges, find_ridges, get_power, list_ranks, start_path
-from twofold.completion._base import Factors, split_biases
+from twofold.completion.model import Factors, split_biases
 from twofold.core import loop
 from twofold.core.data.blocks import Rows
 from twofold.core.data.known_cells import Observed, Side

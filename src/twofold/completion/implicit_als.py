@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._base import Factors, Ranking, find_partitioned
+from twofold.completion.model import Factors, Ranking, find_partitioned
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks

@@ -19,8 +19,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._base import Completion
 from twofold.completion._normalize import compute_means, compute_moments, pool_deviations
+from twofold.completion.model import Completion
 from twofold.core import loop
 from twofold.core.estimator import fitting
 from twofold.core.params import StrOptions

@@ -27,8 +27,9 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.completion._base import NORMALIZE, Completion, find_columns
 from twofold.completion.biases import Biases, compute_shifts
+from twofold.completion.model import NORMALIZE, Completion, find_columns
+from twofold.completion.scorer import FoldScorer, Scorer
 from twofold.core import loop
 from twofold.core.data.blocks import Rows
 from twofold.core.data.known_cells import Observed
@@ -346,6 +347,9 @@ class Neighborhood(Completion):
         lines, places = (cols, rows) if self.kind == "user" else (rows, cols)
         said = predict_deviations(self.residuals_, sort_by_strength(self.similarities_), lines, places, self._rule())
         return self.baseline_._trained(rows, cols) + said
+
+    def make_scorer(self, seen: Any) -> Scorer:
+        return FoldScorer(self, seen, self.residuals_.dtype) if self.kind == "item" else super().make_scorer(seen)
 
     def contributions(self, cols: ArrayLike, values: ArrayLike, target: int) -> np.ndarray:
         """What each known cell of a row adds to the prediction of one more.

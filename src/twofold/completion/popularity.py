@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._base import Ranking
 from twofold.completion.ease import weigh_rows
+from twofold.completion.model import Ranking
+from twofold.completion.scorer import ProductScorer, Scorer
 from twofold.core import loop
 from twofold.core.data.known_cells import stored
 from twofold.core.estimator import fitting
@@ -73,6 +74,10 @@ class Popularity(Ranking):
 
     def _trained(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         return self.popularity_[cols]
+
+    def make_scorer(self, seen: Any) -> Scorer:
+        n, share = self.n_rows_, self.popularity_
+        return ProductScorer(np.ones((n, 1), share.dtype), share[None], np.zeros(n, share.dtype))
 
 
 def give_ones(X: sparse.csr_array, dtype: np.dtype) -> np.ndarray:

@@ -33,9 +33,9 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh_tridiagonal
 
-from twofold.completion._base import Factors
 from twofold.completion._held_out import FEWEST, hold_out, is_better
 from twofold.completion.biases import Biases
+from twofold.completion.model import Factors
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.known_cells import Observed, Side

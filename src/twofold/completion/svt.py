@@ -18,8 +18,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from twofold.completion import _sparse_low_rank as low_rank
-from twofold.completion._base import NORMALIZE
 from twofold.completion._sparse_low_rank import LowRank, Places
+from twofold.completion.model import NORMALIZE
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.known_cells import Observed

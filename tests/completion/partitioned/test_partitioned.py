@@ -27,12 +27,12 @@ from twofold import (
     SoftImpute,
     config,
 )
-from twofold.completion.partitioned import _ease, _fit, _sources
+from twofold.completion.partitioned import _ease, _fit, sources
 from twofold.completion.partitioned import ratings as module
 from twofold.completion.partitioned._layout import read_cells
-from twofold.completion.partitioned._stored_rows import StoredRows
 from twofold.completion.partitioned._writing import cut_rows, make_units
-from twofold.completion.recommender._ratings_table import cells_of
+from twofold.completion.partitioned.stored_rows import StoredRows
+from twofold.completion.ratings_table import cells_of
 from twofold.core.engine.tasks import Tasks
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -610,9 +610,9 @@ def test_a_text_file_in_pieces_is_read_as_a_whole(rows, tmp_path, monkeypatch):
     for name, header in (("a.csv", True), ("b.csv", False)):
         rows.write_csv(tmp_path / name, include_header=header)
     whole = PartitionedRatings(tmp_path / "a.csv")
-    monkeypatch.setattr(_sources, "TEXT", (1000, 7000))
+    monkeypatch.setattr(sources, "TEXT", (1000, 7000))
     for name in ("a.csv", "b.csv"):
-        assert len(_sources.cut_text(str(tmp_path / name))) > 5
+        assert len(sources.cut_text(str(tmp_path / name))) > 5
         parts = PartitionedRatings(tmp_path / name)
         assert parts.sign() == whole.sign() and np.array_equal(parts.users, whole.users)
         assert np.array_equal(stack(parts, parts.rows), stack(whole, whole.rows))
@@ -624,7 +624,7 @@ def test_a_text_file_in_pieces_is_read_as_a_whole(rows, tmp_path, monkeypatch):
 
 
 def test_the_memory_budget_changes_no_bit(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(_sources, "PIECE", (300, 2**21))
+    monkeypatch.setattr(sources, "PIECE", (300, 2**21))
     found = []
     for memory in ("1MiB", "1GB"):
         with config(memory=memory):

@@ -12,7 +12,7 @@ from twofold.completion.als import ALS
 from twofold.completion.biases import Biases
 from twofold.completion.implicit_als import ImplicitALS
 from twofold.completion.recommender import evaluation
-from twofold.completion.recommender._splits import split_cells, split_table, take_cells
+from twofold.completion.recommender.splits import split_cells, split_table, take_cells
 
 RATINGS = datasets.ratings(80, 50, seed=2).ratings
 FIGURES = ["model", "rmse", "mae", "precision", "recall", "ndcg", "map", "mrr", "coverage", "novelty"]

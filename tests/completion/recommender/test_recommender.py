@@ -144,7 +144,7 @@ def _empty(rec):
 
 def test_joining_shares_are_the_terms_of_a_linear_model(fitted):
     """The general way of sharing agrees with the exact one where a model adds up cell by cell."""
-    from twofold.completion.recommender._explain import _split_by_joining, split_prediction
+    from twofold.completion.recommender.explain import _split_by_joining, split_prediction
 
     rec = fitted("mean")
     model = Biases(reg=5.0).fit(rec.ratings_)

@@ -19,13 +19,13 @@ from twofold.completion.als import ALS
 from twofold.completion.biases import Biases
 from twofold.completion.ease import EASE
 from twofold.completion.implicit_als import ImplicitALS
-from twofold.completion.partitioned._stored_rows import StoredRows
 from twofold.completion.partitioned.ratings import PartitionedRatings
+from twofold.completion.partitioned.stored_rows import StoredRows
 from twofold.completion.popularity import Popularity
 from twofold.completion.recommender._cost import FEW, MOST, PACE, SLOW
 from twofold.completion.recommender._default_model import ENOUGH, NEAR, describe_model, summarize_squares
 from twofold.completion.recommender._ranking import CLEARLY, N
-from twofold.completion.recommender._top_n import rank_items
+from twofold.completion.top_n import rank_items
 from twofold.core.callbacks import Checkpoint, EarlyStopping
 from twofold.core.config import config
 from twofold.core.loop import quietly
@@ -137,7 +137,7 @@ def judge(model: Any, seen: StoredRows) -> np.ndarray:
     users = users[np.unique(np.linspace(0, len(users) - 1, USERS).astype(int))] if len(users) > USERS else users
     if not len(users):
         return np.zeros(0)
-    lists = np.concatenate([part.items for _, part in rank_items(model, seen, users, N)])
+    lists = np.concatenate([part.items for _, part in rank_items(model.make_scorer(seen), seen, users, N)])
     return ndcg_at_k(lists, held[users], N, average=False)
 
 

@@ -13,8 +13,8 @@ from twofold.completion.ease import EASE, LEFT_OUT, Solution, center_gram, find_
 from twofold.completion.partitioned._fit import begin_fit
 from twofold.completion.partitioned._layout import Side, read_shard
 from twofold.completion.partitioned._rows import ShardMap
-from twofold.completion.partitioned._stored_rows import StoredRows
 from twofold.completion.partitioned.ratings import PartitionedRatings
+from twofold.completion.partitioned.stored_rows import StoredRows
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.config import config

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from twofold.completion.ids import plain
 from twofold.completion.partitioned._files import missing_message, read_arrays, read_run, write_arrays
 from twofold.completion.partitioned._layout import SIDES, Cut, Unit
-from twofold.completion.partitioned._sources import read_rows
-from twofold.completion.recommender._ids import plain
-from twofold.completion.recommender._ratings_table import merged
+from twofold.completion.partitioned.sources import read_rows
+from twofold.completion.ratings_table import merged
 from twofold.core.checks import InputError
 from twofold.core.data.known_cells import stored
 from twofold.core.files.atomic import replacing

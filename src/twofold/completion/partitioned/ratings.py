@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from twofold.completion.ids import as_array
 from twofold.completion.partitioned._files import read_arrays, write_arrays
 from twofold.completion.partitioned._layout import SIDES, Cut, Side, Unit
-from twofold.completion.partitioned._sources import PIECE, ROW, list_pieces, name_source, rows_of_piece
 from twofold.completion.partitioned._writing import (
     Apart,
     cut_rows,
@@ -42,7 +42,7 @@ from twofold.completion.partitioned._writing import (
     write_part,
     write_unit,
 )
-from twofold.completion.recommender._ids import as_array
+from twofold.completion.partitioned.sources import PIECE, ROW, list_pieces, name_source, rows_of_piece
 from twofold.core.checks import InputError
 from twofold.core.engine.tasks import Tasks, find_tasks
 from twofold.core.files.atomic import write_text

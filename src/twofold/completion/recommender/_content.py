@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from twofold.completion.ids import places
 from twofold.completion.recommender._features import Column, Features, as_ids
-from twofold.completion.recommender._ids import places
-from twofold.completion.recommender._top_n import choose_scorer, score_known
 
 LAMBDAS = 10.0 ** np.arange(-1.0, 4.5, 0.5)
 SAMPLE = 500  # rows of scores that choose λ
@@ -135,5 +134,4 @@ def split_features(kept: dict, scores: np.ndarray, new: int) -> np.ndarray:
 
 
 def _score(model: Any, seen: sparse.csr_array, rows: np.ndarray) -> np.ndarray:
-    score, state, _ = choose_scorer(model, seen)
-    return score_known(score, state, rows).astype(np.float64)
+    return model.make_scorer(seen).score_fully(rows).astype(np.float64)

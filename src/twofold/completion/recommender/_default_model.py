@@ -16,8 +16,8 @@ from sklearn.base import clone
 
 from twofold.completion.recommender._cost import PACE, count_ratings, find_size
 from twofold.completion.recommender._ranking import Plan, Scale, choose_ranking, value_cells
-from twofold.completion.recommender._splits import split_cells, take_cells
-from twofold.completion.recommender._top_n import Product
+from twofold.completion.recommender.splits import split_cells, take_cells
+from twofold.completion.scorer import ProductScorer
 from twofold.core.callbacks import Checkpoint, EarlyStopping
 from twofold.core.loop import quietly
 
@@ -132,10 +132,10 @@ def summarize_squares(squares: np.ndarray) -> dict[str, float]:
     return {"score": rmse, "error": float(squares.std() / np.sqrt(len(squares)) / max(2 * rmse, 1e-300))}
 
 
-def score_by_popularity(X: sparse.csr_array) -> Product:
+def score_by_popularity(X: sparse.csr_array) -> ProductScorer:
     """Everyone is recommended what most people have."""
     counts = np.bincount(X.indices, minlength=X.shape[1]).astype(np.float32)
-    return Product(np.ones((X.shape[0], 1), np.float32), counts[None], np.zeros(X.shape[0], np.float32))
+    return ProductScorer(np.ones((X.shape[0], 1), np.float32), counts[None], np.zeros(X.shape[0], np.float32))
 
 
 def _find_errors(model: Any, held: sparse.csr_array, train: sparse.csr_array) -> np.ndarray:

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
-from twofold.completion.recommender._ids import as_array, places, plain
+from twofold.completion.ids import as_array, places, plain
 from twofold.core.checks import InputError
 from twofold.io.tables.columns import BLANKS, to_numbers
 from twofold.io.tables.read import find_files, read_one

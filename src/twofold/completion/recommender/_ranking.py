@@ -21,8 +21,8 @@ from twofold.completion.biases import Biases, compute_shifts
 from twofold.completion.ease import EASE
 from twofold.completion.popularity import Popularity
 from twofold.completion.recommender._cost import FACTORS, MOST, PACE, SWEEPS, count_ease, count_factors, find_size
-from twofold.completion.recommender._splits import split_cells, take_cells
-from twofold.completion.recommender._top_n import rank_items
+from twofold.completion.recommender.splits import split_cells, take_cells
+from twofold.completion.top_n import rank_items
 from twofold.core.loop import quietly
 from twofold.metrics import ndcg_at_k
 
@@ -130,7 +130,7 @@ class Trial:
         for train, scale, held, users in self.parts:
             with quietly():
                 model = plan.model.fit(value_cells(train, plan.how, scale))
-            lists = np.concatenate([part.items for _, part in rank_items(model, train, users, N)])
+            lists = np.concatenate([part.items for _, part in rank_items(model.make_scorer(train), train, users, N)])
             found.append(ndcg_at_k(lists, held[users], N, average=False))
         self.figures[plan.name], self.plans[plan.name] = np.concatenate(found), plan
         return self.score(plan.name)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from twofold.completion.ease import EASE
-from twofold.completion.recommender._ratings_table import count_items
+from twofold.completion.ratings_table import count_items
 from twofold.core.checks import InputError
 
 FEW = 20.0  # ratings at which the direction of an item's factors is half believed

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
-from twofold.completion.recommender._ids import coded
-from twofold.completion.recommender._ratings_table import Cells, merged, triples
+from twofold.completion.ids import coded
+from twofold.completion.ratings_table import Cells, merged, triples
 from twofold.completion.recommender.evaluation import join_ids, list_coordinates
 from twofold.core.checks import InputError
 

@@ -32,13 +32,14 @@ import polars as pl
 from scipy import sparse
 
 from twofold import metrics
+from twofold.completion.ids import coded, places, plain
+from twofold.completion.ratings_table import Cells, merged, table, triples
 from twofold.completion.recommender._content import SAMPLE, learn_content, make_profiles, score_new
 from twofold.completion.recommender._default_model import score_by_popularity
 from twofold.completion.recommender._features import read_features
-from twofold.completion.recommender._ids import coded, places, plain
-from twofold.completion.recommender._ratings_table import Cells, merged, table, triples
-from twofold.completion.recommender._splits import Part, take_cells
-from twofold.completion.recommender._top_n import Product, choose_scorer, rank_items, rank_row, score_known
+from twofold.completion.recommender.splits import Part, take_cells
+from twofold.completion.scorer import ProductScorer, Scorer
+from twofold.completion.top_n import rank_items, rank_row
 from twofold.core.checks import InputError
 
 LISTS = {
@@ -120,7 +121,8 @@ def write_figure(value: float | None, end: float | None) -> str:
 class Method(NamedTuple):
     """One way to recommend: what its lists are ranked by, and what predicts ratings."""
 
-    ranking: Any
+    scorer: Scorer
+    score_new: Callable[[sparse.csr_array], np.ndarray]  # scores of rows of ratings that the fit did not have
     rating: Any  # None where it predicts no ratings
     predict: Callable | None  # ratings of pairs of ids
 
@@ -188,11 +190,19 @@ def list_methods(rec: Any) -> dict[str, Method]:
     """The recommender itself, and what it has to beat."""
     ranking, rating = rec.ranking_, None if rec.implicit_ else rec.model_
     names = dict.fromkeys(type(model).__name__ for model in (ranking, rating) if model is not None)
-    out = {" + ".join(names): Method(ranking, rating, rec.predict)}
+    scorer = ranking.make_scorer(rec.ratings_)
+    out = {" + ".join(names): Method(scorer, lambda X: ranking.predict(rec._rank_values(X)), rating, rec.predict)}
     if not rec.implicit_ and "Biases" not in out:
-        out["Biases"] = Method(score_by_biases(rec), rec.baseline_, rec._baseline)
-    out["popularity"] = Method(score_by_popularity(rec.ratings_), None, None)
+        biases = score_by_biases(rec)
+        out["Biases"] = Method(biases, partial(_repeat_scores, biases), rec.baseline_, rec._baseline)
+    popular = score_by_popularity(rec.ratings_)
+    out["popularity"] = Method(popular, partial(_repeat_scores, popular), None, None)
     return out
+
+
+def _repeat_scores(scorer: ProductScorer, X: sparse.csr_array) -> np.ndarray:
+    """The one row of scores that everybody has, for the rows of X."""
+    return np.tile(scorer.Z[0], (X.shape[0], 1))
 
 
 def judge_fold(
@@ -210,7 +220,7 @@ def judge_fold(
         if method.rating is not None and method.predict is not None:
             found = method.predict(i, j) if new is None else predict_new(rec, method.rating, new, i, j)
             errors = found.astype(np.float64) - test.data
-        lists, figures = list_items(rec, method.ranking, users, n, new), {}
+        lists, figures = list_items(rec, method, users, n, new), {}
         if len(users):
             figures = {m: f(lists, wanted[users], n, average=False) for m, f in LISTS.items()}
         surprise = metrics.novelty(lists, counts, len(rec.users_), n) if (lists >= 0).any() else None
@@ -233,12 +243,12 @@ def judge_new_items(
         )
     at, F = places(rec.items_, place[known]), found.F[known]
     users, X = np.flatnonzero(np.diff(wanted.indptr)), rec.ratings_
-    row, (score, state, _) = places(rec.users_, users), choose_scorer(rec.ranking_, X)
+    row, scorer = places(rec.users_, users), rec.ranking_.make_scorer(X)
     seen = sparse.csr_array((np.ones(X.nnz), X.indices, X.indptr), shape=X.shape)
     liked = np.bincount(X.indices, minlength=X.shape[1]) / X.shape[0]
     sample = np.arange(0, X.shape[0], max(1, X.shape[0] // SAMPLE))
     scores: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-        f"{type(rec.ranking_).__name__} and features": lambda rows: score_known(score, state, rows).astype(np.float64),
+        f"{type(rec.ranking_).__name__} and features": lambda rows: scorer.score_fully(rows).astype(np.float64),
         "content alone": lambda rows: seen[rows].toarray(),
         "popularity by features": lambda rows: np.tile(liked, (len(rows), 1)),
     }
@@ -255,13 +265,13 @@ def judge_new_items(
     return out
 
 
-def score_by_biases(rec: Any) -> Product:
+def score_by_biases(rec: Any) -> ProductScorer:
     """The order that biases alone put items in."""
     b = rec.baseline_
-    return Product(np.ones((len(b.row_bias_), 1)), b.column_bias_[None].astype(np.float64), b.row_bias_)
+    return ProductScorer(np.ones((len(b.row_bias_), 1)), b.column_bias_[None].astype(np.float64), b.row_bias_)
 
 
-def list_items(rec: Any, source: Any, users: np.ndarray, n: int, new: sparse.csr_array | None = None) -> np.ndarray:
+def list_items(rec: Any, method: Method, users: np.ndarray, n: int, new: sparse.csr_array | None = None) -> np.ndarray:
     """(users, n) the ids of the items recommended to each, -1 where there are no more.
 
     Users that training never saw get the best for what `new` shows of them, or else what is liked most.
@@ -274,16 +284,14 @@ def list_items(rec: Any, source: Any, users: np.ndarray, n: int, new: sparse.csr
     else:
         for at in batch_rows(np.flatnonzero(row < 0), new.shape[1]):
             rows = new[users[at]]
-            if isinstance(source, Product):
-                scores = np.tile(source.Z[0], (len(at), 1))
-            else:
-                scores = source.predict(rec._rank_values(rows) if source is rec.ranking_ else rows)
-            for place, one, seen in zip(at, scores, np.split(rows.indices, rows.indptr[1:-1]), strict=True):
+            for place, one, seen in zip(
+                at, method.score_new(rows), np.split(rows.indices, rows.indptr[1:-1]), strict=True
+            ):
                 best = rank_row(np.asarray(one), seen, n).items
                 out[place, : len(best)] = rec.items_[best]
     at = np.flatnonzero(row >= 0)
     start = 0
-    for group, found in rank_items(source, rec.ratings_, row[at], n):
+    for group, found in rank_items(method.scorer, rec.ratings_, row[at], n):
         here = at[start : start + len(group)]
         out[here, : found.items.shape[1]] = np.where(found.items >= 0, rec.items_[found.items], -1)
         start += len(group)

@@ -23,10 +23,12 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.completion._base import Completion
 from twofold.completion.ease import EASE
+from twofold.completion.ids import find_ids, place, places
 from twofold.completion.implicit_als import ImplicitALS
+from twofold.completion.model import Completion
 from twofold.completion.popularity import Popularity
+from twofold.completion.ratings_table import Cells, cells_of, check_enough, count_items, row_of
 from twofold.completion.recommender import evaluation
 from twofold.completion.recommender._content import (
     get_columns,
@@ -38,21 +40,14 @@ from twofold.completion.recommender._content import (
 )
 from twofold.completion.recommender._cost import share_time
 from twofold.completion.recommender._default_model import fit_given, fit_ranking, fit_rating
-from twofold.completion.recommender._explain import split_prediction
 from twofold.completion.recommender._features import encode_one, read_features
-from twofold.completion.recommender._ids import find_ids, place, places
 from twofold.completion.recommender._ranking import Scale, measure_cells, value_cells
-from twofold.completion.recommender._ratings_table import Cells, cells_of, check_enough, count_items, row_of
 from twofold.completion.recommender._similar import compare_items
-from twofold.completion.recommender._splits import split_table
-from twofold.completion.recommender._top_n import (
-    add_new,
-    choose_scorer,
-    rank_items,
-    rank_row,
-    score_known,
-)
 from twofold.completion.recommender._update import join_ratings
+from twofold.completion.recommender.explain import split_prediction
+from twofold.completion.recommender.splits import split_table
+from twofold.completion.scorer import ExtendedScorer, Scorer
+from twofold.completion.top_n import rank_items, rank_row
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import is_dask
 from twofold.core.estimator import Model
@@ -233,7 +228,7 @@ class Recommender(Model):
     def _fit_partitioned(self, ratings: Any, users: Any, items: Any) -> Any:
         from twofold.completion.partitioned._choose import choose_models
         from twofold.completion.partitioned._fit import open_ratings
-        from twofold.completion.partitioned._stored_rows import StoredRows
+        from twofold.completion.partitioned.stored_rows import StoredRows
 
         if users is not None or items is not None:
             raise InputError("features of users and items are for ratings in memory. Leave out users= and items=.")
@@ -387,22 +382,21 @@ class Recommender(Model):
         if kept is not None and new >= 0:
             return self._recommend_features(kept["new"][[new]], n)
         row = np.array([place(self.users_, user, "user")])
-        model, seen, hidden = self._rankers()
-        _, found = next(rank_items(model, seen, row, n, hidden))
+        _, found = next(rank_items(*self._rankers(), row, n))
         there = found.items[0] >= 0
         items = found.items[0, there]
         ratings = self._rate(np.repeat(row, len(items)), items, found.scores[0, there])
         return self._frame(items, found.scores[0, there], ratings)
 
-    def _rankers(self) -> tuple[Any, sparse.csr_array, sparse.csr_array]:
-        """The model of the lists, what users have seen, and what is not to be recommended to them; with new items."""
+    def _rankers(self) -> tuple[Scorer, Any]:
+        """Scores for the lists, and what is not to be recommended to each user; with new items."""
         kept, X = self.content_.get("item"), self.ratings_
         hidden = X if self.refused_ is None else X + self.refused_
         if kept is None or not len(kept["ids"]):
-            return self.ranking_, X, hidden
-        width = X.shape[1] + len(kept["ids"])
-        seen, hidden = (sparse.csr_array((Y.data, Y.indices, Y.indptr), shape=(X.shape[0], width)) for Y in (X, hidden))
-        return add_new(self.ranking_, X, partial(score_items, kept)), seen, hidden
+            return self.ranking_.make_scorer(X), hidden
+        shape = X.shape[0], X.shape[1] + len(kept["ids"])
+        wide = sparse.csr_array((hidden.data, hidden.indices, hidden.indptr), shape=shape)
+        return ExtendedScorer(self.ranking_.make_scorer(X), partial(score_items, kept)), wide
 
     def _recommend_features(self, f: sparse.csr_array, n: int) -> pl.DataFrame:
         """The list of somebody who is known by features alone."""
@@ -485,13 +479,13 @@ class Recommender(Model):
 
     def _all_frames(self, n: int) -> Iterator[pl.DataFrame]:
         users = _as_series(self.users_)
-        model, seen, hidden = self._rankers()
-        if sparse.issparse(seen):
-            ranked = rank_items(model, seen, np.arange(len(self.users_)), n, hidden)
+        scorer, hidden = self._rankers()
+        if sparse.issparse(hidden):
+            ranked = rank_items(scorer, hidden, np.arange(len(self.users_)), n)
         else:
-            from twofold.completion.partitioned._lists import rank_all
+            from twofold.completion.partitioned.lists import rank_all
 
-            ranked = rank_all(model, seen, n)
+            ranked = rank_all(scorer, hidden, n)
         for rows, found in ranked:
             there = found.items >= 0
             who = np.repeat(rows, there.sum(axis=1))
@@ -529,8 +523,8 @@ class Recommender(Model):
 
     def _explain_features(self, kept: dict, row: int, new: int, n: int | None) -> pl.DataFrame:
         """What each feature of a new item adds to its score."""
-        score, state, _ = choose_scorer(self.ranking_, self.ratings_)
-        shares = split_features(kept, score_known(score, state, np.array([row]))[0], new)
+        scores = self.ranking_.make_scorer(self.ratings_).score_fully(np.array([row]))[0]
+        shares = split_features(kept, scores, new)
         values = kept["new"][[new]].toarray()[0]
         order = np.argsort(-shares, kind="stable")[:n]
         names = pl.Series("feature", [kept["names"][a] for a in order], dtype=pl.String)

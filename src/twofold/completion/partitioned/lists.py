@@ -17,8 +17,9 @@ from scipy import sparse
 
 from twofold.completion.partitioned._files import missing_message, write_array
 from twofold.completion.partitioned._layout import Side, read_shard
-from twofold.completion.partitioned._stored_rows import StoredRows, join_cells
-from twofold.completion.recommender._top_n import Lists, Product, choose_scorer, rank_block, rank_items
+from twofold.completion.partitioned.stored_rows import StoredRows, join_cells
+from twofold.completion.scorer import ProductScorer, Scorer
+from twofold.completion.top_n import Lists, join_lists, rank_block, rank_items
 from twofold.core.checks import InputError
 from twofold.core.data.sources import rows_per_block
 from twofold.core.engine.tasks import find_tasks
@@ -47,33 +48,32 @@ def rank_shard(
         Z = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         raise InputError(missing_message(path)) from None
-    score, state, dtype = choose_scorer(Product(U, Z, bias), seen)
-    step, found = rows_per_block(width, dtype), []
-    for a in range(0, seen.shape[0], step):
-        found.append(rank_block(np.arange(a, min(a + step, seen.shape[0])), seen, n, score, state))
-    return Lists(*(np.concatenate(part) for part in zip(*found, strict=True)))
+    scorer, step = ProductScorer(U, Z, bias), rows_per_block(width, Z.dtype)
+    starts = range(0, seen.shape[0], step)
+    return join_lists([rank_block(np.arange(a, min(a + step, seen.shape[0])), seen, n, scorer) for a in starts])
 
 
-def rank_all(model: Any, seen: StoredRows, n: int) -> Iterator[tuple[np.ndarray, Lists]]:
+def rank_all(scorer: Scorer, seen: StoredRows, n: int) -> Iterator[tuple[np.ndarray, Lists]]:
     """For all rows, some thousand at a time: the rows, and their n best columns that are not stored in `seen`."""
     (_, d), side, folder = seen.shape, seen.ratings.rows, seen.folder
-    _, state, dtype = choose_scorer(model, seen)
-    if not isinstance(state, Product):
-        yield from rank_items(model, seen, np.arange(seen.shape[0]), n)
+    if not isinstance(scorer, ProductScorer):
+        yield from rank_items(scorer, seen, np.arange(seen.shape[0]), n)
         return
     at = folder / "lists"
     at.mkdir(exist_ok=True)
     path = at / f"{uuid4().hex}.npy"
-    write_array(path, np.ascontiguousarray(state.Z))
+    write_array(path, np.ascontiguousarray(scorer.Z))
     cells = max(seen.ratings.cells["rows"])
-    tasks = find_tasks(cells * 12 + USERS * (state.U.shape[1] * 4 + 12 * n) + 3 * rows_per_block(d, dtype) * d * 4)
+    tasks = find_tasks(
+        cells * 12 + USERS * (scorer.U.shape[1] * 4 + 12 * n) + 3 * rows_per_block(d, scorer.dtype) * d * 4
+    )
     bare, waiting = side._replace(routes=np.empty((0, 0))), deque[tuple[np.ndarray, Any]]()
     try:
         for s, (first, last) in enumerate(zip(side.bounds[:-1].tolist(), side.bounds[1:].tolist(), strict=True)):
             for a in range(first, last, USERS):
                 b = min(a + USERS, last)
                 held = None if seen.held is None else seen.held[a:b]
-                given = (side.units_of(s), d, (a - first, b - first), held, np.array(state.U[a:b]), state.bias[a:b])
+                given = (side.units_of(s), d, (a - first, b - first), held, np.array(scorer.U[a:b]), scorer.bias[a:b])
                 if len(waiting) > 2 * tasks.threads:
                     rows, handle = waiting.popleft()
                     yield rows, tasks.gather([handle])[0]

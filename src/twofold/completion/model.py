@@ -26,6 +26,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.completion._normalize import Normalization, fold_standardized, normalize_cells, restore_values
+from twofold.completion.scorer import CellScorer, ProductScorer, Scorer
 from twofold.core import loop
 from twofold.core.checks import InputError, check_places
 from twofold.core.data.blocks import is_dask, is_path
@@ -59,6 +60,10 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
     def _trained(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """The model's value in cells of the fitted table."""
         raise NotImplementedError
+
+    def make_scorer(self, seen: Any) -> Scorer:
+        """Scores of the fitted rows, by which their columns are ranked; `seen` is the fitted table."""
+        return CellScorer(self)
 
     def transform(self, X: Table) -> np.ndarray:
         """X with its holes filled and every known cell as it was; rows need not be those of the fit."""
@@ -187,8 +192,8 @@ def find_partitioned(X: Any, duplicates: str | None = None) -> Any:
     """Partitioned ratings, if X is, or is made of, rows of user and item; None for tables."""
     if not (is_path(X) or is_dask(X) or hasattr(X, "n_ratings")):
         return None
-    from twofold.completion.partitioned._sources import holds_ratings
     from twofold.completion.partitioned.ratings import PartitionedRatings
+    from twofold.completion.partitioned.sources import holds_ratings
 
     if isinstance(X, PartitionedRatings):
         return X
@@ -362,6 +367,19 @@ class Factors(Completion):
             at = slice(start, start + 2**16)
             out[at] += np.einsum("tk,kt->t", self.row_factors_[rows[at]], self.components_[:, cols[at]])
         return out
+
+    def make_scorer(self, seen: Any) -> Scorer:
+        Z, offset = self.components_, self.column_bias_ + self.components_.dtype.type(self.mean_)
+        U, bias, lines = self.row_factors_, self.row_bias_, self.normalization_
+        if lines is not None and lines.by_row:
+            U, Z = lines.scale[:, None] * np.column_stack([U, np.ones_like(bias)]), np.vstack([Z, offset])
+            return ProductScorer(U, Z, lines.center + lines.scale * bias)
+        if lines is not None:  # a row's bias ranks, in columns of different scale
+            U, Z = np.column_stack([U, bias]), lines.scale * np.vstack([Z, np.ones_like(offset)])
+            offset, bias = lines.center + lines.scale * offset, np.zeros_like(bias)
+        if offset.any():  # as one more factor, 1 in all rows, so that no second pass over the scores is needed
+            Z = np.vstack([Z, offset])
+        return ProductScorer(U, Z, bias)
 
 
 def compute_values(codes: np.ndarray, Z: np.ndarray, offset: np.ndarray, unit: float) -> np.ndarray:

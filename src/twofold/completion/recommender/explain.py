@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._base import Factors, fold_rows
 from twofold.completion.biases import Biases
 from twofold.completion.ease import EASE
 from twofold.completion.implicit_als import fold_counts
+from twofold.completion.model import Factors, fold_rows
 from twofold.completion.neighborhood import Neighborhood
 from twofold.completion.popularity import Popularity
 from twofold.completion.svd_plus_plus import Moments

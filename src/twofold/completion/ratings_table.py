@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
-from twofold.completion.recommender._ids import as_array, coded, places, plain
+from twofold.completion.ids import as_array, coded, places, plain
 from twofold.core.checks import InputError
 from twofold.io.ratings import Ratings, read_ratings
 
