@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from twofold import analyses
-from twofold.analyses.denoise.analysis import removed
+from twofold.analyses.denoise.answer import measure_removed
 from twofold.core.checks import InputError
 from twofold.io.images import read_image, write_image
 
@@ -56,8 +56,8 @@ def test_what_is_no_image_is_refused(bad):
 def test_what_is_removed_is_judged():
     rng = np.random.default_rng(0)
     noise = rng.normal(scale=7, size=(300, 300))
-    taken, alike = removed(noise, np.zeros_like(noise))
+    taken, alike = measure_removed(noise, np.zeros_like(noise))
     assert taken == pytest.approx(7, rel=0.05) and abs(alike) < 0.02
     stripes = np.repeat(rng.normal(size=(300, 30)), 10, axis=1)
-    assert removed(stripes, np.zeros_like(stripes))[1] > 0.3
-    assert removed(noise, noise) == (0.0, 0.0)
+    assert measure_removed(stripes, np.zeros_like(stripes))[1] > 0.3
+    assert measure_removed(noise, noise) == (0.0, 0.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from twofold import analyses
-from twofold.analyses.inpaint.analysis import bilinear, to_hide
+from twofold.analyses.inpaint.held_out import choose_hidden, interpolate_bilinear
 from twofold.io.images import write_image
 from twofold.signals.images import inpaint
 
@@ -48,12 +48,12 @@ def test_what_is_hidden_is_known_and_shaped_like_the_holes(shape):
     holes = np.zeros(shape, bool)
     holes[5:11, 7:17] = True
     for seed in range(20):
-        part, missing, hidden = to_hide(holes, seed)
+        part, missing, hidden = choose_hidden(holes, seed)
         np.testing.assert_array_equal(missing, holes[part])
         assert not (missing & hidden).any() and 0 < hidden.sum() <= 0.05 * hidden.size
         rows, columns = np.nonzero(hidden)
         assert len(set(rows)) <= 12 and len(set(columns)) <= 20  # no wider than the hole, but for turning over an edge
-    assert not to_hide(np.ones(shape, bool), 0)[2].any()
+    assert not choose_hidden(np.ones(shape, bool), 0)[2].any()
 
 
 def test_bilinear_is_exact_on_planes():
@@ -61,7 +61,7 @@ def test_bilinear_is_exact_on_planes():
     plane = np.dstack([rows + 2.0 * columns, 3.0 * rows])
     missing = np.random.default_rng(0).random((20, 20)) < 0.4
     missing[[0, -1]] = missing[:, [0, -1]] = False  # every line begins and ends with a known pixel
-    np.testing.assert_allclose(bilinear(plane, missing, missing), plane[missing], atol=1e-9)
+    np.testing.assert_allclose(interpolate_bilinear(plane, missing, missing), plane[missing], atol=1e-9)
     line = np.ones((3, 5), bool)
     line[0, 2] = False  # alone: all that is known
-    assert bilinear(np.arange(15.0).reshape(3, 5), line, line).tolist() == [2.0] * 14
+    assert interpolate_bilinear(np.arange(15.0).reshape(3, 5), line, line).tolist() == [2.0] * 14

@@ -9,7 +9,8 @@ from sklearn.datasets import load_digits
 
 import twofold
 from twofold import analyses
-from twofold.analyses.train.analysis import in_own_words, pixels_alone
+from twofold.analyses.train.analysis import rewrite_advice
+from twofold.analyses.train.held_out import score_pixels_alone
 from twofold.core.checks import InputError
 
 
@@ -80,13 +81,13 @@ def test_pixels_on_their_own():
 
     kept = np.array([[0, 1], [0, 1], [1, 1], [1, 1]], float)
     want = np.log(3 / 6) + np.log(5 / 6)
-    assert pixels_alone(Model(), kept, np.array([[1.0, 1.0]])) == pytest.approx(want)
+    assert score_pixels_alone(Model(), kept, np.array([[1.0, 1.0]])) == pytest.approx(want)
     Model.levels_ = 2
-    assert pixels_alone(Model(), kept, np.array([[1.0, 1.0]])) == pytest.approx(want)
+    assert score_pixels_alone(Model(), kept, np.array([[1.0, 1.0]])) == pytest.approx(want)
 
 
 def test_advice_is_in_words_of_the_verb():
-    said = in_own_words(
+    said = rewrite_advice(
         "VAE: 3 of the 4 are not in use (posterior collapse). Ask for fewer, lower beta, or raise warm_up."
     )
     assert said.endswith("(posterior collapse). Ask for fewer with -k, or for more --epochs.")

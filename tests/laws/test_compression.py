@@ -8,7 +8,7 @@ from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.signals import CompressedImage, compress_image, open_image, rate_distortion
 from twofold.signals.images._planes import Pyramid, find_principal_atoms, make_cosine_blocks, make_learned_blocks
-from twofold.signals.images._tfi_file import CHECK, HEAD, METHODS, Head, seal
+from twofold.signals.images.tfi_file import CHECK, HEAD, METHODS, Head, seal
 
 PHOTO = load_sample_image("flower.jpg")[120:184, 260:340]  # (64, 80, 3)
 

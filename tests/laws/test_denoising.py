@@ -8,7 +8,7 @@ import twofold
 from twofold import InputError
 from twofold.signals import denoise_image, estimate_sigma
 from twofold.signals.images import _patches
-from twofold.signals.images._channels import OPPONENT
+from twofold.signals.images.channels import OPPONENT
 
 
 def scene(h=80, w=88):

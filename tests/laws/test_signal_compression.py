@@ -9,7 +9,7 @@ from twofold import InputError
 from twofold.signals import CompressedSignal, compress_signal, open_signal
 from twofold.signals.compression import HEAD
 from twofold.signals.images._planes import Lapped
-from twofold.signals.images._tfi_file import CHECK
+from twofold.signals.images.tfi_file import CHECK
 
 
 def sound(d=5000):

@@ -50,6 +50,24 @@ class Picture:
         """The value of white."""
         return int(np.iinfo(self.pixels.dtype).max)
 
+    @property
+    def transparent(self) -> bool:
+        """Whether any pixel is."""
+        return self.alpha is not None and bool(self.alpha.min() < self.peak)
+
+    def describe(self) -> str:
+        """Source, size and kind, on one line."""
+        h, w = self.pixels.shape[:2]
+        kind = "colour" if self.pixels.ndim == 3 else "grey"
+        bits = ", 16 bits" if self.peak > 255 else ""
+        return f"{self.source}: {w:,} × {h:,} pixels, {kind}{bits}{', with transparency' if self.transparent else ''}"
+
+    def facts(self) -> dict[str, Any]:
+        """Size and kind, for programs."""
+        h, w = self.pixels.shape[:2]
+        channels, bits = 3 if self.pixels.ndim == 3 else 1, 8 * self.pixels.dtype.itemsize
+        return {"width": w, "height": h, "channels": channels, "bits": bits, "transparency": self.transparent}
+
 
 def read_image(path: str | Path) -> Picture:
     """Read a picture, turned upright; `-` is standard input.

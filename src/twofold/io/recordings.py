@@ -37,6 +37,17 @@ class Recording:
     notes: list[str] = field(default_factory=list)
     source: str = ""
 
+    def describe(self) -> str:
+        """Source, number and length, on one line."""
+        c, d = self.signals.shape
+        seconds = f", {d / self.rate:,.2f} s at {self.rate:,} Hz" if self.rate else ""
+        return f"{self.source}: {c:,} signal{'' if c == 1 else 's'} of {d:,} numbers{seconds}"
+
+    def facts(self) -> dict[str, Any]:
+        """Names, length and rate, for programs."""
+        c, d = self.signals.shape
+        return {"signals": self.names, "length": d, "rate": self.rate, "channels": c}
+
 
 def holds_signals(path: str | Path) -> bool:
     """Whether a file's name says that it holds signals, and not an image."""

@@ -23,9 +23,9 @@ import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.core.files.atomic import write_bytes
-from twofold.signals.images._channels import cast_values
-from twofold.signals.images._tfi_file import CHECK, DTYPES
+from twofold.signals.images.channels import cast_values
 from twofold.signals.images.compress import CompressedImage, check_target, compress_best
+from twofold.signals.images.tfi_file import CHECK, DTYPES
 from twofold.signals.thresholding import check_signals
 
 METHODS = "lapped", "wavelet"

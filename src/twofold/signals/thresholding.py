@@ -23,7 +23,7 @@ from twofold.signals.bases.basis import Basis
 from twofold.signals.bases.pca_basis import PCABasis
 from twofold.signals.bases.thresholds import RULES, sure_level, threshold, universal_level
 from twofold.signals.bases.wavelet import Wavelet
-from twofold.signals.images._channels import cast_values, check_image, split_channels
+from twofold.signals.images.channels import cast_values, check_image, split_channels
 
 NORMAL_MAD = 0.674_489_750_196_082  # median of |x| for a standard normal x
 SHIFTS = {1: 16, 2: 4}  # of cycle spinning with wavelets, along each axis

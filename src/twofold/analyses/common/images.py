@@ -1,4 +1,4 @@
-"""What analyses of images share: what may come in, words on its size, and answers that are images themselves."""
+"""Images for analyses: how they are read, and answers that are images."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,7 +17,10 @@ from twofold.core.checks import InputError
 from twofold.core.files.atomic import write_all
 from twofold.io.images import ENDINGS, Picture, check_holds, encode_image, read_image
 
-UNNAMED = "the image"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+UNNAMED_IMAGE, UNNAMED_SIGNAL = "the image", "the signal"
 
 
 def as_image(data: Any) -> Picture:
@@ -34,7 +37,7 @@ def as_image(data: Any) -> Picture:
             "(h,w) or (h,w,3), or with transparency as one more channel. Scale, round and clip it first: "
             "np.rint(255 * x).astype(np.uint8)."
         )
-    return Picture(pixels, alpha, source=UNNAMED)
+    return Picture(pixels, alpha, source=UNNAMED_IMAGE)
 
 
 def split_alpha(array: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
@@ -50,10 +53,11 @@ def with_alpha(image: Picture) -> np.ndarray:
     return image.pixels if image.alpha is None else np.dstack([image.pixels, image.alpha])
 
 
-def image_in_code(data: Any) -> str:
-    """How `Answer.code` names the image."""
-    if isinstance(data, Picture):
-        return "data" if data.source == UNNAMED else repr(data.source)
+def source_in_code(data: Any) -> str:
+    """Text of `Answer.code` for an image or signals."""
+    source = getattr(data, "source", None)
+    if isinstance(source, str):
+        return "data" if source in (UNNAMED_IMAGE, UNNAMED_SIGNAL) else repr(source)
     return data_in_code(data)
 
 
@@ -78,7 +82,17 @@ def check_formats(paths: Sequence[Path], image: Picture) -> None:
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class ComparedAnswer(Answer):
-    """An answer whose result and whose figure may both end in .png: `save` takes the figure as `compare`."""
+    """An image or signals before and after; `save` takes their figure as `compare`, since both may end in .png."""
+
+    before: Any
+    after: Any
+
+    @property
+    def heading(self) -> str:
+        return self.before.describe()
+
+    def facts(self) -> dict[str, Any]:
+        return self.before.facts()
 
     def save(self, *paths: str | os.PathLike, compare: str | os.PathLike | None = None, force: bool = False) -> None:
         """Write the answer to files by their endings: all of them, whole, or none.
@@ -88,7 +102,7 @@ class ComparedAnswer(Answer):
         *paths : path
             The result as its ending says; `.html` holds a report.
         compare : path or None
-            Where the figure goes: before and after, as `.png` or `.html`.
+            File of the figure, before and after: `.png` or `.html`.
         force : bool
             Whether files that exist are replaced.
         """
@@ -114,8 +128,14 @@ class ImageAnswer(ComparedAnswer):
         """The result, of the type that was given; transparency, if there is any, is the last channel."""
         return with_alpha(self.after)
 
-    def facts(self) -> dict[str, Any]:
-        return size_facts(self.before)
+    def panels(self) -> list[tuple[str, np.ndarray]]:
+        """Names and pixels of the images in the figure."""
+        return [("before", self.before.pixels), ("after", self.after.pixels)]
+
+    def plot(self) -> Figure:
+        from twofold.plots.models.images import comparison_figure
+
+        return comparison_figure(self.panels(), self.title)
 
     def writer(self, path: Path) -> Writer:
         return image_writer(path, self.after) if path.suffix.lower() in ENDINGS else super().writer(path)
@@ -124,29 +144,6 @@ class ImageAnswer(ComparedAnswer):
 def image_writer(path: Path, image: Picture) -> Writer:
     data = encode_image(path.suffix, image.pixels, image.alpha, image.info.get("icc_profile"))
     return lambda to: to.write_bytes(data)
-
-
-def size_line(image: Picture) -> str:
-    """What the image is, in a few words."""
-    h, w = image.pixels.shape[:2]
-    kind = "colour" if image.pixels.ndim == 3 else "grey"
-    deep = ", 16 bits" if image.peak > 255 else ""
-    return f"{image.source}: {w:,} × {h:,} pixels, {kind}{deep}{', with transparency' if has_alpha(image) else ''}"
-
-
-def has_alpha(image: Picture) -> bool:
-    return image.alpha is not None and bool(image.alpha.min() < image.peak)
-
-
-def size_facts(image: Picture) -> dict[str, Any]:
-    h, w = image.pixels.shape[:2]
-    return {
-        "width": w,
-        "height": h,
-        "channels": 3 if image.pixels.ndim == 3 else 1,
-        "bits": 8 * image.pixels.dtype.itemsize,
-        "transparency": has_alpha(image),
-    }
 
 
 def decibels(value: float) -> str:

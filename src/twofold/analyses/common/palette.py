@@ -13,7 +13,7 @@ import polars as pl
 
 from twofold.analyses._targets import Writer
 from twofold.analyses.answer import FRAMES, Answer, Grid, count
-from twofold.analyses.common.images import as_image, image_in_code, image_writer, size_facts, size_line
+from twofold.analyses.common.images import as_image, decibels, image_writer, source_in_code
 from twofold.analyses.progress import Progress
 from twofold.core.checks import InputError
 from twofold.io.images import ENDINGS, Picture
@@ -37,7 +37,7 @@ class Palette(Answer):
 
     @property
     def heading(self) -> str:
-        return size_line(self.before)
+        return self.before.describe()
 
     @property
     def outcome(self) -> str:
@@ -59,13 +59,11 @@ class Palette(Answer):
         return [Grid(["color", "red, green, blue", "share", ""], rows, right=(1, 2), rest="colors")]
 
     def lines(self) -> list[str]:
-        from twofold.analyses.common.images import decibels
-
         own, plain = (decibels(figures["psnr"]) for figures in (self.figures, self.baseline))
         return [f"redrawn with them: PSNR {own}, with the mean color alone {plain}"]
 
     def facts(self) -> dict[str, Any]:
-        return size_facts(self.before) | {"n_colors": len(self.colors), "colors": self.table.to_dicts()}
+        return self.before.facts() | {"n_colors": len(self.colors), "colors": self.table.to_dicts()}
 
     def plot(self) -> Figure:
         from twofold.plots.models.images import comparison_figure
@@ -111,7 +109,7 @@ def find_palette(data: Any, n_colors: int | None, seed: int, progress: Progress)
         figures={"what": "of the image redrawn", "psnr": float(psnr(pixels, again[seen], image.peak))},
         baseline={"method": "the mean color alone", "psnr": float(psnr(pixels, mean, image.peak))},
         notes=notes,
-        call={"verb": "cluster", "data": image_in_code(path), "n_clusters": n_colors, "seed": seed},
+        call={"verb": "cluster", "data": source_in_code(path), "n_clusters": n_colors, "seed": seed},
         before=image,
         after=replace(image, pixels=again),
         colors=colors[order],

@@ -1,4 +1,4 @@
-"""What analyses of signals share: what may come in, words on its length, and answers that are signals themselves."""
+"""Signals for analyses: how they are read, and answers that are signals."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
 
-from twofold.analyses._tables import Reading, as_frame_or_none, as_table, beside, data_in_code
+from twofold.analyses._tables import Reading, as_frame_or_none, as_table, beside
 from twofold.analyses._targets import Writer
-from twofold.analyses.answer import FRAMES, count, frame_writer
-from twofold.analyses.common.images import ComparedAnswer
+from twofold.analyses.answer import FRAMES, frame_writer
+from twofold.analyses.common.images import UNNAMED_SIGNAL, ComparedAnswer, as_image
 from twofold.core.checks import InputError
+from twofold.io.images import Picture
 from twofold.io.recordings import Recording, holds_signals, read_signals, take_columns, write_sound
 
-UNNAMED = "the signal"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def is_signal(data: Any) -> bool:
@@ -28,11 +30,14 @@ def is_signal(data: Any) -> bool:
     return isinstance(data, Recording) or as_frame_or_none(data) is not None or np.ndim(data) == 1
 
 
-def refuse_reading(reading: Reading) -> None:
-    """Refuse options of tables for an image."""
+def as_image_or_signals(data: Any, reading: Reading) -> Picture | Recording:
+    """Signals or an image from whatever holds one; `reading` is for tables of signals."""
+    if is_signal(data):
+        return as_signals(data, **reading)
     for option, given in reading.items():
         if given:
             raise InputError(f"--{option} is for tables; this is an image. Leave it out.")
+    return as_image(data)
 
 
 def as_signals(data: Any, **reading: Any) -> Recording:
@@ -46,24 +51,7 @@ def as_signals(data: Any, **reading: Any) -> Recording:
     values = np.asarray(data)
     if values.dtype.kind not in "fiu" or not np.isfinite(values).all():
         raise InputError(f"the signal is an array of {values.dtype}; all of it must be finite numbers.")
-    return Recording(values[None], ["signal"], source=UNNAMED)
-
-
-def signals_in_code(data: Any) -> str:
-    """How `Answer.code` names the signals."""
-    return data_in_code(data.source if isinstance(data, Recording) else data)
-
-
-def length_line(recording: Recording) -> str:
-    """What the signals are, in a few words."""
-    c, d = recording.signals.shape
-    long = f", {d / recording.rate:,.2f} s at {recording.rate:,} Hz" if recording.rate else ""
-    return f"{recording.source}: {count(c, 'signal')} of {d:,} numbers{long}"
-
-
-def length_facts(recording: Recording) -> dict[str, Any]:
-    c, d = recording.signals.shape
-    return {"signals": recording.names, "length": d, "rate": recording.rate, "channels": c}
+    return Recording(values[None], ["signal"], source=UNNAMED_SIGNAL)
 
 
 def compute_snr(clean: np.ndarray, guess: np.ndarray) -> float:
@@ -96,12 +84,11 @@ class SignalAnswer(ComparedAnswer):
         """The result (c,d), of the type that was given."""
         return self.after.signals
 
-    @property
-    def heading(self) -> str:
-        return length_line(self.before)
+    def plot(self) -> Figure:
+        from twofold.plots.models.signals import compare_signals_figure
 
-    def facts(self) -> dict[str, Any]:
-        return length_facts(self.before)
+        names, rate = self.before.names, self.before.rate
+        return compare_signals_figure(self.before.signals, self.signals, names, rate, self.title)
 
     def frame(self) -> pl.DataFrame:
         """The signals as columns; of a table, beside everything else that was in it."""
@@ -118,10 +105,6 @@ class SignalAnswer(ComparedAnswer):
             values = self.after.signals if len(self.after.signals) > 1 else self.after.signals[0]
             return lambda to: np.save(to, values)
         if ending == ".wav":
-            rate = self.after.rate
-            if rate is None:
-                raise InputError(
-                    f"{path}: {self.source} does not say how many numbers a second has. Write .csv or .npy."
-                )
-            return lambda to: write_sound(to, self.after.signals, rate)
+            check_sound([path], self.after.rate, self.source)
+            return lambda to: write_sound(to, self.after.signals, self.after.rate or 0)
         return frame_writer(ending, self.frame(), self.safe_csv) if ending in FRAMES else super().writer(path)

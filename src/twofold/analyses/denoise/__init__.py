@@ -1,5 +1,6 @@
 """The noise of an image or of signals removed."""
 
-from twofold.analyses.denoise.analysis import Denoised, DenoisedSignals, denoise
+from twofold.analyses.denoise.analysis import denoise
+from twofold.analyses.denoise.answer import Denoised, DenoisedSignals
 
 __all__ = ["Denoised", "DenoisedSignals", "denoise"]

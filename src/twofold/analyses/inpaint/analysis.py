@@ -1,77 +1,22 @@
 """The holes of an image filled, every other pixel as it was.
 
-Patches around a hole are coded with few atoms of a dictionary that the known pixels teach. How good that is is measured
-on known pixels, hidden in holes of the same shape, beside straight lines drawn across those holes.
+What is missing is marked by a mask, by a color, or by transparency. Patches of the image are coded with few atoms of
+a dictionary that is learned from what is known; compared with bilinear interpolation, on known pixels that were hidden.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
-import numpy as np
-import polars as pl
-
-from twofold.analyses.answer import Grid, analysis
-from twofold.analyses.common.images import ImageAnswer, Variable, as_image, decibels, image_in_code, size_line
+from twofold.analyses.answer import analysis
+from twofold.analyses.common.images import Variable, as_image, source_in_code
+from twofold.analyses.inpaint.answer import Inpainted
+from twofold.analyses.inpaint.held_out import measure_on_hidden
+from twofold.analyses.inpaint.holes import find_holes, without_holes
 from twofold.analyses.progress import SILENT, Progress
-from twofold.core.checks import InputError
-from twofold.io.images import Picture, color_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-ASKED = "Give --mask mask.png (white: missing), --color '#ff00ff', or an image with transparent pixels"
-WINDOW = 160  # pixels on the side of what the check looks at: enough for a figure, and quick
-MOST_HIDDEN = 0.05  # of its pixels
-
-
-@dataclass(kw_only=True, repr=False, eq=False)
-class Inpainted(ImageAnswer):
-    """An image without holes."""
-
-    holes: np.ndarray  # (h,w), True where pixels were missing
-
-    @property
-    def heading(self) -> str:
-        return size_line(self.before)
-
-    @property
-    def outcome(self) -> str:
-        return f"{self.holes.sum():,} missing pixels ({self.holes.mean():.1%}) filled"
-
-    @cached_property
-    def table(self) -> pl.DataFrame:
-        """PSNR on hidden pixels, by method."""
-        ways = {"dictionary of patches": self.figures, self.baseline.get("method"): self.baseline}
-        return pl.DataFrame(
-            [(name, way["psnr"]) for name, way in ways.items() if way], ["method", "psnr"], orient="row"
-        )
-
-    def grids(self) -> list[Grid]:
-        rows = [[name, decibels(psnr)] for name, psnr in self.table.iter_rows()]
-        return [Grid(["filled by", "PSNR on hidden pixels"], rows, right=(1,))] if rows else []
-
-    def lines(self) -> list[str]:
-        own = self.figures
-        if not own:
-            return ["held out: nothing, too few pixels are known"]
-        lines = [f"held out: {own['pixels']:,} known pixels were hidden, in holes of the same shape, and filled in"]
-        if self.baseline["psnr"] > own["psnr"]:
-            lines.append("straight lines do better here: holes larger than a patch (8 pixels) are mostly guessed")
-        return lines
-
-    def facts(self) -> dict[str, Any]:
-        return super().facts() | {"missing": self.holes.sum(), "share": self.holes.mean()}
-
-    def plot(self) -> Figure:
-        from twofold.plots.models.images import comparison_figure, paint_holes
-
-        panels = [("before", paint_holes(self.before.pixels, self.holes)), ("after", self.after.pixels)]
-        return comparison_figure(panels, self.title)
 
 
 @analysis
@@ -122,9 +67,8 @@ def inpaint(
     with progress.share("inpainting") as tell:
         pixels = inpaint_image(before.pixels, holes, random_state=seed, progress=tell)
     with progress.share("checking") as tell:
-        figures, baseline = judge(
-            before, holes, seed, lambda *args: inpaint_image(*args, random_state=seed, progress=tell)
-        )
+        fill = partial(inpaint_image, random_state=seed, progress=tell)
+        figures, baseline = measure_on_hidden(before, holes, seed, fill)
     if mask is not None:
         mask = os.fspath(mask) if isinstance(mask, (str, os.PathLike)) else Variable("mask")
     return Inpainted(
@@ -134,7 +78,7 @@ def inpaint(
         notes=before.notes + said,
         call={
             "verb": "inpaint",
-            "data": image_in_code(image),
+            "data": source_in_code(image),
             "mask": mask,
             "color": color,
             "tolerance": tolerance,
@@ -144,135 +88,3 @@ def inpaint(
         after=replace(without_holes(before, holes), pixels=pixels),
         holes=holes,
     )
-
-
-# --- which pixels are missing -------------------------------------------------------------------------------
-
-
-def find_holes(image: Picture, mask: Any, color: str | None, tolerance: int) -> tuple[np.ndarray, list[str]]:
-    """Which pixels are missing (h,w), and notes on how that was told."""
-    if mask is not None and color is not None:
-        raise InputError("--mask and --color both say what is missing. Give one of them.")
-    if mask is not None:
-        name, holes = masked(image, mask)
-        said = f"{name}: white marks what is missing"
-    elif color is not None:
-        holes = colored(image, color, tolerance)
-        said = f"pixels of color {color} are missing"
-    elif image.alpha is not None and not image.alpha.all():
-        holes, said = image.alpha == 0, "wholly transparent pixels are taken for missing"
-    else:
-        raise InputError(f"{image.source}: nothing says which pixels are missing. {ASKED}.")
-    share = holes.mean()
-    if share == 1:
-        raise InputError(f"{image.source}: {said}, and that is every pixel. Nothing is left to learn from.")
-    notes = [f"{said}: {holes.sum():,} pixels ({share:.1%})"]
-    if mask is not None and share > 0.9:
-        notes.append("if the mask is white where pixels are known, invert it")
-    return holes, notes
-
-
-def masked(image: Picture, mask: Any) -> tuple[str, np.ndarray]:
-    """The name of the mask, and where it is white."""
-    if isinstance(mask, (str, os.PathLike)):
-        given = as_image(mask)
-    else:
-        mask = np.asarray(mask)
-        given = replace(as_image(np.uint8(255) * mask if mask.dtype == bool else mask), source="the mask")
-    light = given.pixels if given.pixels.ndim == 2 else given.pixels.mean(axis=2)
-    if light.shape != image.pixels.shape[:2]:
-        (h, w), (H, W) = light.shape, image.pixels.shape[:2]
-        raise InputError(f"{given.source} has {w} × {h} pixels, {image.source} {W} × {H}. A mask has the image's size.")
-    holes = light > given.peak / 2
-    if not holes.any():
-        raise InputError(f"{given.source} has no white pixel, so nothing is missing. Paint white what is to be filled.")
-    return given.source, holes
-
-
-def colored(image: Picture, color: str, tolerance: int) -> np.ndarray:
-    want = np.array(color_of(color))
-    pixels = image.pixels.astype(np.float64) * (255 / image.peak)
-    if pixels.ndim == 2:
-        if len(set(want.tolist())) > 1:
-            raise InputError(f"--color {color}: {image.source} is grey. Give a grey, such as '#ffffff', or a --mask.")
-        pixels, want = pixels[..., None], want[:1]
-    off = np.abs(pixels - want).max(axis=2)
-    if off.min() > tolerance:
-        raise InputError(
-            f"--color {color}: no pixel of {image.source} has it; the nearest is {off.min():.0f} off. "
-            f"Use --tolerance {int(np.ceil(off.min()))} or more, or a --mask."
-        )
-    return off <= tolerance
-
-
-def without_holes(image: Picture, holes: np.ndarray) -> Picture:
-    """The image as it will be: what is filled can be seen."""
-    if image.alpha is None:
-        return image
-    alpha = np.where(holes, image.peak, image.alpha).astype(image.alpha.dtype)
-    return replace(image, alpha=alpha if alpha.min() < image.peak else None)
-
-
-# --- how good it is on pixels that are known ----------------------------------------------------------------
-
-
-def judge(
-    image: Picture, holes: np.ndarray, seed: int, fill: Callable[..., np.ndarray]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Hide known pixels in the shape of the holes, moved elsewhere, and fill them again."""
-    from twofold.metrics import psnr
-
-    part, missing, hidden = to_hide(holes, seed)
-    if not hidden.any() or (missing | hidden).all():
-        return {}, {}
-    pixels = image.pixels[part]
-    guesses = fill(pixels, missing | hidden)[hidden], bilinear(pixels, missing | hidden, hidden)
-    own, lines = (psnr(pixels[hidden], guess, image.peak) for guess in guesses)
-    figures = {"what": "PSNR in dB on known pixels that were hidden", "pixels": int(hidden.sum()), "psnr": own}
-    return figures, {"method": "bilinear interpolation", "psnr": lines}
-
-
-def to_hide(holes: np.ndarray, seed: int) -> tuple[tuple[slice, slice], np.ndarray, np.ndarray]:
-    """A part of the image, what is missing there (h,w), and the known pixels to hide (h,w)."""
-    from twofold.core.seeds import generator
-
-    rng = generator(seed, 1)
-    h, w = holes.shape
-    moved = np.roll(holes, (rng.integers(h), rng.integers(w)), axis=(0, 1)) & ~holes
-    at = np.argwhere(moved)
-    row, column = at[rng.integers(len(at))] if len(at) else (0, 0)
-    top = int(np.clip(row - WINDOW // 2, 0, max(h - WINDOW, 0)))
-    left = int(np.clip(column - WINDOW // 2, 0, max(w - WINDOW, 0)))
-    part = slice(top, top + WINDOW), slice(left, left + WINDOW)
-    hidden = np.zeros_like(holes[part])
-    where = np.flatnonzero(moved[part])  # neighbors stay together, so holes keep their shape
-    most = max(int(MOST_HIDDEN * hidden.size), 1)
-    first = int(rng.integers(max(len(where) - most, 0) + 1))
-    hidden.flat[where[first : first + most]] = True
-    return part, holes[part], hidden
-
-
-def bilinear(pixels: np.ndarray, missing: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """What straight lines along the row and the column give at the pixels wanted; the shorter one weighs more."""
-    values = np.atleast_3d(pixels).astype(np.float64)
-    guess, weight = np.zeros_like(values), np.zeros(missing.shape)
-    for axis in (0, 1):  # views: what is added to them is added to all
-        turned = [np.moveaxis(array, axis, 0) for array in (values, guess, weight, missing)]
-        for line in range(missing.shape[1 - axis]):
-            add_line(*(array[:, line] for array in turned))
-    mean = values[~missing].mean(axis=0)  # for pixels without a known one in their row and column
-    out = np.where(weight[..., None] > 0, guess / np.maximum(weight, 1e-12)[..., None], mean)[wanted]
-    return out if pixels.ndim == 3 else out[:, 0]
-
-
-def add_line(values: np.ndarray, guess: np.ndarray, weight: np.ndarray, missing: np.ndarray) -> None:
-    """Add what one line (n,c) tells of its missing pixels, weighed by 1 / their distance to a known one."""
-    known, holes = np.flatnonzero(~missing), np.flatnonzero(missing)
-    if not len(known) or not len(holes):
-        return
-    after = np.searchsorted(known, holes)
-    left, right = known[np.maximum(after - 1, 0)], known[np.minimum(after, len(known) - 1)]
-    near = 1 / np.minimum(np.abs(holes - left), np.abs(right - holes))
-    weight[holes] += near
-    for c in range(values.shape[1]):
-        guess[holes, c] += near * np.interp(holes, known, values[known, c])

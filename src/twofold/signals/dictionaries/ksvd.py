@@ -27,7 +27,7 @@ from twofold.core.params import StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.ksvd import update_atoms, update_atoms_seen
-from twofold.signals.dictionaries._base import LearnedDictionary, choose_size, drop_rounding, start_atoms
+from twofold.signals.dictionaries.dictionary import LearnedDictionary, choose_size, drop_rounding, start_atoms
 from twofold.signals.sparse_coding.pursuits import cut_into_pieces, encode_all, prepare_coding
 
 TWINS = 0.99  # cosine from which two atoms are one

@@ -31,7 +31,7 @@ from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.ksvd import descend
-from twofold.signals.dictionaries._base import (
+from twofold.signals.dictionaries.dictionary import (
     LearnedDictionary,
     choose_size,
     drop_rounding,

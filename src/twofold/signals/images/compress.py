@@ -19,8 +19,8 @@ import numpy as np
 from twofold.core.checks import InputError
 from twofold.core.files.atomic import write_bytes
 from twofold.metrics.image import find_peak, psnr
-from twofold.signals.images import _tfi_file
-from twofold.signals.images._channels import check_image, join_channels, split_channels
+from twofold.signals.images import tfi_file
+from twofold.signals.images.channels import check_image, join_channels, split_channels
 
 LARGEST = 1 << 30  # what a coefficient may be in steps
 USUAL = 36.0  # dB: hard to tell from the original
@@ -50,14 +50,14 @@ class CompressedImage:
     name: str = field(default="the compressed image", repr=False, compare=False)  # what complaints call it
 
     def __post_init__(self) -> None:
-        _tfi_file.read_head(self.data, self.name)
+        tfi_file.read_head(self.data, self.name)
 
     def __repr__(self) -> str:
         return f"<CompressedImage {self.shape} {self.dtype}: {self.size} bytes, {self.psnr:.2f} dB, {self.method}>"
 
     @cached_property
-    def _head(self) -> _tfi_file.Head:
-        return _tfi_file.read_head(self.data, self.name)
+    def _head(self) -> tfi_file.Head:
+        return tfi_file.read_head(self.data, self.name)
 
     @property
     def size(self) -> int:
@@ -69,7 +69,7 @@ class CompressedImage:
 
     @property
     def method(self) -> str:
-        return _tfi_file.STORED[self._head.method]
+        return tfi_file.STORED[self._head.method]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -77,7 +77,7 @@ class CompressedImage:
 
     @property
     def dtype(self) -> np.dtype:
-        return np.dtype(_tfi_file.DTYPES[self._head.dtype])
+        return np.dtype(tfi_file.DTYPES[self._head.dtype])
 
     @property
     def bits_per_pixel(self) -> float:
@@ -85,7 +85,7 @@ class CompressedImage:
 
     def decode(self) -> np.ndarray:
         """The image, of the shape and dtype it had."""
-        return _tfi_file.decode(self.data, self.name)
+        return tfi_file.decode(self.data, self.name)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file, usually called ``.tfi``: complete or not at all."""
@@ -122,41 +122,41 @@ class Trial:
         self.image, self.method = image, method
         self.shape, self.dtype = channels[0].shape, channels[0].dtype
         self.colors = image if image.ndim == 2 else image[..., : 3 if image.shape[2] >= 3 else 1]
-        self.atoms = _tfi_file.learn_atoms(method, channels)
-        way = _tfi_file.choose_transform(method, self.atoms)
+        self.atoms = tfi_file.learn_atoms(method, channels)
+        way = tfi_file.choose_transform(method, self.atoms)
         self.shapes = way.shapes(self.shape)
         self.coefficients = [np.concatenate([c.ravel() for c in way.planes(channel)]) for channel in channels]
-        self.alpha = _tfi_file.pack_alpha(image[..., -1]) if image.ndim == 3 and image.shape[2] in (2, 4) else b""
+        self.alpha = tfi_file.pack_alpha(image[..., -1]) if image.ndim == 3 and image.shape[2] in (2, 4) else b""
         self.peak = find_peak(self.colors)
         top = max(float(np.abs(c).max()) for c in self.coefficients)
         exact = self.peak / LARGEST if image.dtype.kind == "f" else 1 / 16  # smaller steps change no integer
         self.steps = np.log2([max(top / LARGEST, exact), max(2 * top, 2 * exact)])  # from the finest to all is zero
 
-    def quantized(self, x: float) -> _tfi_file.Quantized:
-        return _tfi_file.quantize(self.coefficients, self.shapes, 2.0**x, self.atoms)
+    def quantized(self, x: float) -> tfi_file.Quantized:
+        return tfi_file.quantize(self.coefficients, self.shapes, 2.0**x, self.atoms)
 
     def quality(self, x: float) -> float:
         """PSNR with a step of 2^x."""
-        channels = _tfi_file.decode_channels(self.quantized(x), self.method, self.shape, self.dtype)
+        channels = tfi_file.decode_channels(self.quantized(x), self.method, self.shape, self.dtype)
         out = join_channels(channels, self.image)
         return psnr(self.colors, out[..., : self.colors.shape[-1]], self.peak)
 
     def size(self, x: float) -> int:
         """Bytes of the file with a step of 2^x."""
         return (
-            _tfi_file.HEAD.size
-            + len(_tfi_file.encode(self.quantized(x), self.method))
+            tfi_file.HEAD.size
+            + len(tfi_file.encode(self.quantized(x), self.method))
             + len(self.alpha)
-            + _tfi_file.CHECK.size
+            + tfi_file.CHECK.size
         )
 
     def file(self, x: float) -> bytes:
         found = self.quantized(x)
-        head = _tfi_file.Head(
-            _tfi_file.MAGIC,
-            _tfi_file.VERSION,
-            _tfi_file.STORED.index(self.method),
-            _tfi_file.DTYPES.index(self.image.dtype.name),
+        head = tfi_file.Head(
+            tfi_file.MAGIC,
+            tfi_file.VERSION,
+            tfi_file.STORED.index(self.method),
+            tfi_file.DTYPES.index(self.image.dtype.name),
             self.image.shape[2] if self.image.ndim == 3 else 0,
             self.image.shape[0],
             self.image.shape[1],
@@ -166,7 +166,7 @@ class Trial:
             len(found.shapes),
             len(self.alpha),
         )
-        return _tfi_file.seal(head, _tfi_file.encode(found, self.method), self.alpha)
+        return tfi_file.seal(head, tfi_file.encode(found, self.method), self.alpha)
 
 
 def _search_step(slack: Callable[[float], float], x: float, good: float, bad: float) -> float | None:
@@ -228,10 +228,10 @@ def compress_image(
     (True, True)
     """
     image = _check_dtype(image)
-    if method not in ("auto", *_tfi_file.METHODS):
+    if method not in ("auto", *tfi_file.METHODS):
         raise InputError(f'method="{method}": choose "auto", "dct", "wavelet" or "pca".')
     check_target(psnr, size)
-    return compress_best(image, psnr, size, _tfi_file.METHODS if method == "auto" else (method,))
+    return compress_best(image, psnr, size, tfi_file.METHODS if method == "auto" else (method,))
 
 
 def check_target(psnr: float | None, size: int | None) -> None:
@@ -277,10 +277,8 @@ def compress_best(
 
 def _check_dtype(image: Any) -> np.ndarray:
     image = check_image(image)
-    if image.dtype.name not in _tfi_file.DTYPES:
-        raise InputError(
-            f"the image holds {image.dtype}; a file holds {', '.join(_tfi_file.DTYPES)}. Convert it first."
-        )
+    if image.dtype.name not in tfi_file.DTYPES:
+        raise InputError(f"the image holds {image.dtype}; a file holds {', '.join(tfi_file.DTYPES)}. Convert it first.")
     return image.astype(image.dtype.newbyteorder("="), copy=False)
 
 
@@ -325,7 +323,7 @@ def rate_distortion(image: Any) -> dict[str, dict[str, np.ndarray]]:
     """
     image = _check_dtype(image)
     channels, curves = split_channels(image), {}
-    for method in _tfi_file.METHODS:
+    for method in tfi_file.METHODS:
         trial = Trial(image, channels, method)
         steps = np.log2(trial.peak) - np.arange(1.0, 8.0)
         bits = [8 * trial.size(x) / (image.shape[0] * image.shape[1]) for x in steps]

@@ -22,7 +22,7 @@ from twofold.core.types import Seed
 from twofold.signals._progress import Progress, split_progress
 from twofold.signals.bases.thresholds import RULES
 from twofold.signals.images import _patches
-from twofold.signals.images._channels import check_image, join_channels, split_channels
+from twofold.signals.images.channels import check_image, join_channels, split_channels
 from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, prepare_coding
 from twofold.signals.thresholding import Thresholding, check_sigma, estimate_noise
 

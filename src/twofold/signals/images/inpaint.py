@@ -22,7 +22,7 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed
 from twofold.signals._progress import Progress, split_progress
 from twofold.signals.images import _patches
-from twofold.signals.images._channels import check_image, join_channels, split_channels
+from twofold.signals.images.channels import check_image, join_channels, split_channels
 from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, encode_seen, prepare_coding
 
 ENOUGH, EACH = 1 / 3, 1 / 4  # of a patch, and of each of its quarters, must be seen for it to be coded by that alone

@@ -15,7 +15,7 @@ from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.types import Table
-from twofold.signals.dictionaries._base import Dictionary
+from twofold.signals.dictionaries.dictionary import Dictionary
 from twofold.signals.sparse_coding.pursuits import check_atoms
 
 ALGORITHMS = {"omp", "lasso_cd", "lasso_lars", "lars", "threshold"}

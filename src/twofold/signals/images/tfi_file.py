@@ -22,7 +22,6 @@ import numpy as np
 from twofold.core.checks import InputError
 from twofold.io.open import check_budget
 from twofold.kernels.arithmetic_coder import CONTEXTS, HALF, KINDS, LENGTHS, WORD, code_plane
-from twofold.signals.images._channels import join_channels, split_channels
 from twofold.signals.images._planes import (
     SIDE,
     Blocks,
@@ -32,6 +31,7 @@ from twofold.signals.images._planes import (
     make_cosine_blocks,
     make_learned_blocks,
 )
+from twofold.signals.images.channels import join_channels, split_channels
 
 METHODS = "dct", "wavelet", "pca"  # for images
 STORED = (*METHODS, "lapped")  # in the order of their numbers in a file

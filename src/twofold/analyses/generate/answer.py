@@ -1,0 +1,62 @@
+"""The answer of `generate`: images or rows drawn from a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from twofold.analyses._targets import Writer
+from twofold.analyses.answer import Answer, Grid
+from twofold.core.checks import InputError
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class Samples(Answer):
+    """What a model drew."""
+
+    drawn: np.ndarray  # (n,h,w), (n,h,w,c) or (n,d)
+
+    endings: ClassVar[tuple[str, ...]] = (".png", ".npy", ".html")
+
+    @property
+    def title(self) -> str:
+        shape = " × ".join(map(str, self.drawn.shape[1:]))
+        return f"{self.source}: {len(self.drawn):,} of {shape}, drawn by a {type(self.model).__name__}"
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """A row for each, its numbers one after the other."""
+        flat = self.drawn.reshape(len(self.drawn), -1)
+        return pl.DataFrame(flat, [f"column_{j + 1}" for j in range(flat.shape[1])])
+
+    def grids(self) -> list[Grid]:
+        values = {"least": self.drawn.min(), "mean": self.drawn.mean(), "largest": self.drawn.max()}
+        return [Grid(["", "value"], [[name, f"{value:.4g}"] for name, value in values.items()], right=(1,))]
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "model": type(self.model).__name__,
+            "count": len(self.drawn),
+            "shape": list(self.drawn.shape[1:]),
+            "mean": float(self.drawn.mean()),
+        }
+
+    @cached_property
+    def picture(self) -> bytes:
+        """The images in a grid, as the bytes of a PNG file."""
+        from twofold.plots.models.deep import grid_png
+
+        images, shape = self.drawn, getattr(self.model, "image_shape_", (1,))
+        if images.ndim == 2 and shape[0] > 1:
+            images = images.reshape(len(images), *shape)
+        if images.ndim == 2:
+            raise InputError("rows of numbers are no images. Write them as .npy.")
+        return grid_png(images, getattr(self.model, "range_", None))
+
+    def writer(self, path: Path) -> Writer:
+        return (lambda to: np.save(to, self.drawn)) if path.suffix.lower() == ".npy" else super().writer(path)

@@ -1,0 +1,108 @@
+"""Data of `sense`: the channels of an image, or signals from a table or an array."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from twofold.analyses._tables import as_table
+from twofold.analyses.common.images import as_image
+from twofold.core.checks import InputError
+from twofold.io.images import Picture
+from twofold.io.recordings import Recording
+from twofold.io.tables.table import unique_names
+
+TABLES = (".csv", ".tsv", ".txt", ".dat", ".npy", ".npz", ".parquet", ".jsonl")
+MIN_LENGTH = 8  # numbers in a signal
+
+
+@dataclass
+class Given:
+    """The channels of an image (c,h,w), or signals (c,d)."""
+
+    X: np.ndarray
+    before: Picture | Recording
+
+    @property
+    def size(self) -> int:
+        """Numbers in one signal or channel."""
+        return int(self.X[0].size)
+
+    @property
+    def peak(self) -> float:
+        """The range that an error is compared with."""
+        return self.before.peak if isinstance(self.before, Picture) else float(np.ptp(self.X)) or 1.0
+
+    def clip(self, recovered: np.ndarray) -> np.ndarray:
+        """The nearest possible values."""
+        return np.clip(recovered, 0, self.before.peak) if isinstance(self.before, Picture) else recovered
+
+    def restore(self, recovered: np.ndarray) -> Picture | Recording:
+        """An image or signals of the kind that was given."""
+        if isinstance(self.before, Recording):
+            return replace(self.before, signals=recovered)
+        like = self.before.pixels
+        flat = recovered[0] if like.ndim == 2 else np.moveaxis(recovered, 0, 2)
+        return replace(self.before, pixels=np.clip(np.rint(flat), 0, self.before.peak).astype(like.dtype))
+
+
+def holds_signals(data: Any) -> bool:
+    """Whether the data is signals (tables, frames and floats), and not an image (image files and bytes)."""
+    if isinstance(data, (str, os.PathLike)):
+        return is_table(os.fspath(data))
+    return not isinstance(data, Picture) and getattr(data, "dtype", None) not in (np.uint8, np.uint16)
+
+
+def is_table(source: str) -> bool:
+    return Path(source.split("::")[0].removesuffix(".gz")).suffix.lower() in TABLES
+
+
+def read_channels(data: Any) -> Given:
+    image = as_image(data)
+    pixels = image.pixels.astype(np.float64)
+    return Given(pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0), image)
+
+
+def read_signals(data: Any) -> Given:
+    """Each column is a signal (of a bare array: each row), but an evenly rising first column is time."""
+    if isinstance(data, np.ndarray) and data.ndim == 1:
+        data = data[:, None]
+    table = as_table(data)
+    X = table.array()
+    X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
+    names, notes = list(table.columns), list(table.notes)
+    blank = np.argwhere(np.isnan(X))
+    if len(blank):
+        row, column = (int(i) for i in blank[0])
+        raise InputError(
+            f'{table.source}: row {row + 1} of "{names[column]}" is blank. Fill it first: twofold complete.'
+        )
+    if is_array(data) and X.shape[1] > 1:
+        notes.append(f"each of the {len(X):,} rows is a signal of {X.shape[1]:,} numbers")
+        X, names = X.T, [f"row {i + 1}" for i in range(len(X))]
+    elif X.shape[1] > 1 and rises_evenly(X[:, 0]):
+        notes.append(f'"{names[0]}" rises evenly and is taken for time')
+        X, names = X[:, 1:], names[1:]
+    if len(X) < MIN_LENGTH:
+        raise InputError(
+            f"{table.source}: signals of {len(X)} numbers are too short to measure less often. Give {MIN_LENGTH} or "
+            "more."
+        )
+    signals = np.ascontiguousarray(X.T)
+    return Given(signals, Recording(signals, unique_names(names)[0], notes=notes, source=table.source))
+
+
+def is_array(data: Any) -> bool:
+    if isinstance(data, (str, os.PathLike)):
+        return Path(os.fspath(data).split("::")[0]).suffix.lower() in (".npy", ".npz")
+    return isinstance(data, np.ndarray)
+
+
+def rises_evenly(x: np.ndarray) -> bool:
+    """Whether numbers rise by the same step."""
+    steps = np.diff(x)
+    return len(steps) > 1 and bool(steps[0] > 0) and np.allclose(steps, steps[0], rtol=1e-3, atol=0)
