@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from twofold import Cooccurrence, EarlyStopping, GloVe, KMeans, PMIEmbedding, SkipGram, WordVectors, datasets
-from twofold.analyses._word_heldout import told_apart
+from twofold.analyses.embed.heldout import told_apart
 from twofold.plots.models import words as plots
 from twofold.plots.models.words import word_map_figure
 from twofold.text.stop_words import english

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from twofold import analyses, load
-from twofold.analyses.answer import Answer
+from twofold.analyses.common.answer import Answer
 from twofold.core.checks import InputError
 
 CALLS = {

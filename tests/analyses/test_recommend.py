@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from twofold import Recommender, analyses, datasets
-from twofold.analyses.recommend import pairs_in
+from twofold.analyses.recommend.analysis import pairs_in
 from twofold.core.checks import InputError
 
 

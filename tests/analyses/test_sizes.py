@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from twofold import analyses
-from twofold.analyses._sizes import beside, find_size
+from twofold.analyses.common.sizes import beside, find_size
 
 FOREVER = 1e9
 

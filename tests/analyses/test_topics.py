@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from twofold import NMF, analyses, load
-from twofold.analyses._topic_models import MODELS, fit, mixtures_of_texts, weighed
+from twofold.analyses.topics.models import MODELS, fit, mixtures_of_texts, weighed
 from twofold.core.checks import InputError
 
 GARDEN = "rose tulip soil seed compost hedge bulb lawn petal root prune bloom"

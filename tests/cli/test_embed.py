@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from twofold import SkipGram, WordVectors, config, load
-from twofold.analyses._corpus import HeldOut, read_corpus
+from twofold.analyses.common.corpus import HeldOut, read_corpus
 from twofold.cli._progress import FitBar
 from twofold.cli.app import app
 from twofold.words.skip_gram import _steps

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twofold.analyses.answer import bar
+from twofold.analyses.common.answer import bar
 from twofold.cli._run import print_json
 from twofold.core.checks import InputError
 from twofold.core.files.atomic import write_all

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from twofold import load
-from twofold.analyses._topic_models import mixtures_of_texts
+from twofold.analyses.topics.models import mixtures_of_texts
 from twofold.cli.app import app
 
 SUBJECTS = {

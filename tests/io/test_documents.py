@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from twofold.analyses._topic_words import spread_evenly
+from twofold.analyses.topics.stop_words import spread_evenly
 from twofold.io.dates import in_periods, to_days
 from twofold.io.documents import read_documents
 from twofold.text.snippets import cut, snippet

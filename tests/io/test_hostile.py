@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import twofold
-from twofold.analyses.answer import console
+from twofold.analyses.common.answer import console
 from twofold.core.printable import printable
 from twofold.io.tables.columns import BLANKS, plain_numbers, to_numbers
 from twofold.io.tables.delimited import MOST_COLUMNS, read_delimited

@@ -14,7 +14,7 @@ import zstandard
 from typer.testing import CliRunner
 
 from twofold import BagOfWords, InputError, Recommender, SkipGram, analyses, datasets, load
-from twofold.analyses._corpus import read_corpus
+from twofold.analyses.common.corpus import read_corpus
 from twofold.cli.app import app
 from twofold.completion.biases import Biases
 from twofold.completion.ratings_table import triples

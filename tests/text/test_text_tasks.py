@@ -13,7 +13,7 @@ from sklearn.base import clone
 import twofold
 from tests.contract.helpers import differences
 from twofold import BagOfWords, GloVe, InputError, PMIEmbedding
-from twofold.analyses._corpus import hold_out
+from twofold.analyses.common.corpus import hold_out
 from twofold.io import documents
 from twofold.io.documents import find_documents
 from twofold.text.vocabulary import Vocabulary

@@ -15,9 +15,9 @@ from typing import Annotated, Any, NamedTuple
 
 from rich.console import Console
 
-from twofold.analyses._targets import check_targets
-from twofold.analyses.answer import DRAWN, WIDTH, Answer, console
+from twofold.analyses.common.answer import DRAWN, WIDTH, Answer, console
 from twofold.analyses.common.images import ComparedAnswer
+from twofold.analyses.common.targets import check_targets
 from twofold.analyses.progress import Progress
 from twofold.cli import _options as options
 from twofold.cli._progress import progress

@@ -248,7 +248,7 @@ class Worker:
 
     def take(self, what: str) -> str:
         """Write what is taken away, one of TAKES, into the folder of the job."""
-        from twofold.analyses.answer import frame_writer
+        from twofold.analyses.common.answer import frame_writer
         from twofold.core.checks import InputError
 
         path = self.folder / self.job / what
@@ -324,7 +324,7 @@ class Worker:
         """Write the rows with a column of the names that they were given."""
         import polars as pl
 
-        from twofold.analyses.answer import frame_writer
+        from twofold.analyses.common.answer import frame_writer
         from twofold.core.checks import InputError
 
         frame: Any = self.load(id).frame

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from twofold.analyses._tables import data_in_code
-from twofold.analyses._targets import Writer, check_targets
-from twofold.analyses.answer import DRAWN, Answer
+from twofold.analyses.common.answer import DRAWN, Answer
+from twofold.analyses.common.tables import data_in_code
+from twofold.analyses.common.targets import Writer, check_targets
 from twofold.core.checks import InputError
 from twofold.core.files.atomic import write_all
 from twofold.io.images import ENDINGS, Picture, check_holds, encode_image, read_image

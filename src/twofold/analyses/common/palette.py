@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from twofold.analyses._targets import Writer
-from twofold.analyses.answer import FRAMES, Answer, Grid, count
+from twofold.analyses.common.answer import FRAMES, Answer, Grid, count
 from twofold.analyses.common.images import as_image, decibels, image_writer, source_in_code
+from twofold.analyses.common.targets import Writer
 from twofold.analyses.progress import Progress
 from twofold.core.checks import InputError
 from twofold.io.images import ENDINGS, Picture

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from twofold.analyses._tables import Reading, as_frame_or_none, as_table, beside
-from twofold.analyses._targets import Writer
-from twofold.analyses.answer import FRAMES, frame_writer
+from twofold.analyses.common.answer import FRAMES, frame_writer
 from twofold.analyses.common.images import UNNAMED_SIGNAL, ComparedAnswer, as_image
+from twofold.analyses.common.tables import Reading, as_frame_or_none, as_table, beside
+from twofold.analyses.common.targets import Writer
 from twofold.core.checks import InputError
 from twofold.io.images import Picture
 from twofold.io.recordings import Recording, holds_signals, read_signals, take_columns, write_sound

@@ -15,10 +15,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from twofold.analyses._tables import Reading, in_call
-from twofold.analyses.answer import analysis
+from twofold.analyses.common.answer import analysis
 from twofold.analyses.common.images import source_in_code, split_alpha, with_alpha
 from twofold.analyses.common.signals import as_image_or_signals, is_signal
+from twofold.analyses.common.tables import Reading, in_call
 from twofold.analyses.compress.answer import (
     IMAGE_METHODS,
     NAMES,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from twofold.analyses._targets import Writer
-from twofold.analyses.answer import DRAWN, Answer, Grid
+from twofold.analyses.common.answer import DRAWN, Answer, Grid
 from twofold.analyses.common.images import ComparedAnswer, ImageAnswer, decibels, split_alpha, with_alpha
 from twofold.analyses.common.signals import SignalAnswer
+from twofold.analyses.common.targets import Writer
 from twofold.analyses.compress.standards import STANDARDS, measure_quality
 from twofold.core.checks import InputError
 from twofold.io.images import Picture

@@ -12,10 +12,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from twofold.analyses._tables import Reading, in_call
-from twofold.analyses.answer import analysis
+from twofold.analyses.common.answer import analysis
 from twofold.analyses.common.images import source_in_code
 from twofold.analyses.common.signals import as_image_or_signals, is_signal
+from twofold.analyses.common.tables import Reading, in_call
 from twofold.analyses.denoise.answer import Denoised, DenoisedSignals
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError

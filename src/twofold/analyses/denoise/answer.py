@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from twofold.analyses.answer import Grid
+from twofold.analyses.common.answer import Grid
 from twofold.analyses.common.images import ComparedAnswer, ImageAnswer, decibels
 from twofold.analyses.common.signals import SignalAnswer, compute_snr
 from twofold.io.images import Picture

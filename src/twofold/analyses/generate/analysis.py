@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from twofold.analyses._tables import data_in_code
-from twofold.analyses.answer import analysis
+from twofold.analyses.common.answer import analysis
+from twofold.analyses.common.tables import data_in_code
 from twofold.analyses.generate.answer import Samples
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from twofold.analyses._targets import Writer
-from twofold.analyses.answer import Answer, Grid
+from twofold.analyses.common.answer import Answer, Grid
+from twofold.analyses.common.targets import Writer
 from twofold.core.checks import InputError
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from twofold.analyses.answer import analysis
+from twofold.analyses.common.answer import analysis
 from twofold.analyses.common.images import Variable, as_image, source_in_code
 from twofold.analyses.inpaint.answer import Inpainted
 from twofold.analyses.inpaint.held_out import measure_on_hidden

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from twofold.analyses.answer import Grid
+from twofold.analyses.common.answer import Grid
 from twofold.analyses.common.images import ImageAnswer, decibels
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from twofold.analyses.answer import analysis
+from twofold.analyses.common.answer import analysis
 from twofold.analyses.common.images import source_in_code
 from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.sense.answer import SensedImage, SensedSignals, Trial

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import polars as pl
 
-from twofold.analyses.answer import FRAMES, Grid
+from twofold.analyses.common.answer import FRAMES, Grid
 from twofold.analyses.common.images import ComparedAnswer, ImageAnswer, decibels
 from twofold.analyses.common.signals import SignalAnswer
 

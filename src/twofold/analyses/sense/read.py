@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from twofold.analyses._tables import as_table
 from twofold.analyses.common.images import as_image
+from twofold.analyses.common.tables import as_table
 from twofold.core.checks import InputError
 from twofold.io.images import Picture
 from twofold.io.recordings import Recording

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from twofold.analyses._tables import data_in_code, warnings_as_notes
-from twofold.analyses.answer import analysis
+from twofold.analyses.common.answer import analysis
 from twofold.analyses.common.images import Variable
+from twofold.analyses.common.tables import data_in_code, warnings_as_notes
 from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.train.answer import Training
 from twofold.analyses.train.held_out import MEASURES

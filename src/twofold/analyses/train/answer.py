@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from twofold.analyses.answer import Answer, Grid
+from twofold.analyses.common.answer import Answer, Grid
 from twofold.analyses.train.models import GENERATORS, RECONSTRUCTING
 from twofold.analyses.train.read import Data
 

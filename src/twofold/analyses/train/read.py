@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from twofold.analyses._tables import as_frame_or_none, as_table
+from twofold.analyses.common.tables import as_frame_or_none, as_table
 from twofold.analyses.train.models import PREDICTING
 from twofold.core.checks import InputError
 from twofold.io.image_sets import read_pictures

@@ -6,9 +6,9 @@ from typing import Annotated, Unpack
 
 import typer
 
-from twofold.analyses._tables import Reading
-from twofold.analyses.apply import WHATS, Application
-from twofold.analyses.apply import apply as analyze
+from twofold.analyses.apply.analysis import WHATS, Application
+from twofold.analyses.apply.analysis import apply as analyze
+from twofold.analyses.common.tables import Reading
 from twofold.analyses.progress import SILENT, Progress
 from twofold.cli._run import command
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Unpack
 
 import typer
 
-from twofold.analyses._tables import Reading
-from twofold.analyses.cluster import Clustering
-from twofold.analyses.cluster import cluster as analyze
+from twofold.analyses.cluster.analysis import Clustering
+from twofold.analyses.cluster.analysis import cluster as analyze
 from twofold.analyses.common.palette import Palette
+from twofold.analyses.common.tables import Reading
 from twofold.analyses.progress import SILENT, Progress
 from twofold.cli import _options as options
 from twofold.cli._run import command

@@ -6,9 +6,9 @@ from typing import Annotated, Unpack
 
 import typer
 
-from twofold.analyses._fillings import Filling
-from twofold.analyses._tables import Reading
-from twofold.analyses.complete import complete as analyze
+from twofold.analyses.common.tables import Reading
+from twofold.analyses.complete.analysis import complete as analyze
+from twofold.analyses.complete.answer import Filling
 from twofold.analyses.progress import SILENT, Progress
 from twofold.cli import _options as options
 from twofold.cli._run import command

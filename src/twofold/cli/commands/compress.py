@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from twofold.analyses._tables import Reading
-from twofold.analyses.answer import Answer
+from twofold.analyses.common.answer import Answer
 from twofold.analyses.common.images import check_formats
 from twofold.analyses.common.signals import check_sound, is_signal
+from twofold.analyses.common.tables import Reading
 from twofold.analyses.compress import Compression, SignalCompression, Unpacked, UnpackedSignals, is_packed
 from twofold.analyses.compress import compress as analyze
 from twofold.analyses.progress import Progress

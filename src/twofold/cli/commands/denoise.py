@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from twofold.analyses._tables import Reading
-from twofold.analyses.answer import Answer
+from twofold.analyses.common.answer import Answer
 from twofold.analyses.common.images import as_image, check_formats
 from twofold.analyses.common.signals import as_signals, check_sound, is_signal
+from twofold.analyses.common.tables import Reading
 from twofold.analyses.denoise import Denoised, DenoisedSignals
 from twofold.analyses.denoise import denoise as analyze
 from twofold.analyses.progress import Progress

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from twofold.analyses.embed import METHODS, Embedding
-from twofold.analyses.embed import embed as analyze
+from twofold.analyses.embed.analysis import METHODS, Embedding
+from twofold.analyses.embed.analysis import embed as analyze
 from twofold.analyses.progress import SILENT, Progress
 from twofold.cli import _options as options
 from twofold.cli._run import command

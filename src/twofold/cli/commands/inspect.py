@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from rich.table import Table as Grid
 
-from twofold.analyses.answer import bar, count
+from twofold.analyses.common.answer import bar, count
 from twofold.cli import _options as options
 from twofold.cli._run import print_json, stdout
 from twofold.core.checks import ModelFileError
@@ -73,7 +73,7 @@ def in_words(model: Any) -> list[str]:
 
 def uses(file: str, model: Any) -> list[str]:
     """Commands that do something with the model."""
-    from twofold.analyses.apply import CAN, WORD_MODELS, possible, usual
+    from twofold.analyses.apply.analysis import CAN, WORD_MODELS, possible, usual
 
     lines = []
     if type(model).__name__ in WORD_MODELS:

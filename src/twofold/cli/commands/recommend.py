@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from twofold.analyses._recommendations import Recommendations
 from twofold.analyses.progress import SILENT, Progress
-from twofold.analyses.recommend import recommend as analyze
-from twofold.analyses.recommend import refuse_stored
+from twofold.analyses.recommend.analysis import recommend as analyze
+from twofold.analyses.recommend.analysis import refuse_stored
+from twofold.analyses.recommend.answer import Recommendations
 from twofold.cli import _options as options
 from twofold.cli._run import command
 

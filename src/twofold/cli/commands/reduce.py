@@ -7,10 +7,10 @@ from typing import Annotated, Unpack
 
 import typer
 
-from twofold.analyses._tables import Reading
+from twofold.analyses.common.tables import Reading
 from twofold.analyses.progress import SILENT, Progress
-from twofold.analyses.reduce import RULES, Reduction
-from twofold.analyses.reduce import reduce as analyze
+from twofold.analyses.reduce.analysis import RULES, Reduction
+from twofold.analyses.reduce.analysis import reduce as analyze
 from twofold.cli import _options as options
 from twofold.cli._run import command
 from twofold.core.checks import InputError

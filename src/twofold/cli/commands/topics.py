@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from twofold.analyses._lsa import Directions
 from twofold.analyses.progress import SILENT, Progress
-from twofold.analyses.topics import METHODS, Topics
-from twofold.analyses.topics import topics as analyze
+from twofold.analyses.topics.analysis import METHODS, Topics
+from twofold.analyses.topics.analysis import topics as analyze
+from twofold.analyses.topics.lsa import Directions
 from twofold.cli import _options as options
 from twofold.cli._run import command
 from twofold.core.checks import InputError

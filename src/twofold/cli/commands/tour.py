@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from twofold.analyses._targets import check_targets
+from twofold.analyses.common.targets import check_targets
 from twofold.cli import _options as options
 from twofold.core.files.atomic import write_all
 from twofold.tour import EXTRAS, STATIONS

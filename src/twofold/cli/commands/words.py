@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from twofold.analyses._targets import check_targets
-from twofold.analyses._word_files import EXPORTED, read_vectors, writer
-from twofold.analyses.answer import Grid, rich_table
+from twofold.analyses.common.answer import Grid, rich_table
+from twofold.analyses.common.targets import check_targets
+from twofold.analyses.words.files import EXPORTED, read_vectors, writer
 from twofold.cli import _options as options
 from twofold.cli._progress import progress
 from twofold.cli._run import print_json, stdout
@@ -156,7 +156,7 @@ def similarity(vectors: WordVectors, given: list[str]) -> Found:
 
 
 def evaluate(vectors: WordVectors, given: list[str]) -> Found:
-    from twofold.analyses._word_questions import agreed, analogies_grid, is_analogies, similarity_grid, solved
+    from twofold.analyses.words.questions import agreed, analogies_grid, is_analogies, similarity_grid, solved
 
     solving = [solved(vectors, Path(file)) for file in given if is_analogies(file)]
     pairs = [agreed(vectors, Path(file)) for file in given if not is_analogies(file)]
@@ -172,7 +172,7 @@ def export(vectors: WordVectors, given: list[str], safe_csv: bool) -> Found:
 
 
 def align(vectors: WordVectors, other: WordVectors, pairs: str | None, out: list[Path], safe_csv: bool) -> Found:
-    from twofold.analyses._word_alignment import align_vectors
+    from twofold.analyses.words.alignment import align_vectors
 
     turned, facts = align_vectors(vectors, other, pairs)
     write_all({file: writer(file, turned, safe_csv) for file in out})
@@ -198,7 +198,7 @@ def align(vectors: WordVectors, other: WordVectors, pairs: str | None, out: list
 
 def about(model: str, vectors: WordVectors) -> Found:
     """What the file holds, and what can be asked."""
-    from twofold.analyses._telling_words import examples
+    from twofold.analyses.words.examples import examples
 
     V, k = vectors.vectors_.shape
     some = examples(vectors, 8)

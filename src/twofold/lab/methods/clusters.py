@@ -110,7 +110,7 @@ class Points(Method):
         return tables.result_table(script, data, {"cluster": np.asarray(model.predict(script["X"]))})
 
     def figure(self, view: Any, data: Data, model: Any) -> Figure:
-        from twofold.analyses._tables import spread
+        from twofold.analyses.common.tables import spread
         from twofold.plots.reports.cluster import clustering_figure
 
         arrays, _ = view.frame(model)

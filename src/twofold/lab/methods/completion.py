@@ -32,7 +32,7 @@ class Cells:
     """A table, some of its known cells hidden, and the model's value in all cells that it is not shown."""
 
     def __init__(self, script: Script, data: Data, chosen: Values):
-        from twofold.analyses._tables import spread
+        from twofold.analyses.common.tables import spread
 
         self.X, self.hidden = script["X"], script["hidden"]
         shown = script["shown"]

@@ -149,7 +149,7 @@ class Method(ABC):
 
     def run(self, data: Data, settings: Values, emit: Emit, rows: Sequence[int] | None = None) -> Result:
         """Fit, and send a frame after every sweep."""
-        from twofold.analyses._tables import warnings_as_notes
+        from twofold.analyses.common.tables import warnings_as_notes
         from twofold.lab.script import Script
 
         self.check_kind(data)

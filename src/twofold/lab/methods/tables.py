@@ -29,7 +29,7 @@ MAX_PLACES = 160  # rows and columns of a matrix that are drawn
 
 def needs_scale(X: np.ndarray, data: Data, wish: str) -> bool:
     """Return True if columns are divided by their spreads, as the command line decides it."""
-    from twofold.analyses._tables import spread
+    from twofold.analyses.common.tables import spread
 
     if wish != "auto" or data.kind == "pictures":
         return wish == "yes"
@@ -47,7 +47,7 @@ def standardize(script: Script, data: Data, wish: str) -> None:
 
 def check_table(X: np.ndarray, data: Data) -> None:
     """Refuse a table that no method can work on."""
-    from twofold.analyses._tables import spread
+    from twofold.analyses.common.tables import spread
 
     if X.shape[0] < 2 or X.shape[1] < 1:
         raise InputError(f"{data.name} has {X.shape[0]} rows and {X.shape[1]} columns of numbers; two rows are needed.")

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 import numpy as np
 import polars as pl
 
-from twofold.analyses._targets import Writer, check_targets
+from twofold.analyses.common.targets import Writer, check_targets
 from twofold.core.files.atomic import write_all
 from twofold.core.printable import plain, printable
 from twofold.io.tables.formulas import escape_formulas
@@ -219,12 +219,12 @@ class Answer:
 
     def to_html(self) -> str:
         """A page that needs no other file."""
-        from twofold.analyses._html import page
+        from twofold.analyses.common.html import page
 
         return page(self)
 
     def _repr_html_(self) -> str:
-        from twofold.analyses._html import fragment
+        from twofold.analyses.common.html import fragment
 
         return fragment(self)
 

@@ -12,8 +12,8 @@ import polars as pl
 import scipy.sparse as sp
 
 import twofold
-from twofold.analyses._tables import warnings_as_notes
-from twofold.analyses.answer import Answer, Grid, count
+from twofold.analyses.common.answer import Answer, Grid, count
+from twofold.analyses.common.tables import warnings_as_notes
 from twofold.core.seeds import generator
 from twofold.io.documents import Documents
 from twofold.text.snippets import cut, snippet

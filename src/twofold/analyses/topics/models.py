@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import twofold
-from twofold.analyses._streamed_documents import CountsOnDisk
+from twofold.analyses.topics.streamed import CountsOnDisk
 from twofold.core.checks import InputError
 
 MODELS = {"lda": "LatentDirichletAllocation", "plsa": "PLSA", "nmf": "NMF"}

@@ -17,7 +17,7 @@ import polars as pl
 import scipy.sparse as sp
 
 import twofold
-from twofold.analyses._tables import spread, warnings_as_notes
+from twofold.analyses.common.tables import spread, warnings_as_notes
 from twofold.core.checks import InputError
 from twofold.io.tables.table import Table, check_names
 

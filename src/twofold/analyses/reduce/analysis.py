@@ -18,8 +18,8 @@ import polars as pl
 import scipy.sparse as sp
 
 import twofold
-from twofold.analyses._reduce_methods import METHODS, Reduced, fit_by_name, split_label
-from twofold.analyses._tables import (
+from twofold.analyses.common.answer import DRAWN, FRAMES, Answer, Grid, analysis, count, strongest
+from twofold.analyses.common.tables import (
     Reading,
     about_table,
     as_table,
@@ -34,9 +34,9 @@ from twofold.analyses._tables import (
     spread,
     warnings_as_notes,
 )
-from twofold.analyses._targets import Writer
-from twofold.analyses.answer import DRAWN, FRAMES, Answer, Grid, analysis, count, strongest
+from twofold.analyses.common.targets import Writer
 from twofold.analyses.progress import SILENT, Progress
+from twofold.analyses.reduce.methods import METHODS, Reduced, fit_by_name, split_label
 from twofold.core.checks import InputError
 from twofold.io.tables.table import Table
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from twofold.analyses._filling_blocks import Filler, Guesses, fill_blocks, types_of
-from twofold.analyses._tables import about_table
-from twofold.analyses._targets import Writer
-from twofold.analyses.answer import DRAWN, FRAMES, Answer, Grid, count
+from twofold.analyses.common.answer import DRAWN, FRAMES, Answer, Grid, count
+from twofold.analyses.common.tables import about_table
+from twofold.analyses.common.targets import Writer
+from twofold.analyses.complete.blocks import Filler, Guesses, fill_blocks, types_of
 from twofold.core.data.blocks import Blocks
 from twofold.io.tables.csv_fill import Source, as_frame, as_text, sd_names, style_of
 from twofold.io.tables.table import Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twofold.analyses.answer import Grid
+from twofold.analyses.common.answer import Grid
 
 if TYPE_CHECKING:
     from twofold.words.word_vectors.word_vectors import WordVectors

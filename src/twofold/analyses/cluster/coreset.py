@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from twofold.analyses._tables import shape_of
+from twofold.analyses.common.tables import shape_of
 from twofold.core.checks import InputError
 from twofold.io.tables.table import Table
 

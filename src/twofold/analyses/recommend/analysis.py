@@ -18,10 +18,10 @@ import numpy as np
 import polars as pl
 
 import twofold
-from twofold.analyses._recommendations import WIDTH, Listing, Recommendations
-from twofold.analyses._tables import data_in_code, is_paths, warnings_as_notes
-from twofold.analyses.answer import analysis, count
+from twofold.analyses.common.answer import analysis, count
+from twofold.analyses.common.tables import data_in_code, is_paths, warnings_as_notes
 from twofold.analyses.progress import SILENT, Progress
+from twofold.analyses.recommend.answer import WIDTH, Listing, Recommendations
 from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.core.printable import plain

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 import twofold
-from twofold.analyses._targets import Writer
-from twofold.analyses.answer import FRAMES, frame_writer
+from twofold.analyses.common.answer import FRAMES, frame_writer
+from twofold.analyses.common.targets import Writer
 from twofold.core.checks import InputError, ModelFileError
 from twofold.io.tables.read import kind, missing_message
 
@@ -70,7 +70,7 @@ def frame(vectors: WordVectors) -> pl.DataFrame:
 
 def word_map(vectors: WordVectors, title: str = "") -> Figure:
     """The most frequent words that are not merely grammar, on a map, in colors of groups."""
-    from twofold.analyses._telling_words import telling
+    from twofold.analyses.words.examples import telling
     from twofold.plots.models.words import word_map_figure
 
     words = telling(vectors, ON_MAP)

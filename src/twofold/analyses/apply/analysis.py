@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from twofold.analyses._documents import as_documents
-from twofold.analyses._tables import Reading, as_table, beside, data_in_code, in_call, warnings_as_notes
-from twofold.analyses.answer import FRAMES, Answer, Grid, analysis, count
+from twofold.analyses.common.answer import FRAMES, Answer, Grid, analysis, count
+from twofold.analyses.common.documents import as_documents
+from twofold.analyses.common.tables import Reading, as_table, beside, data_in_code, in_call, warnings_as_notes
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
 from twofold.io.tables.table import Table, quoted
@@ -289,7 +289,7 @@ def results(model: Any, given: Given, what: str | None, n: int) -> tuple[str, An
     if type(model).__name__ == "LSA" and hasattr(model, "bag_of_words_"):
         return "codes", numbered("direction", model.transform(model.bag_of_words_.transform(list(given.X))), first=1)
     if hasattr(model, "bag_of_words_"):
-        from twofold.analyses._topic_models import mixtures_of_texts
+        from twofold.analyses.topics.models import mixtures_of_texts
 
         return "topics", numbered("topic", mixtures_of_texts(model, given.X), first=1)
     if kind in WORD_MODELS:

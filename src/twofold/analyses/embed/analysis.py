@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import polars as pl
 
 import twofold
-from twofold.analyses._corpus import HeldOut, Text, from_documents, hold_out, is_large, read_corpus
-from twofold.analyses._documents import as_documents, as_paths
-from twofold.analyses._tables import data_in_code, warnings_as_notes
-from twofold.analyses._targets import Writer
-from twofold.analyses._telling_words import examples
-from twofold.analyses._word_files import WORD2VEC, frame, word_map, writer
-from twofold.analyses._word_heldout import CHANCE, told_apart
-from twofold.analyses._word_questions import agreed, analogies_grid, similarity_grid, solved
-from twofold.analyses.answer import DRAWN, FRAMES, Answer, Grid, analysis
+from twofold.analyses.common.answer import DRAWN, FRAMES, Answer, Grid, analysis
+from twofold.analyses.common.corpus import HeldOut, Text, from_documents, hold_out, is_large, read_corpus
+from twofold.analyses.common.documents import as_documents, as_paths
+from twofold.analyses.common.tables import data_in_code, warnings_as_notes
+from twofold.analyses.common.targets import Writer
+from twofold.analyses.embed.heldout import CHANCE, told_apart
 from twofold.analyses.progress import SILENT, Progress
+from twofold.analyses.words.examples import examples
+from twofold.analyses.words.files import WORD2VEC, frame, word_map, writer
+from twofold.analyses.words.questions import agreed, analogies_grid, similarity_grid, solved
 from twofold.core.checks import InputError
 
 if TYPE_CHECKING:

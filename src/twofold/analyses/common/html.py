@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 from twofold import __version__
-from twofold.analyses.answer import Answer
+from twofold.analyses.common.answer import Answer
 
 
 def page(answer: Answer) -> str:
@@ -26,7 +26,7 @@ def _content(answer: Answer, figure: bool = True) -> dict[str, Any]:
     }
 
 
-def template(name: str, package: str = "twofold.analyses") -> Any:
+def template(name: str, package: str = "twofold.analyses.common") -> Any:
     """A template of the package, in which text is escaped."""
     from jinja2 import Environment, PackageLoader
 

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import twofold
-from twofold.analyses._streamed_documents import CountsOnDisk, count_to_disk, usage
-from twofold.analyses._tables import warnings_as_notes
+from twofold.analyses.common.tables import warnings_as_notes
+from twofold.analyses.topics.streamed import CountsOnDisk, count_to_disk, usage
 from twofold.core.checks import InputError
 from twofold.io.documents import TextFiles
 

@@ -13,21 +13,8 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 import scipy.sparse as sp
 
-from twofold.analyses._filling_blocks import Description, Filler, describe, look_at_guesses, types_of
-from twofold.analyses._filling_models import (
-    BY_NAME,
-    METHODS,
-    SAMPLE,
-    Candidate,
-    about_ends,
-    choose,
-    column_means,
-    fill_in,
-    measure,
-    those_to_try,
-)
-from twofold.analyses._fillings import Filling, StreamedFilling
-from twofold.analyses._tables import (
+from twofold.analyses.common.answer import analysis
+from twofold.analyses.common.tables import (
     Reading,
     as_frame_or_none,
     as_table,
@@ -39,7 +26,20 @@ from twofold.analyses._tables import (
     spread,
     warnings_as_notes,
 )
-from twofold.analyses.answer import analysis
+from twofold.analyses.complete.answer import Filling, StreamedFilling
+from twofold.analyses.complete.blocks import Description, Filler, describe, look_at_guesses, types_of
+from twofold.analyses.complete.models import (
+    BY_NAME,
+    METHODS,
+    SAMPLE,
+    Candidate,
+    about_ends,
+    choose,
+    column_means,
+    fill_in,
+    measure,
+    those_to_try,
+)
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError, first_bad
 from twofold.core.data.blocks import Blocks, as_blocks

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from twofold.analyses._targets import Writer
-from twofold.analyses.answer import FRAMES, Answer, Grid
+from twofold.analyses.common.answer import FRAMES, Answer, Grid
+from twofold.analyses.common.targets import Writer
 from twofold.io.tables.formulas import escape_formulas
 from twofold.io.tables.write import write_frames
 

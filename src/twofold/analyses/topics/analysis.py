@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from twofold.analyses._documents import as_documents, as_paths
-from twofold.analyses._lsa import Directions, find_directions
-from twofold.analyses._streamed_documents import Sample, as_known, find_large, look_up, with_ids
-from twofold.analyses._tables import data_in_code, warnings_as_notes
-from twofold.analyses._topic_models import fit, mixtures_of, topics_of
-from twofold.analyses._topic_words import count_words, read_stop_words
-from twofold.analyses.answer import Answer, Grid, analysis, count
+from twofold.analyses.common.answer import Answer, Grid, analysis, count
+from twofold.analyses.common.documents import as_documents, as_paths
+from twofold.analyses.common.tables import data_in_code, warnings_as_notes
 from twofold.analyses.progress import SILENT, Progress
+from twofold.analyses.topics.lsa import Directions, find_directions
+from twofold.analyses.topics.models import fit, mixtures_of, topics_of
+from twofold.analyses.topics.stop_words import count_words, read_stop_words
+from twofold.analyses.topics.streamed import Sample, as_known, find_large, look_up, with_ids
 from twofold.core.checks import InputError
 from twofold.io.dates import in_periods
 from twofold.io.documents import Documents
@@ -225,7 +225,7 @@ def topics(
     >>> answer.table.columns
     ['row', 'topic', 'topic_1', 'topic_2']
     """
-    from twofold.analyses._topic_number import choose_number, measure  # late: it needs scikit-learn
+    from twofold.analyses.topics.number import choose_number, measure  # late: it needs scikit-learn
 
     if method not in METHODS:
         raise InputError(f"method={method!r}: choose {', '.join(METHODS)}.")

@@ -17,12 +17,12 @@ import polars as pl
 import scipy.sparse as sp
 
 import twofold
-from twofold.analyses import _tables as tables
-from twofold.analyses._coreset import check_coreset, fit_on_coreset
-from twofold.analyses._sizes import find_size
-from twofold.analyses._tables import Reading, warnings_as_notes
-from twofold.analyses.answer import DRAWN, FRAMES, Answer, Grid, analysis, count, strongest
+from twofold.analyses.cluster.coreset import check_coreset, fit_on_coreset
+from twofold.analyses.common import tables
+from twofold.analyses.common.answer import DRAWN, FRAMES, Answer, Grid, analysis, count, strongest
 from twofold.analyses.common.palette import Palette, find_palette, is_photo
+from twofold.analyses.common.sizes import find_size
+from twofold.analyses.common.tables import Reading, warnings_as_notes
 from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
 from twofold.io.tables.table import Table, quoted

@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from twofold.analyses._sizes import find_size
-from twofold.analyses._topic_models import fit, topics_of
+from twofold.analyses.common.sizes import find_size
+from twofold.analyses.topics.models import fit, topics_of
 
 TRIED = (3, 5, 8, 12, 18, 26, 40)
 ENOUGH = 150_000  # words by which a number can be chosen

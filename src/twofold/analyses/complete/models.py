@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import twofold
-from twofold.analyses._tables import spread
+from twofold.analyses.common.tables import spread
 from twofold.core.checks import InputError
 
 METHODS = ("means", "ppca", "factors", "gaussian", "als", "svd", "svp", "soft", "svt")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from twofold.analyses._telling_words import examples
+from twofold.analyses.words.examples import examples
 from twofold.core.seeds import generator
 from twofold.words.alignment import Alignment, find_pairs, find_same_spelling
 from twofold.words.word_vectors.word_vectors import WordVectors

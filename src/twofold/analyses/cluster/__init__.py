@@ -1,0 +1,5 @@
+"""Groups of rows that belong together."""
+
+from twofold.analyses.cluster.analysis import cluster
+
+__all__ = ["cluster"]

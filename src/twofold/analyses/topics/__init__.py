@@ -1,0 +1,5 @@
+"""The topics of documents."""
+
+from twofold.analyses.topics.analysis import topics
+
+__all__ = ["topics"]
