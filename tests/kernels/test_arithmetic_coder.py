@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 
-from twofold.kernels.arithmetic_coder import CONTEXTS, HALF, KINDS, LENGTHS, WORD, code_plane
+from twofold.kernels.arithmetic_coder import CONTEXTS, EVEN_CHANCE, LENGTHS, PLANE_KINDS, WORD_MASK, code_plane
 
 
 def fresh(data=None):
     word = 0 if data is None else int.from_bytes(data[:4].ljust(4, b"\0"), "big")
-    odds, second = np.full((KINDS, CONTEXTS, CONTEXTS, LENGTHS, 2), HALF), np.full((LENGTHS, 2), HALF)
-    return odds, second, np.array([0, WORD, word, 0 if data is None else 4])
+    odds, second = (
+        np.full((PLANE_KINDS, CONTEXTS, CONTEXTS, LENGTHS, 2), EVEN_CHANCE),
+        np.full((LENGTHS, 2), EVEN_CHANCE),
+    )
+    return odds, second, np.array([0, WORD_MASK, word, 0 if data is None else 4])
 
 
 def written(planes, kinds, expected):
@@ -24,7 +27,7 @@ class Reader:
     """Answers from the bytes, as one number in a shrinking interval."""
 
     def __init__(self, data):
-        self.data, self.low, self.high, self.odds = data + bytes(8), 0, WORD, {}
+        self.data, self.low, self.high, self.odds = data + bytes(8), 0, WORD_MASK, {}
         self.word, self.place = int.from_bytes(self.data[:4], "big"), 4
 
     def answer(self, chance):
@@ -38,7 +41,7 @@ class Reader:
         return int(yes)
 
     def learned(self, *context):
-        quick, slow = self.odds.get(context, (HALF, HALF))
+        quick, slow = self.odds.get(context, (EVEN_CHANCE, EVEN_CHANCE))
         yes = self.answer((quick + slow) // 2)
         goal = 65536 - 32 if yes else 32
         self.odds[context] = quick + (goal - quick) // 16, slow + (goal - slow) // 128
@@ -50,9 +53,9 @@ class Reader:
             n += 1
         if n == 0:
             return 0
-        bits = [1] + [self.learned("second", n) if b == 0 else self.answer(HALF) for b in range(n - 1)]
+        bits = [1] + [self.learned("second", n) if b == 0 else self.answer(EVEN_CHANCE) for b in range(n - 1)]
         size = int("".join(map(str, bits)), 2)
-        return -size if self.answer(HALF) else size
+        return -size if self.answer(EVEN_CHANCE) else size
 
     def plane(self, shape, expected, kind):
         q, sent = np.zeros(shape, np.int64), np.zeros((shape[0] + 1, shape[1] + 2), np.int64)  # with a border of zeros

@@ -6,9 +6,9 @@ import sys
 
 OUTSIDE = """
 import numpy as np
-from twofold.kernels.top_k import best
+from twofold.kernels.top_k import select_best
 items, scores = np.empty((1, 2), np.int64), np.empty((1, 2))
-best(np.ones((1, 5)), np.array([0, 1]), np.array([7]), items, scores)
+select_best(np.ones((1, 5)), np.array([0, 1]), np.array([7]), items, scores)
 """
 
 

@@ -11,11 +11,11 @@ import twofold.kernels
 
 PROGRAM = """
 import numpy as np
-from twofold.kernels.top_k import best
+from twofold.kernels.top_k import select_best
 from numba import config
 print(config.CACHE_DIR)
 items, scores = np.zeros((1, 1), np.int64), np.zeros((1, 1))
-best(np.array([[1.0, 3.0]]), np.zeros(2, np.int64), np.zeros(0, np.int64), items, scores)
+select_best(np.array([[1.0, 3.0]]), np.zeros(2, np.int64), np.zeros(0, np.int64), items, scores)
 print(items[0, 0])
 """
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from twofold.core.data.missing_patterns import find_patterns
-from twofold.kernels.gaussian_missing import masked_density, masked_expectation, masked_variance
+from twofold.kernels.gaussian_missing import fill_holes, hole_variances, log_density
 
 
 def rows(d, dtype, share=0.4):
@@ -24,7 +24,7 @@ def rows(d, dtype, share=0.4):
 def test_masked_density(d, dtype):
     X, x, p, mean, S = rows(d, dtype)
     logp = np.empty(len(X))
-    masked_density(x, p.mask, p.order, p.starts, mean, S, logp)
+    log_density(x, p.mask, p.order, p.starts, mean, S, logp)
     for row, value in zip(X, logp, strict=True):
         o = ~np.isnan(row)
         expected = multivariate_normal(mean[o], S[np.ix_(o, o)]).logpdf(row[o]) if o.any() else 0.0
@@ -37,7 +37,7 @@ def test_masked_expectation(d, dtype):
     X, x, p, mean, S = rows(d, dtype)
     w = np.random.default_rng(0).random(len(X))
     filled, extra = np.empty(X.shape), np.ones((d, d))
-    masked_expectation(x, w, p.mask, p.order, p.starts, mean, S, filled, extra)
+    fill_holes(x, w, p.mask, p.order, p.starts, mean, S, filled, extra)
     spread = np.ones((d, d))
     for row, weight, value in zip(X.astype(np.float64), w, filled, strict=True):
         o, h = ~np.isnan(row), np.isnan(row)
@@ -52,7 +52,7 @@ def test_masked_expectation(d, dtype):
 def test_masked_variance(d):
     _, _, p, _, S = rows(d, np.float64)
     variance = np.full(p.mask.shape, -1.0)
-    masked_variance(p.mask, S, variance)
+    hole_variances(p.mask, S, variance)
     for o, found in zip(p.mask, variance, strict=True):
         gain = np.linalg.solve(S[np.ix_(o, o)], S[np.ix_(o, ~o)])
         expected = np.diag(S[np.ix_(~o, ~o)] - S[np.ix_(~o, o)] @ gain)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from twofold.kernels.glove import CELL, adagrad_cells, count_tiles, deal_cells, shuffled
+from twofold.kernels.glove import CELL, adagrad_cells, assign_cells_to_tiles, count_tiles, shuffle_cells
 
 N, D, K, P = 6, 5, 3, 8
 RATE, ALPHA, X_MAX = 0.05, 0.75, 10.0
@@ -72,7 +72,7 @@ def test_steps_cell_by_cell(biases, size):
 
 def test_a_shuffle_keeps_every_cell_and_follows_its_seed():
     cells = some_cells(1000)
-    one, again, other = (shuffled(cells, np.uint64(seed)) for seed in (7, 7, 8))
+    one, again, other = (shuffle_cells(cells, np.uint64(seed)) for seed in (7, 7, 8))
     assert np.array_equal(one, again) and not np.array_equal(one, other)
     assert np.array_equal(np.sort(one, order=CELL.names), np.sort(cells, order=CELL.names))
 
@@ -82,7 +82,7 @@ def test_shuffles_are_fair():
     cells = np.zeros(4, CELL)
     cells["row"] = np.arange(4)
     seeds = np.random.default_rng(0).integers(2**64, size=4000, dtype=np.uint64)
-    at = np.array([shuffled(cells, seed)["row"] for seed in seeds])
+    at = np.array([shuffle_cells(cells, seed)["row"] for seed in seeds])
     shares = np.array([[(at[:, place] == cell).mean() for place in range(4)] for cell in range(4)])
     assert abs(shares - 0.25).max() < 4 * np.sqrt(0.25 * 0.75 / 4000)
 
@@ -99,7 +99,7 @@ def test_cells_are_dealt_to_their_tiles_in_order(index):
     count_tiles(*given, B, counts)
     at = np.concatenate([[0], np.cumsum(counts)[:-1]])
     cells = np.empty(int(counts.sum()), CELL)
-    deal_cells(*given, row_place, col_place, B, at, cells)
+    assign_cells_to_tiles(*given, row_place, col_place, B, at, cells)
     assert np.array_equal(at, np.cumsum(counts))
     expected = [[] for _ in range(B * B)]
     for i, j in zip(*np.nonzero(X.toarray()), strict=True):

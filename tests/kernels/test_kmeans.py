@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from twofold.kernels.kmeans import closest, group_minima, move, nearest, reassign
+from twofold.kernels.kmeans import assign_directly, group_minima, move_rows, reassign, take_minima
 
 both = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
@@ -22,7 +22,7 @@ def test_closest(n, d, k, dtype):
     Z = rng.normal(size=(k, d)).astype(dtype)
     Z[-1] = Z[0]  # the first of two that are equally near
     label, best = np.empty(n, np.int32), np.empty(n, dtype)
-    closest(X, mean, Z, label, best)
+    assign_directly(X, mean, Z, label, best)
     D = distances(X - mean, Z)
     np.testing.assert_allclose(best, D.min(axis=1) ** 2, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(D[np.arange(n), label], D.min(axis=1), rtol=1e-4, atol=1e-3)
@@ -36,7 +36,7 @@ def test_nearest(k, dtype):
     V, base = rng.normal(size=(50, k)).astype(dtype), rng.normal(size=k).astype(dtype)
     V[:, k // 2] = V[:, 0] + base[0] - base[k // 2]  # ties, nearly or quite
     label, best, sums = np.empty(50, np.int32), np.empty(50, dtype), V + base
-    nearest(V, base, label, best)
+    take_minima(V, base, label, best)
     np.testing.assert_array_equal(label, sums.argmin(axis=1))
     np.testing.assert_array_equal(best, sums.min(axis=1))
     np.testing.assert_array_equal(V, sums)
@@ -98,7 +98,7 @@ def test_move(first, dtype):
         old[:] = -1
     rows = np.flatnonzero(old != label)
     counts, sums = np.ones(4), np.ones((4, 3))
-    move(X, shift, w, rows, old[rows], label, counts, sums)
+    move_rows(X, shift, w, rows, old[rows], label, counts, sums)
     gain = np.array([w * ((label == c) * 1.0 - (old == c)) for c in range(4)])  # (4,30)
     np.testing.assert_allclose(counts, 1 + gain.sum(axis=1), rtol=1e-12)
     np.testing.assert_allclose(sums, 1 + gain @ (X.astype(np.float64) - shift), rtol=1e-9, atol=1e-12)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from twofold.kernels.ksvd import descend, update_atoms, update_atoms_seen
+from twofold.kernels.ksvd import descend_atoms, update_atoms, update_atoms_seen
 
 
 def plainly(X, seen, D, U):
@@ -52,7 +52,7 @@ def test_descend():
     D, U, X = rng.normal(size=(9, 12)), rng.normal(size=(80, 9)), rng.normal(size=(80, 12))
     U[:, 4] = 0  # an atom nobody uses
     UU, UX, atoms = U.T @ U, U.T @ X, D.copy()
-    descend(atoms, UU, UX, 1e-9)
+    descend_atoms(atoms, UU, UX, 1e-9)
     for j in range(9):
         if j != 4:  # least squares of what the others leave
             D[j] = np.linalg.lstsq(U[:, [j]], X - U @ D + np.outer(U[:, j], D[j]), rcond=None)[0]

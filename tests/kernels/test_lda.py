@@ -6,13 +6,13 @@ from scipy import sparse
 from scipy.special import psi
 
 from twofold.kernels.lda import (
+    count_dirichlet_topics,
+    count_topics,
     digamma,
     dirichlet_sums,
-    expected_counts,
+    fit_dirichlets,
     fold_in,
     log_likelihood,
-    variational,
-    variational_counts,
 )
 
 both = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -65,7 +65,7 @@ def test_expected_counts(dtype):
     counts, w = rng.random((len(X), len(alpha))).astype(dtype), rng.random(len(X)).astype(dtype)
     theta = (counts + alpha).astype(np.float64)
     out = np.zeros_like(topics)
-    logp, tokens = expected_counts(*cells, topics, alpha, counts, w, out)
+    logp, tokens = count_topics(*cells, topics, alpha, counts, w, out)
     gamma = chances(X, topics, theta)
     np.testing.assert_allclose(out, np.einsum("i,ij,ijc->jc", w, X, gamma), rtol=RTOL[dtype], atol=1e-6)
     np.testing.assert_allclose(counts, np.einsum("ij,ijc->ic", X, gamma), rtol=RTOL[dtype], atol=1e-6)
@@ -106,12 +106,12 @@ def test_variational(dtype):
     k, w = len(alpha), rng.random(len(X)).astype(dtype)
     gamma = np.tile(alpha, (len(X), 1)) + dtype(1)
     expected = gamma.astype(np.float64)
-    variational(*cells, topics, alpha, k, gamma, 3, -1.0)
+    fit_dirichlets(*cells, topics, alpha, k, gamma, 3, -1.0)
     means = lambda g: np.exp(psi(g) - psi(g.sum(axis=1, keepdims=True)))  # noqa: E731
     for _ in range(3):
         expected = alpha + np.einsum("ij,ijc->ic", X, chances(X, topics, means(expected)))
     np.testing.assert_allclose(gamma, expected, rtol=RTOL[dtype])
     out = np.zeros_like(topics)
-    variational_counts(*cells, topics, k, gamma, w, out)
+    count_dirichlet_topics(*cells, topics, k, gamma, w, out)
     r = chances(X, topics, means(expected))
     np.testing.assert_allclose(out, np.einsum("i,ij,ijc->jc", w, X, r), rtol=10 * RTOL[dtype], atol=1e-6)

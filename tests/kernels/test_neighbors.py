@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from twofold.kernels.neighbors import interpolate, interpolate_all, similar
+from twofold.kernels.neighbors import find_similar, interpolate, interpolate_all
 
 both = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
@@ -42,7 +42,7 @@ def test_similar(most, same, dtype):
     own = np.arange(12) if same else np.full(12, -1)
     index, value, count = np.empty((12, most), np.int32), np.empty((12, most), dtype), np.empty(12, np.int64)
     sums = np.zeros((12, 4))
-    similar(*A, B.indptr, B.indices, B.data, Bg.data, own, 5.0, index, value, count, sums)
+    find_similar(*A, B.indptr, B.indices, B.data, Bg.data, own, 5.0, index, value, count, sums)
     S = correlations(r, g, h, other, 5.0)
     if same:
         np.fill_diagonal(S, 0)
@@ -60,7 +60,7 @@ def test_equally_strong_lines_are_taken_in_their_order():
     index, value, count = np.empty((6, 3), np.int32), np.empty((6, 3)), np.empty(6, np.int64)
     work = np.zeros((6, 4))
     given = (A.indptr, A.indices, A.data, ones, B.indptr, B.indices, B.data, ones)
-    similar(*given, np.arange(6), 0.0, index, value, count, work)
+    find_similar(*given, np.arange(6), 0.0, index, value, count, work)
     assert index.tolist() == [[j for j in range(6) if j != t][:3] for t in range(6)]
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import nnls as active_set
 
-from twofold.kernels.nnls import nnls, nnls_cells, nnls_end
+from twofold.kernels.nnls import nnls, nnls_active_set, nnls_cells
 
 
 def twin(G, B, U, sweeps):
@@ -47,7 +47,7 @@ def test_active_sets_arrive_from_anywhere(before, dtype):
     *_, U, G, B = problem(60, 7, dtype)
     nnls(G, B, U, before, dtype(0))
     done = np.zeros(60, bool)
-    nnls_end(G.astype(float), B, U, done)
+    nnls_active_set(G.astype(float), B, U, done)
     for u, b in zip(U, B.astype(float), strict=True):
         pull = b - G.astype(float) @ u
         assert np.all(u >= 0) and pull.max() < 1e-5 * abs(b).max() and abs(pull @ u) <= 1e-5 * abs(b @ u)
@@ -59,7 +59,7 @@ def test_active_sets_give_up_where_parts_are_alike():
     G[3], B[:, 3] = G[2], B[:, 2]
     G[:, 3] = G[:, 2]
     before, done = U.copy(), np.ones(20, bool)
-    nnls_end(G, B, U, done)
+    nnls_active_set(G, B, U, done)
     for i in range(20):
         if done[i]:
             pull = B[i] - G @ U[i]

@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from twofold.kernels.randomness import STRIDE, below, between, log_gamma_draw, mixed
+from twofold.kernels.randomness import STRIDE, as_fraction, as_integer, log_gamma_draw, mix_bits
 
 N = 20_000
 
@@ -23,7 +23,7 @@ def draw_uniforms(n):
     out, whole, state = np.empty(n), np.empty(n, np.int64), np.uint64(3)
     for i in range(n):
         state += STRIDE
-        out[i], whole[i] = between(mixed(state)), below(mixed(state), 10)
+        out[i], whole[i] = as_fraction(mix_bits(state)), as_integer(mix_bits(state), 10)
     return out, whole
 
 

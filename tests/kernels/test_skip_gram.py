@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from twofold.kernels import skip_gram
-from twofold.kernels.skip_gram import alias_table, dealt_pairs, grouped, sgns, sgns_tile, steps, window_pairs
+from twofold.kernels.skip_gram import (
+    compute_steps,
+    group_pairs,
+    make_alias_table,
+    sgns,
+    sgns_tile,
+    sort_pairs_by_tile,
+    window_pairs,
+)
 
 ALL = 2**32 - 1
 V, S = 11, 16
@@ -39,7 +47,7 @@ def text(seed=0, lines=12):
 def tables(seed=0, all_stay=False):
     rng = np.random.default_rng(seed)
     keep = np.full(V, ALL, np.uint32) if all_stay else (rng.random(V) * ALL).astype(np.uint32)
-    return keep, *alias_table(rng.random(V) + 0.05)
+    return keep, *make_alias_table(rng.random(V) + 0.05)
 
 
 def windows(tokens, ends, first, last, keep, window, draws):
@@ -124,13 +132,13 @@ def test_tiles_have_every_pair_once_in_groups_of_one_centre(full):
     cut = len(near) // 3
     pairs = np.empty((len(near), 2), np.int32)
     spans = (0, cut), (cut, cut), (cut, len(near))
-    dealt = [(pairs[a:b], dealt_pairs(near[a:b], centre[a:b], *groups, 2, pairs[a:b])) for a, b in spans]
+    dealt = [(pairs[a:b], sort_pairs_by_tile(near[a:b], centre[a:b], *groups, 2, pairs[a:b])) for a, b in spans]
     pairs = np.concatenate([found for found, _ in dealt])
     cuts = np.array([own for _, own in dealt]) + [[0], [cut], [cut]]
     place = np.argsort(np.argsort(groups[1], kind="stable")) - np.where(groups[1], (groups[1] == 0).sum(), 0)
     for tile in range(4):
         own = (groups[0][near] == tile // 2) & (groups[1][centre] == tile % 2)
-        c, w, ends = grouped(pairs, cuts[:, tile], cuts[:, tile + 1], place, (groups[1] == tile % 2).sum(), full)
+        c, w, ends = group_pairs(pairs, cuts[:, tile], cuts[:, tile + 1], place, (groups[1] == tile % 2).sum(), full)
         sizes = np.diff(ends, prepend=0)
         assert 0 < sizes.min() <= sizes.max() <= full
         found, given = np.stack([c, np.repeat(w, sizes)]), np.stack([near[own], centre[own]])
@@ -144,7 +152,7 @@ def test_tiles_have_every_pair_once_in_groups_of_one_centre(full):
 def test_a_tile_is_that_of_plain_python(negatives, one):
     rng = np.random.default_rng(1)
     own = np.array([1, 4, 6, 9])
-    cut, other = alias_table(rng.random(len(own)) + 0.05)
+    cut, other = make_alias_table(rng.random(len(own)) + 0.05)
     sizes, near = np.array([3, 1, 3, 2, 3]), rng.integers(0, V, 12).astype(np.int32)
     centre, draws = own[rng.integers(0, len(own), len(sizes))].astype(np.int32), Draws(77)
     X, Y = factors(one=one)
@@ -186,7 +194,7 @@ def test_steps_are_slopes_of_the_loss():
     z = np.linspace(-30, 30, 2001).astype(np.float32)
     for sign in (-1, 1):
         G, odds = z.copy(), np.empty_like(z)
-        lacking = steps(G, np.full_like(z, sign), odds, np.float32(0.5), len(z))
+        lacking = compute_steps(G, np.full_like(z, sign), odds, np.float32(0.5), len(z))
         np.testing.assert_allclose(G, -0.5 * sign * sigmoid(sign * z.astype(float)), rtol=2e-5, atol=1e-7)
         np.testing.assert_allclose(
             np.log(odds).sum() + lacking, np.logaddexp(0, sign * z.astype(float)).sum(), rtol=1e-6
@@ -205,7 +213,7 @@ def test_pairs_are_those_of_the_windows(window):
 @pytest.mark.parametrize("weight", [[3.0], [1.0, 1e-6], [5.0, 1.0, 1.0, 0.5], np.arange(1.0, 200.0) ** -1.1])
 def test_the_alias_table_holds_the_distribution(weight):
     weight = np.asarray(weight)
-    cut, other = alias_table(weight)
+    cut, other = make_alias_table(weight)
     share = cut / 2**32
     np.add.at(share, other, 1 - cut / 2**32)
     np.testing.assert_allclose(share / len(weight), weight / weight.sum(), atol=1e-9)
@@ -213,8 +221,8 @@ def test_the_alias_table_holds_the_distribution(weight):
 
 def test_draws_follow_the_table():
     weight = np.array([8.0, 4.0, 2.0, 1.0, 1.0])
-    cols, cut_other = np.zeros(40_001, np.int64), alias_table(weight)
-    skip_gram.sampled(*cut_other, np.uint64(1), cols, len(cols))
+    cols, cut_other = np.zeros(40_001, np.int64), make_alias_table(weight)
+    skip_gram.draw_negatives(*cut_other, np.uint64(1), cols, len(cols))
     share = np.bincount(cols[1:], minlength=5) / 40_000
     np.testing.assert_allclose(share, weight / 16, atol=4 * np.sqrt(0.25 / 40_000))
 
@@ -222,7 +230,7 @@ def test_draws_follow_the_table():
 def test_words_stay_as_often_as_they_should():
     keep = np.array([0.1, 0.5, 1.0])
     tokens, kept = np.repeat(np.arange(3, dtype=np.int32), 20_000), np.empty(60_000, np.int32)
-    n, _ = skip_gram.thinned(tokens, 0, 60_000, (keep * ALL).astype(np.uint32), np.uint64(4), kept)
+    n, _ = skip_gram.thin_tokens(tokens, 0, 60_000, (keep * ALL).astype(np.uint32), np.uint64(4), kept)
     share = np.bincount(kept[:n], minlength=3) / 20_000
     np.testing.assert_allclose(share, keep, atol=4 * np.sqrt(0.25 / 20_000))
     assert share[2] == 1

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from twofold.kernels.sparse_low_rank import cell_dots, components, csr_dot
+from twofold.kernels.sparse_low_rank import cell_dots, csr_dot, label_components
 
 dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
@@ -44,7 +44,7 @@ def test_csr_dot_adds_the_product(dtype, width):
 @pytest.mark.parametrize("seed", range(5))
 def test_components_are_those_of_the_bipartite_graph(seed):
     _, S, indptr, indices = thin(share=0.05, seed=seed)
-    label, count = components(indptr, indices, 17)
+    label, count = label_components(indptr, indices, 17)
     graph = sparse.block_array([[None, S], [S.T, None]])
     expected, theirs = connected_components(graph, directed=False)
     assert count == expected

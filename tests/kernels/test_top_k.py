@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from twofold.kernels.top_k import best
+from twofold.kernels.top_k import select_best
 
 
 def twin(S, seen, n):
@@ -30,6 +30,6 @@ def test_best_equals_sorting(dtype, n, levels):
     X = sparse.csr_array(seen)
     items, scores = np.empty((30, n), np.int64), np.empty((30, n), dtype)
     expected = twin(S, seen, n)
-    best(S, X.indptr, X.indices, items, scores)
+    select_best(S, X.indptr, X.indices, items, scores)
     np.testing.assert_array_equal(items, expected[0])
     np.testing.assert_array_equal(scores, expected[1])

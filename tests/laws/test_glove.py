@@ -155,8 +155,8 @@ def test_it_does_not_matter_where_pairs_and_tiles_lie(tmp_path, monkeypatch, pai
 
 
 def test_the_order_differs_from_epoch_to_epoch(pairs, monkeypatch):
-    seen, keep = [], _steps.shuffled
-    monkeypatch.setattr(_steps, "shuffled", lambda cells, seed: seen.append(keep(cells, seed)) or seen[-1])
+    seen, keep = [], _steps.shuffle_cells
+    monkeypatch.setattr(_steps, "shuffle_cells", lambda cells, seed: seen.append(keep(cells, seed)) or seen[-1])
     GloVe(2, max_iter=2, random_state=0).fit(pairs)
     assert len(seen) == 2 and len(seen[0]) == len(seen[1]) and not np.array_equal(seen[0], seen[1])
 

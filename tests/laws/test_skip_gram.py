@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from twofold import InputError, SkipGram, config
-from twofold.kernels.skip_gram import alias_table
+from twofold.kernels.skip_gram import make_alias_table
 from twofold.words.skip_gram import _steps
 from twofold.words.skip_gram._steps import gradient
 
@@ -216,6 +216,6 @@ def test_frequent_words_are_left_out_more_often():
 
 def test_the_noise_is_flatter_than_the_counts():
     counts = np.array([1000.0, 10.0])
-    cut, other = alias_table(counts**0.75)
+    cut, other = make_alias_table(counts**0.75)
     rare = (cut[1] / 2**32 + (other[0] == 1) * (1 - cut[0] / 2**32)) / 2
     assert rare == pytest.approx(noise(counts)[1]) and rare > 10 / 1010

@@ -28,7 +28,7 @@ from twofold.core.heldout import SQUARED, Split, square_costs
 from twofold.core.params import ITERATIVE, Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
-from twofold.kernels.kmedoids import rank_medoids, swap_all
+from twofold.kernels.kmedoids import rank_medoids, swap_medoids
 
 ROWS = 10_000  # of which all distances are held, 800 MB
 SAMPLES = 5  # of so many rows, drawn where there are more
@@ -273,7 +273,7 @@ class Search:
         d_near, d_second = np.empty(n), np.empty(n)
         rank_medoids(self.D, medoids, near, second, d_near, d_second)
         least = 1e-12 * float(self.w @ d_near)
-        return medoids, swap_all(self.D, self.w, medoids, near, second, d_near, d_second, least)
+        return medoids, swap_medoids(self.D, self.w, medoids, near, second, d_near, d_second, least)
 
     def cost(self, medoids: np.ndarray) -> float:
         return float(self.w @ self.D[medoids].min(axis=0))

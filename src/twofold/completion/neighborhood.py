@@ -100,7 +100,7 @@ def _compare_block(span: tuple, A: Any, B: Any, g: Any, h: Any, shrinkage: float
     index, value = np.empty((len(own), most), np.int32), np.empty((len(own), most), A.dtype)
     count = np.empty(len(own), np.int64)
     given = (A.indptr[start : stop + 1], A.indices, A.data, g, B.indptr, B.indices, B.data, h)
-    kernels.similar(*given, own, float(shrinkage), index, value, count, np.zeros((B.shape[1], 4)))
+    kernels.find_similar(*given, own, float(shrinkage), index, value, count, np.zeros((B.shape[1], 4)))
     kept = np.arange(most) < count[:, None]
     return count, index[kept], value[kept]
 

@@ -32,7 +32,7 @@ from twofold.core.data.known_cells import Observed, observed
 from twofold.core.engine.local import single_blas
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table
-from twofold.kernels.sparse_low_rank import components
+from twofold.kernels.sparse_low_rank import label_components
 
 ENOUGH = 3.0  # known cells for each degree of freedom, from which recovery can be hoped for
 MOST = 50  # the largest rank that is looked for
@@ -134,7 +134,7 @@ def recovery_report(X: Table, n_components: int | None = None, *, random_state: 
         rows, cols, cross = measure_coherence(U, Z)
         mu = measure_incoherence(U, Z)
     counts = np.diff(cells.X.indptr), np.bincount(cells.X.indices, minlength=d)
-    groups = components(cells.X.indptr.astype(np.int64), cells.X.indices.astype(np.int32), d)[1]
+    groups = label_components(cells.X.indptr.astype(np.int64), cells.X.indices.astype(np.int32), d)[1]
     empty = int((counts[0] == 0).sum()), int((counts[1] == 0).sum())
     found: dict[str, Any] = {
         "shape": (n, d),

@@ -17,7 +17,7 @@ from twofold.completion.scorer import Scorer
 from twofold.core.data.blocks import Rows
 from twofold.core.data.sources import rows_per_block
 from twofold.core.engine.local import Engine
-from twofold.kernels.top_k import best
+from twofold.kernels.top_k import select_best
 
 GROUP = 64  # blocks whose lists are handed on together
 
@@ -54,7 +54,7 @@ def rank_block(rows: np.ndarray, hidden: sparse.csr_array, n: int, scorer: Score
     """The n best columns of some rows that are not stored in `hidden`."""
     S, known = scorer.score(rows), hidden[rows]
     out = Lists(np.empty((len(rows), n), np.int64), np.empty((len(rows), n), S.dtype))
-    best(S, known.indptr, known.indices, *out)
+    select_best(S, known.indptr, known.indices, *out)
     return Lists(out.items, scorer.shift(rows, out.scores))
 
 
@@ -62,6 +62,6 @@ def rank_row(scores: np.ndarray, seen: np.ndarray, n: int) -> Lists:
     """The n best columns of one row of scores (d,), those in `seen` left out."""
     n = min(n, len(scores))
     out = Lists(np.empty((1, n), np.int64), np.empty((1, n), scores.dtype))
-    best(scores[None].copy(), np.array([0, len(seen)]), seen.astype(np.int64), *out)
+    select_best(scores[None].copy(), np.array([0, len(seen)]), seen.astype(np.int64), *out)
     there = out.items[0] >= 0
     return Lists(out.items[0, there], out.scores[0, there])

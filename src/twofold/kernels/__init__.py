@@ -1,4 +1,4 @@
-"""Compiled inner loops: arrays and scalars in, arrays out, nothing else known.
+"""Compiled inner loops: arrays and scalars in, arrays out, and nothing else.
 
 Kernels are serial and release the GIL; the engine runs them on threads. Each has a plain NumPy twin in the tests.
 """
@@ -17,8 +17,8 @@ settings: Any = numba.config
 
 
 def find_cache() -> None:
-    """Let compiled kernels be kept where this user may write: beside the source, in the user's own folder, or else in
-    a folder of this process alone. Nobody else could be trusted with it, for its files are code."""
+    """Choose a folder for compiled kernels that this user can write to: beside the source, in the user's own folder,
+    or else in a temporary folder of this process. Other folders are not safe, because the files are code."""
     if settings.CACHE_DIR:
         return
     beside, own = Path(__file__).parent / "__pycache__", Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
@@ -29,8 +29,8 @@ def find_cache() -> None:
 
 
 def can_write(folder: Path) -> bool:
-    """Whether a folder can be written to, or made."""
-    while not os.path.exists(folder) and folder != folder.parent:  # False too where one may not look
+    """True if a folder can be written to or created."""
+    while not os.path.exists(folder) and folder != folder.parent:  # also False if access to the parent is denied
         folder = folder.parent
     return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
 

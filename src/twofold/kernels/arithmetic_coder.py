@@ -1,23 +1,23 @@
-"""Arithmetic coding of planes of whole numbers, most of them small: quantised coefficients of pictures.
+"""Arithmetic coding of planes of whole numbers, most of them small: quantized coefficients of images.
 
-    a number is sent as how many bits it has (one yes-or-no question after the other), those below the first, its sign
+    a number is coded as its number of bits in unary, then its bits below the first, then its sign
 
-The chance of every answer is learned on the way, for each context apart: how large the neighbours already sent are, and
-how large the number is expected to be from other planes. One function writes and reads: the two cannot disagree.
-References: Witten, Neal & Cleary 1987 (arithmetic coding); Taubman 2000 (contexts from neighbours).
+The chance of every bit is learned during coding, separately for each context: the size of the neighbors already coded,
+and the size that other planes predict. One function writes and reads, so the two cannot disagree.
+References: Witten, Neal & Cleary 1987 (arithmetic coding); Taubman 2000 (contexts from neighbors).
 """
 
 import numpy as np
 from numba import njit
 
-KINDS, CONTEXTS, LENGTHS = 3, 20, 32  # of planes; of neighbours, and of expectations; bits of a number, at most
-WORD, HALF = 0xFFFFFFFF, 1 << 15
-RARE = 32  # of 65536: no answer is less likely
+PLANE_KINDS, CONTEXTS, LENGTHS = 3, 20, 32  # CONTEXTS: of neighbors and of predictions; LENGTHS: bits of a number + 1
+WORD_MASK, EVEN_CHANCE = 0xFFFFFFFF, 1 << 15
+MIN_CHANCE = 32  # of 65536: no bit is less likely
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _answer(coder, buffer, chance, bit, reading):
-    """One answer: the interval low..high of the coder shrinks to its share, chance / 65536 if it is 1."""
+def _code_bit(coder, buffer, chance, bit, reading):
+    """Code one bit: the interval low..high of the coder shrinks to its share, chance / 65536 for a 1."""
     low, high, place = coder[0], coder[1], coder[3]
     middle = low + ((high - low) * chance >> 16)
     if reading:
@@ -26,29 +26,29 @@ def _answer(coder, buffer, chance, bit, reading):
         high = middle
     else:
         low = middle + 1
-    while (low ^ high) >> 24 == 0:  # the first byte is settled
-        if reading:  # after the end come zeros
-            coder[2] = (coder[2] << 8 & WORD) | (np.int64(buffer[place]) if place < len(buffer) else 0)
+    while (low ^ high) >> 24 == 0:  # the first byte is final
+        if reading:  # zeros follow after the end
+            coder[2] = (coder[2] << 8 & WORD_MASK) | (np.int64(buffer[place]) if place < len(buffer) else 0)
         else:
             buffer[place] = high >> 24
         place += 1
-        low, high = low << 8 & WORD, (high << 8 & WORD) | 255
+        low, high = low << 8 & WORD_MASK, (high << 8 & WORD_MASK) | 255
     coder[0], coder[1], coder[3] = low, high, place
     return bit
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _learned(coder, buffer, odds, bit, reading):
-    """An answer whose chance is the mean of a quick and a slow running mean of those before it."""
-    bit = _answer(coder, buffer, (odds[0] + odds[1]) >> 1, bit, reading)
-    target = 65536 - RARE if bit else RARE
+def _code_adaptive_bit(coder, buffer, odds, bit, reading):
+    """Code a bit whose chance is the average of a fast and a slow running mean of the bits before it."""
+    bit = _code_bit(coder, buffer, (odds[0] + odds[1]) >> 1, bit, reading)
+    target = 65536 - MIN_CHANCE if bit else MIN_CHANCE
     odds[0] += (target - odds[0]) >> 4
     odds[1] += (target - odds[1]) >> 7
     return bit
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _length(x):
+def _bit_length(x):
     n = 0
     while x > 0:
         x >>= 1
@@ -58,19 +58,19 @@ def _length(x):
 
 @njit(cache=True, nogil=True, inline="always")
 def _context(x):
-    """Two steps for each doubling: 0, 1, 2, 3, 4-5, 6-7, 8-11, ..."""
+    """Return the context of a size, two steps for each doubling: 0, 1, 2, 3, 4-5, 6-7, 8-11, ..."""
     if x < 4:
         return x
-    n = _length(x)
+    n = _bit_length(x)
     return min(2 * n - 2 + (x >> (n - 2) & 1), CONTEXTS - 1)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _number(coder, buffer, odds, second, x, reading):
-    """One number, with the chances of its context; those of the bit after the first depend on the length alone."""
+def _code_number(coder, buffer, odds, second, x, reading):
+    """Code one number with the chances of its context; those of its second bit depend only on its length."""
     size = abs(x)
-    length, n = _length(size), 0
-    while n < LENGTHS - 1 and _learned(coder, buffer, odds[n], np.int64(length > n), reading):
+    length, n = _bit_length(size), 0
+    while n < LENGTHS - 1 and _code_adaptive_bit(coder, buffer, odds[n], np.int64(length > n), reading):
         n += 1
     if n == 0:
         return np.int64(0)
@@ -78,16 +78,16 @@ def _number(coder, buffer, odds, second, x, reading):
     for b in range(n - 2, -1, -1):
         bit = size >> b & 1
         if b == n - 2:
-            bit = _learned(coder, buffer, second[n], bit, reading)
+            bit = _code_adaptive_bit(coder, buffer, second[n], bit, reading)
         else:
-            bit = _answer(coder, buffer, HALF, bit, reading)
+            bit = _code_bit(coder, buffer, EVEN_CHANCE, bit, reading)
         found = found << 1 | bit
-    return -found if _answer(coder, buffer, HALF, np.int64(x < 0), reading) else found
+    return -found if _code_bit(coder, buffer, EVEN_CHANCE, np.int64(x < 0), reading) else found
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _guess(q, i, j):
-    """A number from those west, north and between: the median of w, n and w + n - nw."""
+def _predict_number(q, i, j):
+    """Predict a number from its west, north and northwest neighbors: the median of w, n and w + n - nw."""
     if i == 0 and j == 0:
         return np.int64(0)
     w = np.int64(q[i, j - 1]) if j else np.int64(q[i - 1, j])
@@ -100,10 +100,10 @@ def _guess(q, i, j):
 def code_plane(q, size, expected, kind, odds, second, coder, buffer, reading):
     """Write the plane q (h,w), or read it.
 
-    size (h,w) receives the magnitudes of what was sent, and expected (h,w) is how large they are thought to be. A plane
-    of kind 1 is smooth: what is sent is how far a number is from a guess. odds (KINDS, CONTEXTS, CONTEXTS, LENGTHS, 2),
-    second (LENGTHS, 2) and coder (low, high, word read, place) go on from plane to plane; so does the buffer, which is
-    returned, since a longer one may have taken its place.
+    size (h,w) receives the magnitudes of the coded numbers, expected (h,w) holds predictions of them. A plane of kind 1
+    is smooth: it codes the difference between a number and its prediction. odds (PLANE_KINDS, CONTEXTS, CONTEXTS,
+    LENGTHS, 2), second (LENGTHS, 2) and coder (low, high, word read, place) continue from plane to plane, and so does
+    the buffer. The buffer is returned, because a longer one may replace it.
     """
     h, w = q.shape
     for i in range(h):
@@ -122,9 +122,9 @@ def code_plane(q, size, expected, kind, odds, second, coder, buffer, reading):
                 near += size[i - 1, j - 1]
             if i and j + 1 < w:
                 near += size[i - 1, j + 1]
-            guess = _guess(q, i, j) if kind == 1 else np.int64(0)
+            guess = _predict_number(q, i, j) if kind == 1 else np.int64(0)
             chances = odds[kind, _context(near), _context(expected[i, j])]
-            x = _number(coder, buffer, chances, second, q[i, j] - guess, reading)
+            x = _code_number(coder, buffer, chances, second, q[i, j] - guess, reading)
             if reading:
                 q[i, j] = guess + x
             size[i, j] = abs(x)

@@ -1,4 +1,4 @@
-"""Small Cholesky factors, for kernels that need one a row."""
+"""Small Cholesky factors, for kernels that need one per row."""
 
 import numpy as np
 from numba import njit
@@ -8,7 +8,7 @@ SUMS = {"nsz", "reassoc", "contract"}
 
 @njit(cache=True, nogil=True, fastmath=SUMS, error_model="numpy", forceinline=True)
 def factor(A, floor):
-    """In place: A (k,k) symmetric positive definite → its lower factor L, pivots held above `floor`; returns log|A|.
+    """In place: A (k,k) symmetric positive definite → its lower factor L, pivots at least `floor`; returns log|A|.
 
     Only the lower half is read and written.
     """

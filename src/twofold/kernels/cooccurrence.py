@@ -1,14 +1,14 @@
-"""Sums of pairs of words within a window, a word's whole row at a time.
+"""Sums of pairs of words within a window, one word's whole row at a time.
 
-A row is summed in `sums` (V,), where the frequent words, which most pairs fall on, stay in the nearest cache. Which
-sums are not zero is kept in bits: word c is bit c % 64 of blocks[c // 64], and a block b that is not zero is bit b % 64
-of groups[b // 64]. Going through the bits gives the columns in order, without sorting, and leaves all at zero again.
+A row is summed in `sums` (V,), where the frequent words, to which most pairs belong, stay in the nearest cache. Bits
+mark the sums that are not zero: word c is bit c % 64 of blocks[c // 64], and a block b that is not zero is bit b % 64
+of groups[b // 64]. Reading the bits gives the columns in order without sorting, and resets everything to zero.
 """
 
 import numpy as np
 from numba import njit
 
-_MAGIC = 0x03F79D71B4CB0A89  # its 64 shifts have 64 different heads, so a head tells which bit is set
+_MAGIC = 0x03F79D71B4CB0A89  # its 64 shifts have 64 different heads, so a head identifies the bit that is set
 _HEADS = np.zeros(64, np.int64)
 _HEADS[[((_MAGIC << bit) & (2**64 - 1)) >> 58 for bit in range(64)]] = np.arange(64)
 _FACTOR, _ONE, _HIGH = np.uint64(_MAGIC), np.uint64(1), np.uint64(58)
@@ -16,7 +16,7 @@ _FACTOR, _ONE, _HIGH = np.uint64(_MAGIC), np.uint64(1), np.uint64(58)
 
 @njit(cache=True, nogil=True)
 def lay_out(tokens, ends, first, last, starts, out, places):
-    """Put −1 before, between and after the lines, and list where each word is.
+    """Put −1 before, between and after the lines, and list the positions of each word.
 
     `out` (tokens + lines + 1,) takes the separated tokens; its used length is returned. places[starts[w]:starts[w+1]]
     takes the positions in `out` of word w among tokens first..last, ascending.
@@ -40,9 +40,9 @@ def lay_out(tokens, ends, first, last, starts, out, places):
 
 @njit(cache=True, nogil=True)
 def window_rows(tokens, places, starts, weights, sides, sums, blocks, groups, indptr, indices, values):
-    """Rows of summed weights: weights[d−1] for a word d places before one of the row's places.
+    """Sum rows of weights: weights[d−1] for a word d places before one of the row's places.
 
-    With 2 `sides`, words after it count, too. Tokens are separated by −1, which windows do not cross; row r has
+    With 2 `sides`, words after it count too. Tokens are separated by −1, which windows do not cross; row r has
     places[starts[r]:starts[r+1]]. The CSR row pointers, columns and values are written; sums, blocks and groups are
     zero before and after.
     """
@@ -63,13 +63,13 @@ def window_rows(tokens, places, starts, weights, sides, sums, blocks, groups, in
                             groups[b >> 6] |= _ONE << np.uint64(b & 63)
                         blocks[b] |= _ONE << np.uint64(c & 63)
                     sums[c] = former + weights[d]
-        stored = _take(stored, sums, blocks, groups, indices, values)
+        stored = _write_row(stored, sums, blocks, groups, indices, values)
         indptr[r + 1] = stored
 
 
 @njit(cache=True, nogil=True)
 def merge_rows(starts, columns, counts, sums, blocks, groups, indptr, indices, values):
-    """Rows added up: those of part q are columns, counts [starts[q, r]:starts[q, r+1]]; written as by `window_rows`."""
+    """Add up rows: those of part q are columns, counts [starts[q, r]:starts[q, r+1]]; output as in `window_rows`."""
     stored = 0
     for r in range(starts.shape[1] - 1):
         for q in range(starts.shape[0]):
@@ -82,12 +82,12 @@ def merge_rows(starts, columns, counts, sums, blocks, groups, indptr, indices, v
                         groups[b >> 6] |= _ONE << np.uint64(b & 63)
                     blocks[b] |= _ONE << np.uint64(c & 63)
                 sums[c] = former + counts[at]
-        stored = _take(stored, sums, blocks, groups, indices, values)
+        stored = _write_row(stored, sums, blocks, groups, indices, values)
         indptr[r + 1] = stored
 
 
 @njit(cache=True, nogil=True)
-def _take(stored, sums, blocks, groups, indices, values):
+def _write_row(stored, sums, blocks, groups, indices, values):
     """Move the sums that are not zero to the end of a CSR array, in the order of the columns."""
     for g in range(groups.size):
         group = groups[g]

@@ -1,4 +1,4 @@
-"""Gaussian rows with missing cells: densities and conditional expectations, one Cholesky factor a pattern."""
+"""Gaussian rows with missing cells: densities and conditional expectations, one Cholesky factor per pattern."""
 
 import numpy as np
 from numba import njit
@@ -6,7 +6,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _factor(S, seen, m, L):
-    """Cholesky factor L of S over the m seen columns; returns log|S|."""
+    """Write the Cholesky factor L of S over the m seen columns; returns log|S|."""
     logdet = 0.0
     for a in range(m):
         for b in range(a + 1):
@@ -23,7 +23,7 @@ def _factor(S, seen, m, L):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _list_seen(mask, seen):
-    """Write the columns that a pattern shows; returns how many."""
+    """Write the columns that are observed in a pattern; returns their number."""
     m = 0
     for j in range(mask.size):
         if mask[j]:
@@ -33,8 +33,8 @@ def _list_seen(mask, seen):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def masked_density(x, mask, order, starts, mean, S, logp):
-    """log N of the seen cells of each row; x (n,d), mask (P,d) True where seen, rows grouped by pattern."""
+def log_density(x, mask, order, starts, mean, S, logp):
+    """Write log N of the observed cells of each row; x (n,d), mask (P,d) of observed cells, rows grouped by pattern."""
     d = x.shape[1]
     L, y, seen = np.empty((d, d)), np.empty(d), np.empty(d, np.int64)
     for p in range(mask.shape[0]):
@@ -53,8 +53,8 @@ def masked_density(x, mask, order, starts, mean, S, logp):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def masked_expectation(x, w, mask, order, starts, mean, S, filled, extra):
-    """Fill the holes of each row with their expectation given the rest; add Σw·Cov(holes) to extra (d,d)."""
+def fill_holes(x, w, mask, order, starts, mean, S, filled, extra):
+    """Fill the holes of each row with their expectation given the other cells; add Σw·Cov(holes) to extra (d,d)."""
     d = x.shape[1]
     L, y, z = np.empty((d, d)), np.empty(d), np.empty(d)
     seen, gone, R = np.empty(d, np.int64), np.empty(d, np.int64), np.empty((d, d))
@@ -104,8 +104,8 @@ def masked_expectation(x, w, mask, order, starts, mean, S, filled, extra):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def masked_variance(mask, S, variance):
-    """Write the variance of every hole given what is seen, a row a pattern; mask and variance (P,d)."""
+def hole_variances(mask, S, variance):
+    """Write the variance of every hole given the observed cells, one row per pattern; mask and variance (P,d)."""
     d = S.shape[0]
     L, y, seen = np.empty((d, d)), np.empty(d), np.empty(d, np.int64)
     for p in range(mask.shape[0]):

@@ -1,8 +1,8 @@
-"""Inner loop of collapsed Gibbs sampling: all topics of a token at once, and a draw without a branch.
+"""Inner loop of collapsed Gibbs sampling: all topics of a token at once, and a draw without branches.
 
-Chances are laid out as rows of 16 topics and summed downwards, row by row, which is one vector operation a row. The
-sums of the last row say in which of the 16 columns the draw falls, those above it in which row: a handful of
-comparisons, where a search from topic to topic would guess wrong at every token.
+Chances are stored as rows of 16 topics and summed downwards, row by row, which is one vector operation per row. The
+sums of the last row give the column of the draw, the sums above it the row. This takes a few comparisons; a search from
+topic to topic would cost a wrong branch prediction at every token.
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ LANES = 16
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-def _stacked(weight, row, beta, sums):
-    """weight (row + β), summed down the columns of 16: sums (K,) = chances of c, c − 16, c − 32, … together."""
+def _sum_chances(weight, row, beta, sums):
+    """Sum weight (row + β) down the columns of 16: sums (K,) = chances of c, c − 16, … together."""
     for c in range(sums.size):
         sums[c] = weight[c] * (row[c] + beta)
     for c in range(sums.size - LANES):
@@ -22,8 +22,8 @@ def _stacked(weight, row, beta, sums):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _drawn(sums, uniform, before):
-    """The topic at `uniform` (from 0 to 1) of all chances, column after column; and the sum of all chances."""
+def _draw_topic(sums, uniform, before):
+    """Return the topic at the share `uniform` (from 0 to 1) of the chances, column by column, and their sum."""
     last = sums[sums.size - LANES :]
     a = (last[0] + last[1]) + (last[2] + last[3])
     b = a + ((last[4] + last[5]) + (last[6] + last[7]))
@@ -48,18 +48,18 @@ def _drawn(sums, uniform, before):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sample_topics(data, indices, indptr, z, counts, totals, alpha, beta, k, uniform, own):
-    """One sweep over the tokens of a block: topics z (tokens,) are drawn anew, counts (d,K) and totals (K,) follow.
+def sample_topics(data, indices, indptr, z, counts, totals, alpha, beta, k, uniform, document_counts):
+    """Draw new topics z (tokens,) for all tokens of a block, and update counts (d,K) and totals (K,).
 
-    The chance of topic c is (n_ic + α_c)(n_jc + β)/(n_c + dβ), the token itself not counted. K is k filled up to a
-    multiple of 16, alpha (K,) with zeros; own (m,K) receives the documents' counts. Returns Σ log of the chance that
-    each token's word had, given all other tokens.
+    The chance of topic c is (n_ic + α_c)(n_jc + β)/(n_c + dβ), the token itself not counted. K is k rounded up to a
+    multiple of 16, alpha (K,) is padded with zeros; document_counts (m,K) receives the documents' counts. Returns
+    Σ log p(word of the token | all other tokens).
     """
     (d, K), one, logp, part, t = counts.shape, counts.dtype.type(1), 0.0, 1.0, 0
     weight, sums, before = np.zeros(K, counts.dtype), np.zeros(K, counts.dtype), np.zeros(8, counts.dtype)
     floor, prior = d * float(beta), alpha.sum()
     for i in range(indptr.size - 1):
-        n, length = own[i], 0
+        n, length = document_counts[i], 0
         for q in range(indptr[i], indptr[i + 1]):
             length += data[q]
         for at in range(t, t + length):
@@ -75,8 +75,8 @@ def sample_topics(data, indices, indptr, z, counts, totals, alpha, beta, k, unif
                 row[old] -= one
                 totals[old] -= 1.0
                 weight[old] = (n[old] + alpha[old]) / (totals[old] + floor)
-                _stacked(weight, row, beta, sums)
-                new, total = _drawn(sums, uniform[t], before)
+                _sum_chances(weight, row, beta, sums)
+                new, total = _draw_topic(sums, uniform[t], before)
                 new = min(new, k - 1)
                 z[t] = new
                 n[new] += one
@@ -85,7 +85,7 @@ def sample_topics(data, indices, indptr, z, counts, totals, alpha, beta, k, unif
                 weight[new] = (n[new] + alpha[new]) / (totals[new] + floor)
                 part *= total * share
                 t += 1
-                if t % LANES == 0:  # a logarithm now and then; so few chances do not underflow
+                if t % LANES == 0:  # one logarithm for 16 chances, whose product does not underflow
                     logp += np.log(part)
                     part = 1.0
     return logp + np.log(part)

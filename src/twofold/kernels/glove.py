@@ -1,10 +1,10 @@
-"""AdaGrad and plain steps of GloVe, and the dealing of counts into tiles.
+"""AdaGrad and plain steps of GloVe, and the assignment of counts to tiles.
 
     gap  d = ⟨u, z⟩ + b + c − log n        cost ½ f d²        f = min(1, (n/x_max)^α)
 
-A line of U (n,2,p) is a word's vector and, beside it, the sums of its squared steps, since a cell needs both at once.
-Its p numbers are the k factors, the word's bias, a 1 that meets the bias of the other side, and zeros up to a multiple
-of eight; a line of Z has the 1 first and its bias after it. So both biases are part of the one product ⟨u, z⟩.
+A line of U (n,2,p) is a word's vector and, beside it, the sums of its squared steps, because a cell needs both at once.
+Its p numbers are the k factors, the word's bias, a 1 that is multiplied by the bias of the other side, and zeros up to
+a multiple of eight; a line of Z has the 1 first and its bias second. So both biases are part of the one product ⟨u, z⟩.
 
 A cell is a record (row, col, log): places in the tile's groups, and log n.
 """
@@ -13,13 +13,13 @@ import numpy as np
 from numba import njit
 
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
-CLIP = np.float32(100.0)  # the largest gradient a number may get
+CLIP = np.float32(100.0)  # the largest gradient of a number
 CELL = np.dtype([("row", np.uint16), ("col", np.uint16), ("log", np.float32)])
 
 
 @njit(cache=True, nogil=True)
-def shuffled(cells, seed):
-    """The cells in an order drawn by `seed`: copied one by one, each to a random place among those before it."""
+def shuffle_cells(cells, seed):
+    """Return the cells in a random order: each is copied to a random place among those before it."""
     out = np.empty_like(cells)
     state = np.uint64(seed)
     for q in range(cells.size):
@@ -31,11 +31,11 @@ def shuffled(cells, seed):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def adagrad_cells(cells, k, rate, alpha, log_max, one, U, Z):
-    """A step for each cell in turn; U and Z change in place. Returns what the cells cost when their turn came.
+def adagrad_cells(cells, k, rate, alpha, log_max, bias_input, U, Z):
+    """Take a step for each cell in turn; U and Z change in place. Returns the sum of the costs before each step.
 
-    Every number moves by g/√G with g = rate times its gradient and G the sum of its earlier g². `one` is 0 if there
-    are no biases, else 1.
+    Every number moves by g/√G with g = rate times its gradient and G the sum of its earlier g². `bias_input` is 0
+    if there are no biases, else 1.
     """
     p = U.shape[2]
     top, zero = CLIP * rate, np.float32(0)
@@ -58,13 +58,13 @@ def adagrad_cells(cells, k, rate, alpha, log_max, one, U, Z):
             z[a] = za - gz / np.sqrt(of_z[a])
             of_u[a] += gu * gu
             of_z[a] += gz * gz
-        u[k + 1], z[k] = one, one  # not theirs to move
+        u[k + 1], z[k] = bias_input, bias_input  # constant
     return 0.5 * total
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def sgd_cells(cells, k, rate, alpha, log_max, one, U, Z):
-    """As `adagrad_cells`, by plain steps: every number moves by g, and its sum of squares stays as it is."""
+def sgd_cells(cells, k, rate, alpha, log_max, bias_input, U, Z):
+    """Take plain steps instead of those of `adagrad_cells`: every number moves by g, sums of squares do not change."""
     top, total = CLIP * rate, 0.0
     for q in range(cells.size):
         u, z, x = U[cells[q].row, 0], Z[cells[q].col, 0], cells[q].log
@@ -78,13 +78,13 @@ def sgd_cells(cells, k, rate, alpha, log_max, one, U, Z):
             by = pull * u[a]
             u[a] -= min(max(pull * z[a], -top), top)
             z[a] -= min(max(by, -top), top)
-        u[k + 1], z[k] = one, one
+        u[k + 1], z[k] = bias_input, bias_input
     return total
 
 
 @njit(cache=True, nogil=True)
 def count_tiles(indptr, indices, data, row_group, col_group, groups, counts):
-    """counts (B·B,) += the cells of these rows in each tile; row_group is theirs, cells of no count are passed over."""
+    """Add the cells of these rows in each tile to counts (B·B,); row_group is theirs, empty cells are skipped."""
     for i in range(indptr.size - 1):
         base = row_group[i] * groups
         for q in range(indptr[i], indptr[i + 1]):
@@ -93,8 +93,8 @@ def count_tiles(indptr, indices, data, row_group, col_group, groups, counts):
 
 
 @njit(cache=True, nogil=True)
-def deal_cells(indptr, indices, data, row_group, col_group, row_place, col_place, groups, at, out):
-    """Write the cells of these rows to their tiles: out[at[tile]] and on; `at` moves with them."""
+def assign_cells_to_tiles(indptr, indices, data, row_group, col_group, row_place, col_place, groups, at, out):
+    """Write the cells of these rows to their tiles, from out[at[tile]] on; `at` advances."""
     for i in range(indptr.size - 1):
         base, place = row_group[i] * groups, row_place[i]
         for q in range(indptr[i], indptr[i + 1]):

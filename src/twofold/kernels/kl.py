@@ -1,14 +1,14 @@
-"""Codes under the generalised Kullback–Leibler divergence, row by row over the stored cells.
+"""Codes under the generalized Kullback–Leibler divergence, row by row over the stored cells.
 
-    minimise  Σ_j (ŷ_j − x_j log ŷ_j) + ½ λ ‖u‖²   over u ≥ 0        ŷ_j = ⟨u, v_j⟩
+    minimize  Σ_j (ŷ_j − x_j log ŷ_j) + ½ λ ‖u‖²   over u ≥ 0        ŷ_j = ⟨u, v_j⟩
 
-Only cells with x > 0 are looked at one by one: all others together cost ⟨u, s⟩ with s = Σ_j v_j.
+Only cells with x > 0 are computed one by one: the linear terms of all cells together are ⟨u, s⟩ with s = Σ_j v_j.
 
-One coordinate at a time by Newton's method. The function is self-concordant with the constant 1/√(least x), so the full
-step never makes it worse where it goes up or is short, and a damped one never does elsewhere. Where the least x is
-small, a look at the cells says more: a step by which none loses more than the share a of its ŷ meets 1/(1 − a) times
-the curvature at most, so the full step is safe up to a = ½, and one divided by 1 + a beyond. A step down also goes at
-least as far as the multiplicative rule, which never overshoots (without λ).
+One coordinate at a time by Newton's method. The function is self-concordant with the constant 1/√(smallest x). So the
+full step never increases it if the step is upwards or short, and a damped step never does otherwise. If the smallest x
+is small, the cells give a better bound: along a step by which no cell loses more than the share a of its ŷ, the
+curvature grows by 1/(1 − a) at most. So the full step is safe up to a = ½, and one divided by 1 + a beyond. A step down
+also goes at least as far as the multiplicative rule, which never overshoots (without λ).
 References: Hsieh & Dhillon 2011; Hien & Gillis 2021 (damping).
 """
 
@@ -19,13 +19,13 @@ from twofold.kernels.min_max import larger, smaller
 
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 TINY = 1e-30
-SHORT = 0.683802  # Newton decrement up to which the full step of a self-concordant function decreases it
-HALF = 0.5  # share of ŷ that a cell may lose by a full step
+MAX_FULL_DECREMENT = 0.683802  # Newton decrement up to which the full step of a self-concordant function decreases it
+MAX_LOST_SHARE = 0.5  # share of ŷ that a cell may lose by a full step
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-def _predicted(u, Z, m, y):
-    """ŷ = Zᵀu over the m gathered cells, never quite zero."""
+def _predict_cells(u, Z, m, y):
+    """Write ŷ = Zᵀu over the m gathered cells, always above zero."""
     for q in range(m):
         y[q] = TINY
     for c in range(u.size):
@@ -36,8 +36,8 @@ def _predicted(u, Z, m, y):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-def _pulls(x, y, z, m):
-    """Σ x z/ŷ and Σ x z²/ŷ² over the gathered cells."""
+def _sum_ratios(x, y, z, m):
+    """Return Σ x z/ŷ and Σ x z²/ŷ² over the gathered cells."""
     first, second = x.dtype.type(0), x.dtype.type(0)
     for q in range(m):
         t = z[q] / y[q]
@@ -48,8 +48,8 @@ def _pulls(x, y, z, m):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-def _most(y, z, m):
-    """The largest z/ŷ of a cell."""
+def _max_ratio(y, z, m):
+    """Return the largest z/ŷ of a cell."""
     most = y.dtype.type(0)
     for q in range(m):
         most = larger(most, z[q] / y[q])
@@ -57,9 +57,9 @@ def _most(y, z, m):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-def _stepped(old, s, ridge, pull, curve, steep, y, z, m):
-    """Where Newton takes one coordinate at `old`, with the gradient s + λ old − pull; `steep` is the function's
-    constant."""
+def _newton_step(old, s, ridge, pull, curve, steep, y, z, m):
+    """Return the Newton update of one coordinate at `old`, with the gradient s + λ old − pull; `steep` is the constant
+    of the function."""
     gradient = s + ridge * old - pull
     curve += ridge
     if curve <= 0:
@@ -68,17 +68,17 @@ def _stepped(old, s, ridge, pull, curve, steep, y, z, m):
     if gradient <= 0:
         return old - step
     decrement = steep * step * np.sqrt(curve)
-    if decrement > SHORT:
-        lost = decrement if steep <= 1 else step * _most(y, z, m)
-        if lost > HALF:
+    if decrement > MAX_FULL_DECREMENT:
+        lost = decrement if steep <= 1 else step * _max_ratio(y, z, m)
+        if lost > MAX_LOST_SHARE:
             step /= 1 + lost
     far = old * pull / s if ridge == 0 else old
     return max(min(old - step, far), old * 0)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-def _descended(u, s, ridge, x, Z, m, y, passes, tol):
-    """u improved in place by a few passes over its coordinates; y keeps up. Stops when nothing moves any more."""
+def _descend_row(u, s, ridge, x, Z, m, y, passes, tol):
+    """Improve u in place by a few passes over its coordinates, and update y. Stops when u no longer changes."""
     least = x[0]
     for q in range(m):
         least = smaller(least, x[q])
@@ -86,9 +86,9 @@ def _descended(u, s, ridge, x, Z, m, y, passes, tol):
     for _ in range(passes):
         moved, size = x.dtype.type(0), x.dtype.type(0)
         for c in range(u.size):
-            pull, curve = _pulls(x, y, Z[c], m)
+            pull, curve = _sum_ratios(x, y, Z[c], m)
             old = u[c]
-            new = _stepped(old, s[c], ridge, pull, curve, steep, y, Z[c], m)
+            new = _newton_step(old, s[c], ridge, pull, curve, steep, y, Z[c], m)
             step = x.dtype.type(new - old)
             if step != 0:
                 u[c] = new
@@ -98,12 +98,12 @@ def _descended(u, s, ridge, x, Z, m, y, passes, tol):
             size += u[c] * s[c]
         if moved <= tol * size:
             break
-        _predicted(u, Z, m, y)  # exact again, so that rounding does not add up
+        _predict_cells(u, Z, m, y)  # exact again, so that rounding does not add up
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-def _row(start, stop, indices, x, V, s, ridge, passes, tol, u, Z, xs, y, ratio):
-    """One row: its cells with x > 0 gathered, its code improved, x/ŷ written; returns Σ x log ŷ."""
+def _solve_row(start, stop, indices, x, V, s, ridge, passes, tol, u, Z, xs, y, ratio):
+    """Improve the code of one row over its cells with x > 0 and write x/ŷ; returns Σ x log ŷ."""
     k, m = u.size, 0
     for q in range(start, stop):
         ratio[q] = 0
@@ -115,9 +115,9 @@ def _row(start, stop, indices, x, V, s, ridge, passes, tol, u, Z, xs, y, ratio):
     if m == 0:
         u[:] = 0
         return 0.0
-    _predicted(u, Z, m, y)
+    _predict_cells(u, Z, m, y)
     if passes > 0:
-        _descended(u, s, ridge, xs, Z, m, y, passes, tol)
+        _descend_row(u, s, ridge, xs, Z, m, y, passes, tol)
     total, m = 0.0, 0
     for q in range(start, stop):
         if x[q] > 0:
@@ -129,15 +129,15 @@ def _row(start, stop, indices, x, V, s, ridge, passes, tol, u, Z, xs, y, ratio):
 
 @njit(cache=True, nogil=True)
 def newton_counts(indptr, indices, x, V, s, ridge, passes, tol, U, ratio, cost):
-    """Rows of counts: unstored cells are zeros, and s (k,) = Σ_j v_j (+ λ) is the same for all rows.
+    """Improve rows of counts: unstored cells are zeros, and s (k,) = Σ_j v_j (+ λ) is the same for all rows.
 
-    U (m,k) is improved in place, ratio becomes x/ŷ, cost[i] = ⟨u_i, s⟩ + ½ λ ‖u_i‖² − Σ x log ŷ, with λ = ridge. With
-    no passes, U stays.
+    U (m,k) is improved in place, ratio becomes x/ŷ, cost[i] = ⟨u_i, s⟩ + ½ λ ‖u_i‖² − Σ x log ŷ, with λ = ridge.
+    Without passes, U does not change.
     """
     k, most = V.shape[1], max(1, np.max(indptr[1:] - indptr[:-1]))
     Z, xs, y = np.empty((k, most), V.dtype), np.empty(most, V.dtype), np.empty(most, V.dtype)
     for i in range(U.shape[0]):
-        total = _row(indptr[i], indptr[i + 1], indices, x, V, s, ridge, passes, tol, U[i], Z, xs, y, ratio)
+        total = _solve_row(indptr[i], indptr[i + 1], indices, x, V, s, ridge, passes, tol, U[i], Z, xs, y, ratio)
         cost[i] = -total
         for c in range(k):
             cost[i] += np.float64(U[i, c]) * (np.float64(s[c]) + 0.5 * np.float64(ridge) * np.float64(U[i, c]))
@@ -145,7 +145,7 @@ def newton_counts(indptr, indices, x, V, s, ridge, passes, tol, U, ratio, cost):
 
 @njit(cache=True, nogil=True)
 def newton_cells(indptr, indices, x, w, V, passes, tol, U, ratio, cost):
-    """Rows of known cells with weights: x holds w·x, zeros are stored, and every row has its own s_i = Σ_j w_ij v_j."""
+    """Improve rows of known cells with weights: x is w·x, zeros are stored, each row has its own s_i = Σ_j w_ij v_j."""
     k, most = V.shape[1], max(1, np.max(indptr[1:] - indptr[:-1]))
     Z, xs, y = np.empty((k, most), V.dtype), np.empty(most, V.dtype), np.empty(most, V.dtype)
     s = np.empty(k, V.dtype)
@@ -154,7 +154,9 @@ def newton_cells(indptr, indices, x, w, V, passes, tol, U, ratio, cost):
         for q in range(indptr[i], indptr[i + 1]):
             for c in range(k):
                 s[c] += w[q] * V[indices[q], c]
-        total = _row(indptr[i], indptr[i + 1], indices, x, V, s, V.dtype.type(0), passes, tol, U[i], Z, xs, y, ratio)
+        total = _solve_row(
+            indptr[i], indptr[i + 1], indices, x, V, s, V.dtype.type(0), passes, tol, U[i], Z, xs, y, ratio
+        )
         cost[i] = -total
         for c in range(k):
             cost[i] += np.float64(U[i, c]) * np.float64(s[c])

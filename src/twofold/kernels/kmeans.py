@@ -1,4 +1,4 @@
-"""Inner loops of k-means: nearest centres from products, bounds by groups of centres, sums of the rows that moved."""
+"""Inner loops of k-means: nearest centers from products, bounds by groups of centers, sums of the rows that moved."""
 
 import numpy as np
 from numba import njit
@@ -6,15 +6,15 @@ from numba import njit
 from twofold.kernels.min_max import smaller
 
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
-STRIP = 128  # rows side by side: their columns and what is found of them stay in the nearest cache
+STRIP = 128  # rows side by side: their columns and results stay in the nearest cache
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
-def closest(X, mean, Z, label, best):
-    """The nearest of the centres mean + Z of each row, and its squared distance: one pass, for few columns.
+def assign_directly(X, mean, Z, label, best):
+    """Find the nearest of the centers mean + Z of each row, and its squared distance, in one pass, for few columns.
 
-    Rows are worked on side by side, a column after the other, so that every step is the same for neighbours in memory;
-    columns come in fours, the last filled up with zeros.
+    Rows are processed side by side, one column after the other, so that every step is the same for neighbors in memory.
+    Columns come in fours, the last four padded with zeros.
     """
     (n, d), k, kind = X.shape, Z.shape[0], X.dtype.type
     wide, even = -(-d // 4) * 4, k + k % 2
@@ -27,12 +27,12 @@ def closest(X, mean, Z, label, best):
     one, two = np.empty(STRIP, X.dtype), np.empty(STRIP, X.dtype)
     for start in range(0, n, STRIP):
         m = min(STRIP, n - start)
-        for r in range(0, m, 4):  # four rows, whose numbers become neighbours, at a time
+        for r in range(0, m, 4):  # four rows, whose numbers become neighbors, at a time
             i = start + r
             a, b, c, e = X[i], X[min(i + 1, n - 1)], X[min(i + 2, n - 1)], X[min(i + 3, n - 1)]
             for j in range(d):
-                t, centre = T[j], mean[j]
-                t[r], t[r + 1], t[r + 2], t[r + 3] = a[j] - centre, b[j] - centre, c[j] - centre, e[j] - centre
+                t, center = T[j], mean[j]
+                t[r], t[r + 1], t[r + 2], t[r + 3] = a[j] - center, b[j] - center, c[j] - center, e[j] - center
         own[:] = kind(0)
         least[:] = kind(np.inf)
         at[:] = 0
@@ -63,8 +63,8 @@ def closest(X, mean, Z, label, best):
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
-def nearest(V, base, label, best):
-    """The smallest of base[c] + V[i,c] for each row, and where; V (m,k) is overwritten by the sums."""
+def take_minima(V, base, label, best):
+    """Find the smallest base[c] + V[i,c] of each row and its column; V (m,k) is overwritten by the sums."""
     m, k = V.shape
     for i in range(m):
         row = V[i]
@@ -80,7 +80,7 @@ def nearest(V, base, label, best):
 
 @njit(cache=True, nogil=True)
 def group_minima(V, starts, label, lower):
-    """For each row the smallest value in every group of columns, that of its own label left out; lower (m,g)."""
+    """Write to lower (m,g) the smallest value of each row in every group of columns, except that of its own label."""
     for i in range(V.shape[0]):
         for g in range(starts.size - 1):
             least = V.dtype.type(np.inf)
@@ -91,8 +91,8 @@ def group_minima(V, starts, label, lower):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _one(X, i, Z, c):
-    """‖x_i − z_c‖²."""
+def _square_distance(X, i, Z, c):
+    """Return ‖x_i − z_c‖²."""
     s = X.dtype.type(0)
     for j in range(X.shape[1]):
         gap = X[i, j] - Z[c, j]
@@ -101,8 +101,8 @@ def _one(X, i, Z, c):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _four(X, i, Z, c):
-    """The same for c … c+3 at once, which loads the row once and hides the latency of the sums."""
+def _four_square_distances(X, i, Z, c):
+    """Return the same for c … c+3 at once, which loads the row once and hides the latency of the sums."""
     s0 = X.dtype.type(0)
     s1, s2, s3 = s0, s0, s0
     for j in range(X.shape[1]):
@@ -116,20 +116,22 @@ def _four(X, i, Z, c):
 
 
 @njit(cache=True, nogil=True)
-def _group(X, i, Z, a, b, own, found):
-    """Smallest and second smallest distance to the centres a … b−1 other than `own`, and the nearest."""
+def _scan_group(X, i, Z, a, b, current, distances):
+    """Return the smallest and second smallest distance to the centers a … b−1 except `current`, and the nearest."""
     c = a
     while c < b:
         if b - a >= 4:
             c = min(c, b - 4)  # the last four may overlap those before: cheaper than one by one
-            found[c - a], found[c - a + 1], found[c - a + 2], found[c - a + 3] = _four(X, i, Z, c)
+            distances[c - a], distances[c - a + 1], distances[c - a + 2], distances[c - a + 3] = _four_square_distances(
+                X, i, Z, c
+            )
             c += 4
         else:
-            found[c - a] = _one(X, i, Z, c)
+            distances[c - a] = _square_distance(X, i, Z, c)
             c += 1
-    first, second, at = X.dtype.type(np.inf), X.dtype.type(np.inf), own
-    for c in range(a, b):  # without branches, which could not be foretold
-        v = X.dtype.type(np.inf) if c == own else found[c - a]
+    first, second, at = X.dtype.type(np.inf), X.dtype.type(np.inf), current
+    for c in range(a, b):  # without branches, which the processor could not predict
+        v = X.dtype.type(np.inf) if c == current else distances[c - a]
         second = min(second, max(first, v))
         at = c if v < first else at
         first = min(first, v)
@@ -138,32 +140,32 @@ def _group(X, i, Z, a, b, own, found):
 
 @njit(cache=True, nogil=True)
 def reassign(X, Z, label, upper, lower, drift, retreat, group, starts, half, moved, former):
-    """One sweep over rows with bounds (Yinyang); returns how many rows changed their centre.
+    """Assign rows to centers with bounds (Yinyang); returns the number of rows that changed their center.
 
-    Centres are sorted by group, group g being starts[g]..starts[g+1]. upper (n,) bounds the distance to the own
-    centre from above, lower (n,g) those to all others of a group from below. drift (k,) is how far centres moved,
-    retreat (g,) the largest of a group, half (k,) half the way to the nearest other centre. A group is looked into
-    only if its bound does not rule it out. Rows that moved go to `moved`, their old centres to `former`.
+    Centers are sorted by group, group g being starts[g]..starts[g+1]. upper (n,) bounds the distance to the current
+    center from above, lower (n,g) those to all others of a group from below. drift (k,) is the distance that centers
+    moved, retreat (g,) the largest of a group, half (k,) half the distance to the nearest other center. A group is
+    searched only if its bound does not exclude it. Rows that moved go to `moved`, their old centers to `former`.
     """
-    found = np.empty(Z.shape[0], X.dtype)
+    distances = np.empty(Z.shape[0], X.dtype)
     count = 0
     for i in range(label.size):
-        own = label[i]
-        u = upper[i] + drift[own]
+        current = label[i]
+        u = upper[i] + drift[current]
         least = lower[i, 0] - retreat[0]
         for g in range(retreat.size):
             lower[i, g] -= retreat[g]
             least = min(least, lower[i, g])
-        if u > least and u > half[own]:
-            u = np.sqrt(_one(X, i, Z, own))
-        if u <= least or u <= half[own]:
+        if u > least and u > half[current]:
+            u = np.sqrt(_square_distance(X, i, Z, current))
+        if u <= least or u <= half[current]:
             upper[i] = u
             continue
-        best, now = u, own
+        best, now = u, current
         for g in range(retreat.size):
             if lower[i, g] >= best:
                 continue
-            first, second, at = _group(X, i, Z, starts[g], starts[g + 1], own, found)
+            first, second, at = _scan_group(X, i, Z, starts[g], starts[g + 1], current, distances)
             if first < best:
                 lower[i, g] = second
                 lower[i, group[now]] = min(lower[i, group[now]], best)
@@ -171,18 +173,18 @@ def reassign(X, Z, label, upper, lower, drift, retreat, group, starts, half, mov
             else:
                 lower[i, g] = first
         upper[i] = best
-        if now != own:
-            lower[i, group[own]] = min(lower[i, group[own]], u)
+        if now != current:
+            lower[i, group[current]] = min(lower[i, group[current]], u)
             label[i] = now
             moved[count] = i
-            former[count] = own
+            former[count] = current
             count += 1
     return count
 
 
 @njit(cache=True, nogil=True)
-def move(X, shift, w, rows, old, label, counts, sums):
-    """Take moved rows out of their old centre's sums and into the new one's; old is −1 where there was none."""
+def move_rows(X, shift, w, rows, old, label, counts, sums):
+    """Subtract moved rows from the sums of their old center and add them to the new; old is −1 if there was none."""
     d = X.shape[1]
     for r in range(rows.size):
         i = rows[r]

@@ -1,7 +1,7 @@
-"""k-medoids: one look at every row as a new medoid, with swaps as soon as they pay.
+"""k-medoids: try every row once as a new medoid, and swap as soon as that lowers the cost.
 
-D (n,n) holds in row j the distances of all rows to row j. Of every row the nearest and the second nearest medoid are
-known, so that one run over row j of D gives what the swap of j with each of the k medoids would gain.
+Row j of D (n,n) contains the distances of all rows to row j. The nearest and second nearest medoid of every row are
+kept, so that one pass over row j of D gives the gain of a swap of j with each of the k medoids.
 Reference: Schubert & Rousseeuw 2021 (FasterPAM).
 """
 
@@ -11,7 +11,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def rank_medoids(D, medoids, near, second, d_near, d_second):
-    """Fill for every row its nearest and second nearest medoid, by number, and the distances to both."""
+    """Write for every row the numbers of its nearest and second nearest medoid, and the distances to both."""
     for o in range(len(near)):
         near[o] = second[o] = -1
         d_near[o] = d_second[o] = np.inf
@@ -25,10 +25,10 @@ def rank_medoids(D, medoids, near, second, d_near, d_second):
 
 
 @njit(cache=True, nogil=True)
-def swap_all(D, w, medoids, near, second, d_near, d_second, least):
-    """Look at every row once and swap it with the medoid for which that pays by more than `least`; the swaps made."""
+def swap_medoids(D, w, medoids, near, second, d_near, d_second, min_gain):
+    """Visit every row once; swap it with its best medoid if that gains more than `min_gain`. Returns the swaps made."""
     n, k = len(w), len(medoids)
-    lost = np.zeros(k)  # by leaving out each medoid
+    lost = np.zeros(k)  # the cost of leaving out each medoid
     gain = np.empty(k)
     swaps = 0
     stale = True
@@ -43,7 +43,7 @@ def swap_all(D, w, medoids, near, second, d_near, d_second, least):
             stale = False
         for m in range(k):
             gain[m] = lost[m]
-        shared = 0.0  # gained whichever medoid goes
+        shared = 0.0  # gain that does not depend on the medoid replaced
         for o in range(n):
             d = D[j, o]
             if k == 1:
@@ -54,7 +54,7 @@ def swap_all(D, w, medoids, near, second, d_near, d_second, least):
             elif d < d_second[o]:
                 gain[near[o]] += w[o] * (d - d_second[o])
         c = np.argmin(gain)
-        if gain[c] + shared < -least:
+        if gain[c] + shared < -min_gain:
             medoids[c] = j
             rank_medoids(D, medoids, near, second, d_near, d_second)
             swaps += 1

@@ -1,10 +1,10 @@
-"""K-SVD's atoms, one after the other: each with its coefficients, the others staying as they are.
+"""K-SVD's atoms, one after the other: each with its coefficients, while the others stay fixed.
 
     R = X − U D (n,d)    signals i that use atom j:  E_i = R_i + u_ij d_j
     d_j ← Σ u_ij E_i, scaled to length 1;   u_ij ← ⟨E_i, d_j⟩
 
-One power step towards the leading singular vector of E instead of the vector itself. Codes come by atoms: those of
-atom j are places start[j]..start[j+1] of `rows` and `values`. Reference: Rubinstein, Zibulevsky & Elad 2008.
+One power step towards the leading singular vector of E replaces the vector itself. Codes are sorted by atom: those
+of atom j are places start[j]..start[j+1] of `rows` and `values`. Reference: Rubinstein, Zibulevsky & Elad 2008.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def update_atoms(R, D, start, rows, values):
-    """Atoms D (k,d), coefficients and residuals, in place. An atom without a direction left stays as it is."""
+    """Update atoms D (k,d), coefficients and residuals in place. An atom with a zero direction does not change."""
     k, d = D.shape
     g = np.empty(d, D.dtype)
     for j in range(k):
@@ -57,7 +57,7 @@ def update_atoms(R, D, start, rows, values):
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def update_atoms_seen(R, seen, D, start, rows, values):
-    """The same where only some numbers of a signal are seen: seen (n,d), and R is 0 elsewhere."""
+    """Update the same if only some numbers of a signal are observed: seen (n,d), and R is 0 elsewhere."""
     k, d = D.shape
     g, weight, new = np.empty(d, D.dtype), np.empty(d, D.dtype), np.empty(d, D.dtype)
     for j in range(k):
@@ -74,7 +74,7 @@ def update_atoms_seen(R, seen, D, start, rows, values):
                     g[a] += v * R[i, a]
                     weight[a] += v * v
         length = g[0] * 0
-        for a in range(d):  # what no signal shows stays
+        for a in range(d):  # numbers that no signal shows do not change
             new[a] = atom[a] + (g[a] / weight[a] if weight[a] > 0 else g[a] * 0)
         for a in range(d):
             length += new[a] * new[a]
@@ -100,17 +100,17 @@ def update_atoms_seen(R, seen, D, start, rows, values):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def descend(D, UU, UX, least):
-    """Atoms D (k,d) in place, each in turn the best for ΣUᵀU (k,k) and ΣUᵀX (k,d) while the others stay:
+def descend_atoms(D, UU, UX, min_square):
+    """Update atoms D (k,d) in place, each in turn to the best for ΣUᵀU (k,k) and ΣUᵀX (k,d) given the others:
 
     d_j ← d_j + (UX_j − UU_j D) / UU_jj
 
-    An atom whose UU_jj is below `least`, or that would vanish, stays as it is.
+    An atom whose UU_jj is below `min_square`, or that would vanish, does not change.
     """
     k, d = D.shape
     g = np.empty(d, D.dtype)
     for j in range(k):
-        if UU[j, j] <= least:
+        if UU[j, j] <= min_square:
             continue
         for b in range(d):
             g[b] = UX[j, b]

@@ -1,7 +1,7 @@
-"""Inner loops of topic models: documents fold in to fixed topics, and say what counts they expect.
+"""Inner loops of topic models: documents fold in to fixed topics, and give expected topic counts.
 
-topics (d,k) are word-major, a row of k numbers a word, so that a cell reads and writes two runs of memory. Words that
-no topic knows are passed over.
+topics (d,k) are word-major, a row of k numbers per word, so that a cell reads and writes two contiguous pieces of
+memory. Words that have no chance in any topic are skipped.
 """
 
 import math
@@ -16,9 +16,9 @@ FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def fold_in(data, indices, indptr, topics, alpha, counts, passes, tol):
-    """counts (m,k) ← Σ_j x_j γ_jc with γ_jc ∝ topics_jc (counts_c + α_c), `passes` times for each document.
+    """Repeat counts (m,k) ← Σ_j x_j γ_jc with γ_jc ∝ topics_jc (counts_c + α_c), `passes` times for each document.
 
-    A document whose counts move by no more than tol of its length (in sum) is done earlier.
+    A document ends earlier if the sum of the changes of its counts is at most tol times its length.
     """
     k, zero = topics.shape[1], topics.dtype.type(0)
     theta, new = np.empty(k, topics.dtype), np.empty(k, topics.dtype)
@@ -50,10 +50,10 @@ def fold_in(data, indices, indptr, topics, alpha, counts, passes, tol):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def expected_counts(data, indices, indptr, topics, alpha, counts, weight, out):
-    """One pass more, fused with what it adds to out (d,k): Σ_i w_i x_ij γ_ijc; the log-likelihood, and the tokens.
+def count_topics(data, indices, indptr, topics, alpha, counts, weight, out):
+    """Do one more pass and add Σ_i w_i x_ij γ_ijc to out (d,k); returns the log-likelihood and the number of tokens.
 
-    The log-likelihood is that of the shares the documents came with, (counts + α) / sum.
+    The log-likelihood is that of the shares before the pass, (counts + α) / sum.
     """
     k, zero, logp, tokens = topics.shape[1], topics.dtype.type(0), 0.0, 0.0
     theta, new = np.empty(k, topics.dtype), np.empty(k, topics.dtype)
@@ -84,7 +84,7 @@ def expected_counts(data, indices, indptr, topics, alpha, counts, weight, out):
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def log_likelihood(data, indices, indptr, topics, shares, logp, tokens):
-    """For each document Σ_j x_j log Σ_c shares_c topics_jc, and Σ_j x_j over the words with a chance."""
+    """Write Σ_j x_j log Σ_c shares_c topics_jc of each document, and Σ_j x_j over words with a chance above zero."""
     for i in range(shares.shape[0]):
         total, length = 0.0, 0.0
         for t in range(indptr[i], indptr[i + 1]):
@@ -99,7 +99,7 @@ def log_likelihood(data, indices, indptr, topics, shares, logp, tokens):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def digamma(x):
-    """ψ(x) for x > 0: upwards until the asymptotic series is exact to double precision."""
+    """Return ψ(x) for x > 0, by recurrence up to where the asymptotic series is exact to double precision."""
     shift = 0.0
     while x < 6.0:
         shift -= 1.0 / x
@@ -111,7 +111,7 @@ def digamma(x):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def dirichlet_sums(counts, alpha, weight, above):
-    """Σ_i w_i (ψ(n_ic + α_c) − ψ(α_c)) into above (k,), and Σ_i w_i (ψ(n_i + Σα) − ψ(Σα)), n_i = Σ_c n_ic."""
+    """Add Σ_i w_i (ψ(n_ic + α_c) − ψ(α_c)) to above (k,); returns Σ_i w_i (ψ(n_i + Σα) − ψ(Σα)), n_i = Σ_c n_ic."""
     k, below, total = above.size, 0.0, 0.0
     base = np.empty(k)
     for c in range(k):
@@ -129,8 +129,8 @@ def dirichlet_sums(counts, alpha, weight, above):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def _chances(gamma, k, theta):
-    """theta ← exp E log θ under a Dirichlet with these numbers; columns from k on are padding."""
+def _exp_mean_log(gamma, k, theta):
+    """Write exp E log θ under a Dirichlet with parameters gamma to theta; columns from k on are padding."""
     total = 0.0
     for c in range(k):
         total += gamma[c]
@@ -140,8 +140,8 @@ def _chances(gamma, k, theta):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def variational(data, indices, indptr, topics, alpha, k, gamma, passes, tol):
-    """Each document's variational Dirichlet, gamma (m,K): γ_c ← α_c + Σ_j x_j topics_jc θ_c / Σ, θ = exp E log.
+def fit_dirichlets(data, indices, indptr, topics, alpha, k, gamma, passes, tol):
+    """Update each document's variational Dirichlet gamma (m,K): γ_c ← α_c + Σ_j x_j topics_jc θ_c / Σ, θ = exp E log.
 
     topics are exp E log p(word | topic), padded from k to K columns with zeros.
     """
@@ -149,7 +149,7 @@ def variational(data, indices, indptr, topics, alpha, k, gamma, passes, tol):
     theta, new = np.zeros(K, topics.dtype), np.empty(K, topics.dtype)
     for i in range(gamma.shape[0]):
         for _ in range(passes):
-            _chances(gamma[i], k, theta)
+            _exp_mean_log(gamma[i], k, theta)
             for c in range(K):
                 new[c] = alpha[c]
             for t in range(indptr[i], indptr[i + 1]):
@@ -170,12 +170,12 @@ def variational(data, indices, indptr, topics, alpha, k, gamma, passes, tol):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def variational_counts(data, indices, indptr, topics, k, gamma, weight, out):
-    """What documents with these Dirichlets add to out (d,K): Σ_i w_i x_ij γ_ijc."""
+def count_dirichlet_topics(data, indices, indptr, topics, k, gamma, weight, out):
+    """Add Σ_i w_i x_ij γ_ijc of documents with these Dirichlets to out (d,K)."""
     K, zero = topics.shape[1], topics.dtype.type(0)
     theta = np.zeros(K, topics.dtype)
     for i in range(gamma.shape[0]):
-        _chances(gamma[i], k, theta)
+        _exp_mean_log(gamma[i], k, theta)
         for t in range(indptr[i], indptr[i + 1]):
             row, into, s = topics[indices[t]], out[indices[t]], zero
             for c in range(K):
@@ -187,11 +187,11 @@ def variational_counts(data, indices, indptr, topics, k, gamma, weight, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def log_dirichlet(own, k, state, logs):
-    """logs (k,) ← the logarithms of a draw from Dirichlet(own); returns the state after it."""
+def draw_log_dirichlet(alpha, k, state, logs):
+    """Write the logarithms of a draw from Dirichlet(alpha) to logs (k,); returns the next state."""
     top = -np.inf
     for c in range(k):
-        logs[c], state = log_gamma_draw(own[c], state)
+        logs[c], state = log_gamma_draw(alpha[c], state)
         top = max(top, logs[c])
     total = 0.0
     for c in range(k):
@@ -202,8 +202,8 @@ def log_dirichlet(own, k, state, logs):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-def log_chance(data, indices, start, stop, topics, theta):
-    """Σ_j x_j log Σ_c theta_c topics_jc of one document, over the words with a chance."""
+def log_probability(data, indices, start, stop, topics, theta):
+    """Return Σ_j x_j log Σ_c theta_c topics_jc of one document, over the words with a chance above zero."""
     total = 0.0
     for t in range(start, stop):
         row, s = topics[indices[t]], 0.0
@@ -215,34 +215,34 @@ def log_chance(data, indices, start, stop, topics, theta):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def log_normalizer(own, k):
-    """log of 1 / B(own), the factor of a Dirichlet's density."""
+def log_normalizer(alpha, k):
+    """Return log 1 / B(alpha), the factor of a Dirichlet's density."""
     total, out = 0.0, 0.0
     for c in range(k):
-        total += own[c]
-        out -= math.lgamma(own[c])
+        total += alpha[c]
+        out -= math.lgamma(alpha[c])
     return out + math.lgamma(total)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def evidence(data, indices, indptr, topics, alpha, k, gamma, heat, draws, seed, logp, error):
-    """log ∫ p(x | θ) Dirichlet(θ | α) dθ of each document by importance sampling, and its standard error, into (m,).
+def estimate_evidence(data, indices, indptr, topics, alpha, k, gamma, heat, draws, seed, logp, error):
+    """Estimate log ∫ p(x | θ) Dirichlet(θ | α) dθ of each document and its standard error by importance sampling.
 
-    Draws come in turn from Dirichlet(α + h (γ − α)) for h in `heat`, γ (m,K) near the posterior's, and weigh
-    p(x | θ) p(θ) over the density of that mixture. Every document begins with the same seed.
+    Draws come in turn from Dirichlet(α + h (γ − α)) for h in `heat`, with γ (m,K) near the posterior's. The weight of a
+    draw is p(x | θ) p(θ) over the density of that mixture. Every document starts with the same seed.
     """
     K, H = topics.shape[1], heat.size
-    theta, logs, own, norm, weight = np.zeros(K), np.empty(k), np.empty((H, k)), np.empty(H), np.empty(draws)
+    theta, logs, proposals, norm, weight = np.zeros(K), np.empty(k), np.empty((H, k)), np.empty(H), np.empty(draws)
     prior = log_normalizer(alpha, k)
     for i in range(gamma.shape[0]):
         start, stop, state = indptr[i], indptr[i + 1], seed
         for h in range(H):
             for c in range(k):
-                own[h, c] = alpha[c] + heat[h] * (gamma[i, c] - alpha[c])
-            norm[h] = log_normalizer(own[h], k) - prior
+                proposals[h, c] = alpha[c] + heat[h] * (gamma[i, c] - alpha[c])
+            norm[h] = log_normalizer(proposals[h], k) - prior
         top = -np.inf
         for r in range(draws):
-            state, further = log_dirichlet(own[r % H], k, state, logs), 0.0
+            state, further = draw_log_dirichlet(proposals[r % H], k, state, logs), 0.0
             for c in range(k):
                 theta[c] = math.exp(logs[c])
                 further += (gamma[i, c] - alpha[c]) * logs[c]
@@ -251,7 +251,7 @@ def evidence(data, indices, indptr, topics, alpha, k, gamma, heat, draws, seed, 
                 most = max(most, norm[h] + heat[h] * further)
             for h in range(H):
                 ratio += math.exp(norm[h] + heat[h] * further - most) / H
-            weight[r] = log_chance(data, indices, start, stop, topics, theta) - most - math.log(ratio)
+            weight[r] = log_probability(data, indices, start, stop, topics, theta) - most - math.log(ratio)
             top = max(top, weight[r])
         first, second = 0.0, 0.0
         for r in range(draws):

@@ -1,4 +1,4 @@
-"""Sums over the rows of one block, in float64 whatever the data."""
+"""Sums over the rows of one block, in float64 for any dtype of the data."""
 
 import numpy as np
 from numba import njit

@@ -1,11 +1,11 @@
-"""Non-negative least squares, many small ones at once, by coordinate descent.
+"""Non-negative least squares for many small problems at once, by coordinate descent.
 
     u = argmin  ½ u G uᵀ − ⟨b, u⟩   over u ≥ 0          for every row b of B
 
-    G (k,k) what all rows share    B (m,k) right-hand sides    U (m,k) where each row stands, and what it becomes
+    G (k,k) shared by all rows    B (m,k) right-hand sides    U (m,k) the rows' start, and their result
 
-Rows are independent given G. They are worked on in tiles of 128, one row a lane, so that every operation is a whole
-vector; a row stops by its own rule, so its companions never show in its result.
+Rows are independent given G. They are processed in tiles of 128, one row per lane, so that every operation is a whole
+vector. Each row stops by its own rule, so the other rows of its tile do not change its result.
 References: Cichocki & Phan 2009 (HALS); Gillis & Glineur 2012 (several sweeps while G stays); Lawson & Hanson 1974
 (active sets).
 """
@@ -17,12 +17,12 @@ from twofold.kernels.cholesky import factor, solve
 
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 TILE = 128
-SURE = 1e-12  # relative to what it is compared with: what is no rounding in float64
+ROUNDING_TOLERANCE = 1e-12  # relative; larger values are not rounding in float64
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-def _loaded(G, B, U, start, m, u, r):
-    """Rows start … start+m−1 as lanes: u holds them, r the negative gradient b − uG."""
+def load_rows(G, B, U, start, m, u, r):
+    """Load rows start … start+m−1 as lanes: u takes them, r the negative gradient b − uG."""
     k, zero = G.shape[0], G.dtype.type(0)
     for c in range(k):
         for lane in range(TILE):
@@ -40,8 +40,8 @@ def _loaded(G, B, U, start, m, u, r):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-def _swept(G, inverse, live, u, r, step, moved):
-    """Every coordinate once to its best value, in the lanes that are live; moved collects what each lane gained."""
+def sweep_coordinates(G, inverse, live, u, r, step, moved):
+    """Set every coordinate once to its best value, in the lanes that are live; `moved` sums the gain of each lane."""
     k, zero = G.shape[0], G.dtype.type(0)
     for c in range(k):
         for lane in range(TILE):
@@ -57,9 +57,9 @@ def _swept(G, inverse, live, u, r, step, moved):
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def nnls(G, B, U, sweeps, tol):
-    """U (m,k) improved in place; a row stops when a sweep gains less than tol times what its first one gained.
+    """Improve U (m,k) in place; a row stops when a sweep gains less than tol times the gain of its first one.
 
-    A component whose Gᵢᵢ is zero explains nothing: its coordinate stays where it is.
+    A component whose Gᵢᵢ is zero explains nothing: its coordinate does not change.
     """
     k, zero, one = G.shape[0], G.dtype.type(0), G.dtype.type(1)
     u, r = np.empty((k, TILE), G.dtype), np.empty((k, TILE), G.dtype)
@@ -69,11 +69,11 @@ def nnls(G, B, U, sweeps, tol):
         inverse[c] = one / G[c, c] if G[c, c] > zero else zero
     for start in range(0, U.shape[0], TILE):
         m = min(TILE, U.shape[0] - start)
-        _loaded(G, B, U, start, m, u, r)
+        load_rows(G, B, U, start, m, u, r)
         live[:] = one
         for s in range(sweeps):
             moved[:] = zero
-            _swept(G, inverse, live, u, r, step, moved)
+            sweep_coordinates(G, inverse, live, u, r, step, moved)
             left = zero
             for lane in range(TILE):
                 if s == 0:
@@ -88,11 +88,11 @@ def nnls(G, B, U, sweeps, tol):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _freest(G, b, u):
-    """The zero coordinate that would gain most by rising, or −1: all but rounding of what b can pull counts."""
+def find_entering_coordinate(G, b, u):
+    """Return the zero coordinate whose rise would gain most, or −1; slopes within rounding do not count."""
     k, best, new = u.size, 0.0, -1
     for c in range(k):
-        best = max(best, SURE * abs(b[c]))
+        best = max(best, ROUNDING_TOLERANCE * abs(b[c]))
     for c in range(k):
         if u[c] == 0 and G[c, c] > 0:
             t = float(b[c])
@@ -104,13 +104,13 @@ def _freest(G, b, u):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _solved(G, b, u, at, p, A, s):
-    """The first p coordinates in `at` go to their common minimum, or as far as none becomes negative; how many stay."""
+def solve_active_set(G, b, u, at, p, A, s):
+    """Move the first p coordinates in `at` towards their common minimum, up to a zero; returns how many stay."""
     for a in range(p):
         s[a] = b[at[a]]
         for c in range(a + 1):
             A[a, c] = G[at[a], at[c]]
-    factor(A[:p, :p], SURE * A[0, 0])
+    factor(A[:p, :p], ROUNDING_TOLERANCE * A[0, 0])
     solve(A[:p, :p], s[:p])
     far, blocked = 1.0, -1
     for a in range(p):
@@ -127,12 +127,12 @@ def _solved(G, b, u, at, p, A, s):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def nnls_end(G, B, U, done):
-    """Rows that are nearly there to the very end, in place, by active sets: G (k,k) in float64.
+def nnls_active_set(G, B, U, done):
+    """Solve nearly converged rows exactly, in place, by active sets: G (k,k) in float64.
 
     The coordinates above zero go to their common minimum; one that would become negative stops at zero, and one at zero
-    that would rise joins. done[i] says whether row i arrived: where parts are nearly alike it may not, and stays as it
-    was.
+    that would rise joins. done[i] is True if row i is solved. If parts are nearly equal it may not be; the row then
+    does not change.
     """
     k = G.shape[0]
     A, s, u, at = np.empty((k, k)), np.empty(k), np.empty(k), np.empty(k + 1, np.int64)
@@ -144,9 +144,9 @@ def nnls_end(G, B, U, done):
                 at[p] = c
                 p += 1
         for _ in range(3 * k):
-            stay = _solved(G, B[i], u, at, p, A, s) if p > 0 else 0
+            stay = solve_active_set(G, B[i], u, at, p, A, s) if p > 0 else 0
             if stay == p:
-                new = _freest(G, B[i], u)
+                new = find_entering_coordinate(G, B[i], u)
                 if new < 0:
                     done[i] = True
                     break
@@ -159,8 +159,8 @@ def nnls_end(G, B, U, done):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _cell_normal(start, stop, indices, x, w, V, e, t, f, s, A, b, scaled, plain):
-    """A += Σ (w − e f_j) v_j v_jᵀ and b += Σ (w x − e f_j t s_j) v_j over one row's known cells."""
+def add_cell_equations(start, stop, indices, x, w, V, e, t, f, s, A, b, scaled, plain):
+    """Add Σ (w − e f_j) v_j v_jᵀ to A and Σ (w x − e f_j t s_j) v_j to b, over one row's known cells."""
     k = V.shape[1]
     for q in range(start, stop):
         j = indices[q]
@@ -173,8 +173,8 @@ def _cell_normal(start, stop, indices, x, w, V, e, t, f, s, A, b, scaled, plain)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-def _cell_descent(A, b, least, u, r, sweeps, tol):
-    """u improved in place by coordinate descent, as in `nnls`; a curvature below `least` is rounding."""
+def descend_cell_row(A, b, min_curvature, u, r, sweeps, tol):
+    """Improve u in place by coordinate descent, as in `nnls`; a curvature below `min_curvature` is rounding."""
     k, zero = u.size, u.dtype.type(0)
     for a in range(k):
         left = b[a]
@@ -185,7 +185,7 @@ def _cell_descent(A, b, least, u, r, sweeps, tol):
     for sweep in range(sweeps):
         moved = zero
         for a in range(k):
-            if A[a, a] > least[a]:
+            if A[a, a] > min_curvature[a]:
                 step = max(u[a] + r[a] / A[a, a], zero) - u[a]
                 if step != zero:
                     u[a] += step
@@ -199,8 +199,8 @@ def _cell_descent(A, b, least, u, r, sweeps, tol):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _cell_cost(start, stop, indices, x, w, V, u, e, t, f, s, G, g, total, cost):
-    """½ Σ w (x − ŷ)² over the known cells, ½ e Σ f (ŷ − t s)² over the others: those over all less those known."""
+def measure_cell_cost(start, stop, indices, x, w, V, u, e, t, f, s, G, g, total, cost):
+    """Write ½ Σ w (x − ŷ)² over the known cells and ½ e Σ f (ŷ − t s)² over the others: all less the known."""
     k, misfit, doubt = u.size, 0.0, 0.0
     for q in range(start, stop):
         j, y = indices[q], 0.0
@@ -220,15 +220,16 @@ def _cell_cost(start, stop, indices, x, w, V, u, e, t, f, s, G, g, total, cost):
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def nnls_cells(indptr, indices, x, w, V, sweeps, tol, kappa, e, t, f, s, G, g, total, U, cost):
-    """Each row given its own known cells, and what it should be elsewhere: u_i in place, over u ≥ 0, minimises
+    """Solve each row for its known cells and a target for the others: u_i ≥ 0, in place, minimizes
 
         ½ Σ_known w_ij (x_ij − ⟨u, v_j⟩)² + ½ κ e_i Σ_others f_j (⟨u, v_j⟩ − t_i s_j)²
 
-    V (d,k) is the other side, G (k,k) = Σ f v vᵀ, g (k,) = Σ f s v, total = Σ f s² over all of it; cost (m,2) becomes
-    both sums, the second without κ. A row without known cells gets zeros. With no sweeps, U stays.
+    V (d,k) is the other side, G (k,k) = Σ f v vᵀ, g (k,) = Σ f s v, total = Σ f s² over all of it; cost (m,2) receives
+    both sums, the second without κ. A row without known cells gets zeros. Without sweeps, U does not
+    change.
     """
     k, zero, most = V.shape[1], V.dtype.type(0), max(1, np.max(indptr[1:] - indptr[:-1]))
-    A, b, r, least = np.empty((k, k), V.dtype), np.empty(k, V.dtype), np.empty(k, V.dtype), np.empty(k, V.dtype)
+    A, b, r, min_curvature = np.empty((k, k), V.dtype), np.empty(k, V.dtype), np.empty(k, V.dtype), np.empty(k, V.dtype)
     scaled, plain = np.empty((most, k), V.dtype), np.empty((most, k), V.dtype)
     rounding = V.dtype.type(16) * np.finfo(V.dtype).eps
     for i in range(U.shape[0]):
@@ -237,9 +238,9 @@ def nnls_cells(indptr, indices, x, w, V, sweeps, tol, kappa, e, t, f, s, G, g, t
             u[:] = zero
         elif sweeps > 0:
             for a in range(k):
-                b[a], least[a] = own * t[i] * g[a], rounding * own * G[a, a]
+                b[a], min_curvature[a] = own * t[i] * g[a], rounding * own * G[a, a]
                 for c in range(k):
                     A[a, c] = own * G[a, c]
-            _cell_normal(start, stop, indices, x, w, V, own, t[i], f, s, A, b, scaled, plain)
-            _cell_descent(A, b, least, u, r, sweeps, tol)
-        _cell_cost(start, stop, indices, x, w, V, u, e[i], t[i], f, s, G, g, total, cost[i])
+            add_cell_equations(start, stop, indices, x, w, V, own, t[i], f, s, A, b, scaled, plain)
+            descend_cell_row(A, b, min_curvature, u, r, sweeps, tol)
+        measure_cell_cost(start, stop, indices, x, w, V, u, e[i], t[i], f, s, G, g, total, cost[i])

@@ -1,11 +1,12 @@
 """Batch orthogonal matching pursuit: the codes of many signals over one dictionary.
 
-    G = D Dᵀ (k,k)   B = X Dᵀ (m,k)      a step: the atom that correlates most joins, all coefficients are refitted
+    G = D Dᵀ (k,k)   B = X Dᵀ (m,k)      a step: the best-correlated atom joins, all coefficients are refitted
 
-Instead of solving for the coefficients in every step, the chosen atoms are orthogonalised as they come (not scaled): P
-holds their correlations with all atoms, so that a step only subtracts a multiple of one of its rows from the
-correlations of the residual. The triangle L, which the coefficients need in the end, is made on the way: the chosen
-atoms' part of G is L diag(rest) Lᵀ, with ones on L's diagonal. References: Rubinstein, Zibulevsky & Elad 2008.
+The coefficients are not solved for in every step. Instead the selected atoms are orthogonalized one by one (not
+scaled): P holds their correlations with all atoms, so that a step only subtracts a multiple of one of its rows from the
+correlations of the residual. The triangle L, from which the coefficients follow at the end, is built at the same time:
+the selected atoms' part of G is L diag(rest) Lᵀ, with ones on L's diagonal.
+Reference: Rubinstein, Zibulevsky & Elad 2008.
 """
 
 import numpy as np
@@ -18,7 +19,7 @@ FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", inline="always")
 def _next_row(P, s, g, w):
-    """P[s] = g − Σ_{t<s} w_t P[t], four rows at a time; w is 0 from s on, so that the last four may be fewer."""
+    """Write P[s] = g − Σ_{t<s} w_t P[t], four rows at a time; w is 0 from s on, so the last four may be fewer."""
     k = len(g)
     row = P[s]
     if s == 0:
@@ -37,8 +38,8 @@ def _next_row(P, s, g, w):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", inline="always")
-def _largest(R):
-    """Where |R| is largest."""
+def _argmax_abs(R):
+    """Return the first place of the largest |R|."""
     k, best = len(R), abs(R[0])
     for j in range(k):
         best = larger(best, abs(R[j]))
@@ -49,13 +50,13 @@ def _largest(R):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def omp(G, B, squares, enough, rounding, least, index, value, count):
-    """Codes of the m signals whose correlations are the rows of B.
+def omp(G, B, squares, max_error, rounding, min_new_share, index, value, count):
+    """Compute codes of the m signals whose correlations are the rows of B.
 
-    squares (m,) ‖x‖²; enough (m,) the squared error at which to stop; rounding (m,) the square of a correlation with
-    an atom of length 1 that is none; least: an atom whose share that is new is below it adds nothing. Filled: index
-    (m,s), value (m,s) and count (m,), with s the most atoms a code may have. Codes of fewer atoms leave the rest as it
-    was.
+    squares (m,) ‖x‖²; max_error (m,) the squared error at which to stop; rounding (m,) the largest squared correlation
+    with an atom of length 1 that counts as zero; min_new_share: an atom adds nothing if a smaller share of it is new.
+    Written: index (m,s), value (m,s) and count (m,), with s the maximum of atoms in a code. Codes of fewer atoms do not
+    change the rest.
     """
     m, k = B.shape
     most = index.shape[1]
@@ -67,14 +68,14 @@ def omp(G, B, squares, enough, rounding, least, index, value, count):
         for j in range(k):
             R[j] = B[i, j]
         left, s = squares[i], 0
-        while s < most and left > enough[i]:
-            j = _largest(R)
+        while s < most and left > max_error[i]:
+            j = _argmax_abs(R)
             new = G[j, j]
             for t in range(s):
                 L[s, t] = P[t, j] / rest[t]
             for t in range(s):
                 new -= L[s, t] * L[s, t] * rest[t]
-            if new <= least * G[j, j] or R[j] * R[j] <= rounding[i] * G[j, j]:
+            if new <= min_new_share * G[j, j] or R[j] * R[j] <= rounding[i] * G[j, j]:
                 break
             _next_row(P, s, G[j], L[s])
             rest[s], c[s] = new, R[j] / new
@@ -94,11 +95,11 @@ def omp(G, B, squares, enough, rounding, least, index, value, count):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def omp_seen(D, X, seen, enough, rounding, least, index, value, count):
-    """The same where only some numbers of a signal are seen: X (m,d), seen (m,d).
+def omp_seen(D, X, seen, max_error, rounding, min_new_share, index, value, count):
+    """Compute the same if only some numbers of a signal are observed: X (m,d), seen (m,d).
 
-    Every signal has atoms of its own then, cut to what is seen and compared by their length there, and no Gram matrix
-    is worth its while. Coefficients are those of D's atoms (k,d).
+    The atoms are then cut to the observed numbers of each signal and compared by their length there, so a Gram matrix
+    does not pay. Coefficients are those of D's atoms (k,d).
     """
     m, d = X.shape
     k, most = len(D), index.shape[1]
@@ -117,13 +118,13 @@ def omp_seen(D, X, seen, enough, rounding, least, index, value, count):
                 length += D[j, a] * D[j, a] * seen[i, a]
             square[j] = length
         longest, s = square.max(), 0
-        while s < most and left > enough[i]:
+        while s < most and left > max_error[i]:
             j, best = 0, left * 0
             for b in range(k):
                 atom, dot = D[b], left * 0
                 for a in range(d):
                     dot += atom[a] * r[a]
-                gain = dot * dot / square[b] if square[b] > least * longest else left * 0
+                gain = dot * dot / square[b] if square[b] > min_new_share * longest else left * 0
                 if gain > best:
                     j, best = b, gain
             if best <= rounding[i]:
@@ -141,7 +142,7 @@ def omp_seen(D, X, seen, enough, rounding, least, index, value, count):
             new = left * 0
             for a in range(d):
                 new += q[a] * q[a]
-            if new <= least * square[j]:
+            if new <= min_new_share * square[j]:
                 break
             L[s, s] = np.sqrt(new)
             share = left * 0

@@ -4,8 +4,8 @@
 
     X (n,d) counts in CSR    U (n,k) p(topic | document)    V (d,k) p(word | topic)
 
-The posteriors q of one cell are made, used and forgotten: no array of n × d × k numbers ever exists. Tempered by β they
-are ∝ (u v)^β: V comes in raised to β already, and the u of a document is raised once.
+The posteriors q of one cell are computed, used and discarded: no array of n × d × k numbers is formed. Tempered by β
+they are ∝ (u v)^β: V comes in raised to β already, and the u of a document is raised once.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
 def _weigh_words(start, stop, indices, x, V, u, beta, p, pull, ratio):
-    """p = u^β; pull_c = Σ_j x v_jc / ŷ_j with ŷ_j = ⟨p, v_j⟩; ratio = x/ŷ. Returns Σ x log ŷ.
+    """Write p = u^β, pull_c = Σ_j x v_jc / ŷ_j with ŷ_j = ⟨p, v_j⟩, and ratio = x/ŷ. Returns Σ x log ŷ.
 
     Words of no topic are left out.
     """
@@ -40,7 +40,7 @@ def _weigh_words(start, stop, indices, x, V, u, beta, p, pull, ratio):
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
 def _update_mixture(p, pull, u):
-    """u ∝ p · pull, summing to 1; what has no word that any topic knows stays. Returns how far u moved."""
+    """Set u ∝ p · pull with sum 1, unless no word has a topic. Returns Σ|change of u|."""
     size, moved = u.dtype.type(0), u.dtype.type(0)
     for c in range(u.size):
         size += p[c] * pull[c]
@@ -54,7 +54,7 @@ def _update_mixture(p, pull, u):
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def em_counts(indptr, indices, x, w, V, beta, passes, U, T, loglik):
-    """Every document's mixture improved in place by a few passes; the last also gives its part of the topics.
+    """Improve every document's mixture in place by a few passes; the last pass also adds its part of the topics.
 
     T (d,k) float64 += w_i Σ_i x u^β / ŷ, which times V is Σ w x q; loglik[i] = Σ_j x log ŷ before the last step.
     """
@@ -73,7 +73,7 @@ def em_counts(indptr, indices, x, w, V, beta, passes, U, T, loglik):
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def em_fold(indptr, indices, x, V, beta, passes, tol, U):
-    """Mixtures of new documents given the topics, each until a pass moves it by less than tol."""
+    """Improve mixtures of new documents given the topics, each until a pass changes it by less than tol."""
     k, most = V.shape[1], max(1, np.max(indptr[1:] - indptr[:-1]))
     p, pull, ratio = np.empty(k, V.dtype), np.empty(k, V.dtype), np.empty(most, V.dtype)
     for i in range(U.shape[0]):

@@ -1,4 +1,4 @@
-"""The posterior of Gaussian codes when cells are missing: one small Cholesky factor a pattern of holes."""
+"""The posterior of Gaussian codes when cells are missing: one small Cholesky factor per pattern of holes."""
 
 import numpy as np
 from numba import njit
@@ -19,10 +19,10 @@ def _unpack(packed, ridge, A):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def posterior(M, B, w, order, starts, ridge, means, quad, logdet, second):
-    """Codes of rows grouped by pattern.
+    """Compute codes of rows grouped by pattern.
 
     M (P,k(k+1)/2) packed WᵀΨ⁻¹W over each pattern's observed cells; B (n,k) WᵀΨ⁻¹x of each row; order (n,) rows
-    sorted by pattern, starts (P+1,). With A_p = M_p + ridge·I writes means (n,k) = A⁻¹b, quad (n,) = bᵀA⁻¹b,
+    sorted by pattern, starts (P+1,). With A_p = M_p + ridge·I it writes means (n,k) = A⁻¹b, quad (n,) = bᵀA⁻¹b,
     logdet (P,) = log|A_p|, and second (P,(k+1)(k+2)/2) = Σ_rows w(cov + z̃z̃ᵀ), packed, with z̃ = (z, 1).
     """
     k = B.shape[1]
@@ -72,7 +72,7 @@ def posterior(M, B, w, order, starts, ridge, means, quad, logdet, second):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def hole_variances(M, mask, W, psi, variance):
-    """Write the variance ψ_j + W_jᵀA⁻¹W_j of every hole, a row a pattern, with A_p = M_p + I.
+    """Write the variance ψ_j + W_jᵀA⁻¹W_j of every hole, one row per pattern, with A_p = M_p + I.
 
     M (P,k(k+1)/2) packed WᵀΨ⁻¹W over each pattern's observed cells; mask and variance (P,d); W (d,k), psi (d,).
     """

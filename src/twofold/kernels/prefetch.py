@@ -1,6 +1,6 @@
-"""Asks for memory before it is needed: the one thing that NumPy's language cannot say.
+"""Loads memory into the cache before it is needed, which plain Python cannot express.
 
-Rows that are looked up at random are not in any cache; fetched while the work before them is done, they are.
+Rows that are read at random are not in any cache, unless they are fetched during the work before.
 """
 
 from typing import Any
@@ -12,13 +12,13 @@ from numba.extending import intrinsic
 LINE = 64  # bytes of a cache line
 
 
-def _fetched(_, array, at):
-    """A hint to the processor that array[at] will be written soon; nothing else happens."""
+def _prefetch(_, array, at):
+    """Tell the processor that array[at] will be written soon; this changes nothing else."""
 
     def code(context, builder, signature, values):
         kind, ir = signature.args[0], cgutils.ir
-        there = context.make_array(kind)(context, builder, values[0])
-        place = cgutils.get_item_pointer(context, builder, kind, there, [values[1]], wraparound=False)
+        data = context.make_array(kind)(context, builder, values[0])
+        place = cgutils.get_item_pointer(context, builder, kind, data, [values[1]], wraparound=False)
         pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         shape = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
         hint = builder.module.declare_intrinsic("llvm.prefetch", [pointer], shape)
@@ -28,11 +28,11 @@ def _fetched(_, array, at):
     return types.void(array, types.int64), code
 
 
-fetched: Any = intrinsic(_fetched)
+prefetch: Any = intrinsic(_prefetch)
 
 
 @njit(cache=True, nogil=True)
 def fetch_row(flat, S, row):
-    """One row of a matrix with S columns, given as one line of numbers."""
+    """Fetch one row of a matrix with S columns, stored as one line of numbers."""
     for a in range(row * S, (row + 1) * S, LINE // flat.itemsize):
-        fetched(flat, a)
+        prefetch(flat, a)

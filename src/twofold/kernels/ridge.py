@@ -1,12 +1,12 @@
-"""Ridge regressions, one a row, over the row's known cells.
+"""Ridge regressions, one per row, over the row's known cells.
 
     u_i = argmin  Σ_{j in Ω_i} w_ij (x_ij − o_j − ⟨u, z_j⟩)²  +  uᵀ B u  +  Σ_a λ_ia u_a²
 
-    Z (d,k) the other side's factor    o (d,) an offset for each column    B (k,k) a quadratic all rows share
+    Z (d,k) the other side's factor    o (d,) an offset for each column    B (k,k) a quadratic shared by all rows
     λ (m,2) a row's ridge, and that of its last feature, which may be a bias
 
-With B = 0 this is a half-step of completion; with B = ZᵀZ, of its implicit kind, where every cell counts a little.
-`cost[i]` is the minimum reached, which comes free: at the solution it is Σ w (x − o)² − ⟨u, right-hand side⟩.
+With B = 0 this is a half-step of completion; with B = ZᵀZ, of implicit completion, where every cell has a small weight.
+`cost[i]` is the minimum, which needs no further pass: at the solution it is Σ w (x − o)² − ⟨u, right-hand side⟩.
 """
 
 import numpy as np
@@ -15,13 +15,13 @@ from numba import njit
 from twofold.kernels.cholesky import factor, solve
 
 TINY = 1e-30
-SMALL = np.float32(1e-13)  # squared, what single precision calls nothing
+MIN_RELATIVE_SQUARE = np.float32(1e-13)  # of squared residuals; less is rounding in single precision
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _gathered(start, stop, indices, x, w, Z, offset, V, t):
-    """The row's cells side by side: V holds √w z_j, t holds √w (x − o_j); returns Σ w (x − o)²."""
+def _gather_cells(start, stop, indices, x, w, Z, offset, V, t):
+    """Copy the row's cells side by side: √w z_j to V, √w (x − o_j) to t; returns Σ w (x − o)²."""
     total = 0.0
     k = Z.shape[1]
     for q in range(start, stop):
@@ -37,7 +37,7 @@ def _gathered(start, stop, indices, x, w, Z, offset, V, t):
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _normal(V, t, base, lam, A, b):
-    """A = VᵀV + B + Λ and b = Vᵀt; the product by BLAS."""
+    """Write A = VᵀV + B + Λ, by BLAS, and b = Vᵀt."""
     k = b.size
     np.dot(V.T, V, A)
     for a in range(k):
@@ -52,14 +52,14 @@ def _normal(V, t, base, lam, A, b):
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def ridge_cholesky(indptr, indices, x, w, Z, offset, base, lam, U, cost):
-    """Each row solved exactly; U (m,k) is overwritten."""
+    """Solve each row exactly; U (m,k) is overwritten."""
     k = Z.shape[1]
     most = max(1, np.max(indptr[1:] - indptr[:-1]))
     V, t = np.empty((most, k), Z.dtype), np.empty(most, Z.dtype)
     A, b = np.empty((k, k), Z.dtype), np.empty(k, Z.dtype)
     for i in range(U.shape[0]):
         m = indptr[i + 1] - indptr[i]
-        total = _gathered(indptr[i], indptr[i + 1], indices, x, w, Z, offset, V, t)
+        total = _gather_cells(indptr[i], indptr[i + 1], indices, x, w, Z, offset, V, t)
         if m == 0:
             U[i] = 0
             cost[i] = 0
@@ -75,8 +75,8 @@ def ridge_cholesky(indptr, indices, x, w, Z, offset, base, lam, U, cost):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _applied(V, m, base, shared, lam, p, out):
-    """(VᵀV + B + Λ) p."""
+def _apply_normal(V, m, base, shared, lam, p, out):
+    """Write (VᵀV + B + Λ) p."""
     k = p.size
     for a in range(k):
         out[a] = lam[0] * p[a]
@@ -96,14 +96,14 @@ def _applied(V, m, base, shared, lam, p, out):
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def ridge_cg(indptr, indices, x, w, Z, offset, base, shared, lam, steps, U, cost):
-    """Each row improved by a few conjugate gradient steps from where it stands; U (m,k) is overwritten."""
+    """Improve each row of U (m,k) by a few conjugate gradient steps, in place."""
     k = Z.shape[1]
     most = max(1, np.max(indptr[1:] - indptr[:-1]))
     V, t = np.empty((most, k), Z.dtype), np.empty(most, Z.dtype)
     b, r, p, Ap = np.empty(k, Z.dtype), np.empty(k, Z.dtype), np.empty(k, Z.dtype), np.empty(k, Z.dtype)
     for i in range(U.shape[0]):
         m = indptr[i + 1] - indptr[i]
-        total = _gathered(indptr[i], indptr[i + 1], indices, x, w, Z, offset, V, t)
+        total = _gather_cells(indptr[i], indptr[i + 1], indices, x, w, Z, offset, V, t)
         if m == 0:
             U[i] = 0
             cost[i] = 0
@@ -117,9 +117,9 @@ def ridge_cg(indptr, indices, x, w, Z, offset, base, shared, lam, steps, U, cost
             rr += r[a] * r[a]
             bb += b[a] * b[a]
         for _ in range(steps):
-            if rr <= bb * SMALL:
+            if rr <= bb * MIN_RELATIVE_SQUARE:
                 break
-            _applied(V, m, base, shared, lam[i], p, Ap)
+            _apply_normal(V, m, base, shared, lam[i], p, Ap)
             curve = Z.dtype.type(0)
             for a in range(k):
                 curve += p[a] * Ap[a]
@@ -141,7 +141,7 @@ def ridge_cg(indptr, indices, x, w, Z, offset, base, shared, lam, steps, U, cost
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def ridge_blocks(indptr, indices, x, w, Z, offset, base, shared, lam, size, U, cost):
-    """Each row improved from where it stands by exact solves, `size` features at a time, the others as they are."""
+    """Improve each row of U by exact solves for `size` features at a time, the others fixed."""
     k, most = Z.shape[1], max(1, np.max(indptr[1:] - indptr[:-1]))
     V, t, rows = np.empty((most, k), Z.dtype), np.empty(most, Z.dtype), np.empty((4, k), Z.dtype)
     b, r, p, Ap = rows[0], rows[1], rows[2], rows[3]
@@ -151,7 +151,7 @@ def ridge_blocks(indptr, indices, x, w, Z, offset, base, shared, lam, size, U, c
             u[:] = 0
             cost[i] = 0
             continue
-        total = _gathered(indptr[i], indptr[i + 1], indices, x, w, Z, offset, V, t)
+        total = _gather_cells(indptr[i], indptr[i + 1], indices, x, w, Z, offset, V, t)
         _residual(V, m, t, base, shared, lam[i], u, b, r, Ap)
         for first in range(0, k, size):
             last = min(first + size, k)
@@ -166,7 +166,7 @@ def ridge_blocks(indptr, indices, x, w, Z, offset, base, shared, lam, size, U, c
                 p[a] = r[a]
             factor(A, A.dtype.type(TINY))
             solve(A, p[first:last])
-            _applied(V, m, base, shared, lam[i], p, Ap)
+            _apply_normal(V, m, base, shared, lam[i], p, Ap)
             for a in range(k):
                 u[a] += p[a]
                 r[a] -= Ap[a]
@@ -177,7 +177,7 @@ def ridge_blocks(indptr, indices, x, w, Z, offset, base, shared, lam, size, U, c
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _residual(V, m, t, base, shared, lam, u, b, r, Ap):
-    """b = Vᵀt and r = b − (VᵀV + B + Λ) u, in one pass over the cells."""
+    """Write b = Vᵀt and r = b − (VᵀV + B + Λ) u, in one pass over the cells."""
     k = u.size
     for a in range(k):
         b[a] = 0
@@ -200,14 +200,14 @@ def _residual(V, m, t, base, shared, lam, u, b, r, Ap):
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def ridge_bounded(indptr, indices, x, w, Z, offset, base, lam, floor, sweeps, U, cost):
-    """Each row improved by coordinate descent with u ≥ floor, entry by entry, from where it stands."""
+    """Improve each row of U by coordinate descent, with u ≥ floor in every entry."""
     k = Z.shape[1]
     most = max(1, np.max(indptr[1:] - indptr[:-1]))
     V, t = np.empty((most, k), Z.dtype), np.empty(most, Z.dtype)
     A, b, r = np.empty((k, k), Z.dtype), np.empty(k, Z.dtype), np.empty(k, Z.dtype)
     for i in range(U.shape[0]):
         m = indptr[i + 1] - indptr[i]
-        total = _gathered(indptr[i], indptr[i + 1], indices, x, w, Z, offset, V, t)
+        total = _gather_cells(indptr[i], indptr[i + 1], indices, x, w, Z, offset, V, t)
         if m == 0:
             U[i] = 0
             cost[i] = 0

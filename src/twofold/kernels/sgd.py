@@ -1,4 +1,4 @@
-"""Gradient steps of factorizations: one cell after the other, or all of a row's at once.
+"""Gradient steps of factorizations: one cell after the other, or all cells of a row at once.
 
     error e = x − m − s (b + c) − ⟨u, z⟩,   loss w (e² + λ_i ‖u‖² + λ'_i b² + λ_j ‖z‖² + λ'_j c²) a cell
 
@@ -14,9 +14,10 @@ FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def sgd_cells(rows, cols, x, w, k, mean, unit, LU, LZ, rate, U, Z, GU, GZ):
-    """A step for each cell in turn; U, Z and the sums of squared gradients GU (n,), GZ (d,) change in place.
+    """Take a step for each cell in turn; U, Z and the sums of squared gradients GU (n,), GZ (d,) change in place.
 
-    The rate of a row is rate/√G: one number a row, which falls as its gradients add up. Returns the loss met.
+    The rate of a row is rate/√G: one number per row, which falls as its gradients add up. Returns the sum of the losses
+    before each step.
     """
     p, zero, total = U.shape[1], U.dtype.type(0), 0.0
     share = U.dtype.type(1) / U.dtype.type(p)
@@ -54,7 +55,7 @@ def sgd_cells(rows, cols, x, w, k, mean, unit, LU, LZ, rate, U, Z, GU, GZ):
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def row_gradients(indptr, indices, x, w, Z, offset, lam, U, G, cost):
-    """Each row's full gradient of Σ w (x − o − ⟨u, z⟩)² + Σ_a λ_a u_a², divided by a bound on its curvature.
+    """Write each row's full gradient of Σ w (x − o − ⟨u, z⟩)² + Σ_a λ_a u_a², divided by a bound on its curvature.
 
     Z (d,p) are features, as in a ridge half-step; λ (m,2) the row's ridge and that of its last feature. cost[i] is the
     row's own loss.

@@ -1,8 +1,8 @@
-"""Products of small blocks of rows, six at a time: what a matrix library is too slow to be asked for.
+"""Products of small blocks of rows, six at a time, for which a call of a matrix library takes too long.
 
     G = X Yᵀ  (N,M)        X ← X + G Y,   row by row of a large matrix
 
-A block is some rows of S numbers copied one after the other into a line that stays in the first cache; G[i, j] is
+A block is some rows of S numbers, copied one after the other into a line that stays in the first cache; G[i, j] is
 G[i * width + j]. Blocks and G have room for an even number of rows and columns.
 """
 
@@ -13,8 +13,8 @@ FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def gathered(A, rows, n, block):
-    """block[i] = A[rows[i]]"""
+def copy_rows(A, rows, n, block):
+    """Copy A[rows[i]] to block[i]."""
     S = A.shape[1]
     for i in range(n):
         row, to = A[rows[i]], block[i * S : (i + 1) * S]
@@ -22,13 +22,13 @@ def gathered(A, rows, n, block):
             to[a] = row[a]
 
 
-# The next five are inlined so that no reference to a slice is counted, and they sum before they store: so written they
-# become plain vector instructions, at half the cost of other ways to say the same.
+# The next five are inlined so that no references to slices are counted, and they sum before they store. In this form
+# they become plain vector instructions, at half the cost of other forms.
 
 
 @njit(inline="always")
 def dots6(x, y, S, out):
-    """out[j] = ⟨x, y_j⟩ for six rows of a block: one load of x serves all."""
+    """Write out[j] = ⟨x, y_j⟩ for six rows of a block, with one load of x."""
     s0 = s1 = s2 = s3 = s4 = s5 = np.float32(0)
     for a in range(S):
         v = x[a]
@@ -52,7 +52,7 @@ def dots2(x, y, S, out):
 
 @njit(inline="always")
 def add6(x, y, S, g):
-    """x += Σ_j g_j y_j for six rows of a block."""
+    """Add Σ_j g_j y_j to x for six rows of a block."""
     g0, g1, g2, g3, g4, g5 = g[0], g[1], g[2], g[3], g[4], g[5]
     for a in range(S):
         near, far = g0 * y[a] + g1 * y[S + a] + g2 * y[2 * S + a], g3 * y[3 * S + a] + g4 * y[4 * S + a]
@@ -78,7 +78,7 @@ def add2(x, y, S, g):
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def products(xs, ys, N, M, S, G, width):
-    """G[i, j] = ⟨x_i, y_j⟩; beside an odd last column one is computed for nothing."""
+    """Write G[i, j] = ⟨x_i, y_j⟩; beside an odd last column an unused one is computed."""
     for i in range(N):
         x, j = xs[i * S : (i + 1) * S], 0
         while j + 6 <= M:
@@ -90,8 +90,8 @@ def products(xs, ys, N, M, S, G, width):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def moved(A, rows, n, block, m, G, width):
-    """A[rows[i]] += Σ_j G[i, j] block[j], one row after the other, so that a row met twice moves twice."""
+def add_products(A, rows, n, block, m, G, width):
+    """Add Σ_j G[i, j] block[j] to A[rows[i]], one row after the other, so that a repeated row moves twice."""
     S = A.shape[1]
     for i in range(n):
         x, j = A[rows[i]], 0

@@ -1,4 +1,4 @@
-"""Sparse and low-rank matrices at work: a factorization looked up in the known cells, and sparse times thin."""
+"""Sparse and low-rank matrices: a factorization at the known cells, a sparse product, connected components."""
 
 import numpy as np
 from numba import njit
@@ -8,7 +8,7 @@ FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def cell_dots(indptr, indices, U, Z, out):
-    """out[q] = ⟨u_i, z_j⟩ for the q-th stored cell (i, j) of a CSR pattern; U (m,k), Z (d,k)."""
+    """Write out[q] = ⟨u_i, z_j⟩ for the q-th stored cell (i, j) of a CSR pattern; U (m,k), Z (d,k)."""
     k = U.shape[1]
     for i in range(U.shape[0]):
         for q in range(indptr[i], indptr[i + 1]):
@@ -21,7 +21,7 @@ def cell_dots(indptr, indices, U, Z, out):
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def csr_dot(indptr, indices, x, V, out):
-    """out += S V for a CSR matrix S (m,d) and V (d,l)."""
+    """Add S V to out for a CSR matrix S (m,d) and V (d,l)."""
     width = V.shape[1]
     for i in range(out.shape[0]):
         for q in range(indptr[i], indptr[i + 1]):
@@ -32,8 +32,8 @@ def csr_dot(indptr, indices, x, V, out):
 
 
 @njit(cache=True, nogil=True)
-def components(indptr, indices, columns):
-    """The connected parts of the graph of rows and columns that a CSR pattern joins: a label for each, and how many.
+def label_components(indptr, indices, columns):
+    """Label the connected parts of the graph of rows and columns that a CSR pattern joins; also returns their number.
 
     Rows come first, then columns; a label is the number of the part, counted in the order of its first member.
     """

@@ -15,7 +15,7 @@ FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def pattern_sums(indptr, indices, Y, out):
-    """out_i = Σ_j Y_j over the stored cells of each row."""
+    """Write out_i = Σ_j Y_j over the stored cells of each row."""
     p = Y.shape[1]
     for i in range(out.shape[0]):
         row = out[i]
@@ -28,7 +28,7 @@ def pattern_sums(indptr, indices, Y, out):
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def row_sums(start, stop, indices, x, w, Q, F, G, h, A, b):
-    """A += w E[φφᵀ] (packed) and b += w (x E[φ] − E[cφ]) over a row's cells; returns Σ w E[(x − c)²]."""
+    """Sum w E[φφᵀ] to A (packed) and w (x E[φ] − E[cφ]) to b over a row's cells; returns Σ w E[(x − c)²]."""
     total = 0.0
     t, p = A.size, b.size
     A[:] = 0
@@ -46,7 +46,7 @@ def row_sums(start, stop, indices, x, w, Q, F, G, h, A, b):
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def posterior_rows(indptr, indices, x, w, Q, F, G, h, prior, lam, tau, U, V, left, logdet):
-    """The Gaussian posterior of every row: mean U (m,p), covariance V (m,t) packed, squares left, log|precision|.
+    """Write the Gaussian posterior of every row: mean U (m,p), covariance V (m,t) packed, squares left, log|precision|.
 
     precision = diag(λ) + τ Σ w E[φφᵀ],   mean = precision⁻¹ (λ∘prior + τ Σ w (x E[φ] − E[cφ]))
     """
@@ -78,7 +78,7 @@ def posterior_rows(indptr, indices, x, w, Q, F, G, h, prior, lam, tau, U, V, lef
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _from_factor(L, r, u, v):
-    """u = LᵀL r and v = LᵀL packed, for a lower L."""
+    """Write u = LᵀL r and v = LᵀL packed, for a lower L."""
     p = r.size
     at = 0
     for a in range(p):

@@ -1,4 +1,4 @@
-"""Text to numbers: runs of word bytes, looked up in a table of those met before."""
+"""Text to numbers: runs of word bytes, found in a table of the pieces before."""
 
 import numpy as np
 from numba import njit
@@ -8,14 +8,14 @@ _BASIS, _PRIME, _SHIFT = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 @njit(cache=True, nogil=True)
 def number_pieces(text, ends, kinds, state, slots, hashes, starts, spelled, numbers, counts):
-    """The number of every piece in a text of several documents, new pieces being given the next ones.
+    """Write the number of every piece in a text of several documents; new pieces get the next numbers.
 
-    kinds (256,) uint8 is 0 for bytes between pieces, else how a byte is spelled (a small letter for a capital). Piece
-    i is spelled[starts[i]:starts[i+1]]; slots (a power of two) find a piece by its hash. `numbers` takes the pieces'
-    numbers, counts[d] how many document d has, which ends at ends[d].
+    kinds (256,) uint8 is 0 for bytes between pieces, else the byte in lower case. Piece i is
+    spelled[starts[i]:starts[i+1]]; slots (a power of two) find a piece by its hash. `numbers` takes the pieces'
+    numbers, counts[d] the number of pieces of document d, which ends at ends[d].
 
     state is (place in the text, document, pieces known, numbers written). If there is no room for another piece,
-    False is returned with the state before it: call again when there is.
+    False is returned with the state before it; call again with more room.
     """
     at, document, known, written = state
     mask = np.uint64(slots.size - 1)
@@ -32,7 +32,7 @@ def number_pieces(text, ends, kinds, state, slots, hashes, starts, spelled, numb
             h ^= h >> _SHIFT
             slot = h & mask
             while slots[slot] >= 0 and not (
-                hashes[slots[slot]] == h and _alike(text, begin, at, kinds, starts, spelled, slots[slot])
+                hashes[slots[slot]] == h and _equal_spelling(text, begin, at, kinds, starts, spelled, slots[slot])
             ):
                 slot = (slot + np.uint64(1)) & mask
             piece = slots[slot]
@@ -55,7 +55,7 @@ def number_pieces(text, ends, kinds, state, slots, hashes, starts, spelled, numb
 
 
 @njit(cache=True, nogil=True)
-def _alike(text, begin, end, kinds, starts, spelled, piece):
+def _equal_spelling(text, begin, end, kinds, starts, spelled, piece):
     first = starts[piece]
     if starts[piece + 1] - first != end - begin:
         return False
@@ -67,7 +67,7 @@ def _alike(text, begin, end, kinds, starts, spelled, piece):
 
 @njit(cache=True, nogil=True)
 def fill_slots(hashes, known, slots):
-    """Put pieces 0..known into empty slots."""
+    """Enter pieces 0..known into empty slots."""
     mask = np.uint64(slots.size - 1)
     for piece in range(known):
         slot = hashes[piece] & mask

@@ -1,7 +1,7 @@
 """The n best of every row of scores, with some columns left out.
 
-The n best so far are a heap whose root is the worst of them; a score is looked at closer only if it beats the root,
-which after the first few columns hardly ever happens. Equal scores: the lower column is the better.
+The n best so far are a heap whose root is the worst of them. Only a score above the root is inserted, which is rare
+after the first columns. Of equal scores the lower column is the better.
 """
 
 import numpy as np
@@ -9,22 +9,22 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def _worse(s, j, t, c):
-    """Whether (s, j) ranks behind (t, c)."""
+def _ranks_behind(s, j, t, c):
+    """True if (s, j) ranks behind (t, c)."""
     return s < t or (s == t and j > c)
 
 
 @njit(cache=True, nogil=True)
 def _sink(items, scores, size, s, j):
-    """Put (s, j) into the place of the root, and let it sink below all that are worse."""
+    """Replace the root by (s, j) and restore the heap below it."""
     at = 0
     while True:
         child = 2 * at + 1
         if child >= size:
             break
-        if child + 1 < size and _worse(scores[child + 1], items[child + 1], scores[child], items[child]):
+        if child + 1 < size and _ranks_behind(scores[child + 1], items[child + 1], scores[child], items[child]):
             child += 1
-        if not _worse(scores[child], items[child], s, j):
+        if not _ranks_behind(scores[child], items[child], s, j):
             break
         scores[at], items[at] = scores[child], items[child]
         at = child
@@ -32,10 +32,10 @@ def _sink(items, scores, size, s, j):
 
 
 @njit(cache=True, nogil=True)
-def best(S, indptr, indices, items, scores):
-    """Fill items, scores (m,n) with the best columns of S (m,d), best first; -1 and -inf where a row has no more.
+def select_best(S, indptr, indices, items, scores):
+    """Fill items, scores (m,n) with the best columns of S (m,d), best first; -1 and -inf if a row has fewer.
 
-    Columns that indices[indptr[i]:indptr[i+1]] names are left out; their scores in S are overwritten. NaN never ranks.
+    Columns in indices[indptr[i]:indptr[i+1]] are left out; their scores in S are overwritten. NaN never ranks.
     """
     m, d = S.shape
     n = items.shape[1]
@@ -50,7 +50,7 @@ def best(S, indptr, indices, items, scores):
         for j in range(d):
             if row[j] > score[0]:
                 _sink(top, score, n, row[j], j)
-        for last in range(n - 1, 0, -1):  # the root, the worst of those left, goes to the end
+        for last in range(n - 1, 0, -1):  # the root, the worst of the rest, goes to the end
             s, j = score[0], top[0]
             tail_s, tail_j = score[last], top[last]
             _sink(top, score, last, tail_s, tail_j)

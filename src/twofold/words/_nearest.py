@@ -17,7 +17,7 @@ import numpy as np
 from twofold.core.data.blocks import Rows
 from twofold.core.data.sources import rows_per_block
 from twofold.core.engine.local import Engine
-from twofold.kernels.top_k import best
+from twofold.kernels.top_k import select_best
 
 MANY = 32  # queries for which a copy of the words pays
 GROUP = 16  # blocks that share their memory: fresh memory for each would cost as much as the product
@@ -134,7 +134,7 @@ def _search_group(
     S, found = np.empty((min(step, last - first), len(W)), W.dtype), empty_lists(last - first, n, W.dtype)
     for a, b in cut_range(first, last, step):
         rows = slice(a - first, b - first)
-        best(score(Q[a:b], W, norms, S[: b - a]), *left.part(a, b), found.words[rows], found.scores[rows])
+        select_best(score(Q[a:b], W, norms, S[: b - a]), *left.part(a, b), found.words[rows], found.scores[rows])
     return found
 
 

@@ -38,13 +38,13 @@ def test_a_worker_uses_freed_memory_again_unless_somebody_set_another_limit(limi
 COMPILE = """
 import numpy as np
 from twofold.core.engine.worker import compile_once
-from twofold.kernels.top_k import best
+from twofold.kernels.top_k import select_best
 
 compile_once()
 items, scores = np.zeros((1, 1), np.int64), np.zeros((1, 1))
 print("ready", flush=True)
 input()
-best(np.array([[1.0, 3.0]]), np.zeros(2, np.int64), np.zeros(0, np.int64), items, scores)
+select_best(np.array([[1.0, 3.0]]), np.zeros(2, np.int64), np.zeros(0, np.int64), items, scores)
 print(items[0, 0], sum(best.stats.cache_misses.values()))
 """
 

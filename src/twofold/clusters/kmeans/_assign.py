@@ -89,11 +89,11 @@ def find_nearest(X: Any, c: Centers) -> tuple[np.ndarray, np.ndarray, np.ndarray
     label, best = np.empty(n, np.int32), np.empty(n, X.dtype)
     lower = np.empty((n, len(starts) - 1), X.dtype)
     if d <= NARROW and not lower.shape[1] and not sparse.issparse(X):
-        kernels.closest(X, c.mean.astype(X.dtype), c.Z.astype(X.dtype), label, best)
+        kernels.assign_directly(X, c.mean.astype(X.dtype), c.Z.astype(X.dtype), label, best)
         return label, best, lower
     for a, b, part, shift, minus, base in cut_chunks(X, c):
         V = part @ minus  # (m,k)
-        kernels.nearest(V, base, label[a:b], best[a:b])
+        kernels.take_minima(V, base, label[a:b], best[a:b])
         own = squares(part, shift)
         best[a:b] = np.maximum(best[a:b] + own, 0)
         if lower.shape[1]:
@@ -146,7 +146,7 @@ def sum_moves(X: Any, shift: np.ndarray, w: np.ndarray, rows: Any, old: Any, lab
     k, d = shape
     if not sparse.issparse(X):
         counts, sums = np.zeros(k), np.zeros((k, d))
-        kernels.move(X, shift, w, rows, old, label, counts, sums)
+        kernels.move_rows(X, shift, w, rows, old, label, counts, sums)
         return counts, sums
     had = old >= 0
     signs = np.concatenate([w[rows], -w[rows[had]]])

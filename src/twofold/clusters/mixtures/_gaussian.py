@@ -16,7 +16,7 @@ import scipy.linalg as sla
 from twofold.core.data.missing_patterns import LOG_2PI, Patterns, centred, recall_patterns
 from twofold.core.numerics.moments import Columns
 from twofold.core.seeds import generator
-from twofold.kernels.gaussian_missing import masked_density, masked_expectation
+from twofold.kernels.gaussian_missing import fill_holes, log_density
 
 TYPES = ("full", "tied", "diag", "spherical", "fixed")
 
@@ -56,7 +56,7 @@ def densities(x: np.ndarray, patterns: Patterns, s: Shape) -> np.ndarray:
     if not patterns.mask.all():
         for c in range(len(s.weights)):
             column = np.empty(n)
-            masked_density(x, patterns.mask, patterns.order, patterns.starts, s.means[c], s.matrix(c), column)
+            log_density(x, patterns.mask, patterns.order, patterns.starts, s.means[c], s.matrix(c), column)
             logp[:, c] = column
     elif s.S.ndim == 2:
         per = (1 / s.S).astype(x.dtype)  # (c,d)
@@ -106,7 +106,7 @@ def collect(x: np.ndarray, r: np.ndarray, patterns: Patterns, s: Shape, kind: st
         for c in range(count):
             filled, w = np.empty(x.shape), np.ascontiguousarray(r[:, c])
             at = (patterns.mask, patterns.order, patterns.starts, s.means[c], s.matrix(c))
-            masked_expectation(x, w, *at, filled, second[c])
+            fill_holes(x, w, *at, filled, second[c])
             first[c] = w @ filled
             scaled = filled * np.sqrt(w)[:, None]
             second[c] += scaled.T @ scaled

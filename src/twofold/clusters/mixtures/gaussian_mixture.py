@@ -49,7 +49,7 @@ from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.sklearn_shim import callbacks_of
 from twofold.core.types import Seed, Table, Weights
-from twofold.kernels.gaussian_missing import masked_expectation, masked_variance
+from twofold.kernels.gaussian_missing import fill_holes, hole_variances
 
 THIN = 0.01  # of a column's variance: a floor above is meant to be felt
 
@@ -537,9 +537,9 @@ def _filled(X: Any, s: Shape) -> tuple[np.ndarray, np.ndarray]:
     for c in range(len(s.weights)):
         filled = np.empty(X.shape)
         at = (patterns.mask, patterns.order, patterns.starts, s.means[c], s.matrix(c))
-        masked_expectation(x, np.ones(len(x)), *at, filled, np.zeros((X.shape[1],) * 2))
+        fill_holes(x, np.ones(len(x)), *at, filled, np.zeros((X.shape[1],) * 2))
         variances, variance = np.zeros(patterns.mask.shape), np.empty(X.shape)
-        masked_variance(patterns.mask, s.matrix(c), variances)
+        hole_variances(patterns.mask, s.matrix(c), variances)
         variance[patterns.order] = np.repeat(variances, np.diff(patterns.starts), axis=0)
         first += share[:, c, None] * filled
         second += share[:, c, None] * (variance + filled**2)

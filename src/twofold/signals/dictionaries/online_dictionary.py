@@ -30,7 +30,7 @@ from twofold.core.estimator import fitting
 from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
-from twofold.kernels.ksvd import descend
+from twofold.kernels import ksvd
 from twofold.signals.dictionaries.dictionary import (
     LearnedDictionary,
     choose_size,
@@ -143,7 +143,7 @@ def merge(a: Found, b: Found) -> Found:
 def descend_atoms(D: np.ndarray, UU: np.ndarray, UX: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The shared half-step: ½ tr(D Dᵀ UU) − tr(D UXᵀ) lowered atom by atom; the lengths go to the codes."""
     D = D.copy()
-    descend(D, UU, UX, NOTHING * np.diagonal(UU).max())
+    ksvd.descend_atoms(D, UU, UX, NOTHING * np.diagonal(UU).max())
     length = np.linalg.norm(D, axis=1)
     return normalize_atoms(D), UU * np.outer(length, length), UX * length[:, None]
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.io.open import check_budget
-from twofold.kernels.arithmetic_coder import CONTEXTS, HALF, KINDS, LENGTHS, WORD, code_plane
+from twofold.kernels.arithmetic_coder import CONTEXTS, EVEN_CHANCE, LENGTHS, PLANE_KINDS, WORD_MASK, code_plane
 from twofold.signals.images._planes import (
     SIDE,
     Blocks,
@@ -41,7 +41,7 @@ MAGIC, VERSION = b"TFI", 1
 HEAD = struct.Struct("<3sBBBBIIddbbbBI")
 CHECK = struct.Struct("<I")
 DENSEST = 1 << 14  # pixels a byte: the coder cannot do with less, so a file that claims more is not genuine
-ORDINARY, SMOOTH, ATOMS = range(KINDS)
+ORDINARY, SMOOTH, ATOMS = range(PLANE_KINDS)
 
 
 class Head(NamedTuple):
@@ -140,9 +140,9 @@ class Coder:
         self.reading = data is not None
         self.buffer = np.frombuffer(data, np.uint8).copy() if data is not None else np.zeros(4096, np.uint8)
         word = int.from_bytes((data or b"")[:4].ljust(4, b"\0"), "big")
-        self.state = np.array([0, WORD, word, 4 if self.reading else 0], np.int64)
-        self.odds = np.full((KINDS, CONTEXTS, CONTEXTS, LENGTHS, 2), HALF, np.int64)
-        self.second = np.full((LENGTHS, 2), HALF, np.int64)
+        self.state = np.array([0, WORD_MASK, word, 4 if self.reading else 0], np.int64)
+        self.odds = np.full((PLANE_KINDS, CONTEXTS, CONTEXTS, LENGTHS, 2), EVEN_CHANCE, np.int64)
+        self.second = np.full((LENGTHS, 2), EVEN_CHANCE, np.int64)
 
     def plane(self, q: np.ndarray, expected: np.ndarray, kind: int) -> np.ndarray:
         """q itself, or filled with what is read; returns the magnitudes of what was sent."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from twofold.kernels.lda import evidence, log_likelihood
+from twofold.kernels.lda import estimate_evidence, log_likelihood
 from twofold.topics.lda._variational import divergences, expected_logs, fold_dirichlets
 from twofold.topics.lda.documents import as_counts, is_usable, pad
 
@@ -46,5 +46,5 @@ def sample(X: Any, topics: np.ndarray, alpha: np.ndarray, draws: int, seed: int)
         return np.full((X.shape[0], 2), np.nan)
     out = np.empty((2, X.shape[0]))
     settings = alpha, len(alpha), fold(X, topics, alpha), HEAT, draws, np.uint64(seed)
-    evidence(*as_counts(X, np.dtype(np.float64)), topics, *settings, *out)
+    estimate_evidence(*as_counts(X, np.dtype(np.float64)), topics, *settings, *out)
     return out.T

@@ -21,7 +21,7 @@ from twofold.core import loop
 from twofold.core.data.blocks import Rows
 from twofold.core.engine.local import add
 from twofold.core.seeds import generator
-from twofold.kernels.lda import expected_counts, fold_in, variational
+from twofold.kernels.lda import count_topics, fit_dirichlets, fold_in
 from twofold.topics.lda import _dirichlet
 from twofold.topics.lda.documents import Corpus, Kept, as_counts, as_weights, batches, finer, pad
 
@@ -76,7 +76,7 @@ def update_documents(X: Any, w: np.ndarray | None, kept: tuple | None, s: Shared
     own = np.zeros((X.shape[0], len(alpha)), dtype) if kept is None else kept[0]
     found = np.zeros_like(s.topics)
     fold_in(*cells, s.topics, alpha, own, s.passes - 1, -1.0)
-    logp, tokens = expected_counts(*cells, s.topics, alpha, own, w, found)
+    logp, tokens = count_topics(*cells, s.topics, alpha, own, w, found)
     prior = sum_prior(X, w, own, alpha, s)
     return (own,) if s.keep else None, Sums(found[:, :k].astype(np.float64), logp, tokens, prior)
 
@@ -87,7 +87,7 @@ def sum_prior(X: Any, w: np.ndarray, own: np.ndarray, alpha: np.ndarray, s: Shar
     if not s.every:
         return _dirichlet.Logs(np.zeros(k), 0.0)
     gamma = own[some] + alpha
-    variational(*as_counts(X[some], s.topics.dtype), s.topics, alpha, k, gamma, PRIOR_PASSES, CLOSE)
+    fit_dirichlets(*as_counts(X[some], s.topics.dtype), s.topics, alpha, k, gamma, PRIOR_PASSES, CLOSE)
     return _dirichlet.sum_logs(gamma[:, :k], w[some])
 
 

@@ -25,7 +25,7 @@ from scipy.special import gammaln, psi
 from twofold.core import loop
 from twofold.core.engine.local import add
 from twofold.core.seeds import generator
-from twofold.kernels.lda import log_likelihood, variational, variational_counts
+from twofold.kernels.lda import count_dirichlet_topics, fit_dirichlets, log_likelihood
 from twofold.topics.lda import _dirichlet
 from twofold.topics.lda._scvb0 import PATIENCE, word_shares
 from twofold.topics.lda.documents import Batches, Corpus, as_counts, as_weights, finer, is_usable, pad, runs
@@ -101,7 +101,7 @@ def fold_dirichlets(X: Any, topics: np.ndarray, alpha: np.ndarray, k: int, passe
     if not is_usable(X):
         return np.full((X.shape[0], k), np.nan, topics.dtype)
     gamma = np.ones((X.shape[0], topics.shape[1]), topics.dtype)
-    variational(*as_counts(X, topics.dtype), topics, alpha, k, gamma, passes, close)
+    fit_dirichlets(*as_counts(X, topics.dtype), topics, alpha, k, gamma, passes, close)
     return np.ascontiguousarray(gamma[:, :k])
 
 
@@ -129,8 +129,8 @@ def update_documents(X: Any, w: np.ndarray | None, s: Shared) -> Sums:
     lengths = np.asarray(X.sum(axis=1), dtype=np.float64).reshape(-1, 1)
     gamma = pad(s.alpha + lengths / k, dtype)
     found = np.zeros_like(s.topics)
-    variational(*cells, s.chances, alpha, k, gamma, s.passes, s.close)
-    variational_counts(*cells, s.chances, k, gamma, w, found)
+    fit_dirichlets(*cells, s.chances, alpha, k, gamma, s.passes, s.close)
+    count_dirichlet_topics(*cells, s.chances, k, gamma, w, found)
     logp, tokens = np.empty(len(gamma)), np.empty(len(gamma))
     log_likelihood(*cells, s.topics, gamma / gamma.sum(axis=1, keepdims=True), logp, tokens)
     prior = _dirichlet.sum_logs(gamma[:, :k], w)

@@ -25,7 +25,7 @@ from scipy import sparse
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.data.known_cells import Observed, Side, known
 from twofold.core.engine.local import Engine, add, engine_for
-from twofold.kernels.nnls import nnls, nnls_cells, nnls_end
+from twofold.kernels.nnls import nnls, nnls_active_set, nnls_cells
 from twofold.topics.nmf.problem import FREE, Holes, Penalty
 
 ENOUGH = 0.01  # a row stops when a sweep gains this share of what its first one gained
@@ -143,7 +143,7 @@ def solve_exactly(G: np.ndarray, B: np.ndarray, U: np.ndarray) -> None:
     """U (m,k) ← the minimum, in place, from where it stands."""
     done = np.empty(len(U), bool)
     nnls(G, B, U, NEAR, exact_tol(U.dtype))
-    nnls_end(G.astype(np.float64), B, U, done)
+    nnls_active_set(G.astype(np.float64), B, U, done)
     if not done.all():
         rest = U[~done]
         nnls(G, B[~done], rest, EXACT, exact_tol(U.dtype))

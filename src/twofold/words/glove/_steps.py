@@ -19,7 +19,7 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import Engine
 from twofold.core.engine.strata import strata
 from twofold.core.seeds import generator
-from twofold.kernels.glove import adagrad_cells, sgd_cells, shuffled
+from twofold.kernels.glove import adagrad_cells, sgd_cells, shuffle_cells
 from twofold.words._progress import ProgressReport
 from twofold.words.glove._exact import Factors, Problem
 from twofold.words.glove._tiles import Dealt, deal, groups_for
@@ -87,7 +87,7 @@ def epoch(state: State, plan: Plan, t: int, progress: ProgressReport) -> tuple[S
 def step_tile(step: Step, plan: Plan, U: np.ndarray, Z: np.ndarray) -> float:
     """The steps of one tile, in place: no other tile of the stratum touches its words and contexts."""
     rows, cols, tiles = plan.dealt
-    cells = shuffled(tiles.read(step.row * (len(rows.bounds) - 1) + step.col), step.seed)
+    cells = shuffle_cells(tiles.read(step.row * (len(rows.bounds) - 1) + step.col), step.seed)
     mine = U[rows.bounds[step.row] : rows.bounds[step.row + 1]]
     other = Z[cols.bounds[step.col] : cols.bounds[step.col + 1]]
     step_cells = sgd_cells if plan.plain else adagrad_cells

@@ -19,7 +19,7 @@ from twofold.core.config import config
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import Engine, add
 from twofold.core.engine.strata import groups
-from twofold.kernels.glove import CELL, count_tiles, deal_cells
+from twofold.kernels.glove import CELL, assign_cells_to_tiles, count_tiles
 
 TILE = 4096  # pairs a tile should have at least
 CACHE = 2**21  # bytes that the vectors of a tile should take at most; those of frequent words stay close to the core
@@ -150,10 +150,10 @@ def _deal_block(
     """Put a block's cells where they belong: straight into memory, or sorted by tile and then written run by run."""
     given = (X.indptr, X.indices, X.data, own, across, place, places, count)
     if tiles.file is None:
-        deal_cells(*given, first.copy(), tiles.cells)
+        assign_cells_to_tiles(*given, first.copy(), tiles.cells)
         return
     ends = np.cumsum(found, dtype=np.int64)
     cells = np.empty(int(ends[-1]), CELL)
-    deal_cells(*given, ends - found, cells)
+    assign_cells_to_tiles(*given, ends - found, cells)
     for tile in np.flatnonzero(found):
         tiles.write(int(first[tile]), cells[ends[tile] - found[tile] : ends[tile]])

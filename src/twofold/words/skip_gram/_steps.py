@@ -33,7 +33,7 @@ from twofold.core.data.blocks import Rows
 from twofold.core.engine.local import Engine, add
 from twofold.core.engine.strata import strata
 from twofold.core.seeds import generator
-from twofold.kernels.skip_gram import alias_table, dealt_pairs, grouped, sgns, sgns_tile, window_pairs
+from twofold.kernels.skip_gram import group_pairs, make_alias_table, sgns, sgns_tile, sort_pairs_by_tile, window_pairs
 from twofold.words._progress import ProgressReport
 from twofold.words.corpus import Lines, Run
 
@@ -209,7 +209,7 @@ def deal(some: list[tuple[int, Run]], plan: Plan, t: int, count: int, rng: np.ra
     for g in range(count):
         own = np.flatnonzero(center == g)
         place[own] = np.arange(len(own))
-        columns.append(Columns(own, *alias_table(plan.noise[own])))
+        columns.append(Columns(own, *make_alias_table(plan.noise[own])))
     return Dealt(pairs, np.array(own_cuts) + begins[:-1, None], columns, place)
 
 
@@ -239,14 +239,14 @@ def deal_run(
     """The pairs of one run in order of their tile, put into `pairs`; returns where tiles begin."""
     number, run = numbered
     c, w = window_pairs(*run.read(), plan.keep, plan.window, seed_of_run(plan, t, number), plan.fixed)
-    return dealt_pairs(c, w, near, center, count, pairs)
+    return sort_pairs_by_tile(c, w, near, center, count, pairs)
 
 
 def visit_tile(tile: np.ndarray, seed: int, dealt: Dealt, state: State, plan: Plan, rates: list[float]) -> Sums:
     """The pairs of a tile, in place: as many share their negatives as words are around a center in the mean."""
     sharing = plan.window + 1
     number, (own, cut, other) = int(tile[0]) * len(dealt.columns) + int(tile[1]), dealt.columns[tile[1]]
-    found = grouped(dealt.pairs, dealt.cuts[:, number], dealt.cuts[:, number + 1], dealt.place, len(own), sharing)
+    found = group_pairs(dealt.pairs, dealt.cuts[:, number], dealt.cuts[:, number + 1], dealt.place, len(own), sharing)
     if not len(found[0]):
         return Sums(0.0, 0)
     how = (

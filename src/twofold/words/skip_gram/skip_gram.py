@@ -29,7 +29,7 @@ from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Documents, Seed
-from twofold.kernels.skip_gram import alias_table
+from twofold.kernels.skip_gram import make_alias_table
 from twofold.text.text_tasks import TextTasks, find_text_tasks
 from twofold.text.vocabulary import Vocabulary
 from twofold.words._progress import ProgressReport
@@ -287,7 +287,7 @@ class SkipGram(Model):
         counts, one = vocabulary.counts_, self.n_components if self.biases else -1
         keep, noise = keep_chances(counts, self.subsample), counts.astype(np.float64) ** self.noise_power
         repeatable = self.deterministic and rate > 0  # at rate 0 nothing is written, and every way is
-        cut, other = alias_table(noise)
+        cut, other = make_alias_table(noise)
         way, batch = choose_way(len(found), self.max_iter, len(counts), exact, repeatable)
         return Plan(
             found, len(text), keep, cut, other, window, self.negatives, one, rate, self.max_iter, seed,

@@ -17,7 +17,7 @@ import numpy as np
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.engine.local import Engine
-from twofold.kernels.top_k import best
+from twofold.kernels.top_k import select_best
 from twofold.words._nearest import Excluded, Lists, cosines, cut_range, empty_lists, normalize_rows
 
 METHODS = ("additive", "multiplicative")
@@ -63,7 +63,7 @@ def _in_tile(
     found, mine = empty_lists(m, n, G.dtype), left.within(lo, hi)
     for a, b in cut_range(0, m, BATCH):
         out = combine(*(G[asked.trios[a:b, j]] for j in range(3)))
-        best(out, *mine.part(a, b), found.words[a:b], found.scores[a:b])
+        select_best(out, *mine.part(a, b), found.words[a:b], found.scores[a:b])
     return Lists(np.where(found.words < 0, -1, found.words + lo), found.scores)
 
 
