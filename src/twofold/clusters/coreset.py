@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from twofold.clusters.kmeans._assign import squares
+from twofold.clusters.kmeans.assign import squares
 from twofold.core.checks import InputError, check_sparse, check_weights, refuse
 from twofold.core.data.blocks import Blocks, Rows, as_blocks, is_dask, is_path
 from twofold.core.engine.local import Tree, engine_for, single_blas, stacked

@@ -21,8 +21,8 @@ from sklearn.cluster import KMeans as SklearnKMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.clusters.kmeans import _seeding
-from twofold.clusters.kmeans._assign import (
+from twofold.clusters.kmeans import seeding
+from twofold.clusters.kmeans.assign import (
     NARROW,
     Centers,
     all_distances,
@@ -175,7 +175,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         mean = columns.mean if not blocks.is_sparse else np.zeros(blocks.shape[1])
         seed = seed_of(self.random_state)
         total = float((columns.scatter + columns.weight * (columns.mean - mean) ** 2).sum())
-        Z, winner = self._start(_seeding.Seeding(engine, blocks, w, mean, far, self.n_clusters, seed))
+        Z, winner = self._start(seeding.Seeding(engine, blocks, w, mean, far, self.n_clusters, seed))
         rows = blocks.rows(w)
         level = max(float(columns.variance.mean()), 1e-300)
 
@@ -213,7 +213,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         if not (isinstance(self.init, str) or callable(self.init)):
             _check_centers(self.init, (self.n_clusters, d))
 
-    def _start(self, s: _seeding.Seeding) -> tuple[np.ndarray, KMeans | None]:
+    def _start(self, s: seeding.Seeding) -> tuple[np.ndarray, KMeans | None]:
         """The starting centers: given, drawn, or the end of the best of several fits, with that fit."""
         if not (isinstance(self.init, str) or callable(self.init)):
             return np.asarray(self.init, dtype=np.float64), None
@@ -224,10 +224,10 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
                 return best.cluster_centers_.astype(np.float64), best
             s = s._replace(seed=best.random_state)  # who watches sees the best fit again
         if callable(self.init):
-            rows = _seeding.gather_rows(s)
+            rows = seeding.gather_rows(s)
             centers = self.init(rows, s.k, random_state=np.random.RandomState(s.seed % 2**32))
             return _check_centers(centers, (s.k, s.blocks.shape[1])), None
-        return _seeding.start(s, self.init), None
+        return seeding.start(s, self.init), None
 
     def _count_starts(self, shape: tuple[int, int]) -> int:
         """What "auto" means for `n_init`."""

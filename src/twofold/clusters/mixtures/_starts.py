@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from twofold.clusters.kmeans._assign import Centers
+from twofold.clusters.kmeans.assign import Centers
 from twofold.clusters.kmeans.kmeans import KMeans
 from twofold.core import loop
 from twofold.core.seeds import generator, seed_of

@@ -22,9 +22,9 @@ from scipy.special import softmax
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.clusters.kmeans._assign import Centers
-from twofold.clusters.kmeans._seeding import fetch
+from twofold.clusters.kmeans.assign import Centers
 from twofold.clusters.kmeans.kmeans import fit_best
+from twofold.clusters.kmeans.seeding import fetch_rows
 from twofold.clusters.mixtures._gaussian import (
     TYPES,
     Shape,
@@ -326,14 +326,16 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
             return rows[chosen[1]]
         able = np.arange(data.blocks.shape[0]) if data.w is None else np.flatnonzero(data.w)
         few = len(able) < self.n_components
-        rows = fetch(engine_for(data.blocks), data.blocks, generator(seed).choice(able, self.n_components, replace=few))
+        rows = fetch_rows(
+            engine_for(data.blocks), data.blocks, generator(seed).choice(able, self.n_components, replace=few)
+        )
         return np.where(np.isnan(rows), data.columns.mean, rows)
 
     def _race(self, data: Observed, seed: int, floor: np.ndarray) -> Shape:
         """The likeliest of several clusterings of some rows, after some sweeps of EM."""
         (n, d), c, kind, origin = data.blocks.shape, self.n_components, self.covariance_type, data.columns.mean
         rows = draw_rows(n, data.w, c, max(ROWS, 5 * c * (d if kind == "full" else 4)), seed)
-        X, w = fetch(engine_for(data.blocks), data.blocks, rows), None if data.w is None else data.w[rows]
+        X, w = fetch_rows(engine_for(data.blocks), data.blocks, rows), None if data.w is None else data.w[rows]
         patterns, _ = find_patterns(X)
         flat = Shape(np.full(c, 1 / c), np.zeros((c, d)), self._flat(np.maximum(data.columns.variance, floor)), origin)
 

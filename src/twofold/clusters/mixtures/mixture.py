@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.clusters.kmeans._assign import Centers, label_rows
+from twofold.clusters.kmeans.assign import Centers, label_rows
 from twofold.clusters.kmeans.kmeans import fit_best
 from twofold.clusters.mixtures._gaussian import share_out
 from twofold.clusters.mixtures._starts import ROWS, cluster_several, draw_rows, race

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.cluster import kmeans_plusplus
 
-from twofold.clusters.kmeans._assign import Centers, find_nearest, hold_still
+from twofold.clusters.kmeans.assign import Centers, find_nearest, hold_still
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import Engine, add
 from twofold.core.seeds import generator
@@ -54,7 +54,7 @@ def start(s: Seeding, init: str) -> np.ndarray:
     return {"k-means||": _start_parallel, "random": _start_random}[init](s)
 
 
-def fetch(engine: Engine, blocks: Blocks, wanted: np.ndarray) -> np.ndarray:
+def fetch_rows(engine: Engine, blocks: Blocks, wanted: np.ndarray) -> np.ndarray:
     """Some rows, by number, wherever they live; in the order asked for."""
     order = np.argsort(wanted, kind="stable")
     places = Rows(
@@ -76,7 +76,7 @@ def _start_random(s: Seeding) -> np.ndarray:
     n = s.blocks.shape[0]
     p = None if s.w is None else s.w / s.w.sum()
     few = s.w is not None and int(np.count_nonzero(s.w)) < s.k
-    return fetch(s.engine, s.blocks, generator(s.seed).choice(n, size=s.k, replace=few, p=p))
+    return fetch_rows(s.engine, s.blocks, generator(s.seed).choice(n, size=s.k, replace=few, p=p))
 
 
 def gather_rows(s: Seeding) -> Any:
