@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
-from twofold.core.data.missing_patterns import observe
+from twofold.core.data.missing_patterns import Imputer, observe
 from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import Rescalable
 from twofold.core.history import History
@@ -41,7 +41,7 @@ class Data(NamedTuple):
     spread: np.ndarray  # (d,) what the columns were divided by
 
 
-class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density):
+class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Imputer, Density):
     """Base of the models x = W z + m + ε.
 
     A subclass gives `_update`, the shared half-step, and `_attributes`, what it means to the user.
@@ -167,18 +167,8 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
         theta = self._theta()
         return self._rowwise(log_density, X, *theta)
 
-    def impute(self, X: Table, return_std: bool = False) -> Any:
-        """X with every NaN replaced by its expectation given the row's observed cells.
-
-        With `return_std`, also the standard deviation of each filled cell (0 where X was known).
-        """
-        fn, state = self._imputing()
-        filled, std = self._rowwise(fn, X, *state)
-        return (filled, std) if return_std else filled
-
-    def _imputing(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """The function that fills a block, and its state."""
-        return fill, self._theta()
+    def _imputer(self) -> tuple[Any, ...]:
+        return fill, *self._theta()
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> np.ndarray:
         """Draw new rows from the model."""

@@ -15,11 +15,12 @@ from sklearn.base import clone
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import as_blocks
 from twofold.core.engine.local import engine_for
+from twofold.core.estimator import Model
 from twofold.core.numerics.moments import column_moments
 from twofold.core.numerics.spectrum import spectrum
 from twofold.core.seeds import generator
 
-MOST = 3000  # rows or columns up to which a whole spectrum is computed
+MAX_SPECTRUM = 3000  # rows or columns up to which the whole spectrum is computed
 RULES = ("mle", "knee", "gavish-donoho", "parallel")
 
 
@@ -61,10 +62,10 @@ def by_knee(values: np.ndarray) -> int:
 
 def by_gavish_donoho(values: np.ndarray, n: int, d: int) -> int:
     """Singular values above the optimal hard threshold for unknown noise, ω(β)·median (Gavish & Donoho 2014)."""
-    return max(1, int(np.sum(values > least_variance(values, n, d))))
+    return max(1, int(np.sum(values > hard_threshold(values, n, d))))
 
 
-def least_variance(values: np.ndarray, n: int, d: int) -> float:
+def hard_threshold(values: np.ndarray, n: int, d: int) -> float:
     """The threshold of Gavish & Donoho, squared, for eigenvalues of the covariance."""
     beta = min(n, d) / max(n, d)
     omega = np.sqrt(2 * (beta + 1) + 8 * beta / (beta + 1 + np.sqrt(beta**2 + 14 * beta + 1)))
@@ -133,40 +134,40 @@ def by_parallel(values: np.ndarray, column_variance: np.ndarray, n: int, seed: i
 # --- all sizes at once ----------------------------------------------------------------------------------------------
 
 
-def prefer(X: Any, grid: dict[str, list[Any]]) -> tuple[str, str]:
-    """The criterion for :func:`twofold.select`, and why: that of white noise, where the whole spectrum can be had."""
-    whole = list(grid) == ["n_components"] and all(isinstance(k, Integral) for k in grid["n_components"])
-    n, d = as_blocks(X).shape
-    if not whole or min(n, d) > MOST or _has_holes(X):
-        return "bic", "it has a likelihood, and the whole spectrum, by which one could tell more, is not at hand"
-    if n > d:
-        return "evidence", "the evidence of probabilistic PCA charges every direction for the room it had (Minka)"
-    return "gavish-donoho", (
-        "with fewer rows than columns noise has large eigenvalues, too, and a threshold from random matrices tells the "
-        "two apart (Gavish & Donoho)"
-    )
+class SizedBySpectrum(Model):
+    """For models whose criterion is known for every number of components from one spectrum."""
 
+    scale: bool
 
-def _has_holes(X: Any) -> bool:
-    blocks = as_blocks(X)
-    return bool(column_moments(engine_for(blocks), blocks).missing)
+    def _criterion(self, X: Any, grid: dict[str, list[Any]]) -> tuple[str, str]:
+        """Choose the criterion for :func:`twofold.select` and say why: one of white noise, if a spectrum is cheap."""
+        whole = list(grid) == ["n_components"] and all(isinstance(k, Integral) for k in grid["n_components"])
+        blocks = as_blocks(X)
+        n, d = blocks.shape
+        if not whole or min(n, d) > MAX_SPECTRUM or column_moments(engine_for(blocks), blocks).missing:
+            return "bic", "it has a likelihood, and the whole spectrum, which would be better, is not available"
+        if n > d:
+            return "evidence", "the evidence of probabilistic PCA penalizes every direction for its freedom (Minka)"
+        return "gavish-donoho", (
+            "with fewer rows than columns noise has large eigenvalues, too, and a threshold from random matrices "
+            "separates the two (Gavish & Donoho)"
+        )
 
+    def _path(self, X: Any, criterion: str, sizes: list[int]) -> list[float]:
+        """Compute a criterion of white noise for each number of components, from one spectrum.
 
-def follow(model: Any, X: Any, criterion: str, sizes: list[int]) -> list[float]:
-    """A criterion of white noise for each number of components, from one spectrum.
-
-    "evidence" is Minka's log-evidence. "gavish-donoho" is what k components leave out, and the threshold for every one
-    of them: it is least where exactly those above the threshold are kept.
-    """
-    blocks = clone(model)._blocks(X, reset=True, min_rows=2)
-    n, d = blocks.shape
-    if model.scale:
-        blocks = blocks.scaled(column_moments(engine_for(blocks), blocks).spread)
-    values = spectrum(blocks, min(n, d), solver="covariance_eigh" if d <= n else "gram").values / (n - 1)
-    if not np.isfinite(values).all():
-        model._refuse(blocks)
-    if criterion == "evidence":
-        values = np.concatenate([values, np.zeros(d - len(values))])
-        return [_evidence(values, k, n) if 0 <= k < d else -np.inf for k in sizes]
-    level = least_variance(values, n, d)
-    return [float(values[k:].sum() + k * level) if 0 <= k <= len(values) else np.inf for k in sizes]
+        "evidence" is Minka's log-evidence. "gavish-donoho" is the variance that k components leave out plus k times the
+        threshold: the minimum is at the number of eigenvalues above the threshold.
+        """
+        blocks = clone(self)._blocks(X, reset=True, min_rows=2)
+        n, d = blocks.shape
+        if self.scale:
+            blocks = blocks.scaled(column_moments(engine_for(blocks), blocks).spread)
+        values = spectrum(blocks, min(n, d), solver="covariance_eigh" if d <= n else "gram").values / (n - 1)
+        if not np.isfinite(values).all():
+            self._refuse(blocks)
+        if criterion == "evidence":
+            values = np.concatenate([values, np.zeros(d - len(values))])
+            return [_evidence(values, k, n) if 0 <= k < d else -np.inf for k in sizes]
+        level = hard_threshold(values, n, d)
+        return [float(values[k:].sum() + k * level) if 0 <= k <= len(values) else np.inf for k in sizes]

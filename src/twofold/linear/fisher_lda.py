@@ -16,14 +16,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import fitting
-from twofold.core.numerics.density import ClassDensity
+from twofold.core.numerics.density import ClassDensity, safe_log
 from twofold.core.numerics.moments import moments
 from twofold.core.params import Interval
 from twofold.core.types import Table, Weights
@@ -97,10 +96,7 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
     @fitting
     def fit(self, X: Table, y: Any, sample_weight: Weights = None) -> FisherLDA:
         """Find the directions that separate the classes y (n,)."""
-        blocks, y = self._blocks(X, y=y, reset=True, min_rows=2)
-        check_classification_targets(y)
-        w = self._weights(blocks, sample_weight)
-        classes, labels = np.unique(y, return_inverse=True)
+        blocks, w, classes, labels = self._read_classes(X, y, sample_weight)
         engine = engine_for(blocks)
 
         def sweep(state: Any, t: int) -> loop.Sweep:
@@ -159,8 +155,7 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
         k = min(int(self.n_components or most), len(s))
         Z = (white @ axes[:k].T).T
         Z = Z * fix_signs(Z)[:, None]
-        log_prior = np.log(np.maximum(weights / weights.sum(), 1e-300))
-        return State(Z, found.mean, offsets @ Z.T, log_prior, s[:k] ** 2)
+        return State(Z, found.mean, offsets @ Z.T, safe_log(weights / weights.sum()), s[:k] ** 2)
 
     @property
     def _n_features_out(self) -> int:
@@ -173,7 +168,7 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
 
     def _joint(self) -> tuple:
         check_is_fitted(self)
-        log_prior = np.log(np.maximum(self.priors_.astype(np.float64), 1e-300))
+        log_prior = safe_log(self.priors_.astype(np.float64))
         return joint_density, self.mean_, self.components_, self.means_.astype(np.float64), log_prior
 
 

@@ -16,14 +16,22 @@ from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.special import logsumexp, softmax
 from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.data.missing_patterns import Patterns, centred, observe, recall_patterns
-from twofold.core.engine.local import add, engine_for, fingerprint
+from twofold.core.data.missing_patterns import (
+    Imputer,
+    Patterns,
+    centred,
+    mix_fillings,
+    observe,
+    recall_patterns,
+)
+from twofold.core.engine.local import add, engine_for, fetch_rows, fingerprint
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.history import History
 from twofold.core.numerics.density import MixtureDensity
@@ -55,7 +63,7 @@ class State(NamedTuple):
         return Theta(self.means[c], self.loadings[c], np.full(self.means.shape[1], self.noise[c]))
 
 
-class MixtureOfPPCA(Reorderable, MixtureDensity):
+class MixtureOfPPCA(Reorderable, Imputer, MixtureDensity):
     """A soft clustering into planes: each cluster has its own center, k directions and noise.
 
     Parameters
@@ -173,13 +181,8 @@ class MixtureOfPPCA(Reorderable, MixtureDensity):
         """Centers by k-means on evenly spaced rows, holes at the columns' means; loadings small and random."""
         n, d = blocks.shape
         chosen = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(int))
-        taken = []
-        for i, a in enumerate(blocks.bounds[:-1]):
-            here = chosen[(chosen >= a) & (chosen < blocks.bounds[i + 1])] - a
-            if len(here):
-                X = blocks[i][here]
-                taken.append(X.toarray() if hasattr(X, "indptr") else X)
-        sample = np.vstack(taken).astype(np.float64)
+        rows = fetch_rows(engine_for(blocks), blocks, chosen)
+        sample = (rows.toarray() if sparse.issparse(rows) else rows).astype(np.float64)
         sample = np.where(np.isnan(sample), columns.mean, sample)
         weights = None if w is None else w[chosen]
         means = KMeans(self.n_components, n_init=3, random_state=seed % 2**32).fit(sample, sample_weight=weights)
@@ -199,10 +202,8 @@ class MixtureOfPPCA(Reorderable, MixtureDensity):
     def _joint(self) -> tuple:
         return joint_density, self._state()
 
-    def impute(self, X: Table, return_std: bool = False) -> Any:
-        """X with every NaN replaced by its expectation; with `return_std`, also its standard deviation."""
-        filled, std = self._rowwise(_fill_mixture, X, self._state())
-        return (filled, std) if return_std else filled
+    def _imputer(self) -> tuple[Any, ...]:
+        return _fill, self._state()
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw new rows, and the components they come from, in their order; see :meth:`Mixture.sample`."""
@@ -253,15 +254,12 @@ def joint_density(X: Any, s: State) -> np.ndarray:
     return np.column_stack(parts)
 
 
-def _fill_mixture(X: np.ndarray, s: State) -> tuple[np.ndarray, np.ndarray]:
+def _fill(X: np.ndarray, s: State) -> tuple[np.ndarray, np.ndarray]:
+    """Fill holes with their expectation over components; also return its standard deviation."""
+    parts = (fill(X, *s.theta(c)) for c in range(len(s.weights)))
     share = softmax(joint_density(X, s), axis=1)
-    first, second = np.zeros(X.shape), np.zeros(X.shape)
-    for c in range(len(s.weights)):
-        filled, std = fill(X, *s.theta(c))
-        first += share[:, c, None] * filled
-        second += share[:, c, None] * (std**2 + filled**2)
-    std = np.where(np.isnan(X), np.sqrt(np.maximum(second - first**2, 0.0)), 0.0)
-    return np.where(np.isnan(X), first, X).astype(X.dtype), std.astype(X.dtype)
+    filled, std = mix_fillings(X, share, ((filled, std**2) for filled, std in parts))
+    return np.where(np.isnan(X), filled, X).astype(X.dtype), std.astype(X.dtype)
 
 
 def _attributes(s: State, dtype: np.dtype) -> dict:

@@ -27,7 +27,7 @@ from twofold.core.estimator import Rescalable, fitting
 from twofold.core.history import History
 from twofold.core.numerics.density import Density
 from twofold.core.numerics.moments import Moments, column_moments, merge, moments
-from twofold.core.numerics.spectrum import RENAMED, SOLVERS, Spectrum, choose, of_moments, spectrum
+from twofold.core.numerics.spectrum import SOLVERS, Spectrum, choose, of_moments, spectrum
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table, Weights
@@ -50,7 +50,7 @@ class State(NamedTuple):
     rows: int = 0
 
 
-class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density):
+class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _n_components.SizedBySpectrum, Density):
     """Principal component analysis: the k directions that keep the most variance.
 
     Minimises ``‖(X − mean) − U Z‖²`` over codes ``U (n,k)`` and orthonormal directions ``Z (k,d)``. The error
@@ -144,24 +144,10 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         "whiten": ["boolean"],
         **ITERATIVE,
     }
-    _instead: ClassVar[dict[str, str]] = {
-        "solver": "it is called svd_solver, with scikit-learn's names of solvers.",
-        **dict.fromkeys(
-            ("iterated_power", "n_oversamples", "power_iteration_normalizer"),
-            "the randomized solver goes on until it is accurate. Use tol and max_iter.",
-        ),
-    }
-
-    @classmethod
-    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        if "solver" in params:
-            solver = params.pop("solver")
-            params["svd_solver"] = RENAMED.get(solver, solver)
-        if "solver_" in fitted:
-            solver, values = fitted.pop("solver_"), fitted["explained_variance_"]
-            rows = fitted["singular_values_"][:1] ** 2 / np.maximum(values[:1], 1e-300) + 1
-            fitted |= {"svd_solver_": RENAMED.get(solver, solver), "n_samples_": round(float(rows.sum()))}
-        return params, fitted
+    _instead: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("iterated_power", "n_oversamples", "power_iteration_normalizer"),
+        "the randomized solver iterates until it is accurate. Use tol and max_iter.",
+    )
 
     def __init__(
         self,
@@ -414,12 +400,6 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
     def _n_parameters(self) -> int:
         k, d = self.components_.shape
         return d * k - k * (k - 1) // 2 + d + 1
-
-    def _criterion(self, X: Table, grid: dict[str, list]) -> tuple[str, str]:
-        return _n_components.prefer(X, grid)
-
-    def _path(self, X: Table, criterion: str, sizes: list[int]) -> list[float]:
-        return _n_components.follow(self, X, criterion, sizes)
 
     def _unit(self) -> np.ndarray:
         """What a unit of each code stands for: 1, or the standard deviation when whitening."""

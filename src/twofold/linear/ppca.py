@@ -25,12 +25,12 @@ from twofold.core.params import StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.linalg import fix_signs
-from twofold.linear import _n_components
 from twofold.linear._latent_base import Data, LatentGaussian
 from twofold.linear._linear_gaussian import Theta, expand, regress
+from twofold.linear._n_components import SizedBySpectrum
 
 
-class PPCA(LatentGaussian):
+class PPCA(SizedBySpectrum, LatentGaussian):
     """Probabilistic PCA: a Gaussian with k directions of structure and equal noise in all others.
 
     ``x = W z + mean + ε`` with ``z ~ N(0, I)`` and ``ε ~ N(0, σ²I)``: PCA with a likelihood, so that missing cells,
@@ -130,12 +130,6 @@ class PPCA(LatentGaussian):
         else:
             self._closed(data, k, seed, X)
         return self
-
-    def _criterion(self, X: Table, grid: dict[str, list]) -> tuple[str, str]:
-        return _n_components.prefer(X, grid)
-
-    def _path(self, X: Table, criterion: str, sizes: list[int]) -> list[float]:
-        return _n_components.follow(self, X, criterion, sizes)
 
     def _closed(self, data: Data, k: int, seed: int, X: Any) -> None:
         def sweep(theta: Theta, t: int) -> loop.Sweep:

@@ -14,14 +14,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.engine.local import engine_for, fingerprint
 from twofold.core.estimator import fitting
-from twofold.core.numerics.density import ClassDensity
+from twofold.core.numerics.density import ClassDensity, safe_log
 from twofold.core.numerics.moments import column_moments
 from twofold.core.params import ITERATIVE, Interval
 from twofold.core.seeds import seed_of
@@ -97,10 +96,7 @@ class PPCAClassifier(ClassifierMixin, ClassDensity):
     @fitting
     def fit(self, X: Table, y: Any, sample_weight: Weights = None) -> PPCAClassifier:
         """Fit a density to the rows of each class."""
-        blocks, y = self._blocks(X, y=y, reset=True, min_rows=2)
-        check_classification_targets(y)
-        w = self._weights(blocks, sample_weight)
-        classes, labels = np.unique(y, return_inverse=True)
+        blocks, w, classes, labels = self._read_classes(X, y, sample_weight)
         weighty = classes if w is None else classes[np.bincount(labels, weights=w) > 0]
         if len(weighty) < 2:
             raise InputError(f"y has one class only, {weighty}; telling classes apart needs at least two.")
@@ -117,7 +113,7 @@ class PPCAClassifier(ClassifierMixin, ClassDensity):
             with loop.quietly():
                 found = [self._density(blocks.where(r), None if w is None else w[r], level, seed) for r in rows]
             totals = np.bincount(labels, weights=w, minlength=len(classes))
-            log_prior = np.log(np.maximum(totals / totals.sum(), 1e-300))
+            log_prior = safe_log(totals / totals.sum())
             k = max(f[1].shape[1] for f in found)
             loadings = np.stack([np.pad(f[1], ((0, 0), (0, k - f[1].shape[1]))) for f in found])
             state = State(np.stack([f[0] for f in found]), loadings, np.array([f[2] for f in found]), log_prior)
@@ -158,7 +154,7 @@ class PPCAClassifier(ClassifierMixin, ClassDensity):
 
     def _joint(self) -> tuple:
         check_is_fitted(self)
-        arrays = (self.means_, self.loadings_, self.noise_variance_, np.log(np.maximum(self.priors_, 1e-300)))
+        arrays = (self.means_, self.loadings_, self.noise_variance_, safe_log(self.priors_))
         return joint_density, *(a.astype(np.float64) for a in arrays)
 
 

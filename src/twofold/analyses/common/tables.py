@@ -214,9 +214,8 @@ def rows_of(X: Any, rows: np.ndarray) -> Any:
     """Some rows, in their order, in memory."""
     if not isinstance(X, Path):
         return X[rows]
-    from twofold.clusters.kmeans.seeding import fetch_rows
     from twofold.core.data.blocks import as_blocks
-    from twofold.core.engine.local import engine_for
+    from twofold.core.engine.local import engine_for, fetch_rows
 
     blocks = as_blocks(X)
-    return fetch_rows(engine_for(blocks), blocks, rows).astype(blocks.dtype, copy=False)
+    return fetch_rows(engine_for(blocks), blocks, rows)

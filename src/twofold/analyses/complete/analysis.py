@@ -260,8 +260,8 @@ def fill_stream(table: Table, method: str | None, seed: int, progress: Progress)
     low, high = seen.low[where], seen.high[where]
     model.column_range_ = np.array([low, high], dtype=np.float64)
     means = np.where(fill & ~learned, seen.columns.mean, np.nan)
-    how, state = model._imputing()
-    filler = Filler(how, state, where, low, high, means)
+    how, *state = model._imputer()
+    filler = Filler(how, tuple(state), where, low, high, means)
     with progress.passes("filling"):
         guesses = look_at_guesses(blocks, filler)
     notes += about_ends(guesses.beyond)

@@ -18,7 +18,7 @@ from sklearn.cluster import kmeans_plusplus
 
 from twofold.clusters.kmeans.assign import Centers, find_nearest, hold_still
 from twofold.core.data.blocks import Blocks, Rows
-from twofold.core.engine.local import Engine, add
+from twofold.core.engine.local import Engine, add, fetch_rows
 from twofold.core.seeds import generator
 
 ROUNDS = 5  # passes of k-means‖
@@ -54,29 +54,15 @@ def start(s: Seeding, init: str) -> np.ndarray:
     return {"k-means||": _start_parallel, "random": _start_random}[init](s)
 
 
-def fetch_rows(engine: Engine, blocks: Blocks, wanted: np.ndarray) -> np.ndarray:
-    """Some rows, by number, wherever they live; in the order asked for."""
-    order = np.argsort(wanted, kind="stable")
-    places = Rows(
-        wanted[order][(wanted[order] >= a) & (wanted[order] < b)] - a
-        for a, b in zip(blocks.bounds[:-1], blocks.bounds[1:], strict=True)
-    )
-    found = np.concatenate(engine.gather(engine.map(_take, blocks, places)))
-    out = np.empty_like(found)
-    out[order] = found
-    return out
-
-
-def _take(X: Any, rows: np.ndarray) -> np.ndarray:
-    part = X[rows]
-    return np.asarray(part.toarray() if hasattr(part, "indptr") else part, dtype=np.float64)
+def _as_dense(rows: Any) -> np.ndarray:
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
 
 
 def _start_random(s: Seeding) -> np.ndarray:
     n = s.blocks.shape[0]
     p = None if s.w is None else s.w / s.w.sum()
     few = s.w is not None and int(np.count_nonzero(s.w)) < s.k
-    return fetch_rows(s.engine, s.blocks, generator(s.seed).choice(n, size=s.k, replace=few, p=p))
+    return _as_dense(fetch_rows(s.engine, s.blocks, generator(s.seed).choice(n, size=s.k, replace=few, p=p)))
 
 
 def gather_rows(s: Seeding) -> Any:
@@ -139,4 +125,4 @@ def _update_nearest(X: Any, w: np.ndarray | None, kept: tuple | None, step: tupl
 def _draw(X: Any, w: np.ndarray | None, kept: tuple, place: int, draw: tuple) -> np.ndarray:
     seed, t, rate = draw
     chance = rate * kept[0] * (1.0 if w is None else w)
-    return _take(X, np.flatnonzero(generator(seed, t, place).random(len(chance)) < chance))
+    return _as_dense(X[generator(seed, t, place).random(len(chance)) < chance])

@@ -132,10 +132,17 @@ def collect(x: np.ndarray, r: np.ndarray, patterns: Patterns, s: Shape, kind: st
     return r.sum(axis=0), first, second
 
 
+def center_rows(
+    X: Any, w: np.ndarray | None, kept: Patterns | None, s: Shape
+) -> tuple[np.ndarray, Patterns, np.ndarray]:
+    """Weights, patterns of missing cells and centered rows of a block."""
+    patterns = recall_patterns(X, kept)
+    return np.ones(X.shape[0]) if w is None else w, patterns, centred(X, patterns, s.origin)
+
+
 def em_step(X: Any, w: np.ndarray | None, kept: Patterns | None, kind: str, s: Shape) -> Sums:
     """The rows' half-step: responsibilities, and what they add."""
-    w, patterns = np.ones(X.shape[0]) if w is None else w, recall_patterns(X, kept)
-    x = centred(X, patterns, s.origin)
+    w, patterns, x = center_rows(X, w, kept, s)
     joint = densities(x, patterns, s)
     r, logp = share_out(joint, w)
     N, first, second = collect(x, r, patterns, s, kind)
@@ -154,8 +161,7 @@ def share_out(joint: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 def hard_step(X: Any, w: np.ndarray | None, kept: Patterns | None, kind: str, s: Shape) -> Sums:
     """The sums when every row belongs to its nearest center: where EM starts from."""
-    w, patterns = np.ones(X.shape[0]) if w is None else w, recall_patterns(X, kept)
-    x = centred(X, patterns, s.origin)
+    w, patterns, x = center_rows(X, w, kept, s)
     at = x if patterns.mask.all() else np.where(np.isnan(X), 0.0, x)
     gaps = (s.means**2).sum(axis=1) - 2 * (at @ s.means.T)
     r = np.zeros((len(w), len(s.weights)))
@@ -168,10 +174,10 @@ def random_step(
     X: Any, w: np.ndarray | None, kept: Patterns | None, place: tuple[int, int], kind: str, s: Shape
 ) -> Sums:
     """The sums when responsibilities are drawn: where EM may start from, too."""
-    w, patterns = np.ones(X.shape[0]) if w is None else w, recall_patterns(X, kept)
+    w, patterns, x = center_rows(X, w, kept, s)
     r = generator(*place).random((len(w), len(s.weights)))
     r *= (w / r.sum(axis=1))[:, None]
-    N, first, second = collect(centred(X, patterns, s.origin), r, patterns, s, kind)
+    N, first, second = collect(x, r, patterns, s, kind)
     return Sums(N, first, second, 0.0, float(w.sum()))
 
 

@@ -4,7 +4,7 @@
 
 `theta` is a tuple of arrays. What follows is optional:
 
-    settled(columns, dtype)    the component once it has seen the moments of all columns: origin and floors
+    prepare(columns, dtype)    the component with origin and floors from the moments of all columns
     outside(X)                 True where a cell has no density, and `needs`, a word for what it should be
     features(X)                what the starting k-means sees
     sample(theta, n, rng)      new rows
@@ -29,31 +29,39 @@ from twofold.core.checks import InputError
 from twofold.core.data.missing_patterns import whole
 from twofold.core.numerics.moments import Columns
 
-SHARE = 1e-3  # of a column's probability or rate: what a component keeps at least
-LEAST = 1e-12  # where the column itself is empty
+MIN_SHARE = 1e-3  # of a column's probability or rate, in every component
+MIN_MEAN = 1e-12  # probability or rate of an empty column
 
 
 def _cells(X: Any) -> np.ndarray:
     return X.data if sparse.issparse(X) else X
 
 
-def _first(X: Any, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Σw as (1,), and Σw x."""
-    return np.array([w.sum()]), np.asarray(X.T @ w, dtype=np.float64)
+@dataclass(frozen=True)
+class _Counts:
+    """Non-negative columns whose sums are Σw and Σw x, with a floor under each probability or rate."""
+
+    low: Any = field(default=MIN_MEAN, repr=False)
+    sparse: ClassVar[bool] = True
+    needs: ClassVar[str] = "a count, 0 or more"
+
+    def outside(self, X: Any) -> np.ndarray:
+        return _cells(X) < 0
+
+    def sums(self, X: Any, w: np.ndarray) -> tuple:
+        return np.array([w.sum()]), np.asarray(X.T @ w, dtype=np.float64)
 
 
 @dataclass(frozen=True)
-class Bernoulli:
+class Bernoulli(_Counts):
     """Independent yes-or-no columns: Π p_j^x_j (1 − p_j)^(1 − x_j), with cells 0, 1 or between. theta = (p,)."""
 
-    low: Any = field(default=LEAST, repr=False)
-    high: Any = field(default=1 - LEAST, repr=False)
-    sparse: ClassVar[bool] = True
+    high: Any = field(default=1 - MIN_MEAN, repr=False)
     needs: ClassVar[str] = "a number from 0 to 1"
 
-    def settled(self, columns: Columns, dtype: np.dtype) -> Bernoulli:
-        low, high = SHARE * columns.mean, 1 - SHARE * (1 - columns.mean)
-        return replace(self, low=np.maximum(low, LEAST), high=np.minimum(high, 1 - LEAST))
+    def prepare(self, columns: Columns, dtype: np.dtype) -> Bernoulli:
+        low, high = MIN_SHARE * columns.mean, 1 - MIN_SHARE * (1 - columns.mean)
+        return replace(self, low=np.maximum(low, MIN_MEAN), high=np.minimum(high, 1 - MIN_MEAN))
 
     def outside(self, X: Any) -> np.ndarray:
         return (_cells(X) < 0) | (_cells(X) > 1)
@@ -61,9 +69,6 @@ class Bernoulli:
     def log_density(self, X: Any, theta: tuple) -> np.ndarray:
         (p,) = theta
         return X @ np.log(p / (1 - p)) + np.log1p(-p).sum()
-
-    def sums(self, X: Any, w: np.ndarray) -> tuple:
-        return _first(X, w)
 
     def estimate(self, sums: tuple) -> tuple:
         N, x = sums
@@ -74,25 +79,15 @@ class Bernoulli:
 
 
 @dataclass(frozen=True)
-class Poisson:
+class Poisson(_Counts):
     """Independent counts: Π λ_j^x_j e^(−λ_j) / x_j!. theta = (λ,)."""
 
-    low: Any = field(default=LEAST, repr=False)
-    sparse: ClassVar[bool] = True
-    needs: ClassVar[str] = "a count, 0 or more"
-
-    def settled(self, columns: Columns, dtype: np.dtype) -> Poisson:
-        return replace(self, low=np.maximum(SHARE * columns.mean, LEAST))
-
-    def outside(self, X: Any) -> np.ndarray:
-        return _cells(X) < 0
+    def prepare(self, columns: Columns, dtype: np.dtype) -> Poisson:
+        return replace(self, low=np.maximum(MIN_SHARE * columns.mean, MIN_MEAN))
 
     def log_density(self, X: Any, theta: tuple) -> np.ndarray:
         (rate,) = theta
         return X @ np.log(rate) - rate.sum() - _log_factorials(X)
-
-    def sums(self, X: Any, w: np.ndarray) -> tuple:
-        return _first(X, w)
 
     def estimate(self, sums: tuple) -> tuple:
         N, x = sums
@@ -103,45 +98,35 @@ class Poisson:
 
 
 @dataclass(frozen=True)
-class Multinomial:
+class Multinomial(_Counts):
     """Counts given their total: (Σx)! Π p_j^x_j / x_j!, as of words in a document. theta = (p, mean total).
 
-    The total does not enter the density; sampled rows draw theirs from a Poisson.
+    The total does not enter the density; sampled rows draw theirs from a Poisson distribution.
     """
 
-    low: Any = field(default=LEAST, repr=False)
-    sparse: ClassVar[bool] = True
-    needs: ClassVar[str] = "a count, 0 or more"
-
-    def settled(self, columns: Columns, dtype: np.dtype) -> Multinomial:
-        return replace(self, low=np.maximum(SHARE * columns.mean / max(columns.mean.sum(), LEAST), LEAST))
-
-    def outside(self, X: Any) -> np.ndarray:
-        return _cells(X) < 0
+    def prepare(self, columns: Columns, dtype: np.dtype) -> Multinomial:
+        return replace(self, low=np.maximum(MIN_SHARE * columns.mean / max(columns.mean.sum(), MIN_MEAN), MIN_MEAN))
 
     def features(self, X: Any) -> Any:
-        """Shares instead of counts: how long a row is says nothing."""
-        scale = 1 / np.maximum(_lengths(X), LEAST)
+        """Return shares instead of counts, because the length of a row carries no information."""
+        scale = 1 / np.maximum(_lengths(X), MIN_MEAN)
         return (sparse.diags_array(scale) @ X).tocsr() if sparse.issparse(X) else X * scale[:, None].astype(X.dtype)
 
     def log_density(self, X: Any, theta: tuple) -> np.ndarray:
         return X @ np.log(theta[0]) + gammaln(_lengths(X) + 1) - _log_factorials(X)
 
-    def sums(self, X: Any, w: np.ndarray) -> tuple:
-        return _first(X, w)
-
     def estimate(self, sums: tuple) -> tuple:
         N, x = sums
         low = np.broadcast_to(self.low, x.shape)
-        p, held = low.copy(), x <= 0
-        # Shares below their floor stay on it, the others divide the rest: the maximum under p ≥ low.
-        while not held.all():
-            scale = (1 - low[held].sum()) / x[~held].sum()
-            p[~held] = x[~held] * scale
-            under = ~held & (p < low)
+        p, at_floor = low.copy(), x <= 0
+        # Shares below their floor are set to it, the others divide the rest: the maximum under p ≥ low.
+        while not at_floor.all():
+            scale = (1 - low[at_floor].sum()) / x[~at_floor].sum()
+            p[~at_floor] = x[~at_floor] * scale
+            under = ~at_floor & (p < low)
             if not under.any():
                 break
-            held, p[under] = held | under, low[under]
+            at_floor, p[under] = at_floor | under, low[under]
         return p / p.sum(), np.array(x.sum() / N[0])
 
     def n_parameters(self, theta: tuple) -> int:
@@ -175,7 +160,7 @@ class Gaussian:
     origin: Any = field(default=0.0, repr=False)
     floor: Any = field(default=0.0, repr=False)
 
-    def settled(self, columns: Columns, dtype: np.dtype) -> Any:
+    def prepare(self, columns: Columns, dtype: np.dtype) -> Any:
         if self.covariance_type not in ("full", "diag", "spherical"):
             raise InputError(f"covariance_type={self.covariance_type!r}; choose full, diag or spherical.")
         return replace(self, origin=columns.mean, floor=variance_floor(columns, dtype, self.reg_covar))
@@ -219,12 +204,12 @@ class ProbabilisticPCA:
     n_latent: int = 1
     full: Gaussian = field(default=Gaussian(), repr=False)
 
-    def settled(self, columns: Columns, dtype: np.dtype) -> ProbabilisticPCA:
+    def prepare(self, columns: Columns, dtype: np.dtype) -> ProbabilisticPCA:
         if not 1 <= self.n_latent < len(columns.mean):
             raise InputError(
                 f"n_latent={self.n_latent}; from 1 to {len(columns.mean) - 1} is needed, less than columns."
             )
-        return replace(self, full=self.full.settled(columns, dtype))
+        return replace(self, full=self.full.prepare(columns, dtype))
 
     def log_density(self, X: np.ndarray, theta: tuple) -> np.ndarray:
         return self.full.log_density(X, _whole_covariance(theta))

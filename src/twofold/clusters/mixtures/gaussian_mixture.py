@@ -12,7 +12,6 @@ Biernacki, Celeux & Govaert 2003 (starts).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -24,7 +23,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters.kmeans.assign import Centers
 from twofold.clusters.kmeans.kmeans import fit_best
-from twofold.clusters.kmeans.seeding import fetch_rows
 from twofold.clusters.mixtures._gaussian import (
     TYPES,
     Shape,
@@ -40,8 +38,8 @@ from twofold.clusters.mixtures._starts import ROWS, cluster_several, draw_rows, 
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
-from twofold.core.data.missing_patterns import Observed, centred, find_patterns, observe
-from twofold.core.engine.local import add, engine_for, fingerprint, stacked
+from twofold.core.data.missing_patterns import Imputer, Observed, centred, find_patterns, mix_fillings, observe
+from twofold.core.engine.local import add, engine_for, fetch_rows, fingerprint, stacked
 from twofold.core.estimator import Reorderable, Rescalable, fitting
 from twofold.core.history import History
 from twofold.core.numerics.density import MixtureDensity
@@ -54,7 +52,7 @@ from twofold.kernels.gaussian_missing import fill_holes, hole_variances
 THIN = 0.01  # of a column's variance: a floor above is meant to be felt
 
 
-class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
+class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
     """A mixture of Gaussians by EM, with weights, missing cells, streams and batches.
 
     Parameters
@@ -136,9 +134,6 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         **ITERATIVE,
         "max_iter": [Interval(Integral, 0, None, closed="left")],
     }
-    _instead: ClassVar[dict[str, str]] = {
-        "reg": "what is added to variances is reg_covar, in the units of X squared, not a share of the variance."
-    }
 
     def __init__(
         self,
@@ -170,10 +165,6 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
         self.precisions_init = precisions_init
         self.random_state = random_state
         self.warm_start = warm_start
-
-    @classmethod
-    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {"reg_covar" if name == "reg" else name: value for name, value in params.items()}, fitted
 
     # ---- fitting -----------------------------------------------------------------------------------------------
 
@@ -325,17 +316,16 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
             chosen = kmeans_plusplus(centered, self.n_components, sample_weight=data.w, random_state=seed % 2**32)
             return rows[chosen[1]]
         able = np.arange(data.blocks.shape[0]) if data.w is None else np.flatnonzero(data.w)
-        few = len(able) < self.n_components
-        rows = fetch_rows(
-            engine_for(data.blocks), data.blocks, generator(seed).choice(able, self.n_components, replace=few)
-        )
+        chosen = generator(seed).choice(able, self.n_components, replace=len(able) < self.n_components)
+        rows = fetch_rows(engine_for(data.blocks), data.blocks, chosen).astype(np.float64)
         return np.where(np.isnan(rows), data.columns.mean, rows)
 
     def _race(self, data: Observed, seed: int, floor: np.ndarray) -> Shape:
         """The likeliest of several clusterings of some rows, after some sweeps of EM."""
         (n, d), c, kind, origin = data.blocks.shape, self.n_components, self.covariance_type, data.columns.mean
         rows = draw_rows(n, data.w, c, max(ROWS, 5 * c * (d if kind == "full" else 4)), seed)
-        X, w = fetch_rows(engine_for(data.blocks), data.blocks, rows), None if data.w is None else data.w[rows]
+        X = fetch_rows(engine_for(data.blocks), data.blocks, rows).astype(np.float64)
+        w = None if data.w is None else data.w[rows]
         patterns, _ = find_patterns(X)
         flat = Shape(np.full(c, 1 / c), np.zeros((c, d)), self._flat(np.maximum(data.columns.variance, floor)), origin)
 
@@ -471,14 +461,8 @@ class GaussianMixture(Reorderable, Rescalable, MixtureDensity):
     def _joint(self) -> tuple:
         return joint_density, self._shape()
 
-    def impute(self, X: Table, return_std: bool = False) -> Any:
-        """X with every NaN replaced by its expectation; with `return_std`, also its standard deviation."""
-        fn, state = self._imputing()
-        filled, std = self._rowwise(fn, X, *state)
-        return (filled, std) if return_std else filled
-
-    def _imputing(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return _filled, (self._shape(),)
+    def _imputer(self) -> tuple[Any, ...]:
+        return _fill, self._shape()
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw new rows, and the components they come from, in their order; see :meth:`Mixture.sample`."""
@@ -530,21 +514,20 @@ def joint_density(X: Any, s: Shape) -> np.ndarray:
     return densities(centred(X, patterns, s.origin), patterns, s)
 
 
-def _filled(X: Any, s: Shape) -> tuple[np.ndarray, np.ndarray]:
-    """Holes at their expectation over components, and its standard deviation."""
+def _fill(X: Any, s: Shape) -> tuple[np.ndarray, np.ndarray]:
+    """Fill holes with their expectation over components; also return its standard deviation."""
     patterns = find_patterns(X)[0]
     x = centred(X, patterns, s.origin)
-    share = softmax(densities(x, patterns, s), axis=1)
-    first, second = np.zeros(X.shape), np.zeros(X.shape)
-    for c in range(len(s.weights)):
-        filled = np.empty(X.shape)
+
+    def fill_by(c: int) -> tuple[np.ndarray, np.ndarray]:
+        filled, variance = np.empty(X.shape), np.empty(X.shape)
         at = (patterns.mask, patterns.order, patterns.starts, s.means[c], s.matrix(c))
         fill_holes(x, np.ones(len(x)), *at, filled, np.zeros((X.shape[1],) * 2))
-        variances, variance = np.zeros(patterns.mask.shape), np.empty(X.shape)
+        variances = np.zeros(patterns.mask.shape)
         hole_variances(patterns.mask, s.matrix(c), variances)
         variance[patterns.order] = np.repeat(variances, np.diff(patterns.starts), axis=0)
-        first += share[:, c, None] * filled
-        second += share[:, c, None] * (variance + filled**2)
-    holes = np.isnan(X)
-    std = np.where(holes, np.sqrt(np.maximum(second - first**2, 0.0)), 0.0)
-    return np.where(holes, first + s.origin, X).astype(X.dtype), std.astype(X.dtype)
+        return filled, variance
+
+    share = softmax(densities(x, patterns, s), axis=1)
+    filled, std = mix_fillings(X, share, map(fill_by, range(len(s.weights))))
+    return np.where(np.isnan(X), filled + s.origin, X).astype(X.dtype), std.astype(X.dtype)

@@ -25,7 +25,7 @@ from twofold.clusters.mixtures.components import READY, by_name
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
-from twofold.core.engine.local import add, engine_for, fingerprint, stacked
+from twofold.core.engine.local import add, engine_for, fetch_rows, fingerprint
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.history import History
 from twofold.core.numerics.density import MixtureDensity
@@ -165,7 +165,7 @@ class Mixture(Reorderable, MixtureDensity):
         bad = engine.reduce(add, engine.map(count_outside, blocks, engine.broadcast(component)))
         if not np.isfinite(columns.scatter).all() or columns.missing or bad:
             self._refuse(blocks)
-        component = component.settled(columns, blocks.dtype) if hasattr(component, "settled") else component
+        component = component.prepare(columns, blocks.dtype) if hasattr(component, "prepare") else component
         shared, seed = engine.broadcast(component), seed_of(self.random_state)
 
         def sweep(s: State, t: int) -> loop.Sweep:
@@ -211,15 +211,9 @@ class Mixture(Reorderable, MixtureDensity):
             if not callbacks_of(self):
                 return best._state(), best
             seed = best.random_state  # who watches sees the best fit again
-        engine, (n, d), c = engine_for(blocks), blocks.shape, self.n_components
+        (n, d), c = blocks.shape, self.n_components
         chosen = draw_rows(n, w, c, max(ROWS, 5 * c * min(d, 200)), seed)
-        places = Rows(
-            rows - start
-            for rows, start in zip(
-                np.split(chosen, np.searchsorted(chosen, blocks.bounds[1:-1])), blocks.bounds[:-1], strict=True
-            )
-        )
-        X = stacked(engine.gather(engine.map(take_rows, blocks, places)))
+        X = fetch_rows(engine_for(blocks), blocks, chosen)
         w = None if w is None else w[chosen]
         none = State(np.zeros(c), Rows([None] * c))
 
@@ -322,10 +316,6 @@ def _theta(value: Any, component: Any) -> tuple:
 
 def features(X: Any, component: Any) -> Any:
     return component.features(X) if hasattr(component, "features") else X
-
-
-def take_rows(X: Any, rows: np.ndarray) -> Any:
-    return X[rows]
 
 
 def count_outside(X: Any, component: Any) -> int:

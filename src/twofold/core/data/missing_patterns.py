@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -91,3 +92,31 @@ def observe(model: Model, X: Table, sample_weight: Weights, reset: bool = True) 
         return Observed(blocks, w, columns, blocks.rows(None), bool(columns.missing))
     patterns, missing = engine.reduce(add, engine.map(find_patterns, blocks), keep=True)
     return Observed(blocks, w, columns, patterns, bool(missing))
+
+
+class Imputer(Model):
+    """A model that fills missing cells. A subclass gives `_imputer`, the function that fills a block, and its state."""
+
+    _imputer: Callable[[], tuple[Any, ...]]
+
+    def impute(self, X: Table, return_std: bool = False) -> Any:
+        """X with every NaN replaced by its expectation given the row's observed cells.
+
+        With `return_std`, also the standard deviation of each filled cell (0 where X was known).
+        """
+        fn, *state = self._imputer()
+        filled, std = self._rowwise(fn, X, *state)
+        return (filled, std) if return_std else filled
+
+
+def mix_fillings(X: np.ndarray, share: np.ndarray, fillings: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple:
+    """Fill the holes of X by components that are responsible for shares (n,c) of its rows; also standard deviations.
+
+    Each filling is the expectation and the variance (n,d) under one component.
+    """
+    first, second = np.zeros(X.shape), np.zeros(X.shape)
+    for c, (filled, variance) in enumerate(fillings):
+        first += share[:, c, None] * filled
+        second += share[:, c, None] * (variance + filled**2)
+    std = np.where(np.isnan(X), np.sqrt(np.maximum(second - first**2, 0.0)), 0.0)
+    return first, std

@@ -316,6 +316,18 @@ def stack_rows(results: Iterable[Any], n: int) -> Any:
     return (tuple(out) if not hasattr(result, "_fields") else type(result)(*out)) if several else out[0]
 
 
+def fetch_rows(engine: Engine, blocks: Blocks, wanted: np.ndarray) -> Any:
+    """Return the rows with the numbers `wanted`, in their order, wherever they are stored."""
+    order = np.argsort(wanted, kind="stable")
+    parts = np.split(wanted[order], np.searchsorted(wanted[order], blocks.bounds[1:-1]))
+    places = Rows(part - first for part, first in zip(parts, blocks.bounds[:-1], strict=True))
+    return stacked(engine.gather(engine.map(_take_rows, blocks, places)))[np.argsort(order)]
+
+
+def _take_rows(X: Any, rows: np.ndarray) -> Any:
+    return X[rows]
+
+
 def stacked(results: list[Any]) -> Any:
     """Per-block arrays put on top of each other again; field by field if each block gave a tuple."""
     if isinstance(results[0], tuple):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax, logsumexp
 from sklearn.base import DensityMixin
+from sklearn.utils.multiclass import check_classification_targets
 
 from twofold.core.checks import InputError
 from twofold.core.estimator import Model
@@ -86,6 +87,13 @@ class ClassDensity(Model):
     classes_: np.ndarray
     _joint: Callable[[], tuple[Any, ...]]
 
+    def _read_classes(self, X: Table, y: Any, sample_weight: Weights) -> tuple[Any, Any, np.ndarray, np.ndarray]:
+        """Check the arguments of a fit: blocks, weights or None, the classes, and the number of each row's class."""
+        blocks, y = self._blocks(X, y=y, reset=True, min_rows=2)
+        check_classification_targets(y)
+        classes, labels = np.unique(y, return_inverse=True)
+        return blocks, self._weights(blocks, sample_weight), classes, labels
+
     def predict_log_proba(self, X: Table) -> np.ndarray:
         """The log-probability of each class for each row."""
         return self._rowwise(_log_share, X, *self._joint())
@@ -98,6 +106,11 @@ class ClassDensity(Model):
         """The most probable class of each row."""
         joint = self._joint()
         return self._rowwise(_label, X, self.classes_, *joint, opaque=True)
+
+
+def safe_log(share: np.ndarray) -> np.ndarray:
+    """Return the logarithm of shares, those of zero as 1e-300."""
+    return np.log(np.maximum(share, 1e-300))
 
 
 def _total(X: Block, joint: Callable[..., Any], *state: Any) -> np.ndarray:
