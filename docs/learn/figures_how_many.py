@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from twofold import PCA, GaussianMixture, KMeans, LatentDirichletAllocation, LinearAutoencoder, select
-from twofold.linear._n_components import least_variance
+from twofold.linear._n_components import hard_threshold
 from twofold.plots.style import COLORS, GREY, INK, new_figure, style
 
 RNG = np.random.default_rng
@@ -72,7 +72,7 @@ def how_many_threshold() -> Figure:
         figure = new_figure(9, 2.7)
         ax = figure.subplots()
         ax.bar(np.arange(1, len(s) + 1), s, color=[COLORS[0] if i < kept else GREY for i in range(len(s))], width=0.8)
-        ax.axhline(np.sqrt(least_variance(s**2, *X.shape)), color=INK, lw=1, ls="--")
+        ax.axhline(np.sqrt(hard_threshold(s**2, *X.shape)), color=INK, lw=1, ls="--")
         ax.set(title=f"{kept} singular values above the threshold; 5 were planted", xlabel="component", ylabel="size")
     return figure
 

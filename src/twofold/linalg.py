@@ -1,8 +1,8 @@
-"""SVDs, norms and projections: small functions over NumPy and SciPy, that keep sparse data sparse.
+"""SVDs, norms and projections: small functions over NumPy and SciPy that keep sparse data sparse.
 
 truncated_svd   the best rank-k approximation in factors (Eckart & Young 1936)
-low_rank        the same, multiplied out
-power_iteration dominant eigenpairs, the textbook's way
+low_rank        the same, multiplied
+power_iteration dominant eigenpairs, by the textbook's method
 norm            frobenius, spectral, nuclear, schatten-p, induced-p, weighted frobenius
 shrink          singular-value soft threshold: the proximal step of the nuclear norm
 project         onto the span of some vectors, orthonormal or not
@@ -31,7 +31,7 @@ __all__ = ["low_rank", "norm", "power_iteration", "project", "shrink", "truncate
 
 
 def fix_signs(axes: np.ndarray) -> np.ndarray:
-    """Signs ±1 (k,) that make the largest entry of each row of `axes` (k,d) positive."""
+    """Return signs ±1 (k,) that make the largest entry of each row of `axes` (k,d) positive."""
     largest = [np.argmax(np.abs(axis)) for axis in axes]
     return np.where(axes[np.arange(len(axes)), largest] < 0, -1.0, 1.0)
 
@@ -47,9 +47,9 @@ def truncated_svd(
     k : int
         The rank, at most min(n, d).
     center : bool, default=False
-        Subtract the columns' means first; sparse data is centred implicitly and never made dense.
+        Subtract the columns' means first; sparse data is centered implicitly and stays sparse.
     svd_solver : {"auto", "covariance_eigh", "gram", "full", "power", "randomized", "arpack"}
-        "auto" chooses by shape: a Gram matrix of the short side while that is cheap, randomized block Krylov for
+        "auto" chooses by shape: a Gram matrix of the short side if that is cheap, randomized block Krylov for
         large dense data, Lanczos for large sparse data.
     tol : float, default=1e-12
         Relative accuracy of s², for the iterative solvers.
@@ -84,7 +84,7 @@ def truncated_svd(
         engine = engine_for(blocks)
         turned = np.asfortranarray(axes) if blocks.is_sparse else axes  # sparse products take rows of axesᵀ
         fixed = engine.broadcast(found.mean), engine.broadcast(turned)
-        U = engine.stack(engine.map(centered_dot, blocks, *fixed)).astype(np.float64)  # X axesᵀ (n,k)
+        U = engine.stack(engine.map(project_centered, blocks, *fixed)).astype(np.float64)  # X axesᵀ (n,k)
         del turned, fixed
         R = orthonormalize(U)
         U *= np.where(np.diag(R) < 0, -1.0, 1.0)
@@ -92,8 +92,8 @@ def truncated_svd(
     return U.astype(dtype), np.sqrt(found.values).astype(dtype), axes.astype(dtype)
 
 
-def centered_dot(X: Any, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """(X − mean) axesᵀ in the data's dtype, the subtraction done explicitly only where X is dense."""
+def project_centered(X: Any, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """Compute (X − mean) axesᵀ in the dtype of the data; only dense rows are centered explicitly."""
     if sparse.issparse(X):
         return np.asarray(X @ axes.T - mean @ axes.T, dtype=X.dtype)
     return (X - mean.astype(X.dtype)) @ axes.T.astype(X.dtype)
@@ -191,7 +191,7 @@ def _norm_kind(kind: Any, p: float | None) -> tuple[str, float]:
 
 
 def shrink(X: Matrix, tau: float) -> np.ndarray:
-    """Σ max(s_i − tau, 0) u_i z_iᵀ: the matrix Y minimising ½‖X − Y‖² + tau‖Y‖_nuclear.
+    """Σ max(s_i − tau, 0) u_i z_iᵀ: the matrix Y minimizing ½‖X − Y‖² + tau‖Y‖_nuclear.
 
     Examples
     --------

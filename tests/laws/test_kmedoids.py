@@ -76,7 +76,7 @@ def test_far_from_the_origin_groups_are_the_same():
 def test_samples_stand_for_rows_whose_distances_are_too_many(monkeypatch):
     X, y = make_blobs(3000, centers=[[0, 0], [9, 0], [0, 9], [9, 9]], random_state=0)
     whole = KMedoids(4, random_state=0).fit(X)
-    monkeypatch.setattr("twofold.clusters.kmedoids.ROWS", 400)
+    monkeypatch.setattr("twofold.clusters.kmedoids.MAX_ROWS", 400)
     sampled = KMedoids(4, random_state=0).fit(X)
     assert adjusted_rand_score(y, sampled.labels_) == adjusted_rand_score(y, whole.labels_)
     assert whole.inertia_ <= sampled.inertia_ <= 1.1 * whole.inertia_

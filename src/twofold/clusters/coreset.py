@@ -1,10 +1,10 @@
-"""A few weighted rows that stand for all: lightweight coresets, in two passes.
+"""A few weighted rows that represent all: lightweight coresets, in two passes.
 
     q(x) = ½ · w/Σw + ½ · w·d²(x, mean)/Σw·d²      m rows drawn with probability q, each of weight w/(m·q)
 
 For any k centers the weighted cost of the coreset is the cost of all rows on average, and close to it for m large.
-First pass:   each block  its weight, mean and scatter; with these the share of every block is known
-Second pass:  each block  draws as many rows as fell to it
+First pass:   each block  its weight, mean and scatter, which give the share of every block
+Second pass:  each block  draws its number of rows
 References: Bachem, Lucic & Krause 2018 (lightweight coresets); Bentley & Saxe 1980 (merge and reduce).
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from twofold.clusters.kmeans.assign import squares
+from twofold.clusters.kmeans.assign import sum_squares
 from twofold.core.checks import InputError, check_sparse, check_weights, refuse
 from twofold.core.data.blocks import Blocks, Rows, as_blocks, is_dask, is_path
 from twofold.core.engine.local import Tree, engine_for, single_blas, stacked
@@ -29,14 +29,14 @@ from twofold.core.types import Seed, Table, Weights
 def coreset(X: Table, m: int, *, sample_weight: Weights = None, random_state: Seed = None) -> tuple[Any, np.ndarray]:
     """Draw a lightweight coreset: m weighted rows whose k-means cost is that of all rows, for any centers.
 
-    Half of the chance is the same for every row, half grows with its squared distance from the mean. Drawn are m
-    rows with replacement; one drawn twice comes once, with both weights, so there may be fewer than m points.
+    Half of a row's chance is the same for all, half grows with its squared distance from the mean. m rows are drawn
+    with replacement; a row drawn twice appears once, with both weights, so there may be fewer than m points.
 
     Parameters
     ----------
     X : array, sparse array, frame, path or dask array of shape (n, d)
     m : int
-        Rows to draw. From m = n on, all rows come back with their own weights.
+        Rows to draw. For m ≥ n all rows are returned with their own weights.
     sample_weight : array of shape (n,), optional
     random_state : int, RandomState, Generator or None, default=None
 
@@ -64,17 +64,17 @@ def coreset(X: Table, m: int, *, sample_weight: Weights = None, random_state: Se
     _check_m(m)
     blocks = _table(X)
     w = check_weights(sample_weight, blocks.shape[0])
-    with single_blas(), np.errstate(invalid="ignore", over="ignore"):  # refused by name, not by a warning
+    with single_blas(), np.errstate(invalid="ignore", over="ignore"):  # an error names the cell
         return _draw(blocks, w, int(m), seed_of(random_state))
 
 
 def coreset_size(k: int, d: int, eps: float, delta: float = 0.1) -> int:
-    """How many rows a coreset needs: m = (d·k·log k + log 1/δ) / ε².
+    """Return the number of rows that a coreset needs: m = (d·k·log k + log 1/δ) / ε².
 
     With probability 1 − δ, for every set of k centers at once, the cost of the coreset is then within
     ½ε·(cost of the rows) + ½ε·(cost of the rows with one center, their mean) of the cost of the rows. The theorem
-    leaves a constant before the formula open; it is taken as 1, which measurements show to be on the safe side.
-    For k = 1, log 2 stands for log k.
+    does not determine the constant of the formula; it is 1 here, which is enough in measurements. For k = 1, log 2
+    replaces log k.
 
     References
     ----------
@@ -95,10 +95,10 @@ def coreset_size(k: int, d: int, eps: float, delta: float = 0.1) -> int:
 
 
 class CoresetStream:
-    """A coreset of rows that come in batches, by merge and reduce: memory for m·log(n/m) rows, whatever n.
+    """A coreset of rows that come in batches, by merge and reduce: memory for m·log(n/m) rows of n.
 
     Every 2m rows become a coreset of m points; two coresets of equal rank become one of the next rank, like the
-    digits of a binary counter. How the rows are cut into batches does not matter.
+    digits of a binary counter. The result does not depend on the sizes of the batches.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class CoresetStream:
         self.tree, self.drawn = Tree(self._merge), 0
 
     def add(self, batch: Any, sample_weight: Weights = None) -> None:
-        """Add rows: whatever `coreset` takes, with as many columns as the rows before."""
+        """Add rows in any form that `coreset` takes, with as many columns as the rows before."""
         blocks = _table(batch)
         w = check_weights(sample_weight, blocks.shape[0])
         refuse(type(self).__name__, blocks)
@@ -141,13 +141,13 @@ class CoresetStream:
                 self.tree.push(self._reduce(rows[: 2 * self.m], v[: 2 * self.m]))
 
     def result(self) -> tuple[Any, np.ndarray]:
-        """The coreset of all rows so far: (points, weights). More rows may follow."""
+        """Return the coreset of all rows so far: (points, weights). More rows may follow."""
         parts = [part for part in self._parts() if len(part[1])]
         if not parts:
             raise InputError("CoresetStream has no rows yet. Call add(batch) first.")
         before = self.drawn
         points, weights = self._reduce(*stacked(parts))
-        self.drawn = before  # asking changes nothing
+        self.drawn = before  # a result does not change the state
         return points, weights
 
     def _parts(self) -> list[tuple[Any, np.ndarray]]:
@@ -169,7 +169,7 @@ def _check_m(m: Any) -> None:
 
 
 def _table(X: Any) -> Blocks:
-    """Row blocks of whatever a model takes."""
+    """Read row blocks from any input of a model."""
     if is_path(X) or is_dask(X) or isinstance(X, Blocks):
         return as_blocks(X)
     if sparse.issparse(X):
@@ -190,7 +190,7 @@ def _draw(blocks: Blocks, w: np.ndarray | None, m: int, seed: int) -> tuple[Any,
     if m >= blocks.shape[0]:
         return stacked(engine.gather(engine.map(_copy, blocks))), np.ones(blocks.shape[0]) if w is None else w.copy()
     spread = float(total.scatter.sum())
-    share = 1.0 if spread <= 0 else 0.5  # rows that are all equal differ in weight alone
+    share = 1.0 if spread <= 0 else 0.5  # equal rows differ only in weight
     far = np.array([p.scatter.sum() + p.rows * ((p.mean - total.mean) ** 2).sum() for p in parts])
     chance = share * np.array([p.rows for p in parts]) / total.rows + (1 - share) * far / (spread or 1.0)
     counts = Rows(generator(seed).multinomial(m, chance / chance.sum()).tolist())
@@ -200,20 +200,20 @@ def _draw(blocks: Blocks, w: np.ndarray | None, m: int, seed: int) -> tuple[Any,
 
 
 def _draw_block(X: Any, w: np.ndarray | None, place: int, count: int, fixed: tuple) -> tuple[Any, np.ndarray]:
-    """The rows that a block draws, and their weights."""
+    """Draw rows of a block; return them and their weights."""
     seed, m, mean, per_weight, per_distance = fixed
     w = np.ones(X.shape[0]) if w is None else w
-    per_row = per_weight + per_distance * _squared_distances(X, mean)  # q / w
+    per_row = per_weight + per_distance * _square_distances(X, mean)  # q / w
     ladder = np.cumsum(w * per_row)
     steps = np.searchsorted(ladder, generator(seed, place).random(count) * ladder[-1], side="right")
     chosen, times = np.unique(np.minimum(steps, int(np.flatnonzero(w).max(initial=0))), return_counts=True)
     return X[chosen], times / (m * per_row[chosen])
 
 
-def _squared_distances(X: Any, mean: np.ndarray) -> np.ndarray:
-    """‖x − mean‖² of each row, in float64; dense rows are shifted first, so that nothing cancels."""
+def _square_distances(X: Any, mean: np.ndarray) -> np.ndarray:
+    """Compute ‖x − mean‖² of each row, in float64; dense rows are centered first to avoid cancellation."""
     if sparse.issparse(X):
-        return squares(X.astype(np.float64), mean)
+        return sum_squares(X.astype(np.float64), mean)
     gap = X - mean
     return np.einsum("ij,ij->i", gap, gap)
 

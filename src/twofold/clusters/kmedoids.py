@@ -1,8 +1,8 @@
 """k-medoids: like k-means, with rows as centers and any distance.
 
-    minimise  Σ w d(x, m_c(x))   over medoids m_1 … m_k, which are rows of X, and the label c of every row
+    minimize  Σ w d(x, m_c(x))   over medoids m_1 … m_k, which are rows of X, and the label c of every row
 
-One sweep:  every row  takes the place of the medoid for which that lowers the cost most, if it lowers it at all
+One sweep:  every row  replaces the medoid for which that lowers the cost most, if it lowers the cost
 References: Kaufman & Rousseeuw 1990 (PAM, CLARA); Schubert & Rousseeuw 2021 (FasterPAM).
 """
 
@@ -30,8 +30,8 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.kmedoids import rank_medoids, swap_medoids
 
-ROWS = 10_000  # of which all distances are held, 800 MB
-SAMPLES = 5  # of so many rows, drawn where there are more
+MAX_ROWS = 10_000  # whose distances are kept in memory, 800 MB
+SAMPLES = 5  # of MAX_ROWS rows each, for more rows
 CENTERED = ("euclidean", "l2", "sqeuclidean")  # computed from products, which cancel far from the origin
 
 
@@ -45,17 +45,17 @@ class State(NamedTuple):
 class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Reorderable, Model):
     """Groups around rows of the data, for any distance.
 
-    A medoid is a row that can be looked at, and far rows count by their distance, not its square. For Euclidean
-    distances and many rows `KMeans` is much faster: n² distances are needed here. Of more than 10,000 rows, the medoids
-    are the best that are found in five random samples of 10,000, measured on all rows (CLARA).
+    A medoid is a row of the data, and far rows count by their distance, not its square. For Euclidean distances and
+    many rows `KMeans` is much faster, because n² distances are needed here. For more than 10,000 rows, the medoids are
+    the best of five random samples of 10,000, measured on all rows (CLARA).
 
     Parameters
     ----------
     n_clusters : int, default=8
-        The medoids k.
+        The number of medoids k.
     metric : str or callable, default="euclidean"
-        A distance of scikit-learn's ``pairwise_distances``, a function of two rows, or "precomputed": X is then the
-        distances (n, n), and that of new rows to all rows of the fit.
+        A distance of scikit-learn's ``pairwise_distances``, a function of two rows, or "precomputed": X then has the
+        distances (n, n), for new rows those to all rows of the fit.
     max_iter : int, default=100
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None
@@ -66,13 +66,13 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     medoid_indices_ : ndarray of shape (k,)
         The rows of X that are medoids.
     cluster_centers_ : ndarray of shape (k, d)
-        These rows; of metric="precomputed" their distances to all rows.
+        These rows; for metric="precomputed" their distances to all rows.
     labels_ : ndarray of shape (n,)
         The group of each row.
     inertia_ : float
         The sum of distances of rows to their medoids.
     history_, n_iter_, converged_
-        Costs by sweep, the number of sweeps, and whether the last one found nothing to swap.
+        Costs by sweep, the number of sweeps, and True if the last one found no swap.
 
     References
     ----------
@@ -138,8 +138,8 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         rows = self._read(blocks)
         weight = np.ones(n) if w is None else w
         seed = seed_of(self.random_state)
-        most = max(ROWS, 2 * self.n_clusters)
-        whole = n <= most or self.metric == "precomputed"
+        sample_rows = max(MAX_ROWS, 2 * self.n_clusters)
+        whole = n <= sample_rows or self.metric == "precomputed"
 
         if whole:
             search = Search(self._distances(rows, rows), weight)
@@ -147,9 +147,9 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
             sweep = partial(_swap, search)
         else:
             start = np.arange(self.n_clusters)
-            sweep = partial(self._sample, rows, weight, most, seed)
+            sweep = partial(self._sample, rows, weight, sample_rows, seed)
 
-        def fitted(s: State) -> dict[str, Any]:
+        def describe(s: State) -> dict[str, Any]:
             centers = rows[s.medoids]
             centers = centers.toarray() if sparse.issparse(centers) else np.array(centers)
             return {"medoid_indices_": s.medoids, "cluster_centers_": centers}
@@ -158,7 +158,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
             self,
             sweep,
             State(start, np.inf),
-            fitted=fitted,
+            fitted=describe,
             max_iter=self.max_iter if whole else SAMPLES,
             tol=-1.0,
             X=X,
@@ -172,22 +172,22 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         return self
 
     def _read(self, blocks: Blocks) -> Any:
-        """All rows, each a usable number."""
+        """Read all rows and check that they are finite."""
         engine = engine_for(blocks)
-        rows = stacked(engine.gather(engine.map(_as_is, blocks)))
+        rows = stacked(engine.gather(engine.map(_identity, blocks)))
         values = rows.data if sparse.issparse(rows) else rows
         if not np.isfinite(values.sum()):
             self._refuse(blocks)
         return rows
 
     def _distances(self, rows: Any, centers: Any) -> np.ndarray:
-        """(n,k) of rows to centers; columns of rows where distances are given."""
+        """Compute distances (n,k) of rows to centers, or take columns of precomputed ones."""
         if self.metric == "precomputed":
             D = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
             if (D < 0).any():
                 i, j = np.argwhere(D < 0)[0]
                 raise InputError(f"X has {D[i, j]:g} in row {i}, column {j}; distances are >= 0.")
-            return np.ascontiguousarray(D.T) if centers is rows else D[:, centers]  # row j: distances of all to j
+            return np.ascontiguousarray(D.T) if centers is rows else D[:, centers]  # row j: distances of all rows to j
         if self.metric in CENTERED and not sparse.issparse(rows):
             middle = np.asarray(centers).mean(axis=0)
             rows, centers = rows - middle, rows - middle if centers is rows else centers - middle
@@ -199,9 +199,9 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     def _centers(self) -> Any:
         return self.medoid_indices_ if self.metric == "precomputed" else self.cluster_centers_
 
-    def _sample(self, rows: Any, w: np.ndarray, most: int, seed: int, s: State, t: int) -> loop.Sweep:
-        """The medoids of a random sample, if all rows are nearer to them than to those before (CLARA)."""
-        chosen = generator(seed, t).choice(len(w), most, replace=False)
+    def _sample(self, rows: Any, w: np.ndarray, sample_rows: int, seed: int, s: State, t: int) -> loop.Sweep:
+        """Search a random sample for medoids; keep them if the cost of all rows is lower than before (CLARA)."""
+        chosen = generator(seed, t).choice(len(w), sample_rows, replace=False)
         search = Search(self._distances(rows[chosen], rows[chosen]), w[chosen])
         found = search.draw(self.n_clusters, generator(seed, t, 1))
         for _ in range(self.max_iter):
@@ -210,23 +210,25 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
                 break
         medoids = chosen[found]
         cost = 0.0
-        for at in range(0, len(w), most):
-            cost += float(w[at : at + most] @ self._distances(rows[at : at + most], rows[medoids]).min(axis=1))
+        for at in range(0, len(w), sample_rows):
+            cost += float(
+                w[at : at + sample_rows] @ self._distances(rows[at : at + sample_rows], rows[medoids]).min(axis=1)
+            )
         new = State(medoids, cost) if cost < s.cost else s
         return loop.Sweep(new, new.cost, done=t == SAMPLES - 1)
 
     def predict(self, X: Table) -> np.ndarray:
-        """The number of the nearest medoid of each row: (n,)."""
+        """Return the number of the nearest medoid of each row: (n,)."""
         check_is_fitted(self)
-        labels = self._rowwise(_nearest, X, self._measure(), opaque=True)
+        labels = self._rowwise(_labels_or_minus_one, X, self._measure(), opaque=True)
         if isinstance(labels, np.ndarray) and (labels < 0).any():
             self._refuse(self._blocks(X))
         return labels
 
     def transform(self, X: Table) -> np.ndarray:
-        """Distances of each row to the medoids: (n,k)."""
+        """Return the distances of each row to the medoids: (n,k)."""
         check_is_fitted(self)
-        return self._rowwise(_all, X, self._measure())
+        return self._rowwise(_distances_or_nan, X, self._measure())
 
     def _measure(self) -> Callable[[Any], np.ndarray]:
         return partial(self._distances, centers=self._centers())
@@ -234,10 +236,10 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     def _hiding(self) -> tuple[Any, ...]:
         if self.metric == "precomputed":
             raise InputError('distances alone have no cells to hide. Use criterion="stability", or score.')
-        return square_costs, _foretell, self.cluster_centers_.astype(np.float64), self.metric
+        return square_costs, _predict_hidden, self.cluster_centers_.astype(np.float64), self.metric
 
     def score(self, X: Table, y: Any = None) -> float:
-        """Minus the sum of distances of rows to their medoids, the higher the better."""
+        """Return minus the sum of distances of rows to their medoids: higher is better."""
         return -float(self.transform(X).min(axis=1).sum())
 
     @property
@@ -246,20 +248,20 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
 
 
 class Search:
-    """The distances between some rows, in row j those of all to row j, and the swaps that lower the cost."""
+    """Distances between rows, in row j those of all rows to row j, and the swaps that lower the cost."""
 
     def __init__(self, D: np.ndarray, w: np.ndarray):
         self.D, self.w = D, w.astype(np.float64)
 
     def draw(self, k: int, rng: np.random.Generator) -> np.ndarray:
-        """k rows, each drawn in proportion to its distance from those drawn before."""
+        """Draw k rows, each in proportion to its distance from the rows before."""
         n = len(self.w)
         chosen = [int(rng.choice(n, p=self.w / self.w.sum()))]
         nearest = self.D[chosen[0]].copy()
         for _ in range(k - 1):
             chance = self.w * nearest
             chance[chosen] = 0.0
-            if not chance.sum() > 0:  # all others lie on medoids
+            if not chance.sum() > 0:  # all other rows are equal to medoids
                 chance = np.ones(n)
                 chance[chosen] = 0.0
             chosen.append(int(rng.choice(n, p=chance / chance.sum())))
@@ -267,7 +269,7 @@ class Search:
         return np.array(chosen)
 
     def improve(self, medoids: np.ndarray) -> tuple[np.ndarray, int]:
-        """The medoids after one look at every row, and the swaps made."""
+        """Try every row once as a medoid; return the medoids and the number of swaps."""
         medoids, n = medoids.copy(), len(self.w)
         near, second = np.empty(n, np.int64), np.empty(n, np.int64)
         d_near, d_second = np.empty(n), np.empty(n)
@@ -285,22 +287,22 @@ def _swap(search: Search, s: State, t: int) -> loop.Sweep:
     return loop.Sweep(State(medoids, cost), cost, {"swaps": swaps}, done=not swaps)
 
 
-def _as_is(X: Any) -> Any:
+def _identity(X: Any) -> Any:
     return X
 
 
-def _all(X: Any, measure: Callable[[Any], np.ndarray]) -> np.ndarray:
-    """Distances in the dtype of X; NaN where it has cells that cannot be used, which is then said with their place."""
+def _distances_or_nan(X: Any, measure: Callable[[Any], np.ndarray]) -> np.ndarray:
+    """Compute distances in the dtype of X, or NaN if X is not finite, so that the caller raises an error."""
     if not np.isfinite(X.sum()):
         return np.full((X.shape[0], 1), np.nan, dtype=X.dtype)
     return measure(X).astype(X.dtype)
 
 
-def _nearest(X: Any, measure: Callable[[Any], np.ndarray]) -> np.ndarray:
+def _labels_or_minus_one(X: Any, measure: Callable[[Any], np.ndarray]) -> np.ndarray:
     return measure(X).argmin(axis=1) if np.isfinite(X.sum()) else np.full(X.shape[0], -1)
 
 
-def _foretell(x: np.ndarray, split: Split, Z: np.ndarray, metric: Any) -> np.ndarray:
-    """The hidden columns of the medoid that is nearest over those that are seen."""
+def _predict_hidden(x: np.ndarray, split: Split, Z: np.ndarray, metric: Any) -> np.ndarray:
+    """Predict hidden columns by those of the medoid that is nearest over the visible ones."""
     nearest = pairwise_distances(x[:, split.seen], Z[:, split.seen], metric=metric).argmin(axis=1)
     return Z[nearest][:, split.hidden]

@@ -1,6 +1,6 @@
-"""Vector quantization: every row becomes the number of its nearest code.
+"""Vector quantization: the number of its nearest code replaces every row.
 
-    minimise  Σ w ‖x − z_c(x)‖²   over a codebook Z (k,d)      a row costs ⌈log2 k⌉ bits instead of d numbers
+    minimize  Σ w ‖x − z_c(x)‖²   over a codebook Z (k,d)      a row costs ⌈log2 k⌉ bits instead of d numbers
 
 The codebook is k-means' centers; a palette is the codebook of an image's pixels.
 Reference: Gersho & Gray 1992.
@@ -44,7 +44,7 @@ class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-
     bits_per_row_ : int
         Bits that hold one code.
     counts_ : ndarray of shape (k,)
-        How often each code is used.
+        Number of rows of each code.
     history_, n_iter_, converged_
         As in :class:`KMeans`.
 
@@ -66,7 +66,7 @@ class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-
     """
 
     init = "auto"
-    n_init = 1  # many codes: one start is as good as another
+    n_init = 1  # with many codes, starts hardly differ
     _parameter_constraints: ClassVar[dict] = {
         "n_codes": [Interval(Integral, 1, None, closed="left")],
         **ITERATIVE,
@@ -80,7 +80,7 @@ class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-
 
     @property
     def n_clusters(self) -> int:
-        """The codes, as k-means calls them."""
+        """The number of codes, by its name in k-means."""
         return self.n_codes
 
     @n_clusters.setter
@@ -89,7 +89,7 @@ class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.estimator_type = "transformer"  # what it gives are codes, not clusters
+        tags.estimator_type = "transformer"  # it returns codes, not clusters
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -112,11 +112,11 @@ class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-
         self.bits_per_row_ = (int(self.n_codes) - 1).bit_length()
 
     def transform(self, X: Table) -> np.ndarray:
-        """The code of each row: whole numbers (n,)."""
+        """Return the code of each row: whole numbers (n,)."""
         return self.predict(X)
 
     def inverse_transform(self, X: Table) -> np.ndarray:
-        """The row of the codebook for each code: (n,d)."""
+        """Return the row of the codebook of each code: (n,d)."""
         check_is_fitted(self)
         codes, k = np.asarray(X), len(self.cluster_centers_)
         if codes.ndim != 1 or codes.dtype.kind not in "iu":
@@ -129,14 +129,14 @@ class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-
 
 
 def palette(image: Any, n_colors: int = 16, *, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
-    """Few colors that stand for all in an image: ``colors[indices]`` is the image again, nearly.
+    """Choose a few colors for an image, so that ``colors[indices]`` is nearly the same image.
 
     Parameters
     ----------
     image : array of shape (h, w) or (h, w, c)
         In any range and dtype.
     n_colors : int, default=16
-        Colors at most; an image with fewer comes back exactly.
+        Maximum number of colors; an image with fewer is returned exactly.
     random_state : int, RandomState, Generator or None, default=None
 
     Returns

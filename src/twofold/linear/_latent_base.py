@@ -1,6 +1,6 @@
-"""What PPCA, factor analysis and Bayesian PCA share: reading data with holes, EM, and using the result.
+"""The base of PPCA, factor analysis and Bayesian PCA: reading data with holes, EM, and applying the result.
 
-E:  each block  posterior codes given (m, W, ψ)      M:  then once  the subclass's own `_update`
+E:  each block  posterior codes given (m, W, ψ)      M:  then once  `_update` of the subclass
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from twofold.linear._linear_gaussian import Theta, code_means, code_moments, em_
 
 
 class Data(NamedTuple):
-    """What EM keeps of its data between sweeps, columns scaled."""
+    """Data that EM keeps between sweeps, columns scaled."""
 
     blocks: Blocks
     w: np.ndarray | None
     columns: Columns
     patterns: Rows
     holes: bool
-    spread: np.ndarray  # (d,) what the columns were divided by
+    spread: np.ndarray  # (d,) divisors of the columns
 
 
 class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Imputer, Density):
     """Base of the models x = W z + m + ε.
 
-    A subclass gives `_update`, the shared half-step, and `_attributes`, what it means to the user.
+    A subclass defines `_update`, the shared half-step, and `_attributes`, the fitted attributes of a state.
     """
 
     n_components: int | None
@@ -57,13 +57,13 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     _column_axes: ClassVar[dict[str, tuple[int, ...]]] = {"mean_": (0,), "loadings_": (0,), "scale_": (0,)}
     _allow_nan: ClassVar[bool] = True
-    _spare: ClassVar[int] = 1  # directions that are left to the noise alone
+    _spare: ClassVar[int] = 1  # directions with noise only
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         **ITERATIVE,
     }
 
-    def _prepare(self, X: Any, sample_weight: Any, scale: bool = False) -> Data:
+    def _read(self, X: Any, sample_weight: Any, scale: bool = False) -> Data:
         self.__dict__.pop("scale_", None)
         blocks, w, columns, patterns, holes = observe(self, X, sample_weight)
         spread = np.ones(blocks.shape[1])
@@ -73,14 +73,14 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
             columns = columns._replace(mean=columns.mean / spread, scatter=columns.scatter / spread**2)
         return Data(blocks, w, columns, patterns, holes, spread)
 
-    def _latent(self, shape: tuple[int, int]) -> int:
-        """The number of latent dimensions; where the noise is one number, it needs a direction of its own."""
+    def _count_latent(self, shape: tuple[int, int]) -> int:
+        """Return the number of latent dimensions; isotropic noise needs a direction of its own."""
         n, d = shape
         most = min(max(1, d - self._spare), n)
         if self.n_components is None:
             return most
         if self.n_components > most:
-            why = ", because one direction at least is left to the noise" if self._spare else ""
+            why = ", because the noise needs one direction at least" if self._spare else ""
             raise InputError(
                 f"n_components={self.n_components} is too many for X of shape {shape} (n_features={d}): at most "
                 f"{most}{why}. Ask for fewer."
@@ -88,7 +88,7 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return int(self.n_components)
 
     def _start(self, data: Data, k: int, seed: int) -> Theta:
-        """Where EM begins: principal axes of the mean-filled table if there are holes, else random directions."""
+        """Start EM at the principal axes of the mean-filled table if there are holes, else in random directions."""
         columns, d = data.columns, data.blocks.shape[1]
         level = columns.level(data.blocks.dtype)
         if data.holes:
@@ -99,7 +99,7 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
         W = generator(seed).standard_normal((d, k)) * np.sqrt(level / max(k, 1))
         return Theta(columns.mean, W, np.full(d, level))
 
-    def _em(self, data: Data, start: Any, seed: int, X: Any) -> None:
+    def _run_em(self, data: Data, start: Any, seed: int, X: Any) -> None:
         """Run the loop over the rows."""
         blocks, w, _, patterns, holes, _ = data
         engine = engine_for(blocks)
@@ -110,12 +110,12 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
             s = engine.reduce(add, engine.map(em_step, blocks, rows, patterns, fixed, engine.broadcast(at)))
             return self._update(s, theta, data)
 
-        self._run(data, sweep, start, seed, X)
+        self._run_loop(data, sweep, start, seed, X)
 
-    def _moved(self, history: History) -> float:
+    def _relative_change(self, history: History) -> float:
         return history.gain()
 
-    def _run(self, data: Data, sweep: Callable[[Any, int], loop.Sweep], start: Any, seed: int, X: Any) -> None:
+    def _run_loop(self, data: Data, sweep: Callable[[Any, int], loop.Sweep], start: Any, seed: int, X: Any) -> None:
         loop.run(
             self,
             sweep,
@@ -124,7 +124,7 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
             X=X,
             fingerprint=partial(fingerprint, data.blocks, data.w),
             seed=seed,
-            moved=self._moved,
+            moved=self._relative_change,
         )
 
     def _update(self, s: Any, theta: Any, data: Data) -> loop.Sweep:
@@ -133,15 +133,15 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def _attributes(self, theta: Any, dtype: np.dtype, spread: np.ndarray) -> dict:
         raise NotImplementedError
 
-    # ---- using -------------------------------------------------------------------------------------------------
+    # ---- applying ----------------------------------------------------------------------------------------------
 
     def _theta(self) -> Theta:
         check_is_fitted(self)
         mean, W = self.mean_.astype(np.float64), self.loadings_.astype(np.float64)
-        return Theta(mean, W, np.float64(self.noise_variance_) * self._spread() ** 2)
+        return Theta(mean, W, np.float64(self.noise_variance_) * self._column_units() ** 2)
 
-    def _spread(self) -> np.ndarray:
-        """What a unit of noise stands for in each column."""
+    def _column_units(self) -> np.ndarray:
+        """Return the size of a unit of noise in each column."""
         return np.asarray(getattr(self, "scale_", np.ones(len(self.mean_))), dtype=np.float64)
 
     @property
@@ -149,7 +149,7 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return int(self.loadings_.shape[1])
 
     def transform(self, X: Table) -> Any:
-        """The posterior mean of each row's code, E[z | x] (n,k); holes are simply not looked at."""
+        """The posterior mean of each row's code, E[z | x] (n,k); missing cells are left out."""
         theta = self._theta()
         return self._rowwise(code_means, X, *theta)
 
@@ -192,4 +192,4 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def _n_parameters(self) -> int:
         d, k = self.loadings_.shape
         noise = np.size(self.noise_variance_)
-        return d * k - k * (k - 1) // 2 + d + noise  # rotations of the codes do not count
+        return d * k - k * (k - 1) // 2 + d + noise  # minus the rotations of the codes

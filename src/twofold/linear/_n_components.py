@@ -1,6 +1,6 @@
-"""How many components a spectrum holds: five rules.
+"""Five rules for the number of components of a spectrum.
 
-All take the eigenvalues of the covariance, descending, of n rows; each answers with a whole number of at least 1.
+All take the eigenvalues of the covariance of n rows, descending, and return a whole number of at least 1.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RULES = ("mle", "knee", "gavish-donoho", "parallel")
 def choose(
     rule: Any, values: np.ndarray, total: float, shape: tuple[int, int], column_variance: np.ndarray | None, seed: int
 ) -> int:
-    """The number of components by a rule: None or a number (all that were computed), a share, or a name."""
+    """Choose the number of components by a rule: None or a number (all that were computed), a share, or a name."""
     n, d = shape
     if rule is None or isinstance(rule, Integral):
         return len(values) if rule is None else min(int(rule), len(values))
@@ -46,13 +46,13 @@ def choose(
 
 
 def by_variance(values: np.ndarray, total: float, share: float) -> int:
-    """The fewest components that explain at least this share of the variance."""
+    """Return the smallest number of components that explain at least this share of the variance."""
     explained = np.cumsum(values) / max(total, 1e-300)
     return min(int(np.searchsorted(explained, share * (1 - 1e-12))) + 1, len(values))
 
 
 def by_knee(values: np.ndarray) -> int:
-    """Where the curve of eigenvalues bends most: the point farthest below its chord (Satopää et al. 2011)."""
+    """Find the largest bend of the eigenvalues' curve: the point farthest below its chord (Satopää et al. 2011)."""
     if len(values) < 3 or values[0] <= values[-1]:
         return 1
     x = np.linspace(0.0, 1.0, len(values))
@@ -61,12 +61,12 @@ def by_knee(values: np.ndarray) -> int:
 
 
 def by_gavish_donoho(values: np.ndarray, n: int, d: int) -> int:
-    """Singular values above the optimal hard threshold for unknown noise, ω(β)·median (Gavish & Donoho 2014)."""
+    """Count singular values above the optimal hard threshold for unknown noise, ω(β)·median (Gavish & Donoho 2014)."""
     return max(1, int(np.sum(values > hard_threshold(values, n, d))))
 
 
 def hard_threshold(values: np.ndarray, n: int, d: int) -> float:
-    """The threshold of Gavish & Donoho, squared, for eigenvalues of the covariance."""
+    """Return the squared threshold of Gavish & Donoho, for eigenvalues of the covariance."""
     beta = min(n, d) / max(n, d)
     omega = np.sqrt(2 * (beta + 1) + 8 * beta / (beta + 1 + np.sqrt(beta**2 + 14 * beta + 1)))
     s = np.sqrt(np.maximum(values, 0.0))
@@ -83,7 +83,7 @@ def _marchenko_pastur_median(beta: float) -> float:
 
 
 def by_mle(values: np.ndarray, n: int) -> int:
-    """The dimension with the largest evidence under probabilistic PCA (Minka 2000, Laplace approximation)."""
+    """Return the dimension with the largest evidence under probabilistic PCA (Minka 2000, Laplace approximation)."""
     d = len(values)
     evidence = [_evidence(values, k, n) for k in range(1, d)]
     return 1 + int(np.argmax(evidence)) if evidence else 1
@@ -108,10 +108,10 @@ def _evidence(values: np.ndarray, k: int, n: int) -> float:
 
 
 def by_parallel(values: np.ndarray, column_variance: np.ndarray, n: int, seed: int, draws: int = 20) -> int:
-    """Horn's parallel analysis: leading values above the 95th percentile of independent columns.
+    """Count leading values above the 95th percentile of independent columns (Horn's parallel analysis).
 
     The covariance of n Gaussian rows with these column variances is drawn directly (a Wishart matrix by
-    Bartlett's factor), so the cost does not depend on n.
+    Bartlett's factor), so that the cost does not depend on n.
     """
     d = len(column_variance)
     scale = np.sqrt(column_variance)

@@ -1,9 +1,9 @@
 """Bayesian principal component analysis with automatic relevance.
 
-    maximise  Σ log N(x; m, WWᵀ + σ²I) + Σ_c [ (d/2 + a) log α_c − α_c (‖w_c‖²/2 + b) ]
+    maximize  Σ log N(x; m, WWᵀ + σ²I) + Σ_c [ (d/2 + a) log α_c − α_c (‖w_c‖²/2 + b) ]
 
-Each column of W has a Gaussian prior with its own precision α_c. A direction the data does not ask for sees its
-α_c grow and its column vanish: the dimension is found, not given.
+Each column of W has a Gaussian prior with its own precision α_c. For a direction that the data does not support α_c
+grows and the column vanishes. So the fit finds the dimension.
 
 One sweep:  each block  posterior codes given W, m, σ²
             then once   W by ridge regression with penalty σ²α, then α_c = (d + 2a)/(‖w_c‖² + 2b), then σ²
@@ -24,7 +24,7 @@ from twofold.linear._latent_base import Data, LatentGaussian
 from twofold.linear._linear_gaussian import regress
 from twofold.linear.ppca import principal, principal_attributes
 
-FLAT = 1e-6  # b of the gamma prior, as a share of the mean variance: keeps the objective bounded
+PRIOR_RATE = 1e-6  # b of the gamma prior, as a share of the mean variance: the objective stays bounded
 
 
 class State(NamedTuple):
@@ -39,30 +39,30 @@ class State(NamedTuple):
 class BayesianPCA(LatentGaussian):
     """PPCA that finds its own number of components.
 
-    Every direction has a relevance: those the data does not support are switched off during the fit.
+    Every direction has a relevance; directions that the data does not support are switched off during the fit.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        The most directions to consider; None means d − 1.
+        The maximum number of directions; None means d − 1.
     tol : float, default=1e-7
         EM stops when the last sweeps, and a tenth of what their trend says is still to come, lower the objective by
         less than this, relatively.
     max_iter : int, default=2000
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None
-        Where EM starts when cells are missing; otherwise it starts from the closed form of PPCA.
+        The start of EM if cells are missing; otherwise EM starts from the closed form of PPCA.
 
     Attributes
     ----------
     n_active_ : int
-        Directions left on.
+        Number of active directions.
     components_ : ndarray of shape (n_active_, d)
         Their orthonormal axes.
     explained_variance_ : ndarray of shape (n_active_,)
     loadings_ : ndarray of shape (d, n_active_)
     alpha_ : ndarray of shape (k,)
-        The precision of every direction considered, ascending: small for those in use.
+        The precision of every direction, ascending: small for active ones.
     noise_variance_ : float
     mean_ : ndarray of shape (d,)
     scale_ : ndarray of shape (d,)
@@ -89,7 +89,7 @@ class BayesianPCA(LatentGaussian):
         "mean_": "d",
         "explained_variance_": "k",
         "noise_variance_": ", >= 0",
-        "alpha_": "., any",  # of all directions, on or off
+        "alpha_": "., any",  # of all directions, active or not
     }
 
     def __init__(
@@ -108,13 +108,13 @@ class BayesianPCA(LatentGaussian):
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> BayesianPCA:
         """Fit to rows that may have missing cells; see :meth:`PCA.fit` for the arguments."""
-        data = self._prepare(X, sample_weight)
-        k = self._latent(data.blocks.shape)
+        data = self._read(X, sample_weight)
+        k = self._count_latent(data.blocks.shape)
         seed = seed_of(self.random_state)
         theta = self._start(data, k, seed) if data.holes else principal(data, k, seed)
         level = data.columns.level(data.blocks.dtype)
         state = State(*theta, _relevance(theta.W, level))
-        self._em(data, state, seed, X)
+        self._run_em(data, state, seed, X)
         return self
 
     def _update(self, s: Any, theta: State, data: Data) -> loop.Sweep:
@@ -137,15 +137,15 @@ class BayesianPCA(LatentGaussian):
 
 
 def _relevance(W: np.ndarray, level: float) -> np.ndarray:
-    """α_c at its optimum given W, with a = 0 and b = FLAT·level/2."""
-    return W.shape[0] / ((W**2).sum(axis=0) + FLAT * level)
+    """Return the best α_c given W, with a = 0 and b = PRIOR_RATE·level/2."""
+    return W.shape[0] / ((W**2).sum(axis=0) + PRIOR_RATE * level)
 
 
 def _log_prior(W: np.ndarray, alpha: np.ndarray, level: float) -> float:
     d = W.shape[0]
-    return float(0.5 * np.sum(d * np.log(alpha) - alpha * ((W**2).sum(axis=0) + FLAT * level)))
+    return float(0.5 * np.sum(d * np.log(alpha) - alpha * ((W**2).sum(axis=0) + PRIOR_RATE * level)))
 
 
 def _active(theta: State) -> np.ndarray:
-    """Columns of W that still carry more than a hundredth of the noise."""
+    """Mark the columns of W with more than a hundredth of the noise variance."""
     return (theta.W**2).sum(axis=0) > 0.01 * theta.psi[0]

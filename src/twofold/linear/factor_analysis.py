@@ -1,16 +1,16 @@
 """Factor analysis.
 
-    maximise  Σ log N(x; m, WWᵀ + diag ψ)   over loadings W (d,k), mean m, one noise variance ψ_j a column
+    maximize  Σ log N(x; m, WWᵀ + diag ψ)   over loadings W (d,k), mean m, one noise variance ψ_j a column
 
 One sweep:  each block  posterior codes given W, m, ψ (observed cells only)
-            then once   W, m by regression on the codes, ψ_j from what is left in column j
+            then once   W, m by regression on the codes, ψ_j from the residuals of column j
 
-Without holes and with few columns one pass over the rows is enough, for their covariance S says it all:
+If no cell is missing and there are few columns, one pass over the rows is enough, for their covariance S:
 One sweep:  W ← the best for ψ, from eigenvectors of ψ^-½ S ψ^-½        ψ ← diag(S − WWᵀ)
 
-The likelihood does not change when W is turned. A rotation R (k,k) makes its factors easier to name:
+A rotation of W does not change the likelihood. A rotation R (k,k) makes its factors easier to interpret:
 
-    maximise  Σ_jc L_jc⁴ − γ/d Σ_c (Σ_j L_jc²)²   over  L = W R     γ = 1 varimax, 0 quartimax
+    maximize  Σ_jc L_jc⁴ − γ/d Σ_c (Σ_j L_jc²)²   over  L = W R     γ = 1 varimax, 0 quartimax
 References: Rubin & Thayer 1982; Jöreskog 1967 (W given ψ); Kaiser 1958 (varimax); Neuhaus & Wrigley 1954 (quartimax).
 """
 
@@ -35,30 +35,30 @@ from twofold.linalg import fix_signs
 from twofold.linear._latent_base import Data, LatentGaussian
 from twofold.linear._linear_gaussian import Theta, expand, regress
 
-HEYWOOD = 1e-6  # of a column's variance: its noise never falls below
-SQUARE = 2000  # columns at most whose covariance is taken apart in every sweep
+MIN_NOISE_SHARE = 1e-6  # of a column's variance, for its noise
+MAX_COVARIANCE_COLUMNS = 2000  # up to which every sweep decomposes the covariance
 ROTATIONS = {"varimax": 1.0, "quartimax": 0.0}
-TURNS, STILL = 200, 1e-9  # of a rotation: rounds over the pairs at most, and the angle that is none
+MAX_ROUNDS, MIN_ANGLE = 200, 1e-9  # of the rotation, radians
 
 
 class FactorAnalysis(LatentGaussian):
     """Factor analysis: PPCA with a noise variance for each column.
 
-    ``x = W z + mean + ε`` with ``ε ~ N(0, diag ψ)``. Unlike PCA it does not care about the columns' units: what one
-    column has to itself is its noise, what columns share is structure. Missing cells are allowed.
+    ``x = W z + mean + ε`` with ``ε ~ N(0, diag ψ)``. Unlike PCA it does not depend on the columns' units: variance of
+    one column alone is noise, variance that columns share is structure. Missing cells are allowed.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        Factors; None means as many as columns, 0 a diagonal covariance.
+        Number of factors; None means as many as columns, 0 a diagonal covariance.
     noise_variance_init : array of shape (d,) or None, default=None
-        The noise variances to begin with; None means half of each column's variance.
+        Noise variances at the start; None means half of each column's variance.
     rotation : {"varimax", "quartimax"} or None, default=None
-        How the loadings are turned after the fit: so that each factor has few large loadings, or each column; None
-        leaves WᵀΨ⁻¹W diagonal.
+        Rotation of the loadings after the fit: few large loadings in each factor (varimax) or in each column
+        (quartimax). With None WᵀΨ⁻¹W is diagonal.
     tol : float, default=1e-8
-        EM stops when a sweep raises the mean log-likelihood by less than this, relatively; a variance that runs to zero
-        makes it creep without end, so no trend is looked at.
+        EM stops when a sweep raises the mean log-likelihood by less than this, relatively. A variance that goes to zero
+        slows EM although the likelihood hardly changes, so the trend is not used.
     max_iter, random_state
         As for :class:`PPCA`.
 
@@ -132,23 +132,23 @@ class FactorAnalysis(LatentGaussian):
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> FactorAnalysis:
         """Fit to rows that may have missing cells; see :meth:`PCA.fit` for the arguments."""
-        data = self._prepare(X, sample_weight)
-        k = self._latent(data.blocks.shape)
+        data = self._read(X, sample_weight)
+        k = self._count_latent(data.blocks.shape)
         seed = seed_of(self.random_state)
         start = self._start(data, k, seed)
-        psi = np.maximum(self._first_noise(data), HEYWOOD * _levels(data))
-        if data.holes or data.blocks.shape[1] > min(data.blocks.shape[0], SQUARE):
-            self._em(data, start._replace(psi=psi), seed, X)
+        psi = np.maximum(self._start_noise(data), MIN_NOISE_SHARE * _safe_variances(data))
+        if data.holes or data.blocks.shape[1] > min(data.blocks.shape[0], MAX_COVARIANCE_COLUMNS):
+            self._run_em(data, start._replace(psi=psi), seed, X)
         else:
-            self._climb(data, start._replace(psi=psi), seed, X)
+            self._run_on_covariance(data, start._replace(psi=psi), seed, X)
         rows = data.blocks.shape[0] if data.w is None else float(data.w.sum())
         self.loglike_ = [-rows * objective for objective in self.history_["objective"]]
         return self
 
-    def _climb(self, data: Data, start: Theta, seed: int, X: Any) -> None:
-        """Run the loop on the covariance, which is all that rows without holes have to say."""
+    def _run_on_covariance(self, data: Data, start: Theta, seed: int, X: Any) -> None:
+        """Run the loop on the covariance, which is sufficient when no cell is missing."""
         found = moments(engine_for(data.blocks), data.blocks, data.w)
-        S, floor = found.scatter / found.weight, HEYWOOD * _levels(data)
+        S, floor = found.scatter / found.weight, MIN_NOISE_SHARE * _safe_variances(data)
         if not np.isfinite(S).all():
             raise OverflowError("squares of X are too large")
 
@@ -156,10 +156,10 @@ class FactorAnalysis(LatentGaussian):
             W, objective = best_loadings(S, theta.psi, theta.W.shape[1])
             return loop.Sweep(Theta(theta.mean, W, np.maximum(np.diag(S) - (W**2).sum(axis=1), floor)), objective)
 
-        self._run(data, sweep, start, seed, X)
+        self._run_loop(data, sweep, start, seed, X)
 
-    def _first_noise(self, data: Data) -> np.ndarray:
-        """The noise variances (d,) that EM begins with."""
+    def _start_noise(self, data: Data) -> np.ndarray:
+        """Return the noise variances (d,) at the start of EM."""
         if self.noise_variance_init is None:
             return 0.5 * data.columns.variance
         given, d = np.asarray(self.noise_variance_init, dtype=np.float64), data.blocks.shape[1]
@@ -170,14 +170,15 @@ class FactorAnalysis(LatentGaussian):
             )
         return given
 
-    def _moved(self, history: History) -> float:
-        """One step: a variance that runs to zero (a Heywood case) makes EM creep without end, for next to nothing."""
+    def _relative_change(self, history: History) -> float:
+        """Return the last step: a variance that goes to zero (a Heywood case) slows EM although the likelihood hardly
+        changes."""
         return history.step()
 
     def _update(self, s: Any, theta: Theta, data: Data) -> loop.Sweep:
         W, shift, left, weight = regress(s)
         W, shift = expand(W, shift, s)
-        psi = np.maximum(left / weight, HEYWOOD * _levels(data))
+        psi = np.maximum(left / weight, MIN_NOISE_SHARE * _safe_variances(data))
         return loop.Sweep(Theta(theta.mean + shift, W, psi), -s.loglik / s.rows)
 
     def _attributes(self, theta: Theta, dtype: np.dtype, spread: np.ndarray) -> dict:
@@ -195,10 +196,10 @@ class FactorAnalysis(LatentGaussian):
 
 
 def best_loadings(S: np.ndarray, psi: np.ndarray, k: int) -> tuple[np.ndarray, float]:
-    """The loadings W (d,k) that are most likely for a covariance S and noise variances psi, and the mean negative
-    log-likelihood of a row with them.
+    """Return the loadings W (d,k) of maximum likelihood for a covariance S and noise variances psi, and their mean
+    negative log-likelihood of a row.
 
-    With ψ^-½ S ψ^-½ = V diag(λ) Vᵀ the best are ψ^½ V (λ − 1)^½ for the k largest λ, as far as they exceed 1.
+    With ψ^-½ S ψ^-½ = V diag(λ) Vᵀ they are ψ^½ V (λ − 1)^½ for the k largest λ that exceed 1.
     """
     root = np.sqrt(psi)
     scaled = S / np.outer(root, root)
@@ -211,8 +212,8 @@ def best_loadings(S: np.ndarray, psi: np.ndarray, k: int) -> tuple[np.ndarray, f
 
 
 def rotate(W: np.ndarray, gamma: float) -> np.ndarray:
-    """The rotation R (k,k) that maximises the criterion above: each pair of factors is turned to its best
-    angle, which is known, until none turns any more.
+    """Find the rotation R (k,k) that maximizes the criterion above: each pair of factors is rotated by its best angle,
+    which has a closed form, until no angle exceeds MIN_ANGLE.
 
     >>> simple = np.kron(np.eye(2), np.ones((3, 1)))                    # each column belongs to one factor
     >>> turn = np.array([[0.8, -0.6], [0.6, 0.8]])
@@ -223,7 +224,7 @@ def rotate(W: np.ndarray, gamma: float) -> np.ndarray:
     """
     d, k = W.shape
     L, R = W.copy(), np.eye(k)
-    for _ in range(TURNS):
+    for _ in range(MAX_ROUNDS):
         largest = 0.0
         for a in range(k):
             for b in range(a + 1, k):
@@ -234,11 +235,11 @@ def rotate(W: np.ndarray, gamma: float) -> np.ndarray:
                 turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
                 L[:, [a, b]], R[:, [a, b]] = L[:, [a, b]] @ turn, R[:, [a, b]] @ turn
                 largest = max(largest, abs(angle))
-        if largest < STILL:
+        if largest < MIN_ANGLE:
             break
     return R
 
 
-def _levels(data: Data) -> np.ndarray:
-    """Each column's variance; a constant column takes a small share of the mean one, so that densities are finite."""
+def _safe_variances(data: Data) -> np.ndarray:
+    """Return each column's variance, above a small share of the mean variance, for finite densities."""
     return np.maximum(data.columns.variance, 1e-6 * data.columns.level(data.blocks.dtype))

@@ -1,6 +1,6 @@
 """Fisher's linear discriminant analysis.
 
-    maximise  tr( (Z S_w Zᵀ)⁻¹ Z S_b Zᵀ )   over directions Z (k,d), k ≤ classes − 1
+    maximize  tr( (Z S_w Zᵀ)⁻¹ Z S_b Zᵀ )   over directions Z (k,d), k ≤ classes − 1
 
 S_w is the scatter within classes, S_b between their means. One sweep:
             each block  adds its moments, and the sum of the rows of each class
@@ -26,11 +26,11 @@ from twofold.core.numerics.density import ClassDensity, safe_log
 from twofold.core.numerics.moments import moments
 from twofold.core.params import Interval
 from twofold.core.types import Table, Weights
-from twofold.linalg import centered_dot, fix_signs
+from twofold.linalg import fix_signs, project_centered
 
 
 class State(NamedTuple):
-    """Directions, and where the classes lie along them."""
+    """Directions, and the class centers along them."""
 
     Z: np.ndarray  # (k,d)
     mean: np.ndarray  # (d,)
@@ -40,18 +40,18 @@ class State(NamedTuple):
 
 
 class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, ClassDensity):
-    """Fisher's discriminant: the directions along which classes lie farthest apart for their spread.
+    """Fisher's discriminant: the directions along which classes are farthest apart relative to their spread.
 
-    PCA looks for variance and does not know the labels; this looks for separation. There are at most
-    n_classes − 1 directions. Rows are classified by the nearest class center along them, prior included, which is
+    PCA maximizes variance and does not use the labels; this model maximizes separation. There are at most
+    n_classes − 1 directions. Rows are classified by the nearest class center along them, with priors, which is
     Bayes' rule for Gaussian classes of one covariance.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        Directions kept; None means min(n_classes − 1, n_features).
+        Number of directions; None means min(n_classes − 1, n_features).
     shrinkage : float, default=0.0
-        Between 0 and 1: pulls the scatter within classes towards a sphere, for few rows or many columns.
+        Between 0 and 1: shrinks the scatter within classes towards a sphere, for few rows or many columns.
 
     Attributes
     ----------
@@ -100,21 +100,21 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
         engine = engine_for(blocks)
 
         def sweep(state: Any, t: int) -> loop.Sweep:
-            found = moments(engine, blocks, w)
-            if not np.isfinite(found.scatter).all():
+            total = moments(engine, blocks, w)
+            if not np.isfinite(total.scatter).all():
                 self._refuse(blocks)
             step = engine.map(
                 class_sums,
                 blocks,
                 blocks.rows(labels),
                 blocks.rows(w),
-                engine.broadcast((len(classes), found.mean)),
+                engine.broadcast((len(classes), total.mean)),
             )
             weights, sums = engine.reduce(add, step)
-            state = self._directions(found, weights, sums, classes)
+            state = self._find_directions(total, weights, sums, classes)
             return loop.Sweep(state, -float(state.ratios.sum()), done=True)
 
-        def fitted(s: State) -> dict:
+        def describe(s: State) -> dict:
             kind = blocks.dtype
             return {
                 "classes_": classes,
@@ -127,11 +127,11 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
 
         empty = State(*(np.zeros(0) for _ in State._fields))
         sign = partial(fingerprint, blocks, w, labels)
-        loop.run(self, sweep, empty, max_iter=1, tol=0.0, fitted=fitted, X=X, y=y, fingerprint=sign)
+        loop.run(self, sweep, empty, max_iter=1, tol=0.0, fitted=describe, X=X, y=y, fingerprint=sign)
         return self
 
-    def _directions(self, found: Any, weights: np.ndarray, sums: np.ndarray, classes: np.ndarray) -> State:
-        d = len(found.mean)
+    def _find_directions(self, total: Any, weights: np.ndarray, sums: np.ndarray, classes: np.ndarray) -> State:
+        d = len(total.mean)
         counted = weights > 0
         if counted.sum() < 2:
             raise InputError(
@@ -145,26 +145,26 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
             )
         offsets = sums / np.maximum(weights, 1e-300)[:, None]  # (classes,d) class means less the overall mean
         between = (offsets * weights[:, None]).T @ offsets
-        within = (found.scatter - between) / max(found.weight - counted.sum(), 1.0)
+        within = (total.scatter - between) / max(total.weight - counted.sum(), 1.0)
         within = (1 - self.shrinkage) * within + self.shrinkage * within.trace() / d * np.eye(d)
         values, vectors = np.linalg.eigh(within)
-        use = values > max(values.max(initial=0.0) * d * 1e-12, 1e-300)  # constant columns say nothing
+        use = values > max(values.max(initial=0.0) * d * 1e-12, 1e-300)  # constant columns are left out
         white = vectors[:, use] / np.sqrt(values[use])  # (d,r)
         share = np.sqrt(weights / weights.sum())
         _, s, axes = np.linalg.svd((offsets * share[:, None]) @ white, full_matrices=False)
         k = min(int(self.n_components or most), len(s))
         Z = (white @ axes[:k].T).T
         Z = Z * fix_signs(Z)[:, None]
-        return State(Z, found.mean, offsets @ Z.T, safe_log(weights / weights.sum()), s[:k] ** 2)
+        return State(Z, total.mean, offsets @ Z.T, safe_log(weights / weights.sum()), s[:k] ** 2)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
 
     def transform(self, X: Table) -> Any:
-        """The rows along the discriminant directions: (n,k)."""
+        """Project rows on the discriminant directions: (n,k)."""
         check_is_fitted(self)
-        return self._rowwise(centered_dot, X, self.mean_, self.components_)
+        return self._rowwise(project_centered, X, self.mean_, self.components_)
 
     def _joint(self) -> tuple:
         check_is_fitted(self)
@@ -173,13 +173,13 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
 
 
 def joint_density(X: Any, mean: np.ndarray, axes: np.ndarray, centers: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
-    """log p(x, class) up to a constant of the row: (n,classes), by the distance to the class centers along the axes."""
-    U = centered_dot(X, mean, axes).astype(np.float64)
+    """Compute log p(x, class) (n,classes) up to a constant of the row, from distances to the class centers."""
+    U = project_centered(X, mean, axes).astype(np.float64)
     return U @ centers.T - 0.5 * (centers**2).sum(axis=1) + log_prior
 
 
 def class_sums(X: Any, labels: np.ndarray, w: np.ndarray | None, fixed: tuple) -> tuple[np.ndarray, np.ndarray]:
-    """Σw and Σw(x − mean) of each class in a block: (classes,), (classes,d)."""
+    """Sum w and w(x − mean) of each class in a block: (classes,), (classes,d)."""
     count, mean = fixed
     w = np.ones(len(labels)) if w is None else w
     hot = np.zeros((len(labels), count))

@@ -1,13 +1,13 @@
 """The linear autoencoder.
 
-    minimise  J = 1/(2n) ‖X̃ − X̃ Eᵀ Dᵀ‖²   over encoder E (k,d) and decoder D (d,k),  X̃ = X − mean;  tied: D = Eᵀ
+    minimize  J = 1/(2n) ‖X̃ − X̃ Eᵀ Dᵀ‖²   over encoder E (k,d) and decoder D (d,k),  X̃ = X − mean;  tied: D = Eᵀ
 
-One sweep:  each block  adds its part of S·[Eᵀ, D], S = X̃ᵀX̃/n, from which the loss and both gradients follow
-            then once   a step along the gradients with momentum; a step that would raise J is shortened instead
+One sweep:  each block  adds its part of S·[Eᵀ, D], S = X̃ᵀX̃/n, which gives the loss and both gradients
+            then once   a step along the gradients with momentum; a step that would raise J is shortened
 
-At the optimum DE is the projection onto the principal subspace, but its axes are not determined: D A and A⁻¹E
-do as well for any invertible A (any rotation A if tied). Ordered, J is the mean of the same losses for the first 1,
-the first 2, … and all k hidden units: then column j of D lies along principal axis j, and nothing else does as well.
+At the optimum DE is the projection onto the principal subspace, but its axes are not determined: D A and A⁻¹E have
+the same loss for any invertible A (any rotation A if tied). Ordered, J is the mean of these losses for the first 1, the
+first 2, … and all k hidden units. Then column j of D lies along principal axis j at the only optimum.
 References: Baldi & Hornik 1989; Rippel, Gelbart & Adams 2014 (nested dropout); Oftadeh et al. 2020 (its mean).
 """
 
@@ -33,7 +33,7 @@ from twofold.core.numerics.spectrum import scatter_operator, spectrum
 from twofold.core.params import ITERATIVE, Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
-from twofold.linalg import centered_dot
+from twofold.linalg import project_centered
 
 
 class State(NamedTuple):
@@ -47,21 +47,21 @@ class State(NamedTuple):
     vD: np.ndarray
     loss: float
     step: float
-    since: int  # sweeps since the momentum was last dropped
+    since: int  # sweeps since the last reset of the momentum
 
 
 class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
-    """Encoder and decoder, both linear, trained by gradient descent: PCA's subspace, found the neural way.
+    """Encoder and decoder, both linear, trained by gradient descent: PCA's subspace, by training a network.
 
     Parameters
     ----------
     n_components : int, default=2
-        Hidden units.
+        Number of hidden units.
     tied : bool, default=False
         Share the weights, decoder = encoderᵀ.
     ordered : bool, default=False
-        Ask that the first j units alone do as well as j units can, for every j: the axes are then the principal ones,
-        in their order. It takes more sweeps.
+        Require that the first j units alone have the least loss of j units, for every j: the axes are then the
+        principal ones, in their order. This takes more sweeps.
     tol : float, default=3e-7
         Training stops when the last sweeps, and a tenth of what their trend says is still to come, lower the loss by
         less than this, relatively.
@@ -78,10 +78,10 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
         The decoder's columns as rows, so that X ≈ codes @ components_ + mean.
     mean_ : ndarray of shape (d,)
     principal_angle_ : float
-        The largest angle, in radians, between the decoder's span and PCA's: near 0 when training succeeded.
+        The largest angle, in radians, between the decoder's span and that of PCA: near 0 after a successful training.
     identifiability_ : float
-        How well single axes agree with principal axes: the mean |cos| of the best one-to-one matching. 1 means
-        axes are found; the loss does not ask for it unless `ordered`, so expect less.
+        Agreement of single axes with principal axes: the mean |cos| of the best one-to-one matching. 1 means that the
+        axes are found; the loss requires it only if `ordered`, so less is normal otherwise.
     history_, n_iter_, converged_
         The objective is half the mean squared error of a row; ordered, its mean over the first 1 … k units.
 
@@ -144,17 +144,17 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
         total = float(columns.scatter.sum() / columns.rows)
         share = np.arange(k, 0, -1) / k if self.ordered else np.ones(k)
 
-        def look(E: np.ndarray, D: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        def measure(E: np.ndarray, D: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
             SE, SD = np.hsplit(times(np.hstack([E.T, D])) / columns.rows, 2)  # (d,k) each
             return gradients(E, D, SE, SD, total, self.tied, share)
 
         E = generator(seed).standard_normal((k, d)) / np.sqrt(d)
         D = E.T.copy() if self.tied else generator(seed, 1).standard_normal((d, k)) / np.sqrt(d)
-        loss, gE, gD = look(E, D)
+        loss, gE, gD = measure(E, D)
         start = State(E, D, gE, gD, 0 * E, 0 * D, loss, 0.1 / max(total, 1e-300), 0)
 
         def sweep(state: State, t: int) -> loop.Sweep:
-            new = descend(state, look)
+            new = descend(state, measure)
             return loop.Sweep(new, new.loss, {"step": new.step}, done=new is state)
 
         principal = spectrum(blocks, k, w=w, seed=seed)
@@ -174,9 +174,9 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
         return len(self.encoder_)
 
     def transform(self, X: Table) -> Any:
-        """The hidden units of some rows: (X − mean) Eᵀ."""
+        """Compute the hidden units of rows: (X − mean) Eᵀ."""
         check_is_fitted(self)
-        return self._rowwise(centered_dot, X, self.mean_, self.encoder_)
+        return self._rowwise(project_centered, X, self.mean_, self.encoder_)
 
     def inverse_transform(self, X: Table) -> np.ndarray:
         """Rows from hidden units: U Dᵀ + mean."""
@@ -188,15 +188,15 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
     def score(self, X: Table, y: Any = None) -> float:
         """Minus the mean squared error of reconstruction a row, so that higher is better."""
         check_is_fitted(self)
-        return -float(np.mean(self._rowwise(_lost, X, self.mean_, self.encoder_, self.decoder_)))
+        return -float(np.mean(self._rowwise(_row_errors, X, self.mean_, self.encoder_, self.decoder_)))
 
 
 def gradients(
     E: np.ndarray, D: np.ndarray, SE: np.ndarray, SD: np.ndarray, total: float, tied: bool, share: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """J and its gradients from SEᵀ and SD (d,k), with J = ½ tr(S) − tr(DᵀSEᵀ) + ½ tr(D·ESEᵀ·Dᵀ).
+    """Compute J and its gradients from SEᵀ and SD (d,k), with J = ½ tr(S) − tr(DᵀSEᵀ) + ½ tr(D·ESEᵀ·Dᵀ).
 
-    `share` (k,) says in how many of the losses that J averages each unit takes part; two units do in the smaller share.
+    `share` (k,) is the share of the losses averaged in J that each unit takes part in; a pair has the smaller share.
     """
     both = np.minimum.outer(share, share)
     K = both * (E @ SE)  # (k,k)
@@ -210,14 +210,14 @@ def gradients(
     return loss, gE, gD
 
 
-def descend(s: State, look: Any) -> State:
-    """One accepted step; halved, without momentum, while it would raise the loss. The same state if none helps."""
+def descend(s: State, measure: Any) -> State:
+    """Take one step, halved and without momentum while it would raise the loss. Return the same state if none helps."""
     step, vE, vD, since = s.step, s.vE, s.vD, s.since
     for _ in range(60):
         inertia = since / (since + 3.0)
         vE, vD = inertia * vE - step * s.gE, inertia * vD - step * s.gD
         E, D = s.E + vE, s.D + vD
-        loss, gE, gD = look(E, D)
+        loss, gE, gD = measure(E, D)
         if loss <= s.loss:
             return State(E, D, gE, gD, vE, vD, loss, step * 1.1, since + 1)
         step, vE, vD, since = (step / 2, 0 * vE, 0 * vD, 0)
@@ -238,9 +238,9 @@ def _attributes(s: State, mean: np.ndarray, axes: np.ndarray, dtype: np.dtype) -
     }
 
 
-def _lost(X: Any, mean: np.ndarray, encoder: np.ndarray, decoder: np.ndarray) -> np.ndarray:
-    """‖x − x̂‖² of each row, without forming x̂ for sparse rows."""
-    U = centered_dot(X, mean, encoder)
+def _row_errors(X: Any, mean: np.ndarray, encoder: np.ndarray, decoder: np.ndarray) -> np.ndarray:
+    """Compute ‖x − x̂‖² of each row, without forming x̂ for sparse rows."""
+    U = project_centered(X, mean, encoder)
     if not sparse.issparse(X):
         return ((X - mean - U @ decoder.T) ** 2).sum(axis=1)
     m, U, D = mean.astype(np.float64), U.astype(np.float64), decoder.astype(np.float64)

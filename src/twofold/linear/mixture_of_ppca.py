@@ -1,10 +1,10 @@
 """A mixture of probabilistic principal component analyzers.
 
-    maximise  Σ_i log Σ_c π_c N(x_i; m_c, W_cW_cᵀ + σ_c²I)      W_c (d,k)
+    maximize  Σ_i log Σ_c π_c N(x_i; m_c, W_cW_cᵀ + σ_c²I)      W_c (d,k)
 
 One sweep:  each block  responsibilities r_ic, then each component's posterior codes, weighted by them
             then once   π, and every component's W, m, σ² as in PPCA
-Only k×k systems are solved, so many columns cost little; cells may be missing.
+Only k×k systems are solved, so the cost of many columns is small; cells may be missing.
 Reference: Tipping & Bishop 1999 (mixtures).
 """
 
@@ -26,7 +26,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.missing_patterns import (
     Imputer,
     Patterns,
-    centred,
+    center_rows,
     mix_fillings,
     observe,
     recall_patterns,
@@ -48,11 +48,11 @@ from twofold.linear._linear_gaussian import (
     regress,
 )
 
-SAMPLE = 10_000  # rows that choose the starting centers
+START_ROWS = 10_000  # rows for the starting centers
 
 
 class State(NamedTuple):
-    """The shared factor: one plane a component."""
+    """The shared factor: one plane per component."""
 
     weights: np.ndarray  # (c,)
     means: np.ndarray  # (c,d)
@@ -71,10 +71,10 @@ class MixtureOfPPCA(Reorderable, Imputer, MixtureDensity):
     n_components : int, default=2
         Components of the mixture.
     n_latent : int or None, default=None
-        Latent dimensions of each, fewer than columns; None means 2 where there are columns enough.
+        Latent dimensions of each component, fewer than columns; None means 2, or 1 if there are 2 columns.
     tol : float, default=1e-4
         EM stops when the last sweeps, and a tenth of what their trend says is still to come, raise the mean
-        log-likelihood of the rows by no more than this.
+        log-likelihood of the rows by at most this.
     max_iter : int, default=500
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None
@@ -143,8 +143,8 @@ class MixtureOfPPCA(Reorderable, Imputer, MixtureDensity):
         k = min(2, max(1, d - 1)) if self.n_latent is None else int(self.n_latent)
         if k > max(1, d - 1):
             raise InputError(
-                f"n_latent={k} is too many for n_features={d}: at most {max(1, d - 1)}, because one direction at least "
-                "is left to the noise."
+                f"n_latent={k} is too many for n_features={d}: at most {max(1, d - 1)}, because the noise needs one "
+                "direction at least."
             )
         engine = engine_for(blocks)
         rows, fixed = blocks.rows(w), engine.broadcast(holes)
@@ -178,9 +178,9 @@ class MixtureOfPPCA(Reorderable, Imputer, MixtureDensity):
         return self
 
     def _start(self, blocks: Any, w: np.ndarray | None, columns: Any, k: int, level: float, seed: int) -> State:
-        """Centers by k-means on evenly spaced rows, holes at the columns' means; loadings small and random."""
+        """Start with centers by k-means on evenly spaced rows, holes at column means, and small random loadings."""
         n, d = blocks.shape
-        chosen = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(int))
+        chosen = np.unique(np.linspace(0, n - 1, min(n, START_ROWS)).astype(int))
         rows = fetch_rows(engine_for(blocks), blocks, chosen)
         sample = (rows.toarray() if sparse.issparse(rows) else rows).astype(np.float64)
         sample = np.where(np.isnan(sample), columns.mean, sample)
@@ -206,7 +206,7 @@ class MixtureOfPPCA(Reorderable, Imputer, MixtureDensity):
         return _fill, self._state()
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
-        """Draw new rows, and the components they come from, in their order; see :meth:`Mixture.sample`."""
+        """Draw new rows and their components, sorted by component; see :meth:`Mixture.sample`."""
         s = self._state()
         rng, label = self._draw_components(s.weights, n_samples, random_state)
         z = rng.standard_normal((n_samples, s.loadings.shape[2]))
@@ -220,10 +220,10 @@ class MixtureOfPPCA(Reorderable, Imputer, MixtureDensity):
 
 
 def mixture_step(X: Any, w: np.ndarray | None, kept: Patterns | None, holes: bool, s: State) -> tuple:
-    """The rows' half-step: responsibilities, and each component's sums."""
+    """The rows' half-step: compute responsibilities and each component's sums."""
     w = np.ones(X.shape[0]) if w is None else w
     patterns = recall_patterns(X, kept)
-    rows = [centred(X, patterns, s.means[c]) for c in range(len(s.weights))]
+    rows = [center_rows(X, patterns, s.means[c]) for c in range(len(s.weights))]
     joint = np.column_stack([codes(x, w, patterns, s.theta(c)).logp + np.log(s.weights[c]) for c, x in enumerate(rows)])
     logp = logsumexp(joint, axis=1)
     share = np.exp(joint - logp[:, None]) * w[:, None]
@@ -235,7 +235,7 @@ def mixture_step(X: Any, w: np.ndarray | None, kept: Patterns | None, holes: boo
 
 
 def update(s: State, sums: tuple, total: float, floor: float) -> State:
-    """The shared half-step. A component that holds next to nothing keeps its place."""
+    """The shared half-step. A component of almost no weight does not change."""
     weights = np.maximum(np.array([part.rows for part in sums]) / total, 1e-12)
     means, loadings, noise = s.means.copy(), s.loadings.copy(), s.noise.copy()
     for c, part in enumerate(sums):
@@ -249,7 +249,7 @@ def update(s: State, sums: tuple, total: float, floor: float) -> State:
 
 
 def joint_density(X: Any, s: State) -> np.ndarray:
-    """log π_c N(x; …): (n,c)."""
+    """Compute log π_c N(x; …): (n,c)."""
     parts = [log_density(X, *s.theta(c)) + np.log(s.weights[c]) for c in range(len(s.weights))]
     return np.column_stack(parts)
 

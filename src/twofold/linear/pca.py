@@ -1,11 +1,11 @@
 """Principal component analysis.
 
-    minimise  ‖(X − 1mᵀ) − U Z‖²   over codes U (n,k) and orthonormal directions Z (k,d)
+    minimize  ‖(X − 1mᵀ) − U Z‖²   over codes U (n,k) and orthonormal directions Z (k,d)
 
 One sweep:  each block   adds its part of the moments (or of a product with them)
             then once    Z ← leading eigenvectors of the scatter matrix;  the codes are U = (X − 1mᵀ) Zᵀ
 
-The optimum leaves out exactly the discarded eigenvalues (Eckart & Young 1936). Solvers: core/numerics/spectrum.py.
+The remaining error is the sum of the discarded eigenvalues (Eckart & Young 1936). Solvers: core/numerics/spectrum.py.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from twofold.core.numerics.spectrum import SOLVERS, Spectrum, choose, of_moments
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table, Weights
-from twofold.linalg import centered_dot, fix_signs
+from twofold.linalg import fix_signs, project_centered
 from twofold.linear import _n_components
 from twofold.linear._linear_gaussian import code_means, log_density
 
 
 class State(NamedTuple):
-    """Nothing is known before the one sweep, everything after it."""
+    """Empty before the only sweep, complete after it."""
 
     values: np.ndarray | None = None  # (k,) variances along the axes
     axes: np.ndarray | None = None  # (k,d)
@@ -53,13 +53,13 @@ class State(NamedTuple):
 class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _n_components.SizedBySpectrum, Density):
     """Principal component analysis: the k directions that keep the most variance.
 
-    Minimises ``‖(X − mean) − U Z‖²`` over codes ``U (n,k)`` and orthonormal directions ``Z (k,d)``. The error
+    Minimizes ``‖(X − mean) − U Z‖²`` over codes ``U (n,k)`` and orthonormal directions ``Z (k,d)``. The error
     that remains is the sum of the discarded eigenvalues of the covariance.
 
     Parameters
     ----------
     n_components : int, float, str or None, default=None
-        How many directions: a number, 0 for the mean alone; a share of the variance between 0 and 1; a rule, "mle"
+        The number of directions, 0 for the mean alone; a share of the variance between 0 and 1; a rule, "mle"
         (Minka), "knee", "gavish-donoho" (optimal hard threshold) or "parallel" (Horn); None keeps all.
     svd_solver : {"auto", "full", "covariance_eigh", "gram", "arpack", "randomized", "power"}, default="auto"
         "auto" chooses by shape. "covariance_eigh" for tall tables and "gram" for wide ones are exact; "full" is exact
@@ -70,7 +70,7 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _n_comp
     whiten : bool, default=False
         Scale the codes to unit variance.
     tol : float, default=1e-9
-        Relative accuracy of the eigenvalues in the iterative solvers; 0 means as accurate as the machine can.
+        Relative accuracy of the eigenvalues in the iterative solvers; 0 means machine precision.
     max_iter : int, default=1000
         Steps of the iterative solvers.
     random_state : int, RandomState, Generator or None, default=None
@@ -82,23 +82,23 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _n_comp
         The directions Z, largest variance first; the largest entry of each is positive.
     explained_variance_, explained_variance_ratio_, singular_values_ : ndarray of shape (k,)
     mean_, scale_ : ndarray of shape (d,)
-        What is subtracted from the columns and what they are divided by (ones unless ``scale=True``).
+        Means that are subtracted from the columns, and their divisors (ones unless ``scale=True``).
     total_variance_ : float
         The variance in all directions.
     noise_variance_ : float
         The mean variance of the discarded directions.
     n_components_ : int
     n_samples_ : int
-        The rows of X, in all batches.
+        Number of rows of X, in all batches.
     svd_solver_ : str
         The solver that ran; "ppca" when X had missing values.
     history_, n_iter_, converged_
-        What the sweeps cost and gained.
+        Objective and seconds of the sweeps.
 
     Notes
     -----
     Missing values (NaN) are handled by fitting :class:`PPCA`; rows with holes are then transformed by least
-    squares on their observed cells. Sparse data is centred implicitly. Paths to ``.npy`` or ``.parquet`` files are
+    squares on their observed cells. Sparse data is centered implicitly. Paths to ``.npy`` or ``.parquet`` files are
     streamed within the budget of :func:`twofold.config`.
 
     References
@@ -203,7 +203,7 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _n_comp
                 state, converged = self._by_ppca(rows, w, seed)
             mean, scale = (state.mean * spread).astype(blocks.dtype), spread.astype(blocks.dtype)
             state = state._replace(mean=mean, scale=scale, rows=blocks.shape[0])
-            return loop.Sweep(state, _discarded(state), done=True, converged=converged)
+            return loop.Sweep(state, _remaining_variance(state), done=True, converged=converged)
 
         fitted = self._attributes
         loop.run(
@@ -212,14 +212,16 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _n_comp
         return self
 
     def partial_fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> PCA:
-        """Add a batch of rows: moments merge exactly, so the batches give what one `fit` over all rows gives.
+        """Add a batch of rows: moments merge exactly, so batches give the same result as one `fit` over all rows.
 
-        After `fit`, which keeps no moments, the first batch starts anew.
+        After `fit`, which keeps no moments, the first batch starts from the beginning.
         """
         first = not hasattr(self, "moments_")
         self._validate_params()
         if first and hasattr(self, "components_"):
-            warnings.warn("partial_fit starts anew: fit keeps no moments to add to.", UserWarning, stacklevel=2)
+            warnings.warn(
+                "partial_fit starts from the beginning: fit keeps no moments to add to.", UserWarning, stacklevel=2
+            )
         blocks = self._blocks(X, reset=first)
         self._check_k((blocks.shape[1], blocks.shape[1]))
         with single_blas():
@@ -231,13 +233,13 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _n_comp
             variance = np.diag(both.scatter) / max(both.weight - 1, 1.0)
             spread = np.where(variance > 0, np.sqrt(variance), 1.0) if self.scale else np.ones(len(variance))
             scaled = Moments(both.weight, both.mean, both.scatter / np.outer(spread, spread))
-            now = of_moments(scaled, min(self._wanted(shape), *shape))
+            now = of_moments(scaled, min(self._count_eigenpairs(shape), *shape))
         seed = seed_of(self.random_state)
         state = self._truncate(now, shape, "covariance_eigh", blocks.dtype, variance / spread**2, seed)
         rows = blocks.shape[0] + (0 if first else self.n_samples_)
         state = state._replace(scale=spread.astype(blocks.dtype), rows=rows)
         history = History() if first else History(self.history_)
-        history.add(_discarded(state))
+        history.add(_remaining_variance(state))
         for name, value in self._attributes(state).items():
             setattr(self, name, value)
         self.moments_, self.history_, self.n_iter_, self.converged_ = both, history.columns, len(history), True
@@ -250,45 +252,45 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _n_comp
                 f"for X of shape {shape}. Ask for fewer, or for a share of the variance such as 0.95."
             )
 
-    def _wanted(self, shape: tuple[int, int]) -> int:
-        """How many eigenpairs to compute before any rule has its say."""
+    def _count_eigenpairs(self, shape: tuple[int, int]) -> int:
+        """Return the number of eigenpairs to compute before a rule is applied."""
         return max(int(self.n_components), 1) if isinstance(self.n_components, Integral) else min(shape)
 
     def _spectrum(self, blocks: Blocks, w: np.ndarray | None, seed: int) -> Spectrum:
-        k = self._wanted(blocks.shape)
+        k = self._count_eigenpairs(blocks.shape)
         tol = self.tol or (1000 * np.finfo(blocks.dtype).eps) ** 2  # of squared residuals
         return spectrum(blocks, k, solver=self._solver(blocks), w=w, seed=seed, tol=tol, max_iter=self.max_iter)
 
     def _solver(self, blocks: Blocks) -> str:
-        return choose(blocks, self._wanted(blocks.shape)) if self.svd_solver == "auto" else self.svd_solver
+        return choose(blocks, self._count_eigenpairs(blocks.shape)) if self.svd_solver == "auto" else self.svd_solver
 
-    def _state(self, found: Spectrum, blocks: Blocks, w: np.ndarray | None, seed: int) -> State:
+    def _state(self, pairs: Spectrum, blocks: Blocks, w: np.ndarray | None, seed: int) -> State:
         variance = None
         if self.n_components == "parallel":
             columns = column_moments(engine_for(blocks), blocks, w)
             variance = columns.scatter / max(columns.rows - 1, 1.0)
-        shape = (max(2, round(found.weight)), blocks.shape[1])
-        return self._truncate(found, shape, self._solver(blocks), blocks.dtype, variance, seed)
+        shape = (max(2, round(pairs.weight)), blocks.shape[1])
+        return self._truncate(pairs, shape, self._solver(blocks), blocks.dtype, variance, seed)
 
     def _truncate(
-        self, found: Spectrum, shape: tuple[int, int], solver: str, dtype: np.dtype, variance: Any, seed: int
+        self, pairs: Spectrum, shape: tuple[int, int], solver: str, dtype: np.dtype, variance: Any, seed: int
     ) -> State:
-        """Turn a spectrum into the state: choose k by the rule, fix signs, divide by n − 1."""
-        degrees = max(found.weight - 1.0, 1e-12)
-        values, total = found.values / degrees, found.total / degrees
+        """Convert a spectrum to the state: choose k by the rule, fix signs, divide by n − 1."""
+        degrees = max(pairs.weight - 1.0, 1e-12)
+        values, total = pairs.values / degrees, pairs.total / degrees
         k = _n_components.choose(self.n_components, values, total, shape, variance, seed)
-        axes = found.axes[:k] * fix_signs(found.axes[:k])[:, None]
+        axes = pairs.axes[:k] * fix_signs(pairs.axes[:k])[:, None]
         rest = min(shape) - k
         noise = max(total - values[:k].sum(), 0.0) / rest if rest > 0 else 0.0
-        cast = {"values": values[:k].astype(dtype), "axes": axes.astype(dtype), "mean": found.mean.astype(dtype)}
-        return State(**cast, total=float(total), noise=float(noise), weight=float(found.weight), solver=solver)
+        cast = {"values": values[:k].astype(dtype), "axes": axes.astype(dtype), "mean": pairs.mean.astype(dtype)}
+        return State(**cast, total=float(total), noise=float(noise), weight=float(pairs.weight), solver=solver)
 
     def _by_ppca(self, blocks: Blocks, w: np.ndarray | None, seed: int) -> tuple[State, bool]:
-        """Holes in X: the axes and variances of probabilistic PCA, fitted by EM on what is there."""
+        """Fit X with holes: the axes and variances of probabilistic PCA, by EM on the observed cells."""
         from twofold.linear.ppca import PPCA
 
         n, d = blocks.shape
-        k = self._wanted((n - 1, d - 1)) if self.n_components is None else self.n_components
+        k = self._count_eigenpairs((n - 1, d - 1)) if self.n_components is None else self.n_components
         if blocks.is_sparse or not isinstance(k, Integral):
             self._refuse(blocks, allow_nan=not blocks.is_sparse)
             raise InputError(
@@ -336,27 +338,27 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _n_comp
         return len(self.components_)
 
     def rescaled(self, scale: Any) -> Self:
-        """See :meth:`Rescalable.rescaled`; a batch given to :meth:`partial_fit` starts the copy anew."""
+        """See :meth:`Rescalable.rescaled`; a batch given to :meth:`partial_fit` starts the copy again."""
         model = super().rescaled(scale)
         model.__dict__.pop("moments_", None)
         return model
 
     def transform(self, X: Table) -> Any:
-        """The codes U (n,k) of some rows: (X − mean)/scale Zᵀ. Rows with holes are fitted on their observed cells."""
+        """Compute codes U (n,k): (X − mean)/scale Zᵀ. Rows with holes are fitted on their observed cells."""
         check_is_fitted(self)
-        return self._rowwise(_codes, X, self.mean_, self.scale_, self.components_, self._unit())
+        return self._rowwise(_codes, X, self.mean_, self.scale_, self.components_, self._code_units())
 
     def inverse_transform(self, X: Table) -> np.ndarray:
         """Rows from codes: U Z · scale + mean."""
         U = self._check_codes(X)
-        return (U * self._unit()) @ self.components_ * self.scale_ + self.mean_
+        return (U * self._code_units()) @ self.components_ * self.scale_ + self.mean_
 
     def reconstruction_error(self, X: Table | None = None) -> float:
         """Σ‖x − x̂‖² / (n − 1): of the training rows, where it is the sum of the discarded eigenvalues, or of X."""
         check_is_fitted(self)
         if X is None:
             return max(self.total_variance_ - float(np.sum(self.explained_variance_, dtype=np.float64)), 0.0)
-        lost = np.asarray(self._rowwise(_lost, X, self.mean_, self.scale_, self.components_), dtype=np.float64)
+        lost = np.asarray(self._rowwise(_row_errors, X, self.mean_, self.scale_, self.components_), dtype=np.float64)
         return float(lost.sum() / max(len(lost) - 1, 1))
 
     def get_covariance(self) -> np.ndarray:
@@ -378,10 +380,10 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _n_comp
         return precision / np.outer(scale, scale)
 
     def _noise(self) -> float:
-        """The noise variance, above zero by a little at least, so that densities stay finite.
+        """Return the noise variance with a minimum above zero, so that densities stay finite.
 
-        Where the axes span everything there is none; half the least variance is then counted as such, which leaves the
-        covariance as it is and needs no differences of huge numbers.
+        If the axes span all directions, there is no noise. Half the least variance then counts as noise, which does not
+        change the covariance and needs no differences of huge numbers.
         """
         check_is_fitted(self)
         k, d = self.components_.shape
@@ -401,29 +403,29 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _n_comp
         k, d = self.components_.shape
         return d * k - k * (k - 1) // 2 + d + 1
 
-    def _unit(self) -> np.ndarray:
-        """What a unit of each code stands for: 1, or the standard deviation when whitening."""
+    def _code_units(self) -> np.ndarray:
+        """Return the size of a unit of each code: 1, or the standard deviation when whitening."""
         ones = np.ones(len(self.components_), self.components_.dtype)
         return np.sqrt(self.explained_variance_) if self.whiten else ones
 
 
-def _discarded(s: State) -> float:
-    """The variance that the chosen axes leave out."""
+def _remaining_variance(s: State) -> float:
+    """Return the variance outside the axes."""
     return max(s.total - float(np.asarray(s.values).sum(dtype=np.float64)), 0.0)
 
 
 def _codes(X: Any, mean: np.ndarray, scale: np.ndarray, axes: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    U = centered_dot(X, mean, axes / scale)
+    U = project_centered(X, mean, axes / scale)
     if not sparse.issparse(X) and np.isnan(U).any():
-        # Least squares on the observed cells: the posterior codes of a model with next to no noise.
+        # Least squares on the observed cells: the posterior codes of a model with almost no noise.
         holes = np.isnan(X).any(axis=1)
         U[holes] = code_means(X[holes], mean, (axes * scale).T.astype(np.float64), 1e-8 * scale.astype(np.float64) ** 2)
     return U / unit
 
 
-def _lost(X: Any, mean: np.ndarray, scale: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """‖x − x̂‖² of each row, in scaled units, without forming x̂ for sparse rows."""
-    U = centered_dot(X, mean, axes / scale)
+def _row_errors(X: Any, mean: np.ndarray, scale: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """Compute ‖x − x̂‖² of each row, in scaled units, without forming x̂ for sparse rows."""
+    U = project_centered(X, mean, axes / scale)
     if sparse.issparse(X):
         m, per = mean.astype(np.float64), 1 / scale.astype(np.float64) ** 2
         square = X.multiply(X) @ per - 2 * (X @ (m * per)) + m @ (m * per)

@@ -1,10 +1,10 @@
 """Probabilistic principal component analysis.
 
-    maximise  Σ log N(x; m, WWᵀ + σ²I)   over loadings W (d,k), mean m (d,), noise σ²
+    maximize  Σ log N(x; m, WWᵀ + σ²I)   over loadings W (d,k), mean m (d,), noise σ²
 
     closed form   W = Z(Λ − σ²I)^½ from the leading eigenpairs, σ² = mean of the discarded eigenvalues
     EM            each block  posterior codes given W, m, σ² (observed cells only)
-                  then once   W, m by regression on the codes, σ² from what is left
+                  then once   W, m by regression on the codes, σ² from the residuals
 Reference: Tipping & Bishop 1999.
 """
 
@@ -33,16 +33,16 @@ from twofold.linear._n_components import SizedBySpectrum
 class PPCA(SizedBySpectrum, LatentGaussian):
     """Probabilistic PCA: a Gaussian with k directions of structure and equal noise in all others.
 
-    ``x = W z + mean + ε`` with ``z ~ N(0, I)`` and ``ε ~ N(0, σ²I)``: PCA with a likelihood, so that missing cells,
-    new rows, comparison of models and error bars have an answer. As σ² → 0 it is PCA.
+    ``x = W z + mean + ε`` with ``z ~ N(0, I)`` and ``ε ~ N(0, σ²I)``: PCA with a likelihood, which gives answers
+    for missing cells, new rows, comparison of models and error bars. As σ² → 0 it is PCA.
 
     Parameters
     ----------
     n_components : int or None, default=None
         Latent dimensions, fewer than columns; None means d − 1.
     solver : {"auto", "closed", "em"}, default="auto"
-        "closed" from the eigenpairs; "em" costs n·d·k a sweep and forms no covariance. "auto" takes EM only when
-        cells are missing.
+        "closed" uses the eigenpairs; "em" costs n·d·k per sweep and forms no covariance. "auto" uses EM only if cells
+        are missing.
     scale : bool, default=False
         Divide every column by its standard deviation first, for columns in different units. Axes and noise are
         then in those units; the mean and the loadings stay in the data's own.
@@ -52,7 +52,7 @@ class PPCA(SizedBySpectrum, LatentGaussian):
     max_iter : int, default=1000
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None
-        Where EM starts.
+        The start of EM.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class PPCA(SizedBySpectrum, LatentGaussian):
     >>> error, by_means = filled[holes] - X[holes], (X - np.nanmean(H, axis=0))[holes]
     >>> bool(np.sqrt((error**2).mean()) < 0.75 * np.sqrt((by_means**2).mean()))
     True
-    >>> bool(0.9 < (error / std[holes]).std() < 1.1)       # the error bars are honest
+    >>> bool(0.9 < (error / std[holes]).std() < 1.1)       # the error bars are right
     True
     """
 
@@ -120,21 +120,21 @@ class PPCA(SizedBySpectrum, LatentGaussian):
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> PPCA:
         """Fit to rows that may have missing cells; see :meth:`PCA.fit` for the arguments."""
-        data = self._prepare(X, sample_weight, self.scale)
-        k = self._latent(data.blocks.shape)
+        data = self._read(X, sample_weight, self.scale)
+        k = self._count_latent(data.blocks.shape)
         seed = seed_of(self.random_state)
         if data.holes and self.solver == "closed":
             raise InputError('X has missing values, for which there is no closed form. Use solver="em" or "auto".')
         if data.holes or self.solver == "em":
-            self._em(data, self._start(data, k, seed), seed, X)
+            self._run_em(data, self._start(data, k, seed), seed, X)
         else:
-            self._closed(data, k, seed, X)
+            self._solve_closed(data, k, seed, X)
         return self
 
-    def _closed(self, data: Data, k: int, seed: int, X: Any) -> None:
+    def _solve_closed(self, data: Data, k: int, seed: int, X: Any) -> None:
         def sweep(theta: Theta, t: int) -> loop.Sweep:
             theta = principal(data, k, seed)
-            return loop.Sweep(theta, _entropy(theta), done=True)
+            return loop.Sweep(theta, _objective(theta), done=True)
 
         start = Theta(data.columns.mean, np.zeros((data.blocks.shape[1], k)), data.columns.variance)
         fitted = lambda theta: self._attributes(theta, data.blocks.dtype, data.spread)  # noqa: E731
@@ -161,7 +161,7 @@ class PPCA(SizedBySpectrum, LatentGaussian):
 
 
 def principal(data: Data, k: int, seed: int) -> Theta:
-    """The closed form: maximum-likelihood loadings and noise from the leading eigenpairs."""
+    """Compute the closed form: maximum-likelihood loadings and noise from the leading eigenpairs."""
     found = spectrum(data.blocks, k, w=data.w, seed=seed, tol=1e-12)
     d = data.blocks.shape[1]
     values = found.values / found.weight
@@ -172,7 +172,7 @@ def principal(data: Data, k: int, seed: int) -> Theta:
 
 
 def principal_attributes(theta: Any, dtype: np.dtype, spread: np.ndarray) -> dict:
-    """Fitted attributes for isotropic noise: W turned so that its columns lie along the principal axes."""
+    """Return fitted attributes for isotropic noise, W rotated so that its columns lie along the principal axes."""
     A, s, _ = np.linalg.svd(theta.W, full_matrices=False)  # (d,k), (k,)
     A = A * fix_signs(A.T)
     noise = float(theta.psi[0])
@@ -185,8 +185,8 @@ def principal_attributes(theta: Any, dtype: np.dtype, spread: np.ndarray) -> dic
     }
 
 
-def _entropy(theta: Theta) -> float:
-    """The mean negative log-likelihood at the closed-form optimum, which is half log|2πe C|."""
+def _objective(theta: Theta) -> float:
+    """Return the mean negative log-likelihood at the closed-form optimum, which is half log|2πe C|."""
     d, k = theta.W.shape
     along = (theta.W**2).sum(axis=0) + theta.psi[0]
     return 0.5 * float(d * (LOG_2PI + 1) + np.log(along).sum() + (d - k) * np.log(theta.psi[0]))

@@ -1,4 +1,4 @@
-"""A Gaussian class density for each class, by probabilistic PCA.
+"""A Gaussian density for each class, by probabilistic PCA.
 
     p(class | x) ∝ prior · N(x; m_c, W_cW_cᵀ + σ_c²I)
 
@@ -39,10 +39,10 @@ class State(NamedTuple):
 
 
 class PPCAClassifier(ClassifierMixin, ClassDensity):
-    """Classify by density: one probabilistic PCA a class, and Bayes' rule.
+    """Classify by density: one probabilistic PCA per class, and Bayes' rule.
 
     Between a naive Bayes classifier and full Gaussians: each class has its own mean, k directions of structure and
-    one noise level, so that few rows a class suffice. Cells may be missing, in training and in use.
+    one noise level, so that a few rows per class suffice. Cells may be missing, in training and in use.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class PPCAClassifier(ClassifierMixin, ClassDensity):
         blocks, w, classes, labels = self._read_classes(X, y, sample_weight)
         weighty = classes if w is None else classes[np.bincount(labels, weights=w) > 0]
         if len(weighty) < 2:
-            raise InputError(f"y has one class only, {weighty}; telling classes apart needs at least two.")
+            raise InputError(f"y has one class only, {weighty}; at least two are needed.")
         if self.n_components > blocks.shape[1]:
             raise InputError(f"n_components={self.n_components} is more than X has columns, {blocks.shape[1]}.")
         columns = column_moments(engine_for(blocks), blocks, w)
@@ -121,7 +121,7 @@ class PPCAClassifier(ClassifierMixin, ClassDensity):
             objective = -float(totals @ (fits + log_prior) / totals.sum())
             return loop.Sweep(state, objective, done=True, converged=all(f[4] for f in found))
 
-        def fitted(s: State) -> dict:
+        def describe(s: State) -> dict:
             kind = blocks.dtype
             return {
                 "classes_": classes,
@@ -133,15 +133,15 @@ class PPCAClassifier(ClassifierMixin, ClassDensity):
 
         empty = State(*(np.zeros(0) for _ in State._fields))
         sign = partial(fingerprint, blocks, w, labels)
-        loop.run(self, sweep, empty, max_iter=1, tol=0.0, fitted=fitted, X=X, y=y, fingerprint=sign)
+        loop.run(self, sweep, empty, max_iter=1, tol=0.0, fitted=describe, X=X, y=y, fingerprint=sign)
         return self
 
     def _density(self, blocks: Any, w: np.ndarray | None, level: float, seed: int) -> tuple:
-        """Mean, loadings, noise, log-density and convergence of one class; a sphere for few rows."""
+        """Return mean, loadings, noise, log-density and convergence of one class; a sphere for few rows."""
         d = blocks.shape[1]
         rows = blocks.shape[0] if w is None else w.sum()
         if rows == 0:
-            return np.zeros(d), np.zeros((d, 1)), level, 0.0, True  # weightless: its prior keeps it from being chosen
+            return np.zeros(d), np.zeros((d, 1)), level, 0.0, True  # its prior of zero excludes it
         k = min(int(self.n_components), max(1, d - 1), blocks.shape[0])
         if rows < 3 or blocks.shape[0] < 2 or d == 1:
             here = column_moments(engine_for(blocks), blocks, w)
@@ -161,7 +161,7 @@ class PPCAClassifier(ClassifierMixin, ClassDensity):
 def joint_density(
     X: Any, means: np.ndarray, loadings: np.ndarray, noise: np.ndarray, log_prior: np.ndarray
 ) -> np.ndarray:
-    """log p(x, class): (n,classes)."""
+    """Compute log p(x, class): (n,classes)."""
     d = X.shape[1]
     joint = [log_density(X, means[c], loadings[c], np.full(d, noise[c])) for c in range(len(log_prior))]
     return np.column_stack(joint) + log_prior

@@ -1,12 +1,12 @@
-"""The rows' half-step of k-means: who is nearest, looked at only where it can have changed.
+"""The rows' half-step of k-means: the nearest center, computed only where it can have changed.
 
     ‖x − z‖² = ‖x̃‖² + ‖z̃‖² − 2 x·z̃ + 2 m·z̃      x̃ = x − m, z̃ = z − m, m the mean of all rows
 
-The first sweep is one matrix product: rows stay as they are and the centers are shifted; where the mean dwarfs the
-spread rows are shifted too, because the product would cancel. From then on each row keeps an upper bound on the
-distance to its center and lower bounds on those to groups of other centers (Ding et al. 2015, Yinyang; with one
-group Hamerly 2010), and only distances that the bounds leave in doubt are computed. Few centers in few columns need
-no bounds: one vectorised pass over rows less the mean compares every row with all of them.
+The first sweep is one matrix product of the rows and the shifted centers. If the mean is much larger than the spread,
+rows are shifted too, to avoid cancellation. In later sweeps each row has an upper bound on the distance to its center
+and lower bounds on those to groups of other centers (Ding et al. 2015, Yinyang; with one group Hamerly 2010), and only
+distances that the bounds do not decide are computed. A few centers in a few columns need no bounds: one vectorized pass
+over rows less the mean compares every row with all of them.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from scipy import sparse
 
 from twofold.kernels import kmeans as kernels
 
-CHUNK = 1024  # rows a product: its values stay in cache
-NARROW = 64  # columns up to which one pass over rows and centers is faster than a product
+CHUNK_ROWS = 1024  # of one product, which stays in cache
+MAX_DIRECT_COLUMNS = 64  # up to which one pass over rows and centers is faster than a product
 
 
 class Centers(NamedTuple):
-    """The shared factor as the rows need it, sorted by group."""
+    """The shared factor for the rows' half-step, sorted by group."""
 
     Z: np.ndarray  # (k,d) less the mean
     mean: np.ndarray  # (d,)
-    far: bool  # whether rows must be shifted too
-    drift: np.ndarray  # (k,) how far each moved in the last sweep
-    group: np.ndarray | None  # (k,) ascending; None where no bounds are kept
-    half: np.ndarray  # (k,) a little less than half the way to the nearest other center
+    far: bool  # True if rows must be shifted too
+    drift: np.ndarray  # (k,) distance that each moved in the last sweep
+    group: np.ndarray | None  # (k,) ascending; None without bounds
+    half: np.ndarray  # (k,) slightly less than half the distance to the nearest other center
 
 
 class Sums(NamedTuple):
-    """What a block adds: changes in counts and sums, rows that moved, and its farthest row."""
+    """Changes in counts and sums of a block, rows that moved, and its farthest row."""
 
     counts: np.ndarray  # (k,)
     sums: np.ndarray  # (k,d) of rows less the mean
@@ -43,13 +43,13 @@ class Sums(NamedTuple):
     farthest: np.ndarray  # (d,) less the mean
 
 
-def hold_still(Z: np.ndarray, mean: np.ndarray, far: bool) -> Centers:
-    """Centers that have not moved, without bounds."""
+def wrap_centers(Z: np.ndarray, mean: np.ndarray, far: bool) -> Centers:
+    """Wrap centers that have not moved, without bounds."""
     return Centers(Z, mean, far, np.zeros(len(Z)), None, np.zeros(len(Z)))
 
 
 def measure_half_gaps(Z: np.ndarray) -> np.ndarray:
-    """Half the distance of each center to the nearest other, less a little for rounding."""
+    """Return half the distance of each center to the nearest other, slightly less because of rounding."""
     square = (Z**2).sum(axis=1)
     gaps = square[:, None] + square[None, :] - 2 * Z @ Z.T
     np.fill_diagonal(gaps, np.inf)
@@ -64,37 +64,37 @@ def merge(a: Sums, b: Sums) -> Sums:
 
 
 def cut_chunks(X: Any, c: Centers) -> Any:
-    """The rows in chunks ready for products: (start, stop, rows), and the constants −2z̃ᵀ (d,k) and base (k,)."""
+    """Yield the rows in chunks for products: (start, stop, rows), and the constants −2z̃ᵀ (d,k) and base (k,)."""
     far = c.far and not sparse.issparse(X)
     shift = np.zeros_like(c.mean) if far else c.mean
     minus = (-2 * c.Z).astype(X.dtype).T
     base = ((c.Z**2).sum(axis=1) + 2 * (c.Z @ shift)).astype(X.dtype)
     mean = c.mean.astype(X.dtype)
-    for a in range(0, X.shape[0], CHUNK):
-        part = X[a : a + CHUNK]
+    for a in range(0, X.shape[0], CHUNK_ROWS):
+        part = X[a : a + CHUNK_ROWS]
         yield a, a + part.shape[0], part - mean if far else part, shift, minus, base
 
 
-def squares(X: Any, shift: np.ndarray) -> np.ndarray:
-    """‖x − shift‖² of each row."""
+def sum_squares(X: Any, shift: np.ndarray) -> np.ndarray:
+    """Compute ‖x − shift‖² of each row."""
     m = shift.astype(X.dtype)
     own = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
     return np.maximum(own - 2 * (X @ m) + m @ m, 0)
 
 
 def find_nearest(X: Any, c: Centers) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Label of each row, its squared distance, and the lower bounds by group (n,g), in one pass or by products."""
+    """Return each row's label, its squared distance, and lower bounds by group (n,g), in one pass or by products."""
     n, d = X.shape
-    starts = np.zeros(1, np.int64) if c.group is None or sparse.issparse(X) else _starts(c.group)
+    starts = np.zeros(1, np.int64) if c.group is None or sparse.issparse(X) else _group_starts(c.group)
     label, best = np.empty(n, np.int32), np.empty(n, X.dtype)
     lower = np.empty((n, len(starts) - 1), X.dtype)
-    if d <= NARROW and not lower.shape[1] and not sparse.issparse(X):
+    if d <= MAX_DIRECT_COLUMNS and not lower.shape[1] and not sparse.issparse(X):
         kernels.assign_directly(X, c.mean.astype(X.dtype), c.Z.astype(X.dtype), label, best)
         return label, best, lower
     for a, b, part, shift, minus, base in cut_chunks(X, c):
         V = part @ minus  # (m,k)
         kernels.take_minima(V, base, label[a:b], best[a:b])
-        own = squares(part, shift)
+        own = sum_squares(part, shift)
         best[a:b] = np.maximum(best[a:b] + own, 0)
         if lower.shape[1]:
             kernels.group_minima(V, starts, label[a:b], lower[a:b])
@@ -102,14 +102,14 @@ def find_nearest(X: Any, c: Centers) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return label, best, lower
 
 
-def _starts(group: np.ndarray) -> np.ndarray:
+def _group_starts(group: np.ndarray) -> np.ndarray:
     return np.append(np.flatnonzero(np.diff(group, prepend=-1)), len(group))
 
 
 def assign(X: Any, w: np.ndarray | None, kept: tuple | None, c: Centers) -> tuple[tuple, Sums]:
-    """New labels and bounds of a block, and what its moved rows change. `kept` is None in the first sweep.
+    """Compute new labels and bounds of a block, and the sums of its moved rows. `kept` is None in the first sweep.
 
-    What a block keeps is changed in place: with bounds it is a good part of the data's size.
+    `kept` is changed in place, because bounds take much memory.
     """
     n = X.shape[0]
     if kept is not None and len(kept) == 3:
@@ -130,9 +130,9 @@ def assign(X: Any, w: np.ndarray | None, kept: tuple | None, c: Centers) -> tupl
 
 
 def reassign(X: np.ndarray, label: Any, upper: Any, lower: Any, c: Centers) -> tuple[np.ndarray, np.ndarray]:
-    """Move the bounds and settle what they leave in doubt, in place; the rows that moved and where they were."""
+    """Update bounds and labels in place; return the rows that moved and their former labels."""
     assert c.group is not None
-    kind, starts = X.dtype, _starts(c.group)
+    kind, starts = X.dtype, _group_starts(c.group)
     retreat = np.maximum.reduceat(c.drift, starts[:-1]).astype(kind)
     moved, former = np.empty(len(label), np.int64), np.empty(len(label), np.int32)
     Z = (c.Z + c.mean).astype(kind)
@@ -142,7 +142,7 @@ def reassign(X: np.ndarray, label: Any, upper: Any, lower: Any, c: Centers) -> t
 
 
 def sum_moves(X: Any, shift: np.ndarray, w: np.ndarray, rows: Any, old: Any, label: Any, shape: tuple) -> tuple:
-    """Changes in counts (k,) and sums (k,d) of rows less the mean."""
+    """Return the changes in counts (k,) and sums (k,d) of rows less the mean."""
     k, d = shape
     if not sparse.issparse(X):
         counts, sums = np.zeros(k), np.zeros((k, d))
@@ -157,19 +157,19 @@ def sum_moves(X: Any, shift: np.ndarray, w: np.ndarray, rows: Any, old: Any, lab
 
 
 def label_rows(X: Any, c: Centers) -> np.ndarray:
-    """The nearest center of each row."""
+    """Return the nearest center of each row."""
     return find_nearest(X, c)[0]
 
 
-def squared_distances(X: Any, c: Centers) -> np.ndarray:
-    """The squared distance of each row to its nearest center, in float64."""
+def measure_costs(X: Any, c: Centers) -> np.ndarray:
+    """Return the squared distance of each row to its nearest center, in float64."""
     return find_nearest(X, c)[1].astype(np.float64)
 
 
-def all_distances(X: Any, c: Centers) -> np.ndarray:
-    """The distance of each row to every center: (n,k)."""
+def measure_distances(X: Any, c: Centers) -> np.ndarray:
+    """Return the distance of each row to every center: (n,k)."""
     parts = [
-        np.sqrt(np.maximum(part @ minus + base + squares(part, shift)[:, None], 0))
+        np.sqrt(np.maximum(part @ minus + base + sum_squares(part, shift)[:, None], 0))
         for _, _, part, shift, minus, base in cut_chunks(X, c)
     ]
     return np.concatenate(parts)

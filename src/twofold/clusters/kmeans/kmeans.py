@@ -1,8 +1,8 @@
 """k-means.
 
-    minimise  Σ w ‖x − z_c(x)‖²   over centers Z (k,d) and the label c of every row: a factorization X ≈ UZ, U one-hot
+    minimize  Σ w ‖x − z_c(x)‖²   over centers Z (k,d) and the label c of every row: a factorization X ≈ UZ, U one-hot
 
-One sweep:  each block  labels ← nearest center, where the bounds leave a doubt; changes in counts and sums
+One sweep:  each block  labels ← nearest center, if the bounds do not decide; changes in counts and sums
             then once   Z ← sums / counts; a center left empty moves to the farthest row
 References: Lloyd 1982; Ding et al. 2015 (bounds).
 """
@@ -23,16 +23,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters.kmeans import seeding
 from twofold.clusters.kmeans.assign import (
-    NARROW,
+    MAX_DIRECT_COLUMNS,
     Centers,
-    all_distances,
     assign,
     find_nearest,
-    hold_still,
     label_rows,
+    measure_costs,
+    measure_distances,
     measure_half_gaps,
     merge,
-    squared_distances,
+    wrap_centers,
 )
 from twofold.core import loop
 from twofold.core.checks import InputError
@@ -48,20 +48,20 @@ from twofold.core.sklearn_shim import callbacks_of
 from twofold.core.types import Seed, Table, Weights
 
 INITS = {"auto", "k-means++", "plain-k-means++", "k-means||", "random"}
-KEPT = 256 * 10**6  # bytes that bounds may take; depends on the data's shape alone, so that a file gives the same bits
-STARTS = 10  # where starts are drawn without looking, or are cheap
-WORK = 2e8  # multiply-adds a sweep below which several starts are cheap
-PLAIN = 2048  # multiply-adds a row below which looking at all centers costs no more than keeping bounds
+MAX_BOUND_BYTES = 256 * 10**6  # independent of the memory budget, so that a file gives the same bits
+MAX_STARTS = 10  # for n_init="auto"
+CHEAP_SWEEP_OPS = 2e8  # multiply-adds of a sweep below which several starts are cheap
+MAX_DIRECT_OPS = 2048  # multiply-adds of a row up to which computing all distances is as fast as using bounds
 
 
 class State(NamedTuple):
-    """Centers less the mean, what they are made from, and what every block remembers."""
+    """Centers less the mean, the counts and sums they are computed from, and the kept values of every block."""
 
     Z: np.ndarray  # (k,d)
     drift: np.ndarray  # (k,)
     counts: np.ndarray  # (k,)
     sums: np.ndarray  # (k,d)
-    order: np.ndarray  # (k,) which of the starting centers each is: they are worked on by group
+    order: np.ndarray  # (k,) number of each among the starting centers, sorted by group
     group: np.ndarray | None  # (k,)
     kept: Rows
 
@@ -69,25 +69,25 @@ class State(NamedTuple):
 class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Model):
     """k-means: every row belongs to the nearest of k centers, every center is the mean of its rows.
 
-    Lloyd's sweeps as matrix products, with exact bounds so that rows whose center cannot have changed are skipped.
+    Lloyd's sweeps as matrix products, with exact bounds that skip rows whose center cannot have changed.
 
     Parameters
     ----------
     n_clusters : int, default=8
     init : {"auto", "k-means++", "plain-k-means++", "k-means||", "random"}, array of shape (k, d) or function, \
             default="auto"
-        Where to begin. "auto" takes k-means++ for small data and k-means‖ for large. "k-means++" is greedy, as in
+        The start. "auto" is k-means++ for small data and k-means‖ for large. "k-means++" is greedy, as in
         scikit-learn: each center is the best of a few draws; "plain-k-means++" draws once, and has the proved bound
         of 8(ln k + 2) times the least cost. A function is called with the rows, ``n_clusters`` and ``random_state``,
         and returns the centers.
     n_init : int or "auto", default="auto"
-        Starts, of which the best is kept. "auto" is 10 for "random" and for a function, 1 for "k-means++", plain or
-        not, and for an array; for the others up to 10 while sweeps are cheap.
+        Number of starts; the best is kept. "auto" is 10 for "random" and for a function, 1 for "k-means++", plain or
+        not, and for an array; for the others up to 10 if sweeps are cheap.
     max_iter : int, default=300
         Sweeps at most.
     tol : float, default=1e-4
-        Stop when the squares of the centers' steps add up to no more than this share of the columns' mean variance; 0
-        waits until no row moves.
+        Stop when the sum of squares of the centers' steps is at most this share of the columns' mean variance; with 0,
+        when no row moves.
     random_state : int, RandomState, Generator or None, default=None
 
     Attributes
@@ -101,7 +101,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
     scale_ : ndarray of shape (d,)
         Of a model made by :meth:`rescaled`: distances are between rows and centers divided by this.
     history_, n_iter_, converged_
-        The objective is the cost; ``moved`` the rows that changed their cluster; ``shift`` what `tol` is compared with.
+        The objective is the cost; ``moved`` the rows that changed their cluster; ``shift`` is compared with `tol`.
 
     References
     ----------
@@ -125,7 +125,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
     _component_numbers: ClassVar[tuple[str, ...]] = ("labels_",)
     _column_axes: ClassVar[dict[str, tuple[int, ...]]] = {"cluster_centers_": (1,), "components_": (1,), "scale_": (0,)}
     _instead: ClassVar[dict[str, str]] = {
-        "algorithm": "bounds that save work are chosen by the shape of X and change no result. Leave it out."
+        "algorithm": "the shape of X decides on bounds, which change no result. Leave it out."
     }
     _fitted: ClassVar[dict[str, str]] = {
         "cluster_centers_": "k d",
@@ -214,7 +214,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
             _check_centers(self.init, (self.n_clusters, d))
 
     def _start(self, s: seeding.Seeding) -> tuple[np.ndarray, KMeans | None]:
-        """The starting centers: given, drawn, or the end of the best of several fits, with that fit."""
+        """Return the starting centers: those of the caller, drawn ones, or the result of the best of several fits."""
         if not (isinstance(self.init, str) or callable(self.init)):
             return np.asarray(self.init, dtype=np.float64), None
         starts = self._count_starts(s.blocks.shape) if self.n_init == "auto" else int(self.n_init)
@@ -222,22 +222,22 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
             best = fit_best(self, starts, s.blocks, s.w, s.seed, cost=lambda model: model.inertia_)
             if not callbacks_of(self):
                 return best.cluster_centers_.astype(np.float64), best
-            s = s._replace(seed=best.random_state)  # who watches sees the best fit again
+            s = s._replace(seed=best.random_state)  # callbacks see the best fit once more
         if callable(self.init):
             rows = seeding.gather_rows(s)
             centers = self.init(rows, s.k, random_state=np.random.RandomState(s.seed % 2**32))
             return _check_centers(centers, (s.k, s.blocks.shape[1])), None
-        return seeding.start(s, self.init), None
+        return seeding.draw_centers(s, self.init), None
 
     def _count_starts(self, shape: tuple[int, int]) -> int:
-        """What "auto" means for `n_init`."""
+        """Return the number of starts for n_init="auto"."""
         if self.init in ("k-means++", "plain-k-means++"):
             return 1
-        cheap = int(np.clip(WORK / (shape[0] * shape[1] * self.n_clusters), 1, STARTS))
-        return STARTS if self.init == "random" or callable(self.init) else cheap
+        cheap = int(np.clip(CHEAP_SWEEP_OPS / (shape[0] * shape[1] * self.n_clusters), 1, MAX_STARTS))
+        return MAX_STARTS if self.init == "random" or callable(self.init) else cheap
 
     def _finish(self, blocks: Blocks, w: np.ndarray | None) -> None:
-        """Labels and cost with respect to the final centers, and a word if clusters are missing."""
+        """Set labels and cost for the final centers; warn if clusters are missing."""
         engine = engine_for(blocks)
         parts = engine.map(_label_block, blocks, blocks.rows(w), engine.broadcast(self._centers()))
         labels, (self.inertia_, self.counts_) = engine.reduce(add, parts, keep=True)
@@ -252,12 +252,12 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
             )
 
     def _attributes(self, s: State, mean: np.ndarray, dtype: np.dtype) -> dict:
-        back = np.argsort(s.order)  # given back in the order they came
+        back = np.argsort(s.order)  # in the order of the start
         centers = (s.Z[back] + mean).astype(dtype)
         return {"cluster_centers_": centers, "components_": centers, "counts_": s.counts[back]}
 
     def partial_fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> KMeans:
-        """Add a batch: every center moves to the mean of all rows it was ever given, this batch's included.
+        """Add a batch: every center moves to the mean of all its rows, including those of this batch.
 
         The first batch is clustered as in :meth:`fit`.
         """
@@ -279,7 +279,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         self.labels_ = self.predict(X)
         return self
 
-    # ---- using -------------------------------------------------------------------------------------------------
+    # ---- applying ----------------------------------------------------------------------------------------------
 
     def _blocks(self, X: Any, *, reset: bool = False, **options: Any) -> Any:
         blocks = super()._blocks(X, reset=reset, **options)
@@ -291,32 +291,32 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         mean = Z.mean(axis=0)
         limit = 1e4 if self.cluster_centers_.dtype == np.float64 else 10.0
         far = bool(np.any(mean**2 > limit * Z.var(axis=0)))
-        return hold_still(Z - mean, mean, far)
+        return wrap_centers(Z - mean, mean, far)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
 
     def predict(self, X: Table) -> np.ndarray:
-        """The nearest center of each row."""
+        """Return the nearest center of each row."""
         return self._rowwise(label_rows, X, self._centers(), opaque=True)
 
     def transform(self, X: Table) -> np.ndarray:
-        """The distance of each row to every center: (n,k)."""
-        return self._rowwise(all_distances, X, self._centers())
+        """Return the distance of each row to every center: (n,k)."""
+        return self._rowwise(measure_distances, X, self._centers())
 
     def icl(self, X: Table) -> float:
-        """Integrated completed likelihood on X, the lower the better: BIC of rows and clusters together.
+        """Compute the integrated completed likelihood on X, BIC of rows and clusters together: lower is better.
 
-        k-means is the mixture of equally wide round clusters in which every row is given to one: with m_c of the n rows
-        in cluster c, ``n d log(2πe cost / (n d)) − 2 Σ m_c log(m_c / n) + k (d + 1) log n``. What `select`
-        chooses the number of clusters by; a cluster of another shape may count as several. Reference: Biernacki, Celeux
-        & Govaert (2000), *IEEE PAMI* 22, 719-725.
+        k-means is the mixture of equally wide round clusters in which every row belongs to one: with m_c of the n rows
+        in cluster c, ``n d log(2πe cost / (n d)) − 2 Σ m_c log(m_c / n) + k (d + 1) log n``. `select`
+        chooses the number of clusters by it; a cluster of another shape may count as several. Reference:
+        Biernacki, Celeux & Govaert (2000), *IEEE PAMI* 22, 719-725.
         """
-        cost, labels = np.asarray(self._rowwise(squared_distances, X, self._centers())), np.asarray(self.predict(X))
+        cost, labels = np.asarray(self._rowwise(measure_costs, X, self._centers())), np.asarray(self.predict(X))
         (k, d), n = self.cluster_centers_.shape, len(labels)
         if k >= n:
-            return np.inf  # every row its own cluster: no likelihood is finite
+            return np.inf  # with one row per cluster no likelihood is finite
         sizes = np.bincount(labels)
         sizes = sizes[sizes > 0]
         variance = max(float(cost.sum(dtype=np.float64)) / (n * d), np.finfo(np.float64).tiny)
@@ -325,16 +325,16 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
 
     def _criterion(self, X: Table, grid: dict[str, list]) -> tuple[str, str]:
         return "icl", (
-            "k-means is a mixture of equally wide round clusters with a row in one each, and BIC of rows and clusters "
-            "(ICL) tells how many pay their way"
+            "k-means is a mixture of equally wide round clusters in which every row belongs to one, and BIC of rows "
+            "and clusters (ICL) finds their number"
         )
 
     def _hiding(self) -> tuple:
         return square_costs, foretell_by_centers, self.cluster_centers_ / getattr(self, "scale_", np.float64(1))
 
     def score(self, X: Table, y: Any = None, sample_weight: Weights = None) -> float:
-        """Minus the cost of the rows, so that higher is better."""
-        cost = self._rowwise(squared_distances, X, self._centers())
+        """Return minus the cost of the rows: higher is better."""
+        cost = self._rowwise(measure_costs, X, self._centers())
         return -float(np.sum(cost if sample_weight is None else cost * np.asarray(sample_weight)))
 
 
@@ -343,7 +343,7 @@ def _last_shift(history: History) -> float:
 
 
 def _check_centers(centers: Any, shape: tuple[int, int]) -> np.ndarray:
-    """Centers to begin with, from the caller."""
+    """Check the caller's starting centers."""
     Z = np.asarray(centers, dtype=np.float64)
     if Z.shape != shape or not np.isfinite(Z).all():
         raise InputError(f"init has shape {Z.shape}; {shape} centers are needed, of finite numbers.")
@@ -353,43 +353,43 @@ def _check_centers(centers: Any, shape: tuple[int, int]) -> np.ndarray:
 def fit_best(
     model: Any, starts: int, blocks: Blocks, w: np.ndarray | None, seed: int, cost: Callable | None = None
 ) -> Any:
-    """The best of several fits of a model, each from its own start: the least in `cost`, or in the last objective."""
-    best, least = None, np.inf
+    """Return the best of several fits from different starts: least in `cost`, or in the last objective."""
+    best, least_cost = None, np.inf
     for t in range(starts):
         one = clone(model).set_params(n_init=1, random_state=seed_of(generator(seed, t))).set_callbacks()
         with loop.quietly():
             one.fit(blocks, sample_weight=w)
         value = one.history_["objective"][-1] if cost is None else cost(one)
-        if best is None or value < least:
-            best, least = one, value
+        if best is None or value < least_cost:
+            best, least_cost = one, value
     return best
 
 
-def update(s: State, found: Any, kept: Rows) -> State:
-    """The shared half-step: means of the rows; an empty center goes to the farthest row of all."""
-    counts, sums = s.counts + found.counts, s.sums + found.sums
+def update(s: State, sums: Any, kept: Rows) -> State:
+    """The shared half-step: compute means of the rows; an empty center moves to the farthest row."""
+    counts, total = s.counts + sums.counts, s.sums + sums.sums
     full = counts > 1e-12 * counts.sum()
-    Z = np.where(full[:, None], sums / np.maximum(counts, 1e-300)[:, None], s.Z)
-    if not full.all() and found.distance > 0:
-        Z[int(np.argmin(full))] = found.farthest
-    # A little is added for rounding, so that the bounds stay bounds.
+    Z = np.where(full[:, None], total / np.maximum(counts, 1e-300)[:, None], s.Z)
+    if not full.all() and sums.distance > 0:
+        Z[int(np.argmin(full))] = sums.farthest
+    # The factor covers rounding, so that the bounds stay valid.
     drift = np.sqrt(((Z - s.Z) ** 2).sum(axis=1)) * (1 + 1e-5)
-    return State(Z, drift, counts, sums, s.order, s.group, kept)
+    return State(Z, drift, counts, total, s.order, s.group, kept)
 
 
 def count_groups(k: int, blocks: Blocks) -> int:
-    """How many groups of centers get a bound: one for about five centers, but no more than four or a quarter
-    row's memory, and none where looking at every center is as cheap, or where the bounds of all rows together would
-    be too large to keep beside a stream."""
+    """Return the number of groups of centers with a bound: one for about five centers, at most four or a quarter of
+    the row's columns. There are none if computing all distances is as cheap, or if the bounds of all rows would take
+    too much memory beside a stream."""
     n, d = blocks.shape
-    if d <= NARROW and k * d <= PLAIN and not blocks.is_sparse:
+    if d <= MAX_DIRECT_COLUMNS and k * d <= MAX_DIRECT_OPS and not blocks.is_sparse:
         return 0
-    room = (KEPT // max(n, 1) - 4 - blocks.dtype.itemsize) // blocks.dtype.itemsize
+    room = (MAX_BOUND_BYTES // max(n, 1) - 4 - blocks.dtype.itemsize) // blocks.dtype.itemsize
     return int(min(max(1, min(k // 5, max(d // 4, 4))), max(room, 0)))
 
 
 def group_centers(Z: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """An order of the centers in which near ones lie together, and the group of each in that order."""
+    """Return an order of the centers that puts near ones together, and the group of each in that order."""
     if count <= 1:
         return np.arange(len(Z)), np.zeros(len(Z), np.int64) if count else None
     near = SklearnKMeans(count, n_init=1, max_iter=5, random_state=0).fit_predict(Z)
@@ -398,7 +398,7 @@ def group_centers(Z: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray | N
 
 
 def _label_block(X: Any, w: np.ndarray | None, c: Centers) -> tuple[np.ndarray, tuple[float, np.ndarray]]:
-    """The final labels of a block, its cost, and the weight of each cluster."""
+    """Return the final labels of a block, its cost, and the weight of each cluster."""
     label, cost, _ = find_nearest(X, c)
     total = float(cost.sum(dtype=np.float64) if w is None else cost @ w)
     return label, (total, np.bincount(label, weights=w, minlength=len(c.Z)).astype(np.float64))

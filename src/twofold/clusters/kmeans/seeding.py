@@ -1,9 +1,9 @@
-"""Where k-means begins.
+"""Starting centers of k-means.
 
 k-means++    each next center drawn with probability ∝ squared distance; the rows must fit in memory
              plain: one draw each; expected cost at most 8(ln k + 2) times the least (Arthur & Vassilvitskii 2007)
-             greedy, what "k-means++" says here and in scikit-learn: the best of 2 + ln k draws; mostly better, without
-             that bound (it can lose a factor of order log k: Bhattacharya et al. 2020)
+             greedy, the meaning of "k-means++" here and in scikit-learn: the best of 2 + ln k draws; usually better,
+             but without that bound (it can be worse by a factor of order log k: Bhattacharya et al. 2020)
 k-means‖     a few passes that each draw about 2k rows at once, then k-means++ on these (Bahmani et al. 2012)
 random       rows drawn with probability ∝ weight
 """
@@ -16,17 +16,17 @@ import numpy as np
 from scipy import sparse
 from sklearn.cluster import kmeans_plusplus
 
-from twofold.clusters.kmeans.assign import Centers, find_nearest, hold_still
+from twofold.clusters.kmeans.assign import Centers, find_nearest, wrap_centers
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import Engine, add, fetch_rows
 from twofold.core.seeds import generator
 
 ROUNDS = 5  # passes of k-means‖
-SMALL = 64 * 2**20  # bytes of data up to which k-means++ sees every row, wherever they live
+MAX_PLUSPLUS_BYTES = 64 * 2**20  # of data up to which k-means++ reads every row
 
 
 class Seeding(NamedTuple):
-    """What every start needs."""
+    """Arguments of every draw_centers."""
 
     engine: Engine
     blocks: Blocks
@@ -37,20 +37,20 @@ class Seeding(NamedTuple):
     seed: int
 
     def centers(self, Z: np.ndarray) -> Centers:
-        return hold_still(Z - self.mean, self.mean, self.far)
+        return wrap_centers(Z - self.mean, self.mean, self.far)
 
 
-def choose(blocks: Blocks, k: int) -> str:
-    """k-means++ while the rows fit easily, k-means‖ beyond."""
+def choose_init(blocks: Blocks, k: int) -> str:
+    """Choose k-means++ if the rows fit easily in memory, else k-means‖."""
     n, d = blocks.shape
-    return "k-means++" if n * d * blocks.dtype.itemsize <= SMALL and k <= 50 else "k-means||"
+    return "k-means++" if n * d * blocks.dtype.itemsize <= MAX_PLUSPLUS_BYTES and k <= 50 else "k-means||"
 
 
-def start(s: Seeding, init: str) -> np.ndarray:
-    """k starting centers (k,d), in float64."""
-    init = choose(s.blocks, s.k) if init == "auto" else init
+def draw_centers(s: Seeding, init: str) -> np.ndarray:
+    """Draw k starting centers (k,d), in float64."""
+    init = choose_init(s.blocks, s.k) if init == "auto" else init
     if init.endswith("k-means++"):
-        return _choose_plusplus(gather_rows(s), s.w, s, tries=1 if init.startswith("plain") else None)
+        return _start_plusplus(gather_rows(s), s.w, s, tries=1 if init.startswith("plain") else None)
     return {"k-means||": _start_parallel, "random": _start_random}[init](s)
 
 
@@ -66,7 +66,7 @@ def _start_random(s: Seeding) -> np.ndarray:
 
 
 def gather_rows(s: Seeding) -> Any:
-    """All rows, in memory."""
+    """Read all rows into memory."""
     return s.engine.stack(s.engine.map(_read, s.blocks))
 
 
@@ -74,8 +74,8 @@ def _read(X: Any) -> Any:
     return X
 
 
-def _choose_plusplus(rows: Any, w: np.ndarray | None, s: Seeding, tries: int | None = None) -> np.ndarray:
-    if not sparse.issparse(rows):  # far from the origin, squared distances cancel; sparse rows are near it
+def _start_plusplus(rows: Any, w: np.ndarray | None, s: Seeding, tries: int | None = None) -> np.ndarray:
+    if not sparse.issparse(rows):  # squared distances cancel far from the origin; sparse rows are near it
         own = isinstance(rows, np.ndarray) and rows.flags.owndata and not s.blocks.source.in_memory
         rows = np.subtract(rows, s.mean.astype(rows.dtype), out=rows if own else None)
     chosen, _ = kmeans_plusplus(rows, s.k, sample_weight=w, random_state=s.seed % 2**32, n_local_trials=tries)
@@ -83,10 +83,10 @@ def _choose_plusplus(rows: Any, w: np.ndarray | None, s: Seeding, tries: int | N
 
 
 def _start_parallel(s: Seeding) -> np.ndarray:
-    """Rounds of independent draws, each row with probability min(1, 2k·w·d²/Σwd²).
+    """Draw candidates in rounds, each row with probability min(1, 2k·w·d²/Σwd²), and choose_init among them.
 
-    Every row keeps its squared distance to the candidates so far and which is nearest, so a round costs only the
-    distances to those drawn in the last.
+    Every row keeps its nearest candidate and the squared distance to it, so that a round computes only distances to the
+    candidates of the last one.
     """
     places, rows = Rows(range(len(s.blocks))), s.blocks.rows(s.w)
     Z = new = _start_random(s._replace(k=1))
@@ -105,13 +105,13 @@ def _start_parallel(s: Seeding) -> np.ndarray:
         else:
             new = Z[-1:]
     weights = np.append(weights, np.zeros(len(Z) - len(weights)))
-    if len(Z) < s.k:  # fewer distinct rows than centers: the rest repeat
+    if len(Z) < s.k:  # with fewer distinct rows than centers, rows repeat
         return np.concatenate([Z, Z[np.arange(s.k - len(Z)) % len(Z)]])
-    return _choose_plusplus(Z, np.maximum(weights, 1e-12), s)
+    return _start_plusplus(Z, np.maximum(weights, 1e-12), s)
 
 
 def _update_nearest(X: Any, w: np.ndarray | None, kept: tuple | None, step: tuple) -> tuple[tuple, tuple]:
-    """Distances brought up to date with new candidates, their weighted sum, and each candidate's weight."""
+    """Update distances for new candidates; return them, their weighted sum, and each candidate's weight."""
     centers, first = step
     label, gap, _ = find_nearest(X, centers)
     label, gap = label + np.int32(first), gap.astype(np.float64)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg as sla
 
-from twofold.core.data.missing_patterns import LOG_2PI, Patterns, centred, recall_patterns
+from twofold.core.data.missing_patterns import LOG_2PI, Patterns, center_rows, recall_patterns
 from twofold.core.numerics.moments import Columns
 from twofold.core.seeds import generator
 from twofold.kernels.gaussian_missing import fill_holes, log_density
@@ -38,17 +38,17 @@ class Shape(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What a block adds."""
+    """Sums of a block."""
 
     N: np.ndarray  # (c,)
     x: np.ndarray  # (c,d)
-    xx: np.ndarray  # (c,d,d), or (c,d) where only variances are wanted, or (1,d,d) where components share one
+    xx: np.ndarray  # (c,d,d), (c,d) for variances only, or (1,d,d) if components share one
     loglik: float
     rows: float
 
 
 def densities(x: np.ndarray, patterns: Patterns, s: Shape) -> np.ndarray:
-    """log π_c N(x; m_c, S_c): (n,c)."""
+    """Compute log π_c N(x; m_c, S_c): (n,c)."""
     n, d = x.shape
     logp = np.empty((n, len(s.weights)))
     with np.errstate(divide="ignore"):
@@ -63,7 +63,7 @@ def densities(x: np.ndarray, patterns: Patterns, s: Shape) -> np.ndarray:
         cross = (s.means / s.S).astype(x.dtype)
         constant = d * LOG_2PI + np.log(s.S).sum(axis=1) + (s.means**2 / s.S).sum(axis=1)
         logp[:] = -0.5 * ((x * x) @ per.T - 2 * (x @ cross.T) + constant)
-    elif len(s.S) == 1:  # one shape for all: turn rows and centers once, then plain distances
+    elif len(s.S) == 1:  # one covariance for all: transform rows and centers once, then plain distances
         P, logdet = _whitener(s.S[0])
         y, m = x @ P.astype(x.dtype), s.means @ P
         gaps = np.einsum("ij,ij->i", y, y)[:, None] - 2 * (y @ m.T.astype(x.dtype)) + (m**2).sum(axis=1)
@@ -76,9 +76,9 @@ def densities(x: np.ndarray, patterns: Patterns, s: Shape) -> np.ndarray:
 
 
 def _mahalanobis(x: np.ndarray, mean: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """‖(x − mean)P‖² of each row, on chunks that stay in cache.
+    """Compute ‖(x − mean)P‖² of each row, in chunks that stay in cache.
 
-    P is triangular, but SciPy's triangular product holds the GIL, and NumPy's full one lets threads run.
+    P is triangular, but SciPy's triangular product keeps the GIL, and NumPy's full one releases it.
     """
     n, d = x.shape
     step = max(64, 2**19 // (d * x.itemsize))
@@ -92,14 +92,14 @@ def _mahalanobis(x: np.ndarray, mean: np.ndarray, P: np.ndarray) -> np.ndarray:
 
 
 def _whitener(S: np.ndarray) -> tuple[np.ndarray, float]:
-    """P with PPᵀ = S⁻¹, and log|S|."""
+    """Return P with PPᵀ = S⁻¹, and log|S|."""
     L = np.linalg.cholesky(S)
     P = sla.solve_triangular(L, np.eye(len(S)), lower=True, check_finite=False).T
     return P, 2 * float(np.log(np.diag(L)).sum())
 
 
 def collect(x: np.ndarray, r: np.ndarray, patterns: Patterns, s: Shape, kind: str) -> tuple:
-    """N, Σr x and the second moments of a block, holes at their expectation."""
+    """Sum N, Σr x and the second moments of a block, with holes at their expectation."""
     count, d = r.shape[1], x.shape[1]
     if not patterns.mask.all():
         first, second = np.empty((count, d)), np.zeros((count, d, d))
@@ -121,7 +121,7 @@ def collect(x: np.ndarray, r: np.ndarray, patterns: Patterns, s: Shape, kind: st
     elif kind == "full":
         second = np.empty((count, d, d))
         for c in range(count):
-            # Most rows belong to one component: what is below rounding need not be multiplied.
+            # Most rows belong to one component: shares below rounding are left out.
             rows = np.flatnonzero(r[:, c] > 1e-15)
             scaled = x[rows]
             scaled *= np.sqrt(r[rows, c]).astype(x.dtype)[:, None]
@@ -132,17 +132,17 @@ def collect(x: np.ndarray, r: np.ndarray, patterns: Patterns, s: Shape, kind: st
     return r.sum(axis=0), first, second
 
 
-def center_rows(
+def prepare_block(
     X: Any, w: np.ndarray | None, kept: Patterns | None, s: Shape
 ) -> tuple[np.ndarray, Patterns, np.ndarray]:
-    """Weights, patterns of missing cells and centered rows of a block."""
+    """Return the weights, the patterns of missing cells and the centered rows of a block."""
     patterns = recall_patterns(X, kept)
-    return np.ones(X.shape[0]) if w is None else w, patterns, centred(X, patterns, s.origin)
+    return np.ones(X.shape[0]) if w is None else w, patterns, center_rows(X, patterns, s.origin)
 
 
 def em_step(X: Any, w: np.ndarray | None, kept: Patterns | None, kind: str, s: Shape) -> Sums:
-    """The rows' half-step: responsibilities, and what they add."""
-    w, patterns, x = center_rows(X, w, kept, s)
+    """The rows' half-step: compute responsibilities and their sums."""
+    w, patterns, x = prepare_block(X, w, kept, s)
     joint = densities(x, patterns, s)
     r, logp = share_out(joint, w)
     N, first, second = collect(x, r, patterns, s, kind)
@@ -150,7 +150,7 @@ def em_step(X: Any, w: np.ndarray | None, kept: Patterns | None, kind: str, s: S
 
 
 def share_out(joint: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Responsibilities times the rows' weights (n,c), and log-densities of the rows (n,), from log π_c p(x; θ_c)."""
+    """Compute responsibilities times weights (n,c) and the rows' log-densities (n,) from log π_c p(x; θ_c)."""
     top = joint.max(axis=1)
     r = joint - top[:, None]
     np.exp(r, out=r)
@@ -160,8 +160,8 @@ def share_out(joint: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def hard_step(X: Any, w: np.ndarray | None, kept: Patterns | None, kind: str, s: Shape) -> Sums:
-    """The sums when every row belongs to its nearest center: where EM starts from."""
-    w, patterns, x = center_rows(X, w, kept, s)
+    """Compute the sums of a start of EM in which every row belongs to its nearest center."""
+    w, patterns, x = prepare_block(X, w, kept, s)
     at = x if patterns.mask.all() else np.where(np.isnan(X), 0.0, x)
     gaps = (s.means**2).sum(axis=1) - 2 * (at @ s.means.T)
     r = np.zeros((len(w), len(s.weights)))
@@ -173,8 +173,8 @@ def hard_step(X: Any, w: np.ndarray | None, kept: Patterns | None, kind: str, s:
 def random_step(
     X: Any, w: np.ndarray | None, kept: Patterns | None, place: tuple[int, int], kind: str, s: Shape
 ) -> Sums:
-    """The sums when responsibilities are drawn: where EM may start from, too."""
-    w, patterns, x = center_rows(X, w, kept, s)
+    """Compute the sums of a start of EM with random responsibilities."""
+    w, patterns, x = prepare_block(X, w, kept, s)
     r = generator(*place).random((len(w), len(s.weights)))
     r *= (w / r.sum(axis=1))[:, None]
     N, first, second = collect(x, r, patterns, s, kind)
@@ -182,13 +182,13 @@ def random_step(
 
 
 def variance_floor(columns: Columns, dtype: np.dtype, reg_covar: float) -> np.ndarray:
-    """What is added to the variance of each column (d,): `reg_covar`, or more where rounding leaves more."""
+    """Return the number added to the variance of each column (d,): `reg_covar`, or more if rounding needs more."""
     rounding = 1e-6 if dtype == np.float32 else 1e-10
     return np.maximum(reg_covar, rounding * columns.variance)
 
 
 def estimate(t: Sums, s: Shape, kind: str, floor: np.ndarray) -> Shape:
-    """The shared half-step: weights, centers and covariances from the sums; `floor` (d,) is added to variances."""
+    """The shared half-step: compute weights, centers and covariances; `floor` (d,) is added to variances."""
     N = np.maximum(t.N, 1e-10)
     means = np.where((t.N > 1e-10)[:, None], t.x / N[:, None], s.means)
     weights = N / N.sum()

@@ -5,13 +5,13 @@
 `theta` is a tuple of arrays. What follows is optional:
 
     prepare(columns, dtype)    the component with origin and floors from the moments of all columns
-    outside(X)                 True where a cell has no density, and `needs`, a word for what it should be
-    features(X)                what the starting k-means sees
+    outside(X)                 True for cells without a density; `needs` describes valid cells
+    features(X)                the input of the starting k-means
     sample(theta, n, rng)      new rows
-    n_parameters(theta)        free numbers, for BIC and AIC; without it, the numbers in theta
-    sparse = True              CSR rows are welcome
+    n_parameters(theta)        number of free parameters, for BIC and AIC; by default the size of theta
+    sparse = True              CSR rows are allowed
 
-Estimates are those of maximum likelihood within bounds, so that nothing collapses: a probability or rate stays above a
+Estimates have maximum likelihood within bounds, so that no component collapses: a probability or rate stays above a
 thousandth of that of all rows, and ``reg_covar`` is added to every variance.
 """
 
@@ -142,7 +142,7 @@ def _lengths(X: Any) -> np.ndarray:
 
 
 def _log_factorials(X: Any) -> np.ndarray:
-    """Σ_j log x_j! of each row; cells that are zero add nothing."""
+    """Compute Σ_j log x_j! of each row; zero cells add nothing."""
     if sparse.issparse(X):
         return _lengths(sparse.csr_array((gammaln(X.data + 1.0), X.indices, X.indptr), shape=X.shape))
     return gammaln(X + 1.0).sum(axis=1)
@@ -171,7 +171,7 @@ class Gaussian:
         return densities(X - mean, whole(*X.shape), one)[:, 0]
 
     def sums(self, X: np.ndarray, w: np.ndarray) -> tuple:
-        """Σw, Σw x and Σw xxᵀ, of rows less the mean of all."""
+        """Compute Σw, Σw x and Σw xxᵀ of rows less the mean of all."""
         x = X - self.origin
         empty = Shape(np.ones(1), np.zeros((1, x.shape[1])), np.zeros(0), np.zeros(0))
         return collect(x, w[:, None], whole(*x.shape), empty, self.covariance_type)
@@ -195,10 +195,10 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class ProbabilisticPCA:
-    """N(x; m, WWᵀ + σ²I): a Gaussian that is thick in `n_latent` directions only. theta = (m, W, σ²).
+    """N(x; m, WWᵀ + σ²I): a Gaussian with structure in `n_latent` directions only. theta = (m, W, σ²).
 
     W and σ² come in closed form from the eigenvectors of the component's covariance (Tipping & Bishop 1999). For many
-    columns, or holes, :class:`MixtureOfPPCA` works without a d×d matrix.
+    columns or missing cells, :class:`MixtureOfPPCA` needs no d×d matrix.
     """
 
     n_latent: int = 1
@@ -207,12 +207,12 @@ class ProbabilisticPCA:
     def prepare(self, columns: Columns, dtype: np.dtype) -> ProbabilisticPCA:
         if not 1 <= self.n_latent < len(columns.mean):
             raise InputError(
-                f"n_latent={self.n_latent}; from 1 to {len(columns.mean) - 1} is needed, less than columns."
+                f"n_latent={self.n_latent}; from 1 to {len(columns.mean) - 1} is needed, fewer than columns."
             )
         return replace(self, full=self.full.prepare(columns, dtype))
 
     def log_density(self, X: np.ndarray, theta: tuple) -> np.ndarray:
-        return self.full.log_density(X, _whole_covariance(theta))
+        return self.full.log_density(X, _full_covariance(theta))
 
     def sums(self, X: np.ndarray, w: np.ndarray) -> tuple:
         return self.full.sums(X, w)
@@ -229,10 +229,10 @@ class ProbabilisticPCA:
         return d + d * k - k * (k - 1) // 2 + 1
 
     def sample(self, theta: tuple, n: int, rng: np.random.Generator) -> np.ndarray:
-        return self.full.sample(_whole_covariance(theta), n, rng)
+        return self.full.sample(_full_covariance(theta), n, rng)
 
 
-def _whole_covariance(theta: tuple) -> tuple[np.ndarray, np.ndarray]:
+def _full_covariance(theta: tuple) -> tuple[np.ndarray, np.ndarray]:
     mean, W, noise = theta
     return mean, W @ W.T + noise * np.eye(len(mean))
 
@@ -247,7 +247,7 @@ READY: dict[str, Any] = {
 
 
 def by_name(name: str) -> Any:
-    """The component a text stands for: a name, and after a dash its one option: "gaussian-diag", "ppca-3"."""
+    """Return the component of a name with an optional suffix: "gaussian-diag", "ppca-3"."""
     base, _, option = name.partition("-")
     if base == "ppca" and option.isdecimal():
         return ProbabilisticPCA(int(option))

@@ -1,10 +1,10 @@
 """A mixture of Gaussians.
 
-    maximise  Σ_i w_i log Σ_c π_c N(x_i; m_c, S_c)
+    maximize  Σ_i w_i log Σ_c π_c N(x_i; m_c, S_c)
 
 One sweep:  each block  responsibilities r_ic ∝ π_c N(x_i; m_c, S_c), and the sums Σr, Σr x, Σr xxᵀ
             then once   π, m, S from the sums
-Missing cells stand at their conditional expectation, with their conditional covariance added.
+The conditional expectation replaces missing cells, and their conditional covariance is added.
 References: Dempster, Laird & Rubin 1977; Ghahramani & Jordan 1994 (missing data); Cappé & Moulines 2009 (batches);
 Biernacki, Celeux & Govaert 2003 (starts).
 """
@@ -34,11 +34,11 @@ from twofold.clusters.mixtures._gaussian import (
     random_step,
     variance_floor,
 )
-from twofold.clusters.mixtures._starts import ROWS, cluster_several, draw_rows, race
+from twofold.clusters.mixtures._starts import START_ROWS, cluster_several, draw_rows, select_start
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
-from twofold.core.data.missing_patterns import Imputer, Observed, centred, find_patterns, mix_fillings, observe
+from twofold.core.data.missing_patterns import Imputer, Observed, center_rows, find_patterns, mix_fillings, observe
 from twofold.core.engine.local import add, engine_for, fetch_rows, fingerprint, stacked
 from twofold.core.estimator import Reorderable, Rescalable, fitting
 from twofold.core.history import History
@@ -49,7 +49,7 @@ from twofold.core.sklearn_shim import callbacks_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.gaussian_missing import fill_holes, hole_variances
 
-THIN = 0.01  # of a column's variance: a floor above is meant to be felt
+MAX_THIN_VARIANCE = 0.01  # of a column's variance; a higher floor is intended
 
 
 class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
@@ -59,26 +59,28 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
     ----------
     n_components : int, default=1
     covariance_type : {"full", "tied", "diag", "spherical", "fixed"}, default="full"
-        A matrix each; one matrix for all; variances each; one variance each; or a given covariance.
+        One matrix per component; one for all; variances per component; one variance per component; or the fixed
+        `covariance`.
     covariance : float, array of shape (d,) or (d, d), default=1.0
         The covariance of every component, for ``covariance_type="fixed"``.
     reg_covar : float, default=1e-6
         Added to every variance, so that no component can collapse to a point; in the units of X, squared.
     tol : float, default=1e-3
         EM stops when the last sweeps, and a tenth of what their trend says is still to come, raise the mean
-        log-likelihood of the rows by no more than this.
+        log-likelihood of the rows by at most this.
     max_iter : int, default=100
-        Sweeps at most; 0 gives the start.
+        Maximum number of sweeps; with 0 the result is the start.
     n_init : int, default=1
-        Fits from starts of their own, of which the likeliest is kept, with its history.
+        Number of fits from different starts; the likeliest is kept, with its history.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
-        Where to begin. "kmeans": the likeliest of eight clusterings of some thousand rows, after a few sweeps of EM on
-        these; tiny components at rows drawn by k-means++, or drawn alike; or random responsibilities.
+        The start. "kmeans": the likeliest of eight clusterings of some thousand rows, after a few sweeps of EM on them;
+        "k-means++" and "random_from_data": tiny components at rows drawn by k-means++ or uniformly; "random": random
+        responsibilities.
     weights_init, means_init, precisions_init : arrays like weights_, means_ and precisions_, default=None
-        Where to begin, instead. With means_init alone, every row begins with the nearest of them.
+        A given start. With means_init alone, every row starts in the component of the nearest mean.
     random_state : int, RandomState, Generator or None, default=None
     warm_start : bool, default=False
-        Whether a further fit begins where the last one ended.
+        True: a further fit starts from the result of the last one.
 
     Attributes
     ----------
@@ -181,20 +183,20 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
         warm = self.warm_start and hasattr(self, "weights_")
         before = self.lower_bound_ if warm else -np.inf
 
-        def moved(history: History) -> float:
+        def change(history: History) -> float:
             return history.unsettled() if len(history) > 1 else abs(before + history.columns["objective"][0])
 
-        start, winner = (self._go_on(data), None) if warm else self._start(data, seed, floor)
+        start, winner = (self._resume(data), None) if warm else self._start(data, seed, floor)
         loop.run(
             self,
-            self._sweeper(data, floor),
+            self._make_sweep(data, floor),
             start,
             fitted=lambda s: self._attributes(s, data.blocks.dtype),
             winner=winner,
             X=X,
             fingerprint=partial(fingerprint, data.blocks, data.w),
             seed=seed,
-            moved=moved,
+            moved=change,
         )
         self._warn_of_collapse(data, floor)
         return self
@@ -207,7 +209,7 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
             )
         return variance_floor(data.columns, data.blocks.dtype, self.reg_covar)
 
-    def _sweeper(self, data: Observed, floor: np.ndarray) -> Any:
+    def _make_sweep(self, data: Observed, floor: np.ndarray) -> Any:
         engine = engine_for(data.blocks)
         rows, kind = data.blocks.rows(data.w), self.covariance_type
 
@@ -219,32 +221,32 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
         return sweep
 
     def _start(self, data: Observed, seed: int, floor: np.ndarray) -> tuple[Shape, GaussianMixture | None]:
-        """What is given, and the rest by `init_params`; or the end of the likeliest of several fits, and that fit."""
-        given = self._given_start(data)
+        """Return the start, given or by `init_params`; or the result of the likeliest of several fits, and that fit."""
+        given = self._check_start(data)
         if self.n_init > 1 and any(part is None for part in given):
             best = fit_best(self, self.n_init, data.blocks, data.w, seed)
             if not callbacks_of(self):
                 return best._shape(data.columns.mean), best
-            seed = best.random_state  # who watches sees the best fit again
+            seed = best.random_state  # callbacks see the best fit once more
         weights, means, S = given
         if weights is not None and means is not None and S is not None:
             return Shape(weights, means, S, data.columns.mean), None
-        drawn = self._draw_start(data, seed, floor, means)
+        drawn = self._make_start(data, seed, floor, means)
         return drawn._replace(**{k: v for k, v in zip(Shape._fields, given, strict=False) if v is not None}), None
 
-    def _draw_start(self, data: Observed, seed: int, floor: np.ndarray, means: np.ndarray | None) -> Shape:
-        """Where `init_params` begins; with given means, every row begins with the nearest."""
+    def _make_start(self, data: Observed, seed: int, floor: np.ndarray, means: np.ndarray | None) -> Shape:
+        """Make the start of `init_params`; with given means, every row starts in the component of the nearest."""
         engine, origin, c = engine_for(data.blocks), data.columns.mean, self.n_components
         how, kind = "kmeans" if means is not None else self.init_params, self.covariance_type
         if means is None and how == "kmeans":
-            return self._race(data, seed, floor)
+            return self._cluster_start(data, seed, floor)
         if means is None and how == "random":
             means = np.zeros((c, data.blocks.shape[1]))
         elif means is None:
             means = self._draw_rows(data, seed) - origin
         tiny = how in ("k-means++", "random_from_data")
         spread = floor if tiny else np.maximum(data.columns.variance, floor)
-        s = Shape(np.full(c, 1 / c), means, self._flat(spread), origin)
+        s = Shape(np.full(c, 1 / c), means, self._make_covariances(spread), origin)
         if tiny:
             return s
         fixed = engine.broadcast(kind), engine.broadcast(s)
@@ -256,35 +258,35 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
             parts = engine.map(hard_step, data.blocks, rows, data.patterns, *fixed)
         return estimate(engine.reduce(add, parts), s, kind, floor)
 
-    def _flat(self, variances: np.ndarray) -> np.ndarray:
-        """Upright covariances of this kind, all with these variances (d,); those that are fixed, if they are."""
+    def _make_covariances(self, variances: np.ndarray) -> np.ndarray:
+        """Make diagonal covariances of the model's type from these variances (d,), or the fixed ones."""
         c, d = self.n_components, len(variances)
         if self.covariance_type == "fixed":
-            return self._given(d)
+            return self._fix_covariance(d)
         if self.covariance_type == "spherical":
             return np.full((c, d), variances.mean())
         if self.covariance_type == "diag":
             return np.tile(variances, (c, 1))
         return np.tile(np.diag(variances), (1 if self.covariance_type == "tied" else c, 1, 1))
 
-    def _given_start(self, data: Observed) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
-        """Weights, means less those of all rows, and covariances to begin with, where the caller gave them."""
+    def _check_start(self, data: Observed) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+        """Return the caller's start, None for missing parts: weights, means less those of all rows, and covariances."""
         c, d = self.n_components, data.blocks.shape[1]
-        weights = _check_given("weights_init", self.weights_init, (c,))
+        weights = _check_init("weights_init", self.weights_init, (c,))
         if weights is not None and (weights.min() < 0 or abs(weights.sum() - 1) > 1e-6):
             raise InputError(f"weights_init={self.weights_init!r}: shares of at least 0 that add up to 1 are needed.")
-        means = _check_given("means_init", self.means_init, (c, d))
-        return weights, means if means is None else means - data.columns.mean, self._given_covariances(c, d)
+        means = _check_init("means_init", self.means_init, (c, d))
+        return weights, means if means is None else means - data.columns.mean, self._invert_precisions(c, d)
 
-    def _given_covariances(self, c: int, d: int) -> np.ndarray | None:
-        """The inverses of `precisions_init`, as in :class:`Shape`."""
+    def _invert_precisions(self, c: int, d: int) -> np.ndarray | None:
+        """Return the inverses of `precisions_init`, as in :class:`Shape`."""
         kind = self.covariance_type
         shape = {"full": (c, d, d), "tied": (d, d), "diag": (c, d), "spherical": (c,), "fixed": (d, d)}[kind]
-        P = _check_given("precisions_init", self.precisions_init, shape)
+        P = _check_init("precisions_init", self.precisions_init, shape)
         if kind == "fixed":
             if P is not None:
-                raise InputError('precisions_init: with covariance_type="fixed" the covariance is given. Leave it out.')
-            return self._given(d)
+                raise InputError('precisions_init: with covariance_type="fixed" the covariance is fixed. Leave it out.')
+            return self._fix_covariance(d)
         if P is None:
             return None
         wide = P.reshape(-1, d, d) if kind in ("full", "tied") else P
@@ -295,8 +297,8 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
             return np.linalg.inv(wide)
         return np.repeat(1 / wide[:, None], d, axis=1) if kind == "spherical" else 1 / wide
 
-    def _go_on(self, data: Observed) -> Shape:
-        """Where the last fit ended."""
+    def _resume(self, data: Observed) -> Shape:
+        """Return the result of the last fit as a start."""
         c, d = self.means_.shape
         S, shapes = self.covariances_, {"full": (c, d, d), "diag": (c, d), "spherical": (c,)}
         if (self.n_components, data.blocks.shape[1]) != (c, d) or S.shape != shapes.get(self.covariance_type, (d, d)):
@@ -308,7 +310,7 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
         return self._shape(data.columns.mean)
 
     def _draw_rows(self, data: Observed, seed: int) -> np.ndarray:
-        """Rows to begin from, holes at the columns' means."""
+        """Draw rows for a start, with holes at the columns' means."""
         if self.init_params == "k-means++":
             rows = stacked([data.blocks[i] for i in range(len(data.blocks))]).astype(np.float64)
             rows = np.where(np.isnan(rows), data.columns.mean, rows)
@@ -320,14 +322,19 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
         rows = fetch_rows(engine_for(data.blocks), data.blocks, chosen).astype(np.float64)
         return np.where(np.isnan(rows), data.columns.mean, rows)
 
-    def _race(self, data: Observed, seed: int, floor: np.ndarray) -> Shape:
-        """The likeliest of several clusterings of some rows, after some sweeps of EM."""
+    def _cluster_start(self, data: Observed, seed: int, floor: np.ndarray) -> Shape:
+        """Return the likeliest of several clusterings of some rows, after some sweeps of EM."""
         (n, d), c, kind, origin = data.blocks.shape, self.n_components, self.covariance_type, data.columns.mean
-        rows = draw_rows(n, data.w, c, max(ROWS, 5 * c * (d if kind == "full" else 4)), seed)
+        rows = draw_rows(n, data.w, c, max(START_ROWS, 5 * c * (d if kind == "full" else 4)), seed)
         X = fetch_rows(engine_for(data.blocks), data.blocks, rows).astype(np.float64)
         w = None if data.w is None else data.w[rows]
         patterns, _ = find_patterns(X)
-        flat = Shape(np.full(c, 1 / c), np.zeros((c, d)), self._flat(np.maximum(data.columns.variance, floor)), origin)
+        flat = Shape(
+            np.full(c, 1 / c),
+            np.zeros((c, d)),
+            self._make_covariances(np.maximum(data.columns.variance, floor)),
+            origin,
+        )
 
         def begin(centers: Centers) -> Shape:
             s = flat._replace(means=centers.Z + centers.mean - origin)
@@ -338,10 +345,10 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
             return estimate(found, s, kind, floor), found.loglik / found.rows
 
         filled = np.where(np.isnan(X), origin, X) if data.holes else X
-        return race(map(begin, cluster_several(filled, c, w, seed)), step)
+        return select_start(map(begin, cluster_several(filled, c, w, seed)), step)
 
-    def _given(self, d: int) -> np.ndarray:
-        """The fixed covariance as (1,d,d)."""
+    def _fix_covariance(self, d: int) -> np.ndarray:
+        """Return the fixed covariance as (1,d,d)."""
         S = np.asarray(self.covariance, dtype=np.float64)
         S = np.diag(np.full(d, float(S))) if S.ndim == 0 else np.diag(S) if S.ndim == 1 else S
         if S.shape != (d, d) or np.linalg.eigvalsh(S).min() <= 0:
@@ -349,7 +356,7 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
         return S[None]
 
     def _warn_of_collapse(self, data: Observed, floor: np.ndarray) -> None:
-        """Name the components that have shrunk to the floor, unless it is wide on purpose."""
+        """Warn of components that have shrunk to the floor, unless a wide floor is intended."""
         variance = data.columns.variance
         if self.covariance_type == "fixed" or not variance.all() or self.max_iter == 0:
             return
@@ -358,7 +365,9 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
             thin = np.arange(len(s.S))
             why = f"Column {j} has a variance of {variance[j]:.1e} in all: scale it, or lower reg_covar."
         else:
-            thin = np.flatnonzero((_least(s, floor) < 1.5) & (_least(s, variance) < 2 * THIN))
+            thin = np.flatnonzero(
+                (_min_variances(s, floor) < 1.5) & (_min_variances(s, variance) < 2 * MAX_THIN_VARIANCE)
+            )
             why = "Ask for fewer components, raise reg_covar, or use a simpler covariance_type."
         if len(thin):
             warnings.warn(
@@ -380,7 +389,7 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
         }
 
     def partial_fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> GaussianMixture:
-        """Add a batch by stepwise EM: the sums of all batches, recent ones counting most."""
+        """Add a batch by stepwise EM: the sums of all batches, with the largest weight for the latest."""
         if not hasattr(self, "weights_"):
             return self.fit(X, sample_weight=sample_weight)
         data = observe(self, X, sample_weight, reset=False)
@@ -393,7 +402,7 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
         found = engine.reduce(add, parts)
         batch = Sums(found.N / found.rows, found.x / found.rows, found.xx / found.rows, found.loglik / found.rows, 1.0)
         step = (self.n_iter_ + 2) ** -0.7
-        old = getattr(self, "sums_", None) or _sums_of(s, self.covariance_type)
+        old = getattr(self, "sums_", None) or _sums_from(s, self.covariance_type)
         self.sums_ = Sums(*((1 - step) * a + step * b for a, b in zip(old, batch, strict=True)))
         self.origin_ = origin
         new = estimate(self.sums_, s, self.covariance_type, self._floor(data))
@@ -402,7 +411,7 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
         self.n_iter_ += 1
         return self
 
-    # ---- using -------------------------------------------------------------------------------------------------
+    # ---- applying ----------------------------------------------------------------------------------------------
 
     @property
     def _component_axes(self) -> dict[str, int]:  # type: ignore[override]
@@ -417,7 +426,7 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
         return means | {"covariances_": covariance, "sums_.xx": square}
 
     def rescaled(self, scale: Any) -> Self:
-        """See :meth:`Rescalable.rescaled`; "spherical" components become "diag" ones."""
+        """See :meth:`Rescalable.rescaled`; "spherical" components become "diag"."""
         model = super().rescaled(scale)
         if self.covariance_type == "fixed":
             model.covariance = model.covariances_
@@ -465,7 +474,7 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
         return _fill, self._shape()
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
-        """Draw new rows, and the components they come from, in their order; see :meth:`Mixture.sample`."""
+        """Draw new rows and their components, sorted by component; see :meth:`Mixture.sample`."""
         s = self._shape()
         rng, label = self._draw_components(s.weights, n_samples, random_state)
         rows = rng.standard_normal((n_samples, s.means.shape[1]))
@@ -480,14 +489,14 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
         return shape + c * d + c - 1
 
 
-def _least(s: Shape, variance: np.ndarray) -> np.ndarray:
-    """The least variance of each component in any direction, columns measured by these variances (d,)."""
+def _min_variances(s: Shape, variance: np.ndarray) -> np.ndarray:
+    """Return the least variance of each component in any direction, in units of these variances (d,) of columns."""
     per = 1 / np.sqrt(variance)
     return np.array([np.linalg.eigvalsh(s.matrix(c) * per[:, None] * per).min() for c in range(len(s.S))])
 
 
-def _check_given(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray | None:
-    """What the caller gave to begin with, if it has this shape."""
+def _check_init(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray | None:
+    """Check the shape of a part of the caller's start."""
     if value is None:
         return None
     given = np.asarray(value, dtype=np.float64)
@@ -496,8 +505,8 @@ def _check_given(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray | 
     return given
 
 
-def _sums_of(s: Shape, kind: str) -> Sums:
-    """The normalised sums that would give this very shape."""
+def _sums_from(s: Shape, kind: str) -> Sums:
+    """Return the normalized sums whose estimate is this shape."""
     outer = s.means[:, :, None] * s.means[:, None, :]
     if kind in ("diag", "spherical"):
         xx = s.weights[:, None] * (s.S + s.means**2)
@@ -509,15 +518,15 @@ def _sums_of(s: Shape, kind: str) -> Sums:
 
 
 def joint_density(X: Any, s: Shape) -> np.ndarray:
-    """log π_c N(x; m_c, S_c) over the observed cells of each row: (n,c)."""
+    """Compute log π_c N(x; m_c, S_c) over the observed cells of each row: (n,c)."""
     patterns = find_patterns(X)[0]
-    return densities(centred(X, patterns, s.origin), patterns, s)
+    return densities(center_rows(X, patterns, s.origin), patterns, s)
 
 
 def _fill(X: Any, s: Shape) -> tuple[np.ndarray, np.ndarray]:
     """Fill holes with their expectation over components; also return its standard deviation."""
     patterns = find_patterns(X)[0]
-    x = centred(X, patterns, s.origin)
+    x = center_rows(X, patterns, s.origin)
 
     def fill_by(c: int) -> tuple[np.ndarray, np.ndarray]:
         filled, variance = np.empty(X.shape), np.empty(X.shape)

@@ -1,6 +1,6 @@
 """A mixture of any component: the general EM, in log space.
 
-    maximise  Σ_i w_i log Σ_c π_c p(x_i; θ_c)
+    maximize  Σ_i w_i log Σ_c π_c p(x_i; θ_c)
 
 One sweep:  each block  responsibilities r_ic ∝ π_c p(x_i; θ_c), and the component's own sums under them
             then once   π from Σr, every θ_c by the component's own estimate
@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.clusters.kmeans.assign import Centers, label_rows
 from twofold.clusters.kmeans.kmeans import fit_best
 from twofold.clusters.mixtures._gaussian import share_out
-from twofold.clusters.mixtures._starts import ROWS, cluster_several, draw_rows, race
+from twofold.clusters.mixtures._starts import START_ROWS, cluster_several, draw_rows, select_start
 from twofold.clusters.mixtures.components import READY, by_name
 from twofold.core import loop
 from twofold.core.checks import InputError
@@ -35,27 +35,27 @@ from twofold.core.seeds import seed_of
 from twofold.core.sklearn_shim import callbacks_of
 from twofold.core.types import Seed, Table, Weights
 
-BLUR = 0.01  # of every row at the start belongs to all components alike, so that none is empty
+UNIFORM_SHARE = 0.01  # of every row at the start is divided among all components, so that none is empty
 
 
 class State(NamedTuple):
-    """The shared factor: π, and one tuple of arrays a component."""
+    """The shared factor: π, and one tuple of arrays per component."""
 
     weights: np.ndarray  # (c,)
     theta: Rows
 
 
 class Sums(NamedTuple):
-    """What a block adds."""
+    """Sums of a block."""
 
     N: np.ndarray  # (c,)
-    parts: tuple  # one tuple of arrays a component
+    parts: tuple  # one tuple of arrays per component
     loglik: float
     rows: float
 
 
 class Mixture(Reorderable, MixtureDensity):
-    """A mixture of a component that you choose, or write: any density with a weighted maximum-likelihood estimate.
+    """A mixture of a component that you choose or write: any density with a weighted maximum-likelihood estimate.
 
     Parameters
     ----------
@@ -63,8 +63,7 @@ class Mixture(Reorderable, MixtureDensity):
         "bernoulli", "multinomial", "poisson", "gaussian" (also "gaussian-diag", "gaussian-spherical") or "ppca" (also
         with its number of directions, "ppca-3"); or any object with three methods: ``log_density(X, theta)`` -> (n,),
         ``sums(X, w)`` -> tuple of arrays that are additive over rows, ``estimate(sums)`` -> theta, a tuple of arrays.
-        See `mixtures.components` for what else a component may have. Only a model whose component is given
-        by name can be saved.
+        See `mixtures.components` for optional methods. Only a model whose component is given by name can be saved.
     n_components : int, default=2
     tol, max_iter, n_init, random_state
         As for :class:`GaussianMixture`.
@@ -73,7 +72,7 @@ class Mixture(Reorderable, MixtureDensity):
     ----------
     weights_ : ndarray of shape (c,)
     parameters_ : tuple of ndarray
-        The arrays of theta in float64, each with one entry a component: ``parameters_[0][c]``.
+        The arrays of theta in float64, each with one entry per component: ``parameters_[0][c]``.
     history_, n_iter_, converged_
         The objective is the mean negative log-likelihood of the rows.
 
@@ -83,7 +82,7 @@ class Mixture(Reorderable, MixtureDensity):
 
     Examples
     --------
-    A component of one's own, waiting times with a mean θ in every column:
+    A component of your own, waiting times with a mean θ in every column:
 
     >>> from twofold import Mixture
     >>> class Exponential:
@@ -139,7 +138,7 @@ class Mixture(Reorderable, MixtureDensity):
         return getattr(self._component(), "sparse", False)
 
     def save(self, path: str | os.PathLike) -> None:
-        """As :meth:`Model.save`, for components given by name."""
+        """Save like :meth:`Model.save`, for components given by name."""
         check_is_fitted(self)
         if not isinstance(self.component, str):
             raise InputError(
@@ -187,7 +186,7 @@ class Mixture(Reorderable, MixtureDensity):
         return self
 
     def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
-        """Also where a cell is a number, but none the component knows."""
+        """Also refuse a number that the component does not accept."""
         super()._refuse(blocks, allow_nan)
         component = self._component()
         for i, start in enumerate(blocks.bounds[:-1]):
@@ -204,15 +203,15 @@ class Mixture(Reorderable, MixtureDensity):
                 )
 
     def _start(self, blocks: Blocks, w: np.ndarray | None, component: Any, seed: int) -> tuple[State, Mixture | None]:
-        """The likeliest of several clusterings of some rows, after some sweeps of EM on these; or the end of the
-        likeliest of several fits, and that fit."""
+        """Return the likeliest of several clusterings of some rows after some sweeps of EM, or the result of the
+        likeliest of several fits and that fit."""
         if self.n_init > 1:
             best = fit_best(self, self.n_init, blocks, w, seed)
             if not callbacks_of(self):
                 return best._state(), best
-            seed = best.random_state  # who watches sees the best fit again
+            seed = best.random_state  # callbacks see the best fit once more
         (n, d), c = blocks.shape, self.n_components
-        chosen = draw_rows(n, w, c, max(ROWS, 5 * c * min(d, 200)), seed)
+        chosen = draw_rows(n, w, c, max(START_ROWS, 5 * c * min(d, 200)), seed)
         X = fetch_rows(engine_for(blocks), blocks, chosen)
         w = None if w is None else w[chosen]
         none = State(np.zeros(c), Rows([None] * c))
@@ -222,9 +221,11 @@ class Mixture(Reorderable, MixtureDensity):
             return update(found, s, component), found.loglik / found.rows
 
         several = cluster_several(features(X, component), c, w, seed)
-        return race([update(hard_step(X, w, component, centers), none, component) for centers in several], step), None
+        return select_start(
+            [update(hard_step(X, w, component, centers), none, component) for centers in several], step
+        ), None
 
-    # ---- using -------------------------------------------------------------------------------------------------
+    # ---- applying ----------------------------------------------------------------------------------------------
 
     def _state(self) -> State:
         check_is_fitted(self)
@@ -233,12 +234,12 @@ class Mixture(Reorderable, MixtureDensity):
 
     def _joint(self) -> tuple:
         s = self._state()
-        return known_density, self._component(), s
+        return density_or_nan, self._component(), s
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
-        """Draw new rows, and the components they come from, in their order; for components that have ``sample``.
+        """Draw new rows and their components, sorted by component; for components that have ``sample``.
 
-        Without a `random_state`, that of the model is used.
+        The default of `random_state` is that of the model.
         """
         s, component = self._state(), self._component()
         if not hasattr(component, "sample"):
@@ -263,52 +264,53 @@ def _attributes(s: State) -> dict:
 
 
 def joint_density(X: Any, component: Any, s: State) -> np.ndarray:
-    """log π_c p(x; θ_c): (n,c)."""
+    """Compute log π_c p(x; θ_c): (n,c)."""
     with np.errstate(divide="ignore"):
         log_weights = np.log(s.weights)
     columns = [np.asarray(component.log_density(X, theta), dtype=np.float64) for theta in s.theta]
     if columns[0].shape != X.shape[:1]:
         raise InputError(
-            f"{component!r}.log_density returned shape {columns[0].shape} for {X.shape[0]} rows; one number a row."
+            f"{component!r}.log_density returned shape {columns[0].shape} for {X.shape[0]} rows; it must return one "
+            "number per row."
         )
     return np.stack(columns, axis=1) + log_weights
 
 
 def em_step(X: Any, w: np.ndarray | None, component: Any, s: State) -> Sums:
-    """The rows' half-step: responsibilities, and what they add."""
+    """The rows' half-step: compute responsibilities and their sums."""
     w = np.ones(X.shape[0]) if w is None else w
     joint = joint_density(X, component, s)
     r, logp = share_out(joint, w)
-    return Sums(r.sum(axis=0), _parts(X, r, component), float(logp @ w), float(w.sum()))
+    return Sums(r.sum(axis=0), _component_sums(X, r, component), float(logp @ w), float(w.sum()))
 
 
 def hard_step(X: Any, w: np.ndarray | None, component: Any, centers: Centers) -> Sums:
-    """The sums when every row belongs to its nearest center, but for a little: where EM starts from."""
+    """Compute the sums of a start of EM in which every row belongs almost only to its nearest center."""
     w = np.ones(X.shape[0]) if w is None else w
     c = len(centers.Z)
-    r = np.full((len(w), c), BLUR / c)
-    r[np.arange(len(w)), label_rows(features(X, component), centers)] += 1 - BLUR
+    r = np.full((len(w), c), UNIFORM_SHARE / c)
+    r[np.arange(len(w)), label_rows(features(X, component), centers)] += 1 - UNIFORM_SHARE
     r *= w[:, None]
-    return Sums(r.sum(axis=0), _parts(X, r, component), 0.0, float(w.sum()))
+    return Sums(r.sum(axis=0), _component_sums(X, r, component), 0.0, float(w.sum()))
 
 
-def _parts(X: Any, r: np.ndarray, component: Any) -> tuple:
-    """Each component's own sums, copied: the engine adds in place."""
+def _component_sums(X: Any, r: np.ndarray, component: Any) -> tuple:
+    """Compute each component's sums as copies, because the engine adds in place."""
     each = (component.sums(X, np.ascontiguousarray(column)) for column in r.T)
     return tuple(tuple(np.array(a, dtype=np.float64) for a in sums) for sums in each)
 
 
-def update(found: Sums, s: State, component: Any) -> State:
-    """The shared half-step. A component that holds next to nothing keeps its place."""
-    N = np.maximum(found.N, 1e-10)
+def update(total: Sums, s: State, component: Any) -> State:
+    """The shared half-step. A component of almost no weight does not change."""
+    N = np.maximum(total.N, 1e-10)
     theta = Rows(
-        old if old is not None and n <= 1e-10 else _theta(component.estimate(sums), component)
-        for n, sums, old in zip(found.N, found.parts, s.theta, strict=True)
+        old if old is not None and n <= 1e-10 else _check_theta(component.estimate(sums), component)
+        for n, sums, old in zip(total.N, total.parts, s.theta, strict=True)
     )
     return State(N / N.sum(), theta)
 
 
-def _theta(value: Any, component: Any) -> tuple:
+def _check_theta(value: Any, component: Any) -> tuple:
     if not isinstance(value, tuple):
         raise InputError(f"{component!r}.estimate returned a {type(value).__name__}; it must return a tuple of arrays.")
     return tuple(np.asarray(a, dtype=np.float64) for a in value)
@@ -319,11 +321,11 @@ def features(X: Any, component: Any) -> Any:
 
 
 def count_outside(X: Any, component: Any) -> int:
-    """How many cells have no density."""
+    """Return the number of cells without a density."""
     return int(np.count_nonzero(component.outside(X))) if hasattr(component, "outside") else 0
 
 
-def known_density(X: Any, component: Any, s: State) -> np.ndarray:
-    """Joint densities, or NaN throughout if a cell has none, which is then refused with its place."""
+def density_or_nan(X: Any, component: Any, s: State) -> np.ndarray:
+    """Compute joint densities, or NaN if a cell has none, so that the caller raises an error with its place."""
     joint = joint_density(X, component, s)
     return np.full_like(joint, np.nan) if count_outside(X, component) else joint

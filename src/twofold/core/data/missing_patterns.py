@@ -56,7 +56,7 @@ def recall_patterns(X: Block, kept: Patterns | None) -> Patterns:
     return find_patterns(X)[0] if kept is None else kept
 
 
-def centred(X: Block, patterns: Patterns, mean: np.ndarray) -> Block:
+def center_rows(X: Block, patterns: Patterns, mean: np.ndarray) -> Block:
     """X less the mean with zeros in the holes; sparse rows as they are, their mean is taken off implicitly."""
     if sparse.issparse(X):
         return X
@@ -109,7 +109,9 @@ class Imputer(Model):
         return (filled, std) if return_std else filled
 
 
-def mix_fillings(X: np.ndarray, share: np.ndarray, fillings: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple:
+def mix_fillings(
+    X: np.ndarray, share: np.ndarray, fillings: Iterable[tuple[np.ndarray, np.ndarray]]
+) -> tuple[np.ndarray, np.ndarray]:
     """Fill the holes of X by components that are responsible for shares (n,c) of its rows; also standard deviations.
 
     Each filling is the expectation and the variance (n,d) under one component.

@@ -17,7 +17,7 @@ from twofold.core.heldout import SQUARED, foretell_by_axes, square_costs
 from twofold.core.numerics.spectrum import Spectrum, spectrum
 from twofold.core.params import Interval
 from twofold.core.types import Table, Weights
-from twofold.linalg import centered_dot, fix_signs
+from twofold.linalg import fix_signs, project_centered
 
 
 class PCABasis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
@@ -107,7 +107,7 @@ class PCABasis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     def transform(self, X: Table) -> Any:
         """The coefficients (n,k) of signals."""
         check_is_fitted(self)
-        return self._rowwise(centered_dot, X, self.mean_, self.components_)
+        return self._rowwise(project_centered, X, self.mean_, self.components_)
 
     def inverse_transform(self, X: Table) -> np.ndarray:
         """Signals from coefficients."""

@@ -26,7 +26,7 @@ from twofold.core.numerics import alternating_ridge
 from twofold.core.numerics.krylov import krylov
 from twofold.core.numerics.spectrum import scatter_operator
 from twofold.core.seeds import generator
-from twofold.linalg import centered_dot, fix_signs, truncated_svd
+from twofold.linalg import fix_signs, project_centered, truncated_svd
 from twofold.words._mapped_cells import map_cells, replace_cells, sum_squares
 
 TOL = 1e-8  # relative accuracy of the squared singular values
@@ -97,7 +97,7 @@ def centered_svd(M: Blocks, k: int, seed: int) -> tuple[Factors, float, bool]:
     values, axes, converged = krylov(both, V, k, rng=generator(seed), tol=TOL, max_iter=MAX_ITER)
     axes = axes * fix_signs(axes)[:, None]
     shared = engine.broadcast(column_means), engine.broadcast(np.asfortranarray(axes))
-    US = engine.stack(engine.map(centered_dot, M, *shared))  # P M Zᵗ, of length s
+    US = engine.stack(engine.map(project_centered, M, *shared))  # P M Zᵗ, of length s
     row_means = engine.stack(engine.map(_row_means, M))
     mean = float(row_means.mean())
     left = sum_squares(M) - V * float(row_means @ row_means + column_means @ column_means)
