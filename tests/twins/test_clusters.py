@@ -264,7 +264,6 @@ def test_an_error_that_is_small_enough_ends_the_pursuit():
 @pytest.mark.parametrize(
     "make, name",
     [
-        (lambda: GaussianMixture(2, reg=1e-3), "reg_covar"),
         (lambda: SparseCoder(ATOMS, n_nonzero=3), "transform_n_nonzero_coefs"),
         (lambda: SparseCoder(ATOMS, tol=0.1), "error"),
         (lambda: KMeans(3, algorithm="elkan"), "Leave it out"),
