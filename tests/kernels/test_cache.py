@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept when neither the package nor the user's own folder can be written to."""
+"""The folder of compiled kernels if neither the package nor the user's own folder is writable; checks of bounds."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ print(items[0, 0])
 """
 
 
-def test_nothing_is_done_where_a_folder_is_named_or_writable(monkeypatch, tmp_path):
+def test_a_named_or_writable_folder_is_used(monkeypatch, tmp_path):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     twofold.kernels.find_cache()
     assert str(tmp_path) == numba.config.CACHE_DIR
@@ -29,15 +29,15 @@ def test_nothing_is_done_where_a_folder_is_named_or_writable(monkeypatch, tmp_pa
     assert numba.config.CACHE_DIR == ""
 
 
-def test_a_folder_that_could_be_made_counts_as_writable(tmp_path):
+def test_a_folder_that_can_be_created_is_writable(tmp_path):
     assert twofold.kernels.can_write(tmp_path / "a" / "b")
     file = tmp_path / "file"
     file.write_text("")
     assert not twofold.kernels.can_write(file)
 
 
-def test_a_folder_into_which_one_may_not_look_is_not_writable(monkeypatch, tmp_path):
-    """As the home of another user is, when a command runs for somebody else (sudo -u)."""
+def test_a_folder_without_permission_is_not_writable(monkeypatch, tmp_path):
+    """Like the home of another user after `sudo -u`."""
 
     def refuse(path, **_):
         raise PermissionError(13, "Permission denied", str(path))
@@ -46,8 +46,8 @@ def test_a_folder_into_which_one_may_not_look_is_not_writable(monkeypatch, tmp_p
     assert not twofold.kernels.can_write(tmp_path / "home" / ".cache")
 
 
-def test_a_user_who_can_write_nowhere_still_computes(tmp_path):
-    """In a process of its own that is told that no folder can be written to."""
+def test_kernels_work_without_any_writable_folder(tmp_path):
+    """In a separate process in which os.access denies every write."""
     source = Path(twofold.__file__).parents[1]
     code = "import os\nreal = os.access\nos.access = lambda path, mode: not mode & os.W_OK and real(path, mode)\n"
     run = subprocess.run(
@@ -60,4 +60,19 @@ def test_a_user_who_can_write_nowhere_still_computes(tmp_path):
     assert run.returncode == 0, run.stderr
     folder, answer = run.stdout.split()
     assert Path(folder).parent == tmp_path and answer == "1"
-    assert not Path(folder).exists()  # cleared at the end
+    assert not Path(folder).exists()  # removed at exit
+
+
+OUTSIDE = """
+import numpy as np
+from twofold.kernels.top_k import select_best
+items, scores = np.empty((1, 2), np.int64), np.empty((1, 2))
+select_best(np.ones((1, 5)), np.array([0, 1]), np.array([7]), items, scores)
+"""
+
+
+def test_an_index_outside_is_an_error(tmp_path):
+    """With NUMBA_BOUNDSCHECK=1 and a separate cache, as in `make bounds`, kernels check every index."""
+    checked = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    run = subprocess.run([sys.executable, "-c", OUTSIDE], env=checked, capture_output=True, text=True, timeout=600)
+    assert run.returncode == 1 and "IndexError: index is out of bounds" in run.stderr

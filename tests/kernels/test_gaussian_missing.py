@@ -7,21 +7,24 @@ from scipy.stats import multivariate_normal
 from twofold.core.data.missing_patterns import find_patterns
 from twofold.kernels.gaussian_missing import fill_holes, hole_variances, log_density
 
+dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+dimensions = pytest.mark.parametrize("d", [1, 2, 6])
+
 
 def rows(d, dtype, share=0.4):
     rng = np.random.default_rng(d)
     R = rng.normal(size=(d, d + 2))
     X = rng.normal(size=(25, d)).astype(dtype)
     X[rng.random(X.shape) < share] = np.nan
-    X[0] = np.nan  # nothing is known of this row
-    X[1] = 1.0  # all of this one
+    X[0] = np.nan  # no cell observed
+    X[1] = 1.0  # all cells observed
     patterns = find_patterns(X)[0]
     return X, np.where(np.isnan(X), 0, X), patterns, rng.normal(size=d), R @ R.T
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("d", [1, 2, 6])
-def test_masked_density(d, dtype):
+@dtypes
+@dimensions
+def test_log_density(d, dtype):
     X, x, p, mean, S = rows(d, dtype)
     logp = np.empty(len(X))
     log_density(x, p.mask, p.order, p.starts, mean, S, logp)
@@ -31,9 +34,9 @@ def test_masked_density(d, dtype):
         assert value == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("d", [1, 2, 6])
-def test_masked_expectation(d, dtype):
+@dtypes
+@dimensions
+def test_fill_holes(d, dtype):
     X, x, p, mean, S = rows(d, dtype)
     w = np.random.default_rng(0).random(len(X))
     filled, extra = np.empty(X.shape), np.ones((d, d))
@@ -48,8 +51,8 @@ def test_masked_expectation(d, dtype):
     np.testing.assert_allclose(extra, spread, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("d", [1, 2, 6])
-def test_masked_variance(d):
+@dimensions
+def test_hole_variances(d):
     _, _, p, _, S = rows(d, np.float64)
     variance = np.full(p.mask.shape, -1.0)
     hole_variances(p.mask, S, variance)

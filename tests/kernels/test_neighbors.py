@@ -1,4 +1,4 @@
-"""The compiled loops of neighbourhoods against plain NumPy."""
+"""The compiled loops of neighborhoods against plain NumPy."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def test_equally_strong_lines_are_taken_in_their_order():
 
 
 def said(R, S, i, j, n_neighbors, power, damping):
-    """The obvious way: the strongest neighbours of place j that are known in line i."""
+    """The obvious way: the strongest neighbors of place j that are known in line i."""
     order = np.argsort(-np.abs(S[j]), kind="stable")
     near = order[(S[j, order] != 0) & ~np.isnan(R[i, order])][:n_neighbors]
     v = np.sign(S[j, near]) * np.abs(S[j, near].astype(float)) ** power

@@ -42,19 +42,6 @@ def close(dtype, at_best=1e-9):
     return dict.fromkeys(("rtol", "atol"), 2e-4 if dtype == np.float32 else at_best)
 
 
-@dtypes
-@bases
-def test_cholesky_solves_every_row(dtype, shared):
-    given, lam = problem(dtype, shared)
-    U, cost = outputs(dtype)
-    ridge_cholesky(*given, lam, U, cost)
-    assert U.dtype == dtype
-    for i, (A, b, price) in enumerate(normal_equations(given, lam)):
-        np.testing.assert_allclose(U[i], np.linalg.solve(A, b), **close(dtype))
-        np.testing.assert_allclose(cost[i], price(U[i].astype(float)), **close(dtype))
-    assert not U[4].any() and cost[4] == 0
-
-
 def conjugate_gradients(A, b, u, steps):
     r = b - A @ u
     p = r.copy()
@@ -65,18 +52,44 @@ def conjugate_gradients(A, b, u, steps):
     return u
 
 
+def solve_blocks(A, b, u):
+    u = u.copy()
+    for block in (slice(0, 3), slice(3, K)):
+        u[block] += np.linalg.solve(A[block, block], (b - A @ u)[block])
+    return u
+
+
+SOLVERS = {  # the kernel, and its twin for one row
+    "cholesky": (
+        lambda given, shared, lam, *out: ridge_cholesky(*given, lam, *out),
+        lambda A, b, u: np.linalg.solve(A, b),
+    ),
+    "one step": (
+        lambda given, shared, lam, *out: ridge_cg(*given, shared, lam, 1, *out),
+        lambda A, b, u: conjugate_gradients(A, b, u, 1),
+    ),
+    "three steps": (
+        lambda given, shared, lam, *out: ridge_cg(*given, shared, lam, 3, *out),
+        lambda A, b, u: conjugate_gradients(A, b, u, 3),
+    ),
+    "blocks": (lambda given, shared, lam, *out: ridge_blocks(*given, shared, lam, 3, *out), solve_blocks),
+}
+
+
 @dtypes
 @bases
-@pytest.mark.parametrize("steps", [1, 3])
-def test_cg_makes_its_steps_from_where_the_rows_stand(dtype, shared, steps):
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_every_solver_is_its_twin(dtype, shared, solver):
+    run, twin = SOLVERS[solver]
     given, lam = problem(dtype, shared)
     U, cost = outputs(dtype)
     start = U.astype(float)
-    ridge_cg(*given, shared, lam, steps, U, cost)
+    run(given, shared, lam, U, cost)
+    assert U.dtype == dtype
     for i, (A, b, price) in enumerate(normal_equations(given, lam)):
-        expected = np.zeros(K) if i == 4 else conjugate_gradients(A, b, start[i], steps)
-        np.testing.assert_allclose(U[i], expected, **close(dtype))
+        np.testing.assert_allclose(U[i], np.zeros(K) if i == 4 else twin(A, b, start[i]), **close(dtype))
         np.testing.assert_allclose(cost[i], price(U[i].astype(float)), **close(dtype))
+    assert not U[4].any() and cost[4] == 0
 
 
 @dtypes
@@ -94,22 +107,7 @@ def test_cg_never_costs_more_and_ends_at_cholesky(dtype, shared):
     np.testing.assert_allclose(cost, least, **close(dtype))
 
 
-@dtypes
-@bases
-def test_blocks_are_solved_one_after_the_other(dtype, shared):
-    given, lam = problem(dtype, shared)
-    U, cost = outputs(dtype)
-    start = U.astype(float)
-    ridge_blocks(*given, shared, lam, 3, U, cost)
-    for i, (A, b, price) in enumerate(normal_equations(given, lam)):
-        u = start[i] * (i != 4)
-        for block in (slice(0, 3), slice(3, K)):
-            u[block] += np.linalg.solve(A[block, block], (b - A @ u)[block])
-        np.testing.assert_allclose(U[i], u, **close(dtype))
-        np.testing.assert_allclose(cost[i], price(U[i].astype(float)), **close(dtype))
-
-
-def descended(A, b, u, floor, sweeps):
+def descend(A, b, u, floor, sweeps):
     """Coordinate descent, one entry after the other."""
     u = u.copy()
     for _ in range(sweeps):
@@ -132,7 +130,7 @@ def test_bounded_rows_are_the_best_above_their_floor(dtype, shared):
             assert not U[i].any() and cost[i] == 0
             continue
         # The kernel stops when no entry moves by 1e-7.
-        np.testing.assert_allclose(u, descended(A, b, u, floor.astype(float), 500), **close(dtype, 1e-6))
+        np.testing.assert_allclose(u, descend(A, b, u, floor.astype(float), 500), **close(dtype, 1e-6))
         bound = u <= floor
         assert np.all(u >= floor) and np.all(slope[bound] > -1e-3)  # pressing against the floor
         np.testing.assert_allclose(slope[~bound], 0, atol=1e-2 if dtype == np.float32 else 1e-5)

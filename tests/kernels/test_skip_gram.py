@@ -36,7 +36,7 @@ class Draws:
 
 
 def text(seed=0, lines=12):
-    """Lines of 0 to 9 words, the first and the last run on: their outer parts are not centres."""
+    """Lines of 0 to 9 words, the first and the last run on: their outer parts are not centers."""
     rng = np.random.default_rng(seed)
     lengths = np.append(rng.integers(0, 10, lines), [1, 7])
     lengths[0] = 8
@@ -51,7 +51,7 @@ def tables(seed=0, all_stay=False):
 
 
 def windows(tokens, ends, first, last, keep, window, draws):
-    """(centre, words near it, how far the centre is) of every window, as the draws fall."""
+    """(center, words near it, how far the center is) of every window, as the draws fall."""
     start = 0
     for stop in ends.tolist():
         kept = [q for q in range(start, stop) if (draws.bits() >> 32) <= keep[tokens[q]]]
@@ -74,30 +74,34 @@ def drawn(cut, other, negatives, draws):
     return [h if b % 2**32 < cut[h] else other[h] for h, b in zip(cells, bits, strict=True)]
 
 
-def drawn_among(own, cut, other, centre, count, draws):
+def drawn_among(own, cut, other, center, count, draws):
     while True:
         k = own[drawn(cut, other, 1, draws)[0]]
-        if k != centre or draws.below(count) == 0:
+        if k != center or draws.below(count) == 0:
             return k
+
+
+def step_block(X, Y, rows, cols, rate, one):
+    """Move rows and columns along the gradient of their pairs, in place; cols[0] is the center. Returns the loss."""
+    x, y, met = X[rows], Y[cols], np.eye(len(cols))[0]
+    z = x @ y.T
+    g = rate * (met - sigmoid(z))
+    np.add.at(X, rows, g @ y)
+    np.add.at(Y, cols, g.T @ x)
+    if one >= 0:
+        X[:, one] = 1
+    return np.logaddexp(0, np.where(met, -z, z)).sum()
 
 
 def twin(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negatives, begin, end, seed):
     X, Y, draws = X.astype(float), Y.astype(float), Draws(seed)
     loss, pairs, later = 0.0, 0, drawn(cut, other, negatives, draws)
-    for centre, near, done in windows(tokens, ends, first, last, keep, window, draws):
+    for center, near, done in windows(tokens, ends, first, last, keep, window, draws):
         if not len(near):
             continue
-        cols = [centre, *later]
+        cols = [center, *later]
         later = drawn(cut, other, negatives, draws)  # a window ahead
-        x, y = X[near], Y[cols]
-        met = np.eye(1 + negatives)[0]
-        z = x @ y.T
-        loss += np.logaddexp(0, np.where(met, -z, z)).sum()
-        g = (begin + (end - begin) * done) * (met - sigmoid(z))
-        np.add.at(X, near, g @ y)
-        np.add.at(Y, cols, g.T @ x)
-        if one >= 0:
-            X[:, one] = 1
+        loss += step_block(X, Y, near, cols, begin + (end - begin) * done, one)
         pairs += len(near)
     return loss, pairs, X, Y
 
@@ -125,24 +129,24 @@ def test_a_pass_is_that_of_plain_python(window, negatives, one):
 
 
 @pytest.mark.parametrize("full", [1, 3, 8])
-def test_tiles_have_every_pair_once_in_groups_of_one_centre(full):
-    near, centre = window_pairs(*text(lines=60), np.full(V, ALL, np.uint32), 3, np.uint64(5))
+def test_tiles_have_every_pair_once_in_groups_of_one_center(full):
+    near, center = window_pairs(*text(lines=60), np.full(V, ALL, np.uint32), 3, np.uint64(5))
     rng = np.random.default_rng(0)
     groups = rng.integers(0, 2, (2, V))
     cut = len(near) // 3
     pairs = np.empty((len(near), 2), np.int32)
     spans = (0, cut), (cut, cut), (cut, len(near))
-    dealt = [(pairs[a:b], sort_pairs_by_tile(near[a:b], centre[a:b], *groups, 2, pairs[a:b])) for a, b in spans]
+    dealt = [(pairs[a:b], sort_pairs_by_tile(near[a:b], center[a:b], *groups, 2, pairs[a:b])) for a, b in spans]
     pairs = np.concatenate([found for found, _ in dealt])
     cuts = np.array([own for _, own in dealt]) + [[0], [cut], [cut]]
     place = np.argsort(np.argsort(groups[1], kind="stable")) - np.where(groups[1], (groups[1] == 0).sum(), 0)
     for tile in range(4):
-        own = (groups[0][near] == tile // 2) & (groups[1][centre] == tile % 2)
+        own = (groups[0][near] == tile // 2) & (groups[1][center] == tile % 2)
         c, w, ends = group_pairs(pairs, cuts[:, tile], cuts[:, tile + 1], place, (groups[1] == tile % 2).sum(), full)
         sizes = np.diff(ends, prepend=0)
         assert 0 < sizes.min() <= sizes.max() <= full
-        found, given = np.stack([c, np.repeat(w, sizes)]), np.stack([near[own], centre[own]])
-        for word in np.unique(w):  # those of a centre in the order of the text
+        found, given = np.stack([c, np.repeat(w, sizes)]), np.stack([near[own], center[own]])
+        for word in np.unique(w):  # those of a center in the order of the text
             np.testing.assert_array_equal(found[0, found[1] == word], given[0, given[1] == word])
         assert np.array_equal(np.unique(w), np.unique(given[1])) and found.shape == given.shape
 
@@ -154,20 +158,13 @@ def test_a_tile_is_that_of_plain_python(negatives, one):
     own = np.array([1, 4, 6, 9])
     cut, other = make_alias_table(rng.random(len(own)) + 0.05)
     sizes, near = np.array([3, 1, 3, 2, 3]), rng.integers(0, V, 12).astype(np.int32)
-    centre, draws = own[rng.integers(0, len(own), len(sizes))].astype(np.int32), Draws(77)
+    center, draws = own[rng.integers(0, len(own), len(sizes))].astype(np.int32), Draws(77)
     X, Y = factors(one=one)
-    tile = near, centre, np.cumsum(sizes), 3, own, cut, other, 4
+    tile = near, center, np.cumsum(sizes), 3, own, cut, other, 4
     A, B, loss, start = X.astype(float), Y.astype(float), 0.0, 0
-    for w, n in zip(centre, sizes, strict=True):
+    for w, n in zip(center, sizes, strict=True):
         cols = [w, *(drawn_among(own, cut, other, w, 4, draws) for _ in range(negatives))]
-        c, met, rate = near[start : start + n], np.eye(1 + negatives)[0], 0.2 - 0.15 * start / len(near)
-        x, y = A[c], B[cols]
-        z = x @ y.T
-        loss += np.logaddexp(0, np.where(met, -z, z)).sum()
-        np.add.at(A, c, rate * (met - sigmoid(z)) @ y)
-        np.add.at(B, cols, rate * (met - sigmoid(z)).T @ x)
-        if one >= 0:
-            A[:, one] = 1
+        loss += step_block(A, B, near[start : start + n], cols, 0.2 - 0.15 * start / len(near), one)
         start += n
     found = sgns_tile(*tile, X, Y, one, negatives, 0.2, 0.05, np.uint64(77))
     assert found[1] == len(near)
@@ -204,10 +201,10 @@ def test_steps_are_slopes_of_the_loss():
 @pytest.mark.parametrize("window", [1, 4])
 def test_pairs_are_those_of_the_windows(window):
     given = (*text(), tables()[0])
-    near, centre = window_pairs(*given, window, np.uint64(9))
+    near, center = window_pairs(*given, window, np.uint64(9))
     found = list(windows(*given, window, Draws(9)))
     np.testing.assert_array_equal(near, np.concatenate([n for _, n, _ in found]))
-    np.testing.assert_array_equal(centre, np.concatenate([np.full(len(n), c) for c, n, _ in found]))
+    np.testing.assert_array_equal(center, np.concatenate([np.full(len(n), c) for c, n, _ in found]))
 
 
 @pytest.mark.parametrize("weight", [[3.0], [1.0, 1e-6], [5.0, 1.0, 1.0, 0.5], np.arange(1.0, 200.0) ** -1.1])
