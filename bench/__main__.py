@@ -31,8 +31,8 @@ def event_modules() -> list[str]:
     return sorted(found.name for found in pkgutil.iter_modules([str(HERE)]) if "_" in found.name.strip("_"))
 
 
-def chosen(wanted: list[str]) -> list[str]:
-    """The events that the words on the command line name, by whole name or by family."""
+def select_events(wanted: list[str]) -> list[str]:
+    """Return the events that the command line names, by whole name or by family."""
     known = event_modules()
     for word in wanted:
         if not any(name == word or name.startswith(word + "_") for name in known):
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--record", action="store_true", help="add the results to bench/RESULTS.md")
     parser.add_argument("--list", action="store_true", help="name the events and stop")
     asked = parser.parse_args(arguments)
-    names = chosen(asked.events)
+    names = select_events(asked.events)
     if asked.list:
         for name in names:
             print(f"{name:24}{(import_module(f'bench.{name}').__doc__ or '').strip().splitlines()[0]}")

@@ -20,13 +20,13 @@ FASTER, WORSE = 20.0, 1.02
 
 
 def over_seeds(fit: Callable[[int], np.ndarray], seeds: int) -> Timed:
-    """The median seconds of a fit, and the centres each seed gives."""
-    seconds, centres = [], []
+    """The median seconds of a fit, and the centers each seed gives."""
+    seconds, centers = [], []
     for seed in range(seeds):
         began = time.perf_counter()
-        centres.append(fit(seed))
+        centers.append(fit(seed))
         seconds.append(time.perf_counter() - began)
-    return Timed(statistics.median(seconds), centres)
+    return Timed(statistics.median(seconds), centers)
 
 
 def sketches(quick: bool) -> Event | Missing:
@@ -47,8 +47,8 @@ def sketches(quick: bool) -> Event | Missing:
         rows = np.sort(np.random.default_rng(seed).choice(len(X), m, replace=False))
         return fit(X[rows], None, seed)
 
-    def quality(centres: list[np.ndarray]) -> dict[str, float]:
-        costs = np.array([inertia(X, Z) for Z in centres])
+    def quality(centers: list[np.ndarray]) -> dict[str, float]:
+        costs = np.array([inertia(X, Z) for Z in centers])
         if not base:
             base.append(float(costs.mean()))
         rest = costs / base[0]

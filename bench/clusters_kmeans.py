@@ -21,8 +21,8 @@ from twofold.core.checks import InputError
 PEERS = {"scikit-learn lloyd": 2.0, "faiss": 1.0}  # how many times their speed the bar asks for
 
 
-def fetched(event: str, name: str) -> Bunch | Missing:
-    """A standard data set, or why the event cannot be run."""
+def fetch(event: str, name: str) -> Bunch | Missing:
+    """Load a standard data set, or return the reason why the event cannot run."""
     try:
         return datasets.fetch(name)
     except InputError as why:
@@ -31,12 +31,12 @@ def fetched(event: str, name: str) -> Bunch | Missing:
 
 def proteins(event: str) -> np.ndarray | Missing:
     """kdd_bio: 145,751 x 74 in float32, one row after the other."""
-    found = fetched(event, "kdd_bio")
+    found = fetch(event, "kdd_bio")
     return found if isinstance(found, Missing) else np.ascontiguousarray(found.data, dtype=np.float32)
 
 
 def inertia(X: np.ndarray, Z: np.ndarray) -> float:
-    """The sum of squared distances to the nearest centre, in float64 whatever the contestant computed in."""
+    """The sum of squared distances to the nearest center, in float64 whatever the contestant computed in."""
     mean = X[:65536].mean(axis=0, dtype=np.float64)  # taken off, so that large numbers do not cancel
     Z, total = Z.astype(np.float64) - mean, 0.0
     for start in range(0, len(X), 16384):
@@ -53,7 +53,7 @@ def quietly(fit: Callable[[], Any]) -> Any:
         return fit()
 
 
-def repeated(fit: Callable[[], Any], fits: int) -> Timed:
+def time_repeats(fit: Callable[[], Any], fits: int) -> Timed:
     """Seconds of one fit, where a single one is too short to time."""
     began = time.perf_counter()
     for _ in range(fits):
@@ -73,7 +73,7 @@ def as_good(a: dict[str, float], b: dict[str, float]) -> bool:
     return a["inertia"] <= 1.001 * b["inertia"]
 
 
-def lloyd(name: str, what: str, X: np.ndarray, k: int, sweeps: int, fits: int = 1) -> Event:
+def lloyd(name: str, data_title: str, X: np.ndarray, k: int, sweeps: int, fits: int = 1) -> Event:
     start = kmeans_plusplus(X[np.random.default_rng(0).permutation(len(X))[:20_000]], k, random_state=0)[0]
     common: dict[str, Any] = {"init": start, "n_init": 1, "max_iter": sweeps, "tol": 0, "random_state": 0}
 
@@ -87,7 +87,7 @@ def lloyd(name: str, what: str, X: np.ndarray, k: int, sweeps: int, fits: int = 
         return quietly(lambda: MiniBatchKMeans(k, **common).fit(X)).cluster_centers_
 
     def entry(name: str, fit: Callable[[np.ndarray], np.ndarray], **more: Any) -> Contestant:
-        return Contestant(name, lambda: repeated(lambda: fit(X), fits), warm=lambda: fit(X[:3000]), **more)
+        return Contestant(name, lambda: time_repeats(lambda: fit(X), fits), warm=lambda: fit(X[:3000]), **more)
 
     def faiss_entry() -> Contestant:
         import faiss
@@ -95,7 +95,7 @@ def lloyd(name: str, what: str, X: np.ndarray, k: int, sweeps: int, fits: int = 
         faiss.omp_set_num_threads(machine.threads())
 
         def fit(X: np.ndarray) -> np.ndarray:
-            # It would take 256 rows a centre otherwise, and warn below 39.
+            # It would take 256 rows a center otherwise, and warn below 39.
             model = faiss.Kmeans(
                 X.shape[1], k, niter=sweeps, nredo=1, max_points_per_centroid=len(X), min_points_per_centroid=1
             )
@@ -106,7 +106,7 @@ def lloyd(name: str, what: str, X: np.ndarray, k: int, sweeps: int, fits: int = 
 
     return Event(
         f"clusters_kmeans {name}",
-        f"k-means of {what}, {len(X):,} x {X.shape[1]}, {X.dtype}, k = {k}, {sweeps} sweeps from one start",
+        f"k-means of {data_title}, {len(X):,} x {X.shape[1]}, {X.dtype}, k = {k}, {sweeps} sweeps from one start",
         [
             entry("twofold", ours, ours=True),
             entry("scikit-learn lloyd", lambda X: sklearn("lloyd", X)),
@@ -131,7 +131,7 @@ def bio(quick: bool) -> Event | Missing:
 
 
 def spam(quick: bool) -> Event | Missing:
-    found = fetched("clusters_kmeans spambase", "clusters")
+    found = fetch("clusters_kmeans spambase", "clusters")
     if isinstance(found, Missing):
         return found
     return lloyd(
@@ -142,11 +142,11 @@ def spam(quick: bool) -> Event | Missing:
 def blobs(quick: bool) -> Event:
     n, d, k = (50_000, 32, 64) if quick else (1_000_000, 32, 256)
     rng = np.random.default_rng(0)
-    centres = 3 * rng.standard_normal((k, d), dtype=np.float32)
+    centers = 3 * rng.standard_normal((k, d), dtype=np.float32)
     X = rng.standard_normal((n, d), dtype=np.float32)
     for start in range(0, n, 65536):
         part = X[start : start + 65536]
-        part += centres[rng.integers(0, k, len(part))]
+        part += centers[rng.integers(0, k, len(part))]
     return lloyd("blobs", f"{k} Gaussian blobs", X, k, 10)
 
 

@@ -27,7 +27,7 @@ class Start(NamedTuple):
 
 
 def our_start(X: np.ndarray) -> Start:
-    """Where ours begins."""
+    """Return the start of our fit, for all."""
     model = quietly(lambda: GaussianMixture(C, max_iter=0, random_state=0).fit(X))
     precisions = model.precisions_
     return Start(

@@ -9,7 +9,7 @@ from sklearn.cluster import KMeans as SklearnKMeans
 from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import adjusted_rand_score
 
-from bench.clusters_kmeans import fetched
+from bench.clusters_kmeans import fetch
 from bench.harness import Bar, Contestant, Event, Missing, Row
 from twofold import KMeans
 
@@ -17,7 +17,7 @@ NAMES = ("s1", "s2", "s3", "s4", "a1", "d31", "unbalance")
 
 
 def sets(quick: bool) -> Event | Missing:
-    found = fetched("clusters_sets", "clusters")
+    found = fetch("clusters_sets", "clusters")
     if isinstance(found, Missing):
         return found
     names, seeds = (NAMES[:2], 2) if quick else (NAMES, 5)
@@ -74,7 +74,7 @@ def sets(quick: bool) -> Event | Missing:
         repeats=1,
         notes=[
             "Seconds are for all sets and seeds together; the bar looks at the indices alone.",
-            "From shared starts, until no row moves, both end alike. With starts of their own the indices of both "
+            "From shared starts, until no row moves, both end the same. With starts of their own the indices of both "
             "differ from seed to seed by more than they differ from each other: one row of 5,000 is worth 0.0004.",
         ],
     )

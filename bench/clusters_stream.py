@@ -19,7 +19,7 @@ from sklearn.cluster import kmeans_plusplus
 
 from bench.clusters_kmeans import as_good, inertia, quietly
 from bench.harness import Bar, Contestant, Event, Row, Timed
-from bench.linear_stream import PATIENCE, _peak, forget
+from bench.linear_stream import MAX_SECONDS, _peak, forget
 
 K, D, SWEEPS, M = 50, 64, 5, 20_000
 GIGABYTES = 1.0  # what BENCH_CLUSTER_GB changes
@@ -27,36 +27,36 @@ MEMORY = 256  # MB
 
 
 def write_file(path: Path, gigabytes: float) -> int:
-    """Rows around K centres that overlap, chunk by chunk, in float32; returns their number."""
+    """Rows around K centers that overlap, chunk by chunk, in float32; returns their number."""
     rng = np.random.default_rng(0)
     rows = int(gigabytes * 1e9 / 4 / D)
-    centres = rng.standard_normal((K, D), dtype=np.float32)
+    centers = rng.standard_normal((K, D), dtype=np.float32)
     with open(path, "wb") as file:
         header = {"descr": "<f4", "fortran_order": False, "shape": (rows, D)}
         np.lib.format.write_array_header_1_0(file, header)
         for start in range(0, rows, 100_000):
             n = min(100_000, rows - start)
-            (centres[rng.integers(0, K, n)] + rng.standard_normal((n, D), dtype=np.float32)).tofile(file)
+            (centers[rng.integers(0, K, n)] + rng.standard_normal((n, D), dtype=np.float32)).tofile(file)
         file.flush()
         os.fsync(file.fileno())
     return rows
 
 
-def fit_here(who: str, path: str, start: np.ndarray) -> Any:
-    """One contestant's fit, in this process."""
-    if who.startswith("twofold"):
+def fit_here(peer: str, path: str, start: np.ndarray) -> Any:
+    """Run one contestant's fit in this process."""
+    if peer.startswith("twofold"):
         import twofold
         from twofold.clusters import coreset
 
         with twofold.config(memory=f"{MEMORY}MB"):
-            if who == "twofold-lloyd":
+            if peer == "twofold-lloyd":
                 return twofold.KMeans(K, init=start, n_init=1, max_iter=SWEEPS, tol=0).fit(path)
             points, weights = coreset(path, M, random_state=0)
             return twofold.KMeans(K, n_init=1, random_state=0).fit(points, sample_weight=weights)
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
     X = np.load(path, mmap_mode="r")
-    if who == "lloyd":
+    if peer == "lloyd":
         return KMeans(K, init=start, n_init=1, max_iter=SWEEPS, tol=0).fit(X)
     model = MiniBatchKMeans(K, init=start, n_init=1, random_state=0)
     with open(path, "rb", buffering=0) as file:  # read, not mapped: mapped pages would count as its memory
@@ -68,7 +68,7 @@ def fit_here(who: str, path: str, start: np.ndarray) -> Any:
 
 
 def same_bits(path: str, start: np.ndarray) -> bool:
-    """Whether streaming a file gives the bits of clustering its rows in memory."""
+    """True if streaming a file gives the bits of clustering its rows in memory."""
     from twofold import KMeans
 
     streamed, held = (KMeans(K, init=start, n_init=1, max_iter=SWEEPS, tol=0).fit(X) for X in (path, np.load(path)))
@@ -77,32 +77,32 @@ def same_bits(path: str, start: np.ndarray) -> bool:
     )
 
 
-def child(who: str, path: str, small: str, given: str) -> None:
-    """Warm up on a small file, fit the large one, and say what it took."""
-    start = np.load(given)
-    quietly(lambda: fit_here(who, small, start))
+def child(peer: str, path: str, small: str, start_file: str) -> None:
+    """Warm up on a small file, fit the large one, and print time and memory."""
+    start = np.load(start_file)
+    quietly(lambda: fit_here(peer, small, start))
     before = _peak()
     began = time.perf_counter()
-    model = quietly(lambda: fit_here(who, path, start))
+    model = quietly(lambda: fit_here(peer, path, start))
     report = {
         "seconds": time.perf_counter() - began,
         "before_mb": before,
         "peak_mb": _peak(),
-        "centres": model.cluster_centers_.tolist(),
+        "centers": model.cluster_centers_.tolist(),
     }
-    if who == "twofold-lloyd":  # after the memory was read: this holds a file
+    if peer == "twofold-lloyd":  # after the memory was read: this holds a file
         report["same_bits"] = quietly(lambda: same_bits(small, start))
     print(json.dumps(report))
 
 
-def in_a_process(who: str, path: Path, small: Path, start: Path) -> Timed:
+def in_a_process(peer: str, path: Path, small: Path, start: Path) -> Timed:
     forget(path)
-    command = [sys.executable, "-m", "bench.clusters_stream", who, str(path), str(small), str(start)]
+    command = [sys.executable, "-m", "bench.clusters_stream", peer, str(path), str(small), str(start)]
     here = Path(__file__).parent.parent
     try:
-        done = subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=PATIENCE)
+        done = subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=MAX_SECONDS)
     except subprocess.TimeoutExpired:
-        raise RuntimeError(f"stopped after {PATIENCE:g} s") from None
+        raise RuntimeError(f"stopped after {MAX_SECONDS:g} s") from None
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
     report = json.loads(done.stdout.splitlines()[-1])
@@ -119,14 +119,14 @@ def stream(quick: bool) -> Event:
 
     def quality(report: dict) -> dict[str, float]:
         figures = {
-            "inertia": inertia(np.load(path, mmap_mode="r"), np.array(report["centres"])),
+            "inertia": inertia(np.load(path, mmap_mode="r"), np.array(report["centers"])),
             "before MB": report["before_mb"],
             "peak MB": report["peak_mb"],
         }
         return figures | ({"same bits": float(report["same_bits"])} if "same_bits" in report else {})
 
-    def entry(name: str, who: str, **more: Any) -> Contestant:
-        return Contestant(name, lambda: in_a_process(who, path, small, start), warm=lambda: None, **more)
+    def entry(name: str, peer: str, **more: Any) -> Contestant:
+        return Contestant(name, lambda: in_a_process(peer, path, small, start), warm=lambda: None, **more)
 
     def within(rows: list[Row]) -> bool:
         own = [row.quality for row in rows if row.ours]
@@ -151,7 +151,7 @@ def stream(quick: bool) -> Event:
             "Every fit runs in a fresh process, after a warm-up on a 20 MB file, with the large file's pages dropped "
             "from the system's cache; peak MB is its largest resident set (before MB: after the warm-up).",
             "Pages that a memmap touches count as resident although the system may take them back. "
-            "same bits: labels, centres and inertia of the small file, streamed and in memory, are equal bit for bit.",
+            "same bits: labels, centers and inertia of the small file, streamed and in memory, are equal bit for bit.",
         ],
     )
 

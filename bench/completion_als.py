@@ -1,4 +1,4 @@
-"""Alternating least squares as often as cmfrec and implicit: ratings of anime, and who watched what."""
+"""Alternating least squares as often as cmfrec and implicit: ratings of anime, and views of users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Neighbourhoods and biases on MovieLens-100K: all five published splits, fitted and predicted, errors pooled."""
+"""Neighborhoods and biases on MovieLens-100K: all five published splits, fitted and predicted, errors pooled."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def surprise(name: str, make: Callable[[Any], Any], sets: list[Split], **more: A
         import surprise
         from surprise.trainset import Trainset
 
-        def listed(s: Split) -> tuple[Trainset, list]:
+        def make_lists(s: Split) -> tuple[Trainset, list]:
             cells = s.X.tocoo()
             ratings = [
                 (int(i), int(j), float(x), None) for i, j, x in zip(cells.row, cells.col, cells.data, strict=True)
@@ -67,7 +67,7 @@ def surprise(name: str, make: Callable[[Any], Any], sets: list[Split], **more: A
             asked = [(int(i), int(j), float(x)) for i, j, x in zip(s.users, s.items, s.truth, strict=True)]
             return data, asked
 
-        jobs = [listed(s) for s in sets]  # its own form of the data, made before the clock runs
+        jobs = [make_lists(s) for s in sets]  # its own form of the data, made before the clock runs
 
         def run() -> Timed:
             seconds, out = 0.0, []
@@ -114,7 +114,7 @@ def event(name: str, title: str, entries: Callable[[list[Split]], list], limit: 
     )
 
 
-def neighbourhoods(quick: bool) -> Event | Missing:
+def neighborhoods(quick: bool) -> Event | Missing:
     def entries(sets: list[Split]) -> list:
         items = {"name": "pearson_baseline", "user_based": False}
         return [
@@ -126,7 +126,7 @@ def neighbourhoods(quick: bool) -> Event | Missing:
             ),
         ]
 
-    return event("neighbourhoods", "Neighbourhoods over a baseline", entries, 0.931, quick)
+    return event("neighborhoods", "Neighborhoods over a baseline", entries, 0.931, quick)
 
 
 def biases(quick: bool) -> Event | Missing:
@@ -139,4 +139,4 @@ def biases(quick: bool) -> Event | Missing:
     return event("biases", "Row and column biases", entries, 0.944, quick)
 
 
-EVENTS = (neighbourhoods, biases)
+EVENTS = (neighborhoods, biases)

@@ -1,4 +1,4 @@
-"""Films nobody rated: a tenth of MovieLens-100K is unseen in training, and ranked for everyone by features alone."""
+"""Films without ratings: a tenth of MovieLens-100K is unseen in training, ranked for every user by features alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME = "completion_new_items"
 
 
 class Job(NamedTuple):
-    """Ratings of known films, features of all, and who rated which of the new ones."""
+    """Ratings of known films, features of all, and the raters of each new one."""
 
     X: sparse.csr_array  # (users, known films)
     known: np.ndarray  # their ids
@@ -75,7 +75,7 @@ def content_alone(job: Job) -> np.ndarray:
 
 
 def popularity(job: Job) -> np.ndarray:
-    """How many people a film like this is rated by."""
+    """Predict the number of ratings of a film from its features."""
     counts = np.bincount(job.X.indices, minlength=job.X.shape[1]) / job.X.shape[0]
     return content_scores(job, np.tile(counts, (job.X.shape[0], 1)))
 
@@ -133,7 +133,7 @@ def new_films(quick: bool) -> Event | Missing:
         as_good=lambda a, b: a["ndcg"] >= b["ndcg"] - 0.005,
         bar=Bar("NDCG@10 above content alone and above popularity", test=beats),
         notes=[
-            "A film that somebody rated is relevant to them. Popularity itself cannot tell films nobody has seen apart."
+            "A film that a user rated is relevant to the user. Popularity cannot distinguish films without ratings."
         ],
         budget=1.0,
         repeats=1,

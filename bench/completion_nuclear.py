@@ -15,7 +15,7 @@ from twofold.core.checks import InputError
 from twofold.linalg import norm
 
 
-def planted(n: int, k: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, sparse.csr_array]:
+def plant_matrix(n: int, k: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, sparse.csr_array]:
     """Factors of an n × n matrix of rank k with Gaussian entries, and 6 known cells for each degree of freedom."""
     rng = np.random.default_rng(seed)
     U, Z = rng.normal(size=(n, k)), rng.normal(size=(k, n))
@@ -24,7 +24,7 @@ def planted(n: int, k: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, spar
     return U, Z, sparse.csr_array((np.einsum("tk,kt->t", U[i], Z[:, j]), (i, j)), shape=(n, n))
 
 
-def recovered(rows: list[Row]) -> bool:
+def is_recovered(rows: list[Row]) -> bool:
     """SVT: relative error at most 2e-4 in at most 120 sweeps and 10 seconds; SVP and ALS: as near."""
     svt = next(row for row in rows if row.contestant == "twofold SVT")
     near = all(row.quality["error"] <= 2e-4 for row in rows)
@@ -33,7 +33,7 @@ def recovered(rows: list[Row]) -> bool:
 
 def recovery(quick: bool) -> Event:
     n, k = (300, 8) if quick else (1000, 10)
-    U, Z, X = planted(n, k)
+    U, Z, X = plant_matrix(n, k)
     M = U @ Z
 
     def entry(name: str, model: Any, **more: Any) -> Contestant:
@@ -55,7 +55,7 @@ def recovery(quick: bool) -> Event:
         ],
         quality=quality,
         as_good=lambda a, b: a["error"] <= 2e-4,
-        bar=Bar("SVT: error <= 2e-4 in <= 120 sweeps and 10 s; SVP and ALS recover it too", test=recovered),
+        bar=Bar("SVT: error <= 2e-4 in <= 120 sweeps and 10 s; SVP and ALS recover it too", test=is_recovered),
         notes=["The SVT paper reports 117 iterations and an error of 1.6e-4 for this task."],
     )
 
@@ -72,17 +72,17 @@ def fancy(X: sparse.csr_array, reg: float) -> Callable[[], Timed]:
     import fancyimpute.solver as solver
     from sklearn.utils import check_array
 
-    def renamed(X: Any, force_all_finite: bool = True, **options: Any) -> Any:
+    def check_array_of_old_name(X: Any, force_all_finite: bool = True, **options: Any) -> Any:
         return check_array(X, ensure_all_finite=force_all_finite, **options)
 
-    module.check_array = solver.check_array = renamed
+    module.check_array = solver.check_array = check_array_of_old_name
     last: list[np.ndarray] = []
 
     class Watched(module.SoftImpute):  # type: ignore[name-defined, misc]
         """It returns the filled table; the objective is about the low-rank matrix behind it."""
 
-        def _svd_step(self, *given: Any, **options: Any) -> Any:
-            out = super()._svd_step(*given, **options)
+        def _svd_step(self, *arguments: Any, **options: Any) -> Any:
+            out = super()._svd_step(*arguments, **options)
             last[:] = [out[0]]
             return out
 
@@ -105,7 +105,7 @@ def tenfold(rows: list[Row]) -> bool:
     return bool(theirs) and lower and all(row.median >= 10 * ours.median for row in theirs)
 
 
-def soft(name: str, what: str, X: sparse.csr_array, share: float) -> Event:
+def soft(name: str, data_title: str, X: sparse.csr_array, share: float) -> Event:
     reg = share * norm(X, "spectral")
 
     def ours() -> Timed:
@@ -122,7 +122,7 @@ def soft(name: str, what: str, X: sparse.csr_array, share: float) -> Event:
 
     return Event(
         f"completion_nuclear {name}",
-        f"SoftImpute of {what}, {X.shape[0]:,} x {X.shape[1]:,}, {X.nnz:,} known cells, λ = {reg:.3g}",
+        f"SoftImpute of {data_title}, {X.shape[0]:,} x {X.shape[1]:,}, {X.nnz:,} known cells, λ = {reg:.3g}",
         [Contestant("twofold", ours, ours=True, warm=warm), optional("fancyimpute", "fancyimpute", theirs)],
         quality=lambda M: {"objective": objective(X, M, reg), "rank": float(np.linalg.matrix_rank(M))},
         as_good=lambda a, b: a["objective"] <= 1.01 * b["objective"],

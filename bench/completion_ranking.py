@@ -37,7 +37,7 @@ class Job(NamedTuple):
         return sparse.csr_matrix((np.ones(X.nnz, np.float32), X.indices, X.indptr), shape=X.shape)
 
 
-def held_out(frame: pl.DataFrame, kind: str, share: float) -> Job:
+def hold_out(frame: pl.DataFrame, kind: str, share: float) -> Job:
     ids = [frame[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in ("user", "item")]
     shape = tuple(int(i.max()) + 1 for i in ids)
     X = sparse.csr_array((frame["rating"].to_numpy().astype(np.float32), tuple(ids)), shape=shape)
@@ -115,7 +115,7 @@ def irspack(job: Job, tuned: bool) -> Contestant:
     return Contestant(name, run, counts=not tuned, warm=(lambda: None) if tuned else None)
 
 
-def lenskit(job: Job, what: str) -> Contestant:
+def lenskit(job: Job, scorer_name: str) -> Contestant:
     from lenskit import recommend
     from lenskit.als import ImplicitMFScorer
     from lenskit.data import from_interactions_df
@@ -124,7 +124,7 @@ def lenskit(job: Job, what: str) -> Contestant:
 
     i, j = job.train.nonzero()
     data = from_interactions_df(pl.DataFrame({"user_id": i, "item_id": j}).to_pandas())
-    scorer = {"iALS": ImplicitMFScorer, "item neighbours": lambda: ItemKNNScorer(feedback="implicit")}[what]
+    scorer = {"iALS": ImplicitMFScorer, "item neighbors": lambda: ItemKNNScorer(feedback="implicit")}[scorer_name]
 
     def run() -> np.ndarray:
         pipe = topn_pipeline(scorer(), n=N)
@@ -135,7 +135,7 @@ def lenskit(job: Job, what: str) -> Contestant:
             out[user, : len(found)] = found
         return out
 
-    return Contestant(f"LensKit {what}", run)
+    return Contestant(f"LensKit {scorer_name}", run)
 
 
 def event(name: str, title: str, make: Callable[[], Job], bar: bool, notes: list[str], quick: bool) -> Event | Missing:
@@ -151,7 +151,7 @@ def event(name: str, title: str, make: Callable[[], Job], bar: bool, notes: list
         optional("implicit ALS", "implicit", lambda: implicit(job)),
         optional("irspack iALS", "irspack", lambda: irspack(job, False)),
         optional("LensKit iALS", "lenskit", lambda: lenskit(job, "iALS")),
-        optional("LensKit item neighbours", "lenskit", lambda: lenskit(job, "item neighbours")),
+        optional("LensKit item neighbors", "lenskit", lambda: lenskit(job, "item neighbors")),
     ]
     if not quick:
         entries.append(optional("irspack iALS, tuned", "irspack", lambda: irspack(job, True)))
@@ -183,7 +183,7 @@ def movielens(quick: bool) -> Event | Missing:
     return event(
         "movielens",
         "MovieLens-100K, a fifth of the ratings held out",
-        lambda: held_out(datasets.fetch("movielens100k").ratings, "random", 0.2),
+        lambda: hold_out(datasets.fetch("movielens100k").ratings, "random", 0.2),
         True,
         [],
         quick,
@@ -195,31 +195,31 @@ def anime(quick: bool) -> Event | Missing:
         frame = datasets.fetch("anime").ratings
         if quick:
             frame = frame.filter(pl.col("user").hash(0) % 10 == 0)
-        return held_out(frame, "random", 0.2)
+        return hold_out(frame, "random", 0.2)
 
     return event("anime", "Anime, a fifth of the ratings held out", make, True, [], quick)
 
 
-def bundled(quick: bool) -> Event | Missing:
+def event_of_bundled(quick: bool) -> Event | Missing:
     return event(
         "bundled",
         "The bundled made-up ratings, a fifth held out",
-        lambda: held_out(datasets.ratings().ratings, "random", 0.2),
+        lambda: hold_out(datasets.ratings().ratings, "random", 0.2),
         True,
         ["Here people mostly see what everyone sees, with a little taste: popularity is hard to beat."],
         quick,
     )
 
 
-def published(quick: bool) -> Event | Missing:
+def event_as_published(quick: bool) -> Event | Missing:
     return event(
         "published",
         "MovieLens-100K, a quarter of each user's ratings held out",
-        lambda: held_out(datasets.fetch("movielens100k").ratings, "leave-out", 0.25),
+        lambda: hold_out(datasets.fetch("movielens100k").ratings, "leave-out", 0.25),
         False,
         [PUBLISHED],
         quick,
     )
 
 
-EVENTS = (movielens, anime, bundled, published)
+EVENTS = (movielens, anime, event_of_bundled, event_as_published)

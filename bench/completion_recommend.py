@@ -19,7 +19,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from bench.harness import Bar, Contestant, Event, Row, Timed, Work
-from bench.linear_stream import PATIENCE, _peak
+from bench.linear_stream import MAX_SECONDS, _peak
 
 K, N, SEEN = 64, 10, 100
 MEMORY = 300.0  # MB more than before: the scores of all users would be 4,000
@@ -51,9 +51,9 @@ def recommender(U: np.ndarray, Z: np.ndarray, X: sparse.csr_array) -> Any:
     return rec
 
 
-def asker(who: str, U: np.ndarray, Z: np.ndarray, X: sparse.csr_array, file: str) -> Callable[[int], np.ndarray]:
-    """A function that makes the lists of the first so many users, and returns those of the first few."""
-    if who == "implicit":
+def asker(peer: str, U: np.ndarray, Z: np.ndarray, X: sparse.csr_array, file: str) -> Callable[[int], np.ndarray]:
+    """Return a function that makes the lists of the first n users and returns those of the first few."""
+    if peer == "implicit":
         from implicit.cpu.als import AlternatingLeastSquares
 
         threadpool_limits(1, "blas")  # as it asks for: it has threads of its own
@@ -72,7 +72,7 @@ def asker(who: str, U: np.ndarray, Z: np.ndarray, X: sparse.csr_array, file: str
     def ours(users: int) -> np.ndarray:
         if users < len(rec.users_):
             return recommender(U[:users], Z, X[:users]).recommend_all(N, path=file)
-        if who == "twofold, file":
+        if peer == "twofold, file":
             rec.recommend_all(N, path=file)
             first = pl.read_parquet(file, n_rows=CHECKED * N)
         else:
@@ -83,10 +83,10 @@ def asker(who: str, U: np.ndarray, Z: np.ndarray, X: sparse.csr_array, file: str
     return ours
 
 
-def child(who: str, users: str, items: str, file: str) -> None:
+def child(peer: str, users: str, items: str, file: str) -> None:
     """Warm up on some users, ask for all, and say what it took."""
     U, Z, X = world(int(users), int(items))
-    ask = asker(who, U, Z, X, file)
+    ask = asker(peer, U, Z, X, file)
     ask(2 * BATCH)
     before = _peak()
     began = time.perf_counter()
@@ -98,10 +98,10 @@ def child(who: str, users: str, items: str, file: str) -> None:
     print(json.dumps(report))
 
 
-def in_a_process(who: str, users: int, items: int, file: Path) -> Timed:
-    command = [sys.executable, "-m", "bench.completion_recommend", who, str(users), str(items), str(file)]
+def in_a_process(peer: str, users: int, items: int, file: Path) -> Timed:
+    command = [sys.executable, "-m", "bench.completion_recommend", peer, str(users), str(items), str(file)]
     here = Path(__file__).parent.parent
-    done = subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=PATIENCE)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=MAX_SECONDS)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
     report = json.loads(done.stdout.splitlines()[-1])
@@ -115,9 +115,9 @@ def recommend(quick: bool) -> Event:
     def quality(report: dict) -> dict[str, float]:
         return {"right": report["right"], "before MB": report["before_mb"], "peak MB": report["peak_mb"]}
 
-    def entry(name: str, who: str, **more: Any) -> Contestant:
+    def entry(name: str, peer: str, **more: Any) -> Contestant:
         file = Path(folder.name) / "lists.parquet"
-        return Contestant(name, lambda: in_a_process(who, users, items, file), warm=lambda: None, **more)
+        return Contestant(name, lambda: in_a_process(peer, users, items, file), warm=lambda: None, **more)
 
     def within(rows: list[Row]) -> bool:
         return all(row.quality["peak MB"] - row.quality["before MB"] <= MEMORY for row in rows if row.ours)

@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.neighbors import KNeighborsClassifier
 
 from bench.harness import Bar, Contestant, Event, Missing, Row
-from bench.topics_nmf import fetched
+from bench.topics_nmf import fetch
 from twofold import LSA, Autoencoder
 
 NEIGHBORS = (1, 3, 7, 15)
@@ -44,7 +44,7 @@ def linear(X: np.ndarray, new: np.ndarray, k: int) -> Codes:
 
 
 def documents(quick: bool) -> Event | Missing:
-    data = fetched("reuters", "deep_documents")
+    data = fetch("reuters", "deep_documents")
     if isinstance(data, Missing):
         return data
     rows = 1_000 if quick else None

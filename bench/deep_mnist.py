@@ -1,7 +1,7 @@
 """What networks reach on MNIST in a stated budget of processor time, beside published figures.
 
-BENCH_DEEP_MINUTES sets the budget of each model (default 60; quick runs take 1). The pictures are binarised once, by
-our own draw from their grey values (static binarisation); the drawn file of the literature cannot be had offline, so
+BENCH_DEEP_MINUTES sets the budget of each model (default 60; quick runs take 1). The pictures are binarized once, by
+our own draw from their gray values (static binarization); the drawn file of the literature cannot be had offline, so
 that nats differ from those by the luck of the draw, some tenths. Curves are written to bench/results.
 """
 
@@ -31,7 +31,7 @@ DRAWS = 500  # of a likelihood by importance sampling, a picture
 
 
 class Digits(NamedTuple):
-    """Grey pictures from 0 to 255, their classes, and the same binarised once for all."""
+    """Gray pictures from 0 to 255, their classes, and the same binarized once for all."""
 
     train: np.ndarray
     y: np.ndarray
@@ -55,7 +55,7 @@ def minutes(quick: bool) -> float:
     return float(os.environ.get("BENCH_DEEP_MINUTES", "1" if quick else "60"))
 
 
-def trained(name: str, make: Callable[..., Any], X: np.ndarray, y: np.ndarray | None, budget: float) -> Timed:
+def train(name: str, make: Callable[..., Any], X: np.ndarray, y: np.ndarray | None, budget: float) -> Timed:
     """As many epochs as the budget of processor minutes allows, by what more pictures cost beyond a few."""
     data = (X,) if y is None else (X, y)
 
@@ -96,8 +96,8 @@ def event(
             return data
         budget = minutes(quick)
 
-        def quality(found: tuple[Any, float, int]) -> dict[str, float]:
-            model, used, epochs = found
+        def quality(result: tuple[Any, float, int]) -> dict[str, float]:
+            model, used, epochs = result
             return judge(model, data) | {"CPU minutes": used, "epochs": epochs}
 
         def met(rows: list[Row]) -> bool:
@@ -106,7 +106,7 @@ def event(
         return Event(
             f"deep_{name}",
             f"{title}, about {budget:g} CPU-minutes",
-            [Contestant("twofold", lambda: trained(name, make, *pick(data), budget), ours=True, warm=lambda: None)],
+            [Contestant("twofold", lambda: train(name, make, *pick(data), budget), ours=True, warm=lambda: None)],
             quality=quality,
             as_good=lambda a, b: True,
             bar=Bar(bar[0], test=met),
@@ -116,14 +116,14 @@ def event(
     return prepare
 
 
-def coded(model: Autoencoder, data: Digits) -> dict[str, float]:
+def judge_codes(model: Autoencoder, data: Digits) -> dict[str, float]:
     flat, test = (X.reshape(len(X), -1) / 255.0 for X in (data.train, data.test))
     linear = PCA(30).fit(flat)
     lost = ((test - linear.inverse_transform(linear.transform(test))) ** 2).sum(axis=1).mean()
     return {"squared error": -model.score(data.test / 255.0), "PCA": float(lost)}
 
 
-def bounded(model: Any, data: Digits) -> dict[str, float]:
+def judge_bound(model: Any, data: Digits) -> dict[str, float]:
     likelihood = float(model.log_likelihood(data.binary_test, n_draws=DRAWS).mean())
     return {"-ELBO": -model.score(data.binary_test), f"nats ({DRAWS} draws)": -likelihood}
 
@@ -133,15 +133,15 @@ def exact(model: PixelCNN, data: Digits) -> dict[str, float]:
     return {"nats": nats, "bits a pixel": nats / np.log(2) / 784}
 
 
-def judged_by_a_classifier(model: GAN, data: Digits) -> dict[str, float]:
+def judge_by_classifier(model: GAN, data: Digits) -> dict[str, float]:
     """The distance in what the last hidden layer of a small classifier sees."""
     eye = CNNClassifier(max_iter=2, random_state=0).fit(data.train[:20_000], data.y[:20_000])
 
-    def hidden(module: Any, x: Any) -> Any:
+    def last_layer(module: Any, x: Any) -> Any:
         return module.dense[:-1](module.layers(module.prepared(x)).flatten(1))
 
     def features(X: np.ndarray) -> np.ndarray:
-        return eye._through(hidden, eye._read_images(np.asarray(X, dtype=np.float32))[1])
+        return eye._through(last_layer, eye._read_images(np.asarray(X, dtype=np.float32))[1])
 
     found = frechet_distance(data.test, model.sample(len(data.test), random_state=0), features=features)
     return {"frechet_distance": found.distance, "floor": found.floor}
@@ -150,7 +150,7 @@ def judged_by_a_classifier(model: GAN, data: Digits) -> dict[str, float]:
 EVENTS = (
     event(
         "autoencoder",
-        "30 numbers a digit, grey from 0 to 1; published: 2.65 (2.7 M weights, not pretrained)",
+        "30 numbers a digit, gray from 0 to 1; published: 2.65 (2.7 M weights, not pretrained)",
         lambda **o: Autoencoder(
             30,
             hidden_layer_sizes=(1000, 500, 250),
@@ -163,28 +163,28 @@ EVENTS = (
             **o,
         ),
         lambda d: (d.train / np.float32(255), None),
-        coded,
+        judge_codes,
         ("squared error a digit at most 2.65", lambda q: q["squared error"] <= 2.65),
     ),
     event(
         "vae",
-        "static binarisation; published: 89.8 to 89.9 nats",
+        "static binarization; published: 89.8 to 89.9 nats",
         lambda **o: VAE(50, hidden_layer_sizes=(200, 200), activation="tanh", random_state=0, **o),
         lambda d: (d.binary, None),
-        bounded,
+        judge_bound,
         ("at most 89.8 nats", lambda q: next(v for k, v in q.items() if k.startswith("nats")) <= 89.8),
     ),
     event(
         "dlgm",
-        "static binarisation; published: about 86.6 nats",
+        "static binarization; published: about 86.6 nats",
         lambda **o: DLGM((32, 64), hidden_layer_sizes=200, activation="tanh", random_state=0, **o),
         lambda d: (d.binary, None),
-        bounded,
+        judge_bound,
         ("no bar: reported", lambda q: True),
     ),
     event(
         "pixelcnn",
-        "static binarisation; published: 81.3 to 81.5 nats",
+        "static binarization; published: 81.3 to 81.5 nats",
         lambda **o: PixelCNN(n_layers=4, reach=14, learning_rate_init=5e-3, random_state=0, **o),
         lambda d: (d.binary, None),
         exact,
@@ -203,7 +203,7 @@ EVENTS = (
         "distance in what a small classifier sees, with the floor beside it",
         lambda **o: GAN(64, architecture="convolutional", random_state=0, **o),
         lambda d: (d.train, None),
-        judged_by_a_classifier,
+        judge_by_classifier,
         ("no bar: reported", lambda q: True),
     ),
 )

@@ -43,22 +43,22 @@ def pixels_of(images: np.ndarray) -> np.ndarray:
 
 
 def bare(model: Any, build: Any, X: np.ndarray, y: np.ndarray | None, loss: Any) -> Timed:
-    """The loop that everybody writes: batches by index, a fused optimiser, nothing else."""
+    """The usual loop: batches by index, a fused optimizer, nothing else."""
     torch.manual_seed(0)
     module = build()
     for layer in module.modules():
-        if isinstance(layer, nn.Linear):  # laid out as torch does, which is faster for its optimiser
+        if isinstance(layer, nn.Linear):  # laid out as torch does, which is faster for its optimizer
             layer.weight = nn.Parameter(layer.weight.detach().contiguous())
     rows = [torch.from_numpy(X)] + ([] if y is None else [torch.from_numpy(y)])
-    optimiser = torch.optim.AdamW(module.parameters(), lr=model.learning_rate_init, weight_decay=0.0, fused=True)
+    optimizer = torch.optim.AdamW(module.parameters(), lr=model.learning_rate_init, weight_decay=0.0, fused=True)
     module.train()
     began = time.perf_counter()
     for _ in range(EPOCHS):
         for index in torch.randperm(len(X)).split(BATCH):
             value = loss(module, *(part[index] for part in rows))
-            optimiser.zero_grad(set_to_none=True)
+            optimizer.zero_grad(set_to_none=True)
             value.backward()
-            optimiser.step()
+            optimizer.step()
     return Timed(time.perf_counter() - began, float(value.detach()))
 
 
@@ -72,13 +72,15 @@ def no_dearer(rows: list[Row]) -> bool:
     return all(mine <= OVERHEAD * row.median for row in rows if row.counts and not row.ours)
 
 
-def shaped(model: Any, *data: np.ndarray) -> Any:
+def fit_shapes(model: Any, *data: np.ndarray) -> Any:
     """A model that knows its shapes, from a short fit."""
     return model.set_params(max_iter=1).fit(*data).set_params(max_iter=EPOCHS)
 
 
-def against_bare(name: str, what: str, model: Any, mine: tuple, raw: tuple, loss: Any, plain: Any = None) -> Event:
-    """Our fit to `mine` beside the bare loop over `raw`, the same pictures as the module takes them.
+def against_bare(
+    name: str, data_title: str, model: Any, data: tuple, raw: tuple, loss: Any, plain: Any = None
+) -> Event:
+    """Our fit to `data` beside the bare loop over `raw`, the same pictures as the module takes them.
 
     The bare loop trains the model's own module and, where the module has parts that torch has not, the network that
     `plain` builds of torch's own.
@@ -86,9 +88,9 @@ def against_bare(name: str, what: str, model: Any, mine: tuple, raw: tuple, loss
     loops = {"bare torch loop": model._build} | ({"bare loop, torch's layers": plain} if plain else {})
     return Event(
         name,
-        f"{what}, {EPOCHS} epochs of batches of {BATCH}",
+        f"{data_title}, {EPOCHS} epochs of batches of {BATCH}",
         [
-            Contestant("twofold", lambda: ours(model, *mine), ours=True, warm=lambda: shaped(model, *mine)),
+            Contestant("twofold", lambda: ours(model, *data), ours=True, warm=lambda: fit_shapes(model, *data)),
             *(Contestant(k, partial(bare, model, build, *raw, loss), warm=lambda: None) for k, build in loops.items()),
         ],
         quality=lambda value: {"last loss": float(value)},
@@ -158,7 +160,7 @@ class Watched(Theirs):
 
 
 def against_sklearn(quick: bool, dtype: type = np.float32) -> Event | Missing:
-    """In single precision both compute alike; in double, as bytes divided by 255 are, only scikit-learn does."""
+    """In single precision both compute the same; in double, as of bytes divided by 255, only scikit-learn does."""
     data = mnist()
     if isinstance(data, Missing):
         return data
@@ -180,10 +182,10 @@ def against_sklearn(quick: bool, dtype: type = np.float32) -> Event | Missing:
         ends = model.ends_ if isinstance(model, Watched) else model.history_["seconds"]
         return Timed(float(np.diff(ends).mean()), (model, whole))
 
-    def quality(found: tuple[Any, float]) -> dict[str, float]:
-        return {"test accuracy %": 100 * found[0].score(test, goal), "whole fit s": found[1]}
+    def quality(result: tuple[Any, float]) -> dict[str, float]:
+        return {"test accuracy %": 100 * result[0].score(test, goal), "whole fit s": result[1]}
 
-    def made() -> Any:
+    def make_model() -> Any:
         return MLPClassifier((128,), learning_rate_init=1e-3, batch_size=200, max_iter=EPOCHS, random_state=0)
 
     def theirs() -> Any:
@@ -193,7 +195,7 @@ def against_sklearn(quick: bool, dtype: type = np.float32) -> Event | Missing:
         f"deep_sklearn_{np.dtype(dtype)}",
         f"An epoch of MLP 784-128-10, {n:,} digits, {np.dtype(dtype)}, batches of 200, Adam at 0.001",
         [
-            Contestant("twofold", lambda: epoch(made()), ours=True, warm=lambda: fit(made(), 1000)),
+            Contestant("twofold", lambda: epoch(make_model()), ours=True, warm=lambda: fit(make_model(), 1000)),
             Contestant("scikit-learn", lambda: epoch(theirs()), warm=lambda: fit(theirs(), 1000)),
         ],
         quality=quality,

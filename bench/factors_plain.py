@@ -2,7 +2,7 @@
 
 The peer does what LowRankModels does (Udell, Horn, Zadeh & Boyd 2016): a proximal gradient step for every row, then
 for every column, each with a step size of its own that grows by a twentieth when its objective falls and shrinks by a
-third when it does not. It is vectorised over rows and over columns, its steps are in units of what the other factor's
+third when it does not. It is vectorized over rows and over columns, its steps are in units of what the other factor's
 Gram matrix allows, and it has the same loss, constraints and start.
 """
 
@@ -65,7 +65,7 @@ class Plain:
 
 
 def plain(X: np.ndarray, loss: Loss, kind: Constraint, Z: np.ndarray, goal: float, sweeps: int = SWEEPS) -> float:
-    """The objective where it stops: at the goal, or after so many sweeps. One thread for BLAS is its fastest, too."""
+    """The objective where it stops: at the goal, or after `sweeps`. One thread for BLAS is its fastest, too."""
     with threadpool_limits(1):
         return _plain(X, loss, kind, Z, goal, sweeps)
 
@@ -91,7 +91,7 @@ def ours(X: np.ndarray, loss: Loss, kind: Constraint, Z: np.ndarray, goal: float
         return model.fit(X).history_["objective"][-1]
 
 
-def event(name: str, what: str, X: np.ndarray, loss: Loss, kind: Constraint, k: int) -> Event:
+def event(name: str, data_title: str, X: np.ndarray, loss: Loss, kind: Constraint, k: int) -> Event:
     Z = np.random.default_rng(0).normal(size=(k, X.shape[1]))
     Z = np.abs(Z) if isinstance(kind, NonNegative) else Z
     ends = ours(X, loss, kind, Z, tol=1e-5, max_iter=300), plain(X, loss, kind, Z, 0.0)
@@ -99,7 +99,7 @@ def event(name: str, what: str, X: np.ndarray, loss: Loss, kind: Constraint, k: 
     few = X[:200]
     return Event(
         f"factors_plain {name}",
-        f"{what}, {X.shape[0]:,} x {X.shape[1]}, k = {k}",
+        f"{data_title}, {X.shape[0]:,} x {X.shape[1]}, k = {k}",
         [
             Contestant(
                 "twofold", lambda: ours(X, loss, kind, Z, goal), ours=True, warm=lambda: ours(few, loss, kind, Z)

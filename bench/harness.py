@@ -34,18 +34,18 @@ class Missing(NamedTuple):
 
 
 class Contestant(NamedTuple):
-    """Someone who can do the event's job."""
+    """A library or program that can do the event's job."""
 
     name: str
     run: Callable[[], Any]
     ours: bool = False
-    counts: bool = True  # False: shown, but the bar does not look at it (another problem, or fewer checks)
+    counts: bool = True  # False: shown, but the bar ignores it (another problem, or fewer checks)
     note: str = ""
     warm: Callable[[], Any] | None = None  # a small run with the same code paths; the default is the job itself
 
 
 class Work(NamedTuple):
-    """The least the job can cost: what no implementation gets under."""
+    """The least cost of the job, for any implementation."""
 
     flops: float
     bytes: float
@@ -57,7 +57,7 @@ class Work(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """What SPEC asks: ours at least `ratio` times as fast as every peer of equal quality; or another test."""
+    """The requirement: ours at least `ratio` times as fast as every peer of equal quality; or another test."""
 
     text: str
     ratio: float | None = None
@@ -66,7 +66,7 @@ class Bar(NamedTuple):
 
 @dataclass
 class Event:
-    """One job, everyone who does it, and how the results are judged."""
+    """One job, its contestants, and the judgment of the results."""
 
     name: str
     title: str
@@ -78,12 +78,12 @@ class Event:
     notes: list[str] = field(default_factory=list)
     budget: float = 20.0  # seconds a contestant may spend on repeats
     repeats: int | None = None  # overrides the command line's
-    close: Callable[[], Any] = lambda: None  # clears up afterwards, whatever happened
+    close: Callable[[], Any] = lambda: None  # clears up afterwards, also after an error
 
 
 @dataclass
 class Row:
-    """What one contestant did."""
+    """The result of one contestant."""
 
     contestant: str
     ours: bool = False
@@ -111,7 +111,7 @@ class Outcome:
         return min(self._entries(ours=True), key=lambda row: row.median)
 
     def opponent(self, row: Row) -> Row:
-        """Our fastest entry that is as good as this one; if none is, our slowest: no favour to ourselves."""
+        """Our fastest entry that is as good as this one; if none is, our slowest."""
         own = self._entries(ours=True)
         good = [entry for entry in own if row.ours or self.event.as_good(entry.quality, row.quality)]
         return min(good, key=lambda entry: entry.median) if good else max(own, key=lambda entry: entry.median)
@@ -121,7 +121,7 @@ class Outcome:
         return row.median / self.opponent(row).median
 
     def rival(self) -> Row | None:
-        """The peer that comes closest to us, or beats us, among those as good as at least one of our entries."""
+        """The fastest peer relative to us, among those as good as at least one of our entries."""
         peers = [row for row in self._entries(ours=False) if row.equal]
         return min(peers, key=self.ratio, default=None)
 
@@ -129,7 +129,7 @@ class Outcome:
         return [row for row in self.rows if row.ours == ours and row.counts and row.seconds]
 
     def met(self) -> bool | None:
-        """Whether the bar is met; None where there is no bar, or nobody to compare with."""
+        """True if the bar is met; None if there is no bar, or no peer to compare with."""
         bar, rival = self.event.bar, self.rival()
         if bar is None:
             return None
@@ -138,7 +138,7 @@ class Outcome:
         return None if rival is None or bar.ratio is None else self.ratio(rival) >= bar.ratio
 
     def share_of_limit(self, ceilings: dict[str, float]) -> float | None:
-        """The least time this machine could need, over what ours took."""
+        """The least time this machine could need, over the time of ours."""
         work = self.event.work
         return None if work is None else work.seconds(ceilings) / self.ours().median
 
@@ -146,15 +146,15 @@ class Outcome:
 def run(event: Event, repeats: int, say: Callable[[str], None] = lambda text: None) -> Outcome:
     """Warm up, take turns, judge. A peer that raises is reported with its error, not hidden."""
     try:
-        return _judged(event, _timed(event, event.repeats or repeats, say))
+        return _judge(event, _time_rounds(event, event.repeats or repeats, say))
     finally:
         event.close()
 
 
-PAUSE = 0.2  # seconds, in which the threads of the contestant before stop spinning
+SECONDS_BETWEEN_RUNS = 0.2  # in which the threads of the contestant before stop
 
 
-def _timed(event: Event, repeats: int, say: Callable[[str], None]) -> list[Row]:
+def _time_rounds(event: Event, repeats: int, say: Callable[[str], None]) -> list[Row]:
     rows = [_row(entry) for entry in event.contestants]
     active = [(row, entry) for row, entry in zip(rows, event.contestants, strict=True) if isinstance(entry, Contestant)]
     for row, entry in active:
@@ -172,11 +172,11 @@ def _timed(event: Event, repeats: int, say: Callable[[str], None]) -> list[Row]:
     return rows
 
 
-def _judged(event: Event, rows: list[Row]) -> Outcome:
+def _judge(event: Event, rows: list[Row]) -> Outcome:
     own = [row.quality for row in rows if row.ours and row.counts and row.quality]
     for row in rows:
         row.equal = bool(row.quality) and (row.ours or any(event.as_good(row.quality, figures) for figures in own))
-    # The functions held the event's data: let go of it.
+    # The functions refer to the event's data: release it.
     return Outcome(replace(event, contestants=[], quality=lambda value: {}), rows)
 
 
@@ -187,7 +187,7 @@ def _row(entry: Contestant | Missing) -> Row:
 
 
 def _attempt(row: Row, job: Callable[[], Any]) -> Timed | None:
-    time.sleep(PAUSE)
+    time.sleep(SECONDS_BETWEEN_RUNS)
     began = time.perf_counter()
     try:
         value = job()
@@ -201,7 +201,7 @@ def _attempt(row: Row, job: Callable[[], Any]) -> Timed | None:
 
 
 def apart(entry: Contestant | Missing) -> Contestant | Missing:
-    """The same in a fresh process of its own, warm-up included, so that no one's threads or memory touch another's."""
+    """The same in a fresh process of its own, warm-up included, so that threads and memory are separate."""
     if isinstance(entry, Missing):
         return entry
 

@@ -56,9 +56,9 @@ class Screen:
         page.keyboard.press("End")
         return page
 
-    def draw(self, how: str, seconds: float) -> Timed:
-        page = self.pages[how]
-        assert page.locator(".layers").get_attribute("data-drawn-by") == how
+    def draw(self, mode: str, seconds: float) -> Timed:
+        page = self.pages[mode]
+        assert page.locator(".layers").get_attribute("data-drawn-by") == mode
         page.bring_to_front()
         each = page.evaluate(ZOOM, seconds)
         return Timed(each, {"pictures a second": 1 / each})
@@ -89,7 +89,7 @@ def event(quick: bool) -> Event | Missing:
         "lab_frames",
         "one picture of 100,000 points, zoomed, drawn in software",
         drawing,
-        quality=lambda found: found,
+        quality=lambda result: result,
         as_good=lambda a, b: True,
         bar=Bar("30 pictures a second with WebGL2", test=quick_enough),
         repeats=3,

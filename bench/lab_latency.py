@@ -131,7 +131,7 @@ def event(name: str, title: str, quick: bool) -> Event | Missing:
         f"lab_latency {name}",
         title,
         [Contestant(what, job, ours=True, warm=lambda: None) for what, job in jobs.items()],
-        quality=lambda found: {"milliseconds": 1000 * found},
+        quality=lambda result: {"milliseconds": 1000 * result},
         as_good=lambda a, b: True,
         bar=Bar(bar, test=partial(below, limit)),
         repeats=1 if quick else 3,

@@ -2,7 +2,7 @@
 
 Plain EM nears the optimum slowly, so a fixed number of sweeps would compare unequal results. Each peer gets about
 the fewest sweeps that bring its likelihood within NEAR of ours, which runs to its own default tolerance; one
-evaluator scores all. pyppca stops by a rule of its own and maximises a bound instead of the likelihood: it is
+evaluator scores all. pyppca stops by a rule of its own and maximizes a bound instead of the likelihood: it is
 held to the error on the hidden cells.
 """
 
@@ -16,7 +16,7 @@ from bench.harness import Bar, Contestant, Event, Missing, optional
 from twofold import PPCA
 from twofold.linear._linear_gaussian import log_density
 
-NEAR = 0.1  # nats a row
+MAX_DIFFERENCE = 0.1  # nats a row
 SWEEPS_RS, SWEEPS_PY = 75, 40
 
 
@@ -87,8 +87,8 @@ def conditional_means(X: np.ndarray, fit: Fit) -> np.ndarray:
 
 def as_good(a: dict[str, float], b: dict[str, float]) -> bool:
     error = a["error on hidden cells"] <= 1.001 * b["error on hidden cells"]
-    bound = a["bound"] or b["bound"]  # then the likelihood is not what was maximised
-    return error and bool(bound or a["log-likelihood"] >= b["log-likelihood"] - NEAR)
+    bound = a["bound"] or b["bound"]  # then the likelihood is not what was maximized
+    return error and bool(bound or a["log-likelihood"] >= b["log-likelihood"] - MAX_DIFFERENCE)
 
 
 def holes(quick: bool) -> Event:
@@ -117,8 +117,8 @@ def holes(quick: bool) -> Event:
         as_good=as_good,
         bar=Bar("3 x the fastest of ppca-rs, ppca-py, pyppca", ratio=3.0),
         notes=[
-            f"Equal quality: within {NEAR} nats a row of our likelihood and 0.1 % of our error on the hidden cells; "
-            "where bound is 1, the error alone."
+            f"Equal quality: within {MAX_DIFFERENCE} nats a row of our likelihood and 0.1 % of our error on the hidden "
+            "cells; where bound is 1, the error alone."
         ],
     )
 

@@ -14,12 +14,12 @@ from twofold import PCA
 
 
 def no_more_error(a: dict[str, float], b: dict[str, float]) -> bool:
-    """No more variance lost, with a tenth to spare; below one in a million nobody is told apart."""
+    """Loses at most a tenth more variance; differences below one in a million do not count."""
     return a["variance lost"] <= max(1.1 * b["variance lost"], 1e-6)
 
 
 def compare(name: str, title: str, X: np.ndarray, k: int) -> Event:
-    """Both at several settings: each of scikit-learn's is held against our fastest that loses no more."""
+    """Both at several settings: each of scikit-learn's is compared with our fastest that loses at most as much."""
     exact = Exact(X, k)
     ours = [
         Contestant(

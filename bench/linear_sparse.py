@@ -1,4 +1,4 @@
-"""PCA of a sparse table, centred without filling it in: 100,000 x 5,000 at 0.5 %, k = 20."""
+"""PCA of a sparse table, centered without filling it in: 100,000 x 5,000 at 0.5 %, k = 20."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ K = 20
 
 
 def counts_like(n: int, d: int, density: float, seed: int = 0) -> sparse.csr_matrix:
-    """Rows that favour one of 40 groups of columns, columns of unequal popularity: sparse, with structure."""
+    """Rows that favor one of 40 groups of columns, columns of unequal popularity: sparse, with structure."""
     rng = np.random.default_rng(seed)
     per_row = int(density * d)
     popularity = np.cumsum(1.0 / np.arange(1, d + 1) ** 0.7)
@@ -50,7 +50,7 @@ def sparse_pca(quick: bool) -> Event:
                 "scikit-learn TruncatedSVD",
                 lambda: TruncatedSVD(K, algorithm="arpack", random_state=0).fit(X),
                 counts=False,
-                note="not centred: another problem",
+                note="not centered: another problem",
             ),
         ],
         quality=exact.quality,

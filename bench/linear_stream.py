@@ -22,7 +22,7 @@ from bench.subspace import near
 
 K, D = 10, 100
 GIGABYTES = 8.0  # what BENCH_STREAM_GB changes
-PATIENCE = 240.0  # seconds until a contestant is stopped
+MAX_SECONDS = 240.0  # seconds until a contestant is stopped
 
 
 def write_file(path: Path, gigabytes: float) -> tuple[int, np.ndarray, np.ndarray]:
@@ -52,9 +52,9 @@ def forget(path: Path) -> None:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def fit_here(who: str, path: str) -> Any:
-    """One contestant's fit, in this process."""
-    if who == "twofold":
+def fit_here(peer: str, path: str) -> Any:
+    """Run one contestant's fit in this process."""
+    if peer == "twofold":
         import twofold
 
         with twofold.config(memory="512MB"):
@@ -62,7 +62,7 @@ def fit_here(who: str, path: str) -> Any:
     from sklearn.decomposition import PCA, IncrementalPCA
 
     X = np.load(path, mmap_mode="r")
-    if who == "covariance_eigh":
+    if peer == "covariance_eigh":
         return PCA(K, svd_solver="covariance_eigh").fit(X)
     model = IncrementalPCA(K)
     with open(path, "rb", buffering=0) as file:  # read, not mapped: mapped pages would count as its memory
@@ -73,12 +73,12 @@ def fit_here(who: str, path: str) -> Any:
     return model
 
 
-def child(who: str, path: str, small: str) -> None:
-    """Warm up on a small file, fit the large one, and say what it took."""
-    fit_here(who, small)
+def child(peer: str, path: str, small: str) -> None:
+    """Warm up on a small file, fit the large one, and print time and memory."""
+    fit_here(peer, small)
     before = _peak()
     began = time.perf_counter()
-    model = fit_here(who, path)
+    model = fit_here(peer, path)
     report = {
         "seconds": time.perf_counter() - began,
         "before_mb": before,
@@ -103,15 +103,15 @@ def _peak() -> float:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
-def in_a_process(who: str, path: Path, small: Path, cold: bool) -> Timed:
+def in_a_process(peer: str, path: Path, small: Path, cold: bool) -> Timed:
     if cold:
         forget(path)
-    command = [sys.executable, "-m", "bench.linear_stream", who, str(path), str(small)]
+    command = [sys.executable, "-m", "bench.linear_stream", peer, str(path), str(small)]
     here = Path(__file__).parent.parent
     try:
-        done = subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=PATIENCE)
+        done = subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=MAX_SECONDS)
     except subprocess.TimeoutExpired:
-        raise RuntimeError(f"stopped after {PATIENCE:g} s") from None
+        raise RuntimeError(f"stopped after {MAX_SECONDS:g} s") from None
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
     report = json.loads(done.stdout.splitlines()[-1])
@@ -135,8 +135,8 @@ def stream(quick: bool) -> Event:
             "GB/s": gigabytes / report["seconds"],
         }
 
-    def contestant(name: str, who: str, cold: bool, **more: Any) -> Contestant:
-        job = lambda: in_a_process(who, path, small, cold)  # noqa: E731
+    def contestant(name: str, peer: str, cold: bool, **more: Any) -> Contestant:
+        job = lambda: in_a_process(peer, path, small, cold)  # noqa: E731
         return Contestant(name, job, warm=lambda: None, note="cold cache" if cold else "warm cache", **more)
 
     def small_enough(rows: list[Row]) -> bool:

@@ -7,7 +7,7 @@ import sklearn
 from sklearn.decomposition import PCA as SklearnPCA
 
 from bench.harness import Bar, Contestant, Event, Work
-from bench.subspace import Exact, near, sklearn_pca, spiked
+from bench.subspace import Exact, draw_spiked, near, sklearn_pca
 from twofold import PCA
 
 K = 10
@@ -16,7 +16,7 @@ SOLVERS = ("covariance_eigh", "auto", "randomized", "full", "arpack")
 
 def tall(dtype: type, ratio: float, quick: bool) -> Event:
     n, d = (50_000 if quick else 1_000_000), 100
-    X = spiked(n, d, K, dtype)
+    X = draw_spiked(n, d, K, dtype)
     exact = Exact(X, K)
     name = np.dtype(dtype).name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bench.harness import Contestant, Event, Work
-from bench.subspace import Exact, near, sklearn_pca, spiked
+from bench.subspace import Exact, draw_spiked, near, sklearn_pca
 from twofold import PCA
 
 K = 10
@@ -13,7 +13,7 @@ K = 10
 
 def wide(quick: bool) -> Event:
     n, d = (200, 10_000) if quick else (500, 50_000)
-    X = spiked(n, d, K, np.float64)
+    X = draw_spiked(n, d, K, np.float64)
     exact = Exact(X, K)
     return Event(
         "linear_wide",

@@ -33,7 +33,7 @@ def time_twice(fit: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
 
 
 def start_spark(workers: int) -> Any:
-    """A session on so many threads of one Java process, with Java's own vector instructions for its BLAS."""
+    """A session on some threads of one Java process, with Java's own vector instructions for its BLAS."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable

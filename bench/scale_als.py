@@ -26,7 +26,7 @@ PIECE = 1_000_000  # ratings of a file
 K, SWEEPS, REG = 16, 5, 0.05
 WORKERS, LIMIT, CLIENT = 2, 2000, 1000  # of them, and MB of each and of the client
 RANK, NOISE = 8, 0.6
-PATIENCE = 7200.0
+MAX_SECONDS = 7200.0
 
 
 def sizes(ratings: int) -> tuple[int, int]:
@@ -72,7 +72,7 @@ def write_ratings(folder: Path, ratings: int) -> None:
 
 
 def predict_biases(parts: Any, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-    """What damped means of items, then of users, predict, in two passes over the shards."""
+    """Predict by damped means of items, then of users, in two passes over the shards."""
     from twofold.completion.partitioned._layout import read_cells
 
     n, d = parts.shape
@@ -94,7 +94,7 @@ def predict_biases(parts: Any, rows: np.ndarray, cols: np.ndarray) -> np.ndarray
 
 
 def least_bytes(parts: Any, p: int, item: int, workers: int = WORKERS) -> float:
-    """What a sweep must move at least: the rows that each worker's cells need, less those it holds."""
+    """Return the least bytes that a sweep must move: the rows that each worker needs, less those that it has."""
     from twofold.completion.partitioned._layout import read_needs
 
     total = 0.0
@@ -107,7 +107,7 @@ def least_bytes(parts: Any, p: int, item: int, workers: int = WORKERS) -> float:
     return total
 
 
-def moved(dask_worker: Any) -> int:
+def count_bytes(dask_worker: Any) -> int:
     return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
 
 
@@ -129,7 +129,7 @@ class Traffic:
 
     def count(self) -> int:
         """Bytes that workers have got from each other until now."""
-        return sum(self.client.run(moved).values())
+        return sum(self.client.run(count_bytes).values())
 
 
 def open_parts(folder: Path) -> Any:
@@ -140,8 +140,8 @@ def open_parts(folder: Path) -> Any:
     return PartitionedRatings(None if there else folder / "ratings", folder / "parts")
 
 
-def child(given: str) -> None:
-    """Partition, fit, and say what it took."""
+def child(arguments: str) -> None:
+    """Partition, fit, and print time and memory."""
     import warnings
 
     from distributed import Client, LocalCluster
@@ -149,7 +149,7 @@ def child(given: str) -> None:
     from twofold import ALS
 
     warnings.simplefilter("ignore")
-    folder, report = Path(given), {}
+    folder, report = Path(arguments), {}
     options = {"n_workers": WORKERS, "threads_per_worker": 1, "memory_limit": f"{LIMIT}MB", "dashboard_address": ":0"}
     with LocalCluster(processes=True, **options) as cluster, Client(cluster) as client:
         began = time.perf_counter()
@@ -181,7 +181,7 @@ def child(given: str) -> None:
 def in_a_process(folder: Path) -> Timed:
     command = [sys.executable, "-m", "bench.scale_als", str(folder)]
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=Path(__file__).parent.parent, timeout=PATIENCE, check=False
+        command, capture_output=True, text=True, cwd=Path(__file__).parent.parent, timeout=MAX_SECONDS, check=False
     )
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])

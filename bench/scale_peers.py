@@ -33,7 +33,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.csr_folder import write_csr
 
 WORKERS = 2
-PATIENCE = 200.0  # seconds until a contestant is stopped
+MAX_SECONDS = 200.0  # seconds until a contestant is stopped
 PYTHONS = {"spark": "BENCH_SPARK_PYTHON", "dask-ml": "BENCH_DASKML_PYTHON"}
 PACKAGES = {"spark": "pyspark", "dask-ml": "dask_ml"}
 NAMES = {"spark": "Spark MLlib", "dask-ml": "Dask-ML"}
@@ -125,9 +125,9 @@ def run_process(command: list[str], folder: Path) -> Timed:
     """The report of a process, and what it found."""
     here = Path(__file__).parent.parent
     try:
-        done = subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=PATIENCE, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=MAX_SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        raise RuntimeError(f"stopped after {PATIENCE:g} s") from None
+        raise RuntimeError(f"stopped after {MAX_SECONDS:g} s") from None
     if done.returncode:
         lines = done.stderr.strip().splitlines()
         raise RuntimeError(
@@ -217,20 +217,20 @@ def new_folder() -> tempfile.TemporaryDirectory[str]:
 # ---- events ------------------------------------------------------------------------------------------------------
 
 
-def kmeans_event(name: str, what: str, X: np.ndarray, k: int, sweeps: int) -> Event:
+def kmeans_event(name: str, data_title: str, X: np.ndarray, k: int, sweeps: int) -> Event:
     folder, asked = new_folder(), {"k": k, "sweeps": sweeps}
     place = Path(folder.name)
     write_table(place, X)
     peers = [peer_entry(peer, "kmeans", place, asked) for peer in ("spark", "dask-ml")]
     return make_event(
-        name, f"k-means of {what}, {len(X):,} x {X.shape[1]}, float32, k = {k}, {sweeps} sweeps", "kmeans",
-        folder, peers, asked, lambda found: {"inertia": inertia(X, found["centers"])},
+        name, f"k-means of {data_title}, {len(X):,} x {X.shape[1]}, float32, k = {k}, {sweeps} sweeps", "kmeans",
+        folder, peers, asked, lambda result: {"inertia": inertia(X, result["centers"])},
         lambda a, b: a["inertia"] <= 1.02 * b["inertia"],
         ["Everyone draws its own start (k-means++ here, k-means|| there), in the time; hence the room of 2 %."],
     )  # fmt: skip
 
 
-def explained(X: np.ndarray, axes: np.ndarray) -> float:
+def explain_variance(X: np.ndarray, axes: np.ndarray) -> float:
     """The share of the variance that lies in the span of the axes."""
     mean = X.mean(axis=0, dtype=np.float64)
     Q = np.linalg.qr(axes.T.astype(np.float64))[0]
@@ -241,7 +241,7 @@ def explained(X: np.ndarray, axes: np.ndarray) -> float:
     return inside / total
 
 
-def pca_event(name: str, what: str, X: np.ndarray, k: int) -> Event:
+def pca_event(name: str, data_title: str, X: np.ndarray, k: int) -> Event:
     folder, asked = new_folder(), {"k": k, "sweeps": 0, "solver": "tsqr"}
     place = Path(folder.name)
     write_table(place, X)
@@ -251,8 +251,8 @@ def pca_event(name: str, what: str, X: np.ndarray, k: int) -> Event:
         peer_entry("dask-ml", "pca", place, asked | {"solver": "randomized"}, "randomized"),
     ]
     return make_event(
-        name, f"PCA of {what}, {len(X):,} x {X.shape[1]}, float32, k = {k}", "pca", folder, peers, asked,
-        lambda found: {"explained": explained(X, found["axes"])},
+        name, f"PCA of {data_title}, {len(X):,} x {X.shape[1]}, float32, k = {k}", "pca", folder, peers, asked,
+        lambda result: {"explained": explain_variance(X, result["axes"])},
         lambda a, b: a["explained"] >= b["explained"] - 1e-3, [],
     )  # fmt: skip
 
@@ -287,7 +287,7 @@ def pca_blobs(quick: bool) -> Event | Missing:
     return pca_event("pca-blobs", "64 blobs", blobs(quick), 10)
 
 
-def als_event(name: str, what: str, cells: tuple[Any, ...], held: tuple[Any, ...], k: int) -> Event:
+def als_event(name: str, data_title: str, cells: tuple[Any, ...], held: tuple[Any, ...], k: int) -> Event:
     folder, asked = new_folder(), {"k": k, "sweeps": 10, "reg": 0.05}
     place = Path(folder.name)
     (place / "table").mkdir()
@@ -302,12 +302,12 @@ def als_event(name: str, what: str, cells: tuple[Any, ...], held: tuple[Any, ...
     pl.DataFrame(frame).write_parquet(place / "held.parquet")
     low, high = float(cells[2].min()), float(cells[2].max())
 
-    def rmse(found: dict[str, np.ndarray]) -> dict[str, float]:
-        off = np.clip(found["prediction"], low, high) - truth[found["at"]]
+    def rmse(result: dict[str, np.ndarray]) -> dict[str, float]:
+        off = np.clip(result["prediction"], low, high) - truth[result["at"]]
         return {"RMSE": float(np.sqrt(np.mean(off.astype(np.float64) ** 2)))}
 
     return make_event(
-        name, f"ALS of {len(cells[0]):,} ratings ({what}), k = {k}, 10 sweeps", "als",
+        name, f"ALS of {len(cells[0]):,} ratings ({data_title}), k = {k}, 10 sweeps", "als",
         folder, [peer_entry("spark", "als", place, asked)], asked, rmse,
         lambda a, b: a["RMSE"] <= 1.002 * b["RMSE"],
         ["Penalties are scaled by counts in both; ours also has biases. Ours with Dask reads partitioned ratings."],
@@ -356,7 +356,7 @@ def lda_newsgroups(quick: bool) -> Event | Missing:
         "lda-newsgroups",
         f"LDA of 20 Newsgroups, {X.shape[0]:,} documents, {X.shape[1]:,} words, {X.sum():,.0f} tokens, k = {k}", "lda",
         folder, peers, {"k": k, "sweeps": 30},
-        lambda found: {"perplexity": perplexity(found["topics"], test, alpha=ALPHA)},
+        lambda result: {"perplexity": perplexity(result["topics"], test, alpha=ALPHA)},
         lambda a, b: a["perplexity"] <= 1.005 * b["perplexity"],
         [
             f"α = {ALPHA}, β = {BETA}, held-out perplexity by document completion on the test half, by one evaluator.",

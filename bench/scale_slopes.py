@@ -23,7 +23,7 @@ from scipy import sparse
 from bench.harness import Bar, Contestant, Event, Row, Timed
 
 STEPS = 10.0 ** np.array([0, 0.5, 1, 1.5, 2])
-LEAST, ROUNDS = 0.3, 3  # seconds that the fits of one size take together at least, and their number at most
+MIN_SECONDS, ROUNDS = 0.3, 3  # seconds that the fits of one size take together at least, and their number at most
 ROOM = 0.1  # what the slope may be off
 D, K = 64, 16  # columns and components of dense tables
 WORDS, LENGTH, TOPICS = 5_000, 80, 20  # of sparse ones: columns, draws in a row, components
@@ -58,7 +58,7 @@ def write_dense(folder: Path, n: int) -> Path:
 
 
 def draw_words(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Numbers of words whose frequencies fall as in a language, so many draws for each of PIECE documents at most."""
+    """Draw numbers of words whose frequencies fall as in a language, for at most PIECE documents at a time."""
     topic = rng.integers(0, TOPICS, (count, 1))
     ranks = np.exp(rng.random((count, LENGTH)) * np.log(WORDS)).astype(np.int64) - 1
     return (ranks * np.where(rng.random((count, LENGTH)) < 0.5, 1, 1 + 2 * topic)) % WORDS
@@ -198,7 +198,7 @@ def families() -> list[Family]:
 def time_fits(fit: Callable[[Any], Any], X: Any) -> list[float]:
     """Seconds of each fit: three, or one that takes long enough by itself."""
     seconds: list[float] = []
-    while not seconds or (sum(seconds) < LEAST * ROUNDS and len(seconds) < 10 * ROUNDS):
+    while not seconds or (sum(seconds) < MIN_SECONDS * ROUNDS and len(seconds) < 10 * ROUNDS):
         began = time.perf_counter()
         fit(X)
         seconds.append(time.perf_counter() - began)

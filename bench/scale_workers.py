@@ -26,7 +26,7 @@ from bench.scale_slopes import TOPICS, WORDS, D, K, start, write_counts, write_d
 
 CROWDS = (0, 1, 2, 4)
 SWEEPS = 6
-PATIENCE = 200.0
+MAX_SECONDS = 200.0
 
 
 def make_model(name: str) -> Any:
@@ -41,7 +41,7 @@ def make_model(name: str) -> Any:
 
 
 def state_bytes(name: str, workers: int, parts: Any) -> float:
-    """What a sweep must move at least: the state to every worker, and a sum of each back to one of them."""
+    """Return the least bytes that a sweep must move: the state to every worker, and a sum of each back to one."""
     if name == "ALS":
         return least_bytes(parts, K + 1, parts.dtype.itemsize, workers)
     if name == "PCA":  # one pass: the sum and the products of columns, in double precision
@@ -87,7 +87,7 @@ def child(name: str, folder: str, count: str) -> None:
 def in_a_process(name: str, folder: Path, workers: int) -> Timed:
     command = [sys.executable, "-m", "bench.scale_workers", name, str(folder), str(workers)]
     here = Path(__file__).parent.parent
-    done = subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=PATIENCE, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=MAX_SECONDS, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
     report = json.loads(done.stdout.splitlines()[-1])

@@ -30,9 +30,9 @@ class Watched(LatentDirichletAllocation):
 
     coherence: ClassVar[dict[int, list[float]]] = defaultdict(list)
 
-    def heldout_score(self, X: Any, *rest: Any, **more: Any) -> float:
+    def heldout_score(self, X: Any, *arguments: Any, **more: Any) -> float:
         self.coherence[len(self.components_)].append(float(np.nanmean(topic_coherence(self, X))))
-        return super().heldout_score(X, *rest, **more)
+        return super().heldout_score(X, *arguments, **more)
 
 
 def choose(X: sparse.csr_array, sizes: tuple[int, ...], seconds: float) -> tuple[Selection, dict[int, float]]:
@@ -44,23 +44,23 @@ def choose(X: sparse.csr_array, sizes: tuple[int, ...], seconds: float) -> tuple
     return found, {k: float(np.mean(values)) for k, values in Watched.coherence.items()}
 
 
-def show(found: Selection, coherence: dict[int, float], console: Console) -> None:
+def show(result: Selection, coherence: dict[int, float], console: Console) -> None:
     """The curve as a table, and what was chosen."""
     table = Table("topics", "log p(hidden word)", "behind the best", "perplexity", "coherence", "folds", "seconds")
-    for row in found.table.iter_rows(named=True):
+    for row in result.table.iter_rows(named=True):
         k, score = row["n_components"], row["heldout"]
         if score is None:
             table.add_row(str(k), row["note"] or "")
             continue
         behind = f"{row['behind']:.4f} ± {row['behind_error']:.4f}"
         figures = f"{score:.4f} ± {row['heldout_error']:.4f}", behind, f"{np.exp(-score):,.0f}", f"{coherence[k]:.3f}"
-        mark = "*" if k == found.best_params["n_components"] else ""
+        mark = "*" if k == result.best_params["n_components"] else ""
         table.add_row(f"{k}{mark}", *figures, str(row["folds"]), f"{row['seconds']:.1f}")
     console.print(table)
-    console.print(str(found))
+    console.print(str(result))
 
 
-def kept_budget(rows: list[Row]) -> bool:
+def is_within_budget(rows: list[Row]) -> bool:
     return all(row.quality["seconds"] <= 1.1 * row.quality["budget"] for row in rows if row.seconds)
 
 
@@ -88,7 +88,7 @@ def newsgroups20(quick: bool) -> Event | Missing:
         [Contestant("twofold.select", run, ours=True, warm=lambda: choose(X[:300], (2, 3), 10.0))],
         quality=quality,
         as_good=lambda a, b: True,
-        bar=Bar("within its time budget, the last fit included", test=kept_budget),
+        bar=Bar("within its time budget, the last fit included", test=is_within_budget),
         budget=seconds,
         notes=["Half of the vocabulary is hidden from new documents, the other half tells their topics: five folds."],
     )

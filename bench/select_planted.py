@@ -34,7 +34,7 @@ def plant_plane(noise: float, seed: int, n: int, d: int) -> np.ndarray:
 
 
 def count_found(model: Any, seeds: int, plant: Callable[[float, int], np.ndarray] = plant) -> list[int]:
-    """What is chosen, run by run."""
+    """Return the number chosen in each run."""
     chosen = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

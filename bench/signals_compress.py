@@ -1,4 +1,4 @@
-"""Grey pictures at 36 dB: bits a pixel of each method, beside JPEG, JPEG 2000 and WebP as Pillow writes them."""
+"""Gray pictures at 36 dB: bits a pixel of each method, beside JPEG, JPEG 2000 and WebP as Pillow writes them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Found = tuple[int, np.ndarray]  # bytes, and the picture that comes back
 
 
 def photograph(title: str, name: str, quick: bool) -> np.ndarray | Missing:
-    """A shared grey picture; a corner of it if time is short."""
+    """A shared gray picture; a corner of it if time is short."""
     path = Path(os.environ.get("TWOFOLD_DATA", "")) / "images" / f"{name}.png"
     if not path.is_file():
         return Missing(title, f"TWOFOLD_DATA is not a folder with images/{name}.png")
@@ -35,7 +35,7 @@ def ours(image: np.ndarray, method: str) -> Found:
     return made.size, made.decode()
 
 
-def saved(image: np.ndarray, **options: object) -> Found:
+def save_image(image: np.ndarray, **options: object) -> Found:
     file = io.BytesIO()
     Image.fromarray(image).save(file, **options)
     return file.tell(), np.asarray(Image.open(file).convert("L"))
@@ -52,16 +52,16 @@ def coarsest(image: np.ndarray, write: Callable[[np.ndarray, int], Found], low: 
 
 def peers(image: np.ndarray) -> list[Contestant]:
     def jpeg(image: np.ndarray, quality: int) -> Found:
-        return saved(image, format="JPEG", quality=quality, optimize=True)
+        return save_image(image, format="JPEG", quality=quality, optimize=True)
 
     def webp(image: np.ndarray, quality: int) -> Found:
-        return saved(image, format="WEBP", quality=quality, method=6)
+        return save_image(image, format="WEBP", quality=quality, method=6)
 
     def jpeg2000(image: np.ndarray, tenths: int) -> Found:
-        return saved(image, format="JPEG2000", quality_mode="dB", quality_layers=[tenths / 10], irreversible=True)
+        return save_image(image, format="JPEG2000", quality_mode="dB", quality_layers=[tenths / 10], irreversible=True)
 
     return [
-        Contestant("JPEG (Pillow, optimised)", lambda: coarsest(image, jpeg, 20, 100)),
+        Contestant("JPEG (Pillow, optimized)", lambda: coarsest(image, jpeg, 20, 100)),
         Contestant("JPEG 2000 (Pillow, 9/7)", lambda: coarsest(image, jpeg2000, 300, 450)),
         Contestant("WebP (Pillow)", lambda: coarsest(image, webp, 20, 100), note="tuned to the eye, not to PSNR"),
     ]
@@ -81,8 +81,8 @@ def compressing(name: str, quick: bool) -> Event | Missing:
     if isinstance(image, Missing):
         return image
 
-    def quality(found: Found) -> dict[str, float]:
-        return {"bits a pixel": 8 * found[0] / image.size, "PSNR": psnr(image, found[1], 255.0)}
+    def quality(result: Found) -> dict[str, float]:
+        return {"bits a pixel": 8 * result[0] / image.size, "PSNR": psnr(image, result[1], 255.0)}
 
     return Event(
         title,

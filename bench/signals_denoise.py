@@ -18,7 +18,7 @@ PUBLISHED = {  # Elad & Aharon 2006, patches of 8 x 8, 256 atoms
     "peppers": {10: 34.28, 20: 30.82, 50: 26.13},
     "barbara": {10: 34.42, 20: 30.83, 50: 25.47},
 }
-NEAR, SECONDS = 0.15, 60.0
+MAX_DB_BELOW, SECONDS = 0.15, 60.0
 
 
 def denoising(name: str, sigma: int, quick: bool) -> Event | Missing:
@@ -30,19 +30,19 @@ def denoising(name: str, sigma: int, quick: bool) -> Event | Missing:
     clean = clean[:96, :96] if quick else clean
     noisy = clean + np.random.default_rng(0).normal(scale=sigma, size=clean.shape).astype(np.float32)
 
-    def entry(who: str, note: str = "", **options: int | str) -> Contestant:
+    def entry(peer: str, note: str = "", **options: int | str) -> Contestant:
         def job(image: np.ndarray) -> np.ndarray:
             return denoise_image(image, sigma, random_state=0, **options)
 
         first = partial(job, noisy[:64, :64])
-        return Contestant(who, partial(job, noisy), ours=True, counts=not note, note=note, warm=first)
+        return Contestant(peer, partial(job, noisy), ours=True, counts=not note, note=note, warm=first)
 
-    def quality(found: np.ndarray) -> dict[str, float]:
-        reached = psnr(clean, found, 255.0)
+    def quality(result: np.ndarray) -> dict[str, float]:
+        reached = psnr(clean, result, 255.0)
         return {"PSNR": reached, "published": PUBLISHED[name][sigma], "difference": reached - PUBLISHED[name][sigma]}
 
     def met(rows: list[Row]) -> bool:
-        return rows[0].quality["difference"] >= -NEAR and rows[0].median <= SECONDS
+        return rows[0].quality["difference"] >= -MAX_DB_BELOW and rows[0].median <= SECONDS
 
     return Event(
         title,
@@ -55,14 +55,14 @@ def denoising(name: str, sigma: int, quick: bool) -> Event | Missing:
             block_matching(noisy, sigma),
         ],
         quality=quality,
-        as_good=lambda a, b: a["PSNR"] >= b["PSNR"] - NEAR,
-        bar=Bar(f"within {NEAR} dB of the published table, in {SECONDS:g} s", test=met),
+        as_good=lambda a, b: a["PSNR"] >= b["PSNR"] - MAX_DB_BELOW,
+        bar=Bar(f"within {MAX_DB_BELOW} dB of the published table, in {SECONDS:g} s", test=met),
         repeats=1,
     )
 
 
 def block_matching(noisy: np.ndarray, sigma: int) -> Contestant | Missing:
-    """BM3D, which codes groups of patches that are alike together."""
+    """BM3D, which codes groups of similar patches together."""
     name = "BM3D (bm3d)"
     try:
         from bm3d import bm3d

@@ -15,7 +15,7 @@ from twofold.signals import inpaint_image
 SECONDS = 60.0  # for 256 x 256
 
 
-def interpolated(image: np.ndarray, missing: np.ndarray) -> np.ndarray:
+def interpolate(image: np.ndarray, missing: np.ndarray) -> np.ndarray:
     """Linear between known pixels, the nearest outside their hull."""
     known, wanted = np.argwhere(~missing), np.argwhere(missing)
     linear, nearest = (griddata(known, image[~missing], wanted, method) for method in ("linear", "nearest"))
@@ -38,14 +38,14 @@ def inpainting(name: str, share: float, quick: bool) -> Event | Missing:
         return image
     missing = np.random.default_rng(0).random(image.shape) < share
 
-    def entry(who: str, sweeps: int, **more: bool | str) -> Contestant:
+    def entry(peer: str, sweeps: int, **more: bool | str) -> Contestant:
         def job(part: int) -> np.ndarray:
             return inpaint_image(image[:part, :part], missing[:part, :part], max_iter=sweeps, random_state=0)
 
-        return Contestant(who, partial(job, max(image.shape)), ours=True, warm=partial(job, 48), **more)
+        return Contestant(peer, partial(job, max(image.shape)), ours=True, warm=partial(job, 48), **more)
 
-    def quality(found: np.ndarray) -> dict[str, float]:
-        return {"PSNR": psnr(image, found, 255.0), "pixels": float(image.size)}
+    def quality(result: np.ndarray) -> dict[str, float]:
+        return {"PSNR": psnr(image, result, 255.0), "pixels": float(image.size)}
 
     return Event(
         title,
@@ -53,7 +53,7 @@ def inpainting(name: str, share: float, quick: bool) -> Event | Missing:
         [
             entry("twofold", 10),
             entry("twofold, fixed cosines", 0, counts=False, note="the same without learning"),
-            Contestant("linear interpolation (SciPy)", lambda: interpolated(image, missing), counts=False),
+            Contestant("linear interpolation (SciPy)", lambda: interpolate(image, missing), counts=False),
         ],
         quality=quality,
         as_good=lambda a, b: a["PSNR"] >= b["PSNR"],

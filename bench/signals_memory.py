@@ -19,7 +19,7 @@ from bench.linear_stream import _peak as peak
 from twofold.datasets.bundled import photographs
 from twofold.metrics import psnr
 
-SIGMA, PATIENCE = 10.0, 900.0
+SIGMA, MAX_SECONDS = 10.0, 900.0
 
 
 def photograph(h: int, w: int) -> tuple[np.ndarray, np.ndarray]:
@@ -48,7 +48,7 @@ def child(path: str, result: str) -> None:
 def in_a_process(path: Path, result: Path) -> Timed:
     command = [sys.executable, "-m", "bench.signals_memory", str(path), str(result)]
     here = Path(__file__).parent.parent
-    done = subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=PATIENCE)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=MAX_SECONDS)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
     report = json.loads(done.stdout.splitlines()[-1])
@@ -76,7 +76,7 @@ def memory(quick: bool) -> Event:
 
     return Event(
         "signals_memory",
-        f"denoise_image of a coloured photograph, {h} x {w}, uint8, noise of {SIGMA:g}, which it has to estimate",
+        f"denoise_image of a colored photograph, {h} x {w}, uint8, noise of {SIGMA:g}, which it has to estimate",
         [Contestant("twofold", lambda: in_a_process(path, result), ours=True, warm=lambda: None)],
         quality=quality,
         as_good=lambda a, b: a["PSNR"] >= b["PSNR"],

@@ -27,7 +27,7 @@ class Job:
         return Job(self.X[:50], self.D, self.n_nonzero, self.tol)
 
     def quality(self, codes: Any) -> dict[str, float]:
-        """How far the signals are from their codes, and how many atoms they use; a sparse (n,k), or a dense one."""
+        """Measure the distance of the signals from their codes, sparse or dense (n,k), and the number of atoms."""
         left = np.linalg.norm(self.X - codes @ self.D, axis=1)
         return {"error": float(np.sqrt((left**2).mean())), "atoms": float((codes != 0).sum()) / len(left)}
 
@@ -82,7 +82,7 @@ def fast_enough(rows: list[Row]) -> bool:
 
 
 def event(name: str, title: str, job: Job, single: bool = False) -> Event:
-    """Everyone in double precision; in single, those who can."""
+    """All in double precision; in single, those that support it."""
     peers: list[Contestant | Missing] = [
         entry("scikit-learn", by_gram, job, note="orthogonal_mp_gram"),
         *(
@@ -103,7 +103,7 @@ def event(name: str, title: str, job: Job, single: bool = False) -> Event:
         quality=job.quality,
         as_good=lambda a, b: a["error"] <= (1 + TIE) * b["error"] and a["atoms"] <= (1 + TIE) * b["atoms"],
         bar=Bar(
-            "1 x SPAMS, residuals alike" if single else "10 x scikit-learn, 1 x SPAMS, residuals alike",
+            "1 x SPAMS, residuals equal" if single else "10 x scikit-learn, 1 x SPAMS, residuals equal",
             test=fast_enough,
         ),
         budget=10.0,

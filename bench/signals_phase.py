@@ -16,9 +16,9 @@ def diagram(n: int, trials: int) -> PhaseDiagram:
     return phase_diagram(n, delta=DELTA, rho=rho, trials=trials, random_state=0)
 
 
-def quality(found: PhaseDiagram) -> dict[str, float]:
-    curve = {f"rho at {d:g}": rho for d, rho in zip(DELTA, found.curve50, strict=True)}
-    return curve | {"farthest": float(np.abs(found.curve50 - found.theory).max())}
+def quality(result: PhaseDiagram) -> dict[str, float]:
+    curve = {f"rho at {d:g}": rho for d, rho in zip(DELTA, result.curve50, strict=True)}
+    return curve | {"farthest": float(np.abs(result.curve50 - result.theory).max())}
 
 
 def near(rows: list[Row]) -> bool:

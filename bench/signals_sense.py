@@ -16,7 +16,7 @@ from twofold import CompressiveSensing
 NAMES = ("cameraman", "house", "peppers", "barbara")
 
 
-def recovered(image: np.ndarray, kind: str, share: float, sigma: float) -> np.ndarray:
+def recover(image: np.ndarray, kind: str, share: float, sigma: float) -> np.ndarray:
     sensing = CompressiveSensing(int(share * image.size), kind=kind, random_state=0).fit(image)
     y = sensing.measure(image)
     return sensing.recover(y + sigma * np.random.default_rng(0).normal(size=y.shape), sigma=sigma)
@@ -39,10 +39,10 @@ def picture(name: str, share: float, sigma: float, quick: bool) -> Event | Missi
     image = image[:64, :64] if quick else image
 
     def ours(kind: str) -> Contestant:
-        warm = partial(recovered, image[:32, :32], kind, share, sigma)
-        return Contestant(f"twofold {kind}", partial(recovered, image, kind, share, sigma), ours=True, warm=warm)
+        warm = partial(recover, image[:32, :32], kind, share, sigma)
+        return Contestant(f"twofold {kind}", partial(recover, image, kind, share, sigma), ours=True, warm=warm)
 
-    noise = f", noise of {sigma:g} grey levels on each" if sigma else ""
+    noise = f", noise of {sigma:g} gray levels on each" if sigma else ""
     return Event(
         title,
         f"{name}, {image.shape[0]} x {image.shape[1]}, from {share:.0%} of its measurements{noise}",
@@ -51,7 +51,7 @@ def picture(name: str, share: float, sigma: float, quick: bool) -> Event | Missi
             ours("hadamard"),
             Contestant("lowest cosines alone", lambda: lowest(image, share, sigma), counts=False, note="no recovery"),
         ],
-        quality=lambda found: {"PSNR, dB": 10 * np.log10(255**2 / np.mean((found - image) ** 2))},
+        quality=lambda result: {"PSNR, dB": 10 * np.log10(255**2 / np.mean((result - image) ** 2))},
         as_good=lambda a, b: a["PSNR, dB"] >= b["PSNR, dB"] - 0.1,
         repeats=1,
     )

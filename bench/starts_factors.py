@@ -14,10 +14,10 @@ from sklearn.decomposition import DictionaryLearning, MiniBatchDictionaryLearnin
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from threadpoolctl import threadpool_limits
 
-from bench.clusters_kmeans import fetched, inertia, quietly
+from bench.clusters_kmeans import fetch, inertia, quietly
 from bench.harness import Bar, Contestant, Event, Missing, Row, optional
 from bench.signals_ksvd import patches
-from bench.topics_nmf import divergence, squared
+from bench.topics_nmf import divergence, square_error
 from twofold import KSVD, NMF, PLSA, Factorization, SparseCoder, datasets
 from twofold.factors import NonNegative, OneHot, Poisson, Simplex
 
@@ -33,25 +33,25 @@ class Table(NamedTuple):
 
 
 def faces() -> np.ndarray | None:
-    found = fetched("starts_factors", "cbcl_faces")
+    found = fetch("starts_factors", "cbcl_faces")
     return None if isinstance(found, Missing) else found.images[:: len(found.images) // ROWS * 2].reshape(-1, 361) / 255
 
 
 def texts() -> list[str]:
     """Mails if they are there, or else docstrings."""
-    found = fetched("starts_factors", "newsgroups20")
+    found = fetch("starts_factors", "newsgroups20")
     documents = datasets.docstrings(ROWS).documents if isinstance(found, Missing) else found.train.documents
     return documents[:ROWS]
 
 
-def planted(k: int) -> np.ndarray:
+def plant_parts(k: int) -> np.ndarray:
     """A sum of k parts and noise."""
     rng = np.random.default_rng(0)
     return rng.gamma(0.3, size=(600, k)) @ rng.gamma(0.3, size=(k, 100)) + 0.2 * rng.random((600, 100))
 
 
 def proteins() -> np.ndarray | None:
-    found = fetched("starts_factors", "kdd_bio")
+    found = fetch("starts_factors", "kdd_bio")
     if isinstance(found, Missing):
         return None
     X = np.asarray(found.data[:: len(found.data) // ROWS], dtype=np.float64)[:ROWS]
@@ -65,17 +65,17 @@ def pixels() -> np.ndarray:
     return np.array([image[i : i + 8, j : j + 8].ravel() for i, j in at])
 
 
-def known(found: dict[str, tuple[Any, int]], quick: bool) -> dict[str, Table]:
-    kept = {name: Table(*entry) for name, entry in found.items() if entry[0] is not None}
+def available(result: dict[str, tuple[Any, int]], quick: bool) -> dict[str, Table]:
+    kept = {name: Table(*entry) for name, entry in result.items() if entry[0] is not None}
     return dict(list(kept.items())[:2]) if quick else kept
 
 
 def tables(quick: bool) -> dict[str, Table]:
     words = TfidfVectorizer(stop_words="english", max_features=1000, min_df=3)
-    return known(
+    return available(
         {
             "digits": (datasets.digits().data[:ROWS], 10),
-            "planted": (planted(8), 8),
+            "planted": (plant_parts(8), 8),
             "faces": (faces(), 16),
             "tf-idf": (sparse.csr_array(words.fit_transform(texts())), 10),
             "patches": (pixels(), 10),
@@ -88,10 +88,10 @@ def tables(quick: bool) -> dict[str, Table]:
 def counts(quick: bool) -> dict[str, Table]:
     words = CountVectorizer(stop_words="english", max_features=1000, min_df=3, dtype=np.float64)
     found = faces()
-    return known(
+    return available(
         {
             "digits": (sparse.csr_array(datasets.digits().data[:ROWS]), 10),
-            "planted": (sparse.csr_array(np.random.default_rng(1).poisson(planted(8)).astype(np.float64)), 8),
+            "planted": (sparse.csr_array(np.random.default_rng(1).poisson(plant_parts(8)).astype(np.float64)), 8),
             "faces": (None if found is None else sparse.csr_array(found), 10),
             "patches": (sparse.csr_array(pixels()), 10),
             "words": (sparse.csr_array(words.fit_transform(texts())), 10),
@@ -107,7 +107,7 @@ def signals(quick: bool) -> dict[str, Table]:
     for row in codes:
         row[rng.choice(30, 3, replace=False)] = rng.normal(size=3)
     digits, found = datasets.digits().data[:ROWS], faces()
-    return known(
+    return available(
         {
             "planted": (codes @ atoms + 0.05 * rng.normal(size=(ROWS, 20)), 30),
             "digits": (digits - digits.mean(axis=1, keepdims=True), 64),
@@ -121,8 +121,8 @@ def signals(quick: bool) -> dict[str, Table]:
 
 def contest(
     name: str,
-    what: str,
-    found: dict[str, Table],
+    data_title: str,
+    result: dict[str, Table],
     judge: Callable[[Any, Any], float],
     ours: dict[str, Fit],
     peers: dict[str, Fit],
@@ -130,12 +130,12 @@ def contest(
     seeds: int,
 ) -> Event:
     """Everyone fits every table from every seed; `single` is what one component reaches, where the spread begins."""
-    one = {table: single(entry) for table, entry in found.items()}
-    best = dict.fromkeys(found, np.inf)
+    one = {table: single(entry) for table, entry in result.items()}
+    best = dict.fromkeys(result, np.inf)
 
     def objectives(fit: Fit) -> dict[str, list[float]]:
-        values = {t: [judge(X, quietly(partial(fit, X, k, s))) for s in range(seeds)] for t, (X, k) in found.items()}
-        best.update({table: min(best[table], *values[table]) for table in found})
+        values = {t: [judge(X, quietly(partial(fit, X, k, s))) for s in range(seeds)] for t, (X, k) in result.items()}
+        best.update({table: min(best[table], *values[table]) for table in result})
         return values
 
     def quality(result: dict[str, list[float]]) -> dict[str, float]:
@@ -143,23 +143,23 @@ def contest(
         return mean | {f"worst {table}": max(values) for table, values in result.items()}
 
     def as_good(a: dict[str, float], b: dict[str, float]) -> bool:
-        return all(a[table] <= b[table] + ROOM * (one[table] - best[table]) for table in found)
+        return all(a[table] <= b[table] + ROOM * (one[table] - best[table]) for table in result)
 
     def no_worse(rows: list[Row]) -> bool:
         mine, theirs = ([row.quality for row in rows if row.counts and row.ours == side] for side in (True, False))
         return all(as_good(a, b) for a in mine for b in theirs if b)
 
-    def entry(name: str, fit: Fit, own: bool) -> Contestant:
-        return Contestant(name, lambda: objectives(fit), ours=own, warm=lambda: None)
+    def entry(name: str, fit: Fit, is_ours: bool) -> Contestant:
+        return Contestant(name, lambda: objectives(fit), ours=is_ours, warm=lambda: None)
 
     return Event(
         f"starts_factors {name}",
-        f"{what}, mean and worst of {seeds} seeds",
+        f"{data_title}, mean and worst of {seeds} seeds",
         [
             *(entry(name, fit, True) for name, fit in ours.items()),
             *(entry(name, fit, False) for name, fit in peers.items()),
-            Contestant("best known", lambda: {t: [best[t]] for t in found}, counts=False, warm=lambda: None),
-            Contestant("one component", lambda: {t: [one[t]] for t in found}, counts=False, warm=lambda: None),
+            Contestant("best known", lambda: {t: [best[t]] for t in result}, counts=False, warm=lambda: None),
+            Contestant("one component", lambda: {t: [one[t]] for t in result}, counts=False, warm=lambda: None),
         ],
         quality=quality,
         as_good=as_good,
@@ -184,10 +184,10 @@ def nmf(quick: bool) -> Event:
         "NMF",
         "½‖X − UZ‖² of non-negative factors",
         tables(quick),
-        squared,
+        square_error,
         {"twofold": lambda X, k, seed: factors(NMF(k, random_state=seed), X), "twofold, Factorization": general},
         {"scikit-learn, nndsvda": partial(peer, None), "scikit-learn, random": partial(peer, "random")},
-        lambda t: squared(t.X, factors(NMF(1), t.X)),
+        lambda t: square_error(t.X, factors(NMF(1), t.X)),
         2 if quick else 10,
     )
 
@@ -239,7 +239,7 @@ def groups(quick: bool) -> Event:
 NONZERO = 4
 
 
-def lost(X: np.ndarray, atoms: np.ndarray) -> float:
+def measure_error(X: np.ndarray, atoms: np.ndarray) -> float:
     """½‖X − UD‖² of codes of a few atoms by orthogonal matching pursuit."""
     atoms = atoms[np.linalg.norm(atoms, axis=1) > 0]
     atoms = atoms / np.linalg.norm(atoms, axis=1, keepdims=True)
@@ -280,10 +280,10 @@ def dictionaries(quick: bool) -> Event:
         "dictionaries",
         f"½‖X − UD‖² with {NONZERO} atoms a signal, found by orthogonal matching pursuit",
         signals(quick),
-        lost,
+        measure_error,
         {"twofold, KSVD": own},
         peers,
-        lambda t: lost(t.X, KSVD(1, n_nonzero=1, random_state=0).fit(t.X).components_),
+        lambda t: measure_error(t.X, KSVD(1, n_nonzero=1, random_state=0).fit(t.X).components_),
         2 if quick else 10,
     )
 

@@ -23,7 +23,7 @@ class Table(NamedTuple):
     kind: str
 
 
-def tilted(sizes: list[int], d: int, apart: float, seed: int) -> np.ndarray:
+def draw_tilted(sizes: list[int], d: int, apart: float, seed: int) -> np.ndarray:
     """Clusters of unlike sizes, shapes and directions."""
     rng = np.random.default_rng(seed)
     parts = [
@@ -45,8 +45,8 @@ def tables(quick: bool) -> dict[str, Table]:
         "digits": Table(digits, 5, "diag"),
         "digits, 10": Table(digits, 10, "diag"),
         "diabetes": Table(scale(datasets.load_diabetes().data), 8, "diag"),
-        "unequal, tilted": Table(tilted([2000, 1000, 500, 250, 120, 60, 60, 40, 30, 20], 5, 4.0, 0), 10, "full"),
-        "8 in 26 columns": Table(tilted([rows] * 8, 26, 6.0, 1), 8, "full"),
+        "unequal, tilted": Table(draw_tilted([2000, 1000, 500, 250, 120, 60, 60, 40, 30, 20], 5, 4.0, 0), 10, "full"),
+        "8 in 26 columns": Table(draw_tilted([rows] * 8, 26, 6.0, 1), 8, "full"),
         "20 blobs": Table(datasets.make_blobs(3000, 10, centers=20, random_state=0)[0], 20, "diag"),
     }
 

@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA as SklearnPCA
 from bench.harness import Contestant
 
 
-def spiked(n: int, d: int, k: int, dtype: type, seed: int = 0) -> np.ndarray:
+def draw_spiked(n: int, d: int, k: int, dtype: type, seed: int = 0) -> np.ndarray:
     """Rows with k strong directions over unit noise and a mean that is not zero."""
     rng = np.random.default_rng(seed)
     W = rng.standard_normal((k, d), dtype=np.float32) * np.linspace(2.0, 0.5, k, dtype=np.float32)[:, None]

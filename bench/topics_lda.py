@@ -1,4 +1,4 @@
-"""Latent Dirichlet allocation of 20 Newsgroups: fifty topics, equal priors, judged on documents nobody has seen."""
+"""Latent Dirichlet allocation of 20 Newsgroups: fifty topics, equal priors, judged on unseen documents."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def as_good(a: dict[str, float], b: dict[str, float]) -> bool:
 
 
 def fast_enough(rows: list[Row]) -> bool:
-    """Some entry of ours is as good as each peer the bar names, and so many times as fast."""
+    """True if an entry of ours is as good as each peer of the bar, and faster by the factor of the bar."""
     mine = [row for row in rows if row.ours and row.seconds]
     peers = [row for row in rows if row.contestant in PEERS and row.seconds]
     return bool(peers) and all(

@@ -29,7 +29,7 @@ def quietly(fit: Callable[[], Factors]) -> Factors:
         return fit()
 
 
-def squared(X: Any, factors: Factors) -> float:
+def square_error(X: Any, factors: Factors) -> float:
     """½‖X − UZ‖² in float64, without forming UZ."""
     U, Z = (np.asarray(A, dtype=np.float64) for A in factors)
     values = (X.data if sparse.issparse(X) else X).astype(np.float64).ravel()
@@ -92,8 +92,8 @@ def fast_enough(rows: list[Row]) -> bool:
     return theirs.median >= 3 * mine.median and mine.quality["objective"] <= (1 + TIE) * theirs.quality["objective"]
 
 
-def event(name: str, what: str, X: Any, k: int, peers: list, loss: str = "frobenius") -> Event:
-    misfit = squared if loss == "frobenius" else divergence
+def event(name: str, data_title: str, X: Any, k: int, peers: list, loss: str = "frobenius") -> Event:
+    misfit = square_error if loss == "frobenius" else divergence
     goal = misfit(X, peers[0].run())
     stored = f", {X.nnz:,} stored" if sparse.issparse(X) else ""
 
@@ -103,7 +103,7 @@ def event(name: str, what: str, X: Any, k: int, peers: list, loss: str = "froben
 
     return Event(
         f"topics_nmf {name}",
-        f"NMF ({loss}) of {what}, {X.shape[0]:,} x {X.shape[1]:,}{stored}, {X.dtype}, k = {k}",
+        f"NMF ({loss}) of {data_title}, {X.shape[0]:,} x {X.shape[1]:,}{stored}, {X.dtype}, k = {k}",
         [
             entry("twofold", goal, note=f"until {peers[0].name}'s objective is reached"),
             entry("twofold, defaults", 0.0, counts=False, note="goes on until its own tol"),
@@ -121,7 +121,7 @@ def descent(X: Any, k: int) -> Contestant:
     return Contestant("scikit-learn cd", lambda: sklearn(X, k), warm=lambda: sklearn(X[:500], k))
 
 
-def fetched(name: str, event: str) -> Any:
+def fetch(name: str, event: str) -> Any:
     try:
         return datasets.fetch(name)
     except InputError as why:
@@ -129,7 +129,7 @@ def fetched(name: str, event: str) -> Any:
 
 
 def faces(quick: bool) -> Event | Missing:
-    found = fetched("cbcl_faces", "topics_nmf faces")
+    found = fetch("cbcl_faces", "topics_nmf faces")
     if isinstance(found, Missing):
         return found
     X = found.images.reshape(len(found.images), -1).astype(np.float64)
@@ -146,7 +146,7 @@ def table(quick: bool) -> Event:
 
 
 def documents(quick: bool, name: str) -> list[str] | Missing:
-    found = fetched("newsgroups20", name)
+    found = fetch("newsgroups20", name)
     return found if isinstance(found, Missing) else found.train.documents[: 1500 if quick else None]
 
 

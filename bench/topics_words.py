@@ -45,7 +45,7 @@ def counting(quick: bool) -> Event | Missing:
     path = Path(folder.name) / "texts.txt"
     path.write_text("\n".join(" ".join(text.split()) for text in texts), encoding="utf-8")
 
-    def streamed() -> tuple[Any, Any]:
+    def count_streamed() -> tuple[Any, Any]:
         bag = BagOfWords(stop_words=None)
         return bag.fit_transform(path, to=Path(folder.name) / "counts.csr"), bag.vocabulary_
 
@@ -61,7 +61,7 @@ def counting(quick: bool) -> Event | Missing:
         f"counts of {expected.sum():,} words, {len(names):,} distinct, in {len(texts):,} documents of newsgroups20",
         [
             Contestant("twofold", lambda: _fit(texts), ours=True),
-            Contestant("twofold, file to file", streamed, ours=True, counts=False, note="two passes, to disk"),
+            Contestant("twofold, file to file", count_streamed, ours=True, counts=False, note="two passes, to disk"),
             Contestant("scikit-learn CountVectorizer", lambda: _peer(texts)),
         ],
         quality=quality,

@@ -12,9 +12,9 @@ from twofold import SkipGram, WordVectors, datasets
 from twofold.core.checks import InputError
 from twofold.words import align
 
-DIMENSIONS, EPOCHS, LEAST = 100, 5, 10
+DIMENSIONS, EPOCHS, MIN_COUNT = 100, 5, 10
 FREQUENT, GIVEN = 5500, 11  # the words asked are the most frequent; one in so many is told to match, and not asked
-FIRST, ENOUGH = 1000, 95.0  # % of the most frequent that find themselves
+FIRST, MIN_SELF_MATCH = 1000, 95.0  # % of the most frequent that find themselves
 
 
 class Halves(NamedTuple):
@@ -39,7 +39,7 @@ def halves(quick: bool) -> Halves | Missing:
         return Missing("words_align wikipedia_en", str(why))
     lines = lines[: len(lines) // 8] if quick else lines
     one, other = (
-        SkipGram(DIMENSIONS, max_iter=EPOCHS, min_count=LEAST, random_state=seed).fit(lines[seed::2]).vectors_
+        SkipGram(DIMENSIONS, max_iter=EPOCHS, min_count=MIN_COUNT, random_state=seed).fit(lines[seed::2]).vectors_
         for seed in (0, 1)
     )
     both = [word for word in one if word in other][:FREQUENT]
@@ -66,13 +66,13 @@ def gensim_entry(data: Halves, few: Halves) -> Contestant:
     from gensim.models import KeyedVectors
     from gensim.models.translation_matrix import TranslationMatrix
 
-    def keyed(v: WordVectors) -> Any:
+    def as_keyed_vectors(v: WordVectors) -> Any:
         out = KeyedVectors(v.vectors_.shape[1])
         out.add_vectors(v.words.tolist(), v.vectors_)
         return out
 
     def run(data: Halves) -> list[str]:
-        one, other = keyed(data.one), keyed(data.other)
+        one, other = as_keyed_vectors(data.one), as_keyed_vectors(data.other)
         model = TranslationMatrix(one, other, [(word, word) for word in data.given])
         found = model.translate(data.asked, topn=1, source_lang_vec=one, target_lang_vec=other)
         return [found[word][0] for word in data.asked]
@@ -88,7 +88,9 @@ def enough(rows: list[Row]) -> bool:
     """Our first entry has found enough of the most frequent words, and no peer has found more of any."""
     mine, *_ = (row.quality for row in rows if row.ours and row.seconds)
     peers = [row.quality for row in rows if not row.ours and row.seconds]
-    return mine[f"of the first {FIRST:,} %"] >= ENOUGH and all(mine[k] >= peer[k] for peer in peers for k in mine)
+    return mine[f"of the first {FIRST:,} %"] >= MIN_SELF_MATCH and all(
+        mine[k] >= peer[k] for peer in peers for k in mine
+    )
 
 
 def wikipedia(quick: bool) -> Event | Missing:
@@ -112,7 +114,9 @@ def wikipedia(quick: bool) -> Event | Missing:
         ],
         quality=data.quality,
         as_good=as_good,
-        bar=Bar(f"{ENOUGH:g} % of the {FIRST:,} most frequent find themselves, and no peer finds more", test=enough),
+        bar=Bar(
+            f"{MIN_SELF_MATCH:g} % of the {FIRST:,} most frequent find themselves, and no peer finds more", test=enough
+        ),
         notes=[
             f"Skip-gram, D = {DIMENSIONS}, {EPOCHS} epochs, on every other article and on the rest.",
             f"One in {GIVEN} of the {FREQUENT:,} most frequent words of both is given, with itself as pair; the others "

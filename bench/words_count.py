@@ -24,7 +24,7 @@ from twofold import Cooccurrence, datasets
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import as_blocks
 
-WINDOW, LEAST = 15, 5
+WINDOW, MIN_COUNT = 15, 5
 QUOTED = 1.7 + 26.0  # seconds of GloVe's vocab_count and cooccur for the whole file, on two cores of the same kind
 GLOVE = "GloVe's C programs"
 BUDGET = 512  # MB
@@ -42,7 +42,7 @@ def article_file(folder: Path, quick: bool) -> Path | Missing:
 
 
 def ours(path: Path, to: Path | None = None) -> sparse.csr_array:
-    found = Cooccurrence(window=WINDOW, min_count=LEAST).fit(path, to=to).counts_
+    found = Cooccurrence(window=WINDOW, min_count=MIN_COUNT).fit(path, to=to).counts_
     return found if to is None else sparse.vstack(list(as_blocks(found)), format="csr")
 
 
@@ -50,7 +50,7 @@ def a_distance_at_a_time(path: Path) -> sparse.csr_array:
     """The same table by NumPy and SciPy: shifted arrays of ids, added up as sparse matrices."""
     lines = path.read_text().splitlines()
     counts = Counter(word for line in lines for word in line.split())
-    ranked = sorted((word for word, n in counts.items() if n >= LEAST), key=lambda word: (-counts[word], word))
+    ranked = sorted((word for word, n in counts.items() if n >= MIN_COUNT), key=lambda word: (-counts[word], word))
     ids = {word: at for at, word in enumerate(ranked)}
     rows = [[ids[word] for word in line.split() if word in ids] for line in lines]
     line = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
@@ -76,7 +76,7 @@ def glove_entry(path: Path, folder: Path) -> Contestant | Missing:
         began = time.perf_counter()
         with open(path, "rb") as text, open(words, "wb") as out:
             subprocess.run(
-                ["vocab_count", "-min-count", str(LEAST), "-verbose", "0"], stdin=text, stdout=out, check=True
+                ["vocab_count", "-min-count", str(MIN_COUNT), "-verbose", "0"], stdin=text, stdout=out, check=True
             )
         command = ["cooccur", *options, "-vocab-file", words, "-window-size", str(WINDOW)]
         with open(path, "rb") as text, open(table, "wb") as out:
@@ -105,7 +105,7 @@ def counting(quick: bool) -> Event | Missing:
 
     return Event(
         "words_count",
-        f"pairs of words at most {WINDOW} apart in wikipedia_en, of words that occur {LEAST} times",
+        f"pairs of words at most {WINDOW} apart in wikipedia_en, of words that occur {MIN_COUNT} times",
         [
             Contestant("twofold", lambda: ours(path), ours=True, warm=lambda: ours(small)),
             Contestant(
@@ -130,9 +130,9 @@ def counting(quick: bool) -> Event | Missing:
 def child(path: str, small: str, to: str) -> None:
     """Count one file within the budget, and tell how much memory that took."""
     with twofold.config(memory=f"{BUDGET}MB"):
-        Cooccurrence(window=WINDOW, min_count=LEAST).fit(small, to=to)
+        Cooccurrence(window=WINDOW, min_count=MIN_COUNT).fit(small, to=to)
         before, began = _peak(), time.perf_counter()
-        model = Cooccurrence(window=WINDOW, min_count=LEAST).fit(path, to=to)
+        model = Cooccurrence(window=WINDOW, min_count=MIN_COUNT).fit(path, to=to)
         seconds = time.perf_counter() - began
     report = {
         "seconds": seconds,

@@ -19,7 +19,7 @@ from bench.words_skip_gram import Questions, Trained
 from twofold import Cooccurrence, GloVe, PMIEmbedding, WordVectors, datasets
 from twofold.core.checks import InputError
 
-DIMENSIONS, WINDOW, X_MAX, LEAST = 50, 15, 10.0, 5
+DIMENSIONS, WINDOW, X_MAX, MIN_COUNT = 50, 15, 10.0, 5
 QUOTED, COSTS = 45.0, (0.0678, 0.0500, 0.0441)  # an epoch of GloVe's C program on two cores of the same kind
 PROGRAM = "GloVe's C program"
 
@@ -78,8 +78,8 @@ def epochs(quick: bool) -> Event | Missing:
     path = article_file(Path(folder.name), quick)
     if isinstance(path, Missing):
         return path._replace(name="words_glove epochs")
-    pairs = Cooccurrence(window=WINDOW, min_count=LEAST).fit(path)
-    small = Cooccurrence(window=WINDOW, min_count=LEAST).fit(path.read_text()[:1_000_000].splitlines())
+    pairs = Cooccurrence(window=WINDOW, min_count=MIN_COUNT).fit(path)
+    small = Cooccurrence(window=WINDOW, min_count=MIN_COUNT).fit(path.read_text()[:1_000_000].splitlines())
 
     def good_enough(rows: list[Row]) -> bool:
         """As fast as the C program and no dearer: as measured in this run, or else as quoted for the whole file."""
@@ -92,7 +92,7 @@ def epochs(quick: bool) -> Event | Missing:
     return Event(
         "words_glove epochs",
         f"GloVe, an epoch of {pairs.counts_.nnz:,} pairs of wikipedia_en: {DIMENSIONS} numbers, window {WINDOW}, "
-        f"x_max {X_MAX:g}, words seen {LEAST} times",
+        f"x_max {X_MAX:g}, words seen {MIN_COUNT} times",
         [
             Contestant("twofold", lambda: ours(pairs, 3), ours=True, warm=lambda: ours(small, 3)),
             program(pairs, Path(folder.name), 3),
@@ -113,14 +113,14 @@ def epochs(quick: bool) -> Event | Missing:
 # ---- how good the vectors are ----------------------------------------------------------------------------------
 
 
-def timed(model: Any, pairs: Cooccurrence) -> Timed:
+def time_fit(model: Any, pairs: Cooccurrence) -> Timed:
     began = time.perf_counter()
     model.fit(pairs)
     seconds = time.perf_counter() - began
     return Timed(seconds, Trained(model.vectors_, seconds))
 
 
-def judged(quick: bool) -> Event | Missing:
+def judge_event(quick: bool) -> Event | Missing:
     folder = tempfile.TemporaryDirectory(prefix="twofold-bench-")
     path = article_file(Path(folder.name), quick)
     if isinstance(path, Missing):
@@ -132,18 +132,18 @@ def judged(quick: bool) -> Event | Missing:
     folder_of = datasets.fetch("wikipedia_en").path.parent.parent / "words"
     asked = Questions(*(folder_of / name for name in ("questions-words.txt", "EN-WS-353-ALL.txt", "EN-SIMLEX-999.txt")))
     tables = {
-        window: Cooccurrence(window=window, min_count=LEAST).fit(path, to=Path(folder.name) / f"pairs{window}.csr")
+        window: Cooccurrence(window=window, min_count=MIN_COUNT).fit(path, to=Path(folder.name) / f"pairs{window}.csr")
         for window in (5, 15)
     }
     few = 3 if quick else 15
 
     def glove(k: int) -> Timed:
-        return timed(GloVe(k, x_max=X_MAX, max_iter=few, random_state=0), tables[15])
+        return time_fit(GloVe(k, x_max=X_MAX, max_iter=few, random_state=0), tables[15])
 
     models = {
         f"GloVe, {DIMENSIONS} numbers, {few} epochs": lambda: glove(DIMENSIONS),
         f"GloVe, 100 numbers, {few} epochs": lambda: glove(100),
-        "PMI, 100 numbers": lambda: timed(PMIEmbedding(100, random_state=0), tables[5]),
+        "PMI, 100 numbers": lambda: time_fit(PMIEmbedding(100, random_state=0), tables[5]),
     }
     return Event(
         "words_glove vectors",
@@ -157,4 +157,4 @@ def judged(quick: bool) -> Event | Missing:
     )
 
 
-EVENTS = (epochs, judged)
+EVENTS = (epochs, judge_event)

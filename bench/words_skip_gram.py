@@ -15,7 +15,7 @@ from bench.harness import Bar, Contestant, Event, Missing, Row, Timed, optional
 from twofold import SkipGram, WordVectors, datasets
 from twofold.core.checks import InputError
 
-DIMENSIONS, WINDOW, NEGATIVES, SUBSAMPLE, RATE, LEAST = 100, 5, 5, 1e-3, 0.05, 5
+DIMENSIONS, WINDOW, NEGATIVES, SUBSAMPLE, RATE, MIN_COUNT = 100, 5, 5, 1e-3, 0.05, 5
 FASTER = 3.0  # times gensim's speed, which the bar asks for
 REPEATABLE, FREE, OF_FREE = (
     "twofold",
@@ -54,7 +54,7 @@ def ours(text: Path, epochs: int, deterministic: bool = True) -> Timed:
     began = time.perf_counter()
     model = SkipGram(
         DIMENSIONS, window=WINDOW, negatives=NEGATIVES, subsample=SUBSAMPLE, learning_rate=RATE, max_iter=epochs,
-        min_count=LEAST, deterministic=deterministic, random_state=0,
+        min_count=MIN_COUNT, deterministic=deterministic, random_state=0,
     ).fit(text)  # fmt: skip
     return Timed(model.history_["seconds"][-1], Trained(model.vectors_, time.perf_counter() - began))
 
@@ -65,8 +65,8 @@ def gensim_entry(text: Path, small: Path, epochs: int) -> Contestant:
     def fit(text: Path, epochs: int) -> Timed:
         began = time.perf_counter()
         model = Word2Vec(
-            vector_size=DIMENSIONS, window=WINDOW, negative=NEGATIVES, sample=SUBSAMPLE, alpha=RATE, min_count=LEAST,
-            sg=1, hs=0, workers=machine.threads(), seed=1,
+            vector_size=DIMENSIONS, window=WINDOW, negative=NEGATIVES, sample=SUBSAMPLE, alpha=RATE,
+            min_count=MIN_COUNT, sg=1, hs=0, workers=machine.threads(), seed=1,
         )  # fmt: skip
         model.build_vocab(corpus_file=str(text))
         size: dict[str, Any] = {"total_examples": model.corpus_count, "total_words": model.corpus_total_words}
@@ -123,7 +123,8 @@ def wikipedia(quick: bool) -> Event | Missing:
             test=fast_enough,
         ),
         notes=[
-            f"Window {WINDOW}, {NEGATIVES} negatives, subsampling {SUBSAMPLE:g}, rate {RATE}, minimum count {LEAST}.",
+            f"Window {WINDOW}, {NEGATIVES} negatives, subsampling {SUBSAMPLE:g}, rate {RATE}, minimum count "
+            f"{MIN_COUNT}.",
             f"Seconds of training alone: {epochs * words / 1e6:.1f} million words, subsampled ones included, over them "
             "are the words per second.",
         ],

@@ -11,10 +11,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))  # bench/ is not part of the installed package
 
 from bench import report
-from bench.__main__ import chosen, event_modules
+from bench.__main__ import event_modules, select_events
 from bench.harness import Bar, Contestant, Event, Missing, Timed, Work, optional, run
 from bench.linear_ppca_holes import Fit, conditional_means
-from bench.subspace import Exact, spiked
+from bench.subspace import Exact, draw_spiked
 
 CEILINGS = {"gemm_float64_gflops": 1.0, "gemm_float32_gflops": 2.0, "read_gbs": 10.0, "copy_gbs": 10.0}
 MACHINE = {
@@ -124,15 +124,15 @@ def test_files_say_what_was_measured(tmp_path):
 
 def test_events_are_found_by_family_and_by_name():
     assert {"linear_tall", "linear_wide", "linear_stream"} <= set(event_modules())
-    assert chosen(["linear_tall"]) == ["linear_tall"]
-    assert chosen(["linear"]) == [name for name in chosen([]) if name.startswith("linear_")]
+    assert select_events(["linear_tall"]) == ["linear_tall"]
+    assert select_events(["linear"]) == [name for name in select_events([]) if name.startswith("linear_")]
     with pytest.raises(SystemExit, match="nowhere"):
-        chosen(["nowhere"])
+        select_events(["nowhere"])
 
 
 @pytest.mark.parametrize("shape", [(60, 12), (12, 60)])
 def test_the_exact_answer_is_exact(shape):
-    X = spiked(*shape, 3, np.float64)
+    X = draw_spiked(*shape, 3, np.float64)
     exact = Exact(X, 3)
     s = np.linalg.svd(X - X.mean(axis=0))
     np.testing.assert_allclose(exact.variance, s[1][:3] ** 2 / (shape[0] - 1))
