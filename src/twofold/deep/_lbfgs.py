@@ -30,7 +30,7 @@ from twofold.deep._train import (
     name_weights,
 )
 
-EVALUATIONS = 15_000  # of the loss, at most
+MAX_EVALUATIONS = 15_000  # of the loss, at most
 
 
 def train_by_lbfgs(
@@ -70,7 +70,7 @@ def train_by_lbfgs(
         seconds.append(time.perf_counter() - began)
 
     def sweep(state: State, t: int) -> loop.Sweep:
-        options = {"maxiter": model.max_iter, "maxfun": EVALUATIONS, "gtol": model.tol}
+        options = {"maxiter": model.max_iter, "maxfun": MAX_EVALUATIONS, "gtol": model.tol}
         found = minimize(evaluate, flatten(parameters), jac=True, method="L-BFGS-B", callback=note, options=options)
         objective, _ = evaluate(found.x)
         if not np.isfinite(objective):

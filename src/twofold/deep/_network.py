@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 import torch
@@ -20,20 +21,10 @@ from twofold.core.engine.local import engine_for, fingerprint
 from twofold.core.estimator import Model
 from twofold.core.numerics.moments import column_moments
 from twofold.core.params import Interval, StrOptions
-from twofold.core.seeds import seed_of
+from twofold.core.types import Seed
 from twofold.deep._optimizers import SOLVERS
 from twofold.deep._train import SCHEDULES, Player, State, choose_device, limit_threads, seed_torch, train
 
-TRAINING: dict = {  # the constraints of the parameters that every network has
-    "solver": [StrOptions(set(SOLVERS))],
-    "alpha": [Interval(Real, 0, None, closed="left")],
-    "learning_rate": [StrOptions(set(SCHEDULES))],
-    "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
-    "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "device": [str],
-    "random_state": ["random_state", np.random.Generator],
-}
 ROWS = 1024  # rows that go through a network at once when nothing is learned
 SLENDER = 16  # units, below which products of a layer are quicker when its weights stand unit by unit
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
@@ -42,30 +33,44 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "tanh": nn.Tanh,
     "identity": nn.Identity,
 }
-OLD_ACTIVATIONS = {"sigmoid": "logistic", "linear": "identity"}
 
 
-class Network(Model):
-    """Base of the networks. A subclass says in `_build` what its module is, and trains it with `_train`."""
+class Training(TypedDict, total=False):
+    """The parameters that every network has."""
 
-    _allow_sparse: ClassVar[bool] = False
-    _instead: ClassVar[dict[str, str]] = {
-        "hidden": "it is called hidden_layer_sizes.",
-        "optimizer": 'it is called solver; "sgd" has momentum.',
-        "schedule": "it is called learning_rate, and the number learning_rate_init.",
-        "weight_decay": 'it is called alpha, and divided by batch_size. With solver="adamw" it is apart from the loss.',
-    }
-    _dtype: Any = np.float32  # what it computes in
-    weights_: dict[str, np.ndarray]
     solver: str
-    alpha: float
-    learning_rate: str
     learning_rate_init: float
+    learning_rate: str
+    alpha: float
     batch_size: int | str
     max_iter: int
     device: str
-    random_state: Any
-    # what only some networks have as parameters
+    random_state: Seed
+
+
+class Network(Model):
+    """Base of the networks: it holds the parameters of the training.
+
+    A subclass names only its own parameters, and passes the others on with ``super().__init__(**training)``. It gives
+    other defaults in `_defaults`, builds its module in `_build`, and trains it with `_train`.
+    """
+
+    _allow_sparse: ClassVar[bool] = False
+    _dtype: Any = np.float32  # of all computations
+    _defaults: ClassVar[Training] = {}
+    _parameter_constraints: ClassVar[dict] = {
+        "solver": [StrOptions(set(SOLVERS))],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "learning_rate": [StrOptions(set(SCHEDULES))],
+        "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
+        "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "device": [str],
+        "activation": [StrOptions(set(ACTIVATIONS))],
+        "random_state": ["random_state", np.random.Generator],
+    }
+    weights_: dict[str, np.ndarray]
+    # parameters of the dense networks, which the others have at these values
     power_t: float = 0.5
     shuffle: bool = True
     tol: float = 0.0
@@ -79,21 +84,41 @@ class Network(Model):
     beta_2: float = 0.999
     epsilon: float = 1e-8
 
-    @classmethod
-    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        if "optimizer" not in params:
-            return params, fitted
-        params = dict(params)
-        rule, decay = params.pop("optimizer"), params.pop("weight_decay")
-        params["learning_rate_init"], params["learning_rate"] = params.pop("learning_rate"), params.pop("schedule")
-        params["alpha"] = decay * params["batch_size"]
-        params["solver"] = {"momentum": "sgd", "nesterov": "sgd", "adam": "adamw" if decay else "adam"}.get(rule, rule)
-        if "hidden" in params:
-            params["hidden_layer_sizes"] = params.pop("hidden")
-        for name in ("activation", "output"):
-            if name in params:
-                params[name] = OLD_ACTIVATIONS.get(params[name], params[name])
-        return params, fitted
+    def __init__(
+        self,
+        *,
+        solver: str = "adam",
+        learning_rate_init: float = 1e-3,
+        learning_rate: str = "cosine",
+        alpha: float = 0.0,
+        batch_size: int | str = 64,
+        max_iter: int = 50,
+        device: str = "auto",
+        random_state: Seed = None,
+    ):
+        self.solver = solver
+        self.learning_rate_init = learning_rate_init
+        self.learning_rate = learning_rate
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.device = device
+        self.random_state = random_state
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Complete what a subclass declares: the signature of its constructor, and the constraints."""
+        super().__init_subclass__(**options)
+        if "_parameter_constraints" in vars(cls):
+            rules = [vars(base).get("_parameter_constraints", {}) for base in reversed(cls.__mro__)]
+            cls._parameter_constraints = {name: rule for each in rules for name, rule in each.items()}
+        if "__init__" in vars(cls):
+            inits: Any = cls.__init__, super(cls, cls).__init__
+            own, passed = (inspect.signature(init).parameters.values() for init in inits)
+            parameters = {p.name: p for p in own if p.kind is not p.VAR_KEYWORD}
+            for p in passed:
+                if p.kind is p.KEYWORD_ONLY:
+                    parameters.setdefault(p.name, p.replace(default=cls._defaults.get(p.name, p.default)))
+            vars(cls)["__init__"].__signature__ = inspect.Signature(list(parameters.values()))
 
     def _validate_params(self) -> None:
         if isinstance(self.learning_rate, Real):
@@ -143,8 +168,8 @@ class Network(Model):
                 f"is damaged: weights_.{key} of {name} has shape {getattr(w, 'shape', None)}, and {shape} belongs.",
             )
 
-    def _fresh(self, seed: int) -> Any:
-        """A module to be trained; its weights belong to the seed."""
+    def _build_with(self, seed: int) -> Any:
+        """An untrained module, whose weights are drawn with the seed."""
         with seed_torch(seed):
             return self._build().to(torch.float64 if self._dtype is np.float64 else torch.float32)
 
@@ -182,9 +207,6 @@ class Network(Model):
                 f"X has numbers beyond {np.finfo(np.float32).max:.0e}; networks compute in single precision."
             )
         return blocks, rows, y
-
-    def _seed(self) -> int:
-        return seed_of(self.random_state)
 
     def _through(self, fn: Callable[..., Tensor], *arrays: np.ndarray, seed: int | None = None) -> np.ndarray:
         """fn(module, *rows) for some rows at a time, without gradients; random numbers, if any, belong to the seed."""
@@ -231,6 +253,13 @@ def check_layer_sizes(name: str, wish: Any) -> list[int]:
     if not all(isinstance(s, Integral) and not isinstance(s, bool) and int(s) > 0 for s in sizes):
         raise InputError(f"{name}={wish!r}: give the units of each layer, whole numbers of at least 1, as (128, 64).")
     return [int(s) for s in sizes]
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """A whole number of at least `least`, checked."""
+    if not isinstance(value, Integral) or value < least:
+        raise InputError(f"{name}={value!r}: give a whole number of at least {least}.")
+    return int(value)
 
 
 def init_weights(module: nn.Module, activation: str) -> None:

@@ -23,6 +23,7 @@ from torch import Tensor
 from twofold.core.checks import InputError, check_weights
 from twofold.core.data.blocks import Blocks
 from twofold.core.estimator import fitting
+from twofold.core.seeds import seed_of
 from twofold.core.types import Table, Weights
 from twofold.deep._lbfgs import train_by_lbfgs
 from twofold.deep._network import ROWS, Network
@@ -54,9 +55,9 @@ class Supervised(Network):
         once: bool,
     ) -> State:
         """Train on rows and targets that are ready, from the start or from where the last fit ended."""
-        seed, w = self._seed(), check_weights(sample_weight, len(rows))
+        seed, w = seed_of(self.random_state), check_weights(sample_weight, len(rows))
         kept, held = self._split(targets, seed, once)
-        module = self._trained() if goes_on else self._fresh(seed)
+        module = self._trained() if goes_on else self._build_with(seed)
         if not goes_on:
             self._learn(module, rows[kept], targets[kept], None if w is None else w[kept], once)
         with torch.no_grad():
@@ -162,18 +163,6 @@ class Classifier(ClassifierMixin, Supervised):
     _fitted: ClassVar[dict[str, str]] = {"classes_": "., text"}
     classes_: np.ndarray
     out_activation_: str
-
-    @classmethod
-    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        params, fitted = super()._modernized(params, fitted)
-        if "classes_" in fitted and "n_outputs_" not in fitted:
-            n = len(fitted["classes_"])
-            fitted = {
-                **fitted,
-                "n_outputs_": 1 if n == 2 else n,
-                "out_activation_": "logistic" if n == 2 else "softmax",
-            }
-        return params, fitted
 
     @fitting
     def fit(self, X: Table, y: Any, sample_weight: Weights = None) -> Self:

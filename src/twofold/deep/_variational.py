@@ -15,7 +15,7 @@ import warnings
 import zlib
 from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
@@ -24,30 +24,17 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from twofold.core import loop
-from twofold.core.checks import InputError
-from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
 from twofold.deep._gaussians import Bernoulli, Gaussian, Posterior, center, log_standard
-from twofold.deep._images import IMAGES, ImageNetwork
-from twofold.deep._network import ACTIVATIONS, TRAINING
+from twofold.deep._images import ImageModel
+from twofold.deep._network import Training, check_count
 from twofold.deep._train import Player
 
-UNUSED = 0.01  # nats: a number of the code that says less than this of an image is not in use
-DRAWS = 8  # codes of a row that go through the generator at once
-LOOKED_AT = 10_000  # rows, at most about, from which the use of the code is judged
-
-CODES: dict = {  # the constraints of the parameters that both have
-    "activation": [StrOptions(set(ACTIVATIONS))],
-    "output": [StrOptions({"bernoulli", "gaussian"})],
-    "noise": [StrOptions({"shared", "pixel"}), Interval(Real, 0, None, closed="neither")],
-    "beta": [Interval(Real, 0, None, closed="left")],
-    "warm_up": [Interval(Real, 0, 1, closed="both")],
-    **IMAGES,
-    **TRAINING,
-}
-DRAWN: dict = {"n_draws": [Interval(Integral, 1, None, closed="left")]}
+MIN_CODE_NATS = 0.01  # a number of the code that says less than this of an image is not in use
+DRAWS_AT_ONCE = 8  # codes of a row that go through the generator together
+MAX_ROWS_FOR_CODE_USE = 10_000  # about, from which the use of the code is judged
 
 
 class CollapseWarning(UserWarning):
@@ -60,12 +47,13 @@ class Coder(nn.Module):
     mean: Tensor
     spread: Tensor
     baseline: Tensor
-    n_codes: int  # k
 
-    def __init__(self, shape: tuple[int, int, int], output: Bernoulli | Gaussian):
+    def __init__(self, model: Any, n_codes: int | None = None):
         super().__init__()
-        self.shape, self.output = shape, output
-        self.register_buffer("mean", torch.zeros(shape))
+        self.shape, self.output = model._shape, model._make_output()
+        self.n_codes = int(model.n_components) if n_codes is None else n_codes  # k
+        self.covariance = getattr(model, "covariance", "diagonal")
+        self.register_buffer("mean", torch.zeros(self.shape))
         self.register_buffer("spread", torch.ones(()))
         self.register_buffer("baseline", torch.zeros(()))  # the usual −log p(x|z), for REINFORCE
 
@@ -81,7 +69,7 @@ class Coder(nn.Module):
         self.mean.copy_(torch.from_numpy(mean))
         self.spread.fill_(spread)
         self.output.learn(pixels)
-        some = torch.from_numpy(pixels[: DRAWS * 128])
+        some = torch.from_numpy(pixels[: DRAWS_AT_ONCE * 128])
         self.eval()
         with torch.no_grad():
             self.baseline.fill_(-self.output.log_density(some, torch.zeros_like(some)).mean())
@@ -92,6 +80,10 @@ class Coder(nn.Module):
     def log_density(self, x: Tensor, z: Tensor) -> Tensor:
         """log p(x|z) of each row (n,)."""
         return self.output.log_density(x, self.generate(z))
+
+    def draw(self, n: int, device: torch.device) -> Tensor:
+        """n mean images of codes drawn from N(0, I)."""
+        return self.output.mean(self.generate(torch.randn(n, self.n_codes, device=device)))
 
     def forward(self, x: Tensor) -> Tensor:  # (n,c,h,w) -> (n,c,h,w), reconstructed
         return self.output.mean(self.generate(self.posterior(x).mean))
@@ -118,19 +110,48 @@ def compute_loss(
     return loss, {"reconstruction": reconstruction, "kl": kl}
 
 
-class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwork):
-    """Base of the generators with Gaussian codes."""
+class VariationalTraining(Training, total=False):
+    """The parameters that all generators with Gaussian codes have."""
 
-    n_components: Any
     activation: str
-    output: str
-    noise: str | float
     beta: float
     warm_up: float
-    n_draws: int
+    image_shape: tuple[int, ...] | None
+
+
+class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageModel):
+    """Base of the generators with Gaussian codes."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        "output": [StrOptions({"bernoulli", "gaussian"})],
+        "noise": [StrOptions({"shared", "pixel"}), Interval(Real, 0, None, closed="neither")],
+        "beta": [Interval(Real, 0, None, closed="left")],
+        "warm_up": [Interval(Real, 0, 1, closed="both")],
+        "n_draws": [Interval(Integral, 1, None, closed="left")],
+    }
     _fitted: ClassVar[dict[str, str]] = {"latent_kl_": "k", "active_": "k"}
+    _reinforce = False
+    n_components: Any
+    output: str = "bernoulli"
+    noise: str | float = "shared"
+    n_draws: int = 1
     latent_kl_: np.ndarray
     active_: np.ndarray
+
+    def __init__(
+        self,
+        *,
+        activation: str = "relu",
+        beta: float = 1.0,
+        warm_up: float = 0.1,
+        image_shape: tuple[int, ...] | None = None,
+        **training: Unpack[Training],
+    ):
+        super().__init__(**training)
+        self.activation = activation
+        self.beta = beta
+        self.warm_up = warm_up
+        self.image_shape = image_shape
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -138,20 +159,15 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         return tags
 
     @property
-    def _reinforce(self) -> bool:
-        return False
-
-    @property
     def _n_features_out(self) -> int:
         module: Any = self.module_
         return module.n_codes  # also in the middle of a fit, for callbacks that draw
 
-    def _output(self) -> tuple[tuple[int, int, int], Bernoulli | Gaussian]:
-        """The shape (c,h,w) of the images inside, and the distribution of their pixels."""
-        h, w = self.image_shape_[:2]
-        shape = (self._channels, h, w)
-        unit = self.range_[1] - self.range_[0]
-        return shape, Bernoulli(shape) if self.output == "bernoulli" else Gaussian(shape, self.noise, unit)
+    def _make_output(self) -> Bernoulli | Gaussian:
+        """The distribution of the pixels."""
+        if self.output == "bernoulli":
+            return Bernoulli(self._shape)
+        return Gaussian(self._shape, self.noise, unit=self.range_[1] - self.range_[0])
 
     @property
     def _clip(self) -> bool:  # type: ignore[override]
@@ -162,37 +178,31 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         """β, grown into over the first `warm_up` of the training."""
         return self.beta * min(1.0, done / self.warm_up if self.warm_up else 1.0)
 
-    @fitting
-    def fit(self, X: Table, y: Any = None) -> Any:
-        """Learn both networks from images X, (n,h,w), (n,h,w,c) or rows (n,d)."""
-        blocks, pixels, _ = self._read_images(X, reset=True)
-        seed = self._seed()
-        module = self._fresh(seed)
-        module.learn(pixels)
-
+    def _make_players(self, module: Any) -> list[Player]:
         def loss(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
             draws = (self.n_draws,) if self.n_draws > 1 else ()
             noise = torch.randn(*draws, len(x), module.n_codes, device=x.device)
-            found, parts = compute_loss(module, x, noise, self._kl_weight(done), self._reinforce)
+            loss, parts = compute_loss(module, x, noise, self._kl_weight(done), self._reinforce)
             if self._reinforce:
                 module.baseline.lerp_(parts["reconstruction"].detach(), 0.1)
-            return found, parts
+            return loss, parts
 
-        self._train(module, [Player(list(module.parameters()), loss)], (pixels,), blocks, seed, X=X)
-        self._look(pixels[:: 1 + len(pixels) // LOOKED_AT])
-        return self
+        return [Player(list(module.parameters()), loss)]
 
-    def _look(self, pixels: np.ndarray) -> None:
-        """Which numbers of the code are in use, on average over images; those that are not are named."""
+    def _check_result(self, pixels: np.ndarray) -> None:
+        self._measure_codes(pixels[:: 1 + len(pixels) // MAX_ROWS_FOR_CODE_USE])
+
+    def _measure_codes(self, pixels: np.ndarray) -> None:
+        """Note which numbers of the code are in use, on average over images; warn of those that are not."""
         each = self._through(lambda module, x: module.posterior(x).kl_each(), pixels)
         self.latent_kl_ = each.mean(axis=0, dtype=np.float64)
-        self.active_ = self.latent_kl_ >= UNUSED
+        self.active_ = self.latent_kl_ >= MIN_CODE_NATS
         k, unused = len(self.active_), np.flatnonzero(~self.active_)
         if len(unused):
-            which = ", ".join(self._code_name(j) for j in unused[:8]) + (", …" if len(unused) > 8 else "")
+            names = ", ".join(self._code_name(j) for j in unused[:8]) + (", …" if len(unused) > 8 else "")
             warnings.warn(
-                f"{type(self).__name__}: {len(unused)} of the {k} latent numbers are not in use ({which}): each says "
-                f"less than {UNUSED} nats of an image (posterior collapse). Ask for fewer, lower beta, or raise "
+                f"{type(self).__name__}: {len(unused)} of the {k} latent numbers are not in use ({names}): each says "
+                f"less than {MIN_CODE_NATS} nats of an image (posterior collapse). Ask for fewer, lower beta, or raise "
                 "warm_up.",
                 CollapseWarning,
                 stacklevel=loop.outside(),
@@ -203,14 +213,12 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
 
     def transform(self, X: Table) -> np.ndarray:
         """The means of q(z|x), (n,k), in single precision."""
-        check_is_fitted(self)
-        _, pixels, _ = self._read_images(X)
-        return self._through(lambda module, x: module.posterior(x).mean, pixels)
+        return self._through(lambda module, x: module.posterior(x).mean, self._read(X)[1])
 
     def inverse_transform(self, Z: Any) -> np.ndarray:
         """The mean images E[x|z] of codes Z (n,k)."""
         codes = np.ascontiguousarray(self._check_codes(Z), dtype=np.float32)
-        return self._as_given(self._through(lambda module, z: module.output.mean(module.generate(z)), codes))
+        return self._restore_images(self._through(lambda module, z: module.output.mean(module.generate(z)), codes))
 
     def reconstruct(self, X: Table) -> np.ndarray:
         """Images through the code and back, by its mean."""
@@ -219,23 +227,20 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     def sample(self, n_samples: int = 1, random_state: Seed = None, *, noise: bool = False) -> np.ndarray:
         """New images: codes from the prior, and their mean images; with `noise`, pixels drawn around these."""
         check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise InputError(f"n_samples={n_samples!r}: give a whole number of at least 1.")
-        seed = seed_of(random_state)
-        codes = generator(seed).standard_normal((int(n_samples), self._n_features_out), dtype=np.float32)
+        n, seed = check_count("n_samples", n_samples), seed_of(random_state)
+        codes = generator(seed).standard_normal((n, self._n_features_out), dtype=np.float32)
         if not noise:
             return self.inverse_transform(codes)
-        drawn = self._through(lambda module, z: module.output.draw(module.generate(z)), codes, seed=seed)
-        return self._as_given(drawn)
+        pixels = self._through(lambda module, z: module.output.draw(module.generate(z)), codes, seed=seed)
+        return self._restore_images(pixels)
 
     def interpolate(self, a: Any, b: Any, n_steps: int = 10) -> np.ndarray:
         """The walk from image a to image b along a straight line in the code, n_steps images with both ends."""
         check_is_fitted(self)
-        if not isinstance(n_steps, Integral) or n_steps < 2:
-            raise InputError(f"n_steps={n_steps!r}: a walk has two ends; give a whole number of at least 2.")
+        n = check_count("n_steps", n_steps, 2)
         shape = (-1,) if self.flat_ else self.image_shape_
         first, last = (self.transform(np.asarray(p).reshape(1, *shape)) for p in (a, b))
-        done = np.linspace(0, 1, int(n_steps), dtype=np.float32)[:, None]
+        done = np.linspace(0, 1, n, dtype=np.float32)[:, None]
         return self.inverse_transform((1 - done) * first + done * last)
 
     # ---- likelihood ------------------------------------------------------------------------------------------------
@@ -261,12 +266,11 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         return float(self.score_samples(X).mean(dtype=np.float64))
 
     def _estimate(self, X: Any, n_draws: int, random_state: Any, reduce: Any) -> np.ndarray:
-        """What `reduce` makes of the log-weights (n, n_draws) of some rows, as precise as networks are: singly."""
+        """`reduce` of the log-weights (n, n_draws) of each row, in single precision as the networks are."""
         check_is_fitted(self)
-        if not isinstance(n_draws, Integral) or n_draws < 1:
-            raise InputError(f"n_draws={n_draws!r}: give a whole number of at least 1.")
-        _, pixels, _ = self._read_images(X)
-        seed, s = zlib.crc32(str(seed_of(random_state)).encode()), int(n_draws)
+        s = check_count("n_draws", n_draws)
+        _, pixels = self._read(X)
+        seed = zlib.crc32(str(seed_of(random_state)).encode())
         keys = np.array([zlib.crc32(row.tobytes(), seed) for row in pixels], dtype=np.int64)
 
         def rows(module: Coder, x: Tensor, keys: Tensor) -> Tensor:
@@ -276,12 +280,12 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
 
 
 def compute_log_weights(module: Coder, x: Tensor, keys: list[int], n_draws: int) -> Iterator[Tensor]:
-    """log p(x|z) + log p(z) − log q(z|x) for some draws of z at a time, (n, up to DRAWS) in double precision."""
+    """log p(x|z) + log p(z) − log q(z|x) for at most DRAWS_AT_ONCE draws of z at a time, in double precision."""
     q = module.posterior(x)
     n, k = q.mean.shape
     g = torch.Generator()
-    for start in range(0, n_draws, DRAWS):
-        s = min(DRAWS, n_draws - start)
+    for start in range(0, n_draws, DRAWS_AT_ONCE):
+        s = min(DRAWS_AT_ONCE, n_draws - start)
         place = start.to_bytes(8, "little")
         noise = torch.stack([torch.randn(s, k, generator=g.manual_seed(zlib.crc32(place, key))) for key in keys], dim=1)
         z = q.draw(noise.to(x.device))  # (s,n,k)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import copy
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from numbers import Real
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
@@ -23,9 +23,10 @@ from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
 from twofold.core.heldout import SQUARED, split_columns
 from twofold.core.params import Interval, StrOptions
-from twofold.core.types import Seed, Table
+from twofold.core.seeds import seed_of
+from twofold.core.types import Table
 from twofold.deep._images import ImageNetwork, find_pixel_range
-from twofold.deep._network import ACTIVATIONS, ROWS, TRAINING, build_dense, check_layer_sizes, find_varying
+from twofold.deep._network import ROWS, Training, build_dense, check_layer_sizes, find_varying
 from twofold.deep._train import Player
 
 REDRAWN = 20  # times that hidden numbers are drawn again: while a fifth is hidden, their error shrinks quickly
@@ -136,17 +137,14 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     """
 
     _fitted: ClassVar[dict[str, str]] = {"columns_": "., >= 0, < d"}
+    _defaults: ClassVar[Training] = {"max_iter": 100}
     _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
         "hidden_layer_sizes": ["array-like"],
-        "activation": [StrOptions(set(ACTIVATIONS))],
         "output": [StrOptions({"identity", "logistic"})],
         "noise": [Interval(Real, 0, None, closed="left")],
-        **TRAINING,
     }
-
-    columns_: np.ndarray
     _heldout_unit = SQUARED
+    columns_: np.ndarray
 
     def __init__(
         self,
@@ -156,28 +154,14 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         activation: str = "relu",
         output: str = "identity",
         noise: float = 0.0,
-        solver: str = "adam",
-        learning_rate_init: float = 1e-3,
-        learning_rate: str = "cosine",
-        alpha: float = 0.0,
-        batch_size: int = 64,
-        max_iter: int = 100,
-        device: str = "auto",
-        random_state: Seed = None,
+        **training: Unpack[Training],
     ):
+        super().__init__(**self._defaults | training)
         self.n_components = n_components
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.output = output
         self.noise = noise
-        self.solver = solver
-        self.learning_rate_init = learning_rate_init
-        self.learning_rate = learning_rate
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.device = device
-        self.random_state = random_state
 
     def _build(self) -> Coder:
         return Coder(self.n_features_in_, self.columns_, self)
@@ -185,9 +169,9 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     @fitting
     def fit(self, X: Table, y: Any = None) -> Autoencoder:
         """Learn to code rows (n,d) or images (n,h,w), (n,h,w,c)."""
-        blocks, rows, _ = self._rows(self._flattened(X, True), reset=True)
-        seed, self.columns_ = self._seed(), find_varying(rows)
-        module = self._fresh(seed)
+        blocks, rows, _ = self._rows(self._flatten_images(X, True), reset=True)
+        seed, self.columns_ = seed_of(self.random_state), find_varying(rows)
+        module = self._build_with(seed)
         module.learn(rows)
         with torch.no_grad():
             ready = torch.cat([module.prepared(part) for part in torch.from_numpy(rows).split(ROWS)]).numpy()
@@ -229,7 +213,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
 
     def transform(self, X: Table) -> np.ndarray:
         """Codes (n,k)."""
-        blocks, rows, _ = self._rows(self._flattened(X, False))
+        blocks, rows, _ = self._rows(self._flatten_images(X, False))
         return self._through(lambda module, x: module.encode(x), rows).astype(blocks.dtype)
 
     def inverse_transform(self, X: Table) -> np.ndarray:
@@ -245,7 +229,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     def heldout_score(self, X: Table, y: Any = None) -> float:
         """Minus the mean squared error of a hidden number: hidden ones begin at their mean and are drawn again and
         again through the code, until what is seen and what is drawn agree."""
-        _, rows, _ = self._rows(self._flattened(X, False))
+        _, rows, _ = self._rows(self._flatten_images(X, False))
         module: Any = self.module_
         middle, total = module.centre.cpu().numpy(), 0.0
         for split in split_columns(rows.shape[1], False, "Autoencoder"):
@@ -258,6 +242,6 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
 
     def score(self, X: Table, y: Any = None) -> float:
         """Minus the mean squared error of a row, summed over its numbers."""
-        _, rows, _ = self._rows(self._flattened(X, False))
+        _, rows, _ = self._rows(self._flatten_images(X, False))
         error = self._through(lambda module, x: (module(x) - x).square().sum(dim=1), rows)
         return -float(error.mean(dtype=np.float64))

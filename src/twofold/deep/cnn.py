@@ -10,7 +10,7 @@ References: LeCun et al. 1998; Srivastava et al. 2014 (dropout).
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
@@ -19,9 +19,8 @@ from torch import Tensor, nn
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.params import Interval
-from twofold.core.types import Seed
-from twofold.deep._images import IMAGES, ImageNetwork
-from twofold.deep._network import TRAINING, Dropout, Standard, build_dense, check_layer_sizes, init_weights
+from twofold.deep._images import ImageNetwork
+from twofold.deep._network import Dropout, Standard, Training, build_dense, check_layer_sizes, init_weights
 from twofold.deep._supervised import Classifier
 
 
@@ -111,14 +110,13 @@ class CNNClassifier(Classifier, ImageNetwork):
     True
     """
 
+    _defaults: ClassVar[Training] = {"alpha": 1e-4, "max_iter": 20}
     _parameter_constraints: ClassVar[dict] = {
         "channels": ["array-like", Integral],
         "hidden_layer_sizes": ["array-like", Integral],
         "kernel_size": [Interval(Integral, 1, None, closed="left")],
         "pooling": [Interval(Integral, 1, None, closed="left")],
         "dropout": [Interval(Real, 0, 1, closed="left")],
-        **IMAGES,
-        **TRAINING,
     }
 
     def __init__(
@@ -130,32 +128,18 @@ class CNNClassifier(Classifier, ImageNetwork):
         pooling: int = 2,
         dropout: float = 0.25,
         image_shape: tuple[int, ...] | None = None,
-        solver: str = "adam",
-        learning_rate_init: float = 1e-3,
-        learning_rate: str = "cosine",
-        alpha: float = 1e-4,
-        batch_size: int = 64,
-        max_iter: int = 20,
-        device: str = "auto",
-        random_state: Seed = None,
+        **training: Unpack[Training],
     ):
+        super().__init__(**self._defaults | training)
         self.channels = channels
         self.hidden_layer_sizes = hidden_layer_sizes
         self.kernel_size = kernel_size
         self.pooling = pooling
         self.dropout = dropout
         self.image_shape = image_shape
-        self.solver = solver
-        self.learning_rate_init = learning_rate_init
-        self.learning_rate = learning_rate
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.device = device
-        self.random_state = random_state
 
     def _inputs(self, X: Any, **options: Any) -> tuple[Blocks, np.ndarray, Any]:
         return self._read_images(X, **options)
 
     def _build(self) -> Convolutions:
-        return Convolutions((self._channels, self.image_shape_[0], self.image_shape_[1]), self.n_outputs_, self)
+        return Convolutions(self._shape, self.n_outputs_, self)

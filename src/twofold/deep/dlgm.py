@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 from numbers import Integral
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 import torch
@@ -21,35 +21,18 @@ from torch import Tensor, nn
 
 from twofold.core.checks import InputError
 from twofold.core.params import Interval, StrOptions
-from twofold.core.types import Seed
-from twofold.deep._gaussians import (
-    Bernoulli,
-    Diagonal,
-    Gaussian,
-    Posterior,
-    Stacked,
-    count_numbers,
-    read_posterior,
-)
+from twofold.deep._gaussians import Diagonal, Posterior, Stacked, count_numbers, read_posterior
 from twofold.deep._network import build_dense, check_layer_sizes, init_weights
-from twofold.deep._variational import CODES, DRAWN, Coder, Variational
+from twofold.deep._variational import Coder, Variational, VariationalTraining
 
 
 class Layers(Coder):
     """A generator with noise at every layer, and the recognizer that climbs the other way. Lists run from the top."""
 
-    def __init__(
-        self,
-        shape: tuple[int, int, int],
-        output: Bernoulli | Gaussian,
-        codes: list[int],
-        hidden: list[int],
-        activation: str,
-        covariance: str,
-    ):
-        super().__init__(shape, output)
-        self.codes, self.n_codes, self.covariance = codes, sum(codes), covariance
-        d = math.prod(shape)
+    def __init__(self, model: DLGM):
+        codes, hidden, activation = *model._layer_sizes(), model.activation
+        super().__init__(model, sum(codes))
+        self.codes, covariance, d = codes, self.covariance, math.prod(self.shape)
         below = [d, *hidden[::-1]]  # units from the image upwards
         self.climbs = nn.ModuleList([build_dense([a, b, b], activation, last=True) for a, b in pairwise(below)])
         self.heads = nn.ModuleList(
@@ -134,12 +117,11 @@ class DLGM(Variational):
     ((1797, 12), (3, 8, 8))
     """
 
+    _defaults: ClassVar[VariationalTraining] = {"warm_up": 0.2, "batch_size": 100}
     _parameter_constraints: ClassVar[dict] = {
         "n_components": ["array-like", Interval(Integral, 1, None, closed="left")],
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
         "covariance": [StrOptions({"diagonal", "rank-one", "full"})],
-        **DRAWN,
-        **CODES,
     }
 
     def __init__(
@@ -149,41 +131,20 @@ class DLGM(Variational):
         hidden_layer_sizes: int | tuple[int, ...] = 400,
         covariance: str = "diagonal",
         n_draws: int = 1,
-        activation: str = "relu",
         output: str = "bernoulli",
         noise: str | float = "shared",
-        beta: float = 1.0,
-        warm_up: float = 0.2,
-        image_shape: tuple[int, ...] | None = None,
-        solver: str = "adam",
-        learning_rate_init: float = 1e-3,
-        learning_rate: str = "cosine",
-        alpha: float = 0.0,
-        batch_size: int = 100,
-        max_iter: int = 50,
-        device: str = "auto",
-        random_state: Seed = None,
+        **training: Unpack[VariationalTraining],
     ):
+        super().__init__(**self._defaults | training)
         self.n_components = n_components
         self.hidden_layer_sizes = hidden_layer_sizes
         self.covariance = covariance
         self.n_draws = n_draws
-        self.activation = activation
         self.output = output
         self.noise = noise
-        self.beta = beta
-        self.warm_up = warm_up
-        self.image_shape = image_shape
-        self.solver = solver
-        self.learning_rate_init = learning_rate_init
-        self.learning_rate = learning_rate
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.device = device
-        self.random_state = random_state
 
-    def _build(self) -> Layers:
+    def _layer_sizes(self) -> tuple[list[int], list[int]]:
+        """Latent numbers and units of each layer, from the top."""
         codes = check_layer_sizes("n_components", self.n_components)
         hidden = check_layer_sizes("hidden_layer_sizes", self.hidden_layer_sizes)
         if isinstance(self.hidden_layer_sizes, Integral):
@@ -194,11 +155,14 @@ class DLGM(Variational):
                 f"{self.hidden_layer_sizes!r} are {len(hidden)}. Give as many of both, at least one, or one number "
                 "for all layers."
             )
-        return Layers(*self._output(), codes, hidden, self.activation, self.covariance)
+        return codes, hidden
+
+    def _build(self) -> Layers:
+        return Layers(self)
 
     @property
     def layer_(self) -> np.ndarray:
-        codes = check_layer_sizes("n_components", self.n_components)
+        codes, _ = self._layer_sizes()
         return np.repeat(np.arange(len(codes), 0, -1), codes)
 
     def _code_name(self, j: int) -> str:

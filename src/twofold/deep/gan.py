@@ -14,32 +14,29 @@ import math
 import warnings
 from collections.abc import Callable
 from itertools import pairwise
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from numbers import Real
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
 
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
-from twofold.deep._images import IMAGES, LAYERS, ImageNetwork
-from twofold.deep._network import TRAINING, build_dense, init_weights
+from twofold.deep._images import ImageModel, Shape
+from twofold.deep._network import Training, build_dense, check_count, init_weights
 from twofold.deep._train import Player, seed_torch
 from twofold.deep._variational import CollapseWarning
 
-Shape = tuple[int, int, int]  # of an image: channels, height, width
 HIDDEN = {"dense": (256, 256), "convolutional": (32, 64)}
 BETAS = (0.5, 0.99)  # less momentum than usual: the goal of each moves with the other
-WATCHED = 256  # images drawn after an epoch to see how much they differ
-ALIKE = 0.1  # of the data's variance: below, the generator has collapsed
+DIVERSITY_SAMPLES = 256  # images drawn after an epoch to measure their variance
+COLLAPSE_VARIANCE_RATIO = 0.1  # of the data's variance: below, the generator has collapsed
 
 
 class Generator(nn.Module):
@@ -129,15 +126,19 @@ class Adversaries(nn.Module):
 
     def __init__(self, model: GAN):
         super().__init__()
-        shape = model._channels, model.image_shape_[0], model.image_shape_[1]
-        sizes = model._hidden_sizes(HIDDEN)
+        sizes = model._choose_hidden_sizes(HIDDEN)
         if model.architecture == "convolutional" and not sizes:
             raise InputError("hidden_layer_sizes=(): convolutions need channels, as (32, 64).")
-        self.generator = Generator(shape, model.n_components, sizes, model.architecture)
-        self.critic = Critic(shape, sizes, model.architecture, model.penalty == "spectral")
+        self.generator = Generator(model._shape, model.n_components, sizes, model.architecture)
+        self.critic = Critic(model._shape, sizes, model.architecture, model.penalty == "spectral")
+        self.k = model.n_components
+
+    def draw(self, n: int, device: torch.device) -> Tensor:
+        """n generated images."""
+        return self.generator(torch.randn(n, self.k, device=device))
 
 
-class GAN(ImageNetwork):
+class GAN(ImageModel):
     """Generative adversarial network, for images or rows.
 
     Parameters
@@ -184,13 +185,11 @@ class GAN(ImageNetwork):
     True
     """
 
+    _defaults: ClassVar[Training] = {"learning_rate": "linear"}
     _parameter_constraints: ClassVar[dict] = {
-        **LAYERS,
         "loss": [StrOptions({"non-saturating", "minimax"})],
         "penalty": [StrOptions({"r1", "spectral", "none"})],
         "penalty_weight": [Interval(Real, 0, None, closed="left")],
-        **IMAGES,
-        **TRAINING,
     }
 
     def __init__(
@@ -203,15 +202,9 @@ class GAN(ImageNetwork):
         penalty: str = "r1",
         penalty_weight: float = 1.0,
         image_shape: tuple[int, ...] | None = None,
-        solver: str = "adam",
-        learning_rate_init: float = 1e-3,
-        learning_rate: str = "linear",
-        alpha: float = 0.0,
-        batch_size: int = 64,
-        max_iter: int = 50,
-        device: str = "auto",
-        random_state: Seed = None,
+        **training: Unpack[Training],
     ):
+        super().__init__(**self._defaults | training)
         self.n_components = n_components
         self.hidden_layer_sizes = hidden_layer_sizes
         self.architecture = architecture
@@ -219,78 +212,59 @@ class GAN(ImageNetwork):
         self.penalty = penalty
         self.penalty_weight = penalty_weight
         self.image_shape = image_shape
-        self.solver = solver
-        self.learning_rate_init = learning_rate_init
-        self.learning_rate = learning_rate
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.device = device
-        self.random_state = random_state
 
     def _build(self) -> Adversaries:
         return Adversaries(self)
 
-    @fitting
-    def fit(self, X: Table, y: Any = None) -> GAN:
-        """Let both play over images X, (n,h,w), (n,h,w,c), or rows (n,d)."""
-        blocks, pixels, _ = self._read_images(X, reset=True)
-        seed = self._seed()
-        module = self._fresh(seed)
+    def _make_players(self, module: Any) -> list[Player]:
         weight = self.penalty_weight if self.penalty == "r1" else 0.0
 
-        def made(x: Tensor) -> Tensor:
-            return module.generator(torch.randn(len(x), self.n_components, device=x.device))
-
         def critic(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
-            loss, v = critic_loss(module.critic, x, [made(x)], weight)
+            loss, v = critic_loss(module.critic, x, [module.draw(len(x), x.device)], weight)
             return loss, {"objective": v, "divergence": compute_divergence(v)}
 
         def maker(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
-            loss = generator_loss(module.critic(made(x)), self.loss)
+            loss = generator_loss(module.critic(module.draw(len(x), x.device)), self.loss)
             return loss, {"generator": loss}
 
-        players = [
+        return [
             Player(list(module.critic.parameters()), critic, BETAS),
             Player(list(module.generator.parameters()), maker, BETAS),
         ]
-        note = watch_diversity(
-            pixels, lambda: made(torch.zeros(WATCHED, device=next(module.parameters()).device)), seed
-        )
-        self._train(module, players, (pixels,), blocks, seed, X=X, note=note)
-        warn_if_alike(self)
-        return self
+
+    def _make_note(self, module: Any, pixels: np.ndarray, seed: int) -> Callable[[dict], dict[str, float]]:
+        return measure_diversity(module, pixels, seed)
+
+    def _check_result(self, pixels: np.ndarray) -> None:
+        warn_of_collapse(self)
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> np.ndarray:
         """New images or rows."""
-        check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise InputError(f"n_samples={n_samples!r}: give a whole number of at least 1.")
-        noise = generator(seed_of(random_state)).standard_normal((int(n_samples), self.n_components), dtype=np.float32)
-        return self._as_given(self._through(lambda module, z: module.generator(z), noise))
+        size = check_count("n_samples", n_samples), self.n_components
+        noise = generator(seed_of(random_state)).standard_normal(size, dtype=np.float32)
+        return self._restore_images(self._through(lambda module, z: module.generator(z), noise))
 
     def judge(self, X: Table) -> np.ndarray:
         """The critic's probability (n,) that an image is real rather than generated."""
-        _, pixels, _ = self._read_images(X)
-        return self._through(lambda module, x: torch.sigmoid(module.critic(x)), pixels)
+        return self._through(lambda module, x: torch.sigmoid(module.critic(x)), self._read(X)[1])
 
 
-def watch_diversity(pixels: np.ndarray, draw: Callable[[], Tensor], seed: int) -> Callable[[dict], dict[str, float]]:
-    """What to note after an epoch: the variance of drawn images as a share of the data's."""
+def measure_diversity(module: Any, pixels: np.ndarray, seed: int) -> Callable[[dict], dict[str, float]]:
+    """A function that notes, after an epoch, the variance of drawn images as a share of the data's."""
     spread = float(pixels.var(axis=0, dtype=np.float64).sum())
 
     def note(parts: dict) -> dict[str, float]:
         with torch.no_grad(), seed_torch(seed):
-            found = float(draw().var(dim=0).sum())
-        return {"diversity": found / spread if spread else 1.0}
+            variance = float(module.draw(DIVERSITY_SAMPLES, next(module.parameters()).device).var(dim=0).sum())
+        return {"diversity": variance / spread if spread else 1.0}
 
     return note
 
 
-def warn_if_alike(model: Any) -> None:
-    """Say that a generator has collapsed."""
+def warn_of_collapse(model: Any) -> None:
+    """Warn if the images of a generator hardly differ."""
     share = model.history_["diversity"][-1]
-    if share < ALIKE:
+    if share < COLLAPSE_VARIANCE_RATIO:
         warnings.warn(
             f"the images of {type(model).__name__} are nearly alike: their variance is {share:.1%} of the data's "
             "(collapse). Lower learning_rate, or give penalty='r1' with a larger penalty_weight.",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import torch
@@ -26,22 +26,33 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, Options, StrOptions
-from twofold.core.types import Seed, Table, Weights
-from twofold.deep._lbfgs import EVALUATIONS
-from twofold.deep._network import (
-    ACTIVATIONS,
-    TRAINING,
-    Network,
-    Standard,
-    build_dense,
-    check_layer_sizes,
-    find_varying,
-)
+from twofold.core.types import Table, Weights
+from twofold.deep._lbfgs import MAX_EVALUATIONS
+from twofold.deep._network import Standard, Training, build_dense, check_layer_sizes, find_varying
 from twofold.deep._optimizers import SOLVERS
 from twofold.deep._supervised import Classifier, Supervised, count_columns
 from twofold.deep._train import NOTHING, Before, State
 
-NEAR = 0.1  # of the usual size of the last layer's first weights, when it predicts standardized numbers
+LAST_LAYER_FACTOR = 0.1  # of the usual first weights of the last layer, when it predicts standardized numbers
+
+
+class DenseTraining(Training, total=False):
+    """The parameters that both dense networks have, but for the layers."""
+
+    power_t: float
+    shuffle: bool
+    tol: float
+    warm_start: bool
+    momentum: float
+    nesterovs_momentum: bool
+    early_stopping: bool
+    validation_fraction: float
+    beta_1: float
+    beta_2: float
+    epsilon: float
+    n_iter_no_change: float
+    scale: bool
+    dropout: float
 
 
 class MLP(Supervised):
@@ -54,20 +65,14 @@ class MLP(Supervised):
     validation_scores_: list[float] | None
     best_validation_score_: float | None
     t_: int
-    hidden_layer_sizes: Any
-    activation: str
-    scale: bool
-    dropout: float
 
     _allow_sparse: ClassVar[bool] = True
     _instead: ClassVar[dict[str, str]] = {
-        **Network._instead,
-        "max_fun": f"the loss is evaluated as often as max_iter needs, at most {EVALUATIONS:,} times. Leave it out.",
+        "max_fun": f"max_iter sets how often the loss is evaluated, at most {MAX_EVALUATIONS:,} times. Leave it out.",
     }
+    _defaults: ClassVar[Training] = {"alpha": 1e-4, "learning_rate_init": 3e-3, "max_iter": 100}
     _parameter_constraints: ClassVar[dict] = {
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
-        "activation": [StrOptions(set(ACTIVATIONS))],
-        **TRAINING,
         "solver": [StrOptions({*SOLVERS, "lbfgs"})],
         "power_t": [Interval(Real, 0, None, closed="left")],
         "shuffle": ["boolean"],
@@ -85,18 +90,44 @@ class MLP(Supervised):
         "dropout": [Interval(Real, 0, 1, closed="left")],
     }
 
-    @classmethod
-    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        older = params.get("optimizer")
-        params, fitted = super()._modernized(params, fitted)
-        if older is not None:
-            params |= {"n_iter_no_change": math.inf, "nesterovs_momentum": older != "momentum"}
-            params |= {"momentum": 0.0} if older == "sgd" else {}
-        if "history_" in fitted and "loss_curve_" not in fitted:
-            losses = list(fitted["history_"]["objective"])
-            fitted = {**fitted, "loss_curve_": losses, "best_loss_": min(losses), "t_": 0}
-            fitted |= {"validation_scores_": None, "best_validation_score_": None}
-        return params, fitted
+    def __init__(
+        self,
+        hidden_layer_sizes: int | tuple[int, ...] = (128,),
+        activation: str = "relu",
+        *,
+        power_t: float = 0.5,
+        shuffle: bool = True,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        momentum: float = 0.9,
+        nesterovs_momentum: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        n_iter_no_change: float = 10,
+        scale: bool = True,
+        dropout: float = 0.0,
+        **training: Unpack[Training],
+    ):
+        super().__init__(**self._defaults | training)
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.power_t = power_t
+        self.shuffle = shuffle
+        self.tol = tol
+        self.warm_start = warm_start
+        self.momentum = momentum
+        self.nesterovs_momentum = nesterovs_momentum
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.n_iter_no_change = n_iter_no_change
+        self.scale = scale
+        self.dropout = dropout
 
     @property
     def _dtype(self) -> Any:
@@ -296,59 +327,6 @@ class MLPClassifier(Classifier, MLP):
 
     loss: ClassVar[str] = "log_loss"
 
-    def __init__(
-        self,
-        hidden_layer_sizes: int | tuple[int, ...] = (128,),
-        activation: str = "relu",
-        *,
-        solver: str = "adam",
-        alpha: float = 1e-4,
-        batch_size: int | str = 64,
-        learning_rate: str = "cosine",
-        learning_rate_init: float = 3e-3,
-        power_t: float = 0.5,
-        max_iter: int = 100,
-        shuffle: bool = True,
-        random_state: Seed = None,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        momentum: float = 0.9,
-        nesterovs_momentum: bool = True,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-8,
-        n_iter_no_change: float = 10,
-        scale: bool = True,
-        dropout: float = 0.0,
-        device: str = "auto",
-    ):
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.solver = solver
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.learning_rate_init = learning_rate_init
-        self.power_t = power_t
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.tol = tol
-        self.warm_start = warm_start
-        self.momentum = momentum
-        self.nesterovs_momentum = nesterovs_momentum
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
-        self.n_iter_no_change = n_iter_no_change
-        self.scale = scale
-        self.dropout = dropout
-        self.device = device
-
     @available_if(lambda self: self.solver != "lbfgs")
     @fitting
     def partial_fit(self, X: Table, y: Any, sample_weight: Weights = None, classes: Any = None) -> Self:
@@ -400,75 +378,18 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
     True
     """
 
+    _parameter_constraints: ClassVar[dict] = {"loss": [StrOptions({"squared_error", "poisson"})]}
     target_shape_: tuple[int, ...]
-    loss: str
-
-    _parameter_constraints: ClassVar[dict] = {
-        "loss": [StrOptions({"squared_error", "poisson"})],
-        **MLP._parameter_constraints,
-    }
 
     def __init__(
         self,
         loss: str = "squared_error",
         hidden_layer_sizes: int | tuple[int, ...] = (128,),
         activation: str = "relu",
-        *,
-        solver: str = "adam",
-        alpha: float = 1e-4,
-        batch_size: int | str = 64,
-        learning_rate: str = "cosine",
-        learning_rate_init: float = 3e-3,
-        power_t: float = 0.5,
-        max_iter: int = 100,
-        shuffle: bool = True,
-        random_state: Seed = None,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        momentum: float = 0.9,
-        nesterovs_momentum: bool = True,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-8,
-        n_iter_no_change: float = 10,
-        scale: bool = True,
-        dropout: float = 0.0,
-        device: str = "auto",
+        **training: Unpack[DenseTraining],
     ):
+        super().__init__(hidden_layer_sizes, activation, **training)
         self.loss = loss
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.solver = solver
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.learning_rate_init = learning_rate_init
-        self.power_t = power_t
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.tol = tol
-        self.warm_start = warm_start
-        self.momentum = momentum
-        self.nesterovs_momentum = nesterovs_momentum
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
-        self.n_iter_no_change = n_iter_no_change
-        self.scale = scale
-        self.dropout = dropout
-        self.device = device
-
-    @classmethod
-    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        params, fitted = super()._modernized(params, fitted)
-        if "target_shape_" in fitted and "n_outputs_" not in fitted:
-            fitted = {**fitted, "n_outputs_": math.prod(fitted["target_shape_"])}
-        return params, fitted
 
     @fitting
     def fit(self, X: Table, y: Any, sample_weight: Weights = None) -> MLPRegressor:
@@ -518,7 +439,7 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
         if self.scale:
             with torch.no_grad():
                 for p in module.layers[-1].parameters():
-                    p.mul_(NEAR)
+                    p.mul_(LAST_LAYER_FACTOR)
         return module
 
     def _learn(self, module: Any, rows: np.ndarray, targets: np.ndarray, w: np.ndarray | None, once: bool) -> None:

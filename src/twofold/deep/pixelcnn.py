@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
@@ -33,12 +33,11 @@ from torch import Tensor, nn
 
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
-from twofold.core.estimator import fitting
 from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
-from twofold.deep._images import IMAGES, ImageNetwork
-from twofold.deep._network import ROWS, TRAINING, init_weights
+from twofold.deep._images import ImageModel
+from twofold.deep._network import ROWS, Training, check_count, init_weights
 from twofold.deep._train import Player, limit_threads
 
 TOGETHER = 64  # images that go through the convolutions at once: more would leave the cache
@@ -166,7 +165,7 @@ def apply_at_pixel(conv: Any, x: Tensor) -> Tensor:
     return F.linear(x, conv.weight.flatten(1), conv.bias)
 
 
-class PixelCNN(DensityMixin, ImageNetwork):
+class PixelCNN(DensityMixin, ImageModel):
     """A network that knows how likely an image is, and draws images pixel by pixel.
 
     Likelihoods are exact, in nats an image, and those of levels: a value counts as the level it is nearest to. Two
@@ -217,13 +216,12 @@ class PixelCNN(DensityMixin, ImageNetwork):
     (3, 8, 8)
     """
 
+    _defaults: ClassVar[Training] = {"learning_rate_init": 3e-3, "batch_size": 16, "max_iter": 10}
     _parameter_constraints: ClassVar[dict] = {
         "channels": [Interval(Integral, 1, None, closed="left")],
         "n_layers": [Interval(Integral, 1, None, closed="left")],
         "reach": [Interval(Integral, 1, None, closed="left")],
         "levels": [None, Interval(Integral, 2, 256, closed="both")],
-        **IMAGES,
-        **TRAINING,
     }
     levels_: int
 
@@ -235,52 +233,32 @@ class PixelCNN(DensityMixin, ImageNetwork):
         reach: int = 12,
         levels: int | None = None,
         image_shape: tuple[int, ...] | None = None,
-        solver: str = "adam",
-        learning_rate_init: float = 3e-3,
-        learning_rate: str = "cosine",
-        alpha: float = 0.0,
-        batch_size: int = 16,
-        max_iter: int = 10,
-        device: str = "auto",
-        random_state: Seed = None,
+        **training: Unpack[Training],
     ):
+        super().__init__(**self._defaults | training)
         self.channels = channels
         self.n_layers = n_layers
         self.reach = reach
         self.levels = levels
         self.image_shape = image_shape
-        self.solver = solver
-        self.learning_rate_init = learning_rate_init
-        self.learning_rate = learning_rate
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.device = device
-        self.random_state = random_state
 
     @property
     def _size(self) -> tuple[int, int]:
         """Rows and columns as the network reads them: a column for every channel."""
-        return self.image_shape_[0], self.image_shape_[1] * self._channels
+        c, h, w = self._shape
+        return h, w * c
 
     def _build(self) -> Causal:
         reach = min(self.reach, max(*self._size, 2) - 1)  # beyond, there is nothing to see
         return Causal(self._size, self.levels_, self.channels, self.n_layers, reach)
 
-    @fitting
-    def fit(self, X: Table, y: Any = None) -> PixelCNN:
-        """Learn from images (n,h,w), (n,h,w,c) or rows (n,d)."""
-        blocks, k = self._read(X, reset=True)
-        seed = self._seed()
-        module = self._fresh(seed)
-
+    def _make_players(self, module: Any) -> list[Player]:
         def loss(k: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
             nats = module.nats(k)
             mean = nats.mean()  # of a pixel, so that learning rates mean the same for all sizes
             return mean, {"objective": mean.detach() * nats[0].numel()}
 
-        self._train(module, [Player(list(module.parameters()), loss)], (k,), blocks, seed, X=X)
-        return self
+        return [Player(list(module.parameters()), loss)]
 
     def score_samples(self, X: Table) -> np.ndarray:
         """log p of each image, in nats (n,)."""
@@ -304,10 +282,8 @@ class PixelCNN(DensityMixin, ImageNetwork):
     ) -> np.ndarray:
         """Images drawn from the model, like those of the fit; `progress` is told the share that is done."""
         check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise InputError(f"n_samples={n_samples!r}: give a whole number of at least 1.")
-        k = np.zeros((int(n_samples), *self._size), dtype=np.uint8)
-        return self._back(self._draw(k, np.ones(k.shape, dtype=bool), random_state, progress))
+        k = np.zeros((check_count("n_samples", n_samples), *self._size), dtype=np.uint8)
+        return self._restore_levels(self._draw(k, np.ones(k.shape, dtype=bool), random_state, progress))
 
     def complete(
         self,
@@ -328,7 +304,7 @@ class PixelCNN(DensityMixin, ImageNetwork):
         missing = self._missing(X, mask)
         _, k = self._read(np.where(missing, self.range_[0], X))
         drawn = self._draw(k, missing.reshape(k.shape), random_state, progress)
-        return np.where(missing, self._back(drawn).reshape(X.shape), X)
+        return np.where(missing, self._restore_levels(drawn).reshape(X.shape), X)
 
     # ---- levels ----------------------------------------------------------------------------------------------------
 
@@ -340,10 +316,10 @@ class PixelCNN(DensityMixin, ImageNetwork):
         k = np.rint(pixels * np.float32(self.levels_ - 1)).astype(np.uint8)
         return blocks, np.ascontiguousarray(k.transpose(0, 2, 3, 1).reshape(len(k), *self._size))
 
-    def _back(self, k: np.ndarray) -> np.ndarray:
+    def _restore_levels(self, k: np.ndarray) -> np.ndarray:
         """Levels (n,h,w·c) as images like those of the fit."""
-        pixels = k.reshape(len(k), *self.image_shape_[:2], self._channels) / (self.levels_ - 1)
-        return self._as_given(pixels.transpose(0, 3, 1, 2))
+        pixels = k.reshape(len(k), *self.image_shape_[:2], self._shape[0]) / (self.levels_ - 1)
+        return self._restore_images(pixels.transpose(0, 3, 1, 2))
 
     def _missing(self, X: np.ndarray, mask: Any) -> np.ndarray:
         """Where X has to be completed, shaped like X."""
@@ -365,7 +341,7 @@ class PixelCNN(DensityMixin, ImageNetwork):
                 f"shape {X.shape}."
             )
         mask = mask.reshape(*self.image_shape_[:2], -1)
-        one = np.broadcast_to(mask, (*self.image_shape_[:2], self._channels)).reshape(X.shape[1:])
+        one = np.broadcast_to(mask, (*self.image_shape_[:2], self._shape[0])).reshape(X.shape[1:])
         return np.broadcast_to(one, X.shape).copy()
 
     def _draw(

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from torch import Tensor, nn
 
 from twofold.core.params import StrOptions
-from twofold.core.types import Seed
-from twofold.deep._gaussians import Bernoulli, Gaussian, Posterior, count_numbers, read_posterior
-from twofold.deep._images import LAYERS
-from twofold.deep._network import ACTIVATIONS, build_dense, init_weights
-from twofold.deep._variational import CODES, DRAWN, Coder, Variational
+from twofold.deep._gaussians import Posterior, count_numbers, read_posterior
+from twofold.deep._network import ACTIVATIONS, Training, build_dense, init_weights
+from twofold.deep._variational import Coder, Variational, VariationalTraining
 
 HIDDEN = {"dense": (500, 500), "convolutional": (32, 64)}
 
@@ -29,19 +27,11 @@ HIDDEN = {"dense": (500, 500), "convolutional": (32, 64)}
 class DenseCoder(Coder):
     """d - hidden - 2k, or more with correlations, and k - hidden reversed - d."""
 
-    def __init__(
-        self,
-        shape: tuple[int, int, int],
-        output: Bernoulli | Gaussian,
-        k: int,
-        hidden: list[int],
-        activation: str,
-        covariance: str,
-    ):
-        super().__init__(shape, output)
-        self.n_codes, self.covariance, d = k, covariance, math.prod(shape)
-        self.encoder = build_dense([d, *hidden, count_numbers(covariance, k)], activation)
-        self.decoder = build_dense([k, *hidden[::-1], d], activation)
+    def __init__(self, model: Any):
+        super().__init__(model)
+        hidden, d, k = model._choose_hidden_sizes(HIDDEN), math.prod(self.shape), self.n_codes
+        self.encoder = build_dense([d, *hidden, count_numbers(self.covariance, k)], model.activation)
+        self.decoder = build_dense([k, *hidden[::-1], d], model.activation)
         init_weights(self.encoder[-1], "identity")
         init_weights(self.decoder[-1], "identity")
 
@@ -55,33 +45,22 @@ class DenseCoder(Coder):
 class ConvolutionalCoder(Coder):
     """Convolutions that halve the image, one for each number of channels, a dense layer, and the same way back."""
 
-    def __init__(
-        self,
-        shape: tuple[int, int, int],
-        output: Bernoulli | Gaussian,
-        k: int,
-        channels: list[int],
-        activation: str,
-        covariance: str,
-    ):
-        super().__init__(shape, output)
-        self.n_codes, self.covariance = k, covariance
-        act, (c, h, w) = ACTIVATIONS[activation], shape
+    def __init__(self, model: Any):
+        super().__init__(model)
+        act, (c, h, w) = ACTIVATIONS[model.activation], self.shape
         down: list[nn.Module] = []
         up: list[nn.Module] = []
-        for i, (a, b) in enumerate(pairwise([c, *channels])):
+        for i, (a, b) in enumerate(pairwise([c, *model._choose_hidden_sizes(HIDDEN)])):
             # (a,h,w) -> (b,⌈h/2⌉,⌈w/2⌉), and back to an even or odd size as it was
             down += [nn.Conv2d(a, b, 3, stride=2, padding=1), act()]
             back = nn.ConvTranspose2d(b, a, 3, stride=2, padding=1, output_padding=(1 - h % 2, 1 - w % 2))
             up = [back, *([act()] if i else []), *up]
             h, w = -(-h // 2), -(-w // 2)
-        self.small = (b, h, w)
-        wide, numbers = 4 * b, count_numbers(covariance, k)
-        self.encoder = nn.Sequential(*down, nn.Flatten(), nn.Linear(b * h * w, wide), act(), nn.Linear(wide, numbers))
-        self.decoder = nn.Sequential(
-            nn.Linear(k, wide), act(), nn.Linear(wide, b * h * w), act(), nn.Unflatten(1, self.small), *up
-        )
-        init_weights(self, activation)
+        d, wide, numbers = b * h * w, 4 * b, count_numbers(self.covariance, self.n_codes)
+        self.encoder = nn.Sequential(*down, nn.Flatten(), nn.Linear(d, wide), act(), nn.Linear(wide, numbers))
+        narrow = [nn.Linear(self.n_codes, wide), act(), nn.Linear(wide, d), act(), nn.Unflatten(1, (b, h, w))]
+        self.decoder = nn.Sequential(*narrow, *up)
+        init_weights(self, model.activation)
         init_weights(self.encoder[-1], "identity")
         init_weights(self.decoder[-1], "identity")
 
@@ -93,11 +72,8 @@ class ConvolutionalCoder(Coder):
 
 
 def build_coder(model: Any) -> Coder:
-    """The networks that a VAE or VAEGAN asks for."""
-    make = DenseCoder if model.architecture == "dense" else ConvolutionalCoder
-    shape, output = model._output()
-    hidden, covariance = model._hidden_sizes(HIDDEN), getattr(model, "covariance", "diagonal")
-    return make(shape, output, int(model.n_components), hidden, model.activation, covariance)
+    """The networks of a VAE or VAEGAN."""
+    return DenseCoder(model) if model.architecture == "dense" else ConvolutionalCoder(model)
 
 
 class VAE(Variational):
@@ -169,12 +145,10 @@ class VAE(Variational):
     True
     """
 
+    _defaults: ClassVar[Training] = {"batch_size": 100}
     _parameter_constraints: ClassVar[dict] = {
-        **LAYERS,
         "covariance": [StrOptions({"diagonal", "full"})],
         "gradient": [StrOptions({"reparameterized", "reinforce"})],
-        **DRAWN,
-        **CODES,
     }
 
     def __init__(
@@ -183,47 +157,25 @@ class VAE(Variational):
         *,
         hidden_layer_sizes: tuple[int, ...] | None = None,
         architecture: str = "dense",
-        activation: str = "relu",
         output: str = "bernoulli",
         noise: str | float = "shared",
-        beta: float = 1.0,
-        warm_up: float = 0.1,
         covariance: str = "diagonal",
         n_draws: int = 1,
         gradient: str = "reparameterized",
-        image_shape: tuple[int, ...] | None = None,
-        solver: str = "adam",
-        learning_rate_init: float = 1e-3,
-        learning_rate: str = "cosine",
-        alpha: float = 0.0,
-        batch_size: int = 100,
-        max_iter: int = 50,
-        device: str = "auto",
-        random_state: Seed = None,
+        **training: Unpack[VariationalTraining],
     ):
+        super().__init__(**self._defaults | training)
         self.n_components = n_components
         self.hidden_layer_sizes = hidden_layer_sizes
         self.architecture = architecture
-        self.activation = activation
         self.output = output
         self.noise = noise
-        self.beta = beta
-        self.warm_up = warm_up
         self.covariance = covariance
         self.n_draws = n_draws
         self.gradient = gradient
-        self.image_shape = image_shape
-        self.solver = solver
-        self.learning_rate_init = learning_rate_init
-        self.learning_rate = learning_rate
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.device = device
-        self.random_state = random_state
 
     @property
-    def _reinforce(self) -> bool:
+    def _reinforce(self) -> bool:  # type: ignore[override]
         return self.gradient == "reinforce"
 
     def _build(self) -> Coder:

@@ -10,27 +10,25 @@ Reference: Larsen et al. 2016.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from twofold.core.estimator import fitting
 from twofold.core.params import Interval
-from twofold.core.types import Seed, Table
-from twofold.deep._images import LAYERS
 from twofold.deep._train import Player
-from twofold.deep._variational import CODES, Coder, Variational
+from twofold.deep._variational import Coder, Variational, VariationalTraining
 from twofold.deep.gan import (
     BETAS,
-    WATCHED,
     Critic,
     compute_divergence,
     critic_loss,
     generator_loss,
-    warn_if_alike,
-    watch_diversity,
+    measure_diversity,
+    warn_of_collapse,
 )
 from twofold.deep.vae import HIDDEN, build_coder
 
@@ -89,14 +87,11 @@ class VAEGAN(Variational):
     ((1797, 8), (3, 8, 8))
     """
 
+    _defaults: ClassVar[VariationalTraining] = {"beta": 0.2}
     _parameter_constraints: ClassVar[dict] = {
-        **CODES,
-        **LAYERS,
         "share": [Interval(Real, 0, None, closed="left")],
         "penalty_weight": [Interval(Real, 0, None, closed="left")],
     }
-    output: str = "bernoulli"
-    noise: str | float = "shared"
 
     def __init__(
         self,
@@ -104,71 +99,43 @@ class VAEGAN(Variational):
         *,
         hidden_layer_sizes: tuple[int, ...] | None = None,
         architecture: str = "dense",
-        activation: str = "relu",
-        beta: float = 0.2,
-        warm_up: float = 0.1,
         share: float = 0.1,
         penalty_weight: float = 1.0,
-        image_shape: tuple[int, ...] | None = None,
-        solver: str = "adam",
-        learning_rate_init: float = 1e-3,
-        learning_rate: str = "cosine",
-        alpha: float = 0.0,
-        batch_size: int = 64,
-        max_iter: int = 50,
-        device: str = "auto",
-        random_state: Seed = None,
+        **training: Unpack[VariationalTraining],
     ):
+        super().__init__(**self._defaults | training)
         self.n_components = n_components
         self.hidden_layer_sizes = hidden_layer_sizes
         self.architecture = architecture
-        self.activation = activation
-        self.beta = beta
-        self.warm_up = warm_up
         self.share = share
         self.penalty_weight = penalty_weight
-        self.image_shape = image_shape
-        self.solver = solver
-        self.learning_rate_init = learning_rate_init
-        self.learning_rate = learning_rate
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.device = device
-        self.random_state = random_state
 
     def _build(self) -> Coder:
         module = build_coder(self)
-        module.critic = Critic(module.shape, self._hidden_sizes(HIDDEN), self.architecture, spectral=False)
+        module.critic = Critic(self._shape, self._choose_hidden_sizes(HIDDEN), self.architecture, spectral=False)
         return module
 
-    @fitting
-    def fit(self, X: Table, y: Any = None) -> VAEGAN:
-        """Learn the three networks from images X, (n,h,w), (n,h,w,c) or rows (n,d)."""
-        blocks, pixels, _ = self._read_images(X, reset=True)
-        seed = self._seed()
-        module = self._fresh(seed)
-        module.learn(pixels)
-        note = watch_diversity(pixels, lambda: draw_from_prior(module, WATCHED, next(module.parameters()).device), seed)
-        self._train(module, self._players(module), (pixels,), blocks, seed, X=X, note=note)
-        self._look(pixels)
-        warn_if_alike(self)
-        return self
+    def _make_note(self, module: Any, pixels: np.ndarray, seed: int) -> Callable[[dict], dict[str, float]]:
+        return measure_diversity(module, pixels, seed)
 
-    def _players(self, module: Any) -> list[Player]:
-        """Encoder, decoder and critic; the first one's loss is the objective."""
+    def _check_result(self, pixels: np.ndarray) -> None:
+        self._measure_codes(pixels)
+        warn_of_collapse(self)
 
-        def through(x: Tensor) -> tuple[Any, Tensor]:
+    def _make_players(self, module: Any) -> list[Player]:
+        """Encoder, decoder and critic."""
+
+        def reconstruct(x: Tensor) -> tuple[Any, Tensor]:
             q = module.posterior(x)
             z = q.draw(torch.randn(len(x), self.n_components, device=x.device))
             return q, module.output.mean(module.generate(z))
 
-        def apart(x: Tensor, other: Tensor) -> Tensor:
+        def compare(x: Tensor, other: Tensor) -> Tensor:
             return 0.5 * (module.critic.features(x).detach() - module.critic.features(other)).square().sum(dim=1).mean()
 
         def encoder(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
-            q, again = through(x)
-            kl, features = q.kl().mean(), apart(x, again)
+            q, again = reconstruct(x)
+            kl, features = q.kl().mean(), compare(x, again)
             pixels = (x - again).square().flatten(1).sum(dim=1).mean()
             return features + self._kl_weight(done) * kl, {"features": features, "kl": kl, "pixels": pixels}
 
@@ -176,13 +143,13 @@ class VAEGAN(Variational):
             with torch.no_grad():
                 z = module.posterior(x).draw(torch.randn(len(x), self.n_components, device=x.device))
             again = module.output.mean(module.generate(z))
-            logits = module.critic(torch.cat([again, draw_from_prior(module, len(x), x.device)]))
+            logits = module.critic(torch.cat([again, module.draw(len(x), x.device)]))
             word = generator_loss(logits, "non-saturating")
-            return apart(x, again) + self.share * word, {"generator": word}
+            return compare(x, again) + self.share * word, {"generator": word}
 
         def critic(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
             with torch.no_grad():
-                fakes = [through(x)[1], draw_from_prior(module, len(x), x.device)]
+                fakes = [reconstruct(x)[1], module.draw(len(x), x.device)]
             loss, v = critic_loss(module.critic, x, fakes, self.penalty_weight)
             return loss, {"divergence": compute_divergence(v)}
 
@@ -191,8 +158,3 @@ class VAEGAN(Variational):
             Player(list(half.parameters()), loss, BETAS)
             for half, loss in zip(halves, (encoder, decoder, critic), strict=True)
         ]
-
-
-def draw_from_prior(module: Any, n: int, device: torch.device) -> Tensor:
-    """n images of codes drawn from N(0, I)."""
-    return module.output.mean(module.generate(torch.randn(n, module.n_codes, device=device)))

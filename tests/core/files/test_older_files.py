@@ -25,8 +25,6 @@ def rows(model):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_file_of_the_first_version_loads_and_works(path):
-    if path.stem == "MLPClassifier":
-        pytest.importorskip("torch")
     model = load(path)
     assert type(model).__name__ == path.stem
     if path.stem == "Recommender":
