@@ -1,4 +1,4 @@
-"""What all networks share: parameters of the training, rows and images as tensors, the module behind the model."""
+"""The base of all networks: parameters of the training, rows as tensors, the module behind the model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from twofold.deep._optimizers import SOLVERS
 from twofold.deep._train import SCHEDULES, Player, State, choose_device, limit_threads, seed_torch, train
 
 ROWS = 1024  # rows that go through a network at once when nothing is learned
-SLENDER = 16  # units, below which products of a layer are quicker when its weights stand unit by unit
+MIN_UNITS_TO_TRANSPOSE = 16  # of a layer that narrows: its gradient is quicker if weights stand input by input
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
     "logistic": nn.Sigmoid,
@@ -235,7 +235,7 @@ def build_dense(sizes: list[int], activation: str, dropout: float = 0.0, last: b
     layers: list[nn.Module] = []
     for i, (a, b) in enumerate(pairwise(sizes)):
         affine = nn.Linear(a, b)
-        if SLENDER <= b < a:
+        if MIN_UNITS_TO_TRANSPOSE <= b < a:
             affine.weight = nn.Parameter(torch.empty(a, b).T)
         layers.append(affine)
         if last or i < len(sizes) - 2:

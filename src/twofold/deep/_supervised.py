@@ -1,4 +1,4 @@
-"""What networks that learn from targets share: a part of the rows held out, the loss, and how classes are read.
+"""Networks that learn from targets: a part of the rows held out, the loss, and how classes are read.
 
 One epoch:  every batch of n rows  a step along the gradient of the loss, which automatic differentiation gives
 """
@@ -25,13 +25,12 @@ from twofold.core.data.blocks import Blocks
 from twofold.core.estimator import fitting
 from twofold.core.seeds import seed_of
 from twofold.core.types import Table, Weights
-from twofold.deep._lbfgs import train_by_lbfgs
 from twofold.deep._network import ROWS, Network
-from twofold.deep._train import FIRST, Before, Player, State, train
+from twofold.deep._train import NEW_FIT, Player, PreviousFit, State, train, train_by_lbfgs
 
 
 class Supervised(Network):
-    """What all networks with a target share: a loss a row, weighted; rows held out."""
+    """Base of the networks with a target: a loss for each row, weighted; rows held out."""
 
     n_outputs_: int
 
@@ -39,67 +38,69 @@ class Supervised(Network):
         """X as the network takes it, with the blocks it came from, and y if it was given."""
         return self._rows(X, **options)
 
-    def _goes_on(self, once: bool) -> bool:
-        """Whether training begins with the weights of the last fit."""
+    def _continues(self, once: bool) -> bool:
+        """True if training begins with the weights of the last fit."""
         return (once or self.warm_start) and hasattr(self, "weights_")
 
     def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        blocks: Blocks,
-        rows: np.ndarray,
-        targets: np.ndarray,
-        goes_on: bool,
-        once: bool,
-    ) -> State:
+        self, X: Any, y: Any, sample_weight: Any, blocks: Blocks, rows: np.ndarray, targets: np.ndarray, once: bool
+    ) -> None:
         """Train on rows and targets that are ready, from the start or from where the last fit ended."""
-        seed, w = seed_of(self.random_state), check_weights(sample_weight, len(rows))
+        continues, seed, w = self._continues(once), seed_of(self.random_state), check_weights(sample_weight, len(rows))
         kept, held = self._split(targets, seed, once)
-        module = self._trained() if goes_on else self._build_with(seed)
-        if not goes_on:
-            self._learn(module, rows[kept], targets[kept], None if w is None else w[kept], once)
+        rows = self._select_columns(rows, continues, once)
+        module = self._copy_for_training() if continues else self._build_with(seed)
+        if not continues:
+            self._learn_scales(module, rows[kept], targets[kept], None if w is None else w[kept], once)
         with torch.no_grad():
-            for part in torch.from_numpy(rows).split(ROWS):  # once, not in every epoch anew; rows are a copy of X
-                part.copy_(module.prepared(part))
+            for part in torch.from_numpy(rows).split(ROWS):  # once, not in every epoch; rows are a copy of X
+                part.copy_(module.standardize(part))
         data = [rows, self._goals(module, targets), *([] if w is None else [w.astype(rows.dtype)])]
 
-        def loss(x: Tensor, goal: Tensor, *rest: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        def loss(x: Tensor, goal: Tensor, *weights: Any) -> tuple[Tensor, dict[str, Tensor]]:
             if w is None:
                 return self._parts(self._loss(module.raw(x), goal, "mean"))
-            total = rest[0].sum()
-            mean = (rest[0] * self._loss(module.raw(x), goal, "none")).sum() / total.clamp(min=1e-30)
-            found, parts = self._parts(mean)
-            return found, {**parts, "rows": total}
+            total = weights[0].sum()
+            mean = (weights[0] * self._loss(module.raw(x), goal, "none")).sum() / total.clamp(min=1e-30)
+            loss, parts = self._parts(mean)
+            return loss, {**parts, "rows": total}
 
         def judge() -> float:
             with torch.no_grad():
-                where = next(module.parameters()).device
+                device = next(module.parameters()).device
                 parts = torch.from_numpy(rows[held]).split(ROWS)
-                out = torch.cat([module.raw(part.to(where)).cpu() for part in parts]).double().numpy()
+                out = torch.cat([module.raw(part.to(device)).cpu() for part in parts]).double().numpy()
             return self._judge(out, data[1][held], None if w is None else w[held])
 
-        options = {} if self.solver == "lbfgs" else {"judge": judge if len(held) else None, "once": once}
-        return self._train(
+        lbfgs = self.solver == "lbfgs"
+        options: dict[str, Any] = {} if lbfgs else {"judge": judge if len(held) else None, "once": once}
+        end = self._train(
             module,
             [Player(list(module.parameters()), loss, penalized=True)],
             tuple(D[kept] for D in data),
             blocks,
             seed,
-            method=train_by_lbfgs if self.solver == "lbfgs" else train,
-            before=self._before(once) if goes_on else FIRST,
+            method=train_by_lbfgs if lbfgs else train,
+            before=self._previous_fit(once) if continues else NEW_FIT,
             unit=self._unit(module),
             X=X,
             y=y,
             **options,
         )
+        self._record(end, continues, len(rows) - len(held))
 
-    def _before(self, once: bool) -> Before:
-        """What the last fit has left."""
-        return FIRST
+    def _select_columns(self, rows: np.ndarray, continues: bool, once: bool) -> np.ndarray:
+        """The columns that the network looks at."""
+        return rows
 
-    def _trained(self) -> Any:
+    def _record(self, end: State, continues: bool, n_rows: int) -> None:
+        """Set what follows from the history."""
+
+    def _previous_fit(self, once: bool) -> PreviousFit:
+        """Values with which training continues."""
+        return NEW_FIT
+
+    def _copy_for_training(self) -> Any:
         """The network of the last fit, to be trained further."""
         try:
             return self._copy()
@@ -132,7 +133,9 @@ class Supervised(Network):
         """Classes that rows held out have in the same shares as all."""
         return None
 
-    def _learn(self, module: Any, rows: np.ndarray, targets: np.ndarray, w: np.ndarray | None, once: bool) -> None:
+    def _learn_scales(
+        self, module: Any, rows: np.ndarray, targets: np.ndarray, w: np.ndarray | None, once: bool
+    ) -> None:
         """Take means and scales from the rows to learn from."""
         module.learn(rows, w)
 
@@ -149,7 +152,7 @@ class Supervised(Network):
         return loss, {}
 
     def _unit(self, module: Any) -> float:
-        """What a loss of 1 in training is in the units of the targets."""
+        """A loss of 1 in training, in the units of the targets."""
         return 1.0
 
     def _judge(self, out: np.ndarray, goal: np.ndarray, w: np.ndarray | None) -> float:
@@ -158,7 +161,7 @@ class Supervised(Network):
 
 
 class Classifier(ClassifierMixin, Supervised):
-    """What all networks for classes share: log-odds out, one for two classes, one each for labels of a set."""
+    """Base of the networks for classes: log-odds out, one for two classes, one each for labels of a set."""
 
     _fitted: ClassVar[dict[str, str]] = {"classes_": "., text"}
     classes_: np.ndarray
@@ -174,22 +177,22 @@ class Classifier(ClassifierMixin, Supervised):
         return self._fit_classes(X, y, sample_weight, None, False)
 
     def _fit_classes(self, X: Any, y: Any, sample_weight: Any, classes: Any, once: bool) -> Self:
-        goes_on = self._goes_on(once)
-        blocks, rows, y = self._read_both(X, y, reset=not goes_on)
+        continues = self._continues(once)
+        blocks, rows, y = self._read_both(X, y, reset=not continues)
         found = np.arange(y.shape[1]) if y.ndim == 2 else np.unique(y)
         many = y.ndim == 2 and not _is_shares(y)
-        if not goes_on:
+        if not continues:
             self.classes_ = found if classes is None or many else np.unique(classes)
             self.n_outputs_ = 1 if len(self.classes_) == 2 and y.ndim == 1 else len(self.classes_)
             self.out_activation_ = "logistic" if many or self.n_outputs_ == 1 else "softmax"
         known = np.isin(found, self.classes_).all() and many == self._many_labels
-        if not known or (goes_on and not once and len(found) < len(self.classes_)):
+        if not known or (continues and not once and len(found) < len(self.classes_)):
             raise InputError(
                 f"`y` has classes not in `self.classes_`, or not all of them: it has {found}, the fit before had "
                 f"{self.classes_}. Set warm_start=False, or name all in the first partial_fit's classes=."
             )
         targets = y if y.ndim == 2 else np.searchsorted(self.classes_, y)
-        self._fit(X, y, sample_weight, blocks, rows, targets, goes_on, once)
+        self._fit(X, y, sample_weight, blocks, rows, targets, once)
         return self
 
     def _read_both(self, X: Any, y: Any, reset: bool) -> tuple[Blocks, np.ndarray, np.ndarray]:
@@ -271,7 +274,7 @@ class Classifier(ClassifierMixin, Supervised):
 
 
 def _is_shares(y: np.ndarray) -> bool:
-    """Whether the rows of a table are probabilities of classes that exclude each other."""
+    """True if the rows of a table are probabilities of classes that exclude each other."""
     return type_of_target(y) != "multilabel-indicator" and bool(np.allclose(y.sum(axis=1), 1, rtol=0, atol=1e-6))
 
 

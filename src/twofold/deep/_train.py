@@ -1,23 +1,27 @@
-"""Training: the epoch loop of every network. It knows nothing of the models.
+"""Training: the epoch loop of every network, and L-BFGS. It knows nothing of the models.
 
-    θ ← θ − step of the solver along ∇θ mean loss(batch)           batches in an order drawn anew for every epoch
+    θ ← θ − step of the solver along ∇θ mean loss(batch)           batches in a new random order in every epoch
+    θ ← argmin of  loss(all rows) + ½ alpha ‖W‖² / n               L-BFGS of SciPy, in double precision
 
-A model brings a module and its players: who owns which parameters, and the loss that each lowers in its turn. A network
+A model brings a module and its players, which are groups of parameters, each with the loss that it minimizes. A network
 that classifies has one player; a generator and its critic are two. An epoch is a sweep of the loop that all models
 share: history, callbacks, early stopping and checkpoints are the same. Randomness belongs to (seed, epoch), and weights
 and the optimizer's memory are the state, so an epoch that is run again after a restart has the same bits.
+References: Liu & Nocedal 1989 (L-BFGS); of the solvers, see `_optimizers`.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy.optimize import OptimizeResult, minimize
 from torch import Tensor, nn
 
 from twofold.core import loop
@@ -31,18 +35,19 @@ FALLING: dict[str, Callable[[float], float]] = {  # the learning rate's factor w
     "cosine": lambda done: 0.5 * (1.0 + math.cos(math.pi * done)),
 }
 SCHEDULES = ("constant", "invscaling", "adaptive", *FALLING)
-FEWEST = 1e-6  # a learning rate that adapts is not divided any further
-AUTO = 200  # rows of a batch, at most, when nothing else is said
-NOTHING = np.zeros(0, np.float32)
-FETCHED = 1_000_000  # numbers at once
-ENOUGH = 10_000_000  # weights times rows, from which a batch is worth a second thread
+MIN_LEARNING_RATE = 1e-6  # a learning rate that adapts is not divided any further
+MAX_AUTO_BATCH = 200  # rows of a batch with batch_size="auto"
+MAX_EVALUATIONS = 15_000  # of the loss, by L-BFGS
+NO_WEIGHTS = np.zeros(0, np.float32)
+COPY_CHUNK = 1_000_000  # numbers that are copied together
+MIN_PRODUCTS_FOR_TWO_THREADS = 10_000_000  # weights times rows of a batch
 
 
 class Player(NamedTuple):
-    """Who moves which parameters, and to lower what: ``loss(*batch, done)`` gives a mean and the parts to be noted.
+    """Parameters of one optimizer and the loss it minimizes: ``loss(*batch, done)`` gives a mean and parts to note.
 
-    `done` is the share of the training that lies behind, for what is to grow slowly. Of rows with weights the parts
-    have the sum, as "rows".
+    `done` is the finished share of the training, for what grows slowly. For rows with weights the parts contain their
+    sum, as "rows".
     """
 
     parameters: list[nn.Parameter]
@@ -59,18 +64,18 @@ class State(NamedTuple):
     rate: float = 0.0  # the learning rate, where it does not fall by a plan
     best: float = math.inf  # the least objective of an epoch, or minus the best score on rows held out
     stale: int = 0  # epochs in a row that were not better by tol
-    kept: np.ndarray = NOTHING  # the weights of the best score
+    kept: np.ndarray = NO_WEIGHTS  # the weights of the best score
 
 
-class Before(NamedTuple):
+class PreviousFit(NamedTuple):
     """What earlier fits have left, for one that goes on from there."""
 
     epochs: int = 0
-    rows: int = 0  # seen, each as often as it was
+    rows: int = 0  # read in training, each as often as it was
     state: State | None = None
 
 
-FIRST = Before()
+NEW_FIT = PreviousFit()
 
 
 def train(
@@ -80,24 +85,20 @@ def train(
     data: tuple[Tensor, ...],
     *,
     seed: int,
-    fingerprint: Callable[[], str],
-    X: Any = None,
-    y: Any = None,
     note: Callable[[dict[str, float]], dict[str, float]] | None = None,
     judge: Callable[[], float] | None = None,
-    before: Before = FIRST,
+    before: PreviousFit = NEW_FIT,
     once: bool = False,
     unit: float = 1.0,
+    **run: Any,
 ) -> State:
     """Train for up to ``model.max_iter`` epochs on tensors of equally many rows, and set ``weights_`` and the history.
 
-    `note` may look at what an epoch brought, warn, and return more columns of the history. `judge` scores the module on
+    `note` may look at the parts of an epoch, warn, and return more columns of the history. `judge` scores the module on
     rows held out, of which the best epoch is kept. `once` is a single epoch of a stream: a learning rate that falls by
-    a plan stays where it begins. The objective is told times `unit`.
+    a plan stays where it begins. The reported objective is multiplied by `unit`. `run` goes to the loop.
     """
-    where, n = choose_device(model.device), len(data[0])
-    module.to(where)
-    data = tuple(D.to(where) for D in data)
+    n, data = len(data[0]), move_to_device(model, module, data)
     optimizers = [
         Optimizer(
             model.solver,
@@ -113,33 +114,30 @@ def train(
     plan = None if once else FALLING.get(model.learning_rate)
     epochs = 1 if once else model.max_iter
 
-    def rate_of(state: State) -> Callable[[float], float]:
-        return (lambda done: model.learning_rate_init * plan(done)) if plan else (lambda done: state.rate)
-
     def sweep(state: State, t: int) -> loop.Sweep:
         restore_state(state, module, optimizers)
-        parts = run_epoch(model, module, players, optimizers, data, seed, t, rate_of(state), before.epochs)
-        parts["objective"] *= unit
+        rate = (lambda done: model.learning_rate_init * plan(done)) if plan else (lambda done: state.rate)
+        parts = run_epoch(model, module, players, optimizers, data, seed, t, rate, before.epochs)
+        objective = parts["objective"] = parts["objective"] * unit
         if not all(map(math.isfinite, parts.values())):
-            rate = f"learning_rate_init={model.learning_rate_init:g}"
-            raise InputError(f"{type(model).__name__} diverged in epoch {t + 1} with {rate}. Give a smaller one.")
-        extra = {k: v for k, v in parts.items() if k != "objective"}
-        extra.update(note(parts) if note else {})
-        extra.update({"validation": judge()} if judge else {})
-        value = -extra["validation"] if judge else parts["objective"]
+            name = f"learning_rate_init={model.learning_rate_init:g}"
+            raise InputError(f"{type(model).__name__} diverged in epoch {t + 1} with {name}. Give a smaller one.")
+        extra = parts | (note(parts) if note else {}) | ({"validation": judge()} if judge else {})
+        del extra["objective"]
+        value = -extra["validation"] if judge else objective
         tol = model.tol if judge else model.tol * min(1.0, unit)
-        found, stop = look_back(model, state, value, tol, before.rows + (t + 1) * n)
-        new = copy_state(module, optimizers)
-        new = found._replace(weights=new.weights, memory=new.memory)
+        new, stop = compare_with_best(model, state, value, tol, before.rows + (t + 1) * n)
+        now = copy_state(module, optimizers)
+        new = new._replace(weights=now.weights, memory=now.memory)
         if judge and value < state.best:
             new = new._replace(kept=new.weights)
         planned = once or plan is not None or model.n_iter_no_change == math.inf
-        return loop.Sweep(new, parts["objective"], extra, done=stop or t == epochs - 1, converged=stop or planned)
+        return loop.Sweep(new, objective, extra, done=stop or t == epochs - 1, converged=stop or planned)
 
     start = copy_state(module, optimizers)._replace(rate=float(model.learning_rate_init))
     if before.state is not None:
         start = start._replace(best=before.state.best, stale=before.state.stale)
-        if len(before.state.memory) == len(start.memory):  # those of a stream go on, others begin anew
+        if len(before.state.memory) == len(start.memory):  # those of a stream go on, others begin again
             start = start._replace(memory=before.state.memory, rate=before.state.rate)
     with limit_threads(batch_rows(model, n) * len(flatten(list(module.parameters())))):
         return loop.run(
@@ -147,30 +145,28 @@ def train(
             sweep,
             start,
             max_iter=epochs,
-            tol=-math.inf,  # what counts is `look_back`: one epoch of a noisy objective says little about the end
+            tol=-math.inf,  # `compare_with_best` decides: one epoch of a noisy objective says little about the end
             fitted=lambda state: {"weights_": name_weights(state.kept if len(state.kept) else state.weights, module)},
-            X=X,
-            y=y,
-            fingerprint=fingerprint,
             seed=seed,
             advice="Raise max_iter or tol",
+            **run,
         )
 
 
-def look_back(model: Any, state: State, value: float, tol: float, rows: int) -> tuple[State, bool]:
-    """The best value so far, how long it is ago, the learning rate that follows from it, and whether to stop."""
+def compare_with_best(model: Any, state: State, value: float, tol: float, rows: int) -> tuple[State, bool]:
+    """The best value so far, the epochs since then, the learning rate that follows from it, and whether to stop."""
     stale = state.stale + 1 if value > state.best - tol else 0
     rate, stop = state.rate, stale > model.n_iter_no_change
     if model.solver == "sgd" and model.learning_rate == "invscaling":
         rate = model.learning_rate_init / (rows + 1) ** model.power_t
-    elif stop and model.solver == "sgd" and model.learning_rate == "adaptive" and rate > FEWEST:
+    elif stop and model.solver == "sgd" and model.learning_rate == "adaptive" and rate > MIN_LEARNING_RATE:
         rate, stale, stop = rate / 5, 0, False
     return state._replace(rate=rate, best=min(value, state.best), stale=stale), stop
 
 
 def batch_rows(model: Any, n: int) -> int:
     """Rows of a batch."""
-    return min(AUTO if model.batch_size == "auto" else int(model.batch_size), n)
+    return min(MAX_AUTO_BATCH if model.batch_size == "auto" else int(model.batch_size), n)
 
 
 def run_epoch(
@@ -184,14 +180,14 @@ def run_epoch(
     rate: Callable[[float], float],
     before: int = 0,
 ) -> dict[str, float]:
-    """Every row once; the mean of each part, of which "objective" is the first player's loss.
+    """Train on every row once; the mean of each part, of which "objective" is the first player's loss.
 
     The random numbers are those of epoch `t`, after as many as there were `before`.
     """
     n = len(data[0])
     size = batch_rows(model, n)
     steps = -(-n // size)
-    seen: dict[str, list[Tensor]] = {}
+    noted: dict[str, list[Tensor]] = {}
     squares: list[Tensor] = []
     pulls: list[float] = []
     module.train()
@@ -207,10 +203,10 @@ def run_epoch(
                     pulls.append(0.5 * model.alpha / rows if rows else 0.0)
                 optimizer.step(loss, rate(done), rows)
                 for name, value in (parts if j else {"objective": loss, **parts}).items():
-                    seen.setdefault(name, []).append(value.detach())
+                    noted.setdefault(name, []).append(value.detach())
     module.eval()
     shares = torch.tensor([min(size, n - start) / n for start in range(0, n, size)], dtype=torch.float64)
-    means = {name: float(torch.stack(values).cpu().double() @ shares) for name, values in seen.items()}
+    means = {name: float(torch.stack(values).cpu().double() @ shares) for name, values in noted.items()}
     if pulls:
         each = torch.stack(squares).cpu().double().reshape(steps, -1).sum(dim=1)
         means["objective"] += float(each @ (shares * torch.tensor(pulls, dtype=torch.float64)))
@@ -218,13 +214,73 @@ def run_epoch(
 
 
 def iterate_batches(data: tuple[Tensor, ...], order: Tensor | None, size: int) -> Iterator[tuple[Tensor, ...]]:
-    """The rows in that order, so many at a time. Fetching has a cost of its own: small batches are fetched together."""
+    """Batches of `size` rows in that order. Copying has a cost of its own: small batches are copied together."""
     if order is None:
         yield from zip(*(D.split(size) for D in data), strict=True)
         return
-    together = max(1, FETCHED // (size * data[0][0].numel()))
+    together = max(1, COPY_CHUNK // (size * data[0][0].numel()))
     for rows in order.split(together * size):
         yield from zip(*(D.index_select(0, rows).split(size) for D in data), strict=True)
+
+
+def train_by_lbfgs(
+    model: Any,
+    module: nn.Module,
+    players: list[Player],
+    data: tuple[Tensor, ...],
+    *,
+    seed: int,
+    before: PreviousFit,
+    unit: float,
+    **run: Any,
+) -> State:
+    """Train to the end in one sweep, whose iterations are the history; the objective is multiplied by `unit`."""
+    (player,) = players
+    data = move_to_device(model, module, data)
+    parameters = list(player.parameters)
+    matrices = [p for p in parameters if p.ndim > 1]
+    losses: list[float] = []
+    seconds: list[float] = []
+    began, last = time.perf_counter(), {}
+
+    def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        fill_tensors(parameters, theta)
+        loss, parts = player.loss(*data, 0.0)
+        rows = float(parts.pop("rows")) if "rows" in parts else len(data[0])
+        penalty = (0.5 * model.alpha / rows) * torch.stack([p.square().sum() for p in matrices]).sum()
+        last["objective"] = unit * float(parts.get("objective", loss).detach() + penalty.detach())
+        whole = loss + penalty
+        return float(whole.detach()), flatten(list(torch.autograd.grad(whole, parameters)))
+
+    def note(intermediate_result: OptimizeResult) -> None:
+        losses.append(last["objective"])
+        seconds.append(time.perf_counter() - began)
+
+    def sweep(state: State, t: int) -> loop.Sweep:
+        options = {"maxiter": model.max_iter, "maxfun": MAX_EVALUATIONS, "gtol": model.tol}
+        end = minimize(evaluate, flatten(parameters), jac=True, method="L-BFGS-B", callback=note, options=options)
+        objective, _ = evaluate(end.x)
+        if not np.isfinite(objective):
+            raise InputError(f"{type(model).__name__} diverged. Scale the columns of X, or raise alpha.")
+        if not losses:  # it began where it ends
+            note(end)
+        weights = flatten(list(module.state_dict().values()))
+        return loop.Sweep(state._replace(weights=weights), losses[-1], done=True, converged=end.success)
+
+    module.train()
+    with limit_threads(len(data[0]) * sum(p.numel() for p in parameters)):
+        end = loop.run(
+            model,
+            sweep,
+            State(np.zeros(0), np.zeros(0)),
+            tol=0.0,
+            fitted=lambda state: {"weights_": name_weights(state.weights, module)},
+            seed=seed,
+            advice="Raise max_iter or tol",
+            **run,
+        )
+    model.history_, model.n_iter_ = {"objective": losses, "seconds": seconds}, len(losses)
+    return end._replace(best=min([*losses, before.state.best if before.state else np.inf]))
 
 
 # ---- state ---------------------------------------------------------------------------------------------------------
@@ -273,23 +329,31 @@ def name_weights(values: np.ndarray, module: nn.Module) -> dict[str, np.ndarray]
 # ---- machine -------------------------------------------------------------------------------------------------------
 
 
-def choose_device(wish: str) -> torch.device:
-    """ "auto" is the graphics card if there is one."""
-    if wish == "auto":
+def choose_device(name: str) -> torch.device:
+    """The device of that name; "auto" is the graphics card if there is one."""
+    if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(wish)
+    return torch.device(name)
 
 
-BORN = os.getpid()  # torch's threads live in the process that loaded it
-if hasattr(os, "register_at_fork"):  # a forked child would wait for them for ever
+def move_to_device(model: Any, module: nn.Module, data: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """The data on the model's device, to which the module is moved, too."""
+    device = choose_device(model.device)
+    module.to(device)
+    return tuple(D.to(device) for D in data)
+
+
+LOADED_IN = os.getpid()  # torch's threads live in the process that loaded it
+if hasattr(os, "register_at_fork"):  # a forked child would wait for them and never end
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 @contextmanager
 def limit_threads(work: int) -> Iterator[None]:
-    """As many threads in torch as the configuration says, or one if the work of a batch is too little to be shared."""
+    """The threads of the configuration in torch, or one if the work of a batch is too little to be shared."""
     before = torch.get_num_threads()
-    torch.set_num_threads(config().threads if work > ENOUGH and os.getpid() == BORN else 1)
+    shared = work > MIN_PRODUCTS_FOR_TWO_THREADS and os.getpid() == LOADED_IN
+    torch.set_num_threads(config().threads if shared else 1)
     try:
         yield
     finally:

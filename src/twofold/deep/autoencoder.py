@@ -59,7 +59,7 @@ class Coder(nn.Module):
         self.scale.fill_(spread if spread > 0 else 1.0)
         self.range.copy_(torch.tensor(find_pixel_range(rows, False)))
 
-    def prepared(self, x: Tensor) -> Tensor:  # (n,d) -> (n,c), centered and scaled
+    def standardize(self, x: Tensor) -> Tensor:  # (n,d) -> (n,c), centered and scaled
         return ((x - self.centre) / self.scale).index_select(1, self.columns)
 
     def raw(self, z: Tensor) -> Tensor:  # (n,k) -> (n,c), centered and scaled
@@ -70,7 +70,7 @@ class Coder(nn.Module):
         return low + (high - low) * torch.sigmoid(out)
 
     def encode(self, x: Tensor) -> Tensor:  # (n,d) -> (n,k)
-        return self.encoder(self.prepared(x))
+        return self.encoder(self.standardize(x))
 
     def decode(self, z: Tensor) -> Tensor:  # (n,k) -> (n,d)
         seen = self.raw(z) * self.scale + self.centre[self.columns]
@@ -174,7 +174,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         module = self._build_with(seed)
         module.learn(rows)
         with torch.no_grad():
-            ready = torch.cat([module.prepared(part) for part in torch.from_numpy(rows).split(ROWS)]).numpy()
+            ready = torch.cat([module.standardize(part) for part in torch.from_numpy(rows).split(ROWS)]).numpy()
         square = module.scale.item() ** 2  # trained in units in which learning rates mean the same for all data
 
         def loss(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:

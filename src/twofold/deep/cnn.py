@@ -54,14 +54,14 @@ class Convolutions(nn.Module):
         rows = np.moveaxis(pixels, 1, -1).reshape(-1, c)
         self.inputs.learn(rows, None if w is None else np.repeat(w, len(rows) // n))
 
-    def prepared(self, x: Tensor) -> Tensor:  # (n,c,h,w) -> (n,c,h,w), standardized
+    def standardize(self, x: Tensor) -> Tensor:  # (n,c,h,w) -> (n,c,h,w), standardized
         return self.inputs(x.movedim(1, -1)).movedim(-1, 1)
 
     def raw(self, x: Tensor) -> Tensor:  # (n,c,h,w), standardized -> (n,outputs)
         return self.dense(self.silence(self.layers(x.contiguous(memory_format=torch.channels_last)).flatten(1)))
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.raw(self.prepared(x))
+        return self.raw(self.standardize(x))
 
 
 class CNNClassifier(Classifier, ImageNetwork):

@@ -23,15 +23,13 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from torch import Tensor, nn
 
 from twofold.core.checks import InputError
-from twofold.core.data.blocks import Blocks
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, Options, StrOptions
 from twofold.core.types import Table, Weights
-from twofold.deep._lbfgs import MAX_EVALUATIONS
 from twofold.deep._network import Standard, Training, build_dense, check_layer_sizes, find_varying
 from twofold.deep._optimizers import SOLVERS
 from twofold.deep._supervised import Classifier, Supervised, count_columns
-from twofold.deep._train import NOTHING, Before, State
+from twofold.deep._train import MAX_EVALUATIONS, NO_WEIGHTS, PreviousFit, State
 
 LAST_LAYER_FACTOR = 0.1  # of the usual first weights of the last layer, when it predicts standardized numbers
 
@@ -56,7 +54,7 @@ class DenseTraining(Training, total=False):
 
 
 class MLP(Supervised):
-    """What the classifier and the regressor of dense layers share: a column that never varies is not looked at."""
+    """Base of the networks of dense layers: a column that never varies is not looked at."""
 
     _fitted: ClassVar[dict[str, str]] = {"columns_": "., >= 0, < d"}
     columns_: np.ndarray
@@ -137,42 +135,33 @@ class MLP(Supervised):
     def _build(self) -> Dense:
         return Dense(self.columns_, self.n_outputs_, self)
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        blocks: Blocks,
-        rows: np.ndarray,
-        targets: np.ndarray,
-        goes_on: bool,
-        once: bool,
-    ) -> State:
+    def _select_columns(self, rows: np.ndarray, continues: bool, once: bool) -> np.ndarray:
         if self.solver == "lbfgs" and self.dropout:
             raise InputError(f'dropout={self.dropout} is noise, which solver="lbfgs" cannot take. Use solver="adam".')
-        if not goes_on:
+        if not continues:
             everything = once or not self.scale
             self.columns_ = np.arange(rows.shape[1]) if everything else find_varying(rows)
-        seen = rows if len(self.columns_) == rows.shape[1] else np.take(rows, self.columns_, axis=1)
-        curve, scores, read = (self.loss_curve_, self.validation_scores_, self.t_) if goes_on else ([], None, 0)
-        end = super()._fit(X, y, sample_weight, blocks, seen, targets, goes_on, once)
-        found = self.history_
-        self.loss_curve_ = [*curve, *found["objective"]]
-        held = "validation" in found
-        self.validation_scores_ = [*(scores or []), *found["validation"]] if held else None
+        return rows if len(self.columns_) == rows.shape[1] else np.take(rows, self.columns_, axis=1)
+
+    def _record(self, end: State, continues: bool, n_rows: int) -> None:
+        """Add the history of this fit to that of the fits before."""
+        curve, scores, read = (self.loss_curve_, self.validation_scores_, self.t_) if continues else ([], None, 0)
+        held = "validation" in self.history_
+        self.loss_curve_ = [*curve, *self.history_["objective"]]
+        self.validation_scores_ = [*(scores or []), *self.history_["validation"]] if held else None
         self.best_validation_score_, self.best_loss_ = (-end.best, None) if held else (None, end.best)
-        learned = len(rows) - (math.ceil(self.validation_fraction * len(rows)) if held else 0)
-        self.t_ = read + (0 if self.solver == "lbfgs" else self.n_iter_ * learned)
-        self._end = end._replace(weights=NOTHING, kept=NOTHING)
-        return end
+        self.t_ = read + (0 if self.solver == "lbfgs" else self.n_iter_ * n_rows)
+        self._end = end._replace(weights=NO_WEIGHTS, kept=NO_WEIGHTS)
 
-    def _before(self, once: bool) -> Before:
-        score, least = self.best_validation_score_, self.best_loss_
-        best = (None if score is None else -score) if self.early_stopping else least
-        end = self.__dict__.get("_end", State(NOTHING, NOTHING))._replace(best=math.inf if best is None else best)
-        return Before(len(self.loss_curve_), self.t_, end if once else end._replace(memory=NOTHING))
+    def _previous_fit(self, once: bool) -> PreviousFit:
+        score, loss = self.best_validation_score_, self.best_loss_
+        best = (None if score is None else -score) if self.early_stopping else loss
+        end = vars(self).get("_end", State(NO_WEIGHTS, NO_WEIGHTS))._replace(best=math.inf if best is None else best)
+        return PreviousFit(len(self.loss_curve_), self.t_, end if once else end._replace(memory=NO_WEIGHTS))
 
-    def _learn(self, module: Any, rows: np.ndarray, targets: np.ndarray, w: np.ndarray | None, once: bool) -> None:
+    def _learn_scales(
+        self, module: Any, rows: np.ndarray, targets: np.ndarray, w: np.ndarray | None, once: bool
+    ) -> None:
         if self.scale:
             module.inputs.learn(rows, w, still=1.0 if once else np.inf)  # a stream may still vary
 
@@ -226,14 +215,14 @@ class Dense(nn.Module):
         self.layers = build_dense(sizes, options.activation, options.dropout)
         self.outputs = Standard(outputs)
 
-    def prepared(self, x: Tensor) -> Tensor:  # (n,c) -> (n,c), standardized
+    def standardize(self, x: Tensor) -> Tensor:  # (n,c) -> (n,c), standardized
         return self.inputs(x)
 
     def raw(self, x: Tensor) -> Tensor:  # (n,c) -> (n,outputs), both standardized
         return self.layers(x)
 
     def forward(self, x: Tensor) -> Tensor:  # (n,d) -> (n,outputs)
-        return self.outputs.back(self.raw(self.prepared(x.index_select(1, self.columns))))
+        return self.outputs.back(self.raw(self.standardize(x.index_select(1, self.columns))))
 
 
 class MLPClassifier(Classifier, MLP):
@@ -408,8 +397,8 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
     def _fit_numbers(self, X: Any, y: Any, sample_weight: Any, once: bool) -> MLPRegressor:
         if y is None:
             raise InputError("MLPRegressor requires y to be passed, but the target y is None.")
-        goes_on = self._goes_on(once)
-        blocks, rows, _ = self._rows(X, reset=not goes_on)
+        continues = self._continues(once)
+        blocks, rows, _ = self._rows(X, reset=not continues)
         y = check_array(y, ensure_2d=False, dtype=self._dtype, input_name="y")
         check_consistent_length(rows, y)
         if y.ndim > 2:
@@ -418,10 +407,10 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
             raise InputError(
                 f'y has {y.min():g}, and loss="poisson" is for numbers of at least 0. Use "squared_error".'
             )
-        if goes_on and y.shape[1:] != self.target_shape_:
+        if continues and y.shape[1:] != self.target_shape_:
             raise InputError(f"y has rows of shape {y.shape[1:]}; those of the last fit were {self.target_shape_}.")
         self.target_shape_, self.n_outputs_ = y.shape[1:], math.prod(y.shape[1:])
-        self._fit(X, y, sample_weight, blocks, rows, y.reshape(len(y), -1), goes_on, once)
+        self._fit(X, y, sample_weight, blocks, rows, y.reshape(len(y), -1), once)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -442,8 +431,10 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
                     p.mul_(LAST_LAYER_FACTOR)
         return module
 
-    def _learn(self, module: Any, rows: np.ndarray, targets: np.ndarray, w: np.ndarray | None, once: bool) -> None:
-        super()._learn(module, rows, targets, w, once)
+    def _learn_scales(
+        self, module: Any, rows: np.ndarray, targets: np.ndarray, w: np.ndarray | None, once: bool
+    ) -> None:
+        super()._learn_scales(module, rows, targets, w, once)
         if self.scale and self.loss == "poisson":
             mean = np.average(targets, axis=0, weights=w)
             module.outputs.mean.copy_(torch.from_numpy(np.log(np.where(mean > 0, mean, 1.0))))
