@@ -126,7 +126,7 @@ def test_samples_are_nearer_to_digits_than_noise_is(digits, options):
 
 def test_a_collapse_is_said():
     X = np.random.default_rng(0).normal(size=(300, 2))
-    with pytest.warns(CollapseWarning, match="nearly alike"):
+    with pytest.warns(CollapseWarning, match="hardly differ"):
         GAN(
             1,
             hidden_layer_sizes=(4,),

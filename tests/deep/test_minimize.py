@@ -90,7 +90,7 @@ def test_the_start_is_left_as_it_was_and_a_minimum_is_found_at_once() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"optimizer": "newton"}, "is not one of sgd, momentum"),
+        ({"optimizer": "newton"}, "must be .adagrad. or"),
         ({"x": [np.nan]}, "finite"),
         ({"x": []}, "at least one number"),
         ({"learning_rate": 0.0}, "learning_rate"),

@@ -276,13 +276,13 @@ def test_a_torch_without_the_private_way_is_used_by_the_documented_one(missing, 
         raise error("not in this torch")
 
     monkeypatch.setattr(_torch_shim.Private, missing, staticmethod(gone))
-    assert _torch_shim.chosen() is _torch_shim.Documented
+    assert _torch_shim.choose_way() is _torch_shim.Documented
 
 
 def test_a_private_way_that_gives_something_else_is_not_taken(monkeypatch):
     wrong = staticmethod(lambda loss, one, parameters: [torch.zeros_like(p) for p in parameters])
     monkeypatch.setattr(_torch_shim.Private, "gradients", wrong)
-    assert _torch_shim.chosen() is _torch_shim.Documented
+    assert _torch_shim.choose_way() is _torch_shim.Documented
 
 
 def test_no_private_name_of_torch_outside_the_shim():

@@ -1,4 +1,4 @@
-"""Gaussian codes and what is observed of them: the formulas that the generators with codes share.
+"""Gaussian codes and the distributions of pixels: the formulas of the generators with codes.
 
     prior      p(z) = N(0, I)                          z (n,k)
     posterior  q(z|x) = N(m, diag v), with one correlated direction N(m, (D + uuᵀ)⁻¹), or with all N(m, UUᵀ)
@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 LOG_2PI = math.log(2 * math.pi)
-FLOOR = 1e-6  # of the noise's variance, as a share of the data's: an image met exactly has no infinite density
+MIN_NOISE_SHARE = 1e-6  # of the data's variance: an exact reconstruction has no infinite density
 
 
 def log_standard(z: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ class Diagonal(NamedTuple):
 
 
 class RankOne(NamedTuple):
-    """N(m, C) with C⁻¹ = D + uuᵀ: one direction along which the numbers are known better than each on its own."""
+    """N(m, C) with C⁻¹ = D + uuᵀ: one direction in which the variance is smaller."""
 
     mean: Tensor  # (n,k)
     log_variance: Tensor  # (n,k): −log D
@@ -90,7 +90,7 @@ class RankOne(NamedTuple):
         return 0.5 * (trace + self.mean.square().sum(1) - self.mean.shape[1] - log_det)
 
     def kl_each(self) -> Tensor:
-        """The divergence of every number's own distribution, the others not known (n,k)."""
+        """The divergence of every number's own distribution, without the others (n,k)."""
         scaled, _, eta = self._parts()
         variance = self.log_variance.exp() - eta * scaled.square()
         return Diagonal(self.mean, variance.log()).kl_each()
@@ -128,7 +128,7 @@ class Full(NamedTuple):
         return 0.5 * (trace + self.mean.square().sum(1) - self.mean.shape[1] - self._log_det())
 
     def kl_each(self) -> Tensor:
-        """The divergence of every number's own distribution, the others not known (n,k)."""
+        """The divergence of every number's own distribution, without the others (n,k)."""
         return Diagonal(self.mean, self.root.square().sum(-1).log()).kl_each()
 
 
@@ -161,7 +161,7 @@ Posterior = Diagonal | RankOne | Full | Stacked
 
 
 def count_numbers(covariance: str, k: int) -> int:
-    """How many numbers describe a posterior of k."""
+    """The count of numbers that describe a posterior of k."""
     return {"diagonal": 2 * k, "rank-one": 3 * k, "full": 2 * k + k * (k - 1) // 2}[covariance]
 
 
@@ -172,11 +172,11 @@ def read_posterior(covariance: str, numbers: Tensor, k: int) -> Diagonal | RankO
     return RankOne(*numbers.chunk(3, dim=1)) if covariance == "rank-one" else Diagonal(*numbers.chunk(2, dim=1))
 
 
-# ---- what is observed ----------------------------------------------------------------------------------------------
+# ---- pixels --------------------------------------------------------------------------------------------------------
 
 
 class Bernoulli(nn.Module):
-    """Pixels that are on with probability σ(a + average image); grey ones count as that share of an on pixel."""
+    """Pixels that are on with probability σ(a + average image); gray ones count as that share of an on pixel."""
 
     offset: Tensor
 
@@ -202,8 +202,8 @@ class Bernoulli(nn.Module):
 class Gaussian(nn.Module):
     """Pixels around a · spread + average image, with a noise that is learned or given.
 
-    The best variance is the mean square of what the images leave, so that it needs no steps: a running mean of that
-    follows the training. Densities are those of the data's own scale, `unit` of which is from black to white.
+    The best variance is the mean square of the residuals, so that it needs no steps: a running mean of these follows
+    the training. Densities are those of the data's own scale, on which `unit` is the distance from black to white.
     """
 
     offset: Tensor
@@ -214,7 +214,7 @@ class Gaussian(nn.Module):
         super().__init__()
         self.unit, self.given = unit, None if isinstance(noise, str) else float(noise) / unit
         self.register_buffer("offset", torch.zeros(shape))
-        self.register_buffer("spread", torch.ones(()))  # one number: pixels are alike
+        self.register_buffer("spread", torch.ones(()))  # one number for all pixels
         self.register_buffer("share", torch.ones(shape if noise == "pixel" else (1, 1, 1)))  # noise of the variance
 
     def learn(self, pixels: np.ndarray) -> None:
@@ -225,7 +225,7 @@ class Gaussian(nn.Module):
             self.share.fill_((self.given / spread) ** 2)
 
     def variance(self) -> Tensor:  # (1,1,1) or (c,h,w), of pixels from 0 to 1
-        return self.spread.square() * (self.share if self.given is not None else self.share + FLOOR)
+        return self.spread.square() * (self.share if self.given is not None else self.share + MIN_NOISE_SHARE)
 
     def log_density(self, x: Tensor, a: Tensor) -> Tensor:
         """log p(x|a) of each image (n,)."""
@@ -237,7 +237,7 @@ class Gaussian(nn.Module):
         return -0.5 * ((squares / variance).flatten(1).sum(1) + volume)
 
     def _follow(self, squares: Tensor) -> None:
-        """Let the noise be what is left, on average over the last batches."""
+        """Set the noise to the mean square of the residuals over the last batches."""
         left = squares.mean(0) if self.share.numel() > 1 else squares.mean().reshape(1, 1, 1)
         self.share.lerp_(left / self.spread.square(), 0.05)
 

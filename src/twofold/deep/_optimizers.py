@@ -1,4 +1,4 @@
-"""Solvers: a step along the gradient g of a loss, with what is remembered of the steps before.
+"""Solvers: a step along the gradient g of a loss, with a memory of the steps before.
 
     sgd        v ← μ v + η g              θ ← θ − v                     the heavy ball (Polyak 1964)
                or, with nesterov,         θ ← θ − (η g + μ v)           looks ahead along the velocity (Nesterov 1983)
@@ -25,11 +25,11 @@ from torch.optim.sgd import sgd
 
 from twofold.deep import _torch_shim
 
-SOLVERS = {"sgd": 1, "adagrad": 1, "adam": 2, "adamw": 2}  # tensors like θ that each remembers
+SOLVERS = {"sgd": 1, "adagrad": 1, "adam": 2, "adamw": 2}  # tensors of the shape of θ in the memory of each
 
 
 class Group(NamedTuple):
-    """Parameters that decay alike, and what is remembered of them, each as one line of numbers."""
+    """Parameters with the same decay and the memory of their steps, each as one line of numbers."""
 
     parameters: list[Tensor]
     alpha: float
@@ -37,7 +37,7 @@ class Group(NamedTuple):
 
 
 class Optimizer:
-    """Lowers losses of some parameters; alpha pulls at matrices, not at biases."""
+    """An optimizer of some parameters; alpha shrinks matrices, not biases."""
 
     def __init__(
         self,
@@ -67,27 +67,27 @@ class Optimizer:
 
     @property
     def memory(self) -> list[Tensor]:
-        """All that is remembered, in a fixed order."""
+        """All tensors of the memory, in a fixed order."""
         return [*(t for group in self.groups for part in group.memory for t in part), self.steps]
 
     def squares(self) -> list[Tensor]:
-        """‖W‖² of each matrix that alpha pulls at."""
+        """‖W‖² of each matrix that alpha shrinks."""
         return [torch.dot(p, p) for group in self.groups if group.alpha for p in group.parameters]
 
     def step(self, loss: Tensor, rate: float, rows: float = 1.0) -> None:
-        """Move the parameters along the gradient of the loss, a mean over so many rows."""
+        """Move the parameters along the gradient of the loss, a mean over `rows` rows."""
         start = self.one * rate if self.solver == "sgd" else self.one  # its velocity has the learning rate in it
         self.follow(_torch_shim.way.gradients(loss, start, self.parameters), rate, rows)
 
-    def follow(self, found: Sequence[Tensor], rate: float, rows: float = 1.0) -> None:
+    def follow(self, gradients: Sequence[Tensor], rate: float, rows: float = 1.0) -> None:
         """Move the parameters along gradients that are known; those of sgd are times the rate already."""
-        gradients = [alike(g, p) for g, p in zip(found, self.parameters, strict=True)]
+        lines = [order_like(g, p) for g, p in zip(gradients, self.parameters, strict=True)]
         self.steps.add_(1)
         self.made += 1
         for group in self.groups:
             decay = group.alpha / rows if rows else 0.0
-            self.move(group, gradients[: len(group.parameters)], rate, decay)
-            gradients = gradients[len(group.parameters) :]
+            self.move(group, lines[: len(group.parameters)], rate, decay)
+            lines = lines[len(group.parameters) :]
 
     def move(self, group: Group, gradients: list[Tensor], rate: float, decay: float) -> None:
         options: dict[str, Any]
@@ -113,7 +113,7 @@ def line(t: Tensor) -> Tensor:
     return t.as_strided((t.numel(),), (1,))
 
 
-def alike(gradient: Tensor, parameter: Tensor) -> Tensor:
+def order_like(gradient: Tensor, parameter: Tensor) -> Tensor:
     """The line of a gradient in the order of its parameter's: differentiation may have left it in another."""
     if gradient.stride() != parameter.stride():
         gradient = torch.empty_like(parameter).copy_(gradient)

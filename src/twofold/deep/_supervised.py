@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from scipy import sparse
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, is_classifier
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -124,14 +124,11 @@ class Supervised(Network):
             )
         options = {"test_size": self.validation_fraction, "random_state": seed % 2**32}
         try:
-            kept, held = train_test_split(np.arange(n), stratify=self._strata(targets), **options)
+            strata = targets if is_classifier(self) and targets.ndim == 1 else None
+            kept, held = train_test_split(np.arange(n), stratify=strata, **options)
         except ValueError:  # a class of one row, or more classes than rows held out
             kept, held = train_test_split(np.arange(n), **options)
         return np.sort(kept), np.sort(held)
-
-    def _strata(self, targets: np.ndarray) -> np.ndarray | None:
-        """Classes that rows held out have in the same shares as all."""
-        return None
 
     def _learn_scales(
         self, module: Any, rows: np.ndarray, targets: np.ndarray, w: np.ndarray | None, once: bool
@@ -223,9 +220,6 @@ class Classifier(ClassifierMixin, Supervised):
         tags.classifier_tags.multi_label = True
         return tags
 
-    def _strata(self, targets: np.ndarray) -> np.ndarray | None:
-        return None if targets.ndim == 2 else targets
-
     def _goals(self, module: Any, targets: np.ndarray) -> np.ndarray:
         real = self.out_activation_ == "logistic" or targets.ndim == 2
         return targets.astype(self._dtype if real else np.int64)
@@ -253,17 +247,18 @@ class Classifier(ClassifierMixin, Supervised):
 
     def predict_proba(self, X: Table) -> np.ndarray:
         """Probabilities of the classes, or of each label for itself (n,K)."""
-        out = self.decision_function(X)
-        if self._many_labels:
-            return expit(out)
-        return softmax(np.stack([np.zeros_like(out), out], axis=1) if out.ndim == 1 else out, axis=1)
+        out = self._score_all(X)
+        return expit(out) if self._many_labels else softmax(out, axis=1)
 
     def predict_log_proba(self, X: Table) -> np.ndarray:
         """Their logarithms (n,K), which stay finite where a probability is too small for a number."""
+        out = self._score_all(X)
+        return log_expit(out) if self._many_labels else log_softmax(out, axis=1)
+
+    def _score_all(self, X: Table) -> np.ndarray:
+        """Scores (n,K); of two classes, the first has the score 0."""
         out = self.decision_function(X)
-        if self._many_labels:
-            return log_expit(out)
-        return log_softmax(np.stack([np.zeros_like(out), out], axis=1) if out.ndim == 1 else out, axis=1)
+        return np.stack([np.zeros_like(out), out], axis=1) if out.ndim == 1 else out
 
     def predict(self, X: Table) -> np.ndarray:
         """The likeliest class of each row, or its labels (n,L) with a probability above a half."""

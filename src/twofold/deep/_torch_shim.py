@@ -1,6 +1,6 @@
-"""What twofold takes of torch beyond its documented names, each with the documented way beside it.
+"""The names of torch that are not documented, each with the documented way beside it.
 
-    gradients   ∂loss/∂θ        what torch.autograd.grad calls when it has looked at its arguments
+    gradients   ∂loss/∂θ        what torch.autograd.grad calls after a check of its arguments
     adam        a step of adam  the fused kernels under torch.optim.Adam(fused=True) and AdamW(fused=True)
 
 Around both, torch spends as long as on a small layer. The private way is taken if the installed torch has it and it
@@ -23,14 +23,14 @@ class Documented:
     """Both by what torch documents."""
 
     @staticmethod
-    def gradients(loss: Tensor, one: Tensor, parameters: Sequence[Tensor]) -> Sequence[Tensor]:
-        """The gradient for each parameter; `one` is the number 1 on their device."""
-        return torch.autograd.grad(loss, parameters, one)
+    def gradients(loss: Tensor, start: Tensor, parameters: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The gradient for each parameter; `start` is the gradient of the loss itself, such as 1."""
+        return torch.autograd.grad(loss, parameters, start)
 
     @staticmethod
     def adam(
         parameters: list[Tensor],
-        found: list[Tensor],
+        gradients: list[Tensor],
         m: list[Tensor],
         s: list[Tensor],
         steps: Tensor,
@@ -41,22 +41,24 @@ class Documented:
 
         The decay is the gradient's, or the weights' own if it is `decoupled`.
         """
-        before = [steps - 1 for _ in found]  # torch counts in these, one for each parameter
-        optimize(parameters, found, m, s, [], before, fused=True, decoupled_weight_decay=decoupled, **ADAM, **options)
+        before = [steps - 1 for _ in gradients]  # torch counts in these, one for each parameter
+        optimize(
+            parameters, gradients, m, s, [], before, fused=True, decoupled_weight_decay=decoupled, **ADAM, **options
+        )
 
 
 class Private(Documented):
     """Both by what torch keeps to itself."""
 
     @staticmethod
-    def gradients(loss: Tensor, one: Tensor, parameters: Sequence[Tensor]) -> Sequence[Tensor]:
+    def gradients(loss: Tensor, start: Tensor, parameters: Sequence[Tensor]) -> Sequence[Tensor]:
         run = torch.autograd.Variable._execution_engine.run_backward
-        return run((loss,), (one,), False, False, tuple(parameters), False, accumulate_grad=False)
+        return run((loss,), (start,), False, False, tuple(parameters), False, accumulate_grad=False)
 
     @staticmethod
     def adam(
         parameters: list[Tensor],
-        found: list[Tensor],
+        gradients: list[Tensor],
         m: list[Tensor],
         s: list[Tensor],
         steps: Tensor,
@@ -64,10 +66,10 @@ class Private(Documented):
         **options: Any,
     ) -> None:
         kernel = torch._fused_adamw_ if decoupled else torch._fused_adam_
-        kernel(parameters, found, m, s, [], [steps] * len(found), **ADAM, **options)
+        kernel(parameters, gradients, m, s, [], [steps] * len(gradients), **ADAM, **options)
 
 
-def trial(way: type[Documented]) -> list[float]:
+def run_trial(way: type[Documented]) -> list[float]:
     """A gradient and four steps of a parameter of three numbers, two of each kind."""
     one, p = torch.ones(()), torch.tensor([1.0, -2.0, 0.5], requires_grad=True)
     numbers, m, s, steps = p.detach().clone(), torch.zeros(3), torch.zeros(3), torch.zeros(())
@@ -78,13 +80,13 @@ def trial(way: type[Documented]) -> list[float]:
     return [*g.tolist(), *numbers.tolist(), *m.tolist(), *s.tolist()]
 
 
-def chosen() -> type[Documented]:
+def choose_way() -> type[Documented]:
     """The private way if this torch has it and it is right."""
     try:
-        same = torch.allclose(torch.tensor(trial(Private)), torch.tensor(trial(Documented)))
+        same = torch.allclose(torch.tensor(run_trial(Private)), torch.tensor(run_trial(Documented)))
     except (AttributeError, TypeError, RuntimeError):  # another torch: gone, renamed or called otherwise
         same = False
     return Private if same else Documented
 
 
-way = chosen()
+way = choose_way()

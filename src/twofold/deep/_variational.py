@@ -1,4 +1,4 @@
-"""Generators with Gaussian codes: what the variational autoencoder and its deep sibling share.
+"""Generators with Gaussian codes: the base of the variational autoencoder, its deep form, and the one with a critic.
 
     log p(x) ≥ ELBO(x) = E_q log p(x|z) − KL(q(z|x) ‖ p(z))        minimize  −E_q log p(x|z) + w β KL,  mean over rows
     p(z) = N(0, I),  q(z|x) Gaussian from the recognizing network,  p(x|z) from the generating one
@@ -28,21 +28,20 @@ from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
 from twofold.deep._gaussians import Bernoulli, Gaussian, Posterior, center, log_standard
-from twofold.deep._images import ImageModel
-from twofold.deep._network import Training, check_count
+from twofold.deep._network import ImageModel, Training, check_count
 from twofold.deep._train import Player
 
-MIN_CODE_NATS = 0.01  # a number of the code that says less than this of an image is not in use
+MIN_CODE_NATS = 0.01  # of information about an image: a number of the code with less is not in use
 DRAWS_AT_ONCE = 8  # codes of a row that go through the generator together
 MAX_ROWS_FOR_CODE_USE = 10_000  # about, from which the use of the code is judged
 
 
 class CollapseWarning(UserWarning):
-    """Numbers of a code that say nothing of the image: the generator has learned to do without them."""
+    """Some numbers of a code contain no information about the image: the generator has learned to ignore them."""
 
 
 class Coder(nn.Module):
-    """A recognizer and a generator. A subclass says what they are: `recognize` and `generate`."""
+    """A recognizer and a generator, which a subclass gives as `recognize` and `generate`."""
 
     mean: Tensor
     spread: Tensor
@@ -60,7 +59,7 @@ class Coder(nn.Module):
     def recognize(self, x: Tensor) -> Posterior:  # centered images (n,c,h,w) -> q(z|x)
         raise NotImplementedError
 
-    def generate(self, z: Tensor) -> Tensor:  # (n,k) -> (n,c,h,w), what the output distribution is made of
+    def generate(self, z: Tensor) -> Tensor:  # (n,k) -> (n,c,h,w), parameters of the output distribution
         raise NotImplementedError
 
     def learn(self, pixels: np.ndarray) -> None:
@@ -94,8 +93,8 @@ def compute_loss(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The mean loss of a batch for given noise (n,k), or (l,n,k) for l draws a row, with its two terms.
 
-    REINFORCE (Williams 1992) does not look through z: it raises the density of codes that did better than usual,
-    ∇ E_q f = E_q (f − baseline) ∇ log q. What is added for that has the value 0 and this gradient.
+    REINFORCE (Williams 1992) does not differentiate z: it raises the density of codes that were better than usual,
+    ∇ E_q f = E_q (f − baseline) ∇ log q. The term that is added for it has the value 0 and this gradient.
     """
     q = module.posterior(x)
     z = q.draw(noise)
@@ -201,9 +200,9 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageModel)
         if len(unused):
             names = ", ".join(self._code_name(j) for j in unused[:8]) + (", …" if len(unused) > 8 else "")
             warnings.warn(
-                f"{type(self).__name__}: {len(unused)} of the {k} latent numbers are not in use ({names}): each says "
-                f"less than {MIN_CODE_NATS} nats of an image (posterior collapse). Ask for fewer, lower beta, or raise "
-                "warm_up.",
+                f"{type(self).__name__}: {len(unused)} of the {k} latent numbers are not in use ({names}): each "
+                f"contains less than {MIN_CODE_NATS} nats of an image (posterior collapse). Ask for fewer, lower beta, "
+                "or raise warm_up.",
                 CollapseWarning,
                 stacklevel=loop.outside(),
             )
@@ -253,7 +252,7 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageModel)
         """log p(x) of each row (n,), in nats, by importance sampling: log of the average of p(x,z) / q(z|x).
 
         On average it is below the truth, by less the more draws; with the same draws it is never below the `elbo`.
-        Draws belong to the seed and the row, so that a row has the same value in any company.
+        The draws depend on the seed and the row alone.
         """
         return self._estimate(X, n_draws, random_state, lambda logs, s: logs.logsumexp(1) - math.log(s))
 

@@ -1,8 +1,8 @@
-"""The deep autoencoder: a network that must say a row in a few numbers.
+"""The deep autoencoder: a network that describes a row by a few numbers.
 
     minimize  mean ‖x − decode(encode(x))‖²        encode: d → hidden → k,  decode: k → hidden reversed → d
 
-One epoch:  every batch  a step along the gradient; a denoising one sees rows with noise and must give them without
+One epoch:  every batch  a step along the gradient; a denoising one gets rows with noise and returns them without
 References: Hinton & Salakhutdinov 2006; Vincent et al. 2008 (denoising).
 """
 
@@ -25,15 +25,22 @@ from twofold.core.heldout import SQUARED, split_columns
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Table
-from twofold.deep._images import ImageNetwork, find_pixel_range
-from twofold.deep._network import ROWS, Training, build_dense, check_layer_sizes, find_varying
+from twofold.deep._network import (
+    ROWS,
+    ImageNetwork,
+    Training,
+    build_dense,
+    check_layer_sizes,
+    find_pixel_range,
+    find_varying,
+)
 from twofold.deep._train import Player
 
-REDRAWN = 20  # times that hidden numbers are drawn again: while a fifth is hidden, their error shrinks quickly
+REDRAWS = 20  # of hidden numbers: while a fifth is hidden, their error shrinks quickly
 
 
 class Coder(nn.Module):
-    """Rows, centered and scaled by one number, to codes and back; a column that never varied stays what it was."""
+    """Rows, centered and scaled by one number, to codes and back; a column that never varied keeps its value."""
 
     columns: Tensor
     centre: Tensor
@@ -83,9 +90,9 @@ class Coder(nn.Module):
 
 
 def redraw(module: Coder, x: Tensor, hidden: Tensor) -> Tensor:
-    """What a coder makes of the hidden columns (h,) of rows (n,d), given the others."""
+    """The hidden columns (h,) of rows (n,d), which a coder draws from the others."""
     hidden, x = hidden.to(x.device), x.clone()
-    for _ in range(REDRAWN):
+    for _ in range(REDRAWS):
         x[:, hidden] = module(x)[:, hidden]
     return x[:, hidden]
 
@@ -93,8 +100,7 @@ def redraw(module: Coder, x: Tensor, hidden: Tensor) -> Tensor:
 class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwork):
     """A deep autoencoder: codes of `n_components` numbers from which rows, or images, are drawn again.
 
-    With ``activation="identity"`` it finds PCA's subspace; with hidden layers that bend it says more in as many
-    numbers.
+    With ``activation="identity"`` it finds PCA's subspace; with other hidden layers it keeps more in as many numbers.
 
     Parameters
     ----------
@@ -104,7 +110,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         Units of the encoder's hidden layers; the decoder has them in reverse.
     activation : {"relu", "logistic", "tanh", "identity"}, default="relu"
     output : {"identity", "logistic"}, default="identity"
-        Whether what comes out is free, or kept between the least and the largest number of the fit.
+        Whether the output is free, or kept between the smallest and the largest number of the fit.
     noise : float, default=0.0
         Standard deviation of the noise that is added to a row before it is coded, in units of the data's: a denoising
         autoencoder.
@@ -227,8 +233,8 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         return self.inverse_transform(self.transform(X))
 
     def heldout_score(self, X: Table, y: Any = None) -> float:
-        """Minus the mean squared error of a hidden number: hidden ones begin at their mean and are drawn again and
-        again through the code, until what is seen and what is drawn agree."""
+        """Minus the mean squared error of a hidden number: hidden ones begin at their mean and are drawn
+        through the code repeatedly, until the known and the drawn numbers agree."""
         _, rows, _ = self._rows(self._flatten_images(X, False))
         module: Any = self.module_
         middle, total = module.centre.cpu().numpy(), 0.0

@@ -10,17 +10,23 @@ References: LeCun et al. 1998; Srivastava et al. 2014 (dropout).
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from twofold.core.checks import InputError
-from twofold.core.data.blocks import Blocks
 from twofold.core.params import Interval
-from twofold.deep._images import ImageNetwork
-from twofold.deep._network import Dropout, Standard, Training, build_dense, check_layer_sizes, init_weights
+from twofold.deep._network import (
+    Dropout,
+    ImageNetwork,
+    Standard,
+    Training,
+    build_dense,
+    check_layer_sizes,
+    init_weights,
+)
 from twofold.deep._supervised import Classifier
 
 
@@ -138,8 +144,7 @@ class CNNClassifier(Classifier, ImageNetwork):
         self.dropout = dropout
         self.image_shape = image_shape
 
-    def _inputs(self, X: Any, **options: Any) -> tuple[Blocks, np.ndarray, Any]:
-        return self._read_images(X, **options)
+    _inputs = ImageNetwork._read_images
 
     def _build(self) -> Convolutions:
         return Convolutions(self._shape, self.n_outputs_, self)

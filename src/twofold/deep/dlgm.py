@@ -79,29 +79,18 @@ class DLGM(Variational):
     covariance : {"diagonal", "rank-one", "full"}, default="diagonal"
         Of q in every layer. "rank-one" has the precision D + uuᵀ, which lets one direction correlate; "full" has UUᵀ,
         U triangular, which lets all.
-    n_draws : int, default=1
-        Draws of the code a row and step of the training: more of them make gradients less noisy, and dearer.
-    activation : {"relu", "logistic", "tanh", "identity"}, default="relu"
-    output : {"bernoulli", "gaussian"}, default="bernoulli"
-    noise : {"shared", "pixel"} or float, default="shared"
-        Of Gaussian output: one variance, learned, for all pixels, or one for each; or a given standard deviation.
-    beta : float, default=1.0
-        Weight of the KL terms.
     warm_up : float, default=0.2
-        Share of the training over which that weight grows from 0. Without it the layers far from the image tend to
-        fall silent before they have learned anything.
-    image_shape, solver, alpha, learning_rate, learning_rate_init, batch_size, max_iter, device, random_state
+        Share of the training over which `beta` grows from 0. Without it the layers far from the image tend to
+        lose their use before they have learned anything.
+    n_draws, activation, output, noise, beta, image_shape, solver, alpha, learning_rate, learning_rate_init, \
+batch_size, max_iter, device, random_state
         As in :class:`VAE`.
 
     Attributes
     ----------
-    latent_kl_ : ndarray of shape (K,)
-        What each latent number says of an image, in nats, averaged over the training data.
-    active_ : ndarray of bool, shape (K,)
-        Whether that is at least 0.01. If some are not, `fit` says so with a CollapseWarning, layer by layer.
     layer_ : ndarray of int, shape (K,)
-        The layer of each number, L at the top to 1 next to the image.
-    weights_, module_, image_shape_, range_, history_, n_iter_, converged_
+        The layer of each latent number, L at the top to 1 next to the image.
+    latent_kl_, active_, weights_, module_, image_shape_, range_, history_, n_iter_, converged_
         As in :class:`VAE`.
 
     References

@@ -1,4 +1,5 @@
-"""The generative adversarial network: a generator learns from a critic who learns to tell its images from real ones.
+"""The generative adversarial network: a generator learns from a critic, which learns to separate its images from
+real ones.
 
     min over G  max over D   V = E_x log D(x) + E_z log(1 − D(G(z))),     z ~ N(0, I)
     for the best critic D* = p/(p + p_θ):  V = 2 JS(p ‖ p_θ) − log 4,  so a critic's V bounds the divergence from below
@@ -28,8 +29,7 @@ from twofold.core.checks import InputError
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
-from twofold.deep._images import ImageModel, Shape
-from twofold.deep._network import Training, build_dense, check_count, init_weights
+from twofold.deep._network import ImageModel, Shape, Training, build_dense, check_count, init_weights
 from twofold.deep._train import Player, seed_torch
 from twofold.deep._variational import CollapseWarning
 
@@ -64,7 +64,7 @@ class Generator(nn.Module):
 
 
 class Critic(nn.Module):
-    """Images (n,c,h,w) to the log-odds (n,) that they are real; `features` are what the last layer sees."""
+    """Images (n,c,h,w) to the log-odds (n,) that they are real; `features` are the input of the last layer."""
 
     def __init__(self, shape: Shape, hidden: list[int], architecture: str, spectral: bool):
         super().__init__()
@@ -101,7 +101,7 @@ def compute_value(real: Tensor, fake: Tensor) -> Tensor:
 
 
 def generator_loss(fake: Tensor, kind: str) -> Tensor:
-    """What the generator lowers: its part of V, or −E log D, whose gradient does not fade while the critic is sure."""
+    """Its part of V, or −E log D, whose gradient does not vanish when the critic is confident."""
     return -F.softplus(fake).mean() if kind == "minimax" else F.softplus(-fake).mean()
 
 
@@ -149,7 +149,8 @@ class GAN(ImageModel):
         Units of the dense layers, (256, 256) if None; for convolutions, channels of each, (32, 64) if None.
     architecture : {"dense", "convolutional"}, default="dense"
     loss : {"non-saturating", "minimax"}, default="non-saturating"
-        What the generator lowers: −E log D(G(z)), or E log(1 − D(G(z))), which hardly moves while the critic is sure.
+        The loss of the generator: −E log D(G(z)), or E log(1 − D(G(z))), which hardly changes when the critic is
+        confident.
     penalty : {"r1", "spectral", "none"}, default="r1"
         What keeps the critic smooth: the squared slope of its log-odds at real images, weights of spectral norm 1, or
         nothing.
@@ -167,7 +168,7 @@ class GAN(ImageModel):
     history_, n_iter_, converged_
         The objective is V; "divergence" the Jensen-Shannon divergence that the critic can prove, ½(V + log 4);
         "generator" what the generator lowers; "diversity" the variance of its images as a share of the data's. None
-        of them needs to fall: it is a game. A CollapseWarning says when the images have become all alike.
+        of them needs to fall: it is a game. A CollapseWarning says when the images hardly differ.
 
     References
     ----------
@@ -266,7 +267,7 @@ def warn_of_collapse(model: Any) -> None:
     share = model.history_["diversity"][-1]
     if share < COLLAPSE_VARIANCE_RATIO:
         warnings.warn(
-            f"the images of {type(model).__name__} are nearly alike: their variance is {share:.1%} of the data's "
+            f"the images of {type(model).__name__} hardly differ: their variance is {share:.1%} of the data's "
             "(collapse). Lower learning_rate, or give penalty='r1' with a larger penalty_weight.",
             CollapseWarning,
             stacklevel=loop.outside(),

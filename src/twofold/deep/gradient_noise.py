@@ -1,22 +1,23 @@
-"""How noisy a gradient is: the two ways to differentiate an expectation over codes, measured side by side.
+"""The noise of a gradient: two ways to differentiate an expectation over codes, measured side by side.
 
     reparameterized  ∇ E_q f(z) = E_ε ∇ f(m + √v ε)        REINFORCE  ∇ E_q f(z) = E_q (f(z) − b) ∇ log q(z)
 
-Both are right on average; how far one draw is from it is what learning has to average away.
+Both are right on average; training has to average away the deviations of single draws.
 """
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from twofold.core.checks import InputError
 from twofold.core.seeds import seed_of
 from twofold.deep._train import limit_threads, seed_torch
-from twofold.deep._variational import Coder, Variational, compute_loss
+from twofold.deep._variational import Variational, compute_loss
 
 
 class GradientNoise(NamedTuple):
@@ -34,10 +35,9 @@ class GradientNoise(NamedTuple):
 def gradient_variance(
     model: Variational, X: Any, n_draws: int = 100, random_state: Any = None
 ) -> dict[str, GradientNoise]:
-    """The gradient of the loss on images X, as both estimators see it in `n_draws` draws of the codes.
+    """The gradient of the loss on images X, by both estimators in `n_draws` draws of the codes.
 
-    REINFORCE has the baseline that it would have in training, the usual reconstruction loss of such images, from
-    draws of its own.
+    The baseline of REINFORCE is that of training: the usual reconstruction loss of such images, from separate draws.
 
     Parameters
     ----------
@@ -65,44 +65,24 @@ def gradient_variance(
     """
     if n_draws < 2:
         raise InputError(f"n_draws={n_draws}: a variance needs at least 2.")
-    module: Any = model.module_
-    _, pixels, _ = model._read_images(X)
+    module: Any = copy.deepcopy(model.module_)
+    _, pixels = model._read(X)
     x = torch.from_numpy(pixels).to(module.mean.device)
-    weights = list_encoder_weights(module, x)
-    found = {}
-    work = len(x) * sum(w.numel() for w in module.parameters())
-    with seed_torch(seed_of(random_state)), limit_threads(work):
-        baseline = torch.stack([draw_loss(module, x, 0.0)[1]["reconstruction"].detach() for _ in range(10)]).mean()
+    every = list(module.parameters())
+    reached = torch.autograd.grad(module.posterior(x).kl().mean(), every, allow_unused=True)
+    weights = [w for w, g in zip(every, reached, strict=True) if g is not None]  # those of the recognizing network
+
+    def draw_loss(weight: float, reinforce: bool = False) -> tuple[Tensor, dict[str, Tensor]]:
+        return compute_loss(module, x, torch.randn(len(x), module.n_codes, device=x.device), weight, reinforce)
+
+    def draw_gradient(reinforce: bool) -> Tensor:
+        loss, _ = draw_loss(model.beta, reinforce)
+        return torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, weights)])
+
+    noise = {}
+    with seed_torch(seed_of(random_state)), limit_threads(len(x) * sum(w.numel() for w in every)):
+        module.baseline.copy_(torch.stack([draw_loss(0.0)[1]["reconstruction"].detach() for _ in range(10)]).mean())
         for name in ("reparameterized", "reinforce"):
-            at = baseline if name == "reinforce" else None
-            found[name] = measure_noise([compute_gradient(module, x, model.beta, weights, at) for _ in range(n_draws)])
-    return found
-
-
-def draw_loss(module: Coder, x: Tensor, weight: float, reinforce: bool = False) -> tuple[Tensor, dict[str, Tensor]]:
-    """The loss of a batch for fresh codes."""
-    return compute_loss(module, x, torch.randn(len(x), module.n_codes, device=x.device), weight, reinforce)
-
-
-def list_encoder_weights(module: Coder, x: Tensor) -> list[nn.Parameter]:
-    """The weights that the posterior depends on."""
-    weights = list(module.parameters())
-    reached = torch.autograd.grad(module.posterior(x).kl().mean(), weights, allow_unused=True)
-    return [w for w, g in zip(weights, reached, strict=True) if g is not None]
-
-
-def compute_gradient(
-    module: Coder, x: Tensor, weight: float, weights: list[nn.Parameter], baseline: Tensor | None
-) -> Tensor:
-    """The gradient from one draw, as one vector; by REINFORCE if there is a baseline."""
-    before = module.baseline.clone()
-    if baseline is not None:
-        module.baseline.copy_(baseline)
-    loss, _ = draw_loss(module, x, weight, baseline is not None)
-    module.baseline.copy_(before)
-    return torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, weights)])
-
-
-def measure_noise(gradients: list[Tensor]) -> GradientNoise:
-    all_ = torch.stack(gradients).double()
-    return GradientNoise(all_.mean(0).cpu().numpy(), all_.var(0).cpu().numpy())
+            gradients = torch.stack([draw_gradient(name == "reinforce") for _ in range(n_draws)]).double()
+            noise[name] = GradientNoise(gradients.mean(0).cpu().numpy(), gradients.var(0).cpu().numpy())
+    return noise

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,16 @@ import torch
 from torch import Tensor
 
 from twofold.core.checks import InputError
+from twofold.core.params import Interval, StrOptions, check_parameters
 from twofold.deep._optimizers import Optimizer
 
-OPTIMIZERS = ("sgd", "momentum", "nesterov", "adagrad", "adam")
+CONSTRAINTS: dict = {
+    "optimizer": [StrOptions({"sgd", "momentum", "nesterov", "adagrad", "adam"})],
+    "learning_rate": [Interval(Real, 0, np.inf, closed="neither")],
+    "momentum": [Interval(Real, 0, 1, closed="left")],
+    "max_iter": [Interval(Integral, 0, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +115,17 @@ def minimize(
     >>> found.converged, found.x.round(4)
     (True, array([1., 1.]))
     """
+    parameters = {
+        "optimizer": optimizer,
+        "learning_rate": learning_rate,
+        "momentum": momentum,
+        "max_iter": max_iter,
+        "tol": tol,
+    }
+    check_parameters(CONSTRAINTS, parameters, "minimize")
     start = np.array(x, dtype=np.float64)
-    _check(optimizer, start, learning_rate, momentum, max_iter, tol)
+    if not start.size or not np.isfinite(start).all():
+        raise InputError("x, the start, needs at least one number, and all of them finite.")
     point = torch.from_numpy(start).requires_grad_()
     solver = optimizer if optimizer in ("adagrad", "adam") else "sgd"
     mover = Optimizer(
@@ -119,10 +136,10 @@ def minimize(
         momentum=momentum if optimizer in ("momentum", "nesterov") else 0.0,
         nesterov=optimizer == "nesterov",
     )
-    find = _by_torch(f) if gradient is None else _by_hand(f, gradient)
+    evaluate = _differentiate(f) if gradient is None else _join(f, gradient)
     values: list[float] = []
     for step in range(max_iter + 1):
-        value, slope = find(point)
+        value, slope = evaluate(point)
         values.append(value)
         if not (np.isfinite(value) and bool(torch.isfinite(slope).all())):
             raise InputError(
@@ -138,50 +155,33 @@ def minimize(
     return Minimum(point.detach().numpy().copy(), value, slope.numpy().copy(), values, step, converged)
 
 
-def _check(optimizer: str, x: np.ndarray, learning_rate: float, momentum: float, max_iter: int, tol: float) -> None:
-    if optimizer not in OPTIMIZERS:
-        raise InputError(f"optimizer={optimizer!r} is not one of {', '.join(OPTIMIZERS)}.")
-    if not x.size or not np.isfinite(x).all():
-        raise InputError("x, the start, needs at least one number, and all of them finite.")
-    if not learning_rate > 0 or not np.isfinite(learning_rate):
-        raise InputError(f"learning_rate={learning_rate} must be a number > 0.")
-    if not 0 <= momentum < 1:
-        raise InputError(f"momentum={momentum} must lie in [0, 1).")
-    if isinstance(max_iter, bool) or not isinstance(max_iter, (int, np.integer)) or max_iter < 0:
-        raise InputError(f"max_iter={max_iter} must be a whole number >= 0.")
-    if not tol >= 0:
-        raise InputError(f"tol={tol} must be >= 0.")
+def _differentiate(f: Callable[[Tensor], Any]) -> Callable[[Tensor], tuple[float, Tensor]]:
+    """A function that gives f and ∇f, which torch finds."""
 
-
-def _by_torch(f: Callable[[Tensor], Any]) -> Callable[[Tensor], tuple[float, Tensor]]:
-    def find(point: Tensor) -> tuple[float, Tensor]:
+    def evaluate(point: Tensor) -> tuple[float, Tensor]:
         value = f(point)
         if not isinstance(value, Tensor) or value.numel() != 1:
+            shape = (
+                f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+            )
             raise InputError(
-                f"f gives {_name(value)}; it must give one number as a torch tensor. Write it with torch, or give "
+                f"f gives {shape}; it must give one number as a torch tensor. Write it with torch, or give "
                 "gradient=, a function that computes the gradient of f."
             )
-        if value.requires_grad:
-            (slope,) = torch.autograd.grad(value.sum(), [point], allow_unused=True)
-        else:
-            slope = None
+        slope = torch.autograd.grad(value.sum(), [point], allow_unused=True)[0] if value.requires_grad else None
         return float(value.detach()), torch.zeros_like(point) if slope is None else slope
 
-    return find
+    return evaluate
 
 
-def _by_hand(f: Callable[[np.ndarray], Any], gradient: Callable[[np.ndarray], Any]) -> Any:
-    def find(point: Tensor) -> tuple[float, Tensor]:
+def _join(f: Callable[[np.ndarray], Any], gradient: Callable[[np.ndarray], Any]) -> Any:
+    """A function that gives f and ∇f, both as functions of arrays."""
+
+    def evaluate(point: Tensor) -> tuple[float, Tensor]:
         x = point.detach().numpy().copy()
         slope = np.array(gradient(x), dtype=np.float64)
         if slope.shape != x.shape:
             raise InputError(f"gradient gives an array of shape {slope.shape}; it must have that of x, {x.shape}.")
         return float(f(x)), torch.from_numpy(slope)
 
-    return find
-
-
-def _name(value: Any) -> str:
-    if isinstance(value, Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
-    return f"a {type(value).__name__}"
+    return evaluate

@@ -250,7 +250,7 @@ class MLPClassifier(Classifier, MLP):
     max_iter : int, default=100
         Epochs at most; iterations of "lbfgs".
     shuffle : bool, default=True
-        Whether the batches of every epoch are drawn anew.
+        Whether the batches of every epoch are drawn again.
     random_state : int, RandomState, Generator or None, default=None
     tol : float, default=1e-4
         Training ends when the loss of `n_iter_no_change` epochs in a row was not lower by this than the least before,
@@ -269,8 +269,7 @@ class MLPClassifier(Classifier, MLP):
         Of "adam" and "adamw".
     n_iter_no_change : int or inf, default=10
     scale : bool, default=True
-        Whether the network looks at columns with mean 0 and variance 1, as it takes them from the rows of the fit.
-        False takes numbers as they are.
+        Whether columns are scaled to mean 0 and variance 1 over the rows of the fit. False takes numbers as they are.
     dropout : float, default=0.0
         Share of the hidden units that are silent in a training step.
     device : str, default="auto"

@@ -1,7 +1,7 @@
 """PixelCNN: the exact likelihood of an image, pixel by pixel.
 
     p(x) = ∏ᵢ p(xᵢ | x₁ … xᵢ₋₁)     pixels in raster order, each a Bernoulli or a softmax over its levels
-    minimize  − mean log p(x),  all factors at once, by convolutions that see only the pixels before
+    minimize  − mean log p(x),  all factors at once, by convolutions that read only the pixels before
 
 One epoch:  every batch  a step along the gradient
 
@@ -36,11 +36,10 @@ from twofold.core.data.blocks import Blocks
 from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
-from twofold.deep._images import ImageModel
-from twofold.deep._network import ROWS, Training, check_count, init_weights
+from twofold.deep._network import ROWS, ImageModel, Training, check_count, init_weights
 from twofold.deep._train import Player, limit_threads
 
-TOGETHER = 64  # images that go through the convolutions at once: more would leave the cache
+IMAGES_AT_ONCE = 64  # through the convolutions: more would leave the cache
 
 
 class Layer(nn.Module):
@@ -117,7 +116,7 @@ class Causal(nn.Module):
         shares = out.double().softmax(dim=1).cumsum(dim=1)[:, :-1]
         return (u[:, None] >= shares).sum(dim=1).to(torch.uint8)
 
-    def draw(self, k: Tensor, missing: np.ndarray, u: Tensor, tell: Callable[[float], object]) -> Tensor:
+    def draw(self, k: Tensor, missing: np.ndarray, u: Tensor, report: Callable[[float], object]) -> Tensor:
         """Levels k (n,h,w) of which the missing are drawn in raster order, with shares u; every pixel costs once.
 
         The vertical stack keeps one row of each layer, the horizontal one pixel of each: as much as a kernel looks
@@ -133,11 +132,11 @@ class Causal(nn.Module):
             if len(gaps):
                 line = x[:, 0, i + self.reach]  # of x itself
                 self._fill(line, above, i, gaps[-1] + 1, k[:, i], gone[:, i], u[:, i])
-            tell((i + 1) / rows)
+            report((i + 1) / rows)
         return k
 
     def _row(self, x: Tensor, i: int, memory: list[Tensor]) -> list[Tensor]:
-        """What the vertical stack says to each layer about row i, from the rows x (n,1,reach,w) above it."""
+        """The output of the vertical stack for row i in each layer, from the rows x (n,1,reach,w) above it."""
         v = self.above(x.movedim(2, 1)) + self.place[0, :, i : i + 1]
         out = []
         layer: Any
@@ -169,9 +168,9 @@ class PixelCNN(DensityMixin, ImageModel):
     """A network that knows how likely an image is, and draws images pixel by pixel.
 
     Likelihoods are exact, in nats an image, and those of levels: a value counts as the level it is nearest to. Two
-    levels are a Bernoulli distribution; for the likelihood of grey images as binary ones binarize them first, once
-    (static) or anew for every use (dynamic), and say which. The channels of a color are read one after the other, as
-    neighbors in their row: blue sees red and green.
+    levels are a Bernoulli distribution; for the likelihood of gray images as binary ones binarize them first, once
+    (static) or again for every use (dynamic), and say which. The channels of a color are read one after the other, as
+    neighbors in their row: blue depends on red and green.
 
     Parameters
     ----------
@@ -265,7 +264,7 @@ class PixelCNN(DensityMixin, ImageModel):
         _, k = self._read(X)
 
         def total(module: Any, k: Tensor) -> Tensor:
-            return torch.cat([-module.nats(part).double().sum(dim=(1, 2)) for part in k.split(TOGETHER)])
+            return torch.cat([-module.nats(part).double().sum(dim=(1, 2)) for part in k.split(IMAGES_AT_ONCE)])
 
         return self._through(total, k)
 
@@ -280,7 +279,7 @@ class PixelCNN(DensityMixin, ImageModel):
     def sample(
         self, n_samples: int = 1, random_state: Seed = None, progress: Callable[[float], Any] | None = None
     ) -> np.ndarray:
-        """Images drawn from the model, like those of the fit; `progress` is told the share that is done."""
+        """Images drawn from the model, like those of the fit; `progress` receives the finished share."""
         check_is_fitted(self)
         k = np.zeros((check_count("n_samples", n_samples), *self._size), dtype=np.uint8)
         return self._restore_levels(self._draw(k, np.ones(k.shape, dtype=bool), random_state, progress))
@@ -292,16 +291,16 @@ class PixelCNN(DensityMixin, ImageModel):
         random_state: Seed = None,
         progress: Callable[[float], Any] | None = None,
     ) -> np.ndarray:
-        """Images of which the missing pixels are drawn anew; the known ones stay as they are.
+        """Images whose missing pixels are drawn; the known ones stay as they are.
 
         `mask` is "lower" for the lower half, None for the cells that are NaN, or an array that is True where a pixel is
-        missing, for all images (h,w) or shaped like X. What is missing is drawn in raster order, given all pixels
-        before, known or drawn: an exact draw if all that is missing comes after all that is known, as in the lower
-        half. Known pixels that come after a missing one do not speak in its choice.
+        missing, for all images (h,w) or shaped like X. Missing pixels are drawn in raster order, given all pixels
+        before, known or drawn: an exact draw if every missing pixel comes after all known ones, as in the lower half.
+        Known pixels that come after a missing one do not influence it.
         """
         check_is_fitted(self)
         X = np.asarray(X)
-        missing = self._missing(X, mask)
+        missing = self._find_missing(X, mask)
         _, k = self._read(np.where(missing, self.range_[0], X))
         drawn = self._draw(k, missing.reshape(k.shape), random_state, progress)
         return np.where(missing, self._restore_levels(drawn).reshape(X.shape), X)
@@ -309,7 +308,7 @@ class PixelCNN(DensityMixin, ImageModel):
     # ---- levels ----------------------------------------------------------------------------------------------------
 
     def _read(self, X: Any, reset: bool = False) -> tuple[Blocks, np.ndarray]:
-        """X as levels (n,h,w·c), and the blocks it came from."""
+        """X as levels (n,h,w·c), with the blocks it came from."""
         blocks, pixels, _ = self._read_images(X, reset=reset)
         if reset:
             self.levels_ = find_levels(pixels) if self.levels is None else int(self.levels)
@@ -321,8 +320,8 @@ class PixelCNN(DensityMixin, ImageModel):
         pixels = k.reshape(len(k), *self.image_shape_[:2], self._shape[0]) / (self.levels_ - 1)
         return self._restore_images(pixels.transpose(0, 3, 1, 2))
 
-    def _missing(self, X: np.ndarray, mask: Any) -> np.ndarray:
-        """Where X has to be completed, shaped like X."""
+    def _find_missing(self, X: np.ndarray, mask: Any) -> np.ndarray:
+        """A mask shaped like X, True where X has to be completed."""
         if X.ndim < 2 or math.prod(X.shape[1:]) != math.prod(self.image_shape_):
             raise InputError(f"the images are {X.shape[1:]}; this model was fitted to {self.image_shape_}.")
         if mask is None:
@@ -355,12 +354,12 @@ class PixelCNN(DensityMixin, ImageModel):
             for start in range(0, len(k), ROWS):
                 part = slice(start, start + ROWS)
 
-                def tell(share: float, start: int = start) -> None:
+                def report(share: float, start: int = start) -> None:
                     if progress is not None:
                         progress((start + share * min(ROWS, len(k) - start)) / len(k))
 
                 levels, shares = (torch.from_numpy(a[part].copy()).to(where) for a in (k, u))
-                out.append(module.draw(levels, missing[part], shares, tell).cpu().numpy())
+                out.append(module.draw(levels, missing[part], shares, report).cpu().numpy())
         return np.concatenate(out)
 
 

@@ -1,4 +1,4 @@
-"""How good generated images are, by what a classifier of the user's sees in them."""
+"""The quality of generated images, by the features and the predictions of a classifier of the user's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twofold.core.types import Seed
 
 
 class Frechet(NamedTuple):
-    """A distance, and what two halves of the real data have between them."""
+    """A distance, and the distance between two halves of the real data."""
 
     distance: float
     floor: float
@@ -25,7 +25,7 @@ def frechet_distance(real: Any, generated: Any, *, features: Any = None, random_
         ‖m − m'‖² + tr(C + C' − 2 (C C')^½)
 
     It depends on the features and on how many samples there are, so it can only be compared with distances of the same
-    features and number; the floor, the distance between two halves of the real samples, says what perfect would be.
+    features and number; the floor, the distance between two halves of the real samples, is that of a perfect generator.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def _measure_distance(A: np.ndarray, B: np.ndarray) -> float:
 
 
 class SampleScore(NamedTuple):
-    """How sure a classifier is of each sample, how evenly they cover the classes, and both in one number."""
+    """The confidence of a classifier, the evenness of the classes, and both in one number."""
 
     quality: float
     diversity: float
@@ -88,7 +88,7 @@ class SampleScore(NamedTuple):
 
 
 def sample_score(classifier: Any, samples: Any) -> SampleScore:
-    """Quality and diversity of samples, as a classifier sees them.
+    """Quality and diversity of samples, by the predictions of a classifier.
 
         quality = exp(−mean entropy of p(y|x)) in (1/K, 1],  diversity = exp(entropy of p(y)) in [1, K] classes
         score = exp(mean KL(p(y|x) ‖ p(y))) = quality · diversity

@@ -79,13 +79,13 @@ def build_coder(model: Any) -> Coder:
 class VAE(Variational):
     """Variational autoencoder: images as draws from a network whose input is Gaussian noise.
 
-    An encoder guesses which codes z an image x may have come from, q(z|x) = N(m, diag v); a decoder makes images
+    An encoder estimates the codes z that an image x may have come from, q(z|x) = N(m, diag v); a decoder makes images
     of codes, p(x|z). Both are learned together by the evidence lower bound
 
         log p(x) ≥ E_q log p(x|z) − KL(q(z|x) ‖ N(0, I)),      KL = ½ Σ m² + v − 1 − log v.
 
-    Likelihoods are in nats an image. With ``output="bernoulli"`` a grey value counts as that share of a white
-    pixel (cross-entropy); for a likelihood of binary images binarize them first, once for all (static) or anew for
+    Likelihoods are in nats an image. With ``output="bernoulli"`` a gray value counts as that share of a white
+    pixel (cross-entropy); for a likelihood of binary images binarize them first, once for all (static) or again for
     every use (dynamic), and say which; values beyond the range of the fit are cut off at it. With
     ``output="gaussian"`` densities are those of the data's own scale.
 
@@ -102,13 +102,13 @@ class VAE(Variational):
     noise : {"shared", "pixel"} or float, default="shared"
         Of Gaussian output: one variance, learned, for all pixels, or one for each; or a given standard deviation.
     beta : float, default=1.0
-        Weight of the KL term. Above 1 the code says less, number by number.
+        Weight of the KL term. Above 1 the code contains less information, number by number.
     warm_up : float, default=0.1
         Share of the training over which that weight grows from 0.
     covariance : {"diagonal", "full"}, default="diagonal"
         Of q(z|x): numbers that do not depend on each other, or any covariance UUᵀ, U triangular.
     n_draws : int, default=1
-        Draws of the code a row and step of the training: more of them make gradients less noisy, and dearer.
+        Draws of the code for each row and step: more of them make gradients less noisy, and cost more time.
     gradient : {"reparameterized", "reinforce"}, default="reparameterized"
         How the encoder learns: through the code, or by REINFORCE with a running baseline, which is far noisier.
     image_shape : tuple or None, default=None
@@ -119,9 +119,9 @@ class VAE(Variational):
     Attributes
     ----------
     latent_kl_ : ndarray of shape (k,)
-        What each number of the code says of an image: its KL term, in nats, averaged over the training data.
+        The KL term of each number of the code, in nats: its information about an image, on average over the data.
     active_ : ndarray of bool, shape (k,)
-        Whether that is at least 0.01. If some are not, `fit` says so with a CollapseWarning.
+        True where that is at least 0.01. If some are not, `fit` warns with a CollapseWarning.
     weights_, module_
         Weights by name, and the torch module, which maps pixels from 0 to 1 to their reconstruction.
     image_shape_, range_

@@ -1,6 +1,6 @@
 """A variational autoencoder whose images are judged by a critic instead of pixel by pixel.
 
-    encoder  lowers  KL(q(z|x) ‖ N(0, I)) + ½‖f(x) − f(x̃)‖²          f: what the critic's last layer sees
+    encoder  lowers  KL(q(z|x) ‖ N(0, I)) + ½‖f(x) − f(x̃)‖²          f: input of the critic's last layer
     decoder  lowers  ½‖f(x) − f(x̃)‖² + share · (−log D of x̃ and of images from the prior)
     critic   raises  V = E log D(x) + E log(1 − D(x̃ or from the prior))         x̃ the image of a draw from q(z|x)
 
@@ -34,41 +34,31 @@ from twofold.deep.vae import HIDDEN, build_coder
 
 
 class VAEGAN(Variational):
-    """Variational autoencoder with a critic: reconstructions are compared by what the critic sees in them.
+    """Variational autoencoder with a critic: reconstructions are compared by the features of the critic.
 
     Squared errors of pixels blur; errors of a critic's features do not. The critic is trained beside the two networks.
 
     Parameters
     ----------
-    n_components : int, default=32
-        Numbers in a code.
-    hidden_layer_sizes : tuple of int or None, default=None
-        Units of the hidden layers of encoder and critic, which the decoder has in reverse, (500, 500) if None; for
-        convolutions, channels of each, (32, 64) if None.
-    architecture : {"dense", "convolutional"}, default="dense"
-    activation : {"relu", "logistic", "tanh", "identity"}, default="relu"
     beta : float, default=0.2
-        Weight of the KL term. Errors of features are small numbers: with 1 the code may fall silent.
-    warm_up : float, default=0.1
-        Share of the training over which that weight grows from 0.
+        Weight of the KL term. Errors of features are small numbers: with 1 the code may lose its use.
     share : float, default=0.1
-        Weight of the critic's word in what the decoder lowers.
+        Weight of the critic's term in the loss of the decoder.
     penalty_weight : float, default=1.0
-        Of R1, which keeps the critic smooth.
-    image_shape, solver, alpha, learning_rate, learning_rate_init, batch_size, max_iter, device, random_state
-        As in :class:`VAE`.
+        Weight of R1, which keeps the critic smooth.
+    n_components, hidden_layer_sizes, architecture, activation, warm_up, image_shape, solver, alpha, learning_rate, \
+learning_rate_init, batch_size, max_iter, device, random_state
+        As in :class:`VAE`; the critic has the layers of the encoder.
 
     Attributes
     ----------
-    latent_kl_, active_
+    latent_kl_, active_, image_shape_, range_
         As in :class:`VAE`.
     weights_, module_
         Weights by name; the torch module, with ``recognize``, ``generate`` and ``critic``.
-    image_shape_, range_
-        Shape of an image; black and white.
     history_, n_iter_, converged_
-        The objective is what the encoder lowers, with its parts "features" and "kl"; "divergence" and "diversity" as
-        in :class:`GAN`; "pixels" the squared error an image, pixels from 0 to 1.
+        The objective is the loss of the encoder, with its parts "features" and "kl"; "divergence" and "diversity" as
+        in :class:`GAN`; "pixels" the squared error of an image, pixels from 0 to 1.
 
     Notes
     -----
