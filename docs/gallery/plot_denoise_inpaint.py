@@ -8,11 +8,11 @@ learned from the damaged picture itself.
 """
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from twofold import datasets
 from twofold.metrics import psnr
-from twofold.plots.models.images import comparison_figure, paint_holes
-from twofold.plots.models.signals import atoms_figure
+from twofold.plots.models.images import comparison_figure, gray_mosaic, paint_holes
 from twofold.signals import KSVD, denoise_image, inpaint_image
 from twofold.signals.images._patches import make_cosine_atoms, take_patches
 
@@ -73,9 +73,16 @@ model = KSVD(
 )
 model.fit(busy)
 used = np.asarray(abs(model.transform(busy)).sum(axis=0)).ravel()
-alphabet = atoms_figure(
-    {
-        "Cosines, to begin with": make_cosine_atoms(144, 8),
-        "Learned from the noisy flower": model.components_[np.argsort(-used)],
-    }
-)
+alphabet = Figure(figsize=(11, 5.8), layout="constrained")
+dictionaries = {
+    "Cosines, to begin with": make_cosine_atoms(144, 8),
+    "Learned from the noisy flower": model.components_[np.argsort(-used)],
+}
+for ax, (title, atoms) in zip(
+    alphabet.subplots(1, 2), dictionaries.items(), strict=True
+):
+    scale = np.abs(atoms).max(axis=1, keepdims=True)
+    tiles = (atoms / scale).reshape(-1, 8, 8)
+    ax.imshow(gray_mosaic(tiles, limits=(-1, 1)), "gray", vmin=0, vmax=255)
+    ax.set_title(title)
+    ax.axis("off")

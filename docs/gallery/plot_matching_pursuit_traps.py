@@ -7,8 +7,8 @@ is matching pursuit. Every step makes the rest shorter. It may still end with th
 """
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from twofold.plots.models import signals as plots
 from twofold.signals import (
     basis_pursuit,
     matching_pursuit,
@@ -53,14 +53,26 @@ def orthogonal_errors(atoms, x, steps):
     return [np.linalg.norm(x), *(np.linalg.norm(x - c @ atoms) for c in codes)]
 
 
-ways = plots.pursuits_figure(
-    {"A detour": detour, "No end": endless},
-    {
-        "matching pursuit, detour": matching_pursuit(*detour).errors,
-        "matching pursuit, no end": found.errors,
-        "orthogonal, no end": orthogonal_errors(*endless, 2),
-    },
-)
+curves = {
+    "matching pursuit, detour": matching_pursuit(*detour).errors,
+    "matching pursuit, no end": found.errors,
+    "orthogonal, no end": orthogonal_errors(*endless, 2),
+}
+ways = Figure(figsize=(11, 3.9), layout="constrained")
+*left, right = ways.subplots(1, 3)
+for ax, (atoms, x) in zip(left, (detour, endless), strict=True):
+    for atom in atoms:
+        ax.annotate("", atom, (0, 0), arrowprops={"arrowstyle": "-|>"})
+    rests = [matching_pursuit(atoms, x, n_steps=t).residual for t in range(12)]
+    ax.plot(*(x - np.array(rests)).T, "o-", color="#d16d4e", label="path")
+    ax.plot(*x, "*", ms=13, color="black")
+    ax.set(aspect="equal", xlim=(-0.4, 2.4), ylim=(-0.4, 2.1))
+left[0].set_title("A detour")
+left[1].set_title("No end")
+for name, errors in curves.items():
+    right.plot(np.maximum(errors, 1e-6), "o-", label=name)
+right.set(title="What is left", xlabel="steps", yscale="log")
+right.legend()
 
 # %%
 # Could one have known? If the largest cosine between two atoms is μ, any code with fewer than ½ (1 + 1/μ) atoms is found

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Mapping
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
@@ -38,6 +42,7 @@ from twofold.signals.images._patches import count_places, make_cosine_atoms, tak
 
 RNG = np.random.default_rng
 SIDE = 8  # of a patch
+ROUNDING = 1e-12  # a residual of this length is zero
 
 
 def _grey(photograph: np.ndarray) -> np.ndarray:
@@ -174,7 +179,7 @@ def signals_traps() -> Figure:
         "matching pursuit, no end": matching_pursuit(*endless, n_steps=20).errors,
         "orthogonal, no end": np.linalg.norm(two, axis=1),
     }
-    return plots.pursuits_figure({"A detour": detour, "No end": endless}, errors)
+    return _pursuits_figure({"A detour": detour, "No end": endless}, errors)
 
 
 def signals_recovery() -> Figure:
@@ -260,7 +265,7 @@ def signals_atoms() -> Figure:
         model, learn, _ = _learned(name)
         used = np.asarray(abs(model.transform(learn)).sum(axis=0)).ravel()
         found[title] = model.components_[np.argsort(-used)]
-    return plots.atoms_figure(found)
+    return _atoms_figure(found)
 
 
 def signals_ksvd() -> Figure:
@@ -396,4 +401,77 @@ def signals_threshold() -> Figure:
         sizes.set(title="sizes, the largest first", yscale="log", ylim=(2, None))
         sizes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         sizes.legend()
+    return figure
+
+
+# --- the parts of these figures ------------------------------------------------------------------------------
+
+
+def _trace_pursuit(dictionary: np.ndarray, x: np.ndarray, steps: int) -> np.ndarray:
+    """(steps + 1, d) what matching pursuit has made of x after 0, 1, 2, ... steps."""
+    x = np.asarray(x, dtype=np.float64)
+    return np.array([x - matching_pursuit(dictionary, x, n_steps=t).residual for t in range(steps + 1)])
+
+
+def _pursuits_figure(
+    panels: Mapping[str, tuple[np.ndarray, np.ndarray]], errors: Mapping[str, np.ndarray], steps: int = 12
+) -> Figure:
+    """Paths of matching pursuit in the plane, of at most `steps` steps, and the errors of pursuits; a ring marks 0."""
+    with style():
+        figure = new_figure(11, 3.9)
+        *left, right = figure.subplots(1, len(panels) + 1)
+        for ax, (title, (atoms, x)) in zip(left, panels.items(), strict=True):
+            _draw_path(ax, np.asarray(atoms), np.asarray(x), steps)
+            ax.set_title(title)
+        seen = [value for values in errors.values() for value in values if value > ROUNDING]
+        floor = min(seen) / 4
+        for color, (name, values) in zip(COLORS, errors.items(), strict=False):
+            right.plot(np.maximum(values, floor), color=color, lw=2, marker="o", ms=4, label=name)
+            if values[-1] <= ROUNDING:
+                right.plot(len(values) - 1, floor, "o", ms=8, mfc="white", mec=color, mew=2)
+        ends = [len(values) - 1 for values in errors.values() if values[-1] <= ROUNDING]
+        if ends:
+            right.annotate("0", (max(ends), floor), xytext=(9, 0), textcoords="offset points", va="center")
+        right.set(title="What is left", xlabel="steps", ylabel="length of the residual", yscale="log")
+        right.xaxis.set_major_locator(MaxNLocator(integer=True))
+        right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        right.legend()
+    return figure
+
+
+def _draw_path(ax: Axes, atoms: np.ndarray, x: np.ndarray, steps: int) -> None:
+    look: Any = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0}
+    for i, atom in enumerate(atoms / np.linalg.norm(atoms, axis=1, keepdims=True)):
+        ax.annotate("", atom, (0, 0), arrowprops=look | {"color": GREY, "lw": 1.6})
+        beside = (atom[0] + 0.09 * atom[1], atom[1] - 0.09 * atom[0])
+        ax.annotate(f"u{'₁₂₃₄₅₆₇₈₉'[i]}", beside, color=GREY, ha="center", va="center", fontsize=10.5)
+    path = _trace_pursuit(atoms, x, steps)
+    moved = np.linalg.norm(np.diff(path, axis=0), axis=1) > 1e-9
+    for a, b in zip(path[:-1][moved], path[1:][moved], strict=True):
+        ax.annotate("", b, a, arrowprops=look | {"color": COLORS[1], "lw": 1.8, "mutation_scale": 9})
+    ax.plot(*x, "*", ms=13, color=INK, mec="white", zorder=5)
+    ax.annotate("x", (x[0], x[1]), xytext=(8, 4), textcoords="offset points", fontweight="bold")
+    every = np.vstack([atoms, path, x[None], np.zeros((1, 2))])
+    low, high = every.min(axis=0), every.max(axis=0)
+    middle, half = (low + high) / 2, 0.62 * float((high - low).max())
+    ax.set(xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half), aspect="equal")
+    ax.axhline(0, color=GREY, lw=0.6, zorder=0)
+    ax.axvline(0, color=GREY, lw=0.6, zorder=0)
+
+
+def _atoms_figure(dictionaries: Mapping[str, np.ndarray], per_row: int = 12) -> Figure:
+    """Atoms (k, p²) that are small images, one grid a dictionary, each atom on its own scale around gray."""
+    side = round(np.sqrt(next(iter(dictionaries.values())).shape[1]))
+    with style():
+        figure = new_figure(11, 11 / max(len(dictionaries), 2) + 0.3)
+        for ax, (title, atoms) in zip(
+            figure.subplots(1, len(dictionaries), squeeze=False).ravel(), dictionaries.items(), strict=True
+        ):
+            tiles = np.asarray(atoms).reshape(-1, side, side)
+            tiles = tiles / np.maximum(np.abs(tiles).max(axis=(1, 2), keepdims=True), np.finfo(np.float32).tiny)
+            ax.imshow(
+                images.color_mosaic(tiles, mpl.colormaps["gray"], -1.0, 1.0, per_row=per_row), interpolation="none"
+            )
+            ax.set_title(title)
+            ax.axis("off")
     return figure

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from twofold import analyses
-from twofold.analyses.inpaint.held_out import choose_hidden, interpolate_bilinear
+from twofold.analyses.inpaint.heldout import choose_hidden, interpolate_bilinear
 from twofold.io.images import write_image
 from twofold.signals.images import inpaint
 

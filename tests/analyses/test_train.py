@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 import twofold
 from twofold import analyses
 from twofold.analyses.train.analysis import rewrite_advice
-from twofold.analyses.train.held_out import score_pixels_alone
+from twofold.analyses.train.heldout import score_pixels_alone
 from twofold.core.checks import InputError
 
 

@@ -132,7 +132,7 @@ def test_colours_are_turned_without_changing_the_noise():
 
 
 def test_the_bits_depend_on_nothing_but_the_seed(monkeypatch):
-    monkeypatch.setattr(_patches, "STRIP", 1000)
+    monkeypatch.setattr(_patches, "PLACES_PER_STRIP", 1000)
     image = np.stack([scene(), scene()[::-1], 0.5 * scene()], axis=2) + noise(20, (80, 88, 3))
     results = []
     for threads, memory in ((1, "1GB"), (2, "1GB"), (2, "2MB")):
@@ -144,14 +144,14 @@ def test_the_bits_depend_on_nothing_but_the_seed(monkeypatch):
 def test_strips_make_the_same_picture(monkeypatch):
     image = scene() + noise(20, (80, 88))
     whole = denoise_image(image, 20, max_iter=2, random_state=0)
-    monkeypatch.setattr(_patches, "STRIP", 500)
+    monkeypatch.setattr(_patches, "PLACES_PER_STRIP", 500)
     assert len(_patches.cut_strips(image.shape, 8)) > 10
     np.testing.assert_allclose(denoise_image(image, 20, max_iter=2, random_state=0), whole, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("shape", "size"), [((20, 31), 8), ((8, 8), 8), ((9, 30), 8), ((5, 7), 1), ((7, 12), 5)])
 def test_patches_laid_back_make_the_picture(shape, size, monkeypatch):
-    monkeypatch.setattr(_patches, "STRIP", 50)
+    monkeypatch.setattr(_patches, "PLACES_PER_STRIP", 50)
     image = noise(1, shape)
     total = np.zeros(shape)
     for rows in _patches.cut_strips(shape, size):

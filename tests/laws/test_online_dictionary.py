@@ -110,7 +110,7 @@ def test_batches_are_a_partition(size, d, small_blocks):
     X = np.arange(700.0 * d).reshape(700, d)
     batches = MiniBatches(as_blocks(X), np.arange(700.0), size)
     seen, weights, count = [], [], 0
-    for blocks, w in batches.shuffled(np.random.default_rng(0)):
+    for blocks, w in batches.iterate_shuffled(np.random.default_rng(0)):
         seen += [blocks[i] for i in range(len(blocks))]
         weights += list(w)
         count += 1

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from twofold.plots.models.signals import atoms_figure, bases_figure, compute_energy_lost, pursuits_figure, trace_pursuit
+from twofold.plots.models.signals import bases_figure, compute_energy_lost
 from twofold.signals.bases.dct import DCT
-from twofold.signals.bases.haar import Haar
-from twofold.signals.sparse_coding.pursuits import matching_pursuit
+from twofold.signals.bases.wavelet import Haar
 from twofold.tour import signals as station
 from twofold.tour.station import Part, Station
 
@@ -60,25 +59,3 @@ def test_each_basis_has_its_signal_and_its_curve() -> None:
         assert np.count_nonzero(np.abs(basis.analyze(drawn)) > 1e-9) == 5
         lost = float(np.sum((x - drawn) ** 2) / np.sum(x**2))
         np.testing.assert_allclose(np.asarray(line.get_ydata())[5], lost)
-
-
-def test_a_pursuit_is_drawn_from_nothing_to_the_signal() -> None:
-    half = np.sqrt(0.5)
-    atoms, x = np.array([[1.0, 0], [0, 1], [half, half]]), np.array([2.0, 1.0])
-    path = trace_pursuit(atoms, x, 3)
-    np.testing.assert_allclose(path[[0, 1, 3]], np.array([[0.0, 0], [1.5, 1.5], [2, 1]]), atol=1e-12)
-    errors = matching_pursuit(atoms, x).errors
-    way, right = pursuits_figure({"t": (atoms, x)}, {"e": errors}).axes
-    arrows = [text for text in way.texts if getattr(text, "arrow_patch", None) is not None]
-    assert len(arrows) == 3 + 3  # atoms and steps
-    np.testing.assert_allclose(np.asarray(right.lines[0].get_ydata())[:3], errors[:3])
-
-
-def test_atoms_are_drawn_around_grey() -> None:
-    atoms = np.vstack([np.linspace(-1, 1, 16), 5 * np.ones(16)])
-    tiles = np.asarray(atoms_figure({"t": atoms}, per_row=2).axes[0].images[0].get_array())
-    assert tiles.shape[:2] == (4, 9)
-    np.testing.assert_allclose(tiles[0, 0, :3], 0, atol=0.01)
-    np.testing.assert_allclose(tiles[3, 3, :3], 1, atol=0.01)
-    np.testing.assert_allclose(tiles[:, 5:, :3], 1, atol=0.01)
-    assert 0.4 < tiles[1, 3, 0] < 0.55

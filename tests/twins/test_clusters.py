@@ -264,24 +264,12 @@ def test_an_error_that_is_small_enough_ends_the_pursuit():
 @pytest.mark.parametrize(
     "make, name",
     [
-        (lambda: SparseCoder(ATOMS, n_nonzero=3), "transform_n_nonzero_coefs"),
-        (lambda: SparseCoder(ATOMS, tol=0.1), "error"),
         (lambda: KMeans(3, algorithm="elkan"), "Leave it out"),
     ],
 )
 def test_older_names_say_the_new_one(make, name):
     with pytest.raises(TypeError, match=name):
         make()
-
-
-def test_a_coder_of_the_first_version_codes_as_before():
-    unit = ATOMS / np.linalg.norm(ATOMS, axis=1, keepdims=True)
-    params, fitted = SparseCoder._modernized(
-        {"dictionary": ATOMS, "n_nonzero": 3, "tol": None}, {"components_": unit, "n_features_in_": 20}
-    )
-    assert "components_" not in fitted
-    new = SparseCoder(unit, transform_n_nonzero_coefs=3).transform(SIGNALS)
-    np.testing.assert_array_equal(SparseCoder(**params).transform(SIGNALS), new)
 
 
 def test_no_convergence_is_said_as_everywhere():

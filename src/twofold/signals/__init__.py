@@ -3,12 +3,11 @@
 from twofold.signals.bases.dct import DCT
 from twofold.signals.bases.fourier import Fourier
 from twofold.signals.bases.gabor import Gabor
-from twofold.signals.bases.haar import Haar
 from twofold.signals.bases.pca_basis import PCABasis
 from twofold.signals.bases.shifted import Shifted
 from twofold.signals.bases.thresholds import keep_largest, threshold
 from twofold.signals.bases.union import Union
-from twofold.signals.bases.wavelet import Wavelet
+from twofold.signals.bases.wavelet import Haar, Wavelet
 from twofold.signals.compression import CompressedSignal, compress_signal, open_signal
 from twofold.signals.dictionaries.ksvd import KSVD
 from twofold.signals.dictionaries.online_dictionary import OnlineDictionary

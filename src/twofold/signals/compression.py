@@ -16,28 +16,35 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from twofold.core.checks import InputError
-from twofold.core.files.atomic import write_bytes
 from twofold.signals.images.channels import cast_values
-from twofold.signals.images.compress import CompressedImage, check_target, compress_best
-from twofold.signals.images.tfi_file import CHECK, DTYPES
+from twofold.signals.images.compress import CompressedFile, CompressedImage, check_target, compress_best, read_file
+from twofold.signals.images.tfi_file import CHECK, DTYPES, Head
 from twofold.signals.thresholding import check_signals
 
 METHODS = "lapped", "wavelet"
 MAGIC, VERSION = b"TFS", 1
 HEAD = struct.Struct("<3sBIBH")
-MOST = 255  # signals in a file
-USUAL = 40.0  # dB: of what spreads over its range as sound does, some 30 dB of signal over error
+MAX_SIGNALS = 255  # in a file
+DEFAULT_PSNR = 40.0  # dB: of sound, some 30 dB of signal over error
+
+
+class Parts(NamedTuple):
+    """The contents of a file."""
+
+    rate: int | None
+    dtype: np.dtype
+    names: list[str]
+    image: CompressedImage  # the signals as its rows
 
 
 @dataclass(frozen=True)
-class CompressedSignal:
-    """Compressed signals: the bytes of their file, and what they say.
+class CompressedSignal(CompressedFile):
+    """Compressed signals, as the bytes of their file.
 
     Attributes
     ----------
@@ -51,17 +58,13 @@ class CompressedSignal:
         (c, d).
     """
 
-    data: bytes = field(repr=False)
-    name: str = field(default="the compressed signal", repr=False, compare=False)  # what complaints call it
-
-    def __post_init__(self) -> None:
-        _ = self._parts
+    name: str = field(default="the compressed signal", repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"<CompressedSignal {self.shape}: {self.size} bytes, {self.psnr:.2f} dB, {self.method}>"
 
     @cached_property
-    def _parts(self) -> tuple[int, np.dtype, list[str], CompressedImage]:
+    def _parts(self) -> Parts:
         try:
             magic, version, rate, dtype, length = HEAD.unpack(self.data[: HEAD.size])
             end = HEAD.size + length
@@ -74,53 +77,35 @@ class CompressedSignal:
             raise InputError(f"{self.name} has version {version}, this twofold reads up to {VERSION}. Upgrade twofold.")
         if check != zlib.crc32(self.data[:end]) or dtype >= len(DTYPES):
             raise InputError(f"{self.name} is damaged or cut short: it does not match its checksum. Make it again.")
-        inside = CompressedImage(self.data[end + CHECK.size :], self.name)
+        image = CompressedImage(self.data[end + CHECK.size :], self.name)
         try:
             names = json.loads(self.data[HEAD.size : end])
         except (ValueError, RecursionError):
             names = None
-        if not isinstance(names, list) or len(names) != inside.shape[0] or not all(isinstance(n, str) for n in names):
-            raise InputError(f"{self.name} is damaged: its names are not those of {inside.shape[0]} signals.")
-        return rate, np.dtype(DTYPES[dtype]), names, inside
+        if not isinstance(names, list) or len(names) != image.shape[0] or not all(isinstance(n, str) for n in names):
+            raise InputError(f"{self.name} is damaged: its names are not those of {image.shape[0]} signals.")
+        return Parts(rate or None, np.dtype(DTYPES[dtype]), names, image)
 
     @property
-    def size(self) -> int:
-        return len(self.data)
-
-    @property
-    def psnr(self) -> float:
-        return self._parts[3].psnr
-
-    @property
-    def method(self) -> str:
-        return self._parts[3].method
+    def _head(self) -> Head:
+        return self._parts.image._head
 
     @property
     def rate(self) -> int | None:
-        return self._parts[0] or None
+        return self._parts.rate
 
     @property
     def names(self) -> list[str]:
-        return list(self._parts[2])
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._parts[3].shape
+        return list(self._parts.names)
 
     def decode(self) -> np.ndarray:
         """The signals (c, d), of the dtype they had."""
-        return cast_values(self._parts[3].decode(), self._parts[1])
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file, usually called ``.tfs``: complete or not at all."""
-        write_bytes(path, self.data)
+        return cast_values(self._parts.image.decode(), self._parts.dtype)
 
 
 def open_signal(path: str | os.PathLike[str]) -> CompressedSignal:
     """Compressed signals from their file; a damaged one is refused."""
-    if not Path(path).is_file():
-        raise InputError(f"{path} is not a file. Give the path of a .tfs file.")
-    return CompressedSignal(Path(path).read_bytes(), os.fspath(path))
+    return CompressedSignal(read_file(path, ".tfs"), os.fspath(path))
 
 
 def compress_signal(
@@ -173,16 +158,18 @@ def compress_signal(
     """
     X = np.atleast_2d(check_signals(x))
     given = np.asarray(x).dtype
-    if X.ndim != 2 or len(X) > MOST or given.name not in DTYPES:
-        raise InputError(f"x has shape {X.shape} of {given}; a file holds one signal (d,), or (c, d) with c <= {MOST}.")
+    if X.ndim != 2 or len(X) > MAX_SIGNALS or given.name not in DTYPES:
+        raise InputError(
+            f"x has shape {X.shape} of {given}; a file holds one signal (d,), or (c, d) with c <= {MAX_SIGNALS}."
+        )
     if method not in ("auto", *METHODS):
         raise InputError(f'method="{method}": choose "auto", "lapped" or "wavelet".')
     check_target(psnr, size)
     if given.kind in "iu" and given.itemsize <= 2:
         X = X.astype(np.float32)  # holds them exactly
-    said = json.dumps([f"signal {i + 1}" for i in range(len(X))] if names is None else list(names)).encode()
-    head = HEAD.pack(MAGIC, VERSION, rate or 0, DTYPES.index(given.name), len(said)) + said
+    encoded_names = json.dumps([f"signal {i + 1}" for i in range(len(X))] if names is None else list(names)).encode()
+    head = HEAD.pack(MAGIC, VERSION, rate or 0, DTYPES.index(given.name), len(encoded_names)) + encoded_names
     head += CHECK.pack(zlib.crc32(head))
-    goal = USUAL if psnr is None and size is None else psnr
+    goal = DEFAULT_PSNR if psnr is None and size is None else psnr
     found = compress_best(X, goal, size, METHODS if method == "auto" else (method,), "signal", len(head))
     return CompressedSignal(head + found.data)

@@ -5,7 +5,6 @@
 
 Cycle spinning does it to the signal moved by 0, 1, 2, ... steps, moves the results back, and takes their mean: what
 depends on where the signal lies in the grid of the wavelets averages out.
-References: Donoho & Johnstone 1994, 1995; Coifman & Donoho 1995.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from twofold.signals.images.channels import cast_values, check_image, split_chan
 
 NORMAL_MAD = 0.674_489_750_196_082  # median of |x| for a standard normal x
 SHIFTS = {1: 16, 2: 4}  # of cycle spinning with wavelets, along each axis
-RIM = 32  # pixels by which an image is continued, mirrored, on each side
+MIRRORED_PIXELS = 32  # by which an image is continued on each side
 LEVELS = ("universal", "sure")
 
 
@@ -94,7 +93,7 @@ def denoise_signal(
         The threshold: σ √(2 log d), which hardly any noise exceeds; for "soft", where Stein's estimate of the risk is
         least, in each octave; or a number, in units of σ. None means "universal" for "hard", "sure" for "soft".
     shifts : int, optional
-        Cycle spinning: the mean over so many shifts, 0, 1, 2, .... None means 16 with wavelets, 1 with other bases.
+        Cycle spinning: the mean over shifts by 0, 1, 2, .... None means 16 with wavelets, 1 with other bases.
     progress : callable, optional
         As in :func:`denoise_image`.
 
@@ -129,9 +128,9 @@ def denoise_signal(
     rows = X.reshape(-1, X.shape[-1])
     for i in range(len(rows)):
         noise = estimate_noise(rows[i]) if sigma is None else sigma
-        tell = split_progress(progress, i, len(rows))
-        rows[i] = thresholding.denoise(rows[i], noise, tell)
-        tell(1.0)
+        report = split_progress(progress, i, len(rows))
+        rows[i] = thresholding.denoise(rows[i], noise, report)
+        report(1.0)
     return cast_values(rows.reshape(X.shape), np.asarray(x).dtype)
 
 
@@ -186,17 +185,17 @@ class Thresholding:
             raise InputError(f"shifts={shifts!r}: the mean is over 1 shift or more, along each axis.")
         self.ndim, self.basis, self.method, self.level, self.shifts = ndim, basis, method, level, int(shifts)
 
-    def denoise(self, X: np.ndarray, sigma: float, tell: Progress) -> np.ndarray:
+    def denoise(self, X: np.ndarray, sigma: float, report: Progress) -> np.ndarray:
         """One signal (d,) or one channel (h,w)."""
         if sigma <= 0 or sigma <= 1e-12 * float(np.abs(X).max()):
             return X
         if self.mirrored:
-            reach = [(0, n) if self.ndim == 1 else (min(n, RIM),) * 2 for n in X.shape]
+            reach = [(0, n) if self.ndim == 1 else (min(n, MIRRORED_PIXELS),) * 2 for n in X.shape]
             inside = tuple(slice(before, before + n) for (before, _), n in zip(reach, X.shape, strict=True))
-            return self._spin(np.pad(X, reach, "symmetric"), sigma, tell)[inside]
-        return self._spin(X, sigma, tell)
+            return self._spin(np.pad(X, reach, "symmetric"), sigma, report)[inside]
+        return self._spin(X, sigma, report)
 
-    def _spin(self, X: np.ndarray, sigma: float, tell: Progress) -> np.ndarray:
+    def _spin(self, X: np.ndarray, sigma: float, report: Progress) -> np.ndarray:
         learned, axes = isinstance(self.basis, PCABasis), tuple(range(self.ndim))
         middle = 0.0 if learned else float(X.min() / 2 + X.max() / 2)  # numbers about 0 have more digits
         bands = np.ones(len(self.basis.components_), int) if learned else self.basis._bands(X.shape)
@@ -206,7 +205,7 @@ class Thresholding:
             codes = self.basis.analyze(np.roll(X - middle, move, axes)[None])[0] / sigma
             moved = self.basis.synthesize(sigma * self._threshold(codes, bands)[None])[0]
             total += np.roll(moved, [-m for m in move], axes)
-            tell((i + 1) / len(moves))
+            report((i + 1) / len(moves))
         return (total / len(moves) + middle).astype(X.dtype)
 
     def _threshold(self, C: np.ndarray, bands: np.ndarray) -> np.ndarray:

@@ -10,9 +10,8 @@ from twofold.metrics import psnr
 from twofold.plots.models.images import comparison_figure, paint_holes, signals_figure
 from twofold.plots.models.signals import bases_figure
 from twofold.signals.bases.dct import DCT
-from twofold.signals.bases.haar import Haar
 from twofold.signals.bases.thresholds import keep_largest
-from twofold.signals.bases.wavelet import Wavelet
+from twofold.signals.bases.wavelet import Haar, Wavelet
 from twofold.signals.images.denoise import denoise_image
 from twofold.signals.images.inpaint import inpaint_image
 from twofold.signals.sensing.compressive_sensing import CompressiveSensing

@@ -106,10 +106,10 @@ def compress(
                 f"{before.source} has {len(before.names)} columns, which need not have one unit: "
                 f"{quoted(before.names)}. Name one: --columns {shell(before.names[0])}."
             )
-        values, usual, meaning = before.signals, compression.USUAL, " of the signal's range"
+        values, usual, meaning = before.signals, compression.DEFAULT_PSNR, " of the signal's range"
         make: Any = partial(compression.compress_signal, values, rate=before.rate, names=before.names)
     else:
-        values, usual, meaning = with_alpha(before), images.USUAL, ", hard to tell from the original"
+        values, usual, meaning = with_alpha(before), images.DEFAULT_PSNR, ", hard to tell from the original"
         make = partial(images.compress_image, values)
     if psnr is None and size is None:
         psnr = usual

@@ -14,7 +14,7 @@ from typing import Any
 from twofold.analyses.common.answer import analysis
 from twofold.analyses.common.images import Variable, as_image, source_in_code
 from twofold.analyses.inpaint.answer import Inpainted
-from twofold.analyses.inpaint.held_out import measure_on_hidden
+from twofold.analyses.inpaint.heldout import measure_on_hidden
 from twofold.analyses.inpaint.holes import find_holes, without_holes
 from twofold.analyses.progress import SILENT, Progress
 

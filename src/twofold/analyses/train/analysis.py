@@ -12,7 +12,7 @@ from twofold.analyses.common.images import Variable
 from twofold.analyses.common.tables import data_in_code, warnings_as_notes
 from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.train.answer import Training
-from twofold.analyses.train.held_out import MEASURES
+from twofold.analyses.train.heldout import MEASURES
 from twofold.analyses.train.models import CODED, KINDS, MODELS, PREDICTING, find_class
 from twofold.analyses.train.read import Data, read_data
 from twofold.core.checks import InputError

@@ -1,22 +1,19 @@
-"""Figures of sparse codes: one signal in several bases, the path of a pursuit, atoms, the limits of recovery."""
+"""Figures of sparse codes: one signal in several bases, signals before and after, the limits of recovery."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, PercentFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 
-from twofold.plots.models.images import color_mosaic
 from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, add_title, new_figure, style
 from twofold.signals.bases.basis import Basis
 from twofold.signals.bases.thresholds import keep_largest
 from twofold.signals.sensing.phase_diagram import PhaseDiagram, donoho_tanner
-from twofold.signals.sparse_coding.pursuits import matching_pursuit
 
 FAINTEST = 1e-5  # of the energy: less that is lost is not drawn
 MOST_SIGNALS, CLOSE, DOTS = 4, 400, 2000  # signals drawn; numbers enlarged; runs that a wide panel can show
@@ -116,95 +113,6 @@ def _draw_signal(ax: Axes, x: np.ndarray, part: slice, rate: int | None, **look:
         values = np.column_stack([runs.min(axis=1), runs.max(axis=1)]).ravel()
         places = np.repeat(places[:used:run], 2)
     ax.plot(places, values, **look)
-
-
-# --- pursuits -----------------------------------------------------------------------------------------------
-
-
-def trace_pursuit(dictionary: np.ndarray, x: np.ndarray, steps: int) -> np.ndarray:
-    """(steps + 1, d) what matching pursuit has made of x after 0, 1, 2, ... steps."""
-    x = np.asarray(x, dtype=np.float64)
-    return np.array([x - matching_pursuit(dictionary, x, n_steps=t).residual for t in range(steps + 1)])
-
-
-def pursuits_figure(
-    panels: Mapping[str, tuple[np.ndarray, np.ndarray]], errors: Mapping[str, np.ndarray], steps: int = 12
-) -> Figure:
-    """The ways matching pursuit takes in the plane, step by step, and the errors of some pursuits.
-
-    Parameters
-    ----------
-    panels : mapping from title to (atoms (k, 2), x (2,))
-    errors : mapping from name to (t + 1,)
-        The error before the first step and after each; where it is 0 there is a ring.
-    steps : int, default=12
-        Drawn in the panels, at most.
-    """
-    with style():
-        figure = new_figure(11, 3.9)
-        *left, right = figure.subplots(1, len(panels) + 1)
-        for ax, (title, (atoms, x)) in zip(left, panels.items(), strict=True):
-            _draw_path(ax, np.asarray(atoms), np.asarray(x), steps)
-            ax.set_title(title)
-        seen = [value for values in errors.values() for value in values if value > NOTHING]
-        floor = min(seen) / 4
-        for color, (name, values) in zip(COLORS, errors.items(), strict=False):
-            right.plot(np.maximum(values, floor), color=color, lw=2, marker="o", ms=4, label=name)
-            if values[-1] <= NOTHING:
-                right.plot(len(values) - 1, floor, "o", ms=8, mfc="white", mec=color, mew=2)
-        ends = [len(values) - 1 for values in errors.values() if values[-1] <= NOTHING]
-        if ends:
-            right.annotate("0", (max(ends), floor), xytext=(9, 0), textcoords="offset points", va="center")
-        right.set(title="What is left", xlabel="steps", ylabel="length of the residual", yscale="log")
-        right.xaxis.set_major_locator(MaxNLocator(integer=True))
-        right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        right.legend()
-    return figure
-
-
-def _draw_path(ax: Axes, atoms: np.ndarray, x: np.ndarray, steps: int) -> None:
-    look: Any = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0}
-    for i, atom in enumerate(atoms / np.linalg.norm(atoms, axis=1, keepdims=True)):
-        ax.annotate("", atom, (0, 0), arrowprops=look | {"color": GREY, "lw": 1.6})
-        beside = (atom[0] + 0.09 * atom[1], atom[1] - 0.09 * atom[0])
-        ax.annotate(f"u{'₁₂₃₄₅₆₇₈₉'[i]}", beside, color=GREY, ha="center", va="center", fontsize=10.5)
-    path = trace_pursuit(atoms, x, steps)
-    moved = np.linalg.norm(np.diff(path, axis=0), axis=1) > 1e-9
-    for a, b in zip(path[:-1][moved], path[1:][moved], strict=True):
-        ax.annotate("", b, a, arrowprops=look | {"color": COLORS[1], "lw": 1.8, "mutation_scale": 9})
-    ax.plot(*x, "*", ms=13, color=INK, mec="white", zorder=5)
-    ax.annotate("x", (x[0], x[1]), xytext=(8, 4), textcoords="offset points", fontweight="bold")
-    every = np.vstack([atoms, path, x[None], np.zeros((1, 2))])
-    low, high = every.min(axis=0), every.max(axis=0)
-    middle, half = (low + high) / 2, 0.62 * float((high - low).max())
-    ax.set(xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half), aspect="equal")
-    ax.axhline(0, color=GREY, lw=0.6, zorder=0)
-    ax.axvline(0, color=GREY, lw=0.6, zorder=0)
-
-
-# --- atoms --------------------------------------------------------------------------------------------------
-
-
-def atoms_figure(dictionaries: Mapping[str, np.ndarray], per_row: int = 12) -> Figure:
-    """Atoms that are small images, one grid a dictionary, each atom on its own scale around grey.
-
-    Parameters
-    ----------
-    dictionaries : mapping from title to ndarray of shape (k, p²)
-    per_row : int, default=12
-    """
-    side = round(np.sqrt(next(iter(dictionaries.values())).shape[1]))
-    with style():
-        figure = new_figure(11, 11 / max(len(dictionaries), 2) + 0.3)
-        for ax, (title, atoms) in zip(
-            figure.subplots(1, len(dictionaries), squeeze=False).ravel(), dictionaries.items(), strict=True
-        ):
-            tiles = np.asarray(atoms).reshape(-1, side, side)
-            tiles = tiles / np.maximum(np.abs(tiles).max(axis=(1, 2), keepdims=True), np.finfo(np.float32).tiny)
-            ax.imshow(color_mosaic(tiles, mpl.colormaps["gray"], -1.0, 1.0, per_row=per_row), interpolation="none")
-            ax.set_title(title)
-            ax.axis("off")
-    return figure
 
 
 # --- phase transition ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a basis is: signals ↦ coefficients and back, by a fast transform that is never written out as a matrix.
+"""The base of bases: signals ↦ coefficients and back, by a fast transform that is never written out as a matrix.
 
     analyze(X) → C the correlations of a signal with every atom      synthesize(C) → X = Σ_a c_a · atom a
 
@@ -58,7 +58,7 @@ class Basis:
         return _as_shape(shape)
 
     def _bands(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Which coefficients of a signal of this shape are of one kind: 1, 2, ...; 0 for averages, which are kept."""
+        """The band of each coefficient of a signal of this shape: 1, 2, ...; 0 for averages, which are kept."""
         return np.ones(self.coefficients(shape), np.intp)
 
     def _lengths(self, shape: tuple[int, ...]) -> Any:

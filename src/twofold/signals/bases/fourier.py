@@ -1,4 +1,4 @@
-"""The Fourier basis of real signals: waves that go on for ever."""
+"""The Fourier basis of real signals: waves over the whole signal."""
 
 from __future__ import annotations
 

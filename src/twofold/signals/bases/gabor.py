@@ -97,11 +97,11 @@ class Gabor(Basis):
 
     def _forward(self, X: np.ndarray) -> np.ndarray:
         self.coefficients(X.shape[-self.ndim :])
-        all_places = self._convolved(X, lambda spectrum, waves: np.expand_dims(spectrum, -self.ndim - 1) * waves.conj())
+        all_places = self._convolve(X, lambda spectrum, waves: np.expand_dims(spectrum, -self.ndim - 1) * waves.conj())
         return all_places[self._grid()]
 
     def _grid(self) -> Any:
-        """Where the atoms are, as an index."""
+        """The index of the atoms' places."""
         return (..., *(slice(None, None, self.step),) * self.ndim)
 
     def _backward(self, C: np.ndarray) -> np.ndarray:
@@ -109,9 +109,9 @@ class Gabor(Basis):
             spread = np.zeros((*C.shape[: -self.ndim], *(n * self.step for n in C.shape[-self.ndim :])), C.dtype)
             spread[self._grid()] = C
             C = spread
-        return self._convolved(C, lambda spectrum, waves: (spectrum * waves).sum(axis=-self.ndim - 1))
+        return self._convolve(C, lambda spectrum, waves: (spectrum * waves).sum(axis=-self.ndim - 1))
 
-    def _convolved(self, A: np.ndarray, multiply: Any) -> np.ndarray:
+    def _convolve(self, A: np.ndarray, multiply: Any) -> np.ndarray:
         shape, axes = A.shape[-self.ndim :], range(-self.ndim, 0)
         product = multiply(fft.rfftn(A, axes=axes), self._waves(shape))
         return fft.irfftn(product, s=shape, axes=axes).astype(A.dtype, copy=False)

@@ -80,9 +80,9 @@ class PCABasis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
                 self._refuse(blocks)
             return loop.Sweep(found, float(max(found.total - found.values.sum(), 0.0)), done=True)
 
-        def fitted(found: Spectrum) -> dict:
-            axes = found.axes * fix_signs(found.axes)[:, None]
-            return {"components_": axes.astype(blocks.dtype), "mean_": found.mean.astype(blocks.dtype)}
+        def read_attributes(state: Spectrum) -> dict:
+            axes = state.axes * fix_signs(state.axes)[:, None]
+            return {"components_": axes.astype(blocks.dtype), "mean_": state.mean.astype(blocks.dtype)}
 
         loop.run(
             self,
@@ -90,7 +90,7 @@ class PCABasis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             None,
             max_iter=1,
             tol=0.0,
-            fitted=fitted,
+            fitted=read_attributes,
             X=X,
             fingerprint=lambda: fingerprint(blocks, w),
             seed=0,

@@ -61,12 +61,6 @@ def universal_level(n: int) -> float:
     return float(np.sqrt(2 * np.log(max(n, 1))))
 
 
-def estimate_risk(codes: np.ndarray, level: float) -> float:
-    """Stein's unbiased estimate of E‖soft(c) − truth‖² for coefficients with noise of 1."""
-    size = np.abs(codes, dtype=np.float64).ravel()
-    return float(size.size - 2 * np.count_nonzero(size <= level) + np.square(np.minimum(size, level)).sum())
-
-
 def sure_level(codes: np.ndarray) -> float:
     """The soft threshold of least estimated risk, for coefficients with noise of 1; 0 to the universal level.
 

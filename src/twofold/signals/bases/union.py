@@ -21,7 +21,7 @@ class Union(Basis):
     *bases : Basis
         All for signals, or all for images.
     shape : int or tuple of int
-        Of one signal; it tells how the coefficients divide.
+        Of one signal; the sizes of the bases follow from it.
 
     References
     ----------
@@ -80,7 +80,7 @@ class Union(Basis):
         return sum(self.separate(C), np.zeros((), C.dtype))
 
     def separate(self, C: Any) -> list[np.ndarray]:
-        """What each basis says of signals with these coefficients (..., k): parts that add up to them."""
+        """The part of each basis in signals with these coefficients (..., k); the parts add up to the signals."""
         C = np.asarray(C)
         if C.shape[-1] != sum(self._sizes()):
             raise InputError(f"C has {C.shape[-1]} coefficients a signal; this Union has {sum(self._sizes())} atoms.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -94,6 +94,40 @@ class Wavelet(Basis):
         return count
 
 
+@dataclass(frozen=True)
+class Haar(Wavelet):
+    """Averages and differences of neighbors, of neighboring pairs, and so on: the simplest wavelets.
+
+    For d = 4 the atoms are ½(1, 1, 1, 1), ½(1, 1, −1, −1), (1, −1, 0, 0)/√2 and (0, 0, 1, −1)/√2.
+
+    Parameters
+    ----------
+    ndim : {1, 2}, default=1
+        For signals along the last axis, or for images on the last two.
+    levels : int or None, default=None
+        How often to halve; None until one average is left.
+
+    Notes
+    -----
+    Where the number of averages is odd, the last one is left as it is: every length has an orthonormal transform.
+
+    References
+    ----------
+    Haar (1910), *Mathematische Annalen* 69, 331-371.
+
+    Examples
+    --------
+    >>> from twofold.signals import Haar
+    >>> Haar().matrix(4).round(3)
+    array([[ 0.5  ,  0.5  ,  0.5  ,  0.5  ],
+           [ 0.5  ,  0.5  , -0.5  , -0.5  ],
+           [ 0.707, -0.707,  0.   ,  0.   ],
+           [ 0.   ,  0.   ,  0.707, -0.707]])
+    """
+
+    wavelet: str = field(default="haar", init=False, repr=False)
+
+
 def _apply_levels(
     X: np.ndarray, ndim: int, wavelet: pywt.Wavelet, levels: int, step: Step, order: Callable[[int], range]
 ) -> np.ndarray:
@@ -107,7 +141,7 @@ def _apply_levels(
 
 
 def _halve_sizes(shape: tuple[int, ...], levels: int) -> list[tuple[int, ...]]:
-    """How many averages each level begins with, along each axis."""
+    """The number of averages at the start of each level, along each axis."""
     return [tuple(-(-n // 2**level) for n in shape) for level in range(levels)]
 
 

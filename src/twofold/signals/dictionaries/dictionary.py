@@ -1,4 +1,4 @@
-"""What models share that code signals over atoms: codes, the way back, and atoms to begin with.
+"""The base of models that code signals over atoms.
 
 X ≈ U D    X (n,d) signals   U (n,k) sparse codes   D (k,d) atoms of length 1
 """
@@ -20,9 +20,9 @@ from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator
 from twofold.core.types import Table
 from twofold.signals.bases.dct import DCT
-from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, encode_seen, prepare_coding
+from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, prepare_coding
 
-ROUNDING = 1e-26, 1e-12  # of ‖X‖²: an error below is none, in double and single precision
+ROUNDING = 1e-26, 1e-12  # of ‖X‖²: a smaller error is zero, in double and single precision
 
 
 class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
@@ -44,7 +44,7 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return prepare_coding(self.components_, np.float64, *self._limits())
 
     def _encoder(self) -> tuple:
-        """What gives codes (n,k) of a block of signals: a function of it, and the state that it needs."""
+        """The function from a block of signals to codes (n,k), and its further arguments."""
         return encode_dense, self._coding(), self._allow_nan
 
     def transform(self, X: Table) -> Any:
@@ -59,7 +59,7 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return self._check_codes(X) @ self.components_
 
     def _hiding(self) -> tuple:
-        return square_costs, _foretell, self._coding()
+        return square_costs, predict_hidden, self._coding()
 
     def score(self, X: Table, y: Any = None) -> float:
         """Minus the mean of ½‖x − code · atoms‖² over what is seen."""
@@ -68,7 +68,7 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
 
 class LearnedDictionary(Dictionary):
-    """A dictionary whose atoms are learned: what :class:`KSVD` and :class:`OnlineDictionary` take alike."""
+    """A dictionary whose atoms are learned: the base of :class:`KSVD` and :class:`OnlineDictionary`."""
 
     n_nonzero: int | None
     error: float | None
@@ -90,7 +90,7 @@ class LearnedDictionary(Dictionary):
 
     @property
     def _by_error(self) -> bool:
-        """Whether codes are as short as an error allows, so that it is their length that is made small."""
+        """True if codes have a given error and the length is minimized."""
         return self.error is not None or self.relative_error is not None
 
 
@@ -105,17 +105,16 @@ def encode_dense(X: np.ndarray, c: Coding, holes: bool) -> np.ndarray:
         return np.full((len(X), len(c.atoms)), np.nan)  # refused with its place
     if X.dtype != c.atoms.dtype:
         c = c._replace(atoms=c.atoms.astype(X.dtype), gram=c.gram.astype(X.dtype))
-    codes = encode_seen(np.where(missing, 0, X), ~missing, c) if missing.any() else encode_rows(X, c)
-    return codes.toarray()
+    return encode_rows(np.where(missing, 0, X), ~missing if missing.any() else None, c).toarray()
 
 
-def _foretell(x: np.ndarray, split: Split, c: Coding) -> np.ndarray:
+def predict_hidden(x: np.ndarray, split: Split, c: Coding) -> np.ndarray:
     """The hidden numbers of signals, by orthogonal matching pursuit over those that are seen."""
     seen = np.zeros(x.shape, dtype=bool)
     seen[:, split.seen] = ~np.isnan(x[:, split.seen])
     if not np.isfinite(x[seen]).all():
         return np.full((len(x), len(split.hidden)), np.nan)
-    return (encode_seen(np.where(seen, x, 0), seen, c) @ c.atoms)[:, split.hidden]
+    return (encode_rows(np.where(seen, x, 0), seen, c) @ c.atoms)[:, split.hidden]
 
 
 def _square_errors(X: Any, atoms: np.ndarray, encode: Callable, *state: Any) -> np.ndarray:
@@ -127,7 +126,7 @@ def _square_errors(X: Any, atoms: np.ndarray, encode: Callable, *state: Any) -> 
 
 
 def drop_rounding(error: float, square: float, dtype: np.dtype) -> float:
-    """½‖X − U D‖², or 0 if it is no more than rounding leaves of ‖X‖²."""
+    """½‖X − U D‖², or 0 if it is within rounding of ‖X‖²."""
     return error if error > ROUNDING[dtype == np.float32] * square else 0.0
 
 
@@ -138,7 +137,7 @@ def normalize_atoms(D: np.ndarray) -> np.ndarray:
 
 
 def choose_size(n_components: int | None, shape: tuple[int, int]) -> int:
-    """Atoms: as wished, or twice as many as a signal has numbers, if there are so many signals."""
+    """Number of atoms: `n_components`, or twice the numbers of a signal, but at most the number of signals."""
     return min(2 * shape[1], shape[0]) if n_components is None else int(n_components)
 
 

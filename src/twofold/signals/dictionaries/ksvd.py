@@ -7,7 +7,6 @@ One sweep:  each block  codes by orthogonal matching pursuit
             then once   every atom, with the coefficients that use it, towards the best rank-one fit of what it explains
 A pursuit is greedy and may do worse than the one before: then more sweeps follow at once, until the error is lower.
 Codes that are better than those of the pursuit are not kept, since atoms that need them would serve no new signal.
-References: Aharon, Elad & Bruckstein 2006; Rubinstein, Zibulevsky & Elad 2008 (one power step).
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from twofold.kernels.ksvd import update_atoms, update_atoms_seen
 from twofold.signals.dictionaries.dictionary import LearnedDictionary, choose_size, drop_rounding, start_atoms
 from twofold.signals.sparse_coding.pursuits import cut_into_pieces, encode_all, prepare_coding
 
-TWINS = 0.99  # cosine from which two atoms are one
-PATIENCE = 5  # sweeps more, at most, until the error is lower again
+TWIN_COSINE = 0.99  # of two atoms, from which one is replaced
+MAX_REPEATED_SWEEPS = 5  # until the error is lower again
 
 
 class State(NamedTuple):
@@ -57,14 +56,14 @@ class Signals(NamedTuple):
     def error_of(self, R: np.ndarray) -> float:
         return drop_rounding(0.5 * float(np.einsum("ij,ij->", R, R, dtype=np.float64)), self.square, R.dtype)
 
-    def weighed(self, rows: Any, power: int = 1) -> Any:
+    def scale_rows(self, rows: Any, power: int = 1) -> Any:
         """Rows of an array or a sparse array times √w, or divided by it."""
         if self.root is None:
             return rows
         root = self.root.astype(rows.dtype) ** power
         return sparse.csr_array(sparse.diags_array(root) @ rows) if sparse.issparse(rows) else root[:, None] * rows
 
-    def atoms_a_signal(self, indptr: np.ndarray) -> float:
+    def mean_code_length(self, indptr: np.ndarray) -> float:
         return float(np.average(np.diff(indptr), weights=None if self.root is None else self.root**2))
 
 
@@ -76,7 +75,7 @@ def encode(s: Signals, D: np.ndarray) -> sparse.csr_array:
 def compute_residuals(s: Signals, codes: sparse.csr_array, D: np.ndarray) -> np.ndarray:
     """√w (x − u D) (n,d), 0 where nothing is seen."""
     R = codes @ D
-    R = s.weighed(np.subtract(s.X, R, out=R))
+    R = s.scale_rows(np.subtract(s.X, R, out=R))
     return R if s.seen is None else np.where(s.seen, R, 0)
 
 
@@ -95,7 +94,7 @@ def update_atoms_exactly(R: np.ndarray, D: np.ndarray, start: np.ndarray, rows: 
 def merge_twins(codes: sparse.csr_array, D: np.ndarray) -> sparse.csr_array | None:
     """Codes in which the first of two twins takes over from the second; None if there are no twins."""
     G = D @ D.T
-    first, second = np.nonzero(np.triu(np.abs(G), 1) > TWINS)
+    first, second = np.nonzero(np.triu(np.abs(G), 1) > TWIN_COSINE)
     if not len(first):
         return None
     second, at = np.unique(second, return_index=True)
@@ -109,7 +108,7 @@ def merge_twins(codes: sparse.csr_array, D: np.ndarray) -> sparse.csr_array | No
 
 
 def replace_unused(D: np.ndarray, R: np.ndarray, X: np.ndarray, codes: sparse.csr_array) -> np.ndarray:
-    """Atoms that nobody uses become the signals that are coded worst."""
+    """Unused atoms become the worst coded signals."""
     lost = np.flatnonzero(np.bincount(codes.indices, minlength=len(D)) == 0)
     if not len(lost):
         return D
@@ -158,7 +157,7 @@ class KSVD(LearnedDictionary):
     Notes
     -----
     The signals are held in memory; NaN marks what is missing, and atoms are compared with what is seen of a signal.
-    Atoms that nobody uses, and twins, are replaced by the signals that are coded worst.
+    Unused atoms and twins are replaced by the worst coded signals.
 
     References
     ----------
@@ -251,19 +250,19 @@ class KSVD(LearnedDictionary):
         return Signals(cut_into_pieces(DenseSource(X)), X, seen, root, self._limits(), square)
 
     def _sweep(self, s: Signals, state: State) -> loop.Sweep:
-        new = self._learned(s, encode(s, state.D), state)
+        new = self._update(s, encode(s, state.D), state)
         if self._by_error:
-            return loop.Sweep(new, s.atoms_a_signal(new.indptr), {"error": new.error})
-        for _ in range(PATIENCE):
+            return loop.Sweep(new, s.mean_code_length(new.indptr), {"error": new.error})
+        for _ in range(MAX_REPEATED_SWEEPS):
             if new.error <= state.error:
                 break
-            new = self._learned(s, encode(s, new.D), new)
+            new = self._update(s, encode(s, new.D), new)
         new = new if new.error <= state.error else state
         return loop.Sweep(new, new.error, {"error": new.error})
 
-    def _learned(self, s: Signals, codes: sparse.csr_array, state: State) -> State:
+    def _update(self, s: Signals, codes: sparse.csr_array, state: State) -> State:
         """Every atom in turn, with its coefficients; then those that are twins or lost."""
-        by_atom = sparse.csc_array(s.weighed(codes))
+        by_atom = sparse.csc_array(s.scale_rows(codes))
         R, D = compute_residuals(s, codes, state.D), state.D.copy()
         uses = by_atom.indptr, by_atom.indices, by_atom.data
         if s.seen is not None:
@@ -272,10 +271,10 @@ class KSVD(LearnedDictionary):
             update_atoms_exactly(R, D, *uses)
         else:
             update_atoms(R, D, *uses)
-        codes, R = self._parted(s, s.weighed(sparse.csr_array(by_atom), -1), R, D, state.error)
+        codes, R = self._release_twins(s, s.scale_rows(sparse.csr_array(by_atom), -1), R, D, state.error)
         return State(replace_unused(D, R, s.X, codes), codes.data, codes.indices, codes.indptr, s.error_of(R))
 
-    def _parted(
+    def _release_twins(
         self, s: Signals, codes: sparse.csr_array, R: np.ndarray, D: np.ndarray, before: float
     ) -> tuple[sparse.csr_array, np.ndarray]:
         """One of two twins gives up its uses, so that it can be replaced, unless the error would rise by it."""

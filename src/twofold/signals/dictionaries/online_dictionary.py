@@ -5,10 +5,9 @@
 
 One step:  each piece of a batch   codes by orthogonal matching pursuit, and what they add to ΣUᵀU and ΣUᵀX
            then once               every atom in turn the best for these sums, in which older batches fade
-A batch takes every B-th row of a run of blocks. Neighboring rows are often alike (patches of an image, documents of a
-day): taken far apart, batches are alike instead. Where batches are cut depends on the data alone, so that they are the
+A batch takes every B-th row of a run of blocks. Neighboring rows are often similar (patches of an image, documents of a
+day): taken far apart, the batches are. Where batches are cut depends on the data alone, so that they are the
 same from disk and on a cluster.
-References: Mairal, Bach, Ponce & Sapiro 2010.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ from twofold.signals.dictionaries.dictionary import (
 )
 from twofold.signals.sparse_coding.pursuits import Coding, cut_into_pieces, encode_rows, prepare_coding
 
-NOTHING = 1e-12  # of the largest Σu²: an atom with less is not used
-FADING = 6.0  # the t-th batch finds what was before it times (1 − 1/t)^FADING
-WORST = 8  # atoms that a batch can replace
-IDLE = 100  # times as many signals as an atom waits for on average, k/s: not used by any of them, it is replaced
+MIN_USE = 1e-12  # of the largest Σu²: an atom with less is not used
+FADING_POWER = 6.0  # the t-th batch multiplies the sums before it by (1 − 1/t)^FADING_POWER
+MAX_REPLACED = 8  # atoms, by a batch
+MAX_IDLE = 100  # mean times between two uses, k/s, after which an unused atom is replaced
 
 
 class MiniBatches:
@@ -61,7 +60,7 @@ class MiniBatches:
     def __len__(self) -> int:
         return int(self.counts.sum())
 
-    def shuffled(self, rng: np.random.Generator) -> Iterator[tuple[Blocks, Rows]]:
+    def iterate_shuffled(self, rng: np.random.Generator) -> Iterator[tuple[Blocks, Rows]]:
         """Every batch once, the runs in a new order."""
         for r in rng.permutation(len(self.counts)):
             X, w = self._run(r), None if self.w is None else self.w[self.cuts[r] : self.cuts[r + 1]]
@@ -85,7 +84,7 @@ class MiniBatches:
 
 
 class State(NamedTuple):
-    """Atoms, and what the signals so far said about them."""
+    """Atoms, and the sums over the signals so far."""
 
     D: np.ndarray  # (k,d)
     UU: np.ndarray  # (k,k)
@@ -95,7 +94,7 @@ class State(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What a piece of a batch adds."""
+    """Sums over a piece of a batch."""
 
     UU: np.ndarray  # (k,k)
     UX: np.ndarray  # (k,d)
@@ -107,7 +106,7 @@ class Sums(NamedTuple):
     atoms: float  # Σ w times the atoms of a code
 
 
-class Found(NamedTuple):
+class BatchResult(NamedTuple):
     """The sums, and the signals that are coded worst."""
 
     sums: Sums
@@ -115,14 +114,14 @@ class Found(NamedTuple):
     worst: np.ndarray  # (m,d)
 
 
-def half_step(X: np.ndarray, w: np.ndarray | None, c: Coding) -> Found:
+def half_step(X: np.ndarray, w: np.ndarray | None, c: Coding) -> BatchResult:
     """The rows' half-step: codes, and what they contribute."""
     k, d = c.atoms.shape
     w = np.ones(len(X)) if w is None else w
     if not np.isfinite(X).all():
         nothing = Sums(np.zeros((k, k)), np.zeros((k, d)), np.zeros(k), len(X), 1.0, np.nan, np.nan, np.nan)
-        return Found(nothing, np.zeros(0), np.zeros((0, d)))
-    U = encode_rows(X, c)
+        return BatchResult(nothing, np.zeros(0), np.zeros((0, d)))
+    U = encode_rows(X, None, c)
     R = X - U @ c.atoms
     errors, squares = (np.einsum("ij,ij->i", A, A, dtype=np.float64) * w for A in (R, X))
     U = U.astype(np.float64)
@@ -130,41 +129,41 @@ def half_step(X: np.ndarray, w: np.ndarray | None, c: Coding) -> Found:
     uses = np.bincount(V.indices[V.data != 0], minlength=k).astype(np.float64)
     totals = float(w.sum()), float(squares.sum()), 0.5 * float(errors.sum()), float(np.diff(U.indptr) @ w)
     sums = Sums((V.T @ U).toarray(), V.T @ X, uses, int(np.count_nonzero(w)), *totals)
-    top = np.argsort(-errors, kind="stable")[:WORST]
-    return Found(sums, errors[top], X[top].astype(np.float64))
+    top = np.argsort(-errors, kind="stable")[:MAX_REPLACED]
+    return BatchResult(sums, errors[top], X[top].astype(np.float64))
 
 
-def merge(a: Found, b: Found) -> Found:
+def merge(a: BatchResult, b: BatchResult) -> BatchResult:
     errors, worst = np.append(a.errors, b.errors), np.vstack([a.worst, b.worst])
-    top = np.argsort(-errors, kind="stable")[:WORST]
-    return Found(add(a.sums, b.sums), errors[top], worst[top])
+    top = np.argsort(-errors, kind="stable")[:MAX_REPLACED]
+    return BatchResult(add(a.sums, b.sums), errors[top], worst[top])
 
 
 def descend_atoms(D: np.ndarray, UU: np.ndarray, UX: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The shared half-step: ½ tr(D Dᵀ UU) − tr(D UXᵀ) lowered atom by atom; the lengths go to the codes."""
     D = D.copy()
-    ksvd.descend_atoms(D, UU, UX, NOTHING * np.diagonal(UU).max())
+    ksvd.descend_atoms(D, UU, UX, MIN_USE * np.diagonal(UU).max())
     length = np.linalg.norm(D, axis=1)
     return normalize_atoms(D), UU * np.outer(length, length), UX * length[:, None]
 
 
-def renew_atoms(s: State, found: Found, patience: float) -> State:
-    """Atoms that have been idle for too long become the signals that are coded worst."""
-    lost = np.flatnonzero(s.idle >= patience)[: int((found.errors > 0).sum())]
+def renew_atoms(s: State, result: BatchResult, patience: float) -> State:
+    """Atoms that have been idle for too long become the worst coded signals."""
+    lost = np.flatnonzero(s.idle >= patience)[: int((result.errors > 0).sum())]
     D, UU, UX, idle = s.D.copy(), s.UU.copy(), s.UX.copy(), s.idle.copy()
-    D[lost] = normalize_atoms(found.worst[: len(lost)])
+    D[lost] = normalize_atoms(result.worst[: len(lost)])
     UU[lost], UU[:, lost], UX[lost], idle[lost] = 0, 0, 0, 0
     return State(D, UU, UX, idle, s.batches)
 
 
-def take_step(s: State, found: Found, most: float) -> State:
-    """Atoms after one more batch; what was before counts `most` of itself at most."""
-    t, sums = s.batches + 1, found.sums
-    fade = min((1 - 1 / t) ** FADING, most)
+def take_step(s: State, result: BatchResult, max_fade: float) -> State:
+    """Atoms after one more batch; older sums are multiplied by `max_fade` at most."""
+    t, sums = s.batches + 1, result.sums
+    fade = min((1 - 1 / t) ** FADING_POWER, max_fade)
     UU, UX = fade * s.UU + sums.UU, fade * s.UX + sums.UX
     idle = np.where(sums.uses > 0, 0.0, s.idle + sums.signals)
     new = State(*descend_atoms(s.D, UU, UX), idle, t)
-    return renew_atoms(new, found, IDLE * len(s.D) / max(1.0, sums.uses.sum() / max(1, sums.signals)))
+    return renew_atoms(new, result, MAX_IDLE * len(s.D) / max(1.0, sums.uses.sum() / max(1, sums.signals)))
 
 
 def _pick_signals(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -216,7 +215,7 @@ class OnlineDictionary(LearnedDictionary):
     -----
     The t-th batch finds the sums of those before it times (1 − 1/t)⁶, or, in :meth:`fit`, times 1 − 1/(batches a
     sweep) if that is less. The lengths of the atoms are free in the update and then given to the codes, which a pursuit
-    does not mind; the paper's ℓ1 does. Atoms that nobody has used for long become signals that are coded badly.
+    does not mind; the paper's ℓ1 does. Atoms that have not been used for long become signals that are coded badly.
 
     References
     ----------
@@ -317,15 +316,15 @@ class OnlineDictionary(LearnedDictionary):
         D = self.components_.astype(np.float64)
         return State(D, self.code_sums_, self.signal_sums_, self.idle_, self.n_batches_)
 
-    def _sweep(self, batches: MiniBatches, state: State, rng: np.random.Generator, most: float) -> loop.Sweep:
+    def _sweep(self, batches: MiniBatches, state: State, rng: np.random.Generator, max_fade: float) -> loop.Sweep:
         engine, dtype, total = batches.engine, batches.blocks.dtype, np.zeros(4)
-        for blocks, w in batches.shuffled(rng):
+        for blocks, w in batches.iterate_shuffled(rng):
             shared = engine.broadcast(prepare_coding(state.D, dtype, *self._limits()))
-            found = engine.reduce(merge, engine.map(half_step, blocks, w, shared))
-            if not np.isfinite(found.sums.cost):
+            result = engine.reduce(merge, engine.map(half_step, blocks, w, shared))
+            if not np.isfinite(result.sums.cost):
                 self._refuse(batches.blocks)
-            state = take_step(state, found, most)
-            total += found.sums[-4:]
+            state = take_step(state, result, max_fade)
+            total += result.sums[-4:]
         weight, square, cost, atoms = map(float, total)
         return loop.Sweep(state, (atoms if self._by_error else drop_rounding(cost, square, dtype)) / weight)
 

@@ -22,12 +22,12 @@ from twofold.core.engine.local import Engine
 from twofold.signals._progress import Progress, Sweeps
 from twofold.signals.dictionaries.ksvd import KSVD
 
-AT_ONCE = 16  # strips between two calls of `progress`
-STRIP = 16_384  # places in a strip, about: 4 MB of patches of 8 x 8 in single precision
+STRIPS_PER_REPORT = 16
+PLACES_PER_STRIP = 16_384  # about: 4 MB of patches of 8 x 8 in single precision
 
 
 def check_patches(patch: Any, n_atoms: Any, max_iter: Any) -> None:
-    """Refuse what no dictionary of patches can be learned with."""
+    """Refuse sizes with which no dictionary of patches can be learned."""
     for name, value, least in (("patch", patch, 1), ("n_atoms", n_atoms, 1), ("max_iter", max_iter, 0)):
         if not isinstance(value, Integral) or value < least:
             raise InputError(f"{name}={value!r}: a whole number of at least {least} is needed.")
@@ -36,7 +36,7 @@ def check_patches(patch: Any, n_atoms: Any, max_iter: Any) -> None:
 def cut_strips(shape: tuple[int, int], size: int) -> list[range]:
     """The rows of places, cut into runs."""
     down, across = shape[0] - size + 1, shape[1] - size + 1
-    step = max(1, STRIP // across)
+    step = max(1, PLACES_PER_STRIP // across)
     return [range(a, min(a + step, down)) for a in range(0, down, step)]
 
 
@@ -54,7 +54,7 @@ def take_patches_at(image: np.ndarray, size: int, places: np.ndarray) -> np.ndar
 
 
 def count_places(shape: tuple[int, int], size: int) -> int:
-    """How many patches an image has."""
+    """Number of patches in an image."""
     return (shape[0] - size + 1) * (shape[1] - size + 1)
 
 
@@ -70,7 +70,7 @@ def sum_patches(patches: np.ndarray, size: int, width: int) -> np.ndarray:
 
 
 def count_patches(shape: tuple[int, int], size: int) -> np.ndarray:
-    """How many patches hold each pixel: (h,w) in single precision, which is exact."""
+    """Number of patches that hold each pixel: (h,w) in single precision, which is exact."""
     down, across = (
         np.minimum(np.minimum(np.arange(1, n + 1), np.arange(n, 0, -1)), min(size, n - size + 1)).astype(np.float32)
         for n in shape
@@ -92,24 +92,24 @@ def make_cosine_atoms(n: int, size: int) -> np.ndarray:
 
 
 def learn_atoms(
-    patches: np.ndarray, atoms: np.ndarray, n_nonzero: int, error: float, max_iter: int, tell: Progress
+    patches: np.ndarray, atoms: np.ndarray, n_nonzero: int, error: float, max_iter: int, report: Progress
 ) -> np.ndarray:
     """The atoms after K-SVD of patches, NaN where a pixel is missing, from these atoms."""
     model = KSVD(len(atoms), n_nonzero=n_nonzero, error=error, init=atoms, tol=0, max_iter=max_iter, random_state=0)
     with loop.quietly():
-        return model.set_callbacks(Sweeps(tell, max_iter)).fit(patches).components_
+        return model.set_callbacks(Sweeps(report, max_iter)).fit(patches).components_
 
 
 def sum_over_strips(
-    recode: Callable, shared: tuple, size: int, totals: tuple[np.ndarray, ...], tell: Progress
+    recode: Callable, shared: tuple, size: int, totals: tuple[np.ndarray, ...], report: Progress
 ) -> tuple[np.ndarray, ...]:
     """Totals (h,w), each with what `recode(rows of places, *shared)` gives for it added, strip by strip."""
     engine, runs = Engine(), cut_strips(totals[0].shape, size)
     held = [engine.broadcast(value) for value in shared]
-    for first in range(0, len(runs), AT_ONCE):
-        some = runs[first : first + AT_ONCE]
+    for first in range(0, len(runs), STRIPS_PER_REPORT):
+        some = runs[first : first + STRIPS_PER_REPORT]
         for rows, found in zip(some, engine.gather(engine.map(recode, Rows(some), *held)), strict=True):
             for total, strip in zip(totals, found, strict=True):
                 total[rows.start : rows.stop + size - 1] += strip
-        tell((first + len(some)) / len(runs))
+        report((first + len(some)) / len(runs))
     return totals

@@ -5,7 +5,7 @@
     wavelets   averages and differences of neighbors, halving the averages again and again; a plane is a band
     lapped     for signals as rows: cosines under overlapping windows; a plane is a signal, windows by frequencies
 
-They know where to look for how large a coefficient will be: at frequencies close by, or one size coarser.
+Each predicts the magnitude of a coefficient: from frequencies close by, or from the next coarser band.
 References: Wallace 1992 (JPEG); Cohen, Daubechies & Feauveau 1992 (the 9/7 wavelet); Daubechies & Sweldens 1998 (its
 four steps); Princen & Bradley 1986 (lapped cosines).
 """
@@ -24,16 +24,21 @@ from twofold.signals.bases.basis import apply_along_each
 from twofold.signals.bases.dct import DCT
 
 SIDE = 8
-FINE = 16  # a learned atom is stored in steps of 1 / FINE
-LIFTING = -1.586134342059924, -0.052980118572961, 0.882911075530934, 0.443506852043971  # difference, average, again
-SCALE = 1.149604398860241  # of averages, which makes the wavelet almost orthonormal
+ATOM_STEPS = 16  # a learned atom is stored in multiples of 1 / ATOM_STEPS
+LIFTING_WEIGHTS = (
+    -1.586134342059924,
+    -0.052980118572961,
+    0.882911075530934,
+    0.443506852043971,
+)  # difference, average, again
+AVERAGE_SCALE = 1.149604398860241  # of averages, which makes the wavelet almost orthonormal
 WINDOW = 512  # numbers of a signal from one window to the next
-COARSEST = 16  # pixels, below which averages are not halved again
+MIN_SIDE_TO_HALVE = 16  # pixels
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks in a basis; close[k] are the planes before plane k, with weights, that tell its magnitudes."""
+    """Blocks in a basis; close[k]: earlier planes, with weights, from which the magnitudes of plane k are predicted."""
 
     atoms: np.ndarray  # (k, 64)
     smooth: ClassVar[bool] = True  # the first plane, so that its numbers are guessed from their neighbors
@@ -54,8 +59,8 @@ class Blocks:
     def shapes(self, shape: tuple[int, int]) -> list[tuple[int, int]]:
         return [(-(-shape[0] // SIDE), -(-shape[1] // SIDE))] * len(self.atoms)
 
-    def expected(self, sizes: list[np.ndarray], shape: tuple[int, int]) -> np.ndarray:
-        """How large the numbers of the next plane may be, from the magnitudes in those before."""
+    def predict_sizes(self, sizes: list[np.ndarray], shape: tuple[int, int]) -> np.ndarray:
+        """The likely magnitudes in the next plane, from those in the planes before."""
         total = np.zeros(shape, np.int64)
         for k, weight in self.close[len(sizes)]:
             total += weight * sizes[k]
@@ -72,10 +77,10 @@ def cut_blocks(channel: np.ndarray) -> np.ndarray:
 
 @cache
 def make_cosine_blocks() -> Blocks:
-    """From low to high frequencies; those next to a frequency (u,v), and lower, tell about it."""
+    """From low to high frequencies; the magnitude at (u,v) is predicted from the next lower ones."""
     order = sorted(np.ndindex(SIDE, SIDE), key=lambda f: (sum(f), f))
     place = {frequency: k for k, frequency in enumerate(order)}
-    del place[0, 0]  # the mean tells nothing
+    del place[0, 0]  # the mean predicts nothing
     steps = ((1, 0, 2), (0, 1, 2), (1, 1, 1), (2, 0, 1), (0, 2, 1))
     close = tuple(
         tuple((place[u - a, v - b], weight) for a, b, weight in steps if (u - a, v - b) in place) for u, v in order
@@ -85,7 +90,7 @@ def make_cosine_blocks() -> Blocks:
 
 
 def find_principal_atoms(channels: list[np.ndarray]) -> np.ndarray:
-    """The principal directions of all blocks, as whole numbers: coefficients of cosines, in steps of 1 / FINE."""
+    """The principal directions of all blocks, as whole numbers: coefficients of cosines, in steps of 1 / ATOM_STEPS."""
     moment, cosine = np.zeros((SIDE * SIDE, SIDE * SIDE)), make_cosine_blocks().atoms
     largest = max(float(np.abs(channel).max()) for channel in channels) or 1.0
     for channel in channels:
@@ -95,13 +100,13 @@ def find_principal_atoms(channels: list[np.ndarray]) -> np.ndarray:
                 moment += B @ B.T
     with single_blas():
         axes = np.linalg.eigh(cosine @ moment @ cosine.T)[1][:, ::-1].T
-    return np.rint(axes * FINE).astype(np.int32)
+    return np.rint(axes * ATOM_STEPS).astype(np.int32)
 
 
 def make_learned_blocks(whole: np.ndarray) -> Blocks:
-    """Blocks in the basis that such whole numbers (k, 64) tell of, made orthonormal again."""
+    """Blocks in the basis of these whole numbers (k, 64), made orthonormal again."""
     with single_blas():
-        Q, R = np.linalg.qr(whole.T / FINE)
+        Q, R = np.linalg.qr(whole.T / ATOM_STEPS)
         atoms = (Q * np.where(np.diag(R) < 0, -1, 1)).T @ make_cosine_blocks().atoms
     return Blocks(atoms, tuple(tuple((j, 1) for j in range(max(1, k - 6), k)) for k in range(len(whole))))
 
@@ -114,7 +119,7 @@ class Pyramid:
 
     def planes(self, channel: np.ndarray) -> list[np.ndarray]:
         rest, bands = channel, list[np.ndarray]()
-        for h, w in self._halved(channel.shape):
+        for h, w in self._halve_sizes(channel.shape):
             both = apply_along_each(_split_level, rest, 2)
             bands = [both[:h, w:], both[h:, :w], both[h:, w:], *bands]
             rest = both[:h, :w]
@@ -131,22 +136,22 @@ class Pyramid:
 
     def shapes(self, shape: tuple[int, int]) -> list[tuple[int, int]]:
         found, last = list[tuple[int, int]](), shape
-        for h, w in self._halved(shape):
+        for h, w in self._halve_sizes(shape):
             found = [(h, last[1] - w), (last[0] - h, w), (last[0] - h, last[1] - w), *found]
             last = h, w
         return [last, *found]
 
-    def expected(self, sizes: list[np.ndarray], shape: tuple[int, int]) -> np.ndarray:
-        """Twice the magnitude at the same place of the band that is one size coarser."""
+    def predict_sizes(self, sizes: list[np.ndarray], shape: tuple[int, int]) -> np.ndarray:
+        """Twice the magnitude at the same place of the next coarser band."""
         coarse = sizes[-3] if len(sizes) > 3 else np.zeros((0, 0), np.int64)
         if 0 in coarse.shape:
             return np.zeros(shape, np.int64)
         i, j = (np.minimum(np.arange(n) // 2, m - 1) for n, m in zip(shape, coarse.shape, strict=True))
         return 2 * coarse[np.ix_(i, j)].astype(np.int64)
 
-    def _halved(self, shape: tuple[int, ...]) -> list[tuple[int, int]]:
+    def _halve_sizes(self, shape: tuple[int, ...]) -> list[tuple[int, int]]:
         found, (h, w) = list[tuple[int, int]](), shape
-        while max(h, w) >= COARSEST:
+        while max(h, w) >= MIN_SIDE_TO_HALVE:
             h, w = (h + 1) // 2, (w + 1) // 2
             found.append((h, w))
         return found
@@ -173,14 +178,14 @@ class Lapped:
         first, second = np.split(folded, 2, axis=-1)
         pairs = np.concatenate([second, -second[..., ::-1], -first[..., ::-1], -first], axis=-1)
         pairs = pairs * make_window(folded.dtype)
-        long = pairs[:, 1:, :WINDOW] + pairs[:, :-1, WINDOW:]  # what two windows say adds up
+        long = pairs[:, 1:, :WINDOW] + pairs[:, :-1, WINDOW:]  # two windows overlap at each place
         return long.reshape(len(long), -1)[:, : shape[1]]
 
     def shapes(self, shape: tuple[int, int]) -> list[tuple[int, int]]:
         return [(-(-shape[1] // WINDOW) + 1, WINDOW)] * shape[0]
 
-    def expected(self, sizes: list[np.ndarray], shape: tuple[int, int]) -> np.ndarray:
-        """As in the signal before."""
+    def predict_sizes(self, sizes: list[np.ndarray], shape: tuple[int, int]) -> np.ndarray:
+        """Twice the magnitude in the signal before."""
         return 2 * sizes[-1].astype(np.int64) if sizes else np.zeros(shape, np.int64)
 
 
@@ -194,9 +199,9 @@ def _split_level(X: np.ndarray) -> np.ndarray:
     if X.shape[-1] < 2:
         return X
     even, odd = X[..., ::2].copy(), X[..., 1::2].copy()
-    for t, weight in enumerate(LIFTING):
+    for t, weight in enumerate(LIFTING_WEIGHTS):
         _lift(even, odd, weight, t)
-    return np.concatenate([even * X.dtype.type(SCALE), odd / X.dtype.type(SCALE)], axis=-1)
+    return np.concatenate([even * X.dtype.type(AVERAGE_SCALE), odd / X.dtype.type(AVERAGE_SCALE)], axis=-1)
 
 
 def _join_level(C: np.ndarray) -> np.ndarray:
@@ -204,8 +209,11 @@ def _join_level(C: np.ndarray) -> np.ndarray:
     n = C.shape[-1]
     if n < 2:
         return C
-    even, odd = C[..., : (n + 1) // 2] / C.dtype.type(SCALE), C[..., (n + 1) // 2 :] * C.dtype.type(SCALE)
-    for t, weight in reversed(list(enumerate(LIFTING))):
+    even, odd = (
+        C[..., : (n + 1) // 2] / C.dtype.type(AVERAGE_SCALE),
+        C[..., (n + 1) // 2 :] * C.dtype.type(AVERAGE_SCALE),
+    )
+    for t, weight in reversed(list(enumerate(LIFTING_WEIGHTS))):
         _lift(even, odd, -weight, t)
     out = np.empty_like(C)
     out[..., ::2], out[..., 1::2] = even, odd

@@ -22,42 +22,25 @@ from twofold.metrics.image import find_peak, psnr
 from twofold.signals.images import tfi_file
 from twofold.signals.images.channels import check_image, join_channels, split_channels
 
-LARGEST = 1 << 30  # what a coefficient may be in steps
-USUAL = 36.0  # dB: hard to tell from the original
-OCTAVE = 20 * np.log10(2)  # dB that PSNR falls by when the error doubles
-CLOSE = 0.002  # octaves of the step, about 0.01 dB or 0.1 % of the bytes, within which the search ends
+MAX_STEPS = 1 << 30  # of the largest coefficient
+DEFAULT_PSNR = 36.0  # dB: hard to tell from the original
+DB_PER_OCTAVE = 20 * np.log10(2)  # by which PSNR falls when the error doubles
+STEP_TOLERANCE = 0.002  # octaves of the step, about 0.01 dB or 0.1 % of the bytes
 
 
 @dataclass(frozen=True)
-class CompressedImage:
-    """A compressed image: the bytes of its file, and what they say.
-
-    Attributes
-    ----------
-    data : bytes
-        The whole file.
-    size : int
-        Its bytes.
-    psnr : float
-        Against the original, measured when it was made, in decibels; infinite if it is exact.
-    method : {"dct", "wavelet", "pca"}
-    bits_per_pixel : float
-    shape : tuple of int
-    dtype : numpy.dtype
-    """
+class CompressedFile:
+    """The bytes of a compressed file: the base of `CompressedImage` and `CompressedSignal`."""
 
     data: bytes = field(repr=False)
-    name: str = field(default="the compressed image", repr=False, compare=False)  # what complaints call it
+    name: str = field(default="the compressed data", repr=False, compare=False)  # in messages
 
     def __post_init__(self) -> None:
-        tfi_file.read_head(self.data, self.name)
+        _ = self._head  # refuses a damaged file
 
-    def __repr__(self) -> str:
-        return f"<CompressedImage {self.shape} {self.dtype}: {self.size} bytes, {self.psnr:.2f} dB, {self.method}>"
-
-    @cached_property
+    @property
     def _head(self) -> tfi_file.Head:
-        return tfi_file.read_head(self.data, self.name)
+        raise NotImplementedError
 
     @property
     def size(self) -> int:
@@ -75,6 +58,38 @@ class CompressedImage:
     def shape(self) -> tuple[int, ...]:
         return self._head.shape
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file, complete or not at all."""
+        write_bytes(path, self.data)
+
+
+@dataclass(frozen=True)
+class CompressedImage(CompressedFile):
+    """A compressed image, as the bytes of its file.
+
+    Attributes
+    ----------
+    data : bytes
+        The whole file.
+    size : int
+        Its bytes.
+    psnr : float
+        Against the original, measured when it was made, in decibels; infinite if it is exact.
+    method : {"dct", "wavelet", "pca"}
+    bits_per_pixel : float
+    shape : tuple of int
+    dtype : numpy.dtype
+    """
+
+    name: str = field(default="the compressed image", repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<CompressedImage {self.shape} {self.dtype}: {self.size} bytes, {self.psnr:.2f} dB, {self.method}>"
+
+    @cached_property
+    def _head(self) -> tfi_file.Head:
+        return tfi_file.read_head(self.data, self.name)
+
     @property
     def dtype(self) -> np.dtype:
         return np.dtype(tfi_file.DTYPES[self._head.dtype])
@@ -86,10 +101,6 @@ class CompressedImage:
     def decode(self) -> np.ndarray:
         """The image, of the shape and dtype it had."""
         return tfi_file.decode(self.data, self.name)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file, usually called ``.tfi``: complete or not at all."""
-        write_bytes(path, self.data)
 
 
 def open_image(path: str | os.PathLike[str]) -> CompressedImage:
@@ -106,52 +117,49 @@ def open_image(path: str | os.PathLike[str]) -> CompressedImage:
     >>> again.decode().shape
     (40, 60)
     """
+    return CompressedImage(read_file(path, ".tfi"), os.fspath(path))
+
+
+def read_file(path: str | os.PathLike[str], ending: str) -> bytes:
     if not Path(path).is_file():
-        raise InputError(f"{path} is not a file. Give the path of a .tfi file.")
+        raise InputError(f"{path} is not a file. Give the path of a {ending} file.")
     try:
-        data = Path(path).read_bytes()
+        return Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
-    return CompressedImage(data, os.fspath(path))
 
 
 class Trial:
-    """An image and one method: what each step would give."""
+    """An image in the coefficients of one method; `quality`, `size` and `file` depend on the quantization step 2^x."""
 
     def __init__(self, image: np.ndarray, channels: list[np.ndarray], method: str):
         self.image, self.method = image, method
         self.shape, self.dtype = channels[0].shape, channels[0].dtype
         self.colors = image if image.ndim == 2 else image[..., : 3 if image.shape[2] >= 3 else 1]
         self.atoms = tfi_file.learn_atoms(method, channels)
-        way = tfi_file.choose_transform(method, self.atoms)
-        self.shapes = way.shapes(self.shape)
-        self.coefficients = [np.concatenate([c.ravel() for c in way.planes(channel)]) for channel in channels]
+        transform = tfi_file.choose_transform(method, self.atoms)
+        self.shapes = transform.shapes(self.shape)
+        self.coefficients = [np.concatenate([c.ravel() for c in transform.planes(channel)]) for channel in channels]
         self.alpha = tfi_file.pack_alpha(image[..., -1]) if image.ndim == 3 and image.shape[2] in (2, 4) else b""
         self.peak = find_peak(self.colors)
         top = max(float(np.abs(c).max()) for c in self.coefficients)
-        exact = self.peak / LARGEST if image.dtype.kind == "f" else 1 / 16  # smaller steps change no integer
-        self.steps = np.log2([max(top / LARGEST, exact), max(2 * top, 2 * exact)])  # from the finest to all is zero
+        exact = self.peak / MAX_STEPS if image.dtype.kind == "f" else 1 / 16  # smaller steps change no integer
+        self.steps = np.log2([max(top / MAX_STEPS, exact), max(2 * top, 2 * exact)])  # from the finest to all is zero
 
-    def quantized(self, x: float) -> tfi_file.Quantized:
+    def quantize(self, x: float) -> tfi_file.Quantized:
         return tfi_file.quantize(self.coefficients, self.shapes, 2.0**x, self.atoms)
 
     def quality(self, x: float) -> float:
-        """PSNR with a step of 2^x."""
-        channels = tfi_file.decode_channels(self.quantized(x), self.method, self.shape, self.dtype)
+        channels = tfi_file.decode_channels(self.quantize(x), self.method, self.shape, self.dtype)
         out = join_channels(channels, self.image)
         return psnr(self.colors, out[..., : self.colors.shape[-1]], self.peak)
 
     def size(self, x: float) -> int:
-        """Bytes of the file with a step of 2^x."""
-        return (
-            tfi_file.HEAD.size
-            + len(tfi_file.encode(self.quantized(x), self.method))
-            + len(self.alpha)
-            + tfi_file.CHECK.size
-        )
+        coefficients = tfi_file.encode(self.quantize(x), self.method)
+        return tfi_file.HEAD.size + len(coefficients) + len(self.alpha) + tfi_file.CHECK.size
 
     def file(self, x: float) -> bytes:
-        found = self.quantized(x)
+        found = self.quantize(x)
         head = tfi_file.Head(
             tfi_file.MAGIC,
             tfi_file.VERSION,
@@ -170,17 +178,14 @@ class Trial:
 
 
 def _search_step(slack: Callable[[float], float], x: float, good: float, bad: float) -> float | None:
-    """The x between that is nearest to `bad` and keeps the target: slack(x) >= 0, which falls by about 1 an octave.
-
-    None if not even the good end keeps it.
-    """
-    first, way = good, 1 if bad > good else -1
-    while abs(bad - good) > CLOSE:
+    """The x nearest to `bad` with slack(x) >= 0, which falls by about 1 an octave; None if slack(good) < 0."""
+    first, sign = good, 1 if bad > good else -1
+    while abs(bad - good) > STEP_TOLERANCE:
         spare = slack(x)
         good, bad = (x, bad) if spare >= 0 else (good, x)
-        if 0 <= spare <= CLOSE:
+        if 0 <= spare <= STEP_TOLERANCE:
             break
-        x = x + way * spare
+        x = x + sign * spare
         if not min(good, bad) < x < max(good, bad):
             x = (good + bad) / 2
     return None if good == first and slack(good) < 0 else good
@@ -248,31 +253,30 @@ def compress_best(
     psnr: float | None,
     size: int | None,
     methods: tuple[str, ...],
-    what: str = "image",
-    more: int = 0,
+    noun: str = "image",
+    head_bytes: int = 0,
 ) -> CompressedImage:
-    """By the best of the methods: the fewest bytes for a quality, or the best quality in so many bytes.
-
-    `more` bytes of the size are taken already.
-    """
+    """By the best of the methods: the fewest bytes for a quality, or the best quality for a size with the head."""
     channels = split_channels(image)
-    made, near = list[CompressedImage](), list[float]()
+    files, limits = list[CompressedImage](), list[float]()
     for name in methods:
         trial = Trial(image, channels, name)
         if size is None:
-            goal = USUAL if psnr is None else float(psnr)
+            goal = DEFAULT_PSNR if psnr is None else float(psnr)
             x = _find_step_for_quality(trial, goal)
-            near.append(trial.quality(trial.steps[0]) if x is None else np.inf)
+            limits.append(trial.quality(trial.steps[0]) if x is None else np.inf)
         else:
-            x = _find_step_for_size(trial, max(size - more, 1))
-            near.append(trial.size(trial.steps[1]) + more if x is None else 0)
+            x = _find_step_for_size(trial, max(size - head_bytes, 1))
+            limits.append(trial.size(trial.steps[1]) + head_bytes if x is None else 0)
         if x is not None:
-            made.append(CompressedImage(trial.file(x)))
-    if made:
-        return min(made, key=lambda one: (one.size, -one.psnr) if size is None else (-one.psnr, one.size))
+            files.append(CompressedImage(trial.file(x)))
+    if files:
+        return min(files, key=lambda file: (file.size, -file.psnr) if size is None else (-file.psnr, file.size))
     if size is None:
-        raise InputError(f"psnr={psnr}: the best that can be had for this {what} is {max(near):.1f} dB. Ask for less.")
-    raise InputError(f"size={size}: the smallest file of this {what} has {min(near):.0f} bytes. Allow more.")
+        raise InputError(
+            f"psnr={psnr}: the best that can be had for this {noun} is {max(limits):.1f} dB. Ask for less."
+        )
+    raise InputError(f"size={size}: the smallest file of this {noun} has {min(limits):.0f} bytes. Allow more.")
 
 
 def _check_dtype(image: Any) -> np.ndarray:
@@ -284,12 +288,14 @@ def _check_dtype(image: Any) -> np.ndarray:
 
 def _find_step_for_quality(trial: Trial, goal: float) -> float | None:
     fine, coarse = trial.steps
-    guess = np.log2(trial.peak) + (10.8 - goal) / OCTAVE  # an error spread evenly over a step has its square / 12
+    guess = (
+        np.log2(trial.peak) + (10.8 - goal) / DB_PER_OCTAVE
+    )  # an error spread evenly over a step has its square / 12
     start = guess if fine < guess < coarse else (fine + coarse) / 2
 
     def slack(x: float) -> float:
         found = trial.quality(x)
-        return found if found == np.inf else (found - goal) / OCTAVE
+        return found if found == np.inf else (found - goal) / DB_PER_OCTAVE
 
     return _search_step(slack, start, fine, coarse)
 
@@ -302,7 +308,7 @@ def _find_step_for_size(trial: Trial, goal: float) -> float | None:
 
 
 def rate_distortion(image: Any) -> dict[str, dict[str, np.ndarray]]:
-    """How quality grows with size, for each method: points of a curve.
+    """Points of the curve of quality against size, for each method.
 
     Parameters
     ----------

@@ -5,7 +5,6 @@
 
 First  K-SVD of a sample of the patches of Y, from cosines, gives D
 then   every patch is coded by orthogonal matching pursuit, and X = (λY + Σ R_ijᵀ (m_ij + u_ij D)) / (λ + Σ R_ijᵀ 1)
-Reference: Elad & Aharon 2006.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from twofold.signals.images.channels import check_image, join_channels, split_ch
 from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, prepare_coding
 from twofold.signals.thresholding import Thresholding, check_sigma, estimate_noise
 
-GAIN, OF = 1.15, 64  # C: what is left of a patch of 64 pixels may be this much longer than noise is
-TRUST, MOST = 30 / 255, 15.0  # λ σ over the spread of the image's values: 30 for the values of 8 bits; and λ at most
-TAUGHT = 65_536  # patches that teach the atoms, at most,
-DRAWN = 4 * TAUGHT  # of at most so many that are looked at: those that are nothing but noise teach none
-NO_NOISE = 1e-5  # of the range of values: less noise than this is none
-FAINT = 1e-3  # of the range of values: less noise than this is below what squares in single precision tell
-SLACK = 1.01  # of the square of what may be left: rounding
+RESIDUAL_OVER_NOISE, GAIN_PIXELS = 1.15, 64  # C: the allowed length of a residual over that of noise, for 64 pixels
+LAMBDA_SIGMA, MAX_LAMBDA = 30 / 255, 15.0  # λ σ over the spread of the values: 30 for 8 bits
+MAX_TRAINING_PATCHES = 65_536
+MAX_DRAWN_PATCHES = 4 * MAX_TRAINING_PATCHES  # of which those that are nothing but noise are left out
+MIN_NOISE = 1e-5  # of the range of values: the image stays as it is below
+MIN_NOISE_FLOAT32 = 1e-3  # of the range of values: below, squares in single precision are too rough
+ROUNDING_FACTOR = 1.01  # of the allowed square of a residual
 
 
 def denoise_image(
@@ -69,7 +68,7 @@ def denoise_image(
     level : {"universal", "sure"} or float, optional
         The threshold, as in :func:`denoise_signal`.
     shifts : int, optional
-        Cycle spinning: the mean over so many shifts along each axis. None means 4 with wavelets, 1 with other bases.
+        Cycle spinning: the mean over shifts along each axis. None means 4 with wavelets, 1 with other bases.
     patch : int, default=8
         Of dictionaries: patches are patch x patch pixels; smaller if the image is.
     n_atoms : int, default=256
@@ -112,14 +111,14 @@ def denoise_image(
     channels, seed = split_channels(image), seed_of(random_state)
     size = min(int(patch), *image.shape[:2])
     for i in range(len(channels)):
-        tell = split_progress(progress, i, len(channels))
+        report = split_progress(progress, i, len(channels))
         noise = estimate_noise(channels[i]) if sigma is None else sigma
         if thresholding is None:
             rng = generator(seed, i)
-            channels[i] = _denoise_channel(channels[i], noise, size, int(n_atoms), int(max_iter), rng, tell)
+            channels[i] = _denoise_channel(channels[i], noise, size, int(n_atoms), int(max_iter), rng, report)
         else:
-            channels[i] = thresholding.denoise(channels[i], noise, tell)
-        tell(1.0)
+            channels[i] = thresholding.denoise(channels[i], noise, report)
+        report(1.0)
     return join_channels(channels, image)
 
 
@@ -137,8 +136,8 @@ def _choose_thresholding(method: str, *options: Any) -> Thresholding | None:
 
 
 def allow_residual(size: int) -> float:
-    """How long what is left of a patch may be for noise of 1: as likely for noise of every size as C p is for 8 x 8."""
-    likely = gammainc(OF / 2, GAIN**2 * OF / 2)
+    """The longest residual of a patch under noise of 1: as likely for every size as C p is for 8 x 8."""
+    likely = gammainc(GAIN_PIXELS / 2, RESIDUAL_OVER_NOISE**2 * GAIN_PIXELS / 2)
     return float(np.sqrt(2 * gammaincinv(size * size / 2, likely)))
 
 
@@ -148,52 +147,58 @@ def limit_atoms(size: int) -> int:
 
 
 def _denoise_channel(
-    channel: np.ndarray, sigma: float, size: int, n_atoms: int, max_iter: int, rng: np.random.Generator, tell: Progress
+    channel: np.ndarray,
+    sigma: float,
+    size: int,
+    n_atoms: int,
+    max_iter: int,
+    rng: np.random.Generator,
+    report: Progress,
 ) -> np.ndarray:
-    """One channel without its noise; the array that came in is used up, for large images have large ones."""
+    """One channel without its noise; its array is overwritten, to save memory."""
     low, high = float(channel.min()), float(channel.max())
-    if low == high or sigma <= NO_NOISE * (high - low):
+    if low == high or sigma <= MIN_NOISE * (high - low):
         return channel
     middle = low + (high - low) / 2
-    Y = channel.astype(channel.dtype if sigma > FAINT * (high - low) else np.float64, copy=False)
+    Y = channel.astype(channel.dtype if sigma > MIN_NOISE_FLOAT32 * (high - low) else np.float64, copy=False)
     Y -= middle
     Y /= sigma  # noise of 1, whatever the units are
     places = _patches.count_places(Y.shape, size)
-    training = max_iter * min(TAUGHT, places)
+    training = max_iter * min(MAX_TRAINING_PATCHES, places)
     share = training / (training + places)
     atoms = _patches.make_cosine_atoms(n_atoms, size).astype(Y.dtype)
     if max_iter:
-        atoms = _teach_atoms(Y, atoms, size, max_iter, rng, lambda done: tell(share * done))
-    trust = min(MOST, TRUST * float(np.subtract(*np.percentile(Y, [99, 1]))))
-    X = _recode_patches(Y, atoms, size, lambda done: tell(share + (1 - share) * done))
-    Y *= trust
+        atoms = _learn_atoms(Y, atoms, size, max_iter, rng, lambda done: report(share * done))
+    lambda_ = min(MAX_LAMBDA, LAMBDA_SIGMA * float(np.subtract(*np.percentile(Y, [99, 1]))))
+    X = _recode_patches(Y, atoms, size, lambda done: report(share + (1 - share) * done))
+    Y *= lambda_
     X += Y
     weights = _patches.count_patches(Y.shape, size)
-    weights += trust
+    weights += lambda_
     X /= weights
     X *= sigma
     X += middle
     return X.astype(channel.dtype, copy=False)
 
 
-def _teach_atoms(
-    Y: np.ndarray, atoms: np.ndarray, size: int, max_iter: int, rng: np.random.Generator, tell: Progress
+def _learn_atoms(
+    Y: np.ndarray, atoms: np.ndarray, size: int, max_iter: int, rng: np.random.Generator, report: Progress
 ) -> np.ndarray:
     """The atoms after K-SVD of patches that are more than noise."""
     count = _patches.count_places(Y.shape, size)
     patches, _, more = _center_patches(
-        _patches.take_patches_at(Y, size, rng.choice(count, min(count, DRAWN), replace=False))
+        _patches.take_patches_at(Y, size, rng.choice(count, min(count, MAX_DRAWN_PATCHES), replace=False))
     )
-    patches = patches[more][:TAUGHT]
+    patches = patches[more][:MAX_TRAINING_PATCHES]
     if not len(patches):
         return atoms
-    return _patches.learn_atoms(patches, atoms, limit_atoms(size), allow_residual(size), max_iter, tell)
+    return _patches.learn_atoms(patches, atoms, limit_atoms(size), allow_residual(size), max_iter, report)
 
 
-def _recode_patches(Y: np.ndarray, atoms: np.ndarray, size: int, tell: Progress) -> np.ndarray:
+def _recode_patches(Y: np.ndarray, atoms: np.ndarray, size: int, report: Progress) -> np.ndarray:
     """Sum of all coded patches, each where it belongs."""
     c = prepare_coding(atoms, Y.dtype, limit_atoms(size), allow_residual(size))
-    return _patches.sum_over_strips(_recode_strip, (Y, c), size, (np.zeros_like(Y),), tell)[0]
+    return _patches.sum_over_strips(_recode_strip, (Y, c), size, (np.zeros_like(Y),), report)[0]
 
 
 def _recode_strip(rows: range, Y: np.ndarray, c: Coding) -> tuple[np.ndarray]:
@@ -202,9 +207,9 @@ def _recode_strip(rows: range, Y: np.ndarray, c: Coding) -> tuple[np.ndarray]:
     patches, means, more = _center_patches(_patches.take_patches(Y, size, rows))
     coded = np.repeat(means, size * size, axis=1)
     patches = patches[more]
-    found = encode_rows(patches, c) @ c.atoms
+    found = encode_rows(patches, None, c) @ c.atoms
     patches -= found
-    missed = _sum_squares(patches) > SLACK * c.error**2
+    missed = _sum_squares(patches) > ROUNDING_FACTOR * c.error**2
     found[missed] += patches[missed]
     coded[more] += found
     return (_patches.sum_patches(coded, size, Y.shape[1]),)

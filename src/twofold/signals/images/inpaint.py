@@ -6,7 +6,6 @@
 First  K-SVD of patches with holes, from cosines, gives D
 then   patches that show enough are coded by what is seen; elsewhere a smooth surface is laid
 then   all patches with holes are coded as they are now, with smaller and smaller errors: from the border inwards
-References: Mairal, Elad & Sapiro 2008 (dictionaries from patches with holes); Guleryuz 2006 (smaller errors).
 """
 
 from __future__ import annotations
@@ -23,17 +22,16 @@ from twofold.core.types import Seed
 from twofold.signals._progress import Progress, split_progress
 from twofold.signals.images import _patches
 from twofold.signals.images.channels import check_image, join_channels, split_channels
-from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, encode_seen, prepare_coding
+from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, prepare_coding
 
-ENOUGH, EACH = 1 / 3, 1 / 4  # of a patch, and of each of its quarters, must be seen for it to be coded by that alone
-TAUGHT = 20_000  # patches that teach, at most
-FEWEST = 4  # patches for each atom; fewer teach nothing
-LEARNED = 3  # atoms a patch at most when learning,
-ERROR = 3 / 255  # and the error of a pixel, of the range, that is enough
-CODED, CLOSE = 16, 1.5 / 255  # the same when filling
-PASSES = 5 / 255, 4 / 255, 3 / 255, 2 / 255  # errors of a pixel, of the range
+MIN_SEEN, MIN_SEEN_OF_QUARTER = 1 / 3, 1 / 4  # of a patch that is coded by its known pixels alone
+MAX_TRAINING_PATCHES = 20_000
+MIN_PATCHES_PER_ATOM = 4  # with fewer the atoms stay cosines
+TRAINING_ATOMS, TRAINING_ERROR = 3, 3 / 255  # most atoms a patch; error of a pixel, of the range, to stop at
+FILLING_ATOMS, FILLING_ERROR = 16, 1.5 / 255  # the same when filling
+PASS_ERRORS = 5 / 255, 4 / 255, 3 / 255, 2 / 255  # the same for the passes after
 TENSION = 1 / 4  # one over the square of the width, in pixels, from which a gap is wide
-NEAR, STEPS = 1e-4, 50  # of the conjugate gradients: relative residual, and steps at most
+CG_TOLERANCE, MAX_CG_STEPS = 1e-4, 50
 
 
 def inpaint_image(
@@ -98,9 +96,9 @@ def inpaint_image(
     channels, seed = split_channels(given), seed_of(random_state)
     job = _Job(missing, min(int(patch), *given.shape[:2]), int(n_atoms), int(max_iter))
     for i in range(len(channels)):
-        tell = split_progress(progress, i, len(channels))
-        channels[i] = _fill_channel(channels[i], job, generator(seed, i), tell)
-        tell(1.0)
+        report = split_progress(progress, i, len(channels))
+        channels[i] = _fill_channel(channels[i], job, generator(seed, i), report)
+        report(1.0)
     out = join_channels(channels, given)
     out[~missing] = given[~missing]
     return out
@@ -128,7 +126,7 @@ def _check_mask(mask: Any, image: np.ndarray) -> np.ndarray:
     return mask
 
 
-def _fill_channel(channel: np.ndarray, job: _Job, rng: np.random.Generator, tell: Progress) -> np.ndarray:
+def _fill_channel(channel: np.ndarray, job: _Job, rng: np.random.Generator, report: Progress) -> np.ndarray:
     """One channel without its holes."""
     known = channel[~job.missing]
     low, high = float(known.min()), float(known.max())
@@ -137,45 +135,45 @@ def _fill_channel(channel: np.ndarray, job: _Job, rng: np.random.Generator, tell
     Y = (channel - np.asarray(low, channel.dtype)) / np.asarray(high - low, channel.dtype)
     X, atoms = fit_surface(Y, job.missing), _patches.make_cosine_atoms(job.n_atoms, job.size).astype(Y.dtype)
     if job.max_iter:
-        atoms = _teach_atoms(X, atoms, job, rng, split_progress(tell, 0, 2))
-    tell = split_progress(tell, 1, 2)
-    for i, (by_seen, error) in enumerate([(True, CLOSE), *((False, error) for error in PASSES)]):
-        c = prepare_coding(atoms, Y.dtype, CODED if by_seen else None, error * job.size)
-        X = _recode_patches(X, job.missing, by_seen, c, split_progress(tell, i, 1 + len(PASSES)))
+        atoms = _learn_atoms(X, atoms, job, rng, split_progress(report, 0, 2))
+    report = split_progress(report, 1, 2)
+    for i, (by_seen, error) in enumerate([(True, FILLING_ERROR), *((False, error) for error in PASS_ERRORS)]):
+        c = prepare_coding(atoms, Y.dtype, FILLING_ATOMS if by_seen else None, error * job.size)
+        X = _recode_patches(X, job.missing, by_seen, c, split_progress(report, i, 1 + len(PASS_ERRORS)))
     return X * np.asarray(high - low, X.dtype) + np.asarray(low, X.dtype)
 
 
-def _teach_atoms(X: np.ndarray, atoms: np.ndarray, job: _Job, rng: np.random.Generator, tell: Progress) -> np.ndarray:
-    """The atoms after K-SVD of patches that show enough."""
+def _learn_atoms(X: np.ndarray, atoms: np.ndarray, job: _Job, rng: np.random.Generator, report: Progress) -> np.ndarray:
+    """The atoms after K-SVD of patches that are mostly known."""
     count = _patches.count_places(X.shape, job.size)
-    places = rng.choice(count, min(count, 4 * TAUGHT), replace=False)
+    places = rng.choice(count, min(count, 4 * MAX_TRAINING_PATCHES), replace=False)
     seen = _patches.take_patches_at(~job.missing, job.size, places)
-    able = np.flatnonzero(_shows_enough(seen, job.size))[:TAUGHT]
-    if len(able) < FEWEST * len(atoms):
+    able = np.flatnonzero(_is_mostly_known(seen, job.size))[:MAX_TRAINING_PATCHES]
+    if len(able) < MIN_PATCHES_PER_ATOM * len(atoms):
         return atoms
     seen, patches = seen[able], _patches.take_patches_at(X, job.size, places[able])
     patches = np.where(seen, patches - patches.mean(axis=1, keepdims=True), np.nan)
-    error = ERROR * float(np.sqrt(seen.sum(axis=1).mean()))
-    return _patches.learn_atoms(patches, atoms, LEARNED, error, job.max_iter, tell).astype(X.dtype)
+    error = TRAINING_ERROR * float(np.sqrt(seen.sum(axis=1).mean()))
+    return _patches.learn_atoms(patches, atoms, TRAINING_ATOMS, error, job.max_iter, report).astype(X.dtype)
 
 
-def _shows_enough(seen: np.ndarray, size: int) -> np.ndarray:
-    """Which patches show enough of themselves, and everywhere: from one side alone the other cannot be told."""
+def _is_mostly_known(seen: np.ndarray, size: int) -> np.ndarray:
+    """The patches (m,) with enough known pixels, and some in each quarter."""
     cuts = [0, size // 2]
     quarters = np.add.reduceat(
         np.add.reduceat(seen.reshape(-1, size, size), cuts, axis=1, dtype=np.int32), cuts, axis=2
     )
     sides = np.array([max(size // 2, 1), size - size // 2])
-    return (seen.mean(axis=1) >= ENOUGH) & (quarters >= EACH * np.outer(sides, sides)).all(axis=(1, 2))
+    return (seen.mean(axis=1) >= MIN_SEEN) & (quarters >= MIN_SEEN_OF_QUARTER * np.outer(sides, sides)).all(axis=(1, 2))
 
 
-def _recode_patches(X: np.ndarray, missing: np.ndarray, by_seen: bool, c: Coding, tell: Progress) -> np.ndarray:
+def _recode_patches(X: np.ndarray, missing: np.ndarray, by_seen: bool, c: Coding, report: Progress) -> np.ndarray:
     """The image with its missing pixels replaced by the mean of the coded patches over them, where there are any.
 
     A patch counts by how much of it is seen: those in the middle of a hole know nothing.
     """
     size, zeros = round(c.atoms.shape[1] ** 0.5), (np.zeros_like(X), np.zeros_like(X))
-    total, votes = _patches.sum_over_strips(_recode_strip, (X, missing, by_seen, size, c), size, zeros, tell)
+    total, votes = _patches.sum_over_strips(_recode_strip, (X, missing, by_seen, size, c), size, zeros, report)
     filled = missing & (votes > 0)
     out = X.copy()
     out[filled] = total[filled] / votes[filled]
@@ -188,11 +186,11 @@ def _recode_strip(
     """Sums of the coded patches, and their weights over each pixel; those without holes are left out."""
     seen = _patches.take_patches(~missing, size, rows)
     share = seen.mean(axis=1)
-    chosen = np.flatnonzero((share < 1) & (_shows_enough(seen, size) if by_seen else share > 0))
+    chosen = np.flatnonzero((share < 1) & (_is_mostly_known(seen, size) if by_seen else share > 0))
     patches, seen = _patches.take_patches(X, size, rows)[chosen], seen[chosen]
     means = patches.mean(axis=1, keepdims=True)
     patches = patches - means
-    codes = encode_seen(np.where(seen, patches, 0), seen, c) if by_seen else encode_rows(patches, c)
+    codes = encode_rows(np.where(seen, patches, 0) if by_seen else patches, seen if by_seen else None, c)
     coded, votes = np.zeros((len(share), size * size), X.dtype), np.zeros((len(share), size * size), X.dtype)
     votes[chosen] = share[chosen, None]
     coded[chosen] = (codes @ c.atoms + means) * votes[chosen]
@@ -240,7 +238,7 @@ def _smooth(X: np.ndarray, missing: np.ndarray, tension: float) -> np.ndarray:
     operator = LinearOperator((n, n), matvec=bent, dtype=np.float64)
     target = -force(X)
     out = X.copy()
-    out[missing] = cg(operator, target, x0=start[missing], rtol=NEAR, maxiter=STEPS)[0]
+    out[missing] = cg(operator, target, x0=start[missing], rtol=CG_TOLERANCE, maxiter=MAX_CG_STEPS)[0]
     return out
 
 

@@ -40,7 +40,7 @@ ROUND_UP = 0.38
 MAGIC, VERSION = b"TFI", 1
 HEAD = struct.Struct("<3sBBBBIIddbbbBI")
 CHECK = struct.Struct("<I")
-DENSEST = 1 << 14  # pixels a byte: the coder cannot do with less, so a file that claims more is not genuine
+MAX_PIXELS_PER_BYTE = 1 << 14  # of the coder: a file with more is not genuine
 ORDINARY, SMOOTH, ATOMS = range(PLANE_KINDS)
 
 
@@ -84,7 +84,7 @@ class Quantized(NamedTuple):
 def quantize(
     coefficients: list[np.ndarray], shapes: list[tuple[int, int]], step: float, atoms: np.ndarray | None
 ) -> Quantized:
-    """Rounded; planes at the end that are zero in all channels are left out."""
+    """Round; planes at the end that are zero in all channels are left out."""
     numbers, last, counts, rests = list[np.ndarray](), 0, np.zeros(4), np.zeros(4)
     for c in coefficients:
         size = np.abs(c) / c.dtype.type(step)
@@ -122,15 +122,15 @@ def choose_transform(method: str, atoms: np.ndarray | None) -> Blocks | Pyramid 
 
 
 def learn_atoms(method: str, channels: list[np.ndarray]) -> np.ndarray | None:
-    """What the image's own basis is stored as, if the method learns one."""
+    """The image's own basis as it is stored, if the method learns one."""
     return find_principal_atoms(channels) if method == "pca" else None
 
 
-def decode_channels(found: Quantized, method: str, shape: tuple[int, int], dtype: np.dtype) -> list[np.ndarray]:
+def decode_channels(quantized: Quantized, method: str, shape: tuple[int, int], dtype: np.dtype) -> list[np.ndarray]:
     """The channels (h,w) again."""
-    way = choose_transform(method, found.atoms)
-    back = [dequantize(q, found.shifts, found.step, dtype) for q in found.numbers]
-    return [way.channel(split_planes(c, found.shapes), shape) for c in back]
+    transform = choose_transform(method, quantized.atoms)
+    back = [dequantize(q, quantized.shifts, quantized.step, dtype) for q in quantized.numbers]
+    return [transform.channel(split_planes(c, quantized.shapes), shape) for c in back]
 
 
 class Coder:
@@ -145,30 +145,34 @@ class Coder:
         self.second = np.full((LENGTHS, 2), EVEN_CHANCE, np.int64)
 
     def plane(self, q: np.ndarray, expected: np.ndarray, kind: int) -> np.ndarray:
-        """q itself, or filled with what is read; returns the magnitudes of what was sent."""
+        """Write q, or fill it with what is read; returns the magnitudes."""
         size = np.zeros(q.shape, np.int32)
         self.buffer = code_plane(q, size, expected, kind, self.odds, self.second, self.state, self.buffer, self.reading)
         return size
 
-    def done(self) -> bytes:
-        """All bytes: one more settles the interval, and zeros at the end are understood."""
+    def finish(self) -> bytes:
+        """All bytes, with one more that ends the interval; zeros at the end are left out."""
         low, place = int(self.state[0]), int(self.state[3])
         return (self.buffer[:place].tobytes() + bytes([min((low >> 24) + 1, 255)])).rstrip(b"\0")
 
 
-def encode(found: Quantized, method: str) -> bytes:
+def encode(quantized: Quantized, method: str) -> bytes:
     coder = Coder()
-    if found.atoms is not None:
-        coder.plane(found.atoms, np.zeros(found.atoms.shape, np.int64), ATOMS)
-    _code_planes(coder, choose_transform(method, found.atoms), found)
-    return coder.done()
+    if quantized.atoms is not None:
+        coder.plane(quantized.atoms, np.zeros(quantized.atoms.shape, np.int64), ATOMS)
+    _code_planes(coder, choose_transform(method, quantized.atoms), quantized)
+    return coder.finish()
 
 
-def _code_planes(coder: Coder, way: Blocks | Pyramid | Lapped, found: Quantized) -> None:
-    for numbers in found.numbers:
+def _code_planes(coder: Coder, transform: Blocks | Pyramid | Lapped, quantized: Quantized) -> None:
+    for numbers in quantized.numbers:
         sizes = list[np.ndarray]()
-        for k, q in enumerate(split_planes(numbers, found.shapes)):
-            sizes.append(coder.plane(q, way.expected(sizes, q.shape), SMOOTH if way.smooth and k == 0 else ORDINARY))
+        for k, q in enumerate(split_planes(numbers, quantized.shapes)):
+            sizes.append(
+                coder.plane(
+                    q, transform.predict_sizes(sizes, q.shape), SMOOTH if transform.smooth and k == 0 else ORDINARY
+                )
+            )
 
 
 def pack_alpha(alpha: np.ndarray) -> bytes:
@@ -199,7 +203,7 @@ def seal(head: Head, coefficients: bytes, alpha: bytes) -> bytes:
 
 
 def read_head(data: bytes, name: str) -> Head:
-    """The checked start of a file; `name` is what the complaint calls it."""
+    """The checked start of a file; `name` is for messages."""
     if len(data) < HEAD.size + CHECK.size or data[:3] != MAGIC:
         raise InputError(f"{name} is not an image that twofold compressed, or its start is damaged.")
     if data[3] > VERSION:
@@ -210,7 +214,7 @@ def read_head(data: bytes, name: str) -> Head:
     head = Head(*HEAD.unpack(data[: HEAD.size]))
     known = head.method < len(STORED) and head.dtype < len(DTYPES) and head.depth <= 4 and head.planes >= 1
     pixels = head.height * head.width
-    if not known or not 0 < pixels <= DENSEST * len(data) or not 0 < head.step < np.inf:
+    if not known or not 0 < pixels <= MAX_PIXELS_PER_BYTE * len(data) or not 0 < head.step < np.inf:
         raise InputError(f"{name} has a head that makes no sense. Make it again.")
     check_budget(4 * pixels * head.channels, f"{name}, {head.width:,} by {head.height:,} pixels,")
     return head
@@ -231,12 +235,12 @@ def _decode_body(head: Head, body: bytes) -> np.ndarray:
     if method == "pca":
         atoms = np.zeros((min(head.planes, SIDE * SIDE), SIDE * SIDE), np.int32)
         coder.plane(atoms, np.zeros(atoms.shape, np.int64), ATOMS)
-    way = choose_transform(method, atoms)
-    shapes = way.shapes(shape)[: head.planes]
+    transform = choose_transform(method, atoms)
+    shapes = transform.shapes(shape)[: head.planes]
     numbers = [np.zeros(sum(h * w for h, w in shapes), np.int32) for _ in range(head.channels)]
-    found = Quantized(numbers, shapes, (head.shift1, head.shift2, head.shift3), head.step, atoms)
-    _code_planes(coder, way, found)
+    quantized = Quantized(numbers, shapes, (head.shift1, head.shift2, head.shift3), head.step, atoms)
+    _code_planes(coder, transform, quantized)
     like = np.zeros(head.shape, dtype)
     if head.depth in (2, 4):
         like[..., -1] = unpack_alpha(body[len(body) - head.alpha :], shape, dtype)
-    return join_channels(decode_channels(found, method, shape, split_channels(like[:1, :1])[0].dtype), like)
+    return join_channels(decode_channels(quantized, method, shape, split_channels(like[:1, :1])[0].dtype), like)

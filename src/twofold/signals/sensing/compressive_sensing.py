@@ -6,7 +6,6 @@
 
 If A has orthonormal rows (fast measurements) and Ψ Ψᵀ = I, then c = Ψᵀ x and the nearest x that explains y is
 x + Aᵀ (y − A x), shortened to stop at the ball: a step costs two fast transforms each way, and nothing is solved.
-References: Candès, Romberg & Tao 2006; Donoho 2006.
 """
 
 from __future__ import annotations
@@ -30,23 +29,22 @@ from twofold.signals.bases.basis import Basis
 from twofold.signals.bases.dct import DCT
 from twofold.signals.bases.fourier import Fourier
 from twofold.signals.bases.gabor import Gabor
-from twofold.signals.bases.haar import Haar
 from twofold.signals.bases.shifted import Shifted
-from twofold.signals.bases.wavelet import Wavelet
-from twofold.signals.sensing.measurements import FAST, MATRICES, MOST_CELLS, Measuring, draw_measurements
-from twofold.signals.sensing.phase_diagram import FAR, compute_curve_point
+from twofold.signals.bases.wavelet import Haar, Wavelet
+from twofold.signals.sensing.measurements import FAST, MATRICES, MAX_MATRIX_NUMBERS, Measuring, draw_measurements
+from twofold.signals.sensing.phase_diagram import MAX_DEVIATIONS, compute_curve_point
 from twofold.signals.sparse_coding.basis_pursuit import basis_pursuit, basis_pursuit_denoise, minimize_sum
 from twofold.signals.sparse_coding.pursuits import matching_pursuit, orthogonal_matching_pursuit
 
 TOL = 1e-7
 PURSUITS = "omp", "matching_pursuit"
-EXACT = 1e-7  # of the measurements: what a pursuit may leave of them without noise
-STEPS_MATCHING = 10_000
-STEPS, STEPS_SHIFTED = 300, 60  # sparse signals arrive in time; images have settled to some 0.01 dB by then
+PURSUIT_TOLERANCE = 1e-7  # of the length of measurements without noise
+MAX_MATCHING_STEPS = 10_000
+MAX_STEPS, MAX_SHIFTED_STEPS = 300, 60  # enough for sparse signals, and for images to some 0.01 dB
 
 
 def measurements_needed(K: int, D: int) -> int:
-    """How many Gaussian measurements basis pursuit needs for K numbers among D, with an even chance.
+    """The number of Gaussian measurements that basis pursuit needs for K numbers among D, with an even chance.
 
     ``m = min over τ of  K (1 + τ²) + (D − K) E[(|g| − τ)₊²]``, g normal: Donoho & Tanner's weak threshold, for m. It
     holds for Gaussian measurements without noise of signals with exactly K numbers that are not zero (in a known
@@ -78,7 +76,7 @@ def measurements_needed(K: int, D: int) -> int:
         raise InputError(f"K={K!r} and D={D!r}: numbers that are not zero are from 0 to the length of the signal.")
     if K in (0, D):
         return int(K)
-    z = brentq(lambda z: np.prod(compute_curve_point(z)) - K / D, 0, FAR)
+    z = brentq(lambda z: np.prod(compute_curve_point(z)) - K / D, 0, MAX_DEVIATIONS)
     return int(np.ceil(D * compute_curve_point(z)[0] - 1e-9))
 
 
@@ -209,7 +207,7 @@ class CompressiveSensing(Model):
         sigma : float, default=0.0
         method : {"basis_pursuit", "omp", "matching_pursuit"}, default="basis_pursuit"
             The least ‖c‖₁; or one atom after the other, by orthogonal matching pursuit or by plain matching pursuit,
-            until what is left is no more than noise, σ√m. Pursuits are for signals, or small images.
+            until the residual is at most that of noise, σ√m. Pursuits are for signals, or small images.
         n_nonzero : int, optional
             Of the pursuits: atoms at most.
         """
@@ -228,14 +226,14 @@ class CompressiveSensing(Model):
         flat = [self.basis_.synthesize(codes(row)) for row in Y.astype(np.float64).reshape(-1, Y.shape[-1])]
         return np.reshape(flat, (*Y.shape[:-1], *self.shape_)).astype(Y.dtype)
 
-    def _numbers(self, X: Any, shape: tuple, name: str, what: str) -> np.ndarray:
+    def _numbers(self, X: Any, shape: tuple, name: str, noun: str) -> np.ndarray:
         """As float32, if so given, else float64."""
         X = np.asarray(X)
         if X.dtype.kind not in "fiub" or X.shape[max(X.ndim - len(shape), 0) :] != shape:
-            raise InputError(f"{name} has shape {X.shape} of {X.dtype}; real {what} of shape {shape} are needed.")
+            raise InputError(f"{name} has shape {X.shape} of {X.dtype}; real {noun} of shape {shape} are needed.")
         if not np.isfinite(X).all():
             at = tuple(int(i) for i in np.argwhere(~np.isfinite(X))[0])
-            raise InputError(f"{name}[{', '.join(map(str, at))}] is {X[at]}; {what} must be finite numbers.")
+            raise InputError(f"{name}[{', '.join(map(str, at))}] is {X[at]}; {noun} must be finite numbers.")
         return X if X.dtype == np.float32 else X.astype(np.float64)
 
     def _solver(self, sigma: float) -> Any:
@@ -243,26 +241,26 @@ class CompressiveSensing(Model):
         A, basis = self.measuring_, self.basis_
         if A.matrix is None and (basis.orthonormal or isinstance(basis, Shifted)):
             return partial(_recover_by_fast_steps, A, basis, sigma)
-        inner, B = basis.coefficients(self.shape_), self._seen_atoms()
+        inner, B = basis.coefficients(self.shape_), self._measure_atoms()
         if sigma == 0:
             return lambda y: basis_pursuit(B, y).reshape(inner)
         return lambda y: basis_pursuit_denoise(B, y, sigma=sigma).reshape(inner)
 
     def _pursuit(self, method: str, sigma: float, n_nonzero: int | None) -> Any:
         """The same, one atom after the other."""
-        B, inner = self._seen_atoms(), self.basis_.coefficients(self.shape_)
-        if B.shape[0] * B.shape[1] > MOST_CELLS:
+        B, inner = self._measure_atoms(), self.basis_.coefficients(self.shape_)
+        if B.shape[0] * B.shape[1] > MAX_MATRIX_NUMBERS:
             raise InputError(
                 f'method="{method}" needs the atoms as measured, {B.shape[0]:,} x {B.shape[1]:,} numbers, and '
-                f'{MOST_CELLS:,} are the most. Use method="basis_pursuit", which needs none.'
+                f'{MAX_MATRIX_NUMBERS:,} are the most. Use method="basis_pursuit", which needs none.'
             )
         D = (B if isinstance(B, np.ndarray) else B @ np.eye(B.shape[1])).T
-        limits: dict = {"n_nonzero": n_nonzero, "error": sigma * np.sqrt(len(D.T)), "relative_error": EXACT}
+        limits: dict = {"n_nonzero": n_nonzero, "error": sigma * np.sqrt(len(D.T)), "relative_error": PURSUIT_TOLERANCE}
         if method == "omp":
             return lambda y: orthogonal_matching_pursuit(D, y, **limits).reshape(inner)
-        return lambda y: matching_pursuit(D, y, n_steps=STEPS_MATCHING, **limits).codes.reshape(inner)
+        return lambda y: matching_pursuit(D, y, n_steps=MAX_MATCHING_STEPS, **limits).codes.reshape(inner)
 
-    def _seen_atoms(self) -> Any:
+    def _measure_atoms(self) -> Any:
         """A Ψᵀ (m,k), what the measurements see of the basis: an array, or an operator."""
         A, basis = self.measuring_, self.basis_
         inner = basis.coefficients(self.shape_)
@@ -293,5 +291,5 @@ def _recover_by_fast_steps(A: Measuring, basis: Basis, sigma: float, y: np.ndarr
         reach = 1 - radius / far if far > radius else 0.0
         return basis.analyze(x + A.transpose(reach * missing))
 
-    steps = STEPS if basis.orthonormal else STEPS_SHIFTED
+    steps = MAX_STEPS if basis.orthonormal else MAX_SHIFTED_STEPS
     return minimize_sum(project, np.zeros(basis.coefficients(A.shape)), TOL, steps)[0]

@@ -1,6 +1,6 @@
 """Measuring operators: y (m,) from a signal or an image, and back by the transpose.
 
-    matrices    A (m,d) of random numbers; every signal alike
+    matrices    A (m,d) of random numbers
     fast rows   m rows of an orthonormal transform, A Aᵀ = I: never a matrix, so an image of any size
 
 Which rows, and of what:
@@ -30,8 +30,8 @@ from twofold.signals.bases.basis import apply_along_each
 from twofold.signals.bases.fourier import Fourier
 
 MATRICES, FAST = ("gaussian", "rademacher"), ("fourier", "hadamard")
-SMALL = 16
-MOST_CELLS = 100_000_000  # of a matrix: 800 MB
+HADAMARD_SIZE = 16  # of the matrix that does the first steps of a transform
+MAX_MATRIX_NUMBERS = 100_000_000  # 800 MB
 
 
 class Measuring(NamedTuple):
@@ -89,7 +89,7 @@ def draw_measurements(kind: str, shape: tuple[int, ...], m: int, rng: np.random.
     """Random measurements of that kind."""
     d = int(np.prod(shape))
     if kind in MATRICES:
-        if m * d > MOST_CELLS:
+        if m * d > MAX_MATRIX_NUMBERS:
             raise InputError(
                 f'kind="{kind}" needs a matrix of {m:,} x {d:,} numbers for signals of shape {shape}. '
                 'Use kind="fourier" or "hadamard", which need none, or fewer measurements.'
@@ -143,7 +143,7 @@ def _transform_end(X: np.ndarray, p: int) -> np.ndarray:
 def _transform_butterflies(X: np.ndarray) -> np.ndarray:
     """Sums and differences at distance 1, 2, 4, ...: d log d steps, the first ones together as a product."""
     d, batch = X.shape[-1], X.shape[:-1]
-    step = min(d, SMALL)
+    step = min(d, HADAMARD_SIZE)
     X = X.reshape(*batch, -1, step) @ hadamard(step, dtype=np.float64)
     while step < d:
         pairs = X.reshape(*batch, -1, 2, step)

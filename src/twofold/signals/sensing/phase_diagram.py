@@ -12,8 +12,6 @@ for ties, only if)
 
 so only the signs, the places and the null space matter. `check_least_sum` looks for such an h by alternating
 between the two (Douglas & Rachford): either h turns up, or there is a proof w that no slope is below −10⁻⁶ √n ‖h‖.
-
-References: Donoho & Tanner 2009; Donoho, Maleki & Montanari 2009; Amelunxen, Lotz, McCoy & Tropp 2014.
 """
 
 from __future__ import annotations
@@ -32,10 +30,10 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed
 from twofold.signals.sparse_coding.pursuits import orthogonal_matching_pursuit
 
-TOGETHER = 20  # signals measured by the same matrix: products of matrices instead of vectors
-FAR = 37.0  # standard deviations, beyond which a normal density is 0 in double precision
-STEPS = 2000
-NO_SLOPE = 1e-6  # times √n ‖h‖
+SIGNALS_PER_MATRIX = 20
+MAX_DEVIATIONS = 37.0  # standard deviations; beyond, a normal density is 0 in double precision
+MAX_STEPS = 2000
+ZERO_SLOPE = 1e-6  # times √n ‖h‖
 
 
 def compute_curve_point(z: float, nonnegative: bool = False) -> tuple[float, float]:
@@ -81,9 +79,11 @@ def donoho_tanner(delta: Any, *, nonnegative: bool = False) -> Any:
         raise InputError(f"delta={delta!r}: measurements for each unknown are from 0 to 1.")
 
     def one(d: float) -> float:
-        if d <= compute_curve_point(FAR, nonnegative)[0]:
+        if d <= compute_curve_point(MAX_DEVIATIONS, nonnegative)[0]:
             return 0.0
-        return compute_curve_point(brentq(lambda z: compute_curve_point(z, nonnegative)[0] - d, 0, FAR), nonnegative)[1]
+        return compute_curve_point(
+            brentq(lambda z: compute_curve_point(z, nonnegative)[0] - d, 0, MAX_DEVIATIONS), nonnegative
+        )[1]
 
     found = np.array([one(d) for d in asked.ravel()]).reshape(asked.shape)
     return found if asked.ndim else float(found)
@@ -112,7 +112,7 @@ def phase_diagram(
     random_state: Seed = None,
     progress: Callable[[float], Any] | None = None,
 ) -> PhaseDiagram:
-    """How often K-sparse signals of length n are recovered from m Gaussian measurements, over δ = m/n and ρ = K/m.
+    """The share of K-sparse signals of length n recovered from m Gaussian measurements, over δ = m/n and ρ = K/m.
 
     Places and values of a signal are random, the values normal. Twenty signals share a matrix.
 
@@ -163,9 +163,9 @@ def phase_diagram(
     seed, success = seed_of(random_state), np.zeros(K.shape)
     for done, (i, j) in enumerate(itertools.product(*map(range, K.shape))):
         won = 0.0
-        for start in range(0, trials, TOGETHER):
+        for start in range(0, trials, SIGNALS_PER_MATRIX):
             rng = generator(seed, int(m[i]), int(K[i, j]), start)
-            won += TRIALS[method](n, int(m[i]), int(K[i, j]), min(TOGETHER, trials - start), rng)
+            won += TRIALS[method](n, int(m[i]), int(K[i, j]), min(SIGNALS_PER_MATRIX, trials - start), rng)
         success[i, j] = won / trials
         if progress is not None:
             progress((done + 1) / K.size)
@@ -189,7 +189,7 @@ def _make_grid(n: int, delta: Any, rho: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def find_half_success(rho: np.ndarray, success: np.ndarray, trials: int) -> float:
-    """Where success falls through one half: log odds = a − b ρ, fitted to all points of a row."""
+    """The ρ of half success: log odds = a − b ρ, fitted to all points of a row."""
     if not success.min() < 0.5 <= success.max():
         return float("nan")
     middle, width = rho.mean(), rho.std()
@@ -224,19 +224,19 @@ def check_least_sum(onto_kernel: Callable[[np.ndarray], np.ndarray], signs: np.n
     """For signals with these signs (n,T), whether basis pursuit recovers them, given the projection on the null space.
 
     Each step makes a point h of the null space and a w with w = s on S, |w| ≤ 1 elsewhere. Since slope(h) ≥ w·h for
-    every h, a w orthogonal to the null space proves success. The few that are open after so many steps (at the
+    every h, a w orthogonal to the null space proves success. The few that are open after MAX_STEPS steps (at the
     curve about one in a hundred) are on the edge, and count as half recovered.
     """
     n, count = signs.shape
     outcome, open_ = np.full(count, 0.5), np.arange(count)
     Z = pulled = np.zeros(signs.shape)
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         W = np.where(signs != 0, signs, np.clip(Z, -1, 1))
         part = onto_kernel(W)
         H = pulled - 2 * part
         slope = np.where(signs != 0, signs * H, np.abs(H)).sum(axis=0)
-        proved = np.linalg.norm(part, axis=0) < NO_SLOPE * np.sqrt(n)
-        decided = proved | (slope < -NO_SLOPE * np.sqrt(n) * np.linalg.norm(H, axis=0))
+        proved = np.linalg.norm(part, axis=0) < ZERO_SLOPE * np.sqrt(n)
+        decided = proved | (slope < -ZERO_SLOPE * np.sqrt(n) * np.linalg.norm(H, axis=0))
         Z, pulled = H + W, pulled - part
         if decided.any():
             outcome[open_[decided]] = proved[decided]

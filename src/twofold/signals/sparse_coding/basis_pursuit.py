@@ -4,7 +4,6 @@
     minimize  ½‖A x − y‖² + λ ‖x‖₁                      with noise, by proximal gradient steps that run ahead
 
 A (m,d) is an array or a SciPy operator: nothing but products with A and Aᵀ is needed, except by the linear program.
-References: Chen, Donoho & Saunders 1998; Boyd et al. 2011 (ADMM); Beck & Teboulle 2009; O'Donoghue & Candès 2015.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from twofold.core.checks import InputError
 
-LP_CELLS = 60_000  # of A, up to which the linear program is quicker than it is exact
-OVER = 1.6  # relaxation of the alternating projections
+MAX_PROGRAM_NUMBERS = 60_000  # of A, for the linear program to be quick
+RELAXATION = 1.6  # of the alternating projections
 
 
 def basis_pursuit(A: Any, y: Any, *, solver: str = "auto", tol: float = 1e-8, max_iter: int = 10_000) -> np.ndarray:
@@ -65,11 +64,14 @@ def basis_pursuit(A: Any, y: Any, *, solver: str = "auto", tol: float = 1e-8, ma
     if solver not in ("auto", "lp", "admm"):
         raise InputError(f'solver="{solver}" is not one of auto, lp, admm.')
     array = not isinstance(A, LinearOperator)
-    if solver == "lp" or (solver == "auto" and array and np.size(A) <= LP_CELLS):
+    if solver == "lp" or (solver == "auto" and array and np.size(A) <= MAX_PROGRAM_NUMBERS):
         if not array:
             raise InputError('solver="lp" needs A as an array; an operator goes with solver="admm".')
         return _solve_program(np.asarray(A, np.float64), y)
-    return _solve_by_projections(A, y, tol, max_iter)
+    x, converged = minimize_sum(_make_projector(A, y), np.zeros(A.shape[1]), tol, max_iter)
+    if not converged:
+        _warn_late("basis_pursuit", max_iter)
+    return x
 
 
 def _check_measurements(A: Any, y: Any) -> np.ndarray:
@@ -102,13 +104,6 @@ def _make_projector(A: Any, y: np.ndarray) -> Callable[[np.ndarray], np.ndarray]
     return lambda v: v - A.T @ solve(A @ v - y)
 
 
-def _solve_by_projections(A: Any, y: np.ndarray, tol: float, max_iter: int) -> np.ndarray:
-    x, arrived = minimize_sum(_make_projector(A, y), np.zeros(A.shape[1]), tol, max_iter)
-    if not arrived:
-        _warn_late("basis_pursuit", max_iter)
-    return x
-
-
 def minimize_sum(
     project: Callable[[np.ndarray], np.ndarray], start: np.ndarray, tol: float, max_iter: int
 ) -> tuple[np.ndarray, bool]:
@@ -120,7 +115,7 @@ def minimize_sum(
         return x, True
     for _ in range(max_iter):
         x = project(z - u)
-        ahead = OVER * x + (1 - OVER) * z
+        ahead = RELAXATION * x + (1 - RELAXATION) * z
         before, z = z, shrink(ahead + u, level)
         u = u + ahead - z
         primal, dual = np.linalg.norm(x - z), np.linalg.norm(z - before)
@@ -233,7 +228,7 @@ def _find_largest_eigenvalue(op: Any) -> float:
 def _take_proximal_steps(
     op: Any, y: np.ndarray, reg: float, x: np.ndarray, steepest: float, tol: float, max_iter: int
 ) -> np.ndarray:
-    """Steps that run ahead, begun anew whenever they point uphill."""
+    """Steps that run ahead, begun again whenever they point uphill."""
     ahead, t = x, 1.0
     for _ in range(max_iter):
         new = shrink(ahead - (op.T @ (op @ ahead - y)) / steepest, reg / steepest)

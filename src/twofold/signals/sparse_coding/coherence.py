@@ -18,9 +18,9 @@ from twofold.core.checks import InputError
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed
 
-BLOCK = 1024  # atoms whose products with all others are looked at together
-MOST = 20_000  # linear programs at most
-CHOICES = 200_000  # of columns or atoms that are all looked at, at most
+BLOCK_ATOMS = 1024  # whose products with all others are computed together
+MAX_PROGRAMS = 20_000  # linear ones
+MAX_CHOICES = 200_000  # of columns or atoms
 
 
 def _check_atoms(dictionary: Any) -> np.ndarray:
@@ -35,8 +35,8 @@ def _check_atoms(dictionary: Any) -> np.ndarray:
 
 def _iterate_products(D: np.ndarray) -> Any:
     """|⟨a, b⟩| of some atoms with all, the product with itself left out."""
-    for start in range(0, len(D), BLOCK):
-        G = np.abs(D[start : start + BLOCK] @ D.T)
+    for start in range(0, len(D), BLOCK_ATOMS):
+        G = np.abs(D[start : start + BLOCK_ATOMS] @ D.T)
         G[np.arange(len(G)), start + np.arange(len(G))] = 0
         yield G
 
@@ -129,8 +129,8 @@ def rip_estimate(A: Any, K: int, *, n_trials: int = 200, random_state: Seed = No
         chosen = A[:, rng.choice(A.shape[1], K, replace=False)]
         worst = max(worst, _find_deviation((chosen.T @ chosen)[None]))
     most = 0.0
-    for start in range(0, A.shape[1], BLOCK):
-        G = A[:, start : start + BLOCK].T @ A
+    for start in range(0, A.shape[1], BLOCK_ATOMS):
+        G = A[:, start : start + BLOCK_ATOMS].T @ A
         rows = np.arange(len(G))
         own = np.abs(G[rows, start + rows] - 1)
         G[rows, start + rows] = 0
@@ -168,17 +168,17 @@ def _check_columns(A: Any, K: int) -> np.ndarray:
 
 
 def _find_deviation(grams: np.ndarray) -> float:
-    """How far the eigenvalues of some Gram matrices (b,K,K) are from 1, at most."""
+    """The largest distance from 1 of the eigenvalues of Gram matrices (b,K,K)."""
     return float(np.abs(np.linalg.eigvalsh(grams) - 1).max())
 
 
-def iterate_choices(n: int, K: int, what: str) -> Iterator[np.ndarray]:
+def iterate_choices(n: int, K: int, noun: str) -> Iterator[np.ndarray]:
     """All choices of K among n, some at a time: (b,K)."""
     count = math.comb(n, K)
-    if count > CHOICES:
-        raise InputError(f"K={K} of {n} {what} are {count:,} choices; {CHOICES:,} are the most. Use a smaller K.")
+    if count > MAX_CHOICES:
+        raise InputError(f"K={K} of {n} {noun} are {count:,} choices; {MAX_CHOICES:,} are the most. Use a smaller K.")
     choices = itertools.combinations(range(n), K)
-    while some := list(itertools.islice(choices, BLOCK)):
+    while some := list(itertools.islice(choices, BLOCK_ATOMS)):
         yield np.array(some, dtype=np.intp).reshape(len(some), K)
 
 
@@ -223,7 +223,7 @@ class Certificate:
 
 
 def certify_recovery(dictionary: Any, K: int) -> Certificate:
-    """Whether every signal of K atoms (k,d) is sure to be coded with them, and why.
+    """The conditions under which every signal of K atoms (k,d) is sure to be coded with them.
 
     The chain: δ_s ≤ μ (s − 1) for atoms of length 1 with coherence μ; δ_2K < 1/3 is enough for basis pursuit; and so is
     K < ½ (1 + 1/μ), for orthogonal matching pursuit as well. From 3 μ K ≤ 1 follows the last. For few atoms δ_2K is
@@ -258,7 +258,7 @@ def certify_recovery(dictionary: Any, K: int) -> Certificate:
     if not 1 <= K <= len(D):
         raise InputError(f"K={K!r} must be from 1 to {len(D)}, the number of atoms.")
     mu, twice = coherence(D), min(2 * K, len(D))
-    exact = math.comb(len(D), twice) <= CHOICES
+    exact = math.comb(len(D), twice) <= MAX_CHOICES
     delta = rip_constant(D.T, twice) if exact else min(mu * (twice - 1), babel(D, twice - 1))
     return Certificate(int(K), mu, recovery_bound(D), delta, exact)
 
@@ -278,15 +278,13 @@ def null_space_constant(A: Any, K: int = 1) -> float:
     >>> null_space_constant(A) < 0.5                     # one number is always recovered
     True
     """
-    A = np.asarray(A, dtype=np.float64)
-    if A.ndim != 2 or not 1 <= K <= A.shape[1]:
-        raise InputError(f"A has shape {A.shape} and K={K!r}; K numbers of a vector (d,) are to be chosen.")
+    A = _check_columns(A, K)
     m, d = A.shape
     choices = itertools.combinations(range(d), K)
     count = math.comb(d, K) * 2 ** (K - 1)
-    if count > MOST:
+    if count > MAX_PROGRAMS:
         raise InputError(
-            f"K={K} of d={d} means {count:,} linear programs; {MOST:,} are the most. Use a smaller K or A."
+            f"K={K} of d={d} means {count:,} linear programs; {MAX_PROGRAMS:,} are the most. Use a smaller K or A."
         )
     best = 0.0
     for places in choices:

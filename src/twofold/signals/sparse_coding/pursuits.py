@@ -3,9 +3,8 @@
     minimize  ‖x − Σ_a c_a · atom a‖²  with few c_a that are not zero        D (k,d) atoms as rows
 
 Matching pursuit:             the atom that correlates most with the residual gets its correlation
-Orthogonal matching pursuit:  it joins the chosen ones, and all their coefficients are fitted anew
+Orthogonal matching pursuit:  it joins the chosen ones, and all their coefficients are fitted again
 The atoms may be a basis, which is never written out: correlations are its analysis, an atom is made when it is chosen.
-References: Mallat & Zhang 1993; Pati, Rezaiifar & Krishnaprasad 1993; Rubinstein, Zibulevsky & Elad 2008.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from twofold.core.types import Table
 from twofold.kernels.omp import omp, omp_seen
 from twofold.signals.bases.basis import Basis
 
-NOTHING = 1e-10, 1e-5  # of an atom's square: what is new in an atom that adds nothing, in double and single precision
-ROUNDING = 1e-14  # of a signal's length: a residual that is none
-PIECE = 256  # signals for one thread at a time: a pursuit is dear, so that few of them are work enough
+MIN_NEW_PART = 1e-10, 1e-5  # of an atom's square that no chosen atom has, in double and single precision
+ROUNDING = 1e-14  # of a signal's length: a shorter residual is zero
+SIGNALS_PER_PIECE = 256  # for one thread at a time; fewer than other rows, since a pursuit takes long
 
 
 class Coding(NamedTuple):
@@ -77,10 +76,10 @@ def check_atoms(dictionary: Any) -> np.ndarray:
     return D
 
 
-def encode(X: np.ndarray, c: Coding, seen: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Codes of a block of signals (m,d): atoms (m,s), coefficients (m,s), and how many each signal has (m,).
+def encode_rows(X: np.ndarray, seen: np.ndarray | None, c: Coding) -> sparse.csr_array:
+    """Codes (m,k) of signals (m,d), atoms in ascending order.
 
-    `seen` (m,d) says which numbers count, and X is 0 elsewhere; None means all.
+    `seen` (m,d) marks the known numbers, and X is 0 elsewhere; None means all.
     """
     X = np.ascontiguousarray(X, dtype=c.atoms.dtype)
     m, dtype = len(X), X.dtype
@@ -90,38 +89,29 @@ def encode(X: np.ndarray, c: Coding, seen: np.ndarray | None = None) -> tuple[np
     enough = np.maximum(rounding, dtype.type(c.error) ** 2)
     if c.share:
         enough = np.maximum(enough, squares * dtype.type(c.share) ** 2)
-    least = dtype.type(NOTHING[dtype == np.float32])
+    least = dtype.type(MIN_NEW_PART[dtype == np.float32])
     if seen is None:
         omp(c.gram, X @ c.atoms.T, squares, enough, rounding, least, index, value, count)
     else:
         omp_seen(c.atoms, X, seen, enough, rounding, least, index, value, count)
-    return index, value, count
-
-
-def as_csr(index: np.ndarray, value: np.ndarray, count: np.ndarray, k: int) -> sparse.csr_array:
-    """Codes as a sparse array (m,k), atoms in ascending order."""
     used = np.arange(index.shape[1]) < count[:, None]
     indptr = np.concatenate([[0], np.cumsum(count, dtype=np.int64)])
-    codes = sparse.csr_array((value[used], index[used], indptr), shape=(len(index), k))
+    codes = sparse.csr_array((value[used], index[used], indptr), shape=(m, len(c.atoms)))
     codes.sort_indices()
     return codes
 
 
 def cut_into_pieces(source: Source) -> Blocks:
     """A source's signals, cut finer than other rows are."""
-    source.bounds = np.append(np.arange(0, max(source.shape[0], 1), PIECE), source.shape[0])
+    source.bounds = np.append(np.arange(0, max(source.shape[0], 1), SIGNALS_PER_PIECE), source.shape[0])
     return Blocks(source)
 
 
 def encode_all(signals: Blocks, c: Coding, seen: np.ndarray | None = None) -> sparse.csr_array:
     """Codes (n,k) of signals in memory, piece by piece."""
     engine = Engine()
-    parts = engine.map(encode_seen, signals, signals.rows(seen), engine.broadcast(c))
+    parts = engine.map(encode_rows, signals, signals.rows(seen), engine.broadcast(c))
     return stacked(engine.gather(parts))
-
-
-def encode_rows(X: np.ndarray, c: Coding) -> sparse.csr_array:
-    return as_csr(*encode(X, c), len(c.atoms))
 
 
 def orthogonal_matching_pursuit(
@@ -188,30 +178,18 @@ def orthogonal_matching_pursuit(
     D = check_atoms(dictionary)
     if X.ndim != 2 or X.shape[1] != D.shape[1]:
         raise InputError(f"X has shape {X.shape}; the atoms have {D.shape[1]} numbers. Give signals (n, {D.shape[1]}).")
+    length, seen = np.linalg.norm(D, axis=1), None
+    unit = np.where(length > 0, length, 1)
     if mask is not None:
-        codes = encode_masked(D, X, np.atleast_2d(np.asarray(mask, dtype=bool)), n_nonzero, error, relative_error)
-    else:
-        signals = cut_into_pieces(DenseSource(X.astype(dtype, copy=False)))
-        refuse("orthogonal_matching_pursuit", signals)
-        length = np.linalg.norm(D, axis=1)
-        unit = np.where(length > 0, length, 1)
-        codes = encode_all(signals, prepare_coding(D / unit[:, None], dtype, n_nonzero, error, relative_error))
-        codes = sparse.csr_array(codes.multiply((1 / unit).astype(dtype)[None, :]))
-    return codes.toarray()[0] if single else codes
-
-
-def encode_masked(D: np.ndarray, X: np.ndarray, mask: np.ndarray, *limits: Any) -> sparse.csr_array:
-    """Codes of signals of which only some numbers are seen."""
-    if mask.shape != X.shape:
-        raise InputError(f"mask has shape {mask.shape}, X {X.shape}; they must be alike. True marks what is missing.")
-    dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-    signals = cut_into_pieces(DenseSource(np.where(mask, 0, X).astype(dtype)))
+        mask = np.atleast_2d(np.asarray(mask, dtype=bool))
+        if mask.shape != X.shape:
+            raise InputError(f"mask has shape {mask.shape}, X {X.shape}; they must agree. True marks what is missing.")
+        X, seen, unit = np.where(mask, 0, X), ~mask, np.ones(len(D))  # lengths are those of the seen part
+    signals = cut_into_pieces(DenseSource(X.astype(dtype, copy=False)))
     refuse("orthogonal_matching_pursuit", signals)
-    return encode_all(signals, prepare_coding(D, dtype, *limits), ~mask)
-
-
-def encode_seen(X: np.ndarray, seen: np.ndarray | None, c: Coding) -> sparse.csr_array:
-    return as_csr(*encode(X, c, seen), len(c.atoms))
+    coding = prepare_coding(D / unit[:, None], dtype, n_nonzero, error, relative_error)
+    codes = sparse.csr_array(encode_all(signals, coding, seen).multiply((1 / unit).astype(dtype)[None, :]))
+    return codes.toarray()[0] if single else codes
 
 
 class Atoms:
@@ -273,7 +251,7 @@ def _pursue_orthogonally(
             R[:s, s] += shares
             new = new - shares @ Q[:s]
         R[s, s] = np.linalg.norm(new)
-        if best in chosen or R[s, s] ** 2 <= NOTHING[0]:
+        if best in chosen or R[s, s] ** 2 <= MIN_NEW_PART[0]:
             break
         Q[s] = new / R[s, s]
         residual -= (Q[s] @ residual) * Q[s]
@@ -313,7 +291,7 @@ def matching_pursuit(
     n_steps : int, default=100
         Steps at most.
     n_nonzero : int, optional
-        Stop when so many different atoms are in the code: ‖z‖₀ = K.
+        Stop when the code has this many different atoms: ‖z‖₀ = K.
     error : float, optional
         Stop when the error is at most this.
     relative_error : float, optional

@@ -80,10 +80,6 @@ class SparseCoder(Dictionary):
         "error": [None, Interval(Real, 0, None, closed="left")],
         "relative_error": [None, Interval(Real, 0, None, closed="left")],
     }
-    _instead: ClassVar[dict[str, str]] = {
-        "n_nonzero": "the most atoms in a code is transform_n_nonzero_coefs.",
-        "tol": "the error that a code may leave is error.",
-    }
 
     def __init__(
         self,
@@ -107,13 +103,6 @@ class SparseCoder(Dictionary):
         self.transform_max_iter = transform_max_iter
         self.error = error
         self.relative_error = relative_error
-
-    @classmethod
-    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        if "n_nonzero" in params:  # atoms were scaled at fit
-            limits = {"transform_n_nonzero_coefs": params["n_nonzero"], "error": params["tol"]}
-            params = {"dictionary": fitted.pop("components_"), **limits}
-        return params, fitted
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,7 +3,6 @@
     minimize  ‖c‖₀  with  ‖x − c D‖ ≤ ε            D (k,d) atoms as rows
 
 All choices of 0, 1, 2, ... atoms are fitted until one is good enough; of those with as few the best is taken.
-Reference: Natarajan 1995 (that nothing essentially quicker is known).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from twofold.core.checks import InputError
 from twofold.signals.sparse_coding.coherence import iterate_choices
 from twofold.signals.sparse_coding.pursuits import Atoms, check_limits
 
-SAME = 1e-10  # of the largest singular value: less is a direction that some atoms do not have
+MIN_SINGULAR_VALUE = 1e-10  # of the largest: smaller is a direction that the atoms do not have
 
 
 def sparsest_code(
@@ -81,6 +80,6 @@ def _fit_errors(chosen: np.ndarray, x: np.ndarray) -> np.ndarray:
     if not chosen.shape[1]:
         return np.full(len(chosen), np.linalg.norm(x))
     _, values, axes = np.linalg.svd(chosen, full_matrices=False)
-    axes = axes * (values > SAME * values[:, :1])[..., None]
+    axes = axes * (values > MIN_SINGULAR_VALUE * values[:, :1])[..., None]
     rest = x - np.einsum("bK,bKd->bd", axes @ x, axes)
     return np.linalg.norm(rest, axis=1)
