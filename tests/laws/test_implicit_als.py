@@ -168,13 +168,3 @@ def test_counts_below_zero_in_late_blocks_have_their_place_too():
 def test_nothing_seen_is_refused():
     with pytest.raises(InputError, match="only zeros"):
         fit(np.zeros((5, 4)))
-
-
-def test_a_file_without_the_power_of_the_ridge_has_the_plain_one():
-    model = fit(counts(), reg_power=0.0)
-    params, fitted = model.get_params(), {"components_": model.components_}
-    del params["reg_power"]
-    params, fitted = ImplicitALS._modernized(params, fitted)
-    old = ImplicitALS(**params)
-    assert old.reg_power == 0 and fitted["reg_"] == model.reg_ == 2.0
-    assert "reg_" not in ImplicitALS._modernized({"reg": 2.0}, {})[1]

@@ -27,6 +27,7 @@ from scipy import sparse
 
 from twofold.completion._held_out import FEWEST, Held, hold_out, is_better
 from twofold.completion.biases import Biases
+from twofold.completion.cells import Cells, HalfSteps, MemoryCells
 from twofold.core import loop
 from twofold.core.data.known_cells import Observed
 from twofold.core.numerics.alternating_ridge import Plan, State, swept
@@ -89,6 +90,25 @@ def find_ridges(make: Callable[[int], Plan], ranks: Sequence[int], biases: bool,
     return Found(_with_ridge(plan, best.lam, best.share), best.state, path)
 
 
+def scale_to_all(found: Found, sample: Observed, cells: Cells) -> Found:
+    """The problem of all cells, from that of some rows.
+
+    λ is as many times what noise alone would ask for as it is for these rows: the largest singular value of noise with
+    n_i cells a row and n_j a column, each divided by (n_i n_j)^(p/2), is about
+
+        (n_i n_j)^(-p/2) (√n_i + √n_j)
+    """
+    (n, d), plan, start = cells.shape, found.plan._replace(cells=None), found.start
+    if sample.shape[0] == n:
+        return found._replace(plan=plan, start=State(*map(cells.place_array, ("rows", "cols"), start)))
+    of_rows, of_cols, power = cells.n_cells / n, cells.n_cells / d, -plan.ridge.power / 2
+    noise = [(of_rows * c) ** power * (of_rows**0.5 + c**0.5) for c in (of_cols, sample.X.nnz / d)]
+    plan = plan._replace(ridge=plan.ridge._replace(lam=plan.ridge.lam * noise[0] / noise[1]))
+    return found._replace(
+        plan=plan, start=cells.start_rows(cells.place_array("cols", start.Z), HalfSteps.of_plan(plan).rows)
+    )
+
+
 def start_path() -> dict[str, list]:
     """Nothing tried yet."""
     return {"n_components": [], "reg": [], "rmse": []}
@@ -136,7 +156,7 @@ def _with_biases(plan: Plan, cells: Observed | None, biases: bool) -> tuple[Plan
         return plan._replace(cells=cells), None
     model = Biases()
     with loop.quietly():
-        model._solve(cells)
+        model._solve(MemoryCells(cells))
     row, column = (lam * plan.spread for lam in model.reg_)
     return plan._replace(cells=cells, mean=model.mean_, ridge=plan.ridge._replace(last=row), last=column), model
 

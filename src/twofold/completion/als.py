@@ -14,20 +14,30 @@ References: Zhou, Wilkinson, Schreiber & Pan 2008 (λ by counts); Takács, Pilá
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.completion._auto_ridge import RANK, Found, describe_ridges, find_ridges, get_power, list_ranks, start_path
-from twofold.completion.model import Factors, find_partitioned, fold_rows, split_biases
-from twofold.core import loop
+from twofold.completion._auto_ridge import (
+    RANK,
+    Found,
+    describe_ridges,
+    find_ridges,
+    get_power,
+    list_ranks,
+    scale_to_all,
+    start_path,
+)
+from twofold.completion.cells import Cells, HalfSteps, find_ratings, open_cells
+from twofold.completion.model import Factors, fold_rows
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import as_blocks
-from twofold.core.data.known_cells import Observed, observed
+from twofold.core.data.known_cells import observed
 from twofold.core.estimator import fitting
-from twofold.core.numerics.alternating_ridge import FREE, Plan, Ridge, State, begun, bias_of, features, planned, swept
+from twofold.core.numerics.alternating_ridge import FREE, Ridge, bias_of, features, planned
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
@@ -160,53 +170,23 @@ class ALS(Factors):
         sample_weight : array-like of shape (n,) or (n, d), optional
             How much each row, or each cell, counts.
         """
-        ratings = find_partitioned(X)
-        if ratings is not None:
-            from twofold.completion.partitioned._fit import fit_als
-
-            return fit_als(self, ratings, sample_weight)
-        cells = self._observed(X, sample_weight)
+        cells = open_cells(self, find_ratings(X), sample_weight, lambda shape: self._rank(shape) + self.biases)
         seed = seed_of(self.random_state)
         plan, start, self.path_ = self._begin(cells, seed)
-
-        def sweep(state: State, t: int) -> loop.Sweep:
-            return loop.Sweep(*swept(plan, state))
-
-        self._run(cells, sweep, start, seed, X, lambda state: self._attributes(state, plan))
-        if plan.steps:  # so that a row folded in again gets its own factor back
-            U, Z = self._sides()
-            U, _ = plan._replace(steps=0).half(cells.rows, U, Z)
-            for name, value in self._attributes(State(U, Z), plan).items():
-                setattr(self, name, value)
+        solver = "cg" if plan.steps else "cholesky"
+        cells.run(self, HalfSteps.of_plan(plan), start, seed, **describe_ridges(plan), solver_=solver)
         return self
 
-    def _begin(self, cells: Observed, seed: int) -> Found:
+    def _begin(self, cells: Cells, seed: int) -> Found:
         """The problem with its ridges, and where its sweeps start."""
         power, most = get_power(self.reg, self.reg_power), self._rank(cells.shape)
-        reg: float = 0.0 if isinstance(self.reg, str) else self.reg
-
-        def make(k: int) -> Plan:
-            how = {"reg": reg, "power": power}
-            return planned(cells, k, biases=self.biases, solver=self.solver, nonnegative=self.nonnegative, **how)
-
+        how: dict[str, Any] = {"biases": self.biases, "solver": self.solver, "nonnegative": self.nonnegative}
         if isinstance(self.reg, str):
-            return find_ridges(make, list_ranks(most, self.n_components == "auto"), self.biases, seed)
-        plan = make(most)
-        return Found(plan, begun(plan, self.biases, 1 if reg >= 0.01 else 5, generator(seed)), start_path())
-
-    def _attributes(self, state: State, plan: Plan) -> dict:
-        found = split_biases(state.U, state.Z, plan.k, np.sqrt(plan.spread))
-        solver = "cg" if plan.steps else "cholesky"
-        return {**found, **describe_ridges(plan), "solver_": solver}
-
-    def _sides(self) -> tuple[np.ndarray, np.ndarray]:
-        """Both factors as the sweeps see them: the bias last, in its own unit."""
-        Z, unit = np.ascontiguousarray(self.components_.T), self.components_.dtype.type(self._unit())
-        if not self.biases:
-            return self.row_factors_, Z
-        return np.column_stack([self.row_factors_, self.row_bias_ / unit]), np.column_stack(
-            [Z, self.column_bias_ / unit]
-        )
+            sample, ranks = cells.sample(), list_ranks(most, self.n_components == "auto")
+            make = partial(planned, sample, reg=0.0, power=power, **how)
+            return scale_to_all(find_ridges(make, ranks, self.biases, seed), sample, cells)
+        plan = planned(cells, most, reg=self.reg, power=power, **how)
+        return Found(plan, cells.start(plan, self.biases, 1 if self.reg >= 0.01 else 5, generator(seed)), start_path())
 
     def _bias_of(self, codes: np.ndarray) -> np.ndarray:
         return bias_of(codes, len(self.components_)) * codes.dtype.type(self._unit())
@@ -238,7 +218,7 @@ class ALS(Factors):
         if lines is not None:
             new = lines if lines.by_row else lines.measure(cells)
             cells, self.normalization_ = new.standardize(cells), lines if lines.by_row else lines.join(new)
-        seen = features(self._sides()[0], k, self.mean_, self._unit())
+        seen = features(self._join_biases()[0], k, self.mean_, self._unit())
         codes = fold_rows(cells.T.tocsr(), *seen, self._ridge(columns=True))
         self.components_ = np.concatenate([self.components_, codes[:, :k].T], axis=1)
         self.column_bias_ = np.concatenate([self.column_bias_, self._bias_of(codes)])

@@ -24,10 +24,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from twofold.completion.cells import Cells, Lines, Sums, open_cells
 from twofold.completion.model import Completion
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.data.known_cells import Observed
 from twofold.core.data.missing_patterns import LOG_2PI
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
@@ -48,37 +48,9 @@ class State(NamedTuple):
     column_reg: float
 
 
-class Lines(NamedTuple):
-    """One side of the table: what its lines (rows, or columns) weigh, and the sum of their centred cells."""
-
-    W: Any  # (lines, other side's lines), of which only products with a vector are needed
-    mass: np.ndarray  # Σ w
-    total: np.ndarray  # Σ w y
-
-
-class Sums(NamedTuple):
-    """All that a sweep needs to know of the data, y = x − center."""
-
-    rows: Lines
-    cols: Lines
-    center: float
-    square: float  # Σ w y²
-    cells: int
-
-    @property
-    def least(self) -> float:
-        return FLOOR * self.square + 1e-30 * self.rows.mass.sum() * self.center**2 + 1e-290
-
-
-def sum_cells(cells: Observed) -> Sums:
-    w, x = cells.W.data.astype(np.float64), cells.X.data.astype(np.float64)
-    center = float(np.average(x, weights=w))
-    n, d = cells.shape
-    row, y = np.repeat(np.arange(n), np.diff(cells.X.indptr)), x - center
-    W = sparse.csr_array((w, cells.X.indices, cells.X.indptr), shape=cells.shape)
-    rows = Lines(W, cells.rows.mass, np.bincount(row, w * y, n))
-    cols = Lines(W.T, cells.cols.mass, np.bincount(cells.X.indices, w * y, d))
-    return Sums(rows, cols, center, float(w @ y**2), len(x))
+def find_floor(s: Sums) -> float:
+    """The least squared error that is taken for no rounding."""
+    return FLOOR * s.square + 1e-30 * s.rows.mass.sum() * s.center**2 + 1e-290
 
 
 def shrink_means(total: np.ndarray, mass: np.ndarray, lam: float) -> tuple[float, np.ndarray]:
@@ -103,7 +75,7 @@ def solve_side(
     def solved(lam: float) -> tuple[float, float, np.ndarray, float, float]:
         mean, b = shrink_means(total, own.mass, lam)
         # At the minimum of a quadratic its value is the constant less ⟨solution, right-hand side⟩.
-        left = max(float(fixed - mean * total.sum() - b @ total), s.least)
+        left = max(float(fixed - mean * total.sum() - b @ total), find_floor(s))
         occam = float(np.log1p(own.mass / lam).sum() + np.log1p(across.mass / lam_other).sum()) if find else 0.0
         return lam, mean, b, left, 0.5 * (s.cells * (LOG_2PI + 1 + np.log(left / s.cells)) + occam)
 
@@ -207,16 +179,26 @@ class Biases(Completion):
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> Biases:
         """Fit to the known cells of X, or to :class:`PartitionedRatings`; see :meth:`ALS.fit` for the arguments."""
-        ratings: Any = X
-        if hasattr(ratings, "n_ratings"):
-            from twofold.completion.partitioned._baselines import fit_biases
+        return self._solve(open_cells(self, X, sample_weight))
 
-            return fit_biases(self, ratings, sample_weight)
-        return self._solve(self._observed(X, sample_weight), X)
-
-    def _solve(self, cells: Observed, X: Any = None) -> Biases:
+    def _solve(self, cells: Cells) -> Biases:
         """The fit, to cells already gathered."""
-        return fit_sums(self, sum_cells(cells), cells.dtype, X, cells.sign)
+        given, sums = _read_reg(self.reg), cells.sum_lines()
+
+        def sweep(state: State, t: int) -> loop.Sweep:
+            state, objective = sweep_sides(sums, state, given is None)
+            return loop.Sweep(state, objective, {"row_reg": state.row_reg, "column_reg": state.column_reg})
+
+        def fitted(state: State) -> dict:
+            return {
+                "mean_": sums.center + state.mean,
+                "row_bias_": state.b.astype(cells.dtype),
+                "column_bias_": state.c.astype(cells.dtype),
+                "reg_": (float(state.row_reg), float(state.column_reg)),
+            }
+
+        loop.run(self, sweep, _start(sums, given), fitted=fitted, X=cells.source, fingerprint=cells.sign)
+        return self
 
     def _folding(self) -> tuple[Callable, tuple]:
         return compute_shifts, (self.column_bias_ + self.column_bias_.dtype.type(self.mean_), self.reg_[0])
@@ -230,27 +212,6 @@ class Biases(Completion):
 
     def _trained(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         return self.row_bias_[rows] + self.column_bias_[cols] + self.row_bias_.dtype.type(self.mean_)
-
-
-def fit_sums(model: Biases, s: Sums, dtype: np.dtype, X: Any, sign: Callable[[], str]) -> Biases:
-    """The fit, given what it needs to know of the data."""
-    given = _read_reg(model.reg)
-
-    def sweep(state: State, t: int) -> loop.Sweep:
-        state, objective = sweep_sides(s, state, given is None)
-        return loop.Sweep(state, objective, {"row_reg": state.row_reg, "column_reg": state.column_reg})
-
-    loop.run(
-        model,
-        sweep,
-        _start(s, given),
-        max_iter=model.max_iter,
-        tol=model.tol,
-        fitted=lambda state: _attributes(s, state, dtype),
-        X=X,
-        fingerprint=sign,
-    )
-    return model
 
 
 def compute_shifts(X: sparse.csr_array, offset: np.ndarray, lam: float) -> np.ndarray:
@@ -274,12 +235,3 @@ def _start(s: Sums, given: tuple[float, float] | None) -> State:
     """No biases; λ as given, or such that half of an average line's deviation is believed."""
     row_reg, column_reg = given or (float(s.rows.mass.mean()), float(s.cols.mass.mean()))
     return State(0.0, np.zeros(len(s.rows.mass)), np.zeros(len(s.cols.mass)), row_reg, column_reg)
-
-
-def _attributes(s: Sums, state: State, dtype: np.dtype) -> dict:
-    return {
-        "mean_": s.center + state.mean,
-        "row_bias_": state.b.astype(dtype),
-        "column_bias_": state.c.astype(dtype),
-        "reg_": (float(state.row_reg), float(state.column_reg)),
-    }

@@ -33,15 +33,14 @@ from scipy import sparse
 from scipy.linalg import lapack
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.completion.model import Ranking, find_columns, find_partitioned
+from twofold.completion.cells import Cells, find_ratings, open_cells
+from twofold.completion.model import Ranking, find_columns
 from twofold.completion.scorer import FoldScorer, Scorer
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.data.known_cells import Observed, stored
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.types import Table, Weights
-from twofold.kernels.moments import csr_gram
 
 LEFT_OUT = 2_000  # rows that are left out, one after the other, to choose λ
 JUDGES = 1_500  # columns, the most frequent, that they are judged by
@@ -83,14 +82,6 @@ def invert(G: np.ndarray, reg: float) -> np.ndarray:
     return P
 
 
-def multiply(A: sparse.csr_array, mean: np.ndarray, mass: float) -> np.ndarray:
-    """The upper triangle of AᵀA − mass·mean meanᵀ, of sparse rows A."""
-    A.sort_indices()
-    G = np.zeros((A.shape[1], A.shape[1]), A.dtype)
-    csr_gram(A.data, A.indices, A.indptr, np.ones(A.shape[0]), G)
-    return center_gram(G, mean, mass)
-
-
 def center_gram(G: np.ndarray, mean: np.ndarray, mass: float) -> np.ndarray:
     """G − mass·mean meanᵀ in the place of G."""
     if mean.any():
@@ -120,22 +111,11 @@ def leave_out_rows(G: np.ndarray, X: np.ndarray, reg: float) -> float:
     return float(np.mean(Y.astype(np.float64) ** 2))
 
 
-def choose_reg(A: sparse.csr_array, G: np.ndarray, mean: np.ndarray, root: np.ndarray) -> float:
-    """λ with the least error of rows left out; A, G and the means are of the columns that speak."""
-    judges = find_judges(np.bincount(A.indices, minlength=A.shape[1]))
-    rows = np.unique(np.linspace(0, A.shape[0] - 1, LEFT_OUT).astype(np.int64))
-    return search_reg(A[rows][:, judges].toarray(), root[rows], float(root @ root), G, mean, judges)
-
-
-def find_judges(counts: np.ndarray) -> np.ndarray:
-    """The columns that rows left out are judged by: the most frequent ones."""
-    return np.sort(np.argsort(-counts, kind="stable")[:JUDGES])
-
-
 def search_reg(
     X: np.ndarray, own: np.ndarray, mass: float, G: np.ndarray, mean: np.ndarray, judges: np.ndarray
 ) -> float:
-    """The same, given rows X (m,judges) to leave out and what they count.
+    """λ with the least error of rows left out, X (m,judges); G and the means are of the input columns, `judges` those
+    of them by which the rows are judged, `own` the roots of the rows' weights.
 
     λ is walked along powers of 4 from the mean square of a column; the lowest point lies on a parabola.
     """
@@ -280,12 +260,8 @@ class EASE(Ranking):
         sample_weight : array-like of shape (n,) or (n, d), optional
             What a row, or a cell, counts: two cells that meet in a row count the geometric mean of their weights.
         """
-        ratings = find_partitioned(X, "sum")
-        if ratings is not None:
-            from twofold.completion.partitioned._ease import fit_ease
-
-            return fit_ease(self, ratings, sample_weight)
-        cells = self._observed(X, sample_weight)
+        cells = open_cells(self, find_ratings(X, "sum"), sample_weight)
+        read_rows = cells.keep_rows()
 
         def sweep(state: Solution | None, t: int) -> loop.Sweep:
             found = self._solve(cells)
@@ -293,39 +269,35 @@ class EASE(Ranking):
             return loop.Sweep(found, objective, {"reg": found.reg}, done=True)
 
         def fitted(w: Solution) -> dict:
-            return self._attributes(w, cells.X)
+            return {
+                "weights_": w.B,
+                "columns_": w.heads,
+                "diagonal_": w.diagonal,
+                "products_": w.cross,
+                "column_means_": w.mean,
+                "reg_": w.reg,
+                "mass_": w.mass,
+                "seen_": read_rows(),
+            }
 
-        loop.run(self, sweep, None, max_iter=1, tol=0.0, fitted=fitted, X=X, fingerprint=cells.sign)
+        loop.run(self, sweep, None, max_iter=1, tol=0.0, fitted=fitted, X=cells.source, fingerprint=cells.sign)
         return self
 
-    def _attributes(self, w: Solution, seen: Any) -> dict[str, Any]:
-        return {
-            "weights_": w.B,
-            "columns_": w.heads,
-            "diagonal_": w.diagonal,
-            "products_": w.cross,
-            "column_means_": w.mean,
-            "reg_": w.reg,
-            "mass_": w.mass,
-            "seen_": seen,
-        }
-
-    def _solve(self, cells: Observed) -> Solution:
+    def _solve(self, cells: Cells) -> Solution:
         d, dtype = cells.shape[1], cells.dtype
-        A, W = (stored(table, cells.X.data != 0) for table in (cells.X, cells.W))
-        A.data *= np.sqrt(W.data)
-        root = np.sqrt(weigh_rows(W))
+        counts, sums, root = cells.count_seen()
         mass = float(root @ root) or 1.0
-        mean = (A.T @ root / mass if self.intercept else np.zeros(d)).astype(dtype)
-        counts = np.bincount(A.indices, minlength=d)
+        mean = (sums / mass if self.intercept else np.zeros(d)).astype(dtype)
         heads = np.sort(np.argsort(-counts, kind="stable")[: self.max_items])
-        H = A if len(heads) == d else A[:, heads]
-        G = multiply(H, mean[heads], mass)
-        reg = choose_reg(H, G, mean[heads], root) if self.reg == "auto" else float(self.reg)
+        G = center_gram(cells.multiply_gram(heads), mean[heads], mass)
+        if isinstance(self.reg, str):
+            judges = np.sort(np.argsort(-counts[heads], kind="stable")[:JUDGES])
+            rows = np.unique(np.linspace(0, cells.shape[0] - 1, LEFT_OUT).astype(np.int64))
+            reg = search_reg(cells.take_seen(rows, heads[judges]), root[rows], mass, G, mean[heads], judges)
+        else:
+            reg = float(self.reg)
         B, diagonal = make_weights(invert(G, reg))
-        cross = sparse.csr_array((len(heads), d), dtype=dtype)
-        if len(heads) < d:
-            cross = H.T.tocsr() @ stored(A, ~np.isin(A.indices, heads))
+        cross = sparse.csr_array((len(heads), d), dtype=dtype) if len(heads) == d else cells.multiply_tails(heads)
         return Solution(B, diagonal, heads, cross, mean, mass, reg)
 
     def _found(self) -> Solution:
@@ -381,8 +353,3 @@ class EASE(Ranking):
             met *= self.diagonal_
             said[self.columns_] = met - self.weights_ @ met
         return x * said[at]
-
-
-def weigh_rows(W: sparse.csr_array) -> np.ndarray:
-    """(n,) what each row counts: the mean weight of the cells it has seen, and nothing if there are none."""
-    return np.asarray(W.sum(axis=1, dtype=np.float64)).ravel() / np.maximum(np.diff(W.indptr), 1)

@@ -23,7 +23,8 @@ import numpy as np
 from scipy import sparse
 
 from twofold.completion._auto_ridge import RANK, describe_ridges, find_ridges, get_power, list_ranks, start_path
-from twofold.completion.model import Factors, split_biases
+from twofold.completion.cells import split_biases
+from twofold.completion.model import Factors
 from twofold.core import loop
 from twofold.core.data.blocks import Rows
 from twofold.core.data.known_cells import Observed, Side
@@ -277,7 +278,8 @@ class GradientFactorization(Factors):
             state = advance(state, plan)
             return loop.Sweep(state, state.objective)
 
-        begin = self._start(plan, *(start or self._draw(plan, seed)), near=start is not None)
+        U, Z = start or self._draw(plan, seed)
+        begin = self._start(plan, U, Z, near=start is not None)
         self._run(cells, sweep, begin, seed, X, lambda state: self._attributes(state, plan, problem))
         return self
 

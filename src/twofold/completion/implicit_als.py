@@ -21,33 +21,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from twofold.completion.model import Factors, Ranking, find_partitioned
-from twofold.core import loop
-from twofold.core.checks import InputError
+from twofold.completion.cells import HalfStep, HalfSteps, check_counts, find_ratings, make_targets, open_cells
+from twofold.completion.model import Factors, Ranking
 from twofold.core.data.blocks import Blocks
-from twofold.core.data.known_cells import Observed, Side, known, sides
+from twofold.core.data.known_cells import known
 from twofold.core.estimator import fitting
-from twofold.core.numerics.alternating_ridge import SMALL, STEPS, Ridge, half_step, hold_rows, solve_rows
+from twofold.core.numerics.alternating_ridge import SMALL, STEPS, Ridge, solve_rows
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 
 BLOCK = 64  # factors that are solved for together
-NOTHING = "X holds only zeros: nothing was seen by anyone, so there is nothing to learn from."
-SIGNED = "For ratings that may be negative use ALS."
 START = 0.1  # about the length of a column's factor at first
-
-
-class State(NamedTuple):
-    """Both factors."""
-
-    U: np.ndarray  # (n,k)
-    Z: np.ndarray  # (d,k)
 
 
 class ImplicitALS(Ranking, Factors):
@@ -139,13 +129,6 @@ class ImplicitALS(Ranking, Factors):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    @classmethod
-    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        if "reg_power" not in params:  # there was the plain ridge
-            params["reg_power"] = 0.0
-            fitted |= {"reg_": float(params["reg"])} if "components_" in fitted else {}
-        return params, fitted
-
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> ImplicitALS:
         """Fit to counts X (n, d) >= 0; unstored cells, zeros and NaN mean "not seen".
@@ -159,86 +142,35 @@ class ImplicitALS(Ranking, Factors):
         sample_weight : array-like of shape (n,) or (n, d), optional
             Multiplies the counts.
         """
-        ratings = find_partitioned(X, "sum")
-        if ratings is not None:
-            from twofold.completion.partitioned._fit import fit_implicit
-
-            return fit_implicit(self, ratings, sample_weight)
-        cells = self._seen(self._observed(X, sample_weight))
+        cells = open_cells(self, find_ratings(X, "sum"), sample_weight, self._rank)
         k, seed = self._rank(cells.shape), seed_of(self.random_state)
-        lam, (of_cols, of_rows) = self._scale_ridge(cells.shape, cells.W.data.sum(dtype=float))
-        held = hold_rows(cells.cols.mass, of_cols)[:, :1]
-        constant = float((cells.W.data.astype(float) + 1).sum())
-        constant -= float((cells.W.data.astype(float) * cells.X.data.astype(float) ** 2).sum())
-        solver, quick = self._choose_solver(k)
-
-        def half(side: Side, mine: np.ndarray, other: np.ndarray, how: tuple) -> tuple[np.ndarray, float]:
-            ridge = of_rows if side is cells.rows else of_cols
-            return half_step(side, mine, other.T @ other, other, np.zeros(len(other), other.dtype), ridge, *how)
-
-        def sweep(state: State, t: int) -> loop.Sweep:
-            Z, _ = half(cells.cols, state.Z, state.U, quick)
-            U, cost = half(cells.rows, state.U, Z, quick)
-            return loop.Sweep(State(U, Z), cost + constant + float((held * Z.astype(float) ** 2).sum()))
-
-        Z = draw_start(cells.shape[1], k, generator(seed)).astype(cells.dtype)
-        U, _ = half(cells.rows, np.zeros((cells.shape[0], k), cells.dtype), Z, quick)
-        self._run(cells, sweep, State(U, Z), seed, X, lambda state: {**_attributes(state), "reg_": lam})
-        if solver != "cholesky":  # so that a row folded in again gets its own factor back
-            Z = np.ascontiguousarray(self.components_.T)
-            self.row_factors_ = half(cells.rows, self.row_factors_, Z, (0, 0))[0]
+        cells, mass, constant = cells.as_counts(float(self.alpha))
+        typical = np.sqrt(np.prod([d + mass / n for n, d in (cells.shape, cells.shape[::-1])]))
+        lam = float(self.reg / typical**self.reg_power)
+        cols, rows = (
+            HalfStep(k, 0.0, 1.0, Ridge(lam, float(self.reg_power), rest=float(others)), *self._choose_solver(k),
+                     alpha=float(self.alpha))
+            for others in cells.shape
+        )  # fmt: skip
+        rng = generator(seed)
+        drawn = (START / np.sqrt(k) * rng.normal(size=(m, k)) for m in cells.list_sizes("cols"))
+        start = cells.start_rows(cells.place("cols", (Z.astype(cells.dtype) for Z in drawn)), rows)
+        cells.run(self, HalfSteps(rows, cols), start, seed, constant, mean_=0.0, reg_=lam)
         return self
 
-    def _scale_ridge(self, shape: tuple[int, int], mass: float) -> tuple[float, list[Ridge]]:
-        """λ / c^ν, and the ridges of columns and of rows."""
-        typical = np.sqrt(np.prod([d + mass / n for n, d in (shape, shape[::-1])]))
-        lam = float(self.reg / typical**self.reg_power)
-        return lam, [Ridge(lam, float(self.reg_power), rest=float(others)) for others in shape]
-
-    def _choose_solver(self, k: int) -> tuple[str, tuple[int, int]]:
-        """Its name, and steps of conjugate gradients or features of a block."""
+    def _choose_solver(self, k: int) -> tuple[int, int]:
+        """Steps of conjugate gradients, and features of a block."""
         solver = self.solver if self.solver != "auto" else "cg" if k > SMALL else "cholesky"
-        return solver, {"cg": (STEPS, 0), "blocks": (0, BLOCK), "cholesky": (0, 0)}[solver]
-
-    def _seen(self, cells: Observed) -> Observed:
-        """Counts as (weight, target) pairs: w = α r, x = (1 + w)/w."""
-        R = cells.X
-        _check_counts(R)
-        W = R * cells.W * R.dtype.type(self.alpha)
-        W.eliminate_zeros()
-        if W.nnz == 0:
-            raise InputError(NOTHING)
-        return sides(make_targets(W), W)
+        return {"cg": (STEPS, 0), "blocks": (0, BLOCK), "cholesky": (0, 0)}[solver]
 
     def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
         super()._refuse(blocks, allow_nan)
         for i, first in enumerate(blocks.bounds[:-1]):
-            _check_counts(known(blocks[i]), int(first))
+            check_counts(known(blocks[i]), int(first))
 
     def _folding(self) -> tuple[Callable, tuple]:
         Z = np.ascontiguousarray(self.components_.T)
         return fold_counts, (Z, Z.T @ Z, Ridge(self.reg_, float(self.reg_power), rest=float(len(Z))), float(self.alpha))
-
-
-def _check_counts(R: sparse.csr_array, first: int = 0) -> None:
-    """Refuse a negative count, with its place; `first` is the number of the first row."""
-    if R.nnz and R.data.min() < 0:
-        at = int(np.argmax(R.data < 0))
-        row = first + int(np.searchsorted(R.indptr, at, side="right")) - 1
-        raise InputError(
-            f"Negative values in data passed to ImplicitALS: X[{row}, {R.indices[at]}] is {R.data[at]:g}, and counts "
-            f"are >= 0. {SIGNED}"
-        )
-
-
-def draw_start(d: int, k: int, rng: np.random.Generator) -> np.ndarray:
-    """(d,k) where the factors of columns begin."""
-    return START / np.sqrt(k) * rng.normal(size=(d, k))
-
-
-def make_targets(W: sparse.csr_array) -> sparse.csr_array:
-    """The targets x = (1 + w)/w that belong to the weights w."""
-    return sparse.csr_array(((1 + W.data) / W.data, W.indices, W.indptr), shape=W.shape)
 
 
 def fold_counts(R: sparse.csr_array, Z: np.ndarray, base: np.ndarray, ridge: Ridge, alpha: float) -> np.ndarray:
@@ -250,14 +182,3 @@ def fold_counts(R: sparse.csr_array, Z: np.ndarray, base: np.ndarray, ridge: Rid
     start = np.zeros((W.shape[0], Z.shape[1]), Z.dtype)
     offset = np.zeros(len(Z), Z.dtype)
     return solve_rows(make_targets(W), W.data, start, base, Z, offset, ridge)[0]
-
-
-def _attributes(state: State) -> dict:
-    n, d, dtype = len(state.U), len(state.Z), state.U.dtype
-    return {
-        "components_": np.ascontiguousarray(state.Z.T),
-        "row_factors_": state.U,
-        "row_bias_": np.zeros(n, dtype),
-        "column_bias_": np.zeros(d, dtype),
-        "mean_": 0.0,
-    }

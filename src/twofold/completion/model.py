@@ -29,10 +29,9 @@ from twofold.completion._normalize import Normalization, fold_standardized, norm
 from twofold.completion.scorer import CellScorer, ProductScorer, Scorer
 from twofold.core import loop
 from twofold.core.checks import InputError, check_places
-from twofold.core.data.blocks import is_dask, is_path
 from twofold.core.data.known_cells import Observed, known, observed, sides, stored
 from twofold.core.estimator import Model
-from twofold.core.numerics.alternating_ridge import Ridge, bias_of, solve_rows, with_unit
+from twofold.core.numerics.alternating_ridge import Ridge, solve_rows, with_unit
 from twofold.core.params import Interval, StrOptions
 from twofold.core.types import Table
 
@@ -188,18 +187,6 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
         return sides(self.normalization_.standardize(cells.X), cells.W)
 
 
-def find_partitioned(X: Any, duplicates: str | None = None) -> Any:
-    """Partitioned ratings, if X is, or is made of, rows of user and item; None for tables."""
-    if not (is_path(X) or is_dask(X) or hasattr(X, "n_ratings")):
-        return None
-    from twofold.completion.partitioned.ratings import PartitionedRatings
-    from twofold.completion.partitioned.sources import holds_ratings
-
-    if isinstance(X, PartitionedRatings):
-        return X
-    return PartitionedRatings(X, duplicates=duplicates) if holds_ratings(X) else None
-
-
 def find_columns(cols: ArrayLike, values: ArrayLike, target: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Cells of one row as columns and values, checked, and that `target` is a column."""
     at, x = check_places(cols, d, "cols", "the fitted table has columns"), np.asarray(values)
@@ -350,6 +337,14 @@ class Factors(Completion):
         """The value of the bias's feature: √ of the data's spread, so that one ridge suits factors and biases."""
         return float(np.sqrt(getattr(self, "spread_", 1.0)))
 
+    def _join_biases(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row and column features as sweeps have them: the bias last, if there is one, in its own unit."""
+        Z, unit = np.ascontiguousarray(self.components_.T), self.components_.dtype.type(self._unit())
+        if not getattr(self, "biases", False):
+            return self.row_factors_, Z
+        U = np.column_stack([self.row_factors_, self.row_bias_ / unit])
+        return U, np.column_stack([Z, self.column_bias_ / unit])
+
     def fold_in(self, X: Table) -> np.ndarray:
         """The factors (m,k) of new rows given their known cells; those of a fitted row are the ones it has."""
         return np.ascontiguousarray(super().fold_in(X)[:, : len(self.components_)])
@@ -393,14 +388,3 @@ def fold_rows(X: sparse.csr_array, Z: np.ndarray, offset: np.ndarray, ridge: Rid
     """Ridge regressions of new rows (m,d) on the columns' features Z (d,p)."""
     ones, start = np.ones(len(X.data), Z.dtype), np.zeros((X.shape[0], Z.shape[1]), Z.dtype)
     return solve_rows(X, ones, start, None, Z, offset, ridge)[0]
-
-
-def split_biases(U: np.ndarray, Z: np.ndarray, k: int, unit: float) -> dict:
-    """Factors (n,p), (d,p) as attributes: k factors, and the bias in the column after them, if any, times `unit`."""
-    scale = U.dtype.type(unit)
-    return {
-        "components_": np.ascontiguousarray(Z[:, :k].T),
-        "row_factors_": np.ascontiguousarray(U[:, :k]),
-        "row_bias_": bias_of(U, k) * scale,
-        "column_bias_": bias_of(Z, k) * scale,
-    }

@@ -28,6 +28,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.completion.biases import Biases, compute_shifts
+from twofold.completion.cells import MemoryCells
 from twofold.completion.model import NORMALIZE, Completion, find_columns
 from twofold.completion.scorer import FoldScorer, Scorer
 from twofold.core import loop
@@ -294,7 +295,7 @@ class Neighborhood(Completion):
         baseline = Biases()
         baseline.n_rows_, baseline.n_features_in_ = cells.shape
         with loop.quietly():
-            baseline._solve(cells)
+            baseline._solve(MemoryCells(cells))
 
         def sweep(state: Found, t: int) -> loop.Sweep:
             found, left = self._found(cells, baseline)

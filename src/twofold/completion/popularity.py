@@ -13,11 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from twofold.completion.ease import weigh_rows
+from twofold.completion.cells import open_cells
 from twofold.completion.model import Ranking
 from twofold.completion.scorer import ProductScorer, Scorer
 from twofold.core import loop
-from twofold.core.data.known_cells import stored
 from twofold.core.estimator import fitting
 from twofold.core.types import Table, Weights
 
@@ -52,15 +51,18 @@ class Popularity(Ranking):
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> Popularity:
         """Count who has seen each column of X, also of :class:`PartitionedRatings`; see :meth:`EASE.fit`."""
-        ratings: Any = X
-        if hasattr(ratings, "n_ratings"):
-            from twofold.completion.partitioned._baselines import fit_popularity
+        cells = open_cells(self, X, sample_weight)
+        counts, mass = cells.count_columns()
+        share = counts / (mass or 1.0)
 
-            return fit_popularity(self, ratings, sample_weight)
-        cells = self._observed(X, sample_weight)
-        W = stored(cells.W, cells.X.data != 0)
-        counts = np.bincount(W.indices, W.data.astype(np.float64), cells.shape[1])
-        return fit_counts(self, counts, float(weigh_rows(W).sum()), cells.dtype, X, cells.sign)
+        def sweep(state: Any, t: int) -> loop.Sweep:
+            return loop.Sweep(share, float(counts.sum() - counts @ counts / (mass or 1.0)), done=True)
+
+        def fitted(share: np.ndarray) -> dict:
+            return {"popularity_": share.astype(cells.dtype)}
+
+        loop.run(self, sweep, share, max_iter=1, tol=0.0, fitted=fitted, X=cells.source, fingerprint=cells.sign)
+        return self
 
     def _folding(self) -> tuple[Callable, tuple]:
         return give_ones, (self.popularity_.dtype,)
@@ -82,19 +84,3 @@ class Popularity(Ranking):
 
 def give_ones(X: sparse.csr_array, dtype: np.dtype) -> np.ndarray:
     return np.ones((X.shape[0], 1), dtype)
-
-
-def fit_counts(
-    model: Popularity, counts: np.ndarray, mass: float, dtype: np.dtype, X: Any, sign: Callable[[], str]
-) -> Popularity:
-    """The fit, given how many have seen each column, and how many there are."""
-    mass = mass or 1.0
-
-    def sweep(state: Any, t: int) -> loop.Sweep:
-        return loop.Sweep(counts / mass, float(counts.sum() - counts @ counts / mass), done=True)
-
-    def fitted(share: np.ndarray) -> dict:
-        return {"popularity_": share.astype(dtype)}
-
-    loop.run(model, sweep, np.zeros(len(counts)), max_iter=1, tol=0.0, fitted=fitted, X=X, fingerprint=sign)
-    return model

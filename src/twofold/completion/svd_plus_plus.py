@@ -35,6 +35,7 @@ from scipy.linalg import eigh_tridiagonal
 
 from twofold.completion._held_out import FEWEST, hold_out, is_better
 from twofold.completion.biases import Biases
+from twofold.completion.cells import MemoryCells
 from twofold.completion.model import Factors
 from twofold.core import loop
 from twofold.core.checks import InputError
@@ -425,7 +426,7 @@ def make_plan(cells: Observed, seed: int) -> tuple[Plan, Biases]:
     cols = link_pattern(cells.cols, cells.rows, generator(seed, 2))
     biases = Biases()
     with loop.quietly():
-        biases._solve(cells)
+        biases._solve(MemoryCells(cells))
     return Plan(cells, rows, cols, biases.mean_, spread_of(cells)[1]), biases
 
 

@@ -27,8 +27,9 @@ from twofold import (
     SoftImpute,
     config,
 )
-from twofold.completion.partitioned import _ease, _fit, sources
+from twofold.completion.partitioned import cells as fitting
 from twofold.completion.partitioned import ratings as module
+from twofold.completion.partitioned import sources
 from twofold.completion.partitioned._layout import read_cells
 from twofold.completion.partitioned._writing import cut_rows, make_units
 from twofold.completion.partitioned.stored_rows import StoredRows
@@ -212,7 +213,7 @@ def test_ridges_may_be_found_on_some_users(tmp_path, monkeypatch):
     ]
     there = (at[0] < len(held.users)) & (at[1] < len(held.items))
     i, j, x = at[0][there], at[1][there], asked["rating"].to_numpy()[there]
-    monkeypatch.setattr(_fit, "SAMPLE", 25_000)
+    monkeypatch.setattr(fitting, "SAMPLE_RATINGS", 25_000)
     errors = [
         np.sqrt(np.mean((model.predict(i, j) - x) ** 2))
         for model in (
@@ -250,7 +251,7 @@ def test_factors_beyond_the_budget_stay_on_disk(folder, tmp_path):
     whole = ALS(14, **SHORT).fit(PartitionedRatings(folder))
     parts = PartitionedRatings(folder, tmp_path / "kept")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_fit, "keeps_on_disk", lambda *_: True)
+        patch.setattr(fitting, "keeps_on_disk", lambda *_: True)
         model = ALS(14, **SHORT).fit(parts)
         with pytest.raises(InputError, match="Give PartitionedRatings a folder"):
             ALS(14, **SHORT).fit(PartitionedRatings(folder))
@@ -264,7 +265,7 @@ def test_factors_beyond_the_budget_stay_on_disk(folder, tmp_path):
     "options", [{}, {"intercept": True}, {"max_items": 30}, {"reg": 50.0}], ids=["auto", "intercept", "few", "given"]
 )
 def test_ease_is_that_of_memory(folder, rows, options, monkeypatch):
-    monkeypatch.setattr(_ease, "BLOCK", (1000, 1000))
+    monkeypatch.setattr(fitting, "GRAM_NUMBERS", (1000, 1000))
     monkeypatch.setattr(module, "HEAVY", 60)
     parts, X = PartitionedRatings(folder, duplicates="sum"), in_memory(rows, "sum")
     assert len(parts.rows.units) > len(parts.rows.bounds) - 1  # some rows are cut
@@ -394,7 +395,7 @@ def kill_one(client):
 def test_one_worker_and_three_give_the_bits_of_threads(processes, folder, monkeypatch):
     from distributed import Client
 
-    monkeypatch.setattr(_fit, "EVERY", 3)
+    monkeypatch.setattr(fitting, "SWEEPS_PER_FILE", 3)
     monkeypatch.setattr(module, "HEAVY", 200)
     held = PartitionedRatings(folder)
     whole, clicks = ALS(14, **QUICK).fit(held), ImplicitALS(6, max_iter=2, random_state=0).fit(held)
@@ -415,7 +416,6 @@ def test_shards_taken_together_on_a_cluster_change_no_bit(clusters, folder, monk
     from distributed import Client
 
     from twofold.completion.partitioned import _half_steps
-    from twofold.core.engine.tasks import find_tasks
 
     monkeypatch.setattr(module, "HEAVY", heavy)
     monkeypatch.setattr(module, "SHARDS", 20)
@@ -425,8 +425,8 @@ def test_shards_taken_together_on_a_cluster_change_no_bit(clusters, folder, monk
     models = [lambda: ALS(14, **QUICK), lambda: ImplicitALS(6, max_iter=2, random_state=0)]
     held = [make().fit(parts) for make in models]
     with Client(clusters(2)):
-        sweeper = _half_steps.Sweeper(parts, find_tasks(1))
-        for side, taken in ((parts.rows, sweeper.rows), (parts.cols, sweeper.cols)):
+        cells = fitting.PartitionedCells(ALS(14), parts, None, 15)
+        for side, taken in ((parts.rows, cells.sides["rows"]), (parts.cols, cells.sides["cols"])):
             assert len(taken.bounds) < len(side.bounds) and set(taken.bounds) <= set(side.bounds)
             assert taken.routes.sum() == side.routes.sum()
         found = [make().fit(parts) for make in models]
@@ -438,7 +438,7 @@ def test_shards_taken_together_on_a_cluster_change_no_bit(clusters, folder, monk
 def test_a_worker_killed_in_mid_sweep_changes_no_bit(processes, folder, monkeypatch):
     from distributed import Client
 
-    monkeypatch.setattr(_fit, "EVERY", 3)
+    monkeypatch.setattr(fitting, "SWEEPS_PER_FILE", 3)
     whole, parts = ALS(14, **SHORT).fit(folder), PartitionedRatings(folder)
     with Client(processes) as client:
         late = threading.Timer(0.05, kill_one, [client])
@@ -637,7 +637,7 @@ def test_the_memory_budget_changes_no_bit(folder, tmp_path, monkeypatch):
 
 
 def test_two_models_in_one_folder_keep_their_factors(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(_fit, "keeps_on_disk", lambda *_: True)
+    monkeypatch.setattr(fitting, "keeps_on_disk", lambda *_: True)
     parts = PartitionedRatings(folder, tmp_path / "kept")
     first = ALS(3, **QUICK).fit(parts)
     before = np.array(first.row_factors_)

@@ -11,7 +11,7 @@ gram       ZᵀZ of a shard, for models in which every cell counts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,22 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from twofold.completion.cells import HalfStep, make_targets
 from twofold.completion.partitioned._files import missing_message, read_arrays, write_array
 from twofold.completion.partitioned._layout import Side, read_needs, read_unit
-from twofold.completion.partitioned.ratings import PartitionedRatings
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.engine.tasks import Saved, Tasks, add_results
 from twofold.core.files.headers import reads_headers
-from twofold.core.numerics.alternating_ridge import (
-    Ridge,
-    features,
-    hold_rows,
-    multiply_block,
-    per_feature,
-    solve_rows,
-    weigh_cells,
-)
+from twofold.core.numerics.alternating_ridge import multiply_block, penalize, solve_rows, weigh_cells
 
 LITTLE = 2**10  # rows of a shard up to which it is always sent whole
 CHUNK = 2**15  # cells of a heavy row at a time
@@ -55,18 +47,6 @@ class Picked(NamedTuple):
     """Some of a shard's rows."""
 
     factors: np.ndarray
-
-
-class How(NamedTuple):
-    """What a half-step is: k factors, offsets, ridge and solver; `alpha` where stored counts are weights."""
-
-    k: int
-    mean: float
-    unit: float
-    ridge: Ridge
-    steps: int = 0
-    size: int = 0
-    alpha: float | None = None
 
 
 class File(Saved):
@@ -111,7 +91,7 @@ def read_weighted(folder: Path, side: str, u: int, alpha: float | None) -> tuple
         return X, np.ones_like(X.data)
     W = (X * X.dtype.type(alpha)).tocsr()
     W.eliminate_zeros()
-    return sparse.csr_array(((1 + W.data) / W.data, W.indices, W.indptr), shape=W.shape), W.data
+    return make_targets(W), W.data
 
 
 def pick(folder: Path, side: str, u: int, first: int, last: int, shard: Shard) -> Picked:
@@ -138,7 +118,7 @@ def solve(
     side: str,
     units: list[tuple[int, int]],
     given: tuple[np.ndarray, np.ndarray],
-    how: How,
+    how: HalfStep,
     mine: Shard | None,
     base: Any,
     sources: list[Any],
@@ -147,12 +127,12 @@ def solve(
     found, first = [], 0
     for u, count in units:
         X, w = read_weighted(folder, side, u, how.alpha)
-        seen = look(join(folder, side, u, *given, sources), how)
+        seen = how.read_features(join(folder, side, u, *given, sources))
         start = (
             np.zeros((count, seen[0].shape[1]), seen[0].dtype) if mine is None else mine.factors[first : first + count]
         )
         U, cost = solve_rows(X, w, start, settle(base), *seen, how.ridge, how.steps, how.size)
-        found.append((U, float(cost.sum()), hold(U, weigh_cells(X, w), how.ridge)))
+        found.append((U, float(cost.sum()), penalize(U, weigh_cells(X, w), how.ridge)))
         first += count
     factors, costs, held = zip(*found, strict=True)
     return Shard(put_together(factors), costs, held)
@@ -160,19 +140,6 @@ def solve(
 
 def put_together(parts: Sequence[np.ndarray]) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def look(other: np.ndarray, how: How) -> tuple[np.ndarray, np.ndarray]:
-    """What rows regress on, and the offsets."""
-    if how.alpha is not None:
-        return other, np.zeros(len(other), other.dtype)
-    return features(other, how.k, how.mean, how.unit)
-
-
-def hold(U: np.ndarray, mass: np.ndarray, ridge: Ridge) -> float:
-    """The ridge term of these rows."""
-    held = per_feature(hold_rows(mass, ridge), U.shape[1])
-    return float((held * U.astype(float) ** 2).sum())
 
 
 class Sums(NamedTuple):
@@ -183,11 +150,11 @@ class Sums(NamedTuple):
 
 
 def sum_cells(
-    folder: Path, side: str, u: int, given: tuple[np.ndarray, np.ndarray], how: How, sources: list[Any]
+    folder: Path, side: str, u: int, given: tuple[np.ndarray, np.ndarray], how: HalfStep, sources: list[Any]
 ) -> Sums:
     """Of the cells of a unit, all of one row."""
     X, w = read_weighted(folder, side, u, how.alpha)
-    Z, offset = look(join(folder, side, u, *given, sources), how)
+    Z, offset = how.read_features(join(folder, side, u, *given, sources))
     p = Z.shape[1]
     G = np.zeros((p + 1, p + 1))
     for a in range(0, X.nnz, CHUNK):
@@ -198,7 +165,7 @@ def sum_cells(
     return Sums(G, float(w.sum(dtype=np.float64)))
 
 
-def solve_sums(how: How, mine: Shard | None, base: np.ndarray | None, sums: Sums, dtype: np.dtype) -> Shard:
+def solve_sums(how: HalfStep, mine: Shard | None, base: np.ndarray | None, sums: Sums, dtype: np.dtype) -> Shard:
     """One row from the sums of its cells, by p cells that have the same sums."""
     p, G = len(sums.G) - 1, settle(sums.G)
     values, Q = np.linalg.eigh(G[:p, :p])
@@ -212,7 +179,7 @@ def solve_sums(how: How, mine: Shard | None, base: np.ndarray | None, sums: Sums
     mass = np.array([sums.mass])
     U, cost = solve_rows(X, *given, mass=mass)
     rest = float(G[p, p] - (targets**2).sum())  # what no factor explains
-    return Shard(U, (float(cost.sum()) + rest,), (hold(U, mass, how.ridge),))
+    return Shard(U, (float(cost.sum()) + rest,), (penalize(U, mass, how.ridge),))
 
 
 def gram(cuts: np.ndarray, shard: Shard) -> list[np.ndarray]:
@@ -306,123 +273,3 @@ def take_side(side: Side, mine: np.ndarray, others: np.ndarray) -> Side:
     return side._replace(
         bounds=side.bounds[mine], units=units, routes=np.add.reduceat(side.routes, others[:-1], axis=1)
     )
-
-
-class Sweeper:
-    """The half-steps of one fit, over the shards of `rows` and `cols`."""
-
-    def __init__(self, ratings: PartitionedRatings, tasks: Tasks):
-        self.ratings, self.tasks, self.folder = ratings, tasks, ratings.folder
-        rows, cols = ratings.rows, ratings.cols
-        runs = [
-            take_together(side, ratings.cells[side.name], other, tasks) for side, other in ((rows, cols), (cols, rows))
-        ]
-        self.rows, self.cols = take_side(rows, *runs), take_side(cols, *runs[::-1])
-
-    def other(self, side: Side) -> Side:
-        return self.cols if side is self.rows else self.rows
-
-    def sources(self, side: Side, units: Sequence[int], asked: np.ndarray, other: Sequence[Any]) -> list[Any]:
-        """What units are sent of each factor shard they ask: the rows it needs, if it is one, or all of them."""
-        bounds, out = self.other(side).bounds, []
-        whole = goes_whole(side, bounds, self.tasks.workers)
-        for q in asked.tolist():
-            if len(units) > 1 or whole[q]:
-                out.append(other[q])
-            else:
-                rows = int(bounds[q]), int(bounds[q + 1])
-                out.append(self.tasks.submit(pick, self.folder, side.name, units[0], *rows, other[q]))
-        return out
-
-    def each(self, side: Side, light: Callable[..., Any], heavy: Callable[..., Any], other: Sequence[Any]) -> Shards:
-        """light(units, shard, given, sources) for shards of whole rows; heavy(shard, [(unit, given, sources)]) for rows
-        that are cut. `given` is where the other side's shards begin, and which of them are the sources."""
-        bounds, out = self.other(side).bounds, []
-        for s in range(len(side.bounds) - 1):
-            units = side.units_of(s)
-            is_cut = len({side.units[u].first for u in units}) < len(units)
-            ready = []
-            for some in [[u] for u in units] if is_cut else [units]:
-                asked = np.flatnonzero(side.routes[some].any(axis=0))
-                if len(asked) or not is_cut:
-                    ready.append((some, (bounds, asked), self.sources(side, some, asked, other)))
-            out.append(heavy(s, ready) if is_cut else light(*ready[0], s))
-        return Shards(out, self.tasks)
-
-    def half(self, side: Side, mine: Sequence[Any] | None, other: Sequence[Any], how: How) -> Shards:
-        """One side's factors given the other's."""
-        tasks, base = self.tasks, None if how.alpha is None else self.gram(self.other(side), other)
-
-        def light(units: list[int], given: Any, sources: list[Any], s: int) -> Any:
-            own = None if mine is None else mine[s]
-            return tasks.submit(solve, self.folder, side.name, count_rows(side, units), given, how, own, base, sources)
-
-        def heavy(s: int, ready: list[tuple[list[int], Any, list[Any]]]) -> Any:
-            sums = tasks.reduce(
-                [tasks.submit(sum_cells, self.folder, side.name, u, given, how, some) for (u,), given, some in ready]
-            )
-            own = None if mine is None else mine[s]
-            return tasks.submit(solve_sums, how, own, base, sums, self.ratings.dtype)
-
-        return self.each(side, light, heavy, other)
-
-    def gram(self, side: Side, shards: Sequence[Any]) -> Any:
-        """FᵀF of all factors of a side, shard by shard of the partition."""
-        fine = (self.ratings.rows if side is self.rows else self.ratings.cols).bounds
-        cuts = (fine[(fine >= a) & (fine <= b)] - a for a, b in pairwise(side.bounds))
-        return self.tasks.submit(add_grams, [self.tasks.submit(gram, *both) for both in zip(cuts, shards, strict=True)])
-
-    def product(self, side: Side, Z: Sequence[Any], mean: float, weighted: bool) -> Shards:
-        """(X − mean) Z."""
-        tasks = self.tasks
-
-        def light(units: list[int], given: Any, sources: list[Any], s: int) -> Any:
-            return tasks.submit(
-                multiply, self.folder, side.name, count_rows(side, units), given, mean, weighted, sources
-            )
-
-        def heavy(s: int, ready: list[tuple[list[int], Any, list[Any]]]) -> Any:
-            return tasks.reduce([light(*one, s) for one in ready])
-
-        return self.each(side, light, heavy, Z)
-
-    def costs(self, shards: Shards) -> np.ndarray:
-        """Σ cost and Σ held of the shards, along the fixed tree."""
-        found = self.tasks.gather([self.tasks.submit(get_costs, shard) for shard in shards])
-        return np.array(add_results([one for some in found for one in some]))
-
-    def values(self, mean: float | None, alpha: float | None = None) -> np.ndarray:
-        """The sums of :func:`sum_values` over all cells."""
-        found = self.tasks.gather(
-            [self.tasks.submit(sum_values, self.folder, units, mean, alpha) for units in self.units()]
-        )
-        return add_results([one for some in found for one in some])
-
-    def units(self) -> list[list[int]]:
-        """Those of the rows, as tasks take them."""
-        return [self.rows.units_of(s) for s in range(len(self.rows.bounds) - 1)]
-
-    def put(self, name: str, side: Side, pieces: Iterator[np.ndarray]) -> Shards:
-        """Factors that come from here, as files."""
-        paths = self.paths(name, side)
-        for path, piece in zip(paths, pieces, strict=True):
-            write_array(path, piece)
-        return Shards([self.tasks.load(File(path)) for path in paths], self.tasks)
-
-    def persist(self, name: str, side: Side, shards: Shards) -> Shards:
-        """Write factors where they are; what is made of them next begins with the files."""
-        paths = self.paths(name, side)
-        self.tasks.gather([self.tasks.submit(save, *both) for both in zip(paths, shards, strict=True)])
-        return Shards([self.tasks.load(File(path)) for path in paths], self.tasks)
-
-    def paths(self, name: str, side: Side) -> list[Path]:
-        at = self.folder / "factors"
-        if not self.folder.is_dir():
-            raise InputError(missing_message(at / name))
-        at.mkdir(exist_ok=True)
-        return [at / f"{name}.{side.name}.{s:05}.npy" for s in range(len(side.bounds) - 1)]
-
-
-def count_rows(side: Side, units: list[int]) -> list[tuple[int, int]]:
-    """Units, and how many rows each has."""
-    return [(u, side.units[u].last - side.units[u].first) for u in units]

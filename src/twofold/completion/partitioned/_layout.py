@@ -53,6 +53,10 @@ class Side(NamedTuple):
     def units_of(self, shard: int) -> list[int]:
         return [u for u, unit in enumerate(self.units) if unit.shard == shard]
 
+    def count_rows(self, units: list[int]) -> list[tuple[int, int]]:
+        """Units, and how many rows each has."""
+        return [(u, self.units[u].last - self.units[u].first) for u in units]
+
 
 def read_unit(folder: Path, side: str, u: int) -> sparse.csr_array:
     """The cells of a unit; their columns are places in what it needs."""

@@ -56,6 +56,7 @@ MOST = 128, 2**22  # unless there would be more shards than this; then at most s
 HEAVY = 2**19  # cells of a row from which on they are cut
 HELD = 2**20  # ratings held out at most
 FORMAT = 1
+FITTING = ("ALS", "ImplicitALS", "EASE", "Biases", "Popularity")  # models that are fitted to them
 
 
 class PartitionedRatings:
@@ -266,3 +267,21 @@ class PartitionedRatings:
     def sign(self) -> str:
         """A short sign of the cells, for checkpoints."""
         return f"{self.shape} {self.n_ratings} {self.cells} {self.duplicates}"
+
+
+def open_ratings(
+    given: Any, model: Any, columns: dict[str, str | None], duplicates: str, holdout: float
+) -> PartitionedRatings:
+    """Ratings for a recommender with this model, which must be one that fits them where they are, or None."""
+    if model is not None and type(model).__name__ not in FITTING:
+        raise InputError(
+            f"ratings beyond one memory need a model that fits them there, not {model!r}. Give Recommender one of "
+            f"{', '.join(FITTING[:-1])} and {FITTING[-1]}, such as ImplicitALS(64), or none, to have it chosen."
+        )
+    if isinstance(given, PartitionedRatings):
+        return given
+    folder = tempfile.TemporaryDirectory(prefix="twofold-ratings-")
+    how: dict[str, Any] = {**columns, "duplicates": duplicates, "holdout": holdout}
+    found = PartitionedRatings(given, folder.name, **how)
+    found.keeper = folder  # it lasts as long as the recommender, so that factors may stay in it
+    return found

@@ -227,7 +227,7 @@ class Recommender(Model):
 
     def _fit_partitioned(self, ratings: Any, users: Any, items: Any) -> Any:
         from twofold.completion.partitioned._choose import choose_models
-        from twofold.completion.partitioned._fit import open_ratings
+        from twofold.completion.partitioned.ratings import open_ratings
         from twofold.completion.partitioned.stored_rows import StoredRows
 
         if users is not None or items is not None:

@@ -13,6 +13,7 @@ One sweep:  each column  (z_j, c_j) ← ridge regression of its known cells on (
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,8 +43,8 @@ class Ridge(NamedTuple):
 class State(NamedTuple):
     """Both factors, each with its bias as a last column if there are biases."""
 
-    U: np.ndarray  # (n,k) or (n,k+1)
-    Z: np.ndarray  # (d,k) or (d,k+1)
+    U: Any  # (n,k) or (n,k+1)
+    Z: Any  # (d,k) or (d,k+1)
 
 
 class Plan(NamedTuple):
@@ -85,19 +86,22 @@ def planned(
 
 def begun(plan: Plan, biases: bool, turns: int, rng: np.random.Generator) -> State:
     """Column factors by a rough SVD, no biases, and the rows that suit them."""
-    cells = plan.cells
-    Z = spectral_start(cells, plan.mean, plan.k, turns, rng) * np.sqrt(plan.spread)
-    Z = abs(Z) if plan.ridge.floor is not None else Z
-    Z = np.column_stack([Z, *([np.zeros(len(Z))] * biases)]).astype(cells.dtype)
-    return State(plan.half(cells.rows, np.zeros((cells.shape[0], Z.shape[1]), cells.dtype), Z)[0], Z)
+    (n, d), cells = plan.cells.shape, plan.cells
+    times = partial(multiply_square, cells, mean=plan.mean)
+    Z = start_columns(plan, times, d, biases, turns, rng).astype(cells.dtype)
+    return State(plan.half(cells.rows, np.zeros((n, Z.shape[1]), cells.dtype), Z)[0], Z)
 
 
 def swept(plan: Plan, state: State) -> tuple[State, float]:
     """Both half-steps, and the objective after them."""
     Z, _ = plan.half(plan.cells.cols, state.Z, state.U)
     U, cost = plan.half(plan.cells.rows, state.U, Z)
-    held = hold_rows(plan.cells.cols.mass, plan.ridge._replace(last=plan.last))
-    return State(U, Z), cost + float((per_feature(held, Z.shape[1]) * Z.astype(float) ** 2).sum())
+    return State(U, Z), cost + penalize(Z, plan.cells.cols.mass, plan.ridge._replace(last=plan.last))
+
+
+def penalize(U: np.ndarray, mass: np.ndarray, ridge: Ridge) -> float:
+    """The ridge term of these rows, whose known cells weigh `mass`."""
+    return float((per_feature(hold_rows(mass, ridge), U.shape[1]) * U.astype(float) ** 2).sum())
 
 
 def features(other: np.ndarray, k: int, mean: float, unit: float) -> tuple[np.ndarray, np.ndarray]:
@@ -202,25 +206,24 @@ def per_feature(lam: np.ndarray, p: int) -> np.ndarray:
 # ---- the start -------------------------------------------------------------------------------------------------
 
 
-def spectral_start(cells: Observed, mean: float, k: int, turns: int, rng: np.random.Generator) -> np.ndarray:
-    """Column factors (d,k) near the leading right singular vectors of the known cells, holes taken as the mean.
+def start_columns(plan: Plan, times: Times, d: int, biases: bool, turns: int, rng: np.random.Generator) -> np.ndarray:
+    """Column features (d,p) near the leading right singular vectors of the known cells, holes taken as the mean, given
+    the product with (X − mean)ᵀ(X − mean) over the known cells; biases are zero.
 
     Without a firm ridge, a random start lets single columns run off with a factor of their own; a few turns of
     subspace iteration point all of them the right way.
     """
-
-    def times(Z: np.ndarray) -> np.ndarray:
-        return _product(cells.cols, _product(cells.rows, Z, mean, False), mean, True)
-
-    return point_columns(times, cells.shape[1], k, turns, rng)
-
-
-def point_columns(times: Times, d: int, k: int, turns: int, rng: np.random.Generator) -> np.ndarray:
-    """The same, given the product with (X − mean)ᵀ(X − mean) over the known cells."""
-    drawn = rng.normal(size=(d, k)) / np.sqrt(d)
+    drawn = rng.normal(size=(d, plan.k)) / np.sqrt(d)
     Z, reached = iterate_subspace(times, drawn, turns)
     Z = np.where(reached > 1e-8 * reached.max(), Z, drawn)  # beyond the data's rank the product says nothing
-    return Z * (np.sqrt(len(Z)) / k**0.25)
+    Z = Z * (np.sqrt(len(Z)) / plan.k**0.25) * np.sqrt(plan.spread)
+    Z = abs(Z) if plan.ridge.floor is not None else Z
+    return np.column_stack([Z, *([np.zeros(len(Z))] * biases)])
+
+
+def multiply_square(cells: Observed, Z: np.ndarray, mean: float) -> np.ndarray:
+    """(X − mean)ᵀ(X − mean) Z over the known cells."""
+    return _product(cells.cols, _product(cells.rows, Z, mean, False), mean, True)
 
 
 def _product(side: Side, Z: np.ndarray, mean: float, weighted: bool) -> np.ndarray:
