@@ -1,7 +1,6 @@
 """twofold embed on text as users have it."""
 
 import gzip
-import io
 import json
 import textwrap
 from pathlib import Path
@@ -9,12 +8,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
-from twofold import SkipGram, WordVectors, config, load
+from twofold import WordVectors, config, load
 from twofold.analyses.common.corpus import HeldOut, read_corpus
-from twofold.cli._progress import FitBar
 from twofold.cli.app import app
 from twofold.words.skip_gram import _steps
 
@@ -184,17 +181,6 @@ def test_settings_given_are_used(twofold, lines):
     model = load("m.twofold")
     assert model.n_components == 7 and model.window == 3 and model.n_iter_ == 2
     assert model.vocabulary_.counts_.min() >= 200 and model.vectors_.vectors_.shape[1] == 7
-
-
-def test_words_per_second_and_the_time_left_are_shown(sentences):
-    drawn = io.StringIO()
-    watch = FitBar(Console(file=drawn, force_terminal=True, width=100))
-    model = SkipGram(5, max_iter=3, random_state=0).set_callbacks(watch).fit(sentences)
-    assert model.n_iter_ == watch.sweep == watch.most == 3
-    watch.setup(model, None)
-    watch.on_words(1000, 4000)  # which a longer fit calls a few times a second
-    watch.teardown(model, None)
-    assert "pairs a second" in drawn.getvalue() and "left" in drawn.getvalue()
 
 
 @pytest.mark.parametrize(

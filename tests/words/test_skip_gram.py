@@ -1,6 +1,7 @@
 """SkipGram: what it takes, what it refuses, what it keeps, and which bits its seed fixes."""
 
 import gzip
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import twofold
 from twofold import Checkpoint, EarlyStopping, SkipGram, config, load
 from twofold.core.callbacks import _Quiet
 from twofold.core.checks import InputError
+from twofold.core.progress import report_to
 from twofold.words.skip_gram import _steps
 
 WORDS = np.array([f"{a}{b}" for a in "abcdefg" for b in "xyz"])
@@ -177,26 +179,16 @@ def test_early_stopping_keeps_the_best_epoch():
     assert fitted.score(held_out) == stop.best_score_ == max(stop.scores_)
 
 
-def test_callbacks_hear_how_far_it_is(monkeypatch):
-    class Listening(_Quiet):
-        def __init__(self):
-            self.heard = []
-
-        def on_words(self, done, total):
-            self.heard.append((done, total))
-
-        def on_fit_task_end(self, estimator, context): ...
-
-    monkeypatch.setattr("twofold.words._progress.PAUSE", 0.0)
+def test_epochs_report_how_far_they_are(monkeypatch):
     monkeypatch.setattr(_steps, "RUN", 512)
     monkeypatch.setattr("twofold.words.skip_gram.skip_gram.RUN", 512)
     monkeypatch.setattr(_steps, "BATCH", 1)
-    listening, text = Listening(), lines()
-    model(max_iter=2).set_callbacks(listening).fit(text)
-    tokens = sum(len(line.split()) for line in text)
-    done = [d for d, _ in listening.heard]
-    assert {total for _, total in listening.heard} == {2 * tokens}
-    assert done == sorted(set(done)) and len(done) > 4 and done[-1] == 2 * tokens
+    reports = []
+    with report_to(SimpleNamespace(report=lambda done, total, label="": reports.append((done, total, label)))):
+        model(max_iter=2).fit(lines())
+    done = [done for done, total, label in reports if total == 2]
+    assert done == sorted(done) and len(set(done)) > 4 and done[-1] == 2
+    assert any("words a second" in label for *_, label in reports)
 
 
 @losses

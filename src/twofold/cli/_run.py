@@ -18,11 +18,11 @@ from rich.console import Console
 from twofold.analyses.common.answer import DRAWN, WIDTH, Answer, console
 from twofold.analyses.common.images import ComparedAnswer
 from twofold.analyses.common.targets import check_targets
-from twofold.analyses.progress import Progress
 from twofold.cli import _options as options
-from twofold.cli._progress import progress
+from twofold.cli.progress import show_progress
 from twofold.core.checks import InputError
 from twofold.core.printable import escape
+from twofold.core.progress import doing
 
 
 class Output(NamedTuple):
@@ -53,7 +53,7 @@ def command(
 
     Added are the options that say where the answer goes, -o, --save, --safe-csv, --json, --force, --quiet, and, if the
     function takes ``**reading``, those that say how a table is read: --missing, --drop, --columns. No file that an
-    option names is overwritten. `progress`, which is no option, is told what goes on; `out` and `save`, if they are
+    option names is overwritten. `out` and `save`, if they are
     parameters, get the files of -o and --save. `hint` says how to keep the result, when no file is asked for. A verb
     that `streams` large files can have them read by the workers of a cluster: --cluster, --workers.
     """
@@ -71,7 +71,7 @@ def command(
     def decorate(function: Callable[..., Answer]) -> Callable[..., None]:
         own = inspect.signature(function, eval_str=True).parameters
         named = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        parameters = [p for p in own.values() if p.kind is named and p.name not in ("progress", "out", "save")]
+        parameters = [p for p in own.values() if p.kind is named and p.name not in ("out", "save")]
         reading = options.READING if "reading" in own else {}
         parameters += [inspect.Parameter(n, named, default=None, annotation=a) for n, a in reading.items()]
         parameters += [inspect.Parameter(n, named, default=None, annotation=a) for n, a in machines.items()]
@@ -87,8 +87,8 @@ def command(
             given |= {name: value for name, value in (("out", output.out), ("save", output.save)) if name in own}
             with on_cluster(**asked) as notes:
 
-                def analysis(watch: Progress) -> Answer:
-                    answer = function(**given, progress=watch)
+                def analysis() -> Answer:
+                    answer = function(**given)
                     answer.notes += notes()
                     return answer
 
@@ -127,7 +127,7 @@ def on_cluster(cluster: str | None = None, workers: int | None = None) -> Iterat
 
 
 def run(
-    analysis: Callable[[Progress], Answer],
+    analysis: Callable[[], Answer],
     output: Output,
     kind: type[Answer],
     inputs: Sequence[str] = (),
@@ -144,17 +144,17 @@ def run(
     check_targets([*output.figure.values()], DRAWN, output.force, inputs)
     if output.compare in output.files:
         raise InputError(f"{output.compare} is named twice. Give each output its own file.")
-    watch = progress(output.quiet)
-    answer = analysis(watch)
+    with show_progress(output.quiet):
+        answer = analysis()
     if hint and not (output.files or output.figure):
         answer.notes.append(hint)
-    deliver(answer, output, watch)
+    deliver(answer, output)
 
 
-def deliver(answer: Answer, output: Output, watch: Progress) -> None:
+def deliver(answer: Answer, output: Output) -> None:
     """Files written, notes to stderr, the answer to stdout."""
     answer.safe_csv = output.safe_csv
-    with watch.passes("writing") if answer.streams and output.files else watch.doing("writing"):
+    with show_progress(output.quiet), doing("writing"):
         answer.save(*output.files, **output.figure, force=True)  # looked at before the fit
     say(answer.notes, output.quiet)
     written = [str(path) for path in (*answer.written(output.files), *output.figure.values())]

@@ -25,6 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from twofold.core.callbacks import Checkpoint, EarlyStopping, Task, fit_sign
 from twofold.core.checks import InputError
 from twofold.core.history import History
+from twofold.core.progress import part
 from twofold.core.types import Documents, State, Table
 
 
@@ -84,7 +85,8 @@ def run(
     try:
         for t in range(len(history), 0 if reached else max_iter):
             task.begin()
-            state, objective, extra, done, converged = sweep(state, t)
+            with part(t, t + 1, max_iter, f"{type(model).__name__}: sweep {t + 1} of at most {max_iter}"):
+                state, objective, extra, done, converged = sweep(state, t)
             if not np.isfinite(objective):
                 raise InputError(
                     f"the objective of {type(model).__name__} became {objective} in sweep {t + 1}: its numbers are too "

@@ -34,6 +34,7 @@ from torch import Tensor, nn
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.params import Interval
+from twofold.core.progress import part, report, report_share_to
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
 from twofold.deep._network import ROWS, ImageModel, Training, check_count, init_weights
@@ -116,7 +117,7 @@ class Causal(nn.Module):
         shares = out.double().softmax(dim=1).cumsum(dim=1)[:, :-1]
         return (u[:, None] >= shares).sum(dim=1).to(torch.uint8)
 
-    def draw(self, k: Tensor, missing: np.ndarray, u: Tensor, report: Callable[[float], object]) -> Tensor:
+    def draw(self, k: Tensor, missing: np.ndarray, u: Tensor) -> Tensor:
         """Levels k (n,h,w) of which the missing are drawn in raster order, with shares u; every pixel costs once.
 
         The vertical stack keeps one row of each layer, the horizontal one pixel of each: as much as a kernel looks
@@ -132,7 +133,7 @@ class Causal(nn.Module):
             if len(gaps):
                 line = x[:, 0, i + self.reach]  # of x itself
                 self._fill(line, above, i, gaps[-1] + 1, k[:, i], gone[:, i], u[:, i])
-            report((i + 1) / rows)
+            report(i + 1, rows)
         return k
 
     def _row(self, x: Tensor, i: int, memory: list[Tensor]) -> list[Tensor]:
@@ -282,7 +283,8 @@ class PixelCNN(DensityMixin, ImageModel):
         """Images drawn from the model, like those of the fit; `progress` receives the finished share."""
         check_is_fitted(self)
         k = np.zeros((check_count("n_samples", n_samples), *self._size), dtype=np.uint8)
-        return self._restore_levels(self._draw(k, np.ones(k.shape, dtype=bool), random_state, progress))
+        with report_share_to(progress):
+            return self._restore_levels(self._draw(k, np.ones(k.shape, dtype=bool), random_state))
 
     def complete(
         self,
@@ -302,7 +304,8 @@ class PixelCNN(DensityMixin, ImageModel):
         X = np.asarray(X)
         missing = self._find_missing(X, mask)
         _, k = self._read(np.where(missing, self.range_[0], X))
-        drawn = self._draw(k, missing.reshape(k.shape), random_state, progress)
+        with report_share_to(progress):
+            drawn = self._draw(k, missing.reshape(k.shape), random_state)
         return np.where(missing, self._restore_levels(drawn).reshape(X.shape), X)
 
     # ---- levels ----------------------------------------------------------------------------------------------------
@@ -343,23 +346,17 @@ class PixelCNN(DensityMixin, ImageModel):
         one = np.broadcast_to(mask, (*self.image_shape_[:2], self._shape[0])).reshape(X.shape[1:])
         return np.broadcast_to(one, X.shape).copy()
 
-    def _draw(
-        self, k: np.ndarray, missing: np.ndarray, random_state: Any, progress: Callable[[float], Any] | None
-    ) -> np.ndarray:
+    def _draw(self, k: np.ndarray, missing: np.ndarray, random_state: Any) -> np.ndarray:
         """Levels k with the missing ones drawn; the random numbers belong to the image's place."""
         module: Any = self.module_
         where, u = module.place.device, generator(seed_of(random_state)).random(k.shape)
         out = []
         with torch.inference_mode(), limit_threads(min(ROWS, len(k)) * module.place[0, :, 0, 0].numel() ** 2):
             for start in range(0, len(k), ROWS):
-                part = slice(start, start + ROWS)
-
-                def report(share: float, start: int = start) -> None:
-                    if progress is not None:
-                        progress((start + share * min(ROWS, len(k) - start)) / len(k))
-
-                levels, shares = (torch.from_numpy(a[part].copy()).to(where) for a in (k, u))
-                out.append(module.draw(levels, missing[part], shares, report).cpu().numpy())
+                rows = slice(start, min(start + ROWS, len(k)))
+                levels, shares = (torch.from_numpy(a[rows].copy()).to(where) for a in (k, u))
+                with part(rows.start, rows.stop, len(k)):
+                    out.append(module.draw(levels, missing[rows], shares).cpu().numpy())
         return np.concatenate(out)
 
 

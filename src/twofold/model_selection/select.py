@@ -24,6 +24,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from twofold.core.checks import InputError, check_sparse
 from twofold.core.data.blocks import as_blocks, is_dask, is_path
+from twofold.core.progress import part
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
 from twofold.model_selection import criteria
@@ -290,7 +291,8 @@ class Race:
             return
         began = perf_counter()
         try:
-            c.scores.append(float(one(*arguments)))
+            with part(self.fits, self.fits + 1, self.fits + self._count_left()):
+                c.scores.append(float(one(*arguments)))
             if not np.isfinite(c.scores[-1]):
                 c.note = f"its {self.criterion} is {c.scores[-1]}"
         except Exception as error:  # whatever a user's estimator raises must not cost the other settings
@@ -299,8 +301,11 @@ class Race:
         if c.note:
             c.figures, c.scores = {}, []
         if self.progress is not None:
-            left = sum(self.rounds - len(e.scores) for e in self.entries if e.note is None)
-            self.progress(self.fits, self.fits + left)
+            self.progress(self.fits, self.fits + self._count_left())
+
+    def _count_left(self) -> int:
+        """Fits that are left at most."""
+        return sum(self.rounds - len(e.scores) for e in self.entries if e.note is None)
 
     def _expected(self, c: Candidate) -> float:
         """Seconds until this fit is done, and a last one to all rows of the best so far."""

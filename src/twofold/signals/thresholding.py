@@ -10,14 +10,14 @@ depends on where the signal lies in the grid of the wavelets averages out.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from twofold.core.checks import InputError
-from twofold.signals._progress import Progress, split_progress
+from twofold.core.progress import part, report, report_share_to
 from twofold.signals.bases.basis import Basis
 from twofold.signals.bases.pca_basis import PCABasis
 from twofold.signals.bases.thresholds import RULES, sure_level, threshold, universal_level
@@ -75,7 +75,7 @@ def denoise_signal(
     method: str = "hard",
     level: str | float | None = None,
     shifts: int | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[float], Any] | None = None,
 ) -> np.ndarray:
     """Remove white noise from signals by thresholding their coefficients in a basis.
 
@@ -126,11 +126,11 @@ def denoise_signal(
     sigma = check_sigma(sigma)
     thresholding = Thresholding(1, basis, method, level, shifts)
     rows = X.reshape(-1, X.shape[-1])
-    for i in range(len(rows)):
-        noise = estimate_noise(rows[i]) if sigma is None else sigma
-        report = split_progress(progress, i, len(rows))
-        rows[i] = thresholding.denoise(rows[i], noise, report)
-        report(1.0)
+    with report_share_to(progress):
+        for i in range(len(rows)):
+            noise = estimate_noise(rows[i]) if sigma is None else sigma
+            with part(i, i + 1, len(rows)):
+                rows[i] = thresholding.denoise(rows[i], noise)
     return cast_values(rows.reshape(X.shape), np.asarray(x).dtype)
 
 
@@ -185,17 +185,17 @@ class Thresholding:
             raise InputError(f"shifts={shifts!r}: the mean is over 1 shift or more, along each axis.")
         self.ndim, self.basis, self.method, self.level, self.shifts = ndim, basis, method, level, int(shifts)
 
-    def denoise(self, X: np.ndarray, sigma: float, report: Progress) -> np.ndarray:
+    def denoise(self, X: np.ndarray, sigma: float) -> np.ndarray:
         """One signal (d,) or one channel (h,w)."""
         if sigma <= 0 or sigma <= 1e-12 * float(np.abs(X).max()):
             return X
         if self.mirrored:
             reach = [(0, n) if self.ndim == 1 else (min(n, MIRRORED_PIXELS),) * 2 for n in X.shape]
             inside = tuple(slice(before, before + n) for (before, _), n in zip(reach, X.shape, strict=True))
-            return self._spin(np.pad(X, reach, "symmetric"), sigma, report)[inside]
-        return self._spin(X, sigma, report)
+            return self._spin(np.pad(X, reach, "symmetric"), sigma)[inside]
+        return self._spin(X, sigma)
 
-    def _spin(self, X: np.ndarray, sigma: float, report: Progress) -> np.ndarray:
+    def _spin(self, X: np.ndarray, sigma: float) -> np.ndarray:
         learned, axes = isinstance(self.basis, PCABasis), tuple(range(self.ndim))
         middle = 0.0 if learned else float(X.min() / 2 + X.max() / 2)  # numbers about 0 have more digits
         bands = np.ones(len(self.basis.components_), int) if learned else self.basis._bands(X.shape)
@@ -205,7 +205,7 @@ class Thresholding:
             codes = self.basis.analyze(np.roll(X - middle, move, axes)[None])[0] / sigma
             moved = self.basis.synthesize(sigma * self._threshold(codes, bands)[None])[0]
             total += np.roll(moved, [-m for m in move], axes)
-            report((i + 1) / len(moves))
+            report(i + 1, len(moves))
         return (total / len(moves) + middle).astype(X.dtype)
 
     def _threshold(self, C: np.ndarray, bands: np.ndarray) -> np.ndarray:

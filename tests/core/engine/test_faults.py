@@ -1,6 +1,7 @@
 """A cluster of real processes to which things happen in the middle of a fit: the same bits, or one clear error."""
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -349,11 +351,12 @@ def test_the_disk_is_full_when_workers_write_blocks_of_ratings(client, tmp_path)
 
 @soak
 def test_blocks_done_by_workers_are_told(client, tmp_path):
-    from twofold.core.engine.progress import watching
+    from twofold.core.progress import report_to
 
     np.save(tmp_path / "x.npy", X)
-    told = []
-    with watching(lambda what, done, total: told.append((done, total))):
+    labels = []
+    face = SimpleNamespace(report=lambda done, total, label="": labels.append(label))
+    with report_to(face):
         MODELS["KMeans"]().fit(tmp_path / "x.npy")
-    assert told and all(0 < done <= total for done, total in told)
-    assert any(done == total > 1 for done, total in told)
+    done = [re.fullmatch(r".*: (\d+) of (\d+) blocks", label) for label in labels]
+    assert any(found and found[1] == found[2] for found in done)

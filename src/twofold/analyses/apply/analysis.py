@@ -20,8 +20,8 @@ import scipy.sparse as sp
 from twofold.analyses.common.answer import FRAMES, Answer, Grid, analysis, count
 from twofold.analyses.common.documents import as_documents
 from twofold.analyses.common.tables import Reading, as_table, beside, data_in_code, in_call, warnings_as_notes
-from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
+from twofold.core.progress import Progress, doing
 from twofold.io.tables.table import Table, quoted
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def apply(
     what: str | None = None,
     n: int = 10,
     text: str | None = None,
-    progress: Progress = SILENT,
+    progress: Progress | None = None,
     **reading: Unpack[Reading],
 ) -> Application:
     """Apply a saved model to new rows, documents, images or ratings.
@@ -135,9 +135,9 @@ def apply(
     name, model = model_of(model)
     if what not in (None, *WHATS):
         raise InputError(f"what {what}: choose {', '.join(WHATS[:-1])} or {WHATS[-1]}.")
-    with progress.doing("reading"):
+    with doing("reading"):
         given = read_for(model, data, text, reading)
-    with progress.doing("applying"), warnings_as_notes(given.notes):
+    with doing("applying"), warnings_as_notes(given.notes):
         what, columns = results(model, given, what, n)
     result = columns if isinstance(columns, pl.DataFrame) else beside(as_plain_table(given.kept), columns)
     figures, baseline = measure(columns, given.truth)

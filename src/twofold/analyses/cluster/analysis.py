@@ -23,8 +23,8 @@ from twofold.analyses.common.answer import DRAWN, FRAMES, Answer, Grid, analysis
 from twofold.analyses.common.palette import Palette, find_palette, is_photo
 from twofold.analyses.common.sizes import find_size
 from twofold.analyses.common.tables import Reading, warnings_as_notes
-from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
+from twofold.core.progress import Progress, doing
 from twofold.io.tables.table import Table, quoted
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def cluster(
     scale: bool | None = None,
     coreset: bool = False,
     seed: int = 0,
-    progress: Progress = SILENT,
+    progress: Progress | None = None,
     **reading: Unpack[Reading],
 ) -> Clustering | Palette:
     """Find groups of rows that belong together, and what sets each apart.
@@ -217,8 +217,8 @@ def cluster(
     if is_photo(data):
         if method == "mixture" or scale is not None or coreset or any(reading.values()):
             raise InputError("an image is clustered by the colors of its pixels: leave out what is about tables.")
-        return find_palette(data, n_clusters, seed, progress)
-    with progress.doing("reading"):
+        return find_palette(data, n_clusters, seed)
+    with doing("reading"):
         table = tables.as_table(data, **reading)
     notes = table.notes
     X = tables.in_memory(table)
@@ -236,15 +236,15 @@ def cluster(
     sample = tables.rows_of(Y, drawn)
     k, tried = n_clusters, None
     if k is None:
-        with progress.doing("trying numbers of clusters"):
+        with doing("trying numbers of clusters"):
             k, tried = choose_k(smooth(sample, seed, table), seed, notes)
     with warnings_as_notes(notes):
-        model = new(method, k, sample, seed, notes).set_callbacks(*progress.callbacks())
+        model = new(method, k, sample, seed, notes)
         costs = fit_on_coreset(model, Y, seed, table) if coreset else {}
-        model = (model if coreset else model.fit(Y)).set_callbacks()
+        model = model if coreset else model.fit(Y)
         model = model.reordered(np.argsort(-np.bincount(model.predict(Y), minlength=k), kind="stable"))
         labels = np.asarray(model.predict(Y))
-    with progress.doing("measuring"):
+    with doing("measuring"):
         figures = measure(model, sample, labels[drawn], seed, notes)
     confidence = model.predict_proba(Y).max(axis=1) if method == "mixture" else model.transform(Y).min(axis=1)
     model = model if s is None else model.rescaled(s)
@@ -416,7 +416,7 @@ def measure(model: Any, sample: Any, labels: np.ndarray, seed: int, notes: list[
         notes.append(f"too few rows ({n}) to see whether halves of them give the same {k} clusters")
         return out
     with warnings_as_notes([]):
-        again = type(model)(**model.get_params())  # without the progress bar
+        again = type(model)(**model.get_params())
         sizes: dict[str, Any] = {size: [k]}
         found = twofold.select(again, sample, criterion="stability", folds=3, random_state=seed, **sizes)
     stability = float(found.table["stability"][0])

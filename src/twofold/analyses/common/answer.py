@@ -32,6 +32,7 @@ import polars as pl
 from twofold.analyses.common.targets import Writer, check_targets
 from twofold.core.files.atomic import write_all
 from twofold.core.printable import plain, printable
+from twofold.core.progress import report_to
 from twofold.io.tables.formulas import escape_formulas
 
 if TYPE_CHECKING:
@@ -51,12 +52,14 @@ Found = TypeVar("Found", bound="Answer")
 
 
 def analysis(function: Callable[Options, Found]) -> Callable[Options, Found]:
-    """Decorates a verb: the answer says how long it took, and its model which verb made it."""
+    """Decorates a verb: `progress` gets all reports, the answer says how long it took, its model which verb made it."""
 
     @wraps(function)
     def timed(*args: Options.args, **options: Options.kwargs) -> Found:
+        progress: Any = options.get("progress")
         start = time.perf_counter()
-        answer = function(*args, **options)
+        with report_to(progress):
+            answer = function(*args, **options)
         answer.seconds = time.perf_counter() - start
         if answer.model is not None and ".twofold" in answer.endings:
             answer.model.made_by_ = function.__name__  # so that `apply` does the same to new rows

@@ -14,8 +14,8 @@ import polars as pl
 from twofold.analyses.common.answer import FRAMES, Answer, Grid, count
 from twofold.analyses.common.images import as_image, decibels, image_writer, source_in_code
 from twofold.analyses.common.targets import Writer
-from twofold.analyses.progress import Progress
 from twofold.core.checks import InputError
+from twofold.core.progress import doing
 from twofold.io.images import ENDINGS, Picture
 
 if TYPE_CHECKING:
@@ -81,13 +81,13 @@ def is_photo(data: Any) -> bool:
     return isinstance(one, (str, os.PathLike)) and Path(one).suffix.lower() in (*ENDINGS, ".gif")
 
 
-def find_palette(data: Any, n_colors: int | None, seed: int, progress: Progress) -> Palette:
+def find_palette(data: Any, n_colors: int | None, seed: int) -> Palette:
     """The colors of an image; pixels that are wholly transparent have none, and stay as they are."""
     from twofold.clusters import palette
     from twofold.metrics import psnr
 
     path = data[0] if isinstance(data, (list, tuple)) else data
-    with progress.doing("reading"):
+    with doing("reading"):
         image = as_image(path)
     notes = image.notes
     if n_colors is None:
@@ -97,7 +97,7 @@ def find_palette(data: Any, n_colors: int | None, seed: int, progress: Progress)
     if not seen.any():
         raise InputError(f"{image.source} is wholly transparent: it has no colors.")
     pixels = image.pixels[seen]
-    with progress.doing("finding colors"):
+    with doing("finding colors"):
         colors, indices = palette(pixels[:, None], n_colors, random_state=seed)
     counts = np.bincount(indices.ravel(), minlength=len(colors))
     order = np.argsort(-counts, kind="stable")

@@ -40,10 +40,10 @@ from twofold.analyses.complete.models import (
     measure,
     those_to_try,
 )
-from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError, first_bad
 from twofold.core.data.blocks import Blocks, as_blocks
 from twofold.core.data.sources.views import ColumnsOf
+from twofold.core.progress import Progress, doing
 from twofold.core.seeds import generator
 from twofold.io.tables.csv_fill import Source, read_source
 from twofold.io.tables.table import Piece, Table, names_rows, quoted
@@ -59,7 +59,7 @@ def complete(
     method: str | None = None,
     uncertainty: bool = False,
     seed: int = 0,
-    progress: Progress = SILENT,
+    progress: Progress | None = None,
     **reading: Unpack[Reading],
 ) -> Filling:
     """Fill the blanks of a table, and leave everything else as it is.
@@ -96,14 +96,14 @@ def complete(
     """
     if method not in (None, *METHODS):
         raise InputError(f"method {method}: choose {', '.join(METHODS[:-1])} or {METHODS[-1]}.")
-    with progress.doing("reading"):
+    with doing("reading"):
         read = source_of(data, **reading)
     table = read.table
     call = {"verb": "complete", "data": data_in_code(data), "uncertainty": uncertainty, "seed": seed} | in_call(reading)
     how: dict[str, Any] = {"source": table.source, "read": read, "uncertainty": uncertainty}
     how |= {"missing": list(reading.get("missing", ())), "notes": table.notes}
     if is_streamed(table):
-        found, streamed = fill_stream(table, method, seed, progress)
+        found, streamed = fill_stream(table, method, seed)
         how["call"] = call | {"method": found.best.method}
         return StreamedFilling(**how, **found.shown(), **streamed)
     X = numbers_of(table)
@@ -111,7 +111,7 @@ def complete(
     blank = np.isnan(X) & fill
     if not fill.any():
         raise InputError(f"{table.source} has no column of numbers whose blanks can be filled.")
-    found = fill_blanks(X, blank, fill, method, table, seed, progress) if blank.any() else nothing_to_fill(X, table)
+    found = fill_blanks(X, blank, fill, method, table, seed) if blank.any() else nothing_to_fill(X, table)
     table.notes += about(found, blank.any(axis=0), table)
     how["call"] = call | {"method": found.best.method}
     return Filling(**how, **found.shown(), blank=blank)
@@ -197,21 +197,21 @@ def nothing_to_fill(X: np.ndarray, table: Table) -> Found:
 
 
 def fill_blanks(
-    X: np.ndarray, blank: np.ndarray, fill: np.ndarray, method: str | None, table: Table, seed: int, progress: Progress
+    X: np.ndarray, blank: np.ndarray, fill: np.ndarray, method: str | None, table: Table, seed: int
 ) -> Found:
     """Fill with the model that does best on cells hidden from it."""
     varies = fill & (spread(np.where(fill, X, 0.0), 0.0) > 0)
     varies = varies if varies.any() else fill
     Y = X[:, varies]  # what is learned from
     notes = table.notes
-    with progress.doing("trying models on cells that are hidden"), warnings_as_notes([]):
+    with doing("trying models on cells that are hidden"), warnings_as_notes([]):
         candidates = those_to_try(Y, method, seed, notes)
         tried, best = choose(candidates, Y, seed)
         doubt = tried.get(best.label, np.nan)
         figures, baseline, errors = measure(best, Y, seed, notes, doubt)
     filled, std = X.copy(), np.zeros_like(X)
     with warnings_as_notes(notes):
-        model = best.make().set_callbacks(*progress.callbacks()).fit(Y).set_callbacks()
+        model = best.make().fit(Y)
         filled[:, varies], std[:, varies] = fill_in(model, Y, notes, doubt)
     model.column_range_ = np.array([np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)])  # guesses keep to it
     for j in np.flatnonzero(fill & ~varies):
@@ -226,7 +226,7 @@ def fill_blanks(
 # --- block by block -----------------------------------------------------------------------------------------
 
 
-def fill_stream(table: Table, method: str | None, seed: int, progress: Progress) -> tuple[Found, dict[str, Any]]:
+def fill_stream(table: Table, method: str | None, seed: int) -> tuple[Found, dict[str, Any]]:
     """The same for a file, or files, that stay on disk: the model is chosen on some rows and fitted to all."""
     if method in BY_NAME:
         raise InputError(
@@ -235,10 +235,10 @@ def fill_stream(table: Table, method: str | None, seed: int, progress: Progress)
         )
     blocks, notes = as_blocks(table.numbers), table.notes
     n = blocks.shape[0]
-    with progress.passes("looking at the columns"):
+    with doing("looking at the columns"):
         seen = describe(blocks)
         check_columns(table, blocks, seen)
-    with progress.passes("drawing rows"):
+    with doing("drawing rows"):
         sample = rows_of(table.numbers, np.sort(generator(seed, 3).choice(n, min(n, 2 * SAMPLE), replace=False)))
     fill, learned = to_learn(table, sample, seen)
     blank = fill & (seen.columns.weight < n)
@@ -248,7 +248,7 @@ def fill_stream(table: Table, method: str | None, seed: int, progress: Progress)
     figures: dict[str, Any] = {}
     baseline: dict[str, Any] = {}
     if blank.any():
-        with progress.doing("trying models on cells that are hidden"), warnings_as_notes([]):
+        with doing("trying models on cells that are hidden"), warnings_as_notes([]):
             tried, best = choose(those_to_try(Y, method, seed, notes, streams=True), Y, seed)
             doubt = tried.get(best.label, np.nan)
             figures, baseline, errors[learned] = measure(best, Y, seed, notes, doubt)
@@ -256,13 +256,13 @@ def fill_stream(table: Table, method: str | None, seed: int, progress: Progress)
         notes.append("no cell is blank: there is nothing to fill")
     with warnings_as_notes(notes):
         known = blocks if learned.all() else Blocks(ColumnsOf(blocks.source, where))
-        model = best.make().set_callbacks(*progress.callbacks()).fit(known).set_callbacks()
+        model = best.make().fit(known)
     low, high = seen.low[where], seen.high[where]
     model.column_range_ = np.array([low, high], dtype=np.float64)
     means = np.where(fill & ~learned, seen.columns.mean, np.nan)
     how, *state = model._imputer()
     filler = Filler(how, tuple(state), where, low, high, means)
-    with progress.passes("filling"):
+    with doing("filling"):
         guesses = look_at_guesses(blocks, filler)
     notes += about_ends(guesses.beyond)
     filled, std, _ = filler(sample)

@@ -29,8 +29,8 @@ from twofold.analyses.compress.answer import (
     UnpackedSignals,
 )
 from twofold.analyses.compress.standards import STANDARDS, make_standard_file
-from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
+from twofold.core.progress import Progress, doing, part
 from twofold.io.images import Picture
 from twofold.io.recordings import Recording
 from twofold.io.tables.read import missing_message
@@ -46,7 +46,7 @@ def compress(
     psnr: float | None = None,
     size: int | None = None,
     method: str = "auto",
-    progress: Progress = SILENT,
+    progress: Progress | None = None,
     **reading: Unpack[Reading],
 ) -> Compression | Unpacked | SignalCompression | UnpackedSignals:
     """Put an image or signals in fewer bytes; or get them back from a `.tfi` or `.tfs` file.
@@ -89,12 +89,12 @@ def compress(
             raise InputError(
                 f"{data} is compressed already: --psnr, --size and --method are for images. Leave them out."
             )
-        return unpack(os.fspath(data), progress)
+        return unpack(os.fspath(data))
     known = SIGNAL_METHODS if is_signal(data) else IMAGE_METHODS
     if method not in ("auto", *known):
         *others, last = known
         raise InputError(f"--method {method}: choose auto, {', '.join(others)} or {last}.")
-    with progress.doing("reading"):
+    with doing("reading"):
         before = as_image_or_signals(data, reading)
         from twofold.signals import compression
         from twofold.signals.images import compress as images
@@ -116,9 +116,9 @@ def compress(
         notes.append(f"aimed at {usual:g} dB{meaning} (--psnr or --size sets the target)")
     if isinstance(before, Picture) and "icc_profile" in before.info:
         notes.append("the color profile is not kept")
-    with progress.share("compressing") as tell:
+    with doing("compressing"):
         methods = tuple(known) if method == "auto" else (method,)
-        tried = compress_by_each(partial(make, psnr=psnr, size=size), methods, size, notes, tell)
+        tried = compress_by_each(partial(make, psnr=psnr, size=size), methods, size, notes)
     best, raw = next(iter(tried.values())), values.nbytes
     common: dict[str, Any] = {
         "source": before.source,
@@ -146,7 +146,7 @@ def compress(
             baseline={"method": "gzip, without loss", "bytes": len(gzip.compress(values.tobytes(), 9)), "psnr": np.inf},
             units=values.size,
         )
-    with progress.doing("comparing with WebP and JPEG 2000"):
+    with doing("comparing with WebP and JPEG 2000"):
         standards = {ending: file for ending in STANDARDS if (file := make_standard_file(ending, values, best.size))}
     bits = best.bits_per_pixel
     return Compression(
@@ -172,12 +172,12 @@ def is_packed(data: Any) -> bool:
     return isinstance(data, (str, os.PathLike)) and Path(data).suffix.lower() in PACKED
 
 
-def unpack(path: str, progress: Progress) -> Unpacked | UnpackedSignals:
+def unpack(path: str) -> Unpacked | UnpackedSignals:
     """The image in a .tfi file, or the signals in a .tfs file."""
     if not Path(path).is_file():
         raise InputError(f"{path} is a folder. Name a file in it." if Path(path).is_dir() else missing_message(path))
     signals = path.lower().endswith(".tfs")
-    with progress.doing("decoding"):
+    with doing("decoding"):
         from twofold.signals import open_image, open_signal
 
         packed: Any = (open_signal if signals else open_image)(path)
@@ -197,18 +197,17 @@ def unpack(path: str, progress: Progress) -> Unpacked | UnpackedSignals:
 
 
 def compress_by_each(
-    make: Callable[..., Any], methods: Sequence[str], size: int | None, notes: list[str], tell: Any
+    make: Callable[..., Any], methods: Sequence[str], size: int | None, notes: list[str]
 ) -> dict[str, Any]:
     """Files by each method, the best first: the fewest bytes, or the best quality under a limit."""
     made, refused = dict[str, Any](), list[str]()
     for i, method in enumerate(methods):
         try:
-            made[method] = make(method=method)
+            with part(i, i + 1, len(methods), NAMES[method]):
+                made[method] = make(method=method)
         except InputError as error:
             refused.append(str(error).replace("psnr=", "--psnr ").replace("size=", "--size "))
             notes.append(f"{NAMES[method]}: {refused[-1]}")
-        if tell is not None:
-            tell((i + 1) / len(methods))
     if not made:
         raise InputError(refused[0])
     order = sorted(made, key=lambda name: made[name].size if size is None else -made[name].psnr)

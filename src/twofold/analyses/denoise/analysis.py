@@ -17,8 +17,8 @@ from twofold.analyses.common.images import source_in_code
 from twofold.analyses.common.signals import as_image_or_signals, is_signal
 from twofold.analyses.common.tables import Reading, in_call
 from twofold.analyses.denoise.answer import Denoised, DenoisedSignals
-from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
+from twofold.core.progress import Progress, doing
 
 
 @analysis
@@ -29,7 +29,7 @@ def denoise(
     method: str | None = None,
     add_noise: float | None = None,
     seed: int = 0,
-    progress: Progress = SILENT,
+    progress: Progress | None = None,
     **reading: Unpack[Reading],
 ) -> Denoised | DenoisedSignals:
     """Take the noise out of an image, or out of signals.
@@ -71,7 +71,7 @@ def denoise(
         raise InputError(f"--method {method}: signals are cleaned by a threshold. Choose hard or soft.")
     if method not in (None, "ksvd", "hard", "soft"):
         raise InputError(f"--method {method}: choose ksvd, hard or soft.")
-    with progress.doing("reading"):
+    with doing("reading"):
         original: Any = as_image_or_signals(data, reading)
         from twofold.signals import denoise_image, denoise_signal, estimate_sigma
 
@@ -84,11 +84,11 @@ def denoise(
         notes.append(f"noise estimated from {where} (--sigma sets it)")
     if add_noise:
         notes.append(f"noise of standard deviation {add_noise:g} was added to {original.source} first, as a test")
-    with progress.share("denoising") as tell:
+    with doing("denoising"):
         if signals:
-            clean = denoise_signal(values, sigma, method=method or "hard", progress=tell)
+            clean = denoise_signal(values, sigma, method=method or "hard")
         else:
-            clean = denoise_image(values, sigma, method=method or "ksvd", random_state=seed, progress=tell)
+            clean = denoise_image(values, sigma, method=method or "ksvd", random_state=seed)
     kind: Any = DenoisedSignals if signals else Denoised
     answer = kind(
         source=original.source,

@@ -22,11 +22,11 @@ from twofold.analyses.common.documents import as_documents, as_paths
 from twofold.analyses.common.tables import data_in_code, warnings_as_notes
 from twofold.analyses.common.targets import Writer
 from twofold.analyses.embed.heldout import CHANCE, told_apart
-from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.words.examples import examples
 from twofold.analyses.words.files import WORD2VEC, frame, word_map, writer
 from twofold.analyses.words.questions import agreed, analogies_grid, similarity_grid, solved
 from twofold.core.checks import InputError
+from twofold.core.progress import Progress, doing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -147,7 +147,7 @@ def embed(
     analogies: str | os.PathLike | None = None,
     similarity: Sequence[str | os.PathLike] = (),
     seed: int = 0,
-    progress: Progress = SILENT,
+    progress: Progress | None = None,
 ) -> Embedding:
     """Learn vectors of words: those are alike that are used alike.
 
@@ -191,11 +191,11 @@ def embed(
     for option, file in [("--analogies", analogies), *(("--similarity", one) for one in similarity)]:
         if file is not None and not os.path.isfile(file):
             raise InputError(f"{option} {os.fspath(file)}: there is no such file.")
-    with progress.doing("reading"):
+    with doing("reading"):
         corpus = as_corpus(data, text)
     given = {"k": n_components, "min_count": min_count, "epochs": epochs, "window": window}
-    model, settings, figures = learn(corpus, method, given, seed, progress)
-    with progress.doing("asking"):
+    model, settings, figures = learn(corpus, method, given, seed)
+    with doing("asking"):
         solutions = {} if analogies is None else solved(model.vectors_, Path(analogies))
         agreements = [agreed(model.vectors_, Path(path)) for path in similarity]
     where = "data" if as_paths(data) is None else data_in_code(data)
@@ -228,23 +228,21 @@ def as_corpus(data: Any, column: str | None) -> Text:
 # --- the fit, and how good it is ----------------------------------------------------------------------------
 
 
-def learn(
-    text: Text, kind: str, given: dict[str, int | None], seed: int, progress: Progress
-) -> tuple[Any, Settings, dict[str, Any]]:
+def learn(text: Text, kind: str, given: dict[str, int | None], seed: int) -> tuple[Any, Settings, dict[str, Any]]:
     """A model of the text, its settings, and its figures on texts held out."""
     counted = None
     if text.size <= SMALL:
         from twofold.text.vocabulary import Vocabulary
 
-        with progress.doing("counting words"):
+        with doing("counting words"):
             counted = named(text, lambda: Vocabulary(min_count=1).fit(text.lines))
     settings = choose(text, kind, given, counted)
     if counted is not None and counted.n_tokens_ <= TWICE:
-        figures = measure_apart(text, counted, kind, settings, seed, progress)
-        return named(text, lambda: fit(text.lines, kind, settings, seed, progress, text.notes)), settings, figures
+        figures = measure_apart(text, counted, kind, settings, seed)
+        return named(text, lambda: fit(text.lines, kind, settings, seed, text.notes)), settings, figures
     passing = HeldOut(text.lines, ONE_IN[1], seed)
     lines, held = hold_out(text.lines) if is_large(text.lines) else (passing, None)
-    model = named(text, lambda: fit(lines, kind, settings, seed, progress, text.notes))
+    model = named(text, lambda: fit(lines, kind, settings, seed, text.notes))
     held = passing.held if held is None else held
     figures = told_apart(model, held, seed)
     what = f"1 in {ONE_IN[1]}, are" if lines is passing else "in stretches here and there, are"
@@ -253,14 +251,12 @@ def learn(
     return model, settings, figures
 
 
-def measure_apart(
-    text: Text, counted: Vocabulary, kind: str, settings: Settings, seed: int, progress: Progress
-) -> dict[str, Any]:
+def measure_apart(text: Text, counted: Vocabulary, kind: str, settings: Settings, seed: int) -> dict[str, Any]:
     """The held-out figure of a small text, by a fit for it alone: the vectors that are kept learn from all of it."""
     parts = HeldOut(text.lines, ONE_IN[0], seed)
     if counted.n_lines_ >= FEWEST:
         try:
-            return told_apart(fit(parts, kind, settings, seed, progress, []), parts.held, seed)
+            return told_apart(fit(parts, kind, settings, seed, []), parts.held, seed)
         except InputError:  # what is left is too little, which need not be so of the whole
             pass
     text.notes.append(f"too little text ({counted.n_lines_:,} lines) to hold any out")
@@ -312,7 +308,7 @@ def named(text: Text, work: Callable[[], Any]) -> Any:
         raise InputError(said if text.source in said else f"{text.source}: {said}") from error
 
 
-def fit(lines: Any, kind: str, own: Settings, seed: int, progress: Progress, notes: list[str]) -> Any:
+def fit(lines: Any, kind: str, own: Settings, seed: int, notes: list[str]) -> Any:
     """A fitted model; what it warns of becomes a note."""
     options: dict[str, Any] = {"min_count": own.min_count, "random_state": seed}
     if own.window is not None:
@@ -321,10 +317,10 @@ def fit(lines: Any, kind: str, own: Settings, seed: int, progress: Progress, not
         options["max_iter"] = own.epochs
     if kind == "glove":
         options["x_max"] = own.x_max
-    model = getattr(twofold, MODELS[kind])(own.k, **options).set_callbacks(*progress.callbacks())
+    model = getattr(twofold, MODELS[kind])(own.k, **options)
     with warnings_as_notes(notes):
         model.fit(lines)
-    return model.set_callbacks()
+    return model
 
 
 def neighbors(vectors: WordVectors) -> list[tuple[str, int, list[tuple[str, float]]]]:

@@ -10,12 +10,12 @@ import numpy as np
 from twofold.analyses.common.answer import analysis
 from twofold.analyses.common.tables import data_in_code
 from twofold.analyses.generate.answer import Samples
-from twofold.analyses.progress import SILENT, Progress
 from twofold.core.checks import InputError
+from twofold.core.progress import Progress, doing
 
 
 @analysis
-def generate(model: Any, count: int = 64, *, seed: int = 0, progress: Progress = SILENT) -> Samples:
+def generate(model: Any, count: int = 64, *, seed: int = 0, progress: Progress | None = None) -> Samples:
     """Draw from a model that can be drawn from.
 
     Parameters
@@ -42,16 +42,16 @@ def generate(model: Any, count: int = 64, *, seed: int = 0, progress: Progress =
     if isinstance(model, (str, os.PathLike)):
         from twofold.core.files.model_file import load
 
-        with progress.doing("reading"):
+        with doing("reading"):
             source = os.fspath(model)
             found = load(source)
     if not hasattr(found, "sample"):
         raise InputError(f"{source} holds a {type(found).__name__}, which draws nothing. Train one that does: a vae.")
     if type(found).__name__ == "PixelCNN":  # pixel by pixel: long enough for a bar
-        with progress.share("drawing") as tell:
-            drawn = found.sample(count, random_state=seed, progress=tell)
+        with doing("drawing"):
+            drawn = found.sample(count, random_state=seed)
     else:
-        with progress.doing("drawing"):
+        with doing("drawing"):
             drawn = found.sample(count, random_state=seed)
     return Samples(
         source=source,

@@ -16,7 +16,7 @@ from twofold.analyses.common.images import Variable, as_image, source_in_code
 from twofold.analyses.inpaint.answer import Inpainted
 from twofold.analyses.inpaint.heldout import measure_on_hidden
 from twofold.analyses.inpaint.holes import find_holes, without_holes
-from twofold.analyses.progress import SILENT, Progress
+from twofold.core.progress import Progress, doing
 
 
 @analysis
@@ -27,7 +27,7 @@ def inpaint(
     color: str | None = None,
     tolerance: int = 0,
     seed: int = 0,
-    progress: Progress = SILENT,
+    progress: Progress | None = None,
 ) -> Inpainted:
     """Fill the holes of an image.
 
@@ -59,15 +59,15 @@ def inpaint(
     >>> bool((answer.image[~holes] == stripes[~holes]).all())
     True
     """
-    with progress.doing("reading"):
+    with doing("reading"):
         before = as_image(image)
         holes, said = find_holes(before, mask, color, tolerance)
         from twofold.signals.images.inpaint import inpaint_image  # takes seconds: bad input is told before
 
-    with progress.share("inpainting") as tell:
-        pixels = inpaint_image(before.pixels, holes, random_state=seed, progress=tell)
-    with progress.share("checking") as tell:
-        fill = partial(inpaint_image, random_state=seed, progress=tell)
+    with doing("inpainting"):
+        pixels = inpaint_image(before.pixels, holes, random_state=seed)
+    with doing("checking"):
+        fill = partial(inpaint_image, random_state=seed)
         figures, baseline = measure_on_hidden(before, holes, seed, fill)
     if mask is not None:
         mask = os.fspath(mask) if isinstance(mask, (str, os.PathLike)) else Variable("mask")

@@ -20,11 +20,11 @@ import polars as pl
 import twofold
 from twofold.analyses.common.answer import analysis, count
 from twofold.analyses.common.tables import data_in_code, is_paths, warnings_as_notes
-from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.recommend.answer import WIDTH, Listing, Recommendations
 from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.core.printable import plain
+from twofold.core.progress import Progress, doing
 
 if TYPE_CHECKING:
     from twofold.io.ratings import Ratings
@@ -58,7 +58,7 @@ def recommend(
     time: float = 30.0,
     split: str | None = None,
     seed: int = 0,
-    progress: Progress = SILENT,
+    progress: Progress | None = None,
 ) -> Recommendations:
     """Recommend items to users, from rows of user, item and (where there is one) rating.
 
@@ -116,8 +116,8 @@ def recommend(
     """
     given = {"user": user_column, "item": item_column, "rating": rating_column}
     columns = {"id_column": names_id, "name_column": names_column}
-    read: Ratings | Fitted | Stored | None = read_stored(data, given, missing, split, progress)
-    with progress.doing("reading"):
+    read: Ratings | Fitted | Stored | None = read_stored(data, given, missing, split)
+    with doing("reading"):
         read = as_ratings_or_model(data, given, missing) if read is None else read
         check_measurable(read, split, item_features)
         called, named = as_names(names, read, columns)
@@ -130,10 +130,10 @@ def recommend(
     else:
         notes, source = read.notes, read.source
         features = {"users": user_features, "items": item_features}
-        fitted = fit(read, features, as_model(model, seed), time, seed, progress, notes)
+        fitted = fit(read, features, as_model(model, seed), time, seed, notes)
         split = split or (None if model is None or isinstance(read, Stored) else "random")
         if split is not None and not isinstance(read, Stored):
-            with progress.doing("fitting again without a tenth of the ratings"):
+            with doing("fitting again without a tenth of the ratings"):
                 figures, compared = measure(fitted, read, n, split, seed, notes, item_features)
         notes += about(fitted)
         given = dict.fromkeys(read.columns) if read.matrix else read.columns
@@ -141,7 +141,7 @@ def recommend(
     figures, baseline = figures_of(fitted) if split is None else (figures, baseline_of(compared))
     names_by_item = keep_names(fitted, called)
     notes += named
-    with progress.doing("recommending"):
+    with doing("recommending"):
         listings = [for_user(fitted, user, n, explain) for user in users]
         listings += [for_new(fitted, as_new(new, fitted, names_by_item), n, explain)] if new else []
         asked = bool(listings)
@@ -202,9 +202,7 @@ class Stored:
         return self.ratings.columns
 
 
-def read_stored(
-    data: Any, given: dict[str, str | None], missing: Sequence[Any], split: str | None, progress: Progress
-) -> Stored | None:
+def read_stored(data: Any, given: dict[str, str | None], missing: Sequence[Any], split: str | None) -> Stored | None:
     """Ratings in files that the memory budget does not hold, in blocks; None for all others."""
     if isinstance(data, (str, os.PathLike)):
         data = [data]
@@ -225,7 +223,7 @@ def read_stored(
             "twofold --memory 8GB recommend."
         )
     folder = tempfile.TemporaryDirectory(prefix="twofold-ratings-")
-    with progress.passes():
+    with doing("reading"):
         how: dict[str, Any] = {**given, "missing": missing, "holdout": TEST}
         ratings = PartitionedRatings(paths, folder.name, **how)
     ratings.keeper = folder
@@ -329,18 +327,17 @@ def fit(
     given: Any,
     time: float,
     seed: int,
-    progress: Progress,
     notes: list[str],
 ) -> Any:
     if isinstance(data, Stored):
-        return fit_stored(data, features, given, time, seed, progress, notes)
+        return fit_stored(data, features, given, time, seed, notes)
     check_enough(data)
     columns: dict[str, Any] = {
         role: name for role, name in data.columns.items() if name is not None and not data.matrix
     }
     model = twofold.Recommender(given, **columns, time=time, random_state=seed)
     with warnings_as_notes(notes):
-        model.set_callbacks(*progress.callbacks()).fit(data, **features)
+        model.fit(data, **features)
     if data.rating is not None and model.implicit_ and not data.counts:
         notes.append(f"every rating is {data.rating[0]:g}: what can be learnt is who has what, not how it is liked")
     again = len(data.user) - model.ratings_.nnz
@@ -348,12 +345,10 @@ def fit(
         rows = f"{count(again, 'row')} repeat{'' if again > 1 else 's'}"
         what = "added up" if model.implicit_ else "averaged"
         notes.append(f"{rows} a user and an item, and {'are' if again > 1 else 'is'} {what}")
-    return model.set_callbacks()
+    return model
 
 
-def fit_stored(
-    data: Stored, features: dict[str, Any], given: Any, time: float, seed: int, progress: Progress, notes: list[str]
-) -> Any:
+def fit_stored(data: Stored, features: dict[str, Any], given: Any, time: float, seed: int, notes: list[str]) -> Any:
     for what, size in zip(("user", "item"), data.ratings.shape, strict=True):
         if size == 1:
             raise InputError(
@@ -362,8 +357,8 @@ def fit_stored(
             )
     model = twofold.Recommender(given, time=time, random_state=seed)
     with warnings_as_notes(notes):
-        model.set_callbacks(*progress.callbacks()).fit(data.ratings, **features)
-    return model.set_callbacks()
+        model.fit(data.ratings, **features)
+    return model
 
 
 def check_measurable(data: Ratings | Fitted | Stored, split: str | None, item_features: Any) -> None:

@@ -7,7 +7,7 @@ the variance they keep is measured on rows that were not fitted, or by filling i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -35,9 +35,9 @@ from twofold.analyses.common.tables import (
     warnings_as_notes,
 )
 from twofold.analyses.common.targets import Writer
-from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.reduce.methods import METHODS, Reduced, fit_by_name, split_label
 from twofold.core.checks import InputError
+from twofold.core.progress import Progress, doing
 from twofold.io.tables.table import Table
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def reduce(
     label: str | None = None,
     scale: bool | None = None,
     seed: int = 0,
-    progress: Progress = SILENT,
+    progress: Progress | None = None,
     **reading: Unpack[Reading],
 ) -> Reduction:
     """Find the main directions of a table of numbers; blank cells are fine.
@@ -204,7 +204,7 @@ def reduce(
         raise InputError(f"method {method}: choose {', '.join(METHODS[:-1])} or {METHODS[-1]}.")
     if (label is None) == (method == "fisher"):
         raise InputError("method fisher and a label column (--label NAME) go together: it separates groups.")
-    with progress.doing("reading"):
+    with doing("reading"):
         table = as_table(data, **reading)
         table, y = (table, None) if label is None else split_label(table, label)
     notes = table.notes
@@ -218,11 +218,10 @@ def reduce(
     blanks = int(np.isnan(X).sum()) if isinstance(X, np.ndarray) else 0
     standardized = bool(scale) if isinstance(X, Path) else choose_scale(scale, X, table)
     if method in (None, "pca"):
-        found = fit_pca(X, n, n_components, standardized, blanks, seed, progress, notes)
+        found = fit_pca(X, n, n_components, standardized, blanks, seed, notes)
     else:
-        with progress.doing("fitting"):
-            told = progress.callbacks()
-            found = fit_by_name(method, X, y, n_components, standardized, seed, told, table)
+        with doing("fitting"):
+            found = fit_by_name(method, X, y, n_components, standardized, seed, table)
     model = found.model
     if table.named:
         model.feature_names_in_ = np.array(table.columns, dtype=object)
@@ -230,7 +229,7 @@ def reduce(
     call |= {name: value for name, value in (("method", method), ("label", label)) if value is not None}
     return Reduction(
         source=table.source,
-        model=model.set_callbacks(),
+        model=model,
         figures=found.figures,
         baseline=found.baseline,
         notes=notes,
@@ -245,18 +244,16 @@ def reduce(
     )
 
 
-def fit_pca(
-    X: Any, n: int, n_components: Any, standardized: bool, blanks: int, seed: int, progress: Progress, notes: list[str]
-) -> Reduced:
+def fit_pca(X: Any, n: int, n_components: Any, standardized: bool, blanks: int, seed: int, notes: list[str]) -> Reduced:
     """PCA, or PPCA where cells are blank, and how good it is on what it has not seen."""
     with warnings_as_notes(notes):
         fit = fit_with_blanks if blanks else fit_complete
-        model, ratios = fit(X, n_components, standardized, seed, progress.callbacks(), notes)
+        model, ratios = fit(X, n_components, standardized, seed, notes)
         scores = np.asarray(model.transform(X))
     if standardized and not isinstance(X, Path):
         s = spread(X)  # the held-out figure is in standardized units too
         X = X / s if isinstance(X, np.ndarray) else sp.csr_array(X @ sp.diags_array(1 / s))
-    with progress.doing("measuring"):
+    with doing("measuring"):
         figures, baseline = (hide_cells if blanks else hide_rows)(X, n, scores.shape[1], seed, notes)
     return Reduced(model, scores, ratios, model.components_, figures, baseline)
 
@@ -264,17 +261,15 @@ def fit_pca(
 # --- the fit ------------------------------------------------------------------------------------------------
 
 
-def fit_complete(
-    X: Any, k: Any, scale: bool, seed: int, callbacks: Sequence[Any], notes: list[str]
-) -> tuple[Any, np.ndarray]:
+def fit_complete(X: Any, k: Any, scale: bool, seed: int, notes: list[str]) -> tuple[Any, np.ndarray]:
     """PCA with the number of components asked for, or found; and as much of the spectrum as is cheap."""
     most = min(shape_of(X))
     wide = most > WIDE or isinstance(X, Path)
     if k is None and wide:
-        model = new(twofold.PCA, min(10, most), scale, seed, callbacks).fit(X)
+        model = new(twofold.PCA, min(10, most), scale, seed).fit(X)
         notes.append(f"{model.n_components_} components kept; on so large a table choose with -k")
         return model, model.explained_variance_ratio_
-    model = new(twofold.PCA, k or "knee", scale, seed, callbacks).fit(X)
+    model = new(twofold.PCA, k or "knee", scale, seed).fit(X)
     whole = model if wide else new(twofold.PCA, None, scale, seed).fit(X)
     ratios = whole.explained_variance_ratio_
     if k is None and model.n_components_ == 1 < most:
@@ -283,18 +278,16 @@ def fit_complete(
     return model, ratios
 
 
-def fit_with_blanks(
-    X: np.ndarray, k: Any, scale: bool, seed: int, callbacks: Sequence[Any], notes: list[str]
-) -> tuple[Any, np.ndarray]:
+def fit_with_blanks(X: np.ndarray, k: Any, scale: bool, seed: int, notes: list[str]) -> tuple[Any, np.ndarray]:
     """PPCA, which fills no cell in; its size is read off the spectrum with column means in the blanks."""
     n, d = X.shape
     notes.append(f"{np.isnan(X).mean():.2%} of the cells are blank: probabilistic PCA is fitted to the others")
     filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
-    guide, rough = fit_complete(filled, k, scale, seed, (), [])
+    guide, rough = fit_complete(filled, k, scale, seed, [])
     size = max(1, min(guide.n_components_, d - 1))
     if size < guide.n_components_:
         notes.append("one direction is left to the noise, which probabilistic PCA needs")
-    model = new(twofold.PPCA, size, scale, seed, callbacks).fit(X)
+    model = new(twofold.PPCA, size, scale, seed).fit(X)
     noise = np.full(max(0, min(n, d) - size), float(model.noise_variance_))
     values = np.concatenate([model.explained_variance_, noise])
     ratios = values / (model.explained_variance_.sum() + (d - size) * float(model.noise_variance_))
@@ -302,8 +295,8 @@ def fit_with_blanks(
     return model, ratios
 
 
-def new(cls: Callable, k: Any, scale: bool, seed: int, callbacks: Sequence[Any] = ()) -> Any:
-    return cls(k, scale=scale, random_state=seed).set_callbacks(*callbacks)
+def new(cls: Callable, k: Any, scale: bool, seed: int) -> Any:
+    return cls(k, scale=scale, random_state=seed)
 
 
 def why(asked: Any, k: int, ratios: np.ndarray, guide: np.ndarray) -> list[str]:

@@ -8,7 +8,6 @@ fisher     the directions along which the groups of a label column lie farthest 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,7 +64,6 @@ def fit_by_name(
     k: Any,
     scale: bool,
     seed: int,
-    callbacks: Sequence[Any],
     table: Table,
 ) -> Reduced:
     """Fit one of the methods to a table in memory."""
@@ -82,11 +80,11 @@ def fit_by_name(
     s = spread(X) if scale and method in ("bayesian", "ae") else np.ones(X.shape[1])
     size = choose_size(method, X / spread(X) if scale else X, y, k, seed, table.notes)
 
-    def fit(rows: np.ndarray, labels: np.ndarray | None, told: Sequence[Any] = ()) -> Any:
-        return make(method, size, seed).set_callbacks(*told).fit(rows, *(() if labels is None else (labels,)))
+    def fit(rows: np.ndarray, labels: np.ndarray | None) -> Any:
+        return make(method, size, seed).fit(rows, *(() if labels is None else (labels,)))
 
     with warnings_as_notes(table.notes):
-        model = fit(X / s, y, callbacks)
+        model = fit(X / s, y)
         scores = np.asarray(model.transform(X / s), dtype=np.float64)
         figures, baseline = measure(method, X / s, y, fit, seed, table.notes)
     if scale and method in ("bayesian", "ae"):

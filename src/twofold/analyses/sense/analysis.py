@@ -11,7 +11,6 @@ from typing import Any
 
 from twofold.analyses.common.answer import analysis
 from twofold.analyses.common.images import source_in_code
-from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.sense.answer import SensedImage, SensedSignals, Trial
 from twofold.analyses.sense.models import (
     FAST,
@@ -21,10 +20,10 @@ from twofold.analyses.sense.models import (
     measure_error,
     recover,
     solve_least_squares,
-    split_progress,
 )
 from twofold.analyses.sense.read import holds_signals, read_channels, read_signals
 from twofold.core.checks import InputError
+from twofold.core.progress import Progress, doing, part
 from twofold.io.images import Picture
 
 FRACTIONS = (0.1, 0.2, 0.3, 0.5)  # tried beside the one asked for
@@ -33,7 +32,7 @@ MAX_NUMBERS_TO_COMPARE = 100_000  # of data on which other fractions are tried; 
 
 @analysis
 def sense(
-    data: Any, *, fraction: float = 0.3, kind: str | None = None, seed: int = 0, progress: Progress = SILENT
+    data: Any, *, fraction: float = 0.3, kind: str | None = None, seed: int = 0, progress: Progress | None = None
 ) -> SensedImage | SensedSignals:
     """Measure an image or signals a few times at random, and recover them.
 
@@ -65,7 +64,7 @@ def sense(
         raise InputError(f"--kind {kind}: choose {', '.join(KINDS[:-1])} or {KINDS[-1]}.")
     if not 0 < fraction <= 1:
         raise InputError(f"--fraction {fraction:g}: measurements are a share above 0 and up to 1, such as 0.3.")
-    with progress.doing("reading"):
+    with doing("reading"):
         given = read_signals(data) if holds_signals(data) else read_channels(data)
         sparsity = find_sparser_basis(given)
     notes, is_image = given.before.notes, isinstance(given.before, Picture)
@@ -78,10 +77,11 @@ def sense(
     few = given.X.size <= MAX_NUMBERS_TO_COMPARE // (1 if kind in FAST else 100)
     fractions = sorted({fraction, *(FRACTIONS if few else ())})
     trials: list[Trial] = []
-    with progress.share("measuring and recovering") as tell, warnings.catch_warnings(record=True) as caught:
+    with doing("measuring and recovering"), warnings.catch_warnings(record=True) as caught:
         for i, share in enumerate(fractions):
             model = draw_measurements(given, share, kind, basis, seed)
-            recovered = recover(given, model, split_progress(tell, i, len(fractions)))
+            with part(i, i + 1, len(fractions)):
+                recovered = recover(given, model)
             trials.append(measure_error(given, share, model, recovered))
             if share == fraction:
                 best, chosen, result = trials[-1], model, recovered

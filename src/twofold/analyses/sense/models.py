@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 import twofold
 from twofold.analyses.sense.answer import VARIANCE_SHARE, Sparsity, Trial
 from twofold.analyses.sense.read import Given
+from twofold.core.progress import report
 
 KINDS = ("fourier", "hadamard", "gaussian", "rademacher")
 FAST = KINDS[:2]  # the others are matrices
@@ -40,12 +40,12 @@ def draw_measurements(given: Given, fraction: float, kind: str, basis: Any, seed
     return twofold.CompressiveSensing(m, kind=kind, basis=basis, random_state=seed).fit(given.X[0])
 
 
-def recover(given: Given, model: Any, tell: Callable[[float], Any]) -> np.ndarray:
+def recover(given: Given, model: Any) -> np.ndarray:
     """Measure every channel or signal, and recover it."""
     recovered = np.empty_like(given.X)
     for i, x in enumerate(given.X):
         recovered[i] = model.recover(model.measure(x))
-        tell((i + 1) / len(given.X))
+        report(i + 1, len(given.X))
     return given.clip(recovered)
 
 
@@ -63,8 +63,3 @@ def measure_error(given: Given, fraction: float, model: Any, recovered: np.ndarr
 
     error = float(np.linalg.norm(given.X - recovered) / (np.linalg.norm(given.X) or 1.0))
     return Trial(fraction, model.n_measurements_, error, psnr(given.X, recovered, given.peak))
-
-
-def split_progress(tell: Callable[[float], Any] | None, i: int, n: int) -> Callable[[float], Any]:
-    """Progress of part i of n as progress of all."""
-    return lambda done: tell((i + done) / n) if tell is not None else None

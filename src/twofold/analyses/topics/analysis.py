@@ -17,12 +17,12 @@ import polars as pl
 from twofold.analyses.common.answer import Answer, Grid, analysis, count
 from twofold.analyses.common.documents import as_documents, as_paths
 from twofold.analyses.common.tables import data_in_code, warnings_as_notes
-from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.topics.lsa import Directions, find_directions
 from twofold.analyses.topics.models import fit, mixtures_of, topics_of
 from twofold.analyses.topics.stop_words import count_words, read_stop_words
 from twofold.analyses.topics.streamed import Sample, as_known, find_large, look_up, with_ids
 from twofold.core.checks import InputError
+from twofold.core.progress import Progress, doing
 from twofold.io.dates import in_periods
 from twofold.io.documents import Documents
 from twofold.io.open import check_budget
@@ -189,7 +189,7 @@ def topics(
     title: str | None = None,
     stop_words: Any = None,
     seed: int = 0,
-    progress: Progress = SILENT,
+    progress: Progress | None = None,
 ) -> Topics | Directions:
     """Find what documents are about.
 
@@ -231,7 +231,7 @@ def topics(
         raise InputError(f"method={method!r}: choose {', '.join(METHODS)}.")
     left_out = read_stop_words(stop_words)
     paths = as_paths(data)
-    with progress.doing("reading"):
+    with doing("reading"):
         found = None if paths is None else find_large(paths, text, date, title)
         documents = as_documents(data, text, date, title) if found is None else as_known(found)
         texts = documents.texts if found is None else Sample(found)
@@ -239,7 +239,7 @@ def topics(
     check_enough(len(texts), documents.source)
     if found is not None and method == "lsa":
         check_budget(found.size, documents.source, remedy="--method lsa reads all of it; lda, plsa and nmf do not. ")
-    with progress.doing("counting words"):
+    with doing("counting words"):
         X, bag = count_words(texts, documents.source, left_out, notes, found)
     if found is not None:
         documents = with_ids(documents, found, X.shape[0])
@@ -258,15 +258,15 @@ def topics(
     }
     call |= {"title": title, "stop_words": words, "seed": seed}
     if method == "lsa":
-        return find_directions(documents, X, bag, n_topics, call, seed, progress.callbacks())
+        return find_directions(documents, X, bag, n_topics, call, seed)
     choice, k = None, n_topics
     if k is None:
-        with progress.doing("trying numbers of topics"), warnings_as_notes([]):
+        with doing("trying numbers of topics"), warnings_as_notes([]):
             k, choice = choose_number(method, X, seed, notes)
-    with progress.doing("fitting without a tenth of the documents"), warnings_as_notes([]):
+    with doing("fitting without a tenth of the documents"), warnings_as_notes([]):
         figures, baseline = measure(method, X, k, seed, notes)
     with warnings_as_notes(notes):
-        model = fit(method, X, k, seed, progress.callbacks())
+        model = fit(method, X, k, seed)
         mixtures = mixtures_of(model, X)
     lengths = np.asarray(X.sum(axis=1)).ravel()
     shares = lengths @ mixtures / lengths.sum()

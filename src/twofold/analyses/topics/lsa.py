@@ -136,7 +136,7 @@ class Directions(Answer):
 
 
 def find_directions(
-    documents: Documents, X: sp.csr_array, bag: Any, k: int | None, call: dict, seed: int, callbacks: Sequence[Any]
+    documents: Documents, X: sp.csr_array, bag: Any, k: int | None, call: dict, seed: int
 ) -> Directions:
     """Fit LSA to counts X (n,d); how many directions, if it is not said, is chosen by words held out."""
     X, notes = X.astype(np.float64), documents.notes
@@ -150,7 +150,7 @@ def find_directions(
             found = twofold.select(twofold.LSA(random_state=seed), some, random_state=seed, n_components=sizes)
             k = int(found.best_params["n_components"])
             notes.append(f"{k} directions: of {', '.join(map(str, sizes))} tried, by words held out; -k sets another")
-        model = twofold.LSA(k, random_state=seed).set_callbacks(*callbacks).fit(X).set_callbacks()
+        model = twofold.LSA(k, random_state=seed).fit(X)
         figures, baseline = measure(X, k, seed, notes)
     model.bag_of_words_ = bag
     return Directions(

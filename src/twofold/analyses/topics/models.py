@@ -19,9 +19,9 @@ from twofold.core.checks import InputError
 MODELS = {"lda": "LatentDirichletAllocation", "plsa": "PLSA", "nmf": "NMF"}
 
 
-def fit(kind: str, X: Any, k: int, seed: int, callbacks: Sequence[Any] = ()) -> Any:
+def fit(kind: str, X: Any, k: int, seed: int) -> Any:
     """A model of counts X (n,d)."""
-    model = getattr(twofold, MODELS[kind])(n_components=k, random_state=seed).set_callbacks(*callbacks)
+    model = getattr(twofold, MODELS[kind])(n_components=k, random_state=seed)
     if kind == "nmf":
         # By squared error a few words that fill some documents are topics, and all the rest is one that says nothing.
         model.set_params(beta_loss="kullback-leibler")
@@ -30,7 +30,7 @@ def fit(kind: str, X: Any, k: int, seed: int, callbacks: Sequence[Any] = ()) -> 
 
         counts = as_blocks(X.path if isinstance(X, CountsOnDisk) else X.astype(np.float64))
         model.idf_ = weighing(counts, None, "tfidf").idf
-    return model.fit(weighed(model, X)).set_callbacks()
+    return model.fit(weighed(model, X))
 
 
 def weighed(model: Any, X: Any) -> Any:

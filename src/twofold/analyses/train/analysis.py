@@ -10,12 +10,12 @@ import numpy as np
 from twofold.analyses.common.answer import analysis
 from twofold.analyses.common.images import Variable
 from twofold.analyses.common.tables import data_in_code, warnings_as_notes
-from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.train.answer import Training
 from twofold.analyses.train.heldout import MEASURES
 from twofold.analyses.train.models import CODED, KINDS, MODELS, PREDICTING, find_class
 from twofold.analyses.train.read import Data, read_data
 from twofold.core.checks import InputError
+from twofold.core.progress import Progress, doing
 
 REMEDIES = {  # advice of the library -> advice that a user of the verb can follow
     r"\(posterior collapse\)\. .*": "(posterior collapse). Ask for fewer with -k, or for more --epochs.",
@@ -35,7 +35,7 @@ def train(
     epochs: int | None = None,
     size: int | None = None,
     seed: int = 0,
-    progress: Progress = SILENT,
+    progress: Progress | None = None,
 ) -> Training:
     """Train a network or a generator.
 
@@ -69,12 +69,12 @@ def train(
         raise InputError(f"--components {n_components}: a {kind} has no code. Leave it out.")
     if kind == "dlgm" and isinstance(n_components, int):
         n_components = (n_components, 2 * n_components)
-    with progress.doing("reading"):
+    with doing("reading"):
         found = read_data(kind, data, target, size)
     n, notes = len(found.X), found.notes
     if n < MIN_ROWS:
         raise InputError(f"{found.source} has {n} rows; {MIN_ROWS} are needed to learn from some and test on others.")
-    with progress.doing("loading torch"):
+    with doing("loading torch"):
         model = find_class("MLPRegressor" if kind == "mlp" and not found.has_classes else MODELS[kind])(
             random_state=seed
         )
@@ -87,14 +87,12 @@ def train(
     )
     if kind == "dlgm":
         notes.append(f"numbers in a code, from the top layer down: {', '.join(map(str, model.n_components))}")
-    model.set_callbacks(*progress.callbacks())
     said: list[str] = []
     with warnings_as_notes(said):
         model.fit(found.X[kept], *([found.y[kept]] if kind in PREDICTING and found.y is not None else []))
     notes += map(rewrite_advice, said)
-    with progress.doing("measuring"):
+    with doing("measuring"):
         measured = MEASURES[kind](model, found, kept, held)
-    model.set_callbacks()
     remember(model, found)
     named = target is None or isinstance(target, str)
     return Training(

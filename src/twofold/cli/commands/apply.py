@@ -9,7 +9,6 @@ import typer
 from twofold.analyses.apply.analysis import WHATS, Application
 from twofold.analyses.apply.analysis import apply as analyze
 from twofold.analyses.common.tables import Reading
-from twofold.analyses.progress import SILENT, Progress
 from twofold.cli._run import command
 
 MODEL = "A model file (.twofold), as --save writes it."
@@ -24,8 +23,7 @@ def apply(
     what: Annotated[str | None, typer.Option(metavar="NAME", help=WHAT)] = None,
     n: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Items to recommend to each user.")] = 10,
     text: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of texts (default: the longest).")] = None,
-    progress: Progress = SILENT,
     **reading: Unpack[Reading],
 ) -> Application:
     data = inputs[0] if len(inputs) == 1 else inputs
-    return analyze(model, data, what=what, n=n, text=text, progress=progress, **reading)
+    return analyze(model, data, what=what, n=n, text=text, **reading)

@@ -10,7 +10,6 @@ from twofold.analyses.cluster.analysis import Clustering
 from twofold.analyses.cluster.analysis import cluster as analyze
 from twofold.analyses.common.palette import Palette
 from twofold.analyses.common.tables import Reading
-from twofold.analyses.progress import SILENT, Progress
 from twofold.cli import _options as options
 from twofold.cli._run import command
 
@@ -28,8 +27,7 @@ def cluster(
     scale: options.Scale = None,
     coreset: Annotated[bool, typer.Option("--coreset", help=CORESET)] = False,
     seed: options.Seed = 0,
-    progress: Progress = SILENT,
     **reading: Unpack[Reading],
 ) -> Clustering | Palette:
     wishes: dict[str, Any] = {"method": method, "scale": scale, "coreset": coreset}
-    return analyze(inputs, clusters, **wishes, seed=seed, progress=progress, **reading)
+    return analyze(inputs, clusters, **wishes, seed=seed, **reading)

@@ -9,7 +9,6 @@ import typer
 from twofold.analyses.common.tables import Reading
 from twofold.analyses.complete.analysis import complete as analyze
 from twofold.analyses.complete.answer import Filling
-from twofold.analyses.progress import SILENT, Progress
 from twofold.cli import _options as options
 from twofold.cli._run import command
 
@@ -26,7 +25,6 @@ def complete(
     uncertainty: Annotated[bool, typer.Option("--uncertainty", help=UNCERTAINTY)] = False,
     method: Annotated[str | None, typer.Option(metavar="NAME", help=METHOD)] = None,
     seed: options.Seed = 0,
-    progress: Progress = SILENT,
     **reading: Unpack[Reading],
 ) -> Filling:
-    return analyze(inputs, method=method, uncertainty=uncertainty, seed=seed, progress=progress, **reading)
+    return analyze(inputs, method=method, uncertainty=uncertainty, seed=seed, **reading)

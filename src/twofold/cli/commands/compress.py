@@ -14,7 +14,6 @@ from twofold.analyses.common.signals import check_sound, is_signal
 from twofold.analyses.common.tables import Reading
 from twofold.analyses.compress import Compression, SignalCompression, Unpacked, UnpackedSignals, is_packed
 from twofold.analyses.compress import compress as analyze
-from twofold.analyses.progress import Progress
 from twofold.cli import _options as options
 from twofold.cli._run import Output, run
 from twofold.core.checks import InputError
@@ -57,8 +56,8 @@ def compress(
             hint = f"nothing is written; add -o {name}.wav or -o {name}.csv to keep the signals"
     reading: Reading = {"columns": columns or (), "drop": drop or (), "missing": missing or ()}
 
-    def analysis(watch: Progress) -> Answer:
-        answer = analyze(source, psnr=psnr, size=limit, method=method, progress=watch, **reading)
+    def analysis() -> Answer:
+        answer = analyze(source, psnr=psnr, size=limit, method=method, **reading)
         if isinstance(answer, Unpacked):
             check_formats(out or [], answer.after)
         if isinstance(answer, UnpackedSignals):

@@ -13,9 +13,9 @@ from twofold.analyses.common.signals import as_signals, check_sound, is_signal
 from twofold.analyses.common.tables import Reading
 from twofold.analyses.denoise import Denoised, DenoisedSignals
 from twofold.analyses.denoise import denoise as analyze
-from twofold.analyses.progress import Progress
 from twofold.cli import _options as options
 from twofold.cli._run import Output, run
+from twofold.core.progress import doing
 from twofold.io.images import READ
 
 TAKES = f"An image ({READ}; - for stdin), or signals: .wav, or the columns of a table (CSV, Parquet, .npy, ...)."
@@ -45,16 +45,16 @@ def denoise(
     reading: Reading = {"columns": columns or (), "drop": drop or (), "missing": missing or ()}
     kept = f"-o {best} to keep the signal" if signals else "-o clean.png to keep the image"
 
-    def analysis(watch: Progress) -> Answer:
+    def analysis() -> Answer:
         data: Any
-        with watch.doing("reading"):
+        with doing("reading"):
             if signals:
                 data = as_signals(source, **reading)
                 check_sound(out or [], data.rate, source)
             else:
                 data = as_image(source)
                 check_formats(out or [], data)
-        return analyze(data, sigma=sigma, method=method, add_noise=add_noise, seed=seed, progress=watch, **reading)
+        return analyze(data, sigma=sigma, method=method, add_noise=add_noise, seed=seed, **reading)
 
     run(
         analysis,

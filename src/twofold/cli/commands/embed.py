@@ -9,7 +9,6 @@ import typer
 
 from twofold.analyses.embed.analysis import METHODS, Embedding
 from twofold.analyses.embed.analysis import embed as analyze
-from twofold.analyses.progress import SILENT, Progress
 from twofold.cli import _options as options
 from twofold.cli._run import command
 
@@ -38,7 +37,6 @@ def embed(
     analogies: Annotated[Path | None, typer.Option(metavar="FILE", help=ANALOGIES)] = None,
     similarity: Annotated[list[Path] | None, typer.Option(metavar="FILE", help=SIMILARITY)] = None,
     seed: options.Seed = 0,
-    progress: Progress = SILENT,
 ) -> Embedding:
     return analyze(
         inputs,
@@ -51,5 +49,4 @@ def embed(
         analogies=analogies,
         similarity=similarity or (),
         seed=seed,
-        progress=progress,
     )

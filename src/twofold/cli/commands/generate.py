@@ -9,7 +9,6 @@ import typer
 
 from twofold.analyses.generate import Samples
 from twofold.analyses.generate import generate as analyze
-from twofold.analyses.progress import SILENT, Progress
 from twofold.cli import _options as options
 from twofold.cli._run import command
 from twofold.core.checks import InputError
@@ -23,8 +22,7 @@ def generate(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A .twofold file that twofold train wrote.")],
     count: Annotated[int, typer.Option("-n", "--count", min=1, metavar="N", help="How many to draw.")] = 64,
     seed: options.Seed = 0,
-    progress: Progress = SILENT,
 ) -> Samples:
     if not Path(model).is_file():
         raise InputError(missing_message(model))
-    return analyze(model, count, seed=seed, progress=progress)
+    return analyze(model, count, seed=seed)

@@ -11,9 +11,9 @@ import typer
 from twofold.analyses.common.images import as_image, check_formats
 from twofold.analyses.inpaint import Inpainted, find_holes, without_holes
 from twofold.analyses.inpaint import inpaint as analyze
-from twofold.analyses.progress import SILENT, Progress
 from twofold.cli import _options as options
 from twofold.cli._run import command
+from twofold.core.progress import doing
 
 MASK = "An image of the same size, white where pixels are missing. Default: transparent pixels are missing."
 COLOR = "The color that marks missing pixels, such as '#ff00ff'."
@@ -29,11 +29,10 @@ def inpaint(
     tolerance: Annotated[int, typer.Option(min=0, max=255, metavar="N", help=TOLERANCE)] = 0,
     seed: options.Seed = 0,
     out: Sequence[Path] = (),
-    progress: Progress = SILENT,
 ) -> Inpainted:
-    with progress.doing("reading"):
+    with doing("reading"):
         image = as_image(source)
         if out:
             holes, _ = find_holes(image, mask, color, tolerance)
             check_formats(out, without_holes(image, holes))
-    return analyze(image, mask=mask, color=color, tolerance=tolerance, seed=seed, progress=progress)
+    return analyze(image, mask=mask, color=color, tolerance=tolerance, seed=seed)

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.recommend.analysis import recommend as analyze
 from twofold.analyses.recommend.analysis import refuse_stored
 from twofold.analyses.recommend.answer import Recommendations
@@ -62,7 +61,6 @@ def recommend(
     split: Annotated[str | None, typer.Option(metavar="HOW", help=SPLIT)] = None,
     seed: options.Seed = 0,
     save: Path | None = None,
-    progress: Progress = SILENT,
 ) -> Recommendations:
     if save is not None:
         refuse_stored(inputs, user_column, item_column)
@@ -85,5 +83,4 @@ def recommend(
         time=time,
         split=split,
         seed=seed,
-        progress=progress,
     )

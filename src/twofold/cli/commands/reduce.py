@@ -8,7 +8,6 @@ from typing import Annotated, Unpack
 import typer
 
 from twofold.analyses.common.tables import Reading
-from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.reduce.analysis import RULES, Reduction
 from twofold.analyses.reduce.analysis import reduce as analyze
 from twofold.cli import _options as options
@@ -31,7 +30,6 @@ def reduce(
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help=LABEL)] = None,
     scale: options.Scale = None,
     seed: options.Seed = 0,
-    progress: Progress = SILENT,
     **reading: Unpack[Reading],
 ) -> Reduction:
     return analyze(
@@ -41,7 +39,6 @@ def reduce(
         label=label,
         scale=scale,
         seed=seed,
-        progress=progress,
         **reading,
     )
 

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from twofold.analyses.common.images import as_image, check_formats
-from twofold.analyses.progress import Progress
 from twofold.analyses.sense import KINDS, SIGNALS, SensedImage, SensedSignals, Sensing, is_table
 from twofold.analyses.sense import sense as analyze
 from twofold.cli import _options as options
 from twofold.cli._run import Output, run
+from twofold.core.progress import doing
 from twofold.io.images import READ
 
 TAKES = f"An image ({READ}), or signals: a column each of CSV, TSV, Parquet; rows of .npy."
@@ -36,12 +36,12 @@ def sense(
 ) -> None:
     output = Output(out or [], None, as_json, force, quiet, compare, safe_csv)
 
-    def analysis(watch: Progress) -> Sensing:
+    def analysis() -> Sensing:
         data: Any = source
         if not is_table(source):
-            with watch.doing("reading"):
+            with doing("reading"):
                 data = as_image(source)
                 check_formats(output.out, data)
-        return analyze(data, fraction=fraction, kind=kind, seed=seed, progress=watch)
+        return analyze(data, fraction=fraction, kind=kind, seed=seed)
 
     run(analysis, output, SensedSignals if is_table(source) else SensedImage, [source], HINT)

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.topics.analysis import METHODS, Topics
 from twofold.analyses.topics.analysis import topics as analyze
 from twofold.analyses.topics.lsa import Directions
@@ -32,7 +31,6 @@ def topics(
     title: Annotated[str | None, typer.Option(metavar="COLUMN", help="Title column (default: detected).")] = None,
     stop_words: Annotated[str | None, typer.Option(metavar="FILE", help=STOP)] = None,
     seed: options.Seed = 0,
-    progress: Progress = SILENT,
 ) -> Topics | Directions:
     if method not in METHODS:
         raise InputError(f"--method {method}: choose {', '.join(METHODS)}.")
@@ -45,5 +43,4 @@ def topics(
         title=title,
         stop_words=stop_words,
         seed=seed,
-        progress=progress,
     )

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from twofold.analyses.progress import SILENT, Progress
 from twofold.analyses.train import KINDS, Training
 from twofold.analyses.train import train as analyze
 from twofold.cli import _options as options
@@ -29,7 +28,6 @@ def train(
     epochs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Passes over the data.")] = None,
     size: Annotated[int | None, typer.Option(min=2, metavar="PIXELS", help=SIZE)] = None,
     seed: options.Seed = 0,
-    progress: Progress = SILENT,
 ) -> Training:
     wishes: dict[str, Any] = {"target": target, "n_components": components, "epochs": epochs, "size": size}
-    return analyze(kind, source, **wishes, seed=seed, progress=progress)
+    return analyze(kind, source, **wishes, seed=seed)

@@ -12,11 +12,12 @@ from twofold.analyses.common.answer import Grid, rich_table
 from twofold.analyses.common.targets import check_targets
 from twofold.analyses.words.files import EXPORTED, read_vectors, writer
 from twofold.cli import _options as options
-from twofold.cli._progress import progress
 from twofold.cli._run import print_json, stdout
+from twofold.cli.progress import show_progress
 from twofold.core.checks import InputError
 from twofold.core.files.atomic import write_all
 from twofold.core.printable import plain
+from twofold.core.progress import doing
 
 if TYPE_CHECKING:
     from twofold.words.word_vectors.word_vectors import WordVectors
@@ -59,10 +60,9 @@ def words(
     given, out = given or [], out or []
     check(model, action, given, method, force)
     check_alignment(model, action, given, pairs, out, force)
-    watch = progress(quiet=False)
-    with watch.doing("reading"):
+    with show_progress(), doing("reading"):
         vectors = read_vectors(model)
-    with watch.doing("asking"):
+    with show_progress(), doing("asking"):
         if action == "export":
             found = export(vectors, given, safe_csv)
         elif action == "align":

@@ -41,9 +41,9 @@ from twofold.core.config import config
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.data.kept_rows import count_bytes
 from twofold.core.data.sources import Source, float_dtype
-from twofold.core.engine import progress
 from twofold.core.engine.local import Engine, Parts, Shared, Tree, single_blas
 from twofold.core.engine.tasks import on_worker
+from twofold.core.progress import Counter, is_watched
 from twofold.core.types import Block
 
 GROUP_BYTES = 64 * 2**20  # what one task reads: enough work to hide the scheduler,
@@ -248,7 +248,7 @@ class Plan(NamedTuple):
     size: int  # groups there are
     add_group: Callable[..., str]  # the task of one, to a graph
     sign: tuple[Any, ...]  # passes that have it are alike
-    told: Callable[..., Any] | None  # who watches, when one is done
+    on_done: Callable[..., Any] | None  # called when a group is done, if anything receives reports
 
 
 _sizes: dict[tuple[Any, ...], int] = {}  # of what passes gave: the sums of their groups, and what blocks keep
@@ -404,18 +404,18 @@ class DaskEngine(Engine):
             run = partial(_run_group, budget, (light, groups[g], merge, keep), args)
             return graph.add(run, *made, at=at or places[g])
 
-        told = None if progress.watcher is None else progress.count_blocks(len(groups))
+        on_done = Counter(len(groups)).add if is_watched() else None
         state = sum(arg.value.size for arg in parts.args if isinstance(arg, Shared))
         sign = (blocks.shape, height, state, zlib.crc32(dumps(parts.fn, buffer_callback=lambda array: None)))
-        return Plan(height, sweeps + 1, len(groups), add_group, sign, told)
+        return Plan(height, sweeps + 1, len(groups), add_group, sign, on_done)
 
     def _start(self, plan: Plan, graph: Graph, groups: list[str], names: list[str]) -> list[Any]:
-        """Futures of these names; who watches is told when groups are done."""
-        if plan.told is None:
+        """Futures of these names; groups that are done are reported."""
+        if plan.on_done is None:
             return graph.start(names)
         futures = graph.start([*names, *groups])
         for future in futures[len(names) :]:
-            future.add_done_callback(plan.told)
+            future.add_done_callback(plan.on_done)
         return futures[: len(names)]
 
     def _sent(self, rows: Rows, size: int) -> list[Any]:

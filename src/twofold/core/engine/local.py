@@ -38,7 +38,7 @@ from twofold.core.config import config
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.data.kept_rows import SHARE as KEPT
 from twofold.core.data.kept_rows import KeptRows, Place, Spill, count_bytes
-from twofold.core.engine import progress
+from twofold.core.progress import Counter
 from twofold.core.types import Block, State
 
 SHARE = 8  # of the memory budget, one in so many, may be taken by sums that wait to be added
@@ -221,7 +221,7 @@ class Engine:
         streamed = parts.streams and count * largest > now.memory // 4
         room = now.memory - (now.memory // KEPT + now.memory // SHARE if streamed else 0)
         window = max(1, min(2 * now.threads, room // (4 * max(largest, 1))))
-        told = progress.count_blocks(count)
+        counter = Counter(count)
         with single_blas():
             pool, waiting, size = None, deque[Future[Any]](), 0
             if min(count, now.threads, window) > 1:
@@ -230,7 +230,7 @@ class Engine:
                 if pool is None:
                     for i in range(count):
                         yield parts.run(i)
-                        told()
+                        counter.add()
                     return
                 for i in range(count):
                     while len(waiting) >= window:
@@ -240,11 +240,11 @@ class Engine:
                             window = max(1, min(window, room // (4 * largest + 2 * size)))
                         yield result
                         del result
-                        told()
+                        counter.add()
                     waiting.append(pool.submit(parts.run, i))
                 while waiting:
                     yield waiting.popleft().result()
-                    told()
+                    counter.add()
             finally:
                 for task in waiting:
                     task.cancel()

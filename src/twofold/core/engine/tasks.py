@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from twofold.core.config import config, within_budget
-from twofold.core.engine import progress
 from twofold.core.engine.local import Tree, _pool, add, give_back, single_blas
 from twofold.core.engine.worker import MALLOC_LIMITS, prepare_worker
+from twofold.core.progress import Counter, is_watched
 
 RUN = 8  # results that one task adds
 
@@ -81,7 +81,7 @@ class Tasks:
         return value
 
     def gather(self, handles: Sequence[Any], what: str = "") -> list[Any]:
-        """The results; after a failure nothing is left running. `what` goes on is told to who watches."""
+        """The results; after a failure nothing is left running. `what` is the label of their progress."""
         watch_tasks(handles, what)
         try:
             return _values(handles)
@@ -106,13 +106,13 @@ class Tasks:
 
 
 def watch_tasks(handles: Sequence[Any], what: str) -> None:
-    """Tell who watches, if anybody does, how many tasks are done, whoever did them."""
-    if not what or progress.watcher is None:
+    """Report how many of these tasks are done."""
+    if not what or not is_watched():
         return
-    told = progress.Counter(what, len(handles))
+    counter = Counter(len(handles), what)
     for handle in handles:
         if hasattr(handle, "add_done_callback"):
-            handle.add_done_callback(told.add)
+            handle.add_done_callback(counter.add)
 
 
 def run_task(fn: Callable[..., Any], *args: Any) -> Any:

@@ -19,7 +19,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.engine.local import Engine
-from twofold.signals._progress import Progress, Sweeps
+from twofold.core.progress import part
 from twofold.signals.dictionaries.ksvd import KSVD
 
 STRIPS_PER_REPORT = 16
@@ -91,25 +91,23 @@ def make_cosine_atoms(n: int, size: int) -> np.ndarray:
     return np.kron(waves, waves)[:n]
 
 
-def learn_atoms(
-    patches: np.ndarray, atoms: np.ndarray, n_nonzero: int, error: float, max_iter: int, report: Progress
-) -> np.ndarray:
+def learn_atoms(patches: np.ndarray, atoms: np.ndarray, n_nonzero: int, error: float, max_iter: int) -> np.ndarray:
     """The atoms after K-SVD of patches, NaN where a pixel is missing, from these atoms."""
     model = KSVD(len(atoms), n_nonzero=n_nonzero, error=error, init=atoms, tol=0, max_iter=max_iter, random_state=0)
     with loop.quietly():
-        return model.set_callbacks(Sweeps(report, max_iter)).fit(patches).components_
+        return model.fit(patches).components_
 
 
 def sum_over_strips(
-    recode: Callable, shared: tuple, size: int, totals: tuple[np.ndarray, ...], report: Progress
+    recode: Callable, shared: tuple, size: int, totals: tuple[np.ndarray, ...]
 ) -> tuple[np.ndarray, ...]:
     """Totals (h,w), each with what `recode(rows of places, *shared)` gives for it added, strip by strip."""
     engine, runs = Engine(), cut_strips(totals[0].shape, size)
     held = [engine.broadcast(value) for value in shared]
     for first in range(0, len(runs), STRIPS_PER_REPORT):
         some = runs[first : first + STRIPS_PER_REPORT]
-        for rows, found in zip(some, engine.gather(engine.map(recode, Rows(some), *held)), strict=True):
-            for total, strip in zip(totals, found, strict=True):
-                total[rows.start : rows.stop + size - 1] += strip
-        report((first + len(some)) / len(runs))
+        with part(first, first + len(some), len(runs)):
+            for rows, found in zip(some, engine.gather(engine.map(recode, Rows(some), *held)), strict=True):
+                for total, strip in zip(totals, found, strict=True):
+                    total[rows.start : rows.stop + size - 1] += strip
     return totals

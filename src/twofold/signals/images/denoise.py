@@ -10,15 +10,16 @@ then   every patch is coded by orthogonal matching pursuit, and X = (λY + Σ R_
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.special import gammainc, gammaincinv
 
 from twofold.core.checks import InputError
+from twofold.core.progress import part, report_share_to
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed
-from twofold.signals._progress import Progress, split_progress
 from twofold.signals.bases.thresholds import RULES
 from twofold.signals.images import _patches
 from twofold.signals.images.channels import check_image, join_channels, split_channels
@@ -46,7 +47,7 @@ def denoise_image(
     n_atoms: int = 256,
     max_iter: int = 10,
     random_state: Seed = None,
-    progress: Progress | None = None,
+    progress: Callable[[float], Any] | None = None,
 ) -> np.ndarray:
     """Remove white noise from an image, with a dictionary learned from it or by thresholding in a basis.
 
@@ -110,15 +111,15 @@ def denoise_image(
     thresholding = _choose_thresholding(method, basis, level, shifts)
     channels, seed = split_channels(image), seed_of(random_state)
     size = min(int(patch), *image.shape[:2])
-    for i in range(len(channels)):
-        report = split_progress(progress, i, len(channels))
-        noise = estimate_noise(channels[i]) if sigma is None else sigma
-        if thresholding is None:
-            rng = generator(seed, i)
-            channels[i] = _denoise_channel(channels[i], noise, size, int(n_atoms), int(max_iter), rng, report)
-        else:
-            channels[i] = thresholding.denoise(channels[i], noise, report)
-        report(1.0)
+    with report_share_to(progress):
+        for i in range(len(channels)):
+            noise = estimate_noise(channels[i]) if sigma is None else sigma
+            with part(i, i + 1, len(channels)):
+                if thresholding is None:
+                    rng = generator(seed, i)
+                    channels[i] = _denoise_channel(channels[i], noise, size, int(n_atoms), int(max_iter), rng)
+                else:
+                    channels[i] = thresholding.denoise(channels[i], noise)
     return join_channels(channels, image)
 
 
@@ -153,7 +154,6 @@ def _denoise_channel(
     n_atoms: int,
     max_iter: int,
     rng: np.random.Generator,
-    report: Progress,
 ) -> np.ndarray:
     """One channel without its noise; its array is overwritten, to save memory."""
     low, high = float(channel.min()), float(channel.max())
@@ -168,9 +168,11 @@ def _denoise_channel(
     share = training / (training + places)
     atoms = _patches.make_cosine_atoms(n_atoms, size).astype(Y.dtype)
     if max_iter:
-        atoms = _learn_atoms(Y, atoms, size, max_iter, rng, lambda done: report(share * done))
+        with part(0, share):
+            atoms = _learn_atoms(Y, atoms, size, max_iter, rng)
     lambda_ = min(MAX_LAMBDA, LAMBDA_SIGMA * float(np.subtract(*np.percentile(Y, [99, 1]))))
-    X = _recode_patches(Y, atoms, size, lambda done: report(share + (1 - share) * done))
+    with part(share, 1):
+        X = _recode_patches(Y, atoms, size)
     Y *= lambda_
     X += Y
     weights = _patches.count_patches(Y.shape, size)
@@ -181,9 +183,7 @@ def _denoise_channel(
     return X.astype(channel.dtype, copy=False)
 
 
-def _learn_atoms(
-    Y: np.ndarray, atoms: np.ndarray, size: int, max_iter: int, rng: np.random.Generator, report: Progress
-) -> np.ndarray:
+def _learn_atoms(Y: np.ndarray, atoms: np.ndarray, size: int, max_iter: int, rng: np.random.Generator) -> np.ndarray:
     """The atoms after K-SVD of patches that are more than noise."""
     count = _patches.count_places(Y.shape, size)
     patches, _, more = _center_patches(
@@ -192,13 +192,13 @@ def _learn_atoms(
     patches = patches[more][:MAX_TRAINING_PATCHES]
     if not len(patches):
         return atoms
-    return _patches.learn_atoms(patches, atoms, limit_atoms(size), allow_residual(size), max_iter, report)
+    return _patches.learn_atoms(patches, atoms, limit_atoms(size), allow_residual(size), max_iter)
 
 
-def _recode_patches(Y: np.ndarray, atoms: np.ndarray, size: int, report: Progress) -> np.ndarray:
+def _recode_patches(Y: np.ndarray, atoms: np.ndarray, size: int) -> np.ndarray:
     """Sum of all coded patches, each where it belongs."""
     c = prepare_coding(atoms, Y.dtype, limit_atoms(size), allow_residual(size))
-    return _patches.sum_over_strips(_recode_strip, (Y, c), size, (np.zeros_like(Y),), report)[0]
+    return _patches.sum_over_strips(_recode_strip, (Y, c), size, (np.zeros_like(Y),))[0]
 
 
 def _recode_strip(rows: range, Y: np.ndarray, c: Coding) -> tuple[np.ndarray]:

@@ -10,6 +10,7 @@ then   all patches with holes are coded as they are now, with smaller and smalle
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +18,9 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from twofold.core.checks import InputError
 from twofold.core.engine.local import single_blas
+from twofold.core.progress import part, report_share_to
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed
-from twofold.signals._progress import Progress, split_progress
 from twofold.signals.images import _patches
 from twofold.signals.images.channels import check_image, join_channels, split_channels
 from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, prepare_coding
@@ -42,7 +43,7 @@ def inpaint_image(
     n_atoms: int = 256,
     max_iter: int = 10,
     random_state: Seed = None,
-    progress: Progress | None = None,
+    progress: Callable[[float], Any] | None = None,
 ) -> np.ndarray:
     """Fill the missing pixels of an image with a dictionary learned from the others.
 
@@ -95,10 +96,10 @@ def inpaint_image(
         return given
     channels, seed = split_channels(given), seed_of(random_state)
     job = _Job(missing, min(int(patch), *given.shape[:2]), int(n_atoms), int(max_iter))
-    for i in range(len(channels)):
-        report = split_progress(progress, i, len(channels))
-        channels[i] = _fill_channel(channels[i], job, generator(seed, i), report)
-        report(1.0)
+    with report_share_to(progress):
+        for i in range(len(channels)):
+            with part(i, i + 1, len(channels)):
+                channels[i] = _fill_channel(channels[i], job, generator(seed, i))
     out = join_channels(channels, given)
     out[~missing] = given[~missing]
     return out
@@ -126,7 +127,7 @@ def _check_mask(mask: Any, image: np.ndarray) -> np.ndarray:
     return mask
 
 
-def _fill_channel(channel: np.ndarray, job: _Job, rng: np.random.Generator, report: Progress) -> np.ndarray:
+def _fill_channel(channel: np.ndarray, job: _Job, rng: np.random.Generator) -> np.ndarray:
     """One channel without its holes."""
     known = channel[~job.missing]
     low, high = float(known.min()), float(known.max())
@@ -135,15 +136,17 @@ def _fill_channel(channel: np.ndarray, job: _Job, rng: np.random.Generator, repo
     Y = (channel - np.asarray(low, channel.dtype)) / np.asarray(high - low, channel.dtype)
     X, atoms = fit_surface(Y, job.missing), _patches.make_cosine_atoms(job.n_atoms, job.size).astype(Y.dtype)
     if job.max_iter:
-        atoms = _learn_atoms(X, atoms, job, rng, split_progress(report, 0, 2))
-    report = split_progress(report, 1, 2)
-    for i, (by_seen, error) in enumerate([(True, FILLING_ERROR), *((False, error) for error in PASS_ERRORS)]):
-        c = prepare_coding(atoms, Y.dtype, FILLING_ATOMS if by_seen else None, error * job.size)
-        X = _recode_patches(X, job.missing, by_seen, c, split_progress(report, i, 1 + len(PASS_ERRORS)))
+        with part(0, 0.5):
+            atoms = _learn_atoms(X, atoms, job, rng)
+    with part(0.5, 1):
+        for i, (by_seen, error) in enumerate([(True, FILLING_ERROR), *((False, error) for error in PASS_ERRORS)]):
+            c = prepare_coding(atoms, Y.dtype, FILLING_ATOMS if by_seen else None, error * job.size)
+            with part(i, i + 1, 1 + len(PASS_ERRORS)):
+                X = _recode_patches(X, job.missing, by_seen, c)
     return X * np.asarray(high - low, X.dtype) + np.asarray(low, X.dtype)
 
 
-def _learn_atoms(X: np.ndarray, atoms: np.ndarray, job: _Job, rng: np.random.Generator, report: Progress) -> np.ndarray:
+def _learn_atoms(X: np.ndarray, atoms: np.ndarray, job: _Job, rng: np.random.Generator) -> np.ndarray:
     """The atoms after K-SVD of patches that are mostly known."""
     count = _patches.count_places(X.shape, job.size)
     places = rng.choice(count, min(count, 4 * MAX_TRAINING_PATCHES), replace=False)
@@ -154,7 +157,7 @@ def _learn_atoms(X: np.ndarray, atoms: np.ndarray, job: _Job, rng: np.random.Gen
     seen, patches = seen[able], _patches.take_patches_at(X, job.size, places[able])
     patches = np.where(seen, patches - patches.mean(axis=1, keepdims=True), np.nan)
     error = TRAINING_ERROR * float(np.sqrt(seen.sum(axis=1).mean()))
-    return _patches.learn_atoms(patches, atoms, TRAINING_ATOMS, error, job.max_iter, report).astype(X.dtype)
+    return _patches.learn_atoms(patches, atoms, TRAINING_ATOMS, error, job.max_iter).astype(X.dtype)
 
 
 def _is_mostly_known(seen: np.ndarray, size: int) -> np.ndarray:
@@ -167,13 +170,13 @@ def _is_mostly_known(seen: np.ndarray, size: int) -> np.ndarray:
     return (seen.mean(axis=1) >= MIN_SEEN) & (quarters >= MIN_SEEN_OF_QUARTER * np.outer(sides, sides)).all(axis=(1, 2))
 
 
-def _recode_patches(X: np.ndarray, missing: np.ndarray, by_seen: bool, c: Coding, report: Progress) -> np.ndarray:
+def _recode_patches(X: np.ndarray, missing: np.ndarray, by_seen: bool, c: Coding) -> np.ndarray:
     """The image with its missing pixels replaced by the mean of the coded patches over them, where there are any.
 
     A patch counts by how much of it is seen: those in the middle of a hole know nothing.
     """
     size, zeros = round(c.atoms.shape[1] ** 0.5), (np.zeros_like(X), np.zeros_like(X))
-    total, votes = _patches.sum_over_strips(_recode_strip, (X, missing, by_seen, size, c), size, zeros, report)
+    total, votes = _patches.sum_over_strips(_recode_strip, (X, missing, by_seen, size, c), size, zeros)
     filled = missing & (votes > 0)
     out = X.copy()
     out[filled] = total[filled] / votes[filled]

@@ -26,6 +26,7 @@ from scipy.special import erfcx
 from sklearn.linear_model import LogisticRegression
 
 from twofold.core.checks import InputError
+from twofold.core.progress import part, report_share_to
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed
 from twofold.signals.sparse_coding.pursuits import orthogonal_matching_pursuit
@@ -161,14 +162,16 @@ def phase_diagram(
         raise InputError(f"n={n!r} and trials={trials!r}: a length of 2 and one trial are the least.")
     m, K = _make_grid(n, delta, rho)
     seed, success = seed_of(random_state), np.zeros(K.shape)
-    for done, (i, j) in enumerate(itertools.product(*map(range, K.shape))):
-        won = 0.0
-        for start in range(0, trials, SIGNALS_PER_MATRIX):
-            rng = generator(seed, int(m[i]), int(K[i, j]), start)
-            won += TRIALS[method](n, int(m[i]), int(K[i, j]), min(SIGNALS_PER_MATRIX, trials - start), rng)
-        success[i, j] = won / trials
-        if progress is not None:
-            progress((done + 1) / K.size)
+    with report_share_to(progress):
+        for point, (i, j) in enumerate(itertools.product(*map(range, K.shape))):
+            with part(point, point + 1, K.size):
+                for start in range(0, trials, SIGNALS_PER_MATRIX):
+                    rng, count = (
+                        generator(seed, int(m[i]), int(K[i, j]), start),
+                        min(SIGNALS_PER_MATRIX, trials - start),
+                    )
+                    success[i, j] += TRIALS[method](n, int(m[i]), int(K[i, j]), count, rng)
+    success /= trials
     ratio = K / m[:, None]
     curve = np.array([find_half_success(r, s, trials) for r, s in zip(ratio, success, strict=True)])
     return PhaseDiagram(n, trials, method, m / n, ratio, success, curve, donoho_tanner(m / n))

@@ -10,7 +10,8 @@ One epoch:  B strata in turn; the B tiles of a stratum share no word and no cont
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from time import monotonic
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from twofold.core import loop
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import Engine
 from twofold.core.engine.strata import strata
+from twofold.core.progress import describe_rate, part
 from twofold.core.seeds import generator
 from twofold.kernels.glove import adagrad_cells, sgd_cells, shuffle_cells
-from twofold.words._progress import ProgressReport
 from twofold.words.glove._exact import Factors, Problem
 from twofold.words.glove._tiles import Dealt, deal, groups_for
 
@@ -69,18 +70,19 @@ def start(plan: Plan, words: int) -> State:
     return State(*sides)
 
 
-def epoch(state: State, plan: Plan, t: int, progress: ProgressReport) -> tuple[State, float]:
+def epoch(state: State, plan: Plan, t: int) -> tuple[State, float]:
     """All pairs once, stratum after stratum, and what they cost when their turn came."""
     U, Z, rng = state.U.copy(), state.Z.copy(), generator(plan.seed, 1, t)
-    engine, tiles, total, done = Engine(), plan.dealt.tiles, 0.0, t * len(plan.dealt.tiles)
+    engine, tiles, total, done = Engine(), plan.dealt.tiles, 0.0, 0
     shared = [engine.broadcast(value) for value in (plan, U, Z)]
-    B = len(plan.dealt.rows.bounds) - 1
+    B, began = len(plan.dealt.rows.bounds) - 1, monotonic()
     for chosen in strata(B, rng):
         seeds = rng.integers(2**64, size=B, dtype=np.uint64)
         steps = Rows(Step(int(r), int(c), seed) for (r, c), seed in zip(chosen, seeds, strict=True))
-        total += sum(engine.gather(engine.map(step_tile, steps, *shared)))
-        done += sum(int(tiles.cuts[s.row * B + s.col + 1] - tiles.cuts[s.row * B + s.col]) for s in steps)
-        progress.report(done)
+        pairs = sum(int(tiles.cuts[s.row * B + s.col + 1] - tiles.cuts[s.row * B + s.col]) for s in steps)
+        with part(done, done + pairs, len(tiles), describe_rate(done, began, "pairs")):
+            total += sum(engine.gather(engine.map(step_tile, steps, *shared)))
+        done += pairs
     return State(U, Z), total / len(tiles)
 
 
@@ -109,19 +111,16 @@ def descend(
     x_max: float,
     alpha: float,
     biases: bool,
-    epochs: int,
     seed: int,
-    model: Any,
     plain: bool = False,
 ) -> Problem:
-    """The pairs dealt into tiles, and the epochs over them; the callbacks of `model` are told how far they are."""
+    """The pairs dealt into tiles, and the epochs over them."""
     V, single = blocks.shape[0], np.float32
     count = groups_for(V, 2 * width(k) * 4, blocks.source.n_stored)
     dealt = deal(blocks, count, generator(seed, 2))
     plan = Plan(dealt, k, single(rate), single(alpha), single(np.log(x_max)), single(biases), seed, plain)
-    progress = ProgressReport(model, epochs * len(dealt.tiles))
 
     def sweep(state: State, t: int) -> loop.Sweep:
-        return loop.Sweep(*epoch(state, plan, t, progress))
+        return loop.Sweep(*epoch(state, plan, t))
 
     return Problem(start(plan, V), sweep, lambda state: get_factors(state, plan), dealt.tiles.close)

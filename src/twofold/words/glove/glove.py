@@ -235,7 +235,7 @@ class GloVe(Model):
         how |= {"biases": biases, "seed": seed}
         if self.solver == "gd":
             return descend_fully(pairs.blocks, k, **how)
-        return descend(pairs.blocks, k, **how, epochs=self.max_iter, model=self, plain=self.solver == "sgd")
+        return descend(pairs.blocks, k, **how, plain=self.solver == "sgd")
 
     def _attributes(self, found: Factors, vocabulary: Vocabulary, total: float) -> dict:
         vectors = found.U + found.Z if self.weighting == "power" else found.U

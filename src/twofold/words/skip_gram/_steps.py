@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
@@ -32,13 +33,13 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.engine.local import Engine, add
 from twofold.core.engine.strata import strata
+from twofold.core.progress import describe_rate, part
 from twofold.core.seeds import generator
 from twofold.kernels.skip_gram import group_pairs, make_alias_table, sgns, sgns_tile, sort_pairs_by_tile, window_pairs
-from twofold.words._progress import ProgressReport
 from twofold.words.corpus import Lines, Run
 
 RUN = 2**13  # tokens a thread takes at a time
-BATCH = 128  # runs between two reports of progress, and at most from one dealing of tiles to the next
+BATCH = 128  # runs between two reports, and at most from one dealing of tiles to the next
 FEW, ROUNDS = 16, 32  # runs to a dealing at least, and dealings in all, if the text is long enough
 GROUPS, WORDS = 8, 64  # groups of words on either side, and words of a group at least
 LEAST = 1e-4  # of the learning rate is left at the end
@@ -114,15 +115,16 @@ def pad(A: np.ndarray, columns: int) -> np.ndarray:
     return out
 
 
-def epoch(state: State, plan: Plan, t: int, progress: ProgressReport | None = None) -> tuple[State, Sums]:
+def epoch(state: State, plan: Plan, t: int) -> tuple[State, Sums]:
     """All runs once; what comes in stays as it is."""
     state = State(*map(align_to_cache, state))
     total, numbered = Sums(0.0, 0), list(enumerate(plan.runs))
+    began = monotonic()
     for a in range(0, len(numbered), plan.batch):
         some = numbered[a : a + plan.batch]
-        total = add(total, plan.way(some, state, plan, t))
-        if progress is not None:
-            progress.report(t * plan.tokens + some[-1][1].stop)
+        start, stop = some[0][1].start, some[-1][1].stop
+        with part(start, stop, plan.tokens, describe_rate(start, began, "words")):
+            total = add(total, plan.way(some, state, plan, t))
     return state, total
 
 

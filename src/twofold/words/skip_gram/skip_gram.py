@@ -32,7 +32,6 @@ from twofold.core.types import Documents, Seed
 from twofold.kernels.skip_gram import make_alias_table
 from twofold.text.text_tasks import TextTasks, find_text_tasks
 from twofold.text.vocabulary import Vocabulary
-from twofold.words._progress import ProgressReport
 from twofold.words.corpus import Corpus, Run, encode_corpus, fit_and_encode, runs
 from twofold.words.skip_gram._shards import cut_shards, epoch_of_shards
 from twofold.words.skip_gram._steps import (
@@ -217,11 +216,10 @@ class SkipGram(Model):
             return self._fit_shards(there, vocabulary._learn_there(there), corpus, seed)
         with fit_and_encode(corpus, vocabulary) as text:
             plan = self._plan(text, vocabulary, self.learning_rate, seed)
-            progress = ProgressReport(self, self.max_iter * plan.tokens)
 
             def sweep(state: State, t: int) -> loop.Sweep:
                 began = time.perf_counter()
-                state, sums = epoch(state, plan, t, progress)
+                state, sums = epoch(state, plan, t)
                 speed = plan.tokens / (time.perf_counter() - began)
                 extra = {"words_per_second": speed, "learning_rate": plan.rate_at(t * plan.tokens)}
                 return loop.Sweep(state, self._mean(sums, vocabulary), extra, done=t == self.max_iter - 1)
