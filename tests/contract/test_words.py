@@ -228,7 +228,7 @@ class Recorder:
     """Writes down every hook; asks to stop after some sweeps, or breaks."""
 
     def __init__(self, stop_after=None, crash_after=None):
-        self.events, self.stop_after, self.crash_after, self.words = [], stop_after, crash_after, []
+        self.events, self.stop_after, self.crash_after = [], stop_after, crash_after
 
     def setup(self, estimator, context):
         self.events.append("setup")
@@ -245,9 +245,6 @@ class Recorder:
         if context.parent and done == self.crash_after:
             raise Crash
         return bool(context.parent) and done == self.stop_after
-
-    def on_words(self, done, total):
-        self.words.append((done, total))
 
 
 class Crash(Exception):
@@ -280,8 +277,6 @@ def test_callbacks_see_the_fit_in_order_and_change_nothing(case):
     sweeps = ["begin sweep", "end sweep"] * case.sweeps
     assert seen.events == ["setup", "begin fit", *sweeps, "end fit", "teardown"]
     assert not parted(model, case().fit(LINES))
-    told = [done for done, _ in seen.words]
-    assert told == sorted(told) and all(0 <= done <= total for done, total in seen.words)
 
 
 @iterative
