@@ -57,6 +57,7 @@ lint: .venv/.ready-dev-dask-deep-lab
 	@$(BIN)/python tools/private_imports.py
 	@$(BIN)/python tools/words.py
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python -m pytest -q -m soak tests/contract/test_types.py > .venv/types.log || { cat .venv/types.log; exit 1; }
 	@echo "style, types, import contracts and plain words hold"
 
 docs: .venv/.ready-docs-dask-deep-lab

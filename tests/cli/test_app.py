@@ -1,6 +1,8 @@
 """The command itself: quick to start, and every failure is one line with the right exit code."""
 
 import ctypes
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -12,6 +14,11 @@ from twofold.cli import app as application
 from twofold.core.checks import InputError
 
 HEAVY = {"numpy", "polars", "sklearn", "scipy", "matplotlib", "numba", "torch", "dask"}
+ANALYZE = "twofold.cli.commands.reduce.analyze"
+
+
+def start(*command, **options):
+    return subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=600, **options)
 
 
 def test_help_names_every_verb_and_imports_nothing_heavy():
@@ -20,33 +27,62 @@ def test_help_names_every_verb_and_imports_nothing_heavy():
         "try:\n    main()\nexcept SystemExit as end:\n    code = end.code\n"
         f"print(code, sorted({HEAVY!r} & set(sys.modules)))"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
+    run = start("-c", code)
     assert run.stdout.splitlines()[-1] == "0 []", run.stdout + run.stderr
     for verb in application.VERBS:
         assert verb in run.stdout
 
 
 def test_python_dash_m_is_the_same_command(folder):
-    run = subprocess.run(
-        [sys.executable, "-m", "twofold", "reduce", "missing.csv"], capture_output=True, text=True, timeout=600
-    )
-    assert run.returncode == 2
-    assert run.stdout == ""
+    run = start("-m", "twofold", "reduce", "missing.csv")
+    assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == "twofold: missing.csv does not exist. Check the name and the folder.\n"
 
 
-def test_every_verb_that_exists_has_a_function_of_its_name(twofold):
+def test_standard_input_and_a_closed_pipe(people):
+    command = f"cat people.csv | {sys.executable} -m twofold reduce - -k 5 -q | head -1"
+    run = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=600)
+    assert run.stdout.startswith("standard input: 60 rows")
+    assert "Traceback" not in run.stderr
+
+
+def test_progress_goes_to_a_terminal_on_stderr_only(people):
+    pty = pytest.importorskip("pty")
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "twofold", "reduce", "people.csv", "--json"]
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=slave, timeout=600)
+    os.close(slave)
+    shown = b""
+    try:
+        while part := os.read(master, 65536):
+            shown += part
+    except OSError:
+        pass  # the terminal is closed
+    os.close(master)
+    assert run.returncode == 0, shown
+    assert json.loads(run.stdout)["rows"] == 60
+    assert b"reading" in shown and b"writing" in shown
+
+
+def test_the_help_of_a_verb_is_that_of_its_function(twofold):
     for verb in ("reduce", "cluster", "inspect"):
-        shown = twofold(verb, "--help")
-        assert shown.exit_code == 0 and "--json" in shown.stdout
+        result = twofold(verb, "--help")
+        assert result.exit_code == 0 and "--json" in result.stdout
 
 
-def test_a_wrong_command_line_is_one_line(twofold):
-    for args in [("reduse", "x.csv"), ("reduce",), ("reduce", "x.csv", "--nonsense"), ("reduce", "x", "--seed", "a")]:
-        result = twofold(*args)
-        assert result.exit_code == 2
-        assert len(result.stderr.splitlines()) == 1 and "--help" in result.stderr
-    assert "'reduce'" in twofold("reduse", "x.csv").stderr
+@pytest.mark.parametrize(
+    ("command", "word"),
+    [
+        ("reduse x.csv", "'reduce'"),
+        ("reduce", "--help"),
+        ("reduce x.csv --nonsense", "--help"),
+        ("reduce x --seed a", "--help"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(twofold, command, word):
+    result = twofold(*command.split())
+    assert result.exit_code == 2 and len(result.stderr.splitlines()) == 1
+    assert "--help" in result.stderr and word in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -64,7 +100,7 @@ def test_exit_codes(twofold, monkeypatch, error, code, word):
     def fail(*args, **options):
         raise error
 
-    monkeypatch.setattr("twofold.cli.commands.reduce.analyze", fail)
+    monkeypatch.setattr(ANALYZE, fail)
     result = twofold("reduce", "x.csv")
     assert result.exit_code == code
     assert word in result.stderr and len(result.stderr.splitlines()) == 1
@@ -74,7 +110,7 @@ def test_exit_codes(twofold, monkeypatch, error, code, word):
 @pytest.mark.parametrize(
     ("sign", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]
 )
-@pytest.mark.parametrize("swallowed", [False, True], ids=["as it is", "made another error by a library"])
+@pytest.mark.parametrize("swallowed", [False, True], ids=["raised", "replaced by a library"])
 def test_signals_end_a_verb_with_a_line(twofold, monkeypatch, sign, code, word, swallowed):
     def work(*args, **options):
         try:
@@ -85,21 +121,21 @@ def test_signals_end_a_verb_with_a_line(twofold, monkeypatch, sign, code, word, 
             raise
 
     before = signal.getsignal(sign)
-    monkeypatch.setattr("twofold.cli.commands.reduce.analyze", work)
+    monkeypatch.setattr(ANALYZE, work)
     result = twofold("reduce", "x.csv")
     assert result.exit_code == code and result.stderr == f"twofold: {word}.\n"
     assert signal.getsignal(sign) == before
 
 
 def test_a_signal_in_a_callback_is_not_lost(twofold, monkeypatch, capfd):
-    """As in those of a compiler, which print what is raised in them and go on."""
-    called = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))
+    """Callbacks of a compiler print an exception and go on."""
+    callback = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))
 
     def work(*args, **options):
-        called()
+        callback()
         time.sleep(60)
 
-    monkeypatch.setattr("twofold.cli.commands.reduce.analyze", work)
+    monkeypatch.setattr(ANALYZE, work)
     start = time.monotonic()
     result = twofold("reduce", "x.csv")
     assert result.exit_code == 130 and result.stderr == "twofold: interrupted.\n"
@@ -108,5 +144,4 @@ def test_a_signal_in_a_callback_is_not_lost(twofold, monkeypatch, capfd):
 
 def test_debug_shows_where(twofold, monkeypatch):
     monkeypatch.setenv("TWOFOLD_DEBUG", "1")
-    result = twofold("reduce", "missing.csv")
-    assert isinstance(result.exception, InputError)
+    assert isinstance(twofold("reduce", "missing.csv").error, InputError)

@@ -1,6 +1,5 @@
 """twofold complete: blanks are filled, and not a byte else is touched."""
 
-import json
 import re
 from pathlib import Path
 
@@ -10,36 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.cli.worlds import COLUMNS, make_numbers, write_blanks, write_table
 from twofold import load
 from twofold.io.tables.columns import Written
 from twofold.io.tables.csv_fill import Style, as_text, read_source
-
-COLUMNS = ["height", "weight", "age", "income", "score"]
-
-
-def write_table(X, holes, path="people.csv", blank=""):
-    """Numbers with one to three decimals, blanks in the holes, and a column of text with everything in it."""
-    lines = ['name,"height",weight,age,income,score,remark']
-    for i, row in enumerate(X):
-        cells = [blank if holes[i, j] else f"{v:.{(1, 2, 0, 0, 3)[j]}f}" for j, v in enumerate(row)]
-        lines.append(f'p{i},{",".join(cells)},"said ""hm, {i}"""')
-    Path(path).write_bytes(("\r\n".join(lines) + "\r\n").encode())
-
-
-@pytest.fixture
-def people(folder, numbers):
-    """people.csv with a tenth of its numbers missing; returns the numbers and where they are missing."""
-    X = numbers(n=120)
-    holes = np.random.default_rng(1).random(X.shape) < 0.1
-    write_table(X, holes)
-    return X, holes
-
-
-def run_json(twofold, *args):
-    result = twofold("complete", *args, "--json")
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
-
 
 # --- every byte outside the blanks is unchanged --------------------------------------------------------------
 
@@ -47,6 +20,11 @@ TEXTS = st.text(
     st.characters(codec="cp1252", exclude_characters="\r\n\x00\x1a", exclude_categories=["Cc", "Zs"]), max_size=8
 )
 BLANKS = st.sampled_from(["", " ", "NA", " n/a ", "null", "?", '""', '" NA"', '"-"'])
+
+
+@pytest.fixture
+def people(folder):
+    return write_blanks()
 
 
 @st.composite
@@ -102,9 +80,9 @@ def test_only_blanks_change(tmp_path_factory, drawn):
     assert got == whole(want)
 
 
-def test_nothing_but_blanks_changes_end_to_end(twofold, people):
+def test_nothing_but_blanks_changes_end_to_end(ask, people):
     X, holes = people
-    found = run_json(twofold, "people.csv", "-o", "filled.csv")
+    found = ask("complete", "people.csv", "-o", "filled.csv")
     old, new = Path("people.csv").read_bytes(), Path("filled.csv").read_bytes()
     pattern = re.escape(old).replace(rb",,", rb",(-?[\d.]+),").replace(rb",,", rb",(-?[\d.]+),")
     match = re.fullmatch(pattern, new)
@@ -116,15 +94,6 @@ def test_nothing_but_blanks_changes_end_to_end(twofold, people):
     assert found["figures"]["rmse"] < 0.5 * found["baseline"]["rmse"]
 
 
-def test_no_options_are_needed_and_nothing_is_written(twofold, people, folder):
-    result = twofold("complete", "people.csv")
-    assert result.exit_code == 0, result.stderr
-    for text in ("blanks", "filled with", "held out", "column means give", "sd"):
-        assert text in result.stdout
-    assert '"name" names the rows' in result.stderr and "the best of" in result.stderr
-    assert [p.name for p in folder.iterdir()] == ["people.csv"]
-
-
 def test_a_column_is_written_as_it_was(twofold, people):
     twofold("complete", "people.csv", "-o", "filled.csv")
     for row in Path("filled.csv").read_text().splitlines()[1:]:
@@ -132,10 +101,10 @@ def test_a_column_is_written_as_it_was(twofold, people):
         assert [len(cell.partition(".")[2]) for cell in cells] == [1, 2, 0, 0, 3]
 
 
-def test_uncertainty_is_a_column_for_each_filled_one(twofold, people):
+def test_uncertainty_is_a_column_for_each_filled_one(ask, people):
     X, holes = people
-    found = run_json(twofold, "people.csv", "-o", "plain.csv", "-o", "sd.csv", "-o", "sd.parquet", "--uncertainty")
-    run_json(twofold, "people.csv", "-o", "plain2.csv")
+    found = ask("complete", "people.csv", "-o", "plain.csv", "-o", "sd.csv", "-o", "sd.parquet", "--uncertainty")
+    ask("complete", "people.csv", "-o", "plain2.csv")
     lines, plain = Path("sd.csv").read_bytes().split(b"\r\n"), Path("plain2.csv").read_bytes().split(b"\r\n")
     assert all(a.startswith(b) for a, b in zip(lines, plain, strict=True))
     table = pl.read_csv("sd.csv")
@@ -148,9 +117,9 @@ def test_uncertainty_is_a_column_for_each_filled_one(twofold, people):
     assert 0.7 < found["figures"]["within_two_sd"] <= 1
 
 
-def test_the_saved_model_fills_the_same(twofold, people):
+def test_the_saved_model_fills_the_same(ask, people):
     _, holes = people
-    run_json(twofold, "people.csv", "-o", "filled.npy", "--save", "m.twofold")
+    ask("complete", "people.csv", "-o", "filled.npy", "--save", "m.twofold")
     seen = pl.read_csv("people.csv").select(COLUMNS)
     model = load("m.twofold")
     low, high = seen.min().to_numpy()[0], seen.max().to_numpy()[0]
@@ -179,44 +148,44 @@ def test_typed_columns_keep_their_types(twofold, people):
 
 
 @pytest.mark.parametrize("blank", ["NA", "-999", " "])
-def test_what_stands_for_a_blank(twofold, folder, numbers, blank):
-    X = numbers(n=60)
+def test_what_stands_for_a_blank(ask, folder, blank):
+    X = make_numbers(n=60)
     holes = np.random.default_rng(1).random(X.shape) < 0.1
     write_table(X, holes, blank=blank)
-    found = run_json(twofold, "people.csv", "-o", "filled.csv", *(["--na", "-999"] if blank == "-999" else []))
+    found = ask("complete", "people.csv", "-o", "filled.csv", *(["--na", "-999"] if blank == "-999" else []))
     assert found["blank_cells"] == holes.sum()
     assert "999" not in Path("filled.csv").read_text() and "NA" not in Path("filled.csv").read_text()
 
 
-def test_columns_that_are_not_measured_stay(twofold, folder, numbers):
-    X = numbers(n=60)
+def test_columns_that_are_not_measured_stay(ask, folder):
+    X = make_numbers(n=60)
     frame = pl.DataFrame(X, schema=COLUMNS).with_columns(
         pl.Series("customer_id", [None, *range(1000, 1059)]), nothing=pl.lit(None), kept=pl.lit(1.5)
     )
     frame = frame.with_columns(pl.when(pl.int_range(60) > 2).then("kept").alias("kept"))
     frame.with_columns(pl.when(pl.int_range(60) != 7).then("age").alias("age")).write_csv("a.csv")
-    found = run_json(twofold, "a.csv", "--drop", "kept", "-o", "b.csv")
+    found = ask("complete", "a.csv", "--drop", "kept", "-o", "b.csv")
     new = pl.read_csv("b.csv")
     assert new["customer_id"].null_count() == 1 and new["nothing"].null_count() == 60
     assert new["kept"].null_count() == 3 and new["age"].null_count() == 0
     assert [part["column"] for part in found["filled"]] == ["age"]
 
 
-def test_columns_that_know_nothing_of_each_other_get_their_means(twofold, folder):
+def test_columns_that_know_nothing_of_each_other_get_their_means(ask, folder):
     X = np.random.default_rng(0).standard_normal((300, 4))
     holes = np.random.default_rng(1).random(X.shape) < 0.1
     pl.DataFrame(np.where(holes, np.nan, X), schema=list("abcd")).fill_nan(None).write_csv("a.csv")
-    found = run_json(twofold, "a.csv")
+    found = ask("complete", "a.csv")
     assert found["figures"]["rmse"] == pytest.approx(found["baseline"]["rmse"], rel=0.05)
     small = "a,b\n1,2\n2,\n3,6\n"
     Path("small.csv").write_text(small)
-    assert run_json(twofold, "small.csv", "-o", "c.csv")["method"] == "means"
+    assert ask("complete", "small.csv", "-o", "c.csv")["method"] == "means"
     assert Path("c.csv").read_text() == small.replace("2,\n", "2,4\n")
 
 
-def test_a_full_table_is_copied(twofold, folder):
+def test_a_full_table_is_copied(ask, folder):
     Path("full.csv").write_bytes(b"a;b\r\n1,5;2\r\n2,5;3\r\n")
-    assert run_json(twofold, "full.csv", "-o", "copy.csv")["blank_cells"] == 0
+    assert ask("complete", "full.csv", "-o", "copy.csv")["blank_cells"] == 0
     assert Path("copy.csv").read_bytes() == Path("full.csv").read_bytes()
 
 
@@ -228,58 +197,9 @@ def test_other_delimiters_are_written_anew_and_said(twofold, people):
     assert left.equals(pl.read_csv("filled.csv", schema_overrides=kinds))
 
 
-def test_pictures_reports_seeds_and_methods(twofold, people):
-    from PIL import Image
-
-    for name in ("a", "b"):
-        args = ["-o", f"{name}.png", "-o", f"{name}.html", "-o", f"{name}.csv", "--seed", 3, "--method", "ppca"]
-        assert twofold("complete", "people.csv", *args).exit_code == 0
-    for ending in ("png", "html", "csv"):
-        assert Path(f"a.{ending}").read_bytes() == Path(f"b.{ending}").read_bytes()
-    with Image.open("a.png") as image:
-        assert min(image.size) > 600
-        assert len(image.convert("RGB").resize((100, 100)).getcolors(10_000)) > 20
-    page = Path("a.html").read_text()
-    assert "data:image/png;base64," in page and "held out" in page.lower() and "PPCA" in page and "http" not in page
-    for method in ("means", "factors", "gaussian", "als", "svd", "svp", "soft", "svt"):
-        assert run_json(twofold, "people.csv", "--method", method)["method"] == method
-
-
-@pytest.mark.parametrize(
-    ("args", "word"),
-    [
-        (["-o", "people.csv", "--force"], "input"),
-        (["-o", "out.xlsx"], ".parquet"),
-        (["--save", "m.pkl"], ".twofold"),
-        (["--method", "magic"], "means, ppca, factors, gaussian, als, svd, svp, soft or svt"),
-        (["--drop", "heigth"], '"height"'),
-    ],
-)
-def test_what_cannot_be_done_is_refused_at_once(twofold, people, folder, args, word):
-    result = twofold("complete", "people.csv", *args)
-    assert result.exit_code == 2 and word in result.stderr
-    assert len(result.stderr.splitlines()) == 1 and result.stdout == ""
-    assert [p.name for p in folder.iterdir()] == ["people.csv"]
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("a,b\n1,2\n3\n", ["line 3", "1 field", "Add"]),
-        ("a,b\n1,2\n3,x\n5,6\n", ["line 3", 'column "b"', '"x"', "--missing"]),
-        ("a,b\n1,inf\n3,\n", ["line 2", 'column "b"', "finite", "--missing"]),
-        ("", ["empty"]),
-        ("a,b\nx,y\nz,\n", ["no column of numbers"]),
-        ('a,b\n1,2\n"3,4\n5,6\n', ["line 3", "quote", "never closed"]),
-    ],
-)
-def test_bad_input_leaves_nothing_behind(twofold, folder, content, words):
-    Path("bad.csv").write_text(content)
-    result = twofold("complete", "bad.csv", "-o", "out.csv", "-o", "out.png", "--save", "m.twofold")
-    assert result.exit_code == 2 and "bad.csv" in result.stderr
-    assert all(word in result.stderr for word in words), result.stderr
-    assert result.stdout == "" and len(result.stderr.splitlines()) == 1
-    assert [p.name for p in folder.iterdir()] == ["bad.csv"]
+@pytest.mark.parametrize("method", ["means", "factors", "gaussian", "als", "svd", "svp", "soft", "svt"])
+def test_a_method_can_be_chosen(ask, people, method):
+    assert ask("complete", "people.csv", "--method", method)["method"] == method
 
 
 def test_one_file_at_a_time(twofold, people):
@@ -288,14 +208,14 @@ def test_one_file_at_a_time(twofold, people):
     assert result.exit_code == 2 and "2 files" in result.stderr
 
 
-def test_a_folder_of_typed_files_is_one_table(twofold, people, folder):
+def test_a_folder_of_typed_files_is_one_table(ask, people, folder):
     (folder / "parts").mkdir()
     seen = pl.read_csv("people.csv")
     for i in range(3):
         seen[40 * i : 40 * (i + 1)].write_parquet(f"parts/{i}.parquet")
-    run_json(twofold, "parts", "-o", "filled.parquet")
+    ask("complete", "parts", "-o", "filled.parquet")
     seen.write_parquet("one.parquet")
-    run_json(twofold, "one.parquet", "-o", "same.parquet")
+    ask("complete", "one.parquet", "-o", "same.parquet")
     assert pl.read_parquet("filled.parquet").equals(pl.read_parquet("same.parquet"))
 
 

@@ -1,10 +1,10 @@
 """twofold inspect explains good files and refuses others in one line."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 
+from tests.cli.worlds import make_numbers
 from twofold import PCA, PPCA, GaussianMixture, KMeans, PPCAClassifier
 
 
@@ -19,10 +19,10 @@ def test_a_model_is_explained(twofold, people):
     assert twofold("apply", "m.twofold", "people.csv").exit_code == 0
 
 
-def test_json_has_what_the_model_has(twofold, folder, numbers):
-    model = PPCA(2, random_state=0).fit(numbers(100, blanks=0.1))
+def test_json_has_what_the_model_has(ask, folder):
+    model = PPCA(2, random_state=0).fit(make_numbers(100, blanks=0.1))
     model.save("m.twofold")
-    facts = json.loads(twofold("inspect", "m.twofold", "--json").stdout)
+    facts = ask("inspect", "m.twofold")
     assert facts["class"] == "PPCA" and facts["params"]["n_components"] == 2
     assert facts["history"]["sweeps"] == model.n_iter_
     assert facts["history"]["objective_last"] == model.history_["objective"][-1]
@@ -47,12 +47,12 @@ def test_other_files_are_refused_in_one_line(twofold, people):
     assert "m.twofold" in twofold("inspect", "mm.twofold").stderr
 
 
-def test_what_can_be_done_follows_from_the_model(twofold, folder):
+def test_what_can_be_done_follows_from_the_model(ask, folder):
     X = np.random.default_rng(0).normal(size=(60, 3))
     KMeans(2, random_state=0).fit(X).save("k.twofold")
     GaussianMixture(2, random_state=0).fit(X).save("g.twofold")
     PPCAClassifier(1).fit(X, np.repeat(["low", "high"], 30)).save("c.twofold")
-    uses = {name: json.loads(twofold("inspect", f"{name}.twofold", "--json").stdout) for name in "kgc"}
+    uses = {name: ask("inspect", f"{name}.twofold") for name in "kgc"}
     assert uses["k"]["uses"] == ["twofold apply k.twofold NEW: labels of new rows"]
     assert "twofold generate g.twofold: draw new rows" in uses["g"]["uses"]
     assert "predicts one of 2 classes: high, low" in uses["c"]["in_words"]

@@ -57,14 +57,6 @@ def test_formulas_are_made_plain_on_request_and_numbers_are_not_touched(twofold)
     assert [[float(x) for x in row[1:]] for row in now[1:]] == [[float(x) for x in row[1:]] for row in rows]
 
 
-@pytest.mark.parametrize(
-    "verb",
-    ["reduce", "cluster", "complete", "recommend", "topics", "embed", "apply", "sense", "denoise", "compress", "words"],
-)
-def test_every_verb_that_writes_csv_can_do_so_safely(twofold, verb):
-    assert "--safe-csv" in twofold(verb, "--help").stdout
-
-
 def test_json_is_strict():
     value = {"a": np.float64("nan"), "b": np.arange(2), "c": [math.inf, np.int64(3)], "d": Path("x"), "e": True}
     text = json.dumps(plain(value), allow_nan=False)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 from scipy import sparse
 
 import twofold
@@ -268,5 +269,27 @@ def swept(case, X):
 
 
 def one_each(cases):
-    """The first case of each family: for what the families' shared code does alone."""
+    """The first case of each model: for what the code that models share does alone."""
     return list({case.model: case for case in reversed(cases)}.values())[::-1]
+
+
+def one_each_package(cases):
+    """The first case of each package."""
+    packages = {twofold._MODELS[case.model].rpartition(".")[0]: case for case in reversed(cases)}
+    return list(packages.values())[::-1]
+
+
+def parametrize(cases, quick=None):
+    """A mark that gives a test each case; with `quick`, the other cases run with `make soak` alone."""
+    slow = [] if quick is None else [case for case in cases if case not in quick]
+    return pytest.mark.parametrize(
+        "case", [pytest.param(case, marks=pytest.mark.soak) if case in slow else case for case in cases], ids=str
+    )
+
+
+def those(**traits):
+    """A mark that gives a test the cases with these traits."""
+    return parametrize([case for case in MODELS if all(getattr(case, k) == v for k, v in traits.items())])
+
+
+every, first = parametrize(MODELS), parametrize(one_each(MODELS))

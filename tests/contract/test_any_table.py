@@ -3,13 +3,12 @@
 import warnings
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from .helpers import fitted, row_methods
-from .registry import MODELS
+from .registry import every
 
 
 @st.composite
@@ -33,8 +32,8 @@ def tables(draw, nan):
     return X, y, draw(st.integers(1, 5))
 
 
-@pytest.mark.parametrize("case", MODELS, ids=str)
-@settings(max_examples=20)
+@every
+@settings(max_examples=8)
 @given(data=st.data())
 def test_any_table_is_fitted_or_refused(case, data):
     X, y, k = data.draw(tables(case.nan))

@@ -8,13 +8,14 @@ from scipy import sparse
 import twofold
 
 from .helpers import differences, row_methods
-from .registry import MODELS, one_each, table, with_holes
+from .registry import MODELS, one_each, one_each_package, parametrize, table, with_holes
 
 STREAMING = [c for c in MODELS if c.streams]
 
 FIRST, SPARSE = one_each(STREAMING), one_each([c for c in STREAMING if c.sparse])
+WEIGHTED = one_each([c for c in STREAMING if c.weights])
 ROWS = 400
-streaming = pytest.mark.parametrize("case", STREAMING, ids=str)
+streaming = parametrize(STREAMING, quick=FIRST)
 pytestmark = [
     pytest.mark.usefixtures("small_blocks"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -63,7 +64,7 @@ def test_small_blocks_are_in_force(tmp_path):
         assert len(blocks) == 8 and np.array_equal(blocks.bounds, as_blocks(X).bounds)
 
 
-@pytest.mark.parametrize("case", MODELS, ids=str)
+@parametrize(MODELS)
 def test_threads_memory_and_order_do_not_matter(case):
     for at, (X, y) in enumerate(kinds(case)):
         expected = expected_of(case, at)
@@ -74,7 +75,7 @@ def test_threads_memory_and_order_do_not_matter(case):
             assert not differences(expected, fit(case, np.repeat(X, 2, axis=1)[:, ::2], y))
 
 
-@pytest.mark.parametrize("case", MODELS, ids=str)
+@parametrize(MODELS, quick=one_each(MODELS))
 def test_threads_do_not_matter_in_single_precision(case):
     X, y = data(dtype=np.float32)
     with twofold.config(threads=1):
@@ -132,32 +133,29 @@ def as_sparse(case):
     return X, y, EXPECTED[str(case), "sparse"]
 
 
-@pytest.mark.parametrize("case", FIRST, ids=str)
+@parametrize(FIRST)
 def test_dask_without_a_cluster_equals_memory(case):
     for at, (X, y) in enumerate(kinds(case)):
         assert not differences(expected_of(case, at), fit(case, in_chunks(X), y))
 
 
-def on_workers(three, one):
-    """These cases on three workers, and those on a single one."""
-    return pytest.mark.parametrize(("case", "workers"), [(c, 3) for c in three] + [(c, 1) for c in one], ids=str)
-
-
-@on_workers(STREAMING, FIRST)
+@parametrize(STREAMING, quick=FIRST)
+@pytest.mark.parametrize("workers", [3, pytest.param(1, marks=pytest.mark.soak)])
 def test_worker_processes_equal_memory(case, workers, client_of):
     with client_of(workers).as_current():
         for at, (X, y) in enumerate(kinds(case)):
             assert not differences(expected_of(case, at), fit(case, in_chunks(X), y))
 
 
-@on_workers(SPARSE, SPARSE)
+@parametrize(SPARSE)
+@pytest.mark.parametrize("workers", [3, pytest.param(1, marks=pytest.mark.soak)])
 def test_sparse_chunks_on_worker_processes_equal_memory(case, workers, client_of):
     X, y, expected = as_sparse(case)
     with client_of(workers).as_current():
         assert not differences(expected, fit(case, in_chunks(X, known=workers == 3), y))
 
 
-@pytest.mark.parametrize("case", FIRST, ids=str)
+@parametrize(FIRST, quick=one_each_package(FIRST))
 def test_a_folder_read_by_worker_processes_equals_memory(case, client_of, tmp_path, monkeypatch):
     from twofold.core.engine import dask as engine
 
@@ -199,7 +197,7 @@ def test_dask_rows_stay_lazy_and_equal_memory(case):
         assert np.array_equal(out.compute(), getattr(model, method)(X)), method
 
 
-@pytest.mark.parametrize("case", one_each([c for c in STREAMING if c.weights]), ids=str)
+@parametrize(WEIGHTED, quick=one_each_package(WEIGHTED))
 def test_weights_travel_with_their_rows(case, client_of, tmp_path):
     da = pytest.importorskip("dask.array")
     X, y = kinds(case)[-1]

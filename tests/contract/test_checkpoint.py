@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import twofold
 from twofold import Checkpoint, EarlyStopping, InputError
 
 from .helpers import differences
-from .registry import MODELS, swept, table, thinned, with_holes
+from .registry import MODELS, one_each, one_each_package, parametrize, swept, table, thinned, with_holes
 
-iterative = pytest.mark.parametrize("case", [c for c in MODELS if c.iterative], ids=str)
+ITERATIVE = [case for case in MODELS if case.iterative]
+iterative = parametrize(ITERATIVE, quick=one_each(ITERATIVE))
+of_each_package = parametrize(ITERATIVE, quick=one_each_package(ITERATIVE))  # for what core/loop.py does alone
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
@@ -49,17 +50,9 @@ def crashed(case, path, X, every=1, after=3, **options):
     assert path.exists()
 
 
-def one_of_each_family():
-    """A file does not know how its writer died: of the killed one model of a package is enough, and all are crashed."""
-    first = {}
-    for case in MODELS:
-        if case.iterative:
-            first.setdefault(twofold._MODELS[case.model].rpartition(".")[0], case)
-    return list(first.values())
-
-
-@pytest.mark.parametrize("case", one_of_each_family(), ids=str)
+@parametrize(one_each_package(ITERATIVE)[::3])
 def test_a_killed_fit_resumes_to_the_same_bits(case, killed, tmp_path):
+    """A file does not depend on how its writer ended: few models are killed, the others crash in this process."""
     X, path = table()[0], tmp_path / "fit.checkpoint"
     X = swept(case, with_holes(X) if case.nan else X)
     assert killed(few(case), X, path) == -signal.SIGKILL
@@ -78,7 +71,7 @@ def test_checkpoints_every_few_sweeps_lose_only_those(case, tmp_path):
     assert not differences(few(case).fit(X), few(case).set_callbacks(Checkpoint(path, every=2)).fit(X))
 
 
-@pytest.mark.parametrize("case", [c for c in MODELS if c.iterative and "random_state" in c.params], ids=str)
+@parametrize([c for c in ITERATIVE if "random_state" in c.params], quick=one_each_package(ITERATIVE))
 @pytest.mark.parametrize("source", [np.random.RandomState, np.random.default_rng])
 def test_any_source_of_randomness_resumes(case, source, tmp_path):
     X, path = swept(case, table()[0]), tmp_path / "c"
@@ -88,7 +81,7 @@ def test_any_source_of_randomness_resumes(case, source, tmp_path):
     assert not differences(make().fit(X), make().set_callbacks(Checkpoint(path)).fit(X))
 
 
-@iterative
+@of_each_package
 def test_a_checkpoint_does_not_change_the_fit(case, tmp_path):
     X = swept(case, table()[0])
     path = tmp_path / "c"
@@ -96,7 +89,7 @@ def test_a_checkpoint_does_not_change_the_fit(case, tmp_path):
     assert not path.exists()
 
 
-@iterative
+@of_each_package
 def test_a_checkpoint_of_another_fit_is_refused(case, tmp_path, small_blocks):
     X, path = swept(case, table(400)[0]), tmp_path / "c"
     crashed(case, path, X)
@@ -125,7 +118,7 @@ def test_a_checkpoint_of_another_fit_is_refused(case, tmp_path, small_blocks):
         few(case).set_callbacks(Checkpoint(path)).fit(X, sample_weight=w)
 
 
-@pytest.mark.parametrize("case", [c for c in MODELS if c.iterative and c.sparse], ids=str)
+@parametrize([c for c in ITERATIVE if c.sparse], quick=one_each_package(ITERATIVE))
 def test_a_checkpoint_of_another_sparse_table_is_refused(case, tmp_path):
     S, path = thinned(case, table()[0])[1], tmp_path / "c"
     crashed(case, path, S)
@@ -136,7 +129,7 @@ def test_a_checkpoint_of_another_sparse_table_is_refused(case, tmp_path):
         few(case).set_callbacks(Checkpoint(path)).fit(moved)
 
 
-@iterative
+@of_each_package
 def test_a_damaged_checkpoint_is_refused(case, tmp_path):
     X, path = swept(case, table()[0]), tmp_path / "c"
     crashed(case, path, X)
@@ -147,7 +140,7 @@ def test_a_damaged_checkpoint_is_refused(case, tmp_path):
             few(case).set_callbacks(Checkpoint(path)).fit(X)
 
 
-@iterative
+@of_each_package
 def test_a_model_file_is_no_checkpoint(case, tmp_path):
     X, path = swept(case, table()[0]), tmp_path / "c"
     few(case).fit(X).save(path)
@@ -155,7 +148,7 @@ def test_a_model_file_is_no_checkpoint(case, tmp_path):
         few(case).set_callbacks(Checkpoint(path)).fit(X)
 
 
-@pytest.mark.parametrize("case", MODELS, ids=str)
+@parametrize(MODELS, quick=one_each_package(MODELS))
 def test_a_fit_killed_after_its_last_sweep_is_complete(case, tmp_path):
     X, y = table()
     loose = {"tol": 1e-3} if case.iterative else {}
@@ -168,7 +161,7 @@ def test_a_fit_killed_after_its_last_sweep_is_complete(case, tmp_path):
     assert not differences(whole, resumed) and not path.exists()
 
 
-@iterative
+@of_each_package
 def test_early_stopping_goes_on_counting_after_a_kill(case, tmp_path):
     X, path = swept(case, table()[0]), tmp_path / "c"
 

@@ -7,9 +7,9 @@ from scipy import sparse
 import twofold
 
 from .helpers import assert_alike, differences
-from .registry import MODELS, table, with_holes
+from .registry import table, those, with_holes
 
-every = pytest.mark.parametrize("case", [c for c in MODELS if c.completes], ids=str)
+every = those(completes=True)
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 X, y = table(60)
 H = with_holes(X, 0.3)

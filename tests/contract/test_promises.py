@@ -15,18 +15,10 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 import twofold
 
 from .helpers import assert_alike, differences, fitted, row_methods
-from .registry import MODELS, one_each, table, thinned, with_holes
+from .registry import MODELS, every, first, one_each, parametrize, table, thinned, those, with_holes
 
-every = pytest.mark.parametrize("case", MODELS, ids=str)
-first = pytest.mark.parametrize("case", one_each(MODELS), ids=str)
 X, y = table()
 NAMES = [f"c{j}" for j in range(X.shape[1])]
-
-
-def those(**wanted):
-    """The cases with these traits."""
-    cases = [c for c in MODELS if all(getattr(c, k) == v for k, v in wanted.items())]
-    return pytest.mark.parametrize("case", cases, ids=str)
 
 
 @every
@@ -122,10 +114,8 @@ def test_same_seed_same_bits(case):
     assert not differences(case.kept(), case.fit(X, y))
 
 
-@every
+@parametrize([case for case in MODELS if "random_state" in case.params], quick=one_each(MODELS))
 def test_another_seed_is_as_good(case):
-    if "random_state" not in case.params:
-        pytest.skip("draws nothing")
     first, other = case.kept(), case.fit(X, y, random_state=1)
     np.testing.assert_allclose(first.history_["objective"][-1], other.history_["objective"][-1], rtol=1e-2)
 
@@ -173,7 +163,7 @@ def test_saved_and_loaded_is_the_same_model(case, tmp_path):
     assert not differences(case.kept(), clone(back).fit(X, y) if case.needs_y else clone(back).fit(X))
 
 
-@every
+@first
 def test_pickles(case):
     assert not differences(case.kept(), pickle.loads(pickle.dumps(case.kept())))
 
@@ -202,7 +192,7 @@ def test_set_output(case, kind, frame):
         assert list(case.fit(F, y).set_output(transform="pandas").transform(F).index) == list(F.index)
 
 
-@every
+@first
 def test_refitting_forgets(case):
     other, groups = table(150, seed=8)
     model = case.fit(other[:, :6], groups)

@@ -10,10 +10,9 @@ from sklearn.exceptions import NotFittedError
 import twofold
 
 from .helpers import row_methods
-from .registry import MODELS, table, with_holes
+from .registry import every, table, those, with_holes
 from .test_everyone import OTHERS, make
 
-every = pytest.mark.parametrize("case", MODELS, ids=str)
 X, y = table()
 NAMES = [f"c{j}" for j in range(8)]
 METHODS = (
@@ -26,12 +25,6 @@ METHODS = (
     "inverse_transform",
     "sample",
 )
-
-
-def those(**wanted):
-    """The cases with these traits."""
-    cases = [c for c in MODELS if all(getattr(c, k) == v for k, v in wanted.items())]
-    return pytest.mark.parametrize("case", cases, ids=str)
 
 
 def changed(value, at=(3, 7)):

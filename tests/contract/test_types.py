@@ -47,6 +47,7 @@ def test_public_methods_say_what_they_take(cls: type) -> None:
                 )
 
 
+@pytest.mark.soak  # `make lint` runs it, once mypy has checked the library
 def test_a_users_program_is_checked(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")

@@ -62,6 +62,7 @@ def test_rows_with_several_labels() -> None:
     assert clf.out_activation_ == "logistic" and clf.n_outputs_ == 2
 
 
+@pytest.mark.soak
 def test_scaling_first_as_the_tips_say() -> None:
     X, y = load_iris(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
@@ -71,6 +72,7 @@ def test_scaling_first_as_the_tips_say() -> None:
     assert make_pipeline(StandardScaler(), clf).fit(X_train, y_train).score(X_test, y_test) > 0.9
 
 
+@pytest.mark.soak
 def test_a_search_for_alpha_over_powers_of_ten() -> None:
     X, y = make_moons(150, noise=0.3, random_state=0)
     pipeline = make_pipeline(StandardScaler(), MLPClassifier((10,), solver="lbfgs", max_iter=1000, random_state=1))
@@ -122,6 +124,7 @@ def test_curves_of_the_loss_for_seven_ways_to_learn() -> None:
     assert max(losses[k] for k in ("momentum", "nesterov", "adam")) < losses["constant"]
 
 
+@pytest.mark.soak
 def test_alpha_smooths_the_boundary() -> None:
     X, y = make_circles(100, noise=0.2, factor=0.5, random_state=1)
     norms = []
@@ -146,6 +149,7 @@ def test_the_first_layer_as_pictures() -> None:
         MLPClassifier((40,), verbose=10)
 
 
+@pytest.mark.soak
 def test_among_other_classifiers() -> None:
     X, y = make_moons(noise=0.3, random_state=0, n_samples=200)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=42)
@@ -155,6 +159,7 @@ def test_among_other_classifiers() -> None:
     assert model.predict_proba(grid)[:, 1].tolist() == sorted(model.predict_proba(grid)[:, 1])
 
 
+@pytest.mark.soak
 def test_how_a_prediction_depends_on_one_column() -> None:
     X, y = make_friedman1(300, noise=0.1, random_state=0)
     mlp = MLPRegressor(hidden_layer_sizes=(30, 15), learning_rate_init=0.01, early_stopping=True, random_state=0)
@@ -166,6 +171,7 @@ def test_how_a_prediction_depends_on_one_column() -> None:
     assert (np.diff(fourth) > 0).all()
 
 
+@pytest.mark.soak
 def test_which_columns_matter() -> None:
     X, y = make_friedman1(300, noise=0.1, random_state=0)
     model = MLPRegressor(hidden_layer_sizes=(30,), learning_rate_init=0.01, random_state=0).fit(X, y)
@@ -173,6 +179,7 @@ def test_which_columns_matter() -> None:
     assert found[:5].min() > found[5:].max()
 
 
+@pytest.mark.soak
 def test_batches_that_come_one_after_the_other() -> None:
     X, y = load_digits(return_X_y=True)
     clf = MLPClassifier((50,), learning_rate_init=0.01, random_state=0)
@@ -185,6 +192,7 @@ def test_batches_that_come_one_after_the_other() -> None:
     assert len(clf.loss_curve_) == 13 and clf.t_ == 1500 + 3 * 1500
 
 
+@pytest.mark.soak
 def test_counts_by_the_poisson_loss() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(800, 3))
@@ -205,6 +213,7 @@ def test_weights_of_rows() -> None:
     assert weighed.score(X, y) > 0.85
 
 
+@pytest.mark.soak
 def test_several_numbers_a_row() -> None:
     X, y = make_regression(n_samples=200, n_features=8, n_targets=3, random_state=0)
     model = MLPRegressor(hidden_layer_sizes=(50,), solver="lbfgs", alpha=1, max_iter=1000, random_state=0)
@@ -219,6 +228,7 @@ def test_an_end_that_was_not_reached_is_said() -> None:
         MLPClassifier((100,), learning_rate="constant", max_iter=2, random_state=0).fit(X, y)
 
 
+@pytest.mark.soak
 def test_within_votes_and_cross_validation() -> None:
     X, y = load_iris(return_X_y=True)
     mlp = MLPClassifier((10,), learning_rate_init=0.01, max_iter=40, random_state=0)

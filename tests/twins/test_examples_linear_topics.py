@@ -40,6 +40,11 @@ def example(function):
     return function
 
 
+def long_example(function):
+    EXAMPLES.append(pytest.param(function, id=function.__name__, marks=pytest.mark.soak))
+    return function
+
+
 @pytest.mark.parametrize("run", EXAMPLES)
 def test_example(run):
     with warnings.catch_warnings():
@@ -102,7 +107,7 @@ def pca_beside_supervised_axes():
     np.testing.assert_allclose(pca.explained_variance_ratio_, [0.92461872, 0.05306648], atol=1e-8)
 
 
-@example
+@long_example
 def pca_whitened_faces_for_a_classifier():
     digits = load_digits()
     X_train, X_test, y_train, y_test = train_test_split(digits.data, digits.target, random_state=42)
@@ -119,7 +124,7 @@ def pca_whitened_faces_for_a_classifier():
     assert search.score(pca.transform(X_test), y_test) > 0.95
 
 
-@example
+@long_example
 def pca_and_logistic_regression_in_a_pipeline():
     X, y = load_digits(return_X_y=True)
     pipe = Pipeline(
@@ -131,7 +136,7 @@ def pca_and_logistic_regression_in_a_pipeline():
     assert PCA().fit(X).explained_variance_ratio_.sum() == pytest.approx(1.0)
 
 
-@example
+@long_example
 def kinds_of_reduction_in_one_grid():
     X, y = load_digits(return_X_y=True)
     X, y = X[:600], y[:600]
@@ -182,7 +187,7 @@ def scaling_matters_to_pca():
     assert naive.score(X_test, y_test) > 0.9
 
 
-@example
+@long_example
 def pca_or_factor_analysis_by_cross_validation():
     rank, n_features = 4, 12
     rng = np.random.RandomState(42)
@@ -288,7 +293,7 @@ def factors_of_faces():
     assert np.all(np.diff(fa_estimator.loglike_) > -1e-6)
 
 
-@example
+@long_example
 def factors_as_columns_for_a_regression():
     X, y = load_diabetes(return_X_y=True)
     search = GridSearchCV(
@@ -416,7 +421,7 @@ def topics_of_documents_by_lda():
     assert lda.perplexity(tf) < tf.shape[1]
 
 
-@example
+@long_example
 def lda_in_batches_of_documents():
     vectorizer = CountVectorizer()
     tf = vectorizer.fit_transform(texts(600))
@@ -429,7 +434,7 @@ def lda_in_batches_of_documents():
     assert lda.perplexity(tf) < before and lda.n_batch_iter_ == 61
 
 
-@example
+@long_example
 def number_of_topics_and_decay_by_grid_search():
     tf = CountVectorizer().fit_transform(texts(240))
     grid = {"n_components": [1, 3], "learning_decay": [0.5, 0.7]}

@@ -195,6 +195,7 @@ def test_the_same_topics_have_the_same_bound(method):
         np.testing.assert_allclose(ours, counts, atol=1e-4)
 
 
+@pytest.mark.soak
 def test_an_optimum_of_scikit_learn_is_one_of_ours():
     counts = COUNTS[:100]  # scikit-learn takes its time
     there = theirs.LatentDirichletAllocation(5, max_iter=200, mean_change_tol=1e-7, **PRIORS).fit(counts)
