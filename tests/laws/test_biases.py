@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from twofold import Biases, InputError, MeanImpute, load
+from twofold import Biases, InputError, MeanImpute
 
 
 def table(n=60, d=15, share=0.4, seed=0, dtype=np.float64):
@@ -115,28 +115,6 @@ def test_known_cells_stay_and_a_fitted_row_folds_in_as_itself(model):
     rows, cols = np.nonzero(~there)
     np.testing.assert_allclose(filled[rows, cols], model.predict(rows, cols), rtol=1e-10)
     np.testing.assert_allclose(model.predict(X[7:9]), model.predict(X)[7:9], rtol=1e-10)
-
-
-@every_model
-def test_sparse_equals_dense_and_weight_zero_is_a_hole(model):
-    X = table()
-    expected, sparsely = model.fit(X).predict(X), known_cells(X)
-    np.testing.assert_array_equal(model.fit(sparsely).predict(sparsely), expected)
-    spoilt = np.where(np.isnan(X), 99.0, X)
-    model.fit(spoilt, sample_weight=1.0 * ~np.isnan(X))
-    rows, cols = np.nonzero(np.ones(X.shape))
-    np.testing.assert_array_equal(model.predict(rows, cols), model.fit(X).predict(rows, cols))
-
-
-@every_model
-def test_float32_stays_and_files_hold_all(model, tmp_path):
-    X = table(dtype=np.float32)
-    exact = model.fit(X.astype(np.float64)).transform(X.astype(np.float64))
-    filled = model.fit(X).transform(X)
-    assert filled.dtype == np.float32
-    np.testing.assert_allclose(filled, exact, rtol=2e-5)
-    model.save(tmp_path / "m.twofold")
-    np.testing.assert_array_equal(load(tmp_path / "m.twofold").transform(X), filled)
 
 
 @every_model

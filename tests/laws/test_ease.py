@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from twofold import EASE, InputError, Popularity, load
+from twofold import EASE, InputError, Popularity
 from twofold.completion.ease import leave_out_rows
 
 
@@ -124,15 +124,6 @@ def test_little_to_learn_means_a_large_ridge():
     alike = (rng.random((300, 30)) < rng.random(30)).astype(float)
     kinds = seen(300)
     assert EASE(intercept=True).fit(alike).reg_ > 10 * EASE(intercept=True).fit(kinds).reg_
-
-
-def test_the_saved_model_says_the_same(tmp_path):
-    X = seen()
-    model = EASE(max_items=12).fit(X)
-    model.save(tmp_path / "ease.twofold")
-    again = load(tmp_path / "ease.twofold")
-    assert np.array_equal(again.predict(X), model.predict(X))
-    assert np.array_equal(again.predict([1, 2], [3, 4]), model.predict([1, 2], [3, 4]))
 
 
 def test_columns_that_are_alike_need_a_ridge_that_counts():

@@ -182,16 +182,6 @@ def test_holes_do_not_hide_the_clusters():
     assert ((filled - X)[holes] ** 2).mean() < 0.5 * ((np.nanmean(H, axis=0) - X)[holes] ** 2).mean()
 
 
-@every
-def test_integer_weights_equal_repetition(kind):
-    X, _ = rows()
-    w = np.random.default_rng(2).integers(0, 4, len(X))
-    options = dict(covariance_type=kind, tol=1e-10, max_iter=1000, random_state=0)
-    weighted = GaussianMixture(3, **options).fit(X, sample_weight=w)
-    repeated = GaussianMixture(3, **options).fit(np.repeat(X, w, axis=0))
-    np.testing.assert_allclose(weighted.score_samples(X), repeated.score_samples(X), rtol=1e-3)
-
-
 def test_batches_approach_the_whole():
     X, _ = rows(6000)
     whole = GaussianMixture(3, random_state=0).fit(X)

@@ -108,15 +108,6 @@ def test_kmeans_is_a_factorization_with_one_hot_codes():
     np.testing.assert_allclose(model.transform(X), np.linalg.norm(X[:, None] - model.components_, axis=2), atol=1e-6)
 
 
-def test_integer_weights_equal_repetition_from_one_start():
-    X = blobs(spread=3.0)
-    w = np.random.default_rng(2).integers(0, 4, len(X))
-    weighted, repeated = exact(X[:9]).fit(X, sample_weight=w), exact(X[:9]).fit(np.repeat(X, w, axis=0))
-    np.testing.assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, rtol=1e-9, atol=1e-10)
-    np.testing.assert_array_equal(np.repeat(weighted.labels_, w), repeated.labels_)
-    np.testing.assert_allclose(weighted.counts_, repeated.counts_)
-
-
 def test_the_order_of_rows_is_irrelevant():
     X = blobs(spread=3.0)
     order = np.random.default_rng(3).permutation(len(X))

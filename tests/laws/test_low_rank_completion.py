@@ -8,8 +8,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-import twofold
-from twofold import SVP, SVT, Checkpoint, InputError, SoftImpute, SVDImpute, load
+from twofold import SVP, SVT, InputError, SoftImpute, SVDImpute
 from twofold.completion._sparse_low_rank import (
     add_low_rank,
     compute_at_cells,
@@ -151,14 +150,6 @@ def test_svt_converges_whatever_the_step(factor):
     assert model.converged_ and np.linalg.norm(of(model) - M) < 2e-3 * np.linalg.norm(M)
 
 
-@every
-def test_objective_never_rises(model):
-    for noise in (0.0, 0.5):
-        objective = np.array(quietly(model, planted(noise=noise)[1]).history_["objective"])
-        slack = 1e-5 if isinstance(model, SVT) else 1e-12  # its singular vectors are only as good as its residual
-        assert (np.diff(objective) <= slack * np.abs(objective[:-1])).all()
-
-
 @pytest.mark.parametrize("kind", FIXED)
 def test_fixed_rank_is_stationary(kind):
     """The gradient vanishes on the tangent space: no small change of either factor helps."""
@@ -277,42 +268,12 @@ def test_a_fitted_row_folded_in_again_gets_its_own_factor(model):
 
 
 @every
-def test_sparse_equals_dense(model):
-    H = planted(noise=0.1)[1]
-    H[3, 5] = 0.0  # a stored zero is known
-    dense = of(quietly(model, H))
-    assert np.array_equal(dense, of(quietly(model, thin(H))))
-    np.testing.assert_array_equal(model.transform(H), model.transform(thin(H)))
-
-
-@every
-@pytest.mark.usefixtures("small_blocks")
-def test_threads_do_not_matter(model):
-    H = planted(300, 80, noise=0.1)[1]
-    fits = []
-    for threads in (1, 3):
-        with twofold.config(threads=threads):
-            fits.append(quietly(model.set_params(max_iter=20), H))
-            fits[-1] = (model.row_factors_, model.components_, model.history_["objective"])
-    assert all(np.array_equal(a, b) for a, b in zip(*fits, strict=True))
-
-
-@every
 def test_row_and_column_order_do_not_matter(model):
     H = planted(share=0.6)[1]
     i, j = np.random.default_rng(7).permutation(60), np.random.default_rng(8).permutation(50)
     tight = model.set_params(tol=1e-8, max_iter=3000)
     expected = of(tight.fit(H))
     np.testing.assert_allclose(of(tight.fit(H[i][:, j])), expected[i][:, j], atol=1e-2 * np.abs(expected).max())
-
-
-@every
-def test_single_precision_says_what_double_says(model):
-    H = planted(share=0.6)[1]
-    double, single = of(quietly(model, H)), quietly(model, H.astype(np.float32))
-    assert single.components_.dtype == single.transform(H.astype(np.float32)).dtype == np.float32
-    np.testing.assert_allclose(of(single), double, atol=1e-2 * np.abs(double).max())
-    np.testing.assert_allclose(single.fold_in(H.astype(np.float32)), single.row_factors_, atol=0.05)
 
 
 @pytest.mark.parametrize("kind", [*FIXED, lambda k, **o: SoftImpute(1.0, **o)])
@@ -393,34 +354,6 @@ def test_what_cannot_be_used_is_refused(kind):
     if kind in FIXED:
         with pytest.raises(InputError, match="n_components=51"):
             kind(51).fit(planted()[1])
-
-
-@every
-def test_saved_resumed_and_loaded(model, tmp_path):
-    """A fit that stopped after a few sweeps goes on to the same bits, and a file holds the model."""
-
-    class Stop(Exception):
-        pass
-
-    class Crash:
-        def setup(self, estimator, context): ...
-        def teardown(self, estimator, context): ...
-        def on_fit_task_begin(self, estimator, context): ...
-        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-            if fitted_estimator is not None and fitted_estimator.n_iter_ == 4:
-                raise Stop
-
-    H = planted(noise=0.1)[1]
-    short = model.set_params(max_iter=12, tol=1e-12)
-    expected = of(quietly(short, H))
-    path = tmp_path / "fit.checkpoint"
-    with pytest.raises(Stop):
-        quietly(short.set_callbacks(Checkpoint(path), Crash()), H)
-    assert path.exists()
-    quietly(short.set_callbacks(Checkpoint(path)), H)
-    assert np.array_equal(of(short), expected) and not path.exists()
-    short.save(tmp_path / "model.twofold")
-    np.testing.assert_array_equal(load(tmp_path / "model.twofold").transform(H), short.transform(H))
 
 
 # ---- the constrained form ----------------------------------------------------------------------------------------

@@ -109,17 +109,6 @@ def test_same_bits_from_memory_from_disk_and_with_any_number_of_threads(kind, so
     assert fit(X.toarray()) == fit(tmp_path / "x.npy", 3)
 
 
-def test_same_bits_on_dask(small_blocks, clusters):
-    da = pytest.importorskip("dask.array")
-    from distributed import Client
-
-    X = counts(300, 40)
-    here = LSA(3, random_state=0).fit(X)
-    with Client(clusters(2)):
-        there = LSA(3, random_state=0).fit(da.from_array(X, chunks=(70, 13)))
-    assert here.components_.tobytes() == there.components_.tobytes()
-
-
 def test_documents_that_share_no_word_but_company_come_close():
     # Words 0 and 1 are synonyms, each seen with 2; words 3 and 4 are about something else.
     X = np.array(
@@ -159,11 +148,3 @@ def test_what_cannot_be_weighed_is_refused_with_its_place(make):
     assert LSA(3, weighting=None).fit(make(X)).components_.shape == (3, 40)
     with pytest.raises(InputError, match="n_components=41"):
         LSA(41).fit(make(counts()))
-
-
-def test_saved_and_loaded_is_the_same(tmp_path):
-    X = counts()
-    model = LSA(3, random_state=0).fit(X)
-    model.save(tmp_path / "m.twofold")
-    assert np.array_equal(twofold.load(tmp_path / "m.twofold").transform(X), model.transform(X))
-    assert list(model.get_feature_names_out()) == ["lsa0", "lsa1", "lsa2"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from twofold import Biases, InputError, Neighborhood, config, load
+from twofold import Biases, InputError, Neighborhood, config
 
 both_kinds = pytest.mark.parametrize("kind", ["item", "user"])
 
@@ -116,17 +116,6 @@ def test_by_items_even_the_known_cells_of_a_fitted_row_are_predicted_alike():
 
 
 @both_kinds
-def test_sparse_equals_dense_and_weight_zero_is_a_hole(kind):
-    X = table()
-    model = Neighborhood(kind=kind).fit(X)
-    expected, sparsely = everywhere(model, X.shape), known_cells(X)
-    np.testing.assert_array_equal(everywhere(Neighborhood(kind=kind).fit(sparsely), X.shape), expected)
-    np.testing.assert_array_equal(model.transform(sparsely), model.transform(X))
-    spoilt = Neighborhood(kind=kind).fit(np.where(np.isnan(X), 99.0, X), sample_weight=1.0 * ~np.isnan(X))
-    np.testing.assert_array_equal(everywhere(spoilt, X.shape), expected)
-
-
-@both_kinds
 def test_threads_and_blocks_do_not_matter(kind, small_blocks, monkeypatch):
     from twofold.completion import neighborhood
 
@@ -144,20 +133,6 @@ def test_threads_and_blocks_do_not_matter(kind, small_blocks, monkeypatch):
     for one, other in (results[:2], results[1:]):
         for a, b in zip(one, other, strict=True):
             np.testing.assert_array_equal(a, b)
-
-
-@both_kinds
-def test_float32_stays_and_files_hold_all(kind, tmp_path):
-    X = table(dtype=np.float32)
-    exact = Neighborhood(kind=kind).fit(X.astype(np.float64)).transform(X.astype(np.float64))
-    model = Neighborhood(kind=kind).fit(X)
-    filled = model.transform(X)
-    assert filled.dtype == model.similarities_.dtype == everywhere(model, X.shape).dtype == np.float32
-    np.testing.assert_allclose(filled, exact, rtol=1e-3)
-    model.save(tmp_path / "m.twofold")
-    again = load(tmp_path / "m.twofold")
-    np.testing.assert_array_equal(again.transform(X), filled)
-    np.testing.assert_array_equal(everywhere(again, X.shape), everywhere(model, X.shape))
 
 
 @both_kinds

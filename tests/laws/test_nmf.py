@@ -8,7 +8,6 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import NMF as Reference
 
 import twofold
-from twofold import Checkpoint
 from twofold.core.checks import InputError
 from twofold.datasets.bundled import digits
 from twofold.topics.nmf.nmf import NMF
@@ -155,13 +154,6 @@ class TestHoles:
         error = (model.inverse_transform(model.transform(H)) - X)[np.isnan(H)]
         assert np.sqrt((error**2).mean()) < 0.2 * X.std()
 
-    def test_weights_are_repeated_rows_with_holes(self, loss):
-        X = holes(table(60))
-        w = np.random.default_rng(0).integers(0, 4, len(X))
-        model = NMF(4, beta_loss=loss, max_iter=30, random_state=0)
-        one = model.fit(X, sample_weight=w).components_
-        np.testing.assert_allclose(model.fit(np.repeat(X, w, axis=0)).components_, one, rtol=1e-6, atol=1e-8)
-
     @pytest.mark.parametrize("k", [10, 20])
     def test_nothing_runs_wild_where_nothing_is_known(self, loss, k):
         X = digits().data[::3].astype(float)
@@ -215,17 +207,6 @@ def test_bits_do_not_depend_on_where_and_how(loss, solver, missing, tmp_path):
         assert np.array_equal(model.fit_transform(tmp_path / "x.npy"), codes)
 
 
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("loss", LOSSES)
-def test_threads_do_not_matter_for_sparse_data(loss):
-    X = sparse.random_array((400, 60), density=0.1, rng=np.random.default_rng(0), format="csr")
-    model = NMF(4, beta_loss=loss, max_iter=12, random_state=0)
-    with twofold.config(threads=1):
-        expected = model.fit(X).components_
-    with twofold.config(threads=3):
-        assert np.array_equal(model.fit(X).components_, expected)
-
-
 @pytest.mark.parametrize(("loss", "solver"), SOLVERS)
 def test_single_precision_stays(loss, solver):
     X = table().astype(np.float32)
@@ -251,28 +232,6 @@ def test_a_penalty_makes_codes_sparse():
     model = NMF(6, l1_ratio=1.0, random_state=0)
     zeros = [float((model.set_params(alpha_W=alpha).fit_transform(X) < 1e-9).mean()) for alpha in (0.0, 0.05, 0.2)]
     assert zeros[0] < zeros[1] < zeros[2]
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_a_checkpoint_goes_on_to_the_same_bits(loss, tmp_path):
-    class Crash(Exception):
-        pass
-
-    class Bomb:
-        def setup(self, estimator, context): ...
-        def teardown(self, estimator, context): ...
-        def on_fit_task_begin(self, estimator, context): ...
-        def on_fit_task_end(self, estimator, context):
-            if context.parent is not None and (tmp_path / "c").exists():
-                raise Crash
-
-    X = table()
-    whole = NMF(4, beta_loss=loss, max_iter=12, tol=0, random_state=0).fit(X)
-    model = NMF(4, beta_loss=loss, max_iter=12, tol=0, random_state=0)
-    with pytest.raises(Crash):
-        model.set_callbacks(Checkpoint(tmp_path / "c"), Bomb()).fit(X)
-    model.set_callbacks(Checkpoint(tmp_path / "c")).fit(X)
-    assert np.array_equal(whole.components_, model.components_)
 
 
 @pytest.mark.parametrize(("loss", "solver"), SOLVERS)

@@ -3,13 +3,10 @@
 import warnings
 
 import numpy as np
-import polars as pl
 import pytest
-from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 
-import twofold
 from twofold.core.checks import InputError
 from twofold.topics.nmf.nmf import NMF
 from twofold.topics.plsa import PLSA
@@ -110,44 +107,11 @@ def test_words_never_seen_are_ignored():
     assert model.score(other) == pytest.approx(model.score(X))
 
 
-def test_weights_are_repeated_documents():
-    X = corpus()[0]
-    w = np.random.default_rng(0).integers(0, 4, len(X))
-    one = PLSA(3, random_state=0, max_iter=50).fit(X, sample_weight=w)
-    two = PLSA(3, random_state=0, max_iter=50).fit(np.repeat(X, w, axis=0))
-    np.testing.assert_allclose(one.components_, two.components_, atol=1e-9)
-    np.testing.assert_allclose(one.topic_share_, two.topic_share_, atol=1e-9)
-
-
 def test_tempering_flattens():
     X = corpus()[0]
     sharp, flat = (PLSA(4, tempering=b, random_state=0).fit(X) for b in (1.0, 0.6))
     assert flat.transform(X).max(axis=1).mean() < sharp.transform(X).max(axis=1).mean()
     assert flat.score(X) < sharp.score(X)
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_bits_do_not_depend_on_where_and_how(tmp_path):
-    X = corpus(400)[0]
-    with twofold.config(threads=1):
-        expected = PLSA(3, random_state=0, max_iter=15).fit(X)
-    np.save(tmp_path / "x.npy", X)
-    pl.DataFrame(X).write_parquet(tmp_path / "x.parquet")
-    for source in (X, tmp_path / "x.npy", tmp_path / "x.parquet"):
-        with twofold.config(threads=2):
-            found = PLSA(3, random_state=0, max_iter=15).fit(source)
-        assert np.array_equal(found.components_, expected.components_)
-        assert np.array_equal(found.topic_share_, expected.topic_share_)
-        assert found.history_["objective"] == expected.history_["objective"]
-
-
-def test_sparse_equals_dense_and_single_precision_stays():
-    X = corpus()[0]
-    dense, stored = PLSA(3, random_state=0).fit(X), PLSA(3, random_state=0).fit(sparse.csr_array(X))
-    np.testing.assert_allclose(dense.components_, stored.components_, atol=1e-10)
-    single = PLSA(3, random_state=0).fit(X.astype(np.float32))
-    assert single.components_.dtype == single.transform(X.astype(np.float32)).dtype == np.float32
-    assert single.score(X) == pytest.approx(dense.score(X), rel=1e-3)
 
 
 def test_refusals():
