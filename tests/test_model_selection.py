@@ -35,7 +35,7 @@ def blobs():
 
 
 @pytest.fixture(scope="module")
-def planted():
+def plant():
     """Three strong directions in twelve."""
     rng = np.random.default_rng(0)
     return rng.standard_normal((300, 3)) @ rng.standard_normal((3, 12)) * 3 + rng.standard_normal((300, 12))
@@ -51,8 +51,8 @@ def test_the_planted_number_of_clusters_is_found(criterion, blobs):
 
 
 @pytest.mark.parametrize("criterion", ["heldout", "stability"])
-def test_the_planted_dimension_is_found(criterion, planted):
-    assert select(PCA, planted, criterion=criterion, random_state=0, n_components=range(1, 9)).best_params == {
+def test_the_planted_dimension_is_found(criterion, plant):
+    assert select(PCA, plant, criterion=criterion, random_state=0, n_components=range(1, 9)).best_params == {
         "n_components": 3
     }
 
@@ -93,16 +93,16 @@ def test_a_seed_of_the_estimator_is_kept(blobs):
     assert found.winner.random_state == 5
 
 
-def test_containers_do_not_matter(planted):
-    frame = pd.DataFrame(planted, columns=[f"c{i}" for i in range(12)])
-    inputs = [planted, frame, pl.from_pandas(frame)]
+def test_containers_do_not_matter(plant):
+    frame = pd.DataFrame(plant, columns=[f"c{i}" for i in range(12)])
+    inputs = [plant, frame, pl.from_pandas(frame)]
     scores = [select(PCA, X, random_state=0, n_components=[2, 3, 4]).table["heldout"] for X in inputs]
     np.testing.assert_allclose(scores[1:], [scores[0]] * 2, rtol=1e-9)  # a frame's memory order is its own
 
 
 @pytest.mark.parametrize("criterion", ["heldout", "stability"])
-def test_sparse_equals_dense(criterion, planted):
-    X = np.where(np.abs(planted) > 2, planted, 0)
+def test_sparse_equals_dense(criterion, plant):
+    X = np.where(np.abs(plant) > 2, plant, 0)
     estimator = KMeans(n_init=2)
     dense, thin = (
         select(estimator, data, criterion=criterion, folds=2, random_state=0, n_clusters=[2, 3]).table[criterion]
@@ -111,8 +111,8 @@ def test_sparse_equals_dense(criterion, planted):
     np.testing.assert_allclose(dense, thin, rtol=1e-6)
 
 
-def test_stability_compares_components_where_nothing_predicts(planted):
-    X = sparse.csr_array(np.where(np.abs(planted) > 2, planted, 0))
+def test_stability_compares_components_where_nothing_predicts(plant):
+    X = sparse.csr_array(np.where(np.abs(plant) > 2, plant, 0))
     table = select(TruncatedSVD, X, criterion="stability", random_state=0, n_components=[2, 3]).table
     assert (table["stability"] <= 1).all() and (table["stability"] > 0.5).all()
 
@@ -194,8 +194,8 @@ def test_a_path_cannot_be_split():
         select(PCA, "table.npy", n_components=[1, 2])
 
 
-def test_values_of_mixed_kinds_are_shown_as_text_and_returned_as_they_are(planted):
-    found = select(PCA, planted, random_state=0, n_components=[2, 0.9, "mle", None])
+def test_values_of_mixed_kinds_are_shown_as_text_and_returned_as_they_are(plant):
+    found = select(PCA, plant, random_state=0, n_components=[2, 0.9, "mle", None])
     assert found.table["n_components"].to_list() == ["2", "0.9", "mle", "None"]
     assert found.best_params["n_components"] in (2, 0.9, "mle", None)
 
@@ -235,13 +235,13 @@ class Known(BaseEstimator):
         return CURVE[self.n_components] + 3 * X[0, 0] + own
 
 
-def known(noise, **options):
+def know(noise, **options):
     X = np.random.default_rng(0).normal(size=(50, 1))
     return select(Known(noise=noise), X, n_components=[1, 2, 3, 4, 5], random_state=0, **options)
 
 
 def test_the_smallest_size_within_one_standard_error_of_the_best_is_chosen():
-    sure, unsure = known(0.0), known(3.0)
+    sure, unsure = know(0.0), know(3.0)
     assert sure.best_params == {"n_components": 4}  # what the folds have in common is no error
     good = unsure.table.filter(unsure.table["behind"] <= unsure.table["behind_error"].fill_nan(0))
     assert len(good) > 1 and unsure.best_params["n_components"] == good["n_components"].min()
@@ -251,19 +251,19 @@ def test_the_smallest_size_within_one_standard_error_of_the_best_is_chosen():
 
 def test_a_gain_of_less_than_a_hundredth_is_none(monkeypatch):
     monkeypatch.setitem(CURVE, 3, 9.95)
-    assert known(0.0).best_params == {"n_components": 3}
+    assert know(0.0).best_params == {"n_components": 3}
 
 
 def test_hopeless_settings_are_dropped_and_their_figures_stay_comparable():
     Known.fits = 0
-    found = known(0.0)
+    found = know(0.0)
     assert Known.fits == 5 * 2 + 3 + 1  # two rounds of all, three more of the best, and one to all rows
     np.testing.assert_allclose(found.table["heldout"] - found.table["heldout"].max(), [-10, -5, -0.3, 0, -0.2])
     assert found.table["folds"].to_list() == [2, 2, 2, 5, 2]
 
 
 def test_time_that_is_over_leaves_out_the_rest_but_not_everything():
-    found = known(0.0, time=0.0)
+    found = know(0.0, time=0.0)
     assert found.table["folds"].to_list() == [1, None, None, None, None]
     assert found.best_params == {"n_components": 1}
     assert all("in time" in note for note in found.table["note"][1:])
@@ -275,17 +275,17 @@ def test_progress_counts_to_the_end(blobs):
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
-def test_a_function_may_judge(planted):
+def test_a_function_may_judge(plant):
     def components(model, X):
         assert X.shape == (60, 12)
         return -abs(model.n_components_ - 5)
 
-    found = select(PCA, planted, criterion=components, n_components=range(1, 9), random_state=0)
+    found = select(PCA, plant, criterion=components, n_components=range(1, 9), random_state=0)
     assert found.best_params == {"n_components": 5} and "components" in found.why
 
 
-def test_within_two_of_the_least_bic_the_smallest_is_chosen(planted):
-    found = select(twofold.BayesianPCA, planted, n_components=range(1, 9), random_state=0)
+def test_within_two_of_the_least_bic_the_smallest_is_chosen(plant):
+    found = select(twofold.BayesianPCA, plant, n_components=range(1, 9), random_state=0)
     near = found.table.filter(found.table["bic"] <= found.table["bic"].min() + 2)
     assert len(near) > 1 and found.best_params["n_components"] == near["n_components"].min() == 3
 
@@ -293,8 +293,8 @@ def test_within_two_of_the_least_bic_the_smallest_is_chosen(planted):
 # ---- which of these ------------------------------------------------------------------------------------------------
 
 
-def test_a_list_of_models_is_compared_by_what_all_have(planted):
-    uneven = planted * np.linspace(0.2, 3, 12)  # noise that differs from column to column
+def test_a_list_of_models_is_compared_by_what_all_have(plant):
+    uneven = plant * np.linspace(0.2, 3, 12)  # noise that differs from column to column
     found = select([twofold.PPCA(), twofold.FactorAnalysis(tol=1e-6)], uneven, n_components=[2, 3, 4])
     assert isinstance(found.winner, twofold.FactorAnalysis) and found.best_params == {"n_components": 3}
     assert found.criterion == "bic" and found.table["model"].to_list() == ["PPCA"] * 3 + ["FactorAnalysis"] * 3
@@ -308,9 +308,9 @@ def test_a_list_needs_no_grid(blobs):
     assert found.plot().axes[0].get_xlabel() == "model"
 
 
-def test_figures_of_different_things_are_not_compared(planted):
+def test_figures_of_different_things_are_not_compared(plant):
     with pytest.raises(InputError, match=r"PPCA and KMeans cannot be compared: .*log-density.*squared error"):
-        select([twofold.PPCA(2), twofold.KMeans(2)], planted)
+        select([twofold.PPCA(2), twofold.KMeans(2)], plant)
 
 
 # ---- what theory has -----------------------------------------------------------------------------------------------
@@ -329,8 +329,8 @@ def test_a_whole_spectrum_tells_the_rank(model, shape, criterion):
         assert twofold.PCA("gavish-donoho").fit(X).n_components_ == 4
 
 
-def test_holes_leave_bic(planted):
-    X = np.where(np.random.default_rng(0).random(planted.shape) < 0.1, np.nan, planted)
+def test_holes_leave_bic(plant):
+    X = np.where(np.random.default_rng(0).random(plant.shape) < 0.1, np.nan, plant)
     assert select(twofold.PPCA, X, n_components=[2, 3, 4], random_state=0).criterion == "bic"
 
 

@@ -1,4 +1,4 @@
-"""analyses.compress: what the answer says, for files and arrays alike."""
+"""analyses.compress: the answer is the same for files and arrays."""
 
 import numpy as np
 import pytest

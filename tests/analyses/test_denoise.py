@@ -1,4 +1,4 @@
-"""analyses.denoise: what the answer says, for files and arrays alike."""
+"""analyses.denoise: the answer is the same for files and arrays."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""analyses.inpaint: what the answer says, for files and arrays alike."""
+"""analyses.inpaint: the answer is the same for files and arrays."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""analyses.sense: what the answer says, for files and arrays alike."""
+"""analyses.sense: the answer is the same for files and arrays."""
 
 import numpy as np
 import polars as pl

@@ -1,4 +1,4 @@
-"""analyses.train and generate: what the answers say, for files and arrays alike."""
+"""analyses.train and generate: the answers are the same for files and arrays."""
 
 import sys
 

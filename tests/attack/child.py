@@ -14,7 +14,7 @@ REFUSED = ("InputError", "ModelFileError", "ParameterError")
 
 
 def run(call: Callable[[], object], seconds: float = 120.0, memory: int | None = None) -> str:
-    """What became of call(): "done", the name and message of its exception, "signal 11", or "hangs"."""
+    """Return the end of call(): "done", the name and message of its exception, "signal 11", or "hangs"."""
     sys.stdout.flush()
     sys.stderr.flush()
     read, write = os.pipe()
@@ -28,23 +28,23 @@ def run(call: Callable[[], object], seconds: float = 120.0, memory: int | None =
         warnings.simplefilter("ignore")
         try:
             call()
-            said = "done"
+            outcome = "done"
         except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
-        os.write(write, said.encode("utf-8", "replace")[:60_000])
+            outcome = f"{type(error).__name__}: {error}"
+        os.write(write, outcome.encode("utf-8", "replace")[:60_000])
         os._exit(0)
     os.close(write)
     ready, _, _ = select.select([read], [], [], seconds)
-    said = os.read(read, 65_536).decode("utf-8", "replace") if ready else ""
+    outcome = os.read(read, 65_536).decode("utf-8", "replace") if ready else ""
     os.close(read)
     if not ready:
         os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     if not ready:
         return "hangs"
-    return f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else said or "no answer"
+    return f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else outcome or "no answer"
 
 
-def is_refused(said: str) -> bool:
-    """Whether the answer is one of our own refusals, which name the place and the remedy."""
-    return said.startswith(REFUSED)
+def is_refused(outcome: str) -> bool:
+    """Tell whether the answer is one of our own refusals, which name the place and the remedy."""
+    return outcome.startswith(REFUSED)

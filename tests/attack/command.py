@@ -52,7 +52,7 @@ class Command:
         self,
         args: Sequence[str],
         folder: Path,
-        given: bytes = b"",
+        stdin: bytes = b"",
         memory: int = MEMORY,
         limits: Mapping[int, int] | None = None,
         before: Callable[[], Any] | None = None,
@@ -61,7 +61,7 @@ class Command:
         warm()
         self.kept = tempfile.TemporaryDirectory(prefix="attack-")
         self.paths = [Path(self.kept.name, name) for name in ("in", "out", "err")]
-        self.paths[0].write_bytes(given)
+        self.paths[0].write_bytes(stdin)
         self.start = time.monotonic()
         self.pid = os.fork()
         if self.pid == 0:
@@ -101,7 +101,7 @@ class Command:
             os._exit(code)
 
     def running(self) -> bool:
-        """Whether it has not ended; its end stays to be asked for."""
+        """Tell whether it has not ended; wait() still returns its end."""
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
     def send(self, sign: int) -> None:
@@ -123,8 +123,8 @@ class Command:
         self.kept.cleanup()
         return Ended(-1 if killed else code, out, err, took)
 
-    def left_over(self) -> bool:
-        """Whether a process it started lives on."""
+    def kill_leftovers(self) -> bool:
+        """Kill processes it started that live on; tell whether there were any."""
         try:
             os.killpg(self.pid, 0)
         except ProcessLookupError:
@@ -137,13 +137,13 @@ def _size() -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
-def twofold(*args: str, folder: Path, seconds: float = 60.0, **how: Any) -> Ended:
+def twofold(*args: str, folder: Path, seconds: float = 60.0, **options: Any) -> Ended:
     """Run one command to its end."""
-    return Command(args, folder, **how).wait(seconds)
+    return Command(args, folder, **options).wait(seconds)
 
 
 def fault(ended: Ended, codes: Sequence[int] = (0, 2)) -> str:
-    """What is wrong with how a command ended, "" if nothing is."""
+    """Return the fault of a command's end, "" if there is none."""
     said = ended.out + ended.err
     if ended.code == -1:
         return f"hangs: {ended.err[-100:]}"

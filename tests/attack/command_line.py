@@ -34,7 +34,7 @@ TEXTS = b"text,date\n" + b"".join(
 )
 
 
-def packed_zip(names: dict[str, bytes]) -> bytes:
+def pack_zip(names: dict[str, bytes]) -> bytes:
     with io.BytesIO() as whole:
         with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, data in names.items():
@@ -76,7 +76,7 @@ def sound(frames: bytes = bytes(2000)) -> bytes:
         return whole.getvalue()
 
 
-def spoiled(data: bytes, seed: int = 0) -> bytes:
+def spoil(data: bytes, seed: int = 0) -> bytes:
     """Bytes in the middle changed."""
     rng, out = np.random.default_rng(seed), bytearray(data)
     for at in rng.integers(len(data) // 4, max(len(data) - 1, 1), 20):
@@ -87,7 +87,7 @@ def spoiled(data: bytes, seed: int = 0) -> bytes:
 def halves(name: str, data: bytes) -> dict[str, bytes]:
     """A file cut short, and one with bytes changed."""
     stem, _, ending = name.partition(".")
-    return {f"{stem}_cut.{ending}": data[: len(data) * 2 // 3], f"{stem}_spoiled.{ending}": spoiled(data)}
+    return {f"{stem}_cut.{ending}": data[: len(data) * 2 // 3], f"{stem}_spoiled.{ending}": spoil(data)}
 
 
 def tables() -> dict[str, bytes]:
@@ -156,16 +156,16 @@ def tables() -> dict[str, bytes]:
         "pickle.pkl": b"cos\nsystem\n(S'true'\ntR.",
         **halves("numbers.csv.gz", gzip.compress(NUMBERS * 30)),
         **halves("numbers.csv.bz2", bz2.compress(NUMBERS * 30)),
-        **halves("numbers.zip", packed_zip({"numbers.csv": NUMBERS * 30})),
+        **halves("numbers.zip", pack_zip({"numbers.csv": NUMBERS * 30})),
         "trailing.csv.gz": gzip.compress(NUMBERS) + b"garbage",
         "bomb.csv.gz": gzip.compress(b"0," * 4 * 10**7),
         "empty.csv.gz": gzip.compress(b""),
         "fake.csv.gz": NUMBERS,
         "frame.zst": b"\x28\xb5\x2f\xfd" + bytes(50),
-        "none.zip": packed_zip({}),
-        "two.zip": packed_zip({"a.csv": NUMBERS, "b.csv": NUMBERS}),
-        "slip.zip": packed_zip({"../../slip.csv": NUMBERS}),
-        "evil.zip": packed_zip({f"{EVIL}.csv": NUMBERS, "b.csv": NUMBERS}),
+        "none.zip": pack_zip({}),
+        "two.zip": pack_zip({"a.csv": NUMBERS, "b.csv": NUMBERS}),
+        "slip.zip": pack_zip({"../../slip.csv": NUMBERS}),
+        "evil.zip": pack_zip({f"{EVIL}.csv": NUMBERS, "b.csv": NUMBERS}),
         **halves("numbers.npy", array_file(np.arange(60.0).reshape(20, 3))),
         **halves("numbers.npz", arrays_file(a=np.arange(60.0).reshape(20, 3))),
         "objects.npy": array_file(np.array([{}, []], dtype=object), allow_pickle=True),
@@ -396,7 +396,7 @@ def commands(files: list[str]) -> Iterator[tuple[list[str], bytes]]:
             yield [file if part == "FILE" else part for part in args], b""
 
 
-def attack(most: int | None = None) -> Iterator[tuple[str, str]]:
+def attack(count: int | None = None) -> Iterator[tuple[str, str]]:
     """So many of all commands, evenly taken; all of them if not said."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
@@ -406,22 +406,22 @@ def attack(most: int | None = None) -> Iterator[tuple[str, str]]:
             return
         sizes = snapshot(folder)
         every = list(commands([*tables(), *others(), *ODD, *ELSEWHERE]))
-        chosen = every if most is None else [every[i * len(every) // most] for i in range(most)]
+        chosen = every if count is None else [every[i * len(every) // count] for i in range(count)]
         for args, given in chosen:
             rights = drop_rights if any("secret" in a or "locked" in a for a in args) else None
             folder.chmod(0o777)
-            ended = twofold(*args, folder=folder, given=given, seconds=120, before=rights)
-            wrong = changed(folder, sizes, ended)
+            ended = twofold(*args, folder=folder, stdin=given, seconds=120, before=rights)
+            wrong = find_changes(folder, sizes, ended)
             wrong = fault(ended) or wrong
-            if ended.seconds > SLOW and not wrong:
+            if ended.seconds > SLOW_COMMANDS and not wrong:
                 wrong = f"takes {ended.seconds:.0f} s"
-            yield f"twofold {' '.join(map(shown, args))}", wrong
+            yield f"twofold {' '.join(map(describe_argument, args))}", wrong
 
 
-SLOW = 60.0
+SLOW_COMMANDS = 60.0
 
 
-def shown(arg: str) -> str:
+def describe_argument(arg: str) -> str:
     return ascii(arg)[1:-1][:60] or "''"
 
 
@@ -434,8 +434,8 @@ def drop_rights() -> None:
         find_cache()  # as it would have been, had this process begun as that user
 
 
-def changed(folder: Path, before: dict[str, tuple[int, int]], ended: Ended) -> str:
-    """What a command changed that it should not have; new files go away again."""
+def find_changes(folder: Path, before: dict[str, tuple[int, int]], ended: Ended) -> str:
+    """Return the fault of a command that changed files it should not have; remove new files."""
     after = snapshot(folder)
     lost = [name for name in before if after.get(name) != before[name]]
     new = sorted(after.keys() - before.keys())

@@ -58,7 +58,7 @@ def build(folder: Path) -> None:
 
 
 @contextmanager
-def mounted(options: str) -> Iterator[Path | None]:
+def mount(options: str) -> Iterator[Path | None]:
     """A small file system of its own, None where that cannot be."""
     with tempfile.TemporaryDirectory() as at:
         made = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", at], capture_output=True, check=False)
@@ -78,7 +78,7 @@ def fill(folder: Path) -> None:
             pass
 
 
-def attack(most: int | None = None) -> Iterator[tuple[str, str]]:
+def attack(count: int | None = None) -> Iterator[tuple[str, str]]:
     """Every way of writing on every disk that takes nothing."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
@@ -88,7 +88,7 @@ def attack(most: int | None = None) -> Iterator[tuple[str, str]]:
             yield "making the data", said
             return
         cases = [(name, args) for name in DISKS for args in WRITING]
-        for name, args in cases if most is None else cases[:: max(1, len(cases) // most)]:
+        for name, args in cases if count is None else cases[:: max(1, len(cases) // count)]:
             yield f"{name}: twofold {' '.join(args)}", DISKS[name](folder, args)
         yield (
             "standard output on a full disk",
@@ -96,12 +96,12 @@ def attack(most: int | None = None) -> Iterator[tuple[str, str]]:
         )
 
 
-def refused(args: list[str], folder: Path, target: Path, keeps: bool = True, **how: Any) -> str:
+def check_refusal(args: list[str], folder: Path, target: Path, keeps: bool = True, **how: Any) -> str:
     """Run it with its output in `target`, where an old file is."""
     args = [part.replace("OUT", str(target)) for part in args]
     old = Path(next(part for part in args if part.startswith(str(target))))
     ended = twofold(*args, "--force", folder=folder, **how)
-    return fault(ended, (2,)) or one_line(ended) or (kept(old, target) if keeps else "")
+    return fault(ended, (2,)) or one_line(ended) or (check_kept(old, target) if keeps else "")
 
 
 def one_line(ended: Ended) -> str:
@@ -109,7 +109,7 @@ def one_line(ended: Ended) -> str:
     return "" if len(lines) == 1 else f"{len(lines)} lines: {ended.err[-300:]}"
 
 
-def kept(old: Path, target: Path) -> str:
+def check_kept(old: Path, target: Path) -> str:
     if old.read_bytes() != OLD:
         return f"the old file is lost: {old.read_bytes()[:40]!r}"
     left = sorted(path.name for path in target.iterdir() if path.name not in (old.name, "filler"))
@@ -124,16 +124,16 @@ def put_old(args: list[str], target: Path) -> None:
 def on_limit(folder: Path, args: list[str]) -> str:
     with tempfile.TemporaryDirectory() as at:
         put_old(args, Path(at))
-        return refused(args, folder, Path(at), limits={resource.RLIMIT_FSIZE: 700}, out=os.devnull)
+        return check_refusal(args, folder, Path(at), limits={resource.RLIMIT_FSIZE: 700}, out=os.devnull)
 
 
 def on_full(folder: Path, args: list[str], options: str = "size=64k") -> str:
-    with mounted(options) as at:
+    with mount(options) as at:
         if at is None:
             return on_limit(folder, args)
         put_old(args, at)
         fill(at)
-        return refused(args, folder, at)
+        return check_refusal(args, folder, at)
 
 
 def without_rights(folder: Path, args: list[str]) -> str:
@@ -141,21 +141,21 @@ def without_rights(folder: Path, args: list[str]) -> str:
         target = Path(at)
         put_old(args, target)
         target.chmod(0o555)
-        return refused(args, folder, target, before=drop_rights)
+        return check_refusal(args, folder, target, before=drop_rights)
 
 
 def on_read_only(folder: Path, args: list[str]) -> str:
-    with mounted("size=64k") as at:
+    with mount("size=64k") as at:
         if at is None:
             return without_rights(folder, args)
         put_old(args, at)
         subprocess.run(["mount", "-o", "remount,ro", str(at)], check=True)
-        return refused(args, folder, at)
+        return check_refusal(args, folder, at)
 
 
 def missing_folder(folder: Path, args: list[str]) -> str:
     with tempfile.TemporaryDirectory() as at:
-        wrong = refused(args, folder, Path(at, "no"), keeps=False)
+        wrong = check_refusal(args, folder, Path(at, "no"), keeps=False)
         return wrong or ("something was made" if os.listdir(at) else "")
 
 

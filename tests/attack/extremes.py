@@ -13,7 +13,7 @@ from scipy import sparse
 
 import twofold
 from tests.attack.child import REFUSED
-from tests.contract.registry import MODELS, table, thinned
+from tests.contract.registry import MODELS, remove_middle, table
 
 SECONDS = 120
 
@@ -41,7 +41,7 @@ WEIGHTS: dict[str, Callable[[int], np.ndarray]] = {
 
 
 def not_finite(model: Any, X: np.ndarray) -> str:
-    """Which fitted attribute or answer holds a number that is not finite, "" if none."""
+    """Return the fitted attribute or answer holds a number that is not finite, "" if none."""
     fitted = {k: v for k, v in vars(model).items() if k.endswith("_") and not k.startswith("_")}
     for name in ("transform", "predict"):
         if hasattr(model, name):
@@ -85,8 +85,8 @@ OTHERS = (
 )
 
 
-def rated(factor: float) -> str:
-    """What becomes of a recommender whose ratings are this large."""
+def recommend_scaled(factor: float) -> str:
+    """Return the fault of a recommender whose ratings are this large."""
     rows = [(i, j, factor * (1 + i * j % 5)) for i in range(30) for j in range(8) if (i + j) % 3]
     try:
         model = twofold.Recommender(twofold.SVDPlusPlus(2, random_state=0)).fit(rows)
@@ -102,10 +102,10 @@ def attack(names: tuple[str, ...] = (*TABLES, *WEIGHTS)) -> Iterator[tuple[str, 
         for name in (name for name in names if name in TABLES):
             yield f"{other.model}, {name}", outcome(other, TABLES[name](good), y, None)
     for factor in (1e300, 1e-300, 0.0) if len(names) > 1 else ():
-        yield f"Recommender, ratings times {factor}", rated(factor)
+        yield f"Recommender, ratings times {factor}", recommend_scaled(factor)
     for case in (case for case in MODELS if case.sparse):
         for name in (name for name in names if name in SPARSE):
-            kept = thinned(case, good)[1]
+            kept = remove_middle(case, good)[1]
             X = sparse.csr_array((TABLES[name](kept.data), kept.indices, kept.indptr), shape=kept.shape)
             yield f"{case}, sparse, {name}", outcome(case, X, y, None)
     for case in MODELS:

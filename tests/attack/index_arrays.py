@@ -51,7 +51,7 @@ def bad_places(size: int) -> dict[str, Any]:
 
 
 def bad_weights(n: int) -> dict[str, Any]:
-    """What is no weight for each of n rows."""
+    """Return arrays that are no weights of n rows."""
     good = np.ones(n)
     return {
         "one short": good[1:],
@@ -82,7 +82,7 @@ def bad_starts(shape: tuple[int, ...]) -> dict[str, Any]:
 
 
 def bad_labels(n: int) -> dict[str, Any]:
-    """What are no labels of n rows."""
+    """Return arrays that are no labels of n rows."""
     y = np.arange(n) % 3
     return {
         "one short": y[1:],
@@ -96,7 +96,7 @@ def bad_labels(n: int) -> dict[str, Any]:
 
 
 def bad_counts() -> dict[str, Any]:
-    """What is no number of things."""
+    """Return values that are no number of things."""
     return {"zero": 0, "negative": -3, "fraction": 1.5, "nan": np.nan, "text": "x", "nothing": [], "far": -(2**70)}
 
 
@@ -120,7 +120,7 @@ def of_places() -> Iterator[tuple[str, Call, dict[str, Any]]]:
     """Indices and ids."""
     some, cells = np.array([0, 1, 2]), np.array([3.0, 4.0, 5.0])
     for case in MODELS:
-        model = case.kept()
+        model = case.get_fitted()
         if case.completes:
             n, d = model.n_rows_, model.n_features_in_
             yield f"{case}.predict(rows)", lambda a, model=model: model.predict(a, some), bad_places(n)
@@ -178,7 +178,7 @@ def of_rows() -> Iterator[tuple[str, Call, dict[str, Any]]]:
 
 
 def of_starts() -> Iterator[tuple[str, Call, dict[str, Any]]]:
-    """Where to begin, and other arrays whose shape X decides."""
+    """Yield calls that take starts and other arrays whose shape X decides."""
     X, _ = table()
     centers = bad_starts((3, 8))
     yield "KMeans(init)", lambda a: twofold.KMeans(3, init=a).fit(X), centers
@@ -190,7 +190,7 @@ def of_starts() -> Iterator[tuple[str, Call, dict[str, Any]]]:
     nmf = twofold.NMF(3, init="custom")
     yield "NMF.fit(W)", lambda a: nmf.fit(X, W=a, H=other), bad_starts((240, 3)) | {"negative": -one}
     yield "NMF.fit(H)", lambda a: nmf.fit(X, W=one, H=a), centers | {"negative": -other}
-    mixture = lambda **given: twofold.GaussianMixture(3, **given).fit(X)  # noqa: E731
+    mixture = lambda **starts: twofold.GaussianMixture(3, **starts).fit(X)  # noqa: E731
     yield "GaussianMixture(weights_init)", lambda a: mixture(weights_init=a), bad_starts((3,)) | {"sum": np.ones(3)}
     yield "GaussianMixture(means_init)", lambda a: mixture(means_init=a), centers
     yield "GaussianMixture(precisions_init)", lambda a: mixture(precisions_init=a), bad_starts((3, 8, 8))
@@ -209,7 +209,7 @@ def of_starts() -> Iterator[tuple[str, Call, dict[str, Any]]]:
         ).fit(X)
         yield f"LatentDirichletAllocation(doc_topic_prior), {method}", prior, priors
     for case in MODELS:
-        model = case.kept()
+        model = case.get_fitted()
         if hasattr(model, "rescaled"):
             yield f"{case}.rescaled", model.rescaled, bad_starts((8,)) | {"zero": np.zeros(8)}
         if hasattr(model, "inverse_transform") and not case.labels:
@@ -236,7 +236,7 @@ def of_starts() -> Iterator[tuple[str, Call, dict[str, Any]]]:
 
 
 def of_numbers() -> Iterator[tuple[str, Call, dict[str, Any]]]:
-    """How many: of items, neighbors, rows."""
+    """Yield calls that take numbers of items, neighbors, rows."""
     X, _ = table()
     counts = np.random.default_rng(0).integers(0, 4, (30, 8)).astype(float)
     rows = [(int(i), int(j), float(counts[i, j])) for i, j in zip(*np.nonzero(counts), strict=True)]
@@ -301,7 +301,7 @@ def of_sparse() -> Iterator[tuple[str, Call, dict[str, Any]]]:
         "metrics.precision_at_k": lambda X: metrics.precision_at_k(np.zeros((240, 1), int), X),
         "GloVe.fit": lambda X: twofold.GloVe(2).fit(X),
         "PMIEmbedding.fit": lambda X: twofold.PMIEmbedding(2).fit(X),
-        "write_csr": _written,
+        "write_csr": _write_csr,
     }
     for name, call in calls.items():
         yield name, call, bad
@@ -320,22 +320,22 @@ def of_sparse() -> Iterator[tuple[str, Call, dict[str, Any]]]:
     yield "PMIEmbedding.fit(Cooccurrence)", with_pairs(twofold.PMIEmbedding(2)), pairs
 
 
-def _written(X: Any) -> object:
+def _write_csr(X: Any) -> object:
     with tempfile.TemporaryDirectory() as folder:
         return twofold.KMeans(2).fit(write_csr(f"{folder}/x.csr", [X]))
 
 
 def attack(every: int = 1) -> Iterator[tuple[str, str]]:
-    """(what was tried, what became of it if that is bad, else ""), for every so many of the targets."""
+    """(what was tried, what became of it if that is bad, else ""), for every this many of the targets."""
     for what, call, arrays in islice(targets(), 0, None, every):
-        said = run(lambda call=call, arrays=arrays: all_refused(call, arrays))
+        answer_text = run(lambda call=call, arrays=arrays: all_refused(call, arrays))
         for kind, bad in arrays.items():
-            wrong = "" if said == "done" else outcome(run(lambda call=call, bad=bad: call(bad)))
+            wrong = "" if answer_text == "done" else outcome(run(lambda call=call, bad=bad: call(bad)))
             yield f"{what}, {kind}", wrong
 
 
-def outcome(said: str) -> str:
-    return "" if is_refused(said) or said.startswith(PLAIN) else said
+def outcome(answer_text: str) -> str:
+    return "" if is_refused(answer_text) or answer_text.startswith(PLAIN) else answer_text
 
 
 def all_refused(call: Call, arrays: dict[str, Any]) -> None:

@@ -92,7 +92,7 @@ def write_on(path: Path, way: str, first: int, step: int = 1, most: int = 10**6)
 
 
 def require_whole(path: Path, way: str, least: int, most: int) -> None:
-    """What is there is a version between these."""
+    """Require that the file holds a version between these."""
     version = WAYS[way][1](path)
     if not least <= version <= most:
         raise AssertionError(f"version {version}, not {least} to {most}")
@@ -107,19 +107,19 @@ def finish(path: Path, way: str) -> None:
 
 
 def attack(most: int, pairs: int, seed: int = 0) -> Iterator[tuple[str, str]]:
-    """So many kills, the kinds of file in turn; then so many pairs of writers of one target."""
+    """So many kills, the kinds of file in turn; then this many pairs of writers of one target."""
     rng = np.random.default_rng(seed)
     for tried in range(most):
         way = list(WAYS)[tried % len(WAYS)]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, way)
-            yield f"{way}, killed", killed(path, way, float(rng.uniform(0.0, 0.25)))
+            yield f"{way}, killed", kill_writers(path, way, float(rng.uniform(0.0, 0.25)))
     for way in list(WAYS)[:pairs]:
         with tempfile.TemporaryDirectory() as folder:
-            yield f"{way}, written by two", written_by_two(Path(folder, way), way)
+            yield f"{way}, written by two", write_by_two(Path(folder, way), way)
 
 
-def killed(path: Path, way: str, after: float) -> str:
+def kill_writers(path: Path, way: str, after: float) -> str:
     """Version 0 is there; a child that writes others is killed; the next writing leaves nothing but its own."""
     said = run(lambda: WAYS[way][0](path, 0))
     pid = write_on(path, way, 1)
@@ -133,7 +133,7 @@ def killed(path: Path, way: str, after: float) -> str:
     return "" if said == "done" else said
 
 
-def written_by_two(path: Path, way: str) -> str:
+def write_by_two(path: Path, way: str) -> str:
     """Odd versions and even ones, by two processes: one of them at all times, and at the end the last of one."""
     pids = [write_on(path, way, first, 2, 20) for first in (0, 1)]
     wait_for(path.exists, 20)

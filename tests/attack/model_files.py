@@ -24,7 +24,7 @@ METHODS = ("transform", "predict", "score", "complete", "recommend_all", "sample
 def models() -> dict[str, tuple[Any, Any]]:
     """One fitted model of every class that is quick to fit, and what to give its methods."""
     X, y = table()
-    found = {case.model: (case.kept(), X) for case in reversed(MODELS)}
+    found = {case.model: (case.get_fitted(), X) for case in reversed(MODELS)}
     counts = np.random.default_rng(0).integers(0, 4, (30, 8)).astype(float)
     bag = twofold.BagOfWords(min_length=1, stop_words=None).fit(LINES)
     found["BagOfWords"] = bag, LINES
@@ -39,7 +39,7 @@ def models() -> dict[str, tuple[Any, Any]]:
 
 
 def use(path: Path, X: Any) -> None:
-    """Load, and ask all there is to ask; what Python itself refuses harms nobody, once the file has loaded."""
+    """Load, and ask all there is to ask; what Python itself refuses harms no one, once the file has loaded."""
     model = twofold.load(path)
     for name in METHODS:
         if hasattr(model, name):

@@ -22,7 +22,7 @@ from tests.contract.registry import MODELS, swept, table, with_holes
 SWEEPS = 12
 LINES = ["the cat sat on the mat", "the dog sat on the log", "a cat and a dog met on a mat"] * 40
 WORDS = ("SkipGram", "GloVe")
-PAUSE = 0.01  # seconds a sweep takes at least, so that most kills meet a fit in the middle
+SECONDS_BETWEEN_KILLS = 0.01  # seconds a sweep takes at least, so that most kills meet a fit in the middle
 
 
 class Slow:
@@ -35,11 +35,11 @@ class Slow:
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None: ...
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        time.sleep(PAUSE)
+        time.sleep(SECONDS_BETWEEN_KILLS)
 
 
 def fits() -> dict[str, tuple[Callable[[], Any], Any]]:
-    """How to make each estimator that sweeps, and what to fit it to; one setting of a class after the other."""
+    """Return how to make each estimator that sweeps, and what to fit it to; one setting of a class after the other."""
     X, _ = table(2000)
     found: dict[str, tuple[Callable[[], Any], Any]] = {}
     for case in MODELS:
@@ -86,13 +86,13 @@ def attack(most: int, seed: int = 0) -> Iterator[tuple[str, str]]:
         folder, names = Path(made), list(fits())
         for tried in range(most):
             name = names[tried % len(names)]
-            wrong = killed(name, folder, rng)
+            wrong = kill_fit(name, folder, rng)
             if wrong is not None:  # a kill met it in the middle
                 yield f"{name}, killed", wrong
 
 
-def killed(name: str, folder: Path, rng: np.random.Generator) -> str | None:
-    """Kill until a kill leaves a checkpoint, at most so many times; then finish, and compare."""
+def kill_fit(name: str, folder: Path, rng: np.random.Generator) -> str | None:
+    """Kill until a kill leaves a checkpoint, at most this many times; then finish, and compare."""
     whole, resumed, checkpoint = folder / f"{name}.whole", folder / "resumed", folder / f"{name}.checkpoint"
     said = "done" if whole.exists() else run(lambda: fit(name, None, whole))
     for _ in range(20):
@@ -105,7 +105,7 @@ def killed(name: str, folder: Path, rng: np.random.Generator) -> str | None:
         end = time.monotonic() + 60
         while not checkpoint.exists() and not resumed.exists() and time.monotonic() < end:
             time.sleep(0.001)
-        time.sleep(float(rng.uniform(0, SWEEPS * PAUSE)))
+        time.sleep(float(rng.uniform(0, SWEEPS * SECONDS_BETWEEN_KILLS)))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         if checkpoint.exists():

@@ -73,10 +73,10 @@ def attack(quick: bool, seed: int = 0) -> Iterator[tuple[str, str]]:
             return
         for i, verb in enumerate(("cluster", "train") if quick else LONG):
             for sign in [list(SIGNALS)[i % 2]] if quick else SIGNALS:
-                yield f"{verb}, {sign.name}", interrupted(verb, sign, folder, float(rng.uniform(0.3, 3.0)))
+                yield f"{verb}, {sign.name}", interrupt(verb, sign, folder, float(rng.uniform(0.3, 3.0)))
 
 
-def interrupted(verb: str, sign: signal.Signals, folder: Path, after: float) -> str:
+def interrupt(verb: str, sign: signal.Signals, folder: Path, after: float) -> str:
     """Start it, signal it in the middle, see how it ends."""
     before = snapshot(folder)
     for _ in range(6):

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from tests.attack.child import is_refused, run
-from tests.contract.registry import MODELS, table, thinned
+from tests.contract.registry import MODELS, remove_middle, table
 
 
 def spoil(X: sparse.csr_array, kind: str, rng: np.random.Generator) -> Any:
@@ -61,7 +61,7 @@ def calls(case: Any, X: Any) -> Iterator[tuple[str, Any]]:
     """fit, and what follows it, of X."""
     _, y = table()
     yield "fit", lambda: case.fit(X, y)
-    model = case.kept()
+    model = case.get_fitted()
     for name in ("transform", "predict", "score", "fold_in", "complete", "partial_fit", "score_samples"):
         if hasattr(model, name):
             labels = (y,) if name == "score" and case.needs_y else ()
@@ -69,12 +69,12 @@ def calls(case: Any, X: Any) -> Iterator[tuple[str, Any]]:
 
 
 def attack(most: int, seed: int = 0) -> Iterator[tuple[str, str]]:
-    """(what was tried, what became of it if that is bad, else ""), so many times: estimators in turn, kinds in turn."""
+    """Yield the attempt and its fault or "", this many times: estimators in turn, kinds in turn."""
     rng = np.random.default_rng(seed)
     for tried in range(most // 2):
         case = cases()[tried % len(cases())]
         kind = KINDS[(tried + tried // len(cases())) % len(KINDS)]
-        _, good = thinned(case, table()[0])
+        _, good = remove_middle(case, table()[0])
         some = list(calls(case, spoil(good, kind, rng)))
         for name, call in [some[0], some[1 + int(rng.integers(len(some) - 1))]]:
             said = run(call)

@@ -81,13 +81,13 @@ def test_a_peer_better_than_all_of_ours_meets_our_slowest():
 
 
 def test_a_peer_that_fails_is_reported_and_ours_raises():
-    def broken():
+    def fail():
         raise OSError("no such thing")
 
-    outcome = run(contest(fixed("a", 1, 0, ours=True), Contestant("b", broken)), repeats=2)
+    outcome = run(contest(fixed("a", 1, 0, ours=True), Contestant("b", fail)), repeats=2)
     assert "no such thing" in outcome.rows[1].missing and outcome.rival() is None
     with pytest.raises(OSError, match="no such thing"):
-        run(contest(Contestant("a", broken, ours=True)), repeats=1)
+        run(contest(Contestant("a", fail, ours=True)), repeats=1)
 
 
 def test_an_event_is_closed_even_when_it_fails():

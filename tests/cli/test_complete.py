@@ -70,13 +70,13 @@ def test_only_blanks_change(tmp_path_factory, drawn):
     value = -12.3456
     got = as_text(source, np.where(blank, value, X), blank, None, ())
 
-    def filled(cell, j):
+    def fill(cell, j):
         text = f"{value:.{decimals[j]}f}"
         text = text.replace(".", ",") if comma else text
         bare = cell.strip('"').strip()
         return cell.replace(bare, text) if bare else f'"{text}"' if cell == '""' else cell + text
 
-    want = [[filled(cell, j) if gap else cell for j, (cell, gap) in enumerate(row)] for row in rows]
+    want = [[fill(cell, j) if gap else cell for j, (cell, gap) in enumerate(row)] for row in rows]
     assert got == whole(want)
 
 

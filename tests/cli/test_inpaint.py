@@ -12,7 +12,7 @@ from twofold.signals.images import inpaint
 
 
 @pytest.fixture
-def marked(folder):
+def marks(folder):
     return write_holes()
 
 
@@ -30,7 +30,7 @@ WAYS = {
 }
 
 
-def test_however_holes_are_marked_the_same_is_filled(ask, quick, marked, picture, holes):
+def test_however_holes_are_marked_the_same_is_filled(ask, quick, marks, picture, holes):
     for way, args in WAYS.items():
         found = ask("inpaint", *args, "-o", f"{way}_whole.png")
         assert found["missing"] == holes.sum() and found["share"] == pytest.approx(holes.mean())
@@ -42,7 +42,7 @@ def test_however_holes_are_marked_the_same_is_filled(ask, quick, marked, picture
     assert off < 25  # the mean would be 50 off
 
 
-def test_the_held_out_figure_is_honest(ask, quick, marked, picture, holes):
+def test_the_held_out_figure_is_honest(ask, quick, marks, picture, holes):
     found = ask("inpaint", *WAYS["mask"])
     held = found["figures"]
     assert held["psnr"] > found["baseline"]["psnr"]
@@ -75,7 +75,7 @@ def test_half_transparent_pixels_stay_so(ask, quick, folder, picture):
     assert (got[alpha == 0] == 255).all() and (got[alpha == 90] == 90).all()
 
 
-def test_a_failure_in_writing_leaves_the_old_file(twofold, quick, marked, monkeypatch, folder):
+def test_a_failure_in_writing_leaves_the_old_file(twofold, quick, marks, monkeypatch, folder):
     Path("old.png").write_text("old")
 
     def fail(*args):

@@ -20,7 +20,7 @@ def films(folder):
 
 
 @pytest.fixture
-def saved(folder):
+def model_file(folder):
     """m.twofold: a recommender that is fitted once a session."""
     copy_files(write_saved_ratings)
     return "m.twofold"
@@ -96,36 +96,36 @@ def test_new_items_are_held_out_with_their_features(ask, films):
     assert found["baseline"]["ndcg"] == found["compared"][-1]["ndcg"]
 
 
-def test_one_user_and_the_reasons(ask, films, saved):
-    found = ask("recommend", saved, "--user", 3, "--user", 5, "-n", 4, "--explain", "-o", "two.csv")
+def test_one_user_and_the_reasons(ask, films, model_file):
+    found = ask("recommend", model_file, "--user", 3, "--user", 5, "-n", 4, "--explain", "-o", "two.csv")
     assert [part["user"] for part in found["recommendations"]] == ["3", "5"]
     rated = set(films.filter(pl.col("user") == 3)["item"])
     first = found["recommendations"][0]["items"]
     assert len(first) == 4 and not rated & {entry["item"] for entry in first}
     for entry in first:
         assert {reason["item"] for reason in entry["because"]} <= rated
-    model = load(saved)
+    model = load(model_file)
     assert [entry["item"] for entry in first] == model.recommend(3, 4)["item"].to_list()
     assert pl.read_csv("two.csv").select("user", "item").rows() == [
         (int(part["user"]), entry["item"]) for part in found["recommendations"] for entry in part["items"]
     ]
 
 
-def test_a_rating_of_a_new_user_must_be_one(twofold, saved):
-    item = load(saved).items_[0]
+def test_a_rating_of_a_new_user_must_be_one(twofold, model_file):
+    item = load(model_file).items_[0]
     for new, words in ((f"{item}:9", ["0.5", "5"]), (str(item), ["ITEM:RATING"])):
-        result = twofold("recommend", saved, "--new", new)
+        result = twofold("recommend", model_file, "--new", new)
         assert result.exit_code == 2 and all(word in result.stderr for word in words), result.stderr
 
 
-def test_a_new_user(ask, saved):
-    model = load(saved)
+def test_a_new_user(ask, model_file):
+    model = load(model_file)
     a, b = model.items_[4], model.items_[9]
-    found = ask("recommend", saved, "--new", f"{a}:5,{b}:1", "--explain", "-n", 6)
+    found = ask("recommend", model_file, "--new", f"{a}:5,{b}:1", "--explain", "-n", 6)
     entry = found["recommendations"][0]
     assert [e["item"] for e in entry["items"]] == model.recommend_new({a: 5.0, b: 1.0}, 6)["item"].to_list()
     assert {a, b}.isdisjoint(e["item"] for e in entry["items"])
-    again = ask("recommend", saved, "--new", f"{a}:5,", "--new", f"{b}:1", "-n", 6)
+    again = ask("recommend", model_file, "--new", f"{a}:5,", "--new", f"{b}:1", "-n", 6)
     assert [e["item"] for e in again["recommendations"][0]["items"]] == [e["item"] for e in entry["items"]]
 
 

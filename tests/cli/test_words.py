@@ -17,7 +17,7 @@ def court(folder):
 
 
 @pytest.fixture
-def turned(folder):
+def rotation(folder):
     return write_rotated()
 
 
@@ -83,11 +83,11 @@ def test_files_of_questions_are_told_apart(twofold, ask, court):
 
 
 @pytest.mark.parametrize("args", [("b.txt", "--pairs", "pairs.tsv"), ("half.txt",)])
-def test_vectors_are_turned_onto_others(twofold, ask, turned, args):
+def test_vectors_are_turned_onto_others(twofold, ask, rotation, args):
     found = ask("words", "a.txt", "align", *args, "-o", "out.txt")
     assert found["pairs"] == 100 and found["held_out"]["words"] == 20
     assert found["held_out"]["precision_1"] == 1.0
-    X, Y = turned
+    X, Y = rotation
     out = WordVectors.load_word2vec("out.txt")
     assert list(out.words) == [f"word{i}" for i in range(200)]
     assert np.linalg.norm(out.vectors_ - Y) < 0.05 * np.linalg.norm(Y)

@@ -11,7 +11,7 @@ def fitted(model):
 
 
 def differences(a, b, at="model"):
-    """Where two fitted values differ in type, shape or any bit; clocks and column names are not compared."""
+    """Return where two fitted values differ in type, shape or any bit; clocks and column names are not compared."""
     if isinstance(a, BaseEstimator):
         a, b = fitted(a), fitted(b)
     if isinstance(a, dict):
@@ -32,7 +32,7 @@ def differences(a, b, at="model"):
 
 
 def essence(model, X):
-    """What a model says about rows, however its codes are turned: densities, reconstructions, chances, values."""
+    """Return what a model says about rows whatever its axes: densities, reconstructions, chances, values."""
     said = []
     if hasattr(model, "complete") and hasattr(model, "predict"):
         said.append(model.predict(X))

@@ -45,8 +45,8 @@ class Case:
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         return model.fit(X, y, **weights) if self.needs_y else model.fit(X, **weights)
 
-    def kept(self):
-        """The model fitted to `table()`, made once, for whoever only asks it."""
+    def get_fitted(self):
+        """The model fitted to `table()`, made once, for tests that only ask it."""
         if str(self) not in KEPT:
             KEPT[str(self)] = self.fit(*table())
         return KEPT[str(self)]
@@ -246,7 +246,7 @@ def table(n=240, seed=0, dtype=np.float64):
     return X.astype(dtype), y
 
 
-def thinned(case, X):
+def remove_middle(case, X):
     """X less its middling values, dense and sparse: zeros, or holes where unstored cells are unknown."""
     off = np.abs(X - MIDDLE) < 2
     if not case.completes:

@@ -1,4 +1,4 @@
-"""The same seed gives the same bits, whoever computes and wherever the data lies."""
+"""The same seed gives the same bits on any workers and wherever the data lies."""
 
 import numpy as np
 import polars as pl
@@ -32,7 +32,7 @@ def fit(case, X, y, **options):
 EXPECTED = {}
 
 
-def expected_of(case, at):
+def fit_expected(case, at):
     """The fit to the table in memory, on one thread, which all others are compared with: made once."""
     if (str(case), at) not in EXPECTED:
         with twofold.config(threads=1, memory="2MB"):
@@ -67,7 +67,7 @@ def test_small_blocks_are_in_force(tmp_path):
 @parametrize(MODELS)
 def test_threads_memory_and_order_do_not_matter(case):
     for at, (X, y) in enumerate(kinds(case)):
-        expected = expected_of(case, at)
+        expected = fit_expected(case, at)
         with twofold.config(threads=2, memory="1GB"):
             assert not differences(expected, fit(case, X, y))
             assert not differences(expected, fit(case, np.asfortranarray(X), y))
@@ -89,7 +89,7 @@ def test_files_equal_memory(case, tmp_path):
     for at, (X, y) in enumerate(kinds(case)):
         np.save(tmp_path / "c.npy", X)
         np.save(tmp_path / "f.npy", np.asfortranarray(X))
-        expected = expected_of(case, at)
+        expected = fit_expected(case, at)
         for name in ("c.npy", "f.npy"):
             from_file = fit(case, tmp_path / name, y)
             assert not differences(expected, from_file), name
@@ -102,7 +102,7 @@ def test_parquet_equals_memory(case, tmp_path):
     for at, (X, y) in enumerate(kinds(case)):
         names = [f"c{j}" for j in range(X.shape[1])]
         pl.DataFrame(X, schema=names).write_parquet(tmp_path / "x.parquet", row_group_size=150)
-        expected, from_file = expected_of(case, at), fit(case, tmp_path / "x.parquet", y)
+        expected, from_file = fit_expected(case, at), fit(case, tmp_path / "x.parquet", y)
         assert not differences(expected, from_file)
         assert list(from_file.feature_names_in_) == names
 
@@ -136,7 +136,7 @@ def as_sparse(case):
 @parametrize(FIRST)
 def test_dask_without_a_cluster_equals_memory(case):
     for at, (X, y) in enumerate(kinds(case)):
-        assert not differences(expected_of(case, at), fit(case, in_chunks(X), y))
+        assert not differences(fit_expected(case, at), fit(case, in_chunks(X), y))
 
 
 @parametrize(STREAMING, quick=FIRST)
@@ -144,7 +144,7 @@ def test_dask_without_a_cluster_equals_memory(case):
 def test_worker_processes_equal_memory(case, workers, client_of):
     with client_of(workers).as_current():
         for at, (X, y) in enumerate(kinds(case)):
-            assert not differences(expected_of(case, at), fit(case, in_chunks(X), y))
+            assert not differences(fit_expected(case, at), fit(case, in_chunks(X), y))
 
 
 @parametrize(SPARSE)
@@ -165,7 +165,7 @@ def test_a_folder_read_by_worker_processes_equals_memory(case, client_of, tmp_pa
     for i, (a, b) in enumerate(zip(cuts(X)[:-1], cuts(X)[1:], strict=True)):
         pl.DataFrame(X[a:b], schema=names).write_parquet(tmp_path / f"{i}.parquet")
     with client_of(3).as_current():
-        assert not differences(expected_of(case, 0), fit(case, tmp_path, y))
+        assert not differences(fit_expected(case, 0), fit(case, tmp_path, y))
 
 
 @pytest.mark.parametrize("model", ["PPCA", "FactorAnalysis", "GaussianMixture", "MixtureOfPPCA"])
@@ -189,7 +189,7 @@ def test_patterns_of_holes_too_many_to_keep_are_found_again(model, client_of, tm
 def test_dask_rows_stay_lazy_and_equal_memory(case):
     da = pytest.importorskip("dask.array")
     X, _ = kinds(case)[0]
-    model = expected_of(case, 0)
+    model = fit_expected(case, 0)
     lazy = da.from_array(X, chunks=(123, 8))
     for method in {"transform", "predict", "predict_proba", "score_samples"} & set(row_methods(model)):
         out = getattr(model, method)(lazy)

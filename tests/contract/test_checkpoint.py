@@ -10,7 +10,7 @@ from scipy import sparse
 from twofold import Checkpoint, EarlyStopping, InputError
 
 from .helpers import differences
-from .registry import MODELS, one_each, one_each_package, parametrize, swept, table, thinned, with_holes
+from .registry import MODELS, one_each, one_each_package, parametrize, remove_middle, swept, table, with_holes
 
 ITERATIVE = [case for case in MODELS if case.iterative]
 iterative = parametrize(ITERATIVE, quick=one_each(ITERATIVE))
@@ -43,7 +43,7 @@ def few(case):
     return case(max_iter=7, tol=0.0)
 
 
-def crashed(case, path, X, every=1, after=3, **options):
+def crash(case, path, X, every=1, after=3, **options):
     """Leaves a checkpoint at `path`."""
     with pytest.raises(Crash):
         few(case).set_callbacks(Checkpoint(path, every=every), CrashAfter(after)).fit(X, **options)
@@ -67,7 +67,7 @@ def test_a_killed_fit_resumes_to_the_same_bits(case, killed, tmp_path):
 def test_checkpoints_every_few_sweeps_lose_only_those(case, tmp_path):
     X, path = table()[0], tmp_path / "c"
     X = swept(case, with_holes(X) if case.nan else X)
-    crashed(case, path, X, every=2, after=5)
+    crash(case, path, X, every=2, after=5)
     assert not differences(few(case).fit(X), few(case).set_callbacks(Checkpoint(path, every=2)).fit(X))
 
 
@@ -92,7 +92,7 @@ def test_a_checkpoint_does_not_change_the_fit(case, tmp_path):
 @of_each_package
 def test_a_checkpoint_of_another_fit_is_refused(case, tmp_path, small_blocks):
     X, path = swept(case, table(400)[0]), tmp_path / "c"
-    crashed(case, path, X)
+    crash(case, path, X)
     first, middle, last = X.copy(), X.copy(), X.copy()
     first[0, 0], middle[200, 3], last[-1, -1] = 1.0, 1.0, 1.0
     others = {
@@ -113,15 +113,15 @@ def test_a_checkpoint_of_another_fit_is_refused(case, tmp_path, small_blocks):
         assert path.exists(), what
     few(case).set_callbacks(Checkpoint(path)).fit(X)
     w = np.ones(len(X))
-    crashed(case, path, X, sample_weight=w * 2)
+    crash(case, path, X, sample_weight=w * 2)
     with pytest.raises(InputError, match="another fit"):
         few(case).set_callbacks(Checkpoint(path)).fit(X, sample_weight=w)
 
 
 @parametrize([c for c in ITERATIVE if c.sparse], quick=one_each_package(ITERATIVE))
 def test_a_checkpoint_of_another_sparse_table_is_refused(case, tmp_path):
-    S, path = thinned(case, table()[0])[1], tmp_path / "c"
-    crashed(case, path, S)
+    S, path = remove_middle(case, table()[0])[1], tmp_path / "c"
+    crash(case, path, S)
     shifted = sparse.csr_array((S.data, (S.indices + 1) % 8, S.indptr), shape=S.shape)
     shifted.sort_indices()
     moved = sparse.csr_array((S.data, shifted.indices, S.indptr), shape=S.shape)  # the same values elsewhere
@@ -132,7 +132,7 @@ def test_a_checkpoint_of_another_sparse_table_is_refused(case, tmp_path):
 @of_each_package
 def test_a_damaged_checkpoint_is_refused(case, tmp_path):
     X, path = swept(case, table()[0]), tmp_path / "c"
-    crashed(case, path, X)
+    crash(case, path, X)
     whole = path.read_bytes()
     for bad in (whole[: len(whole) // 2], b"", b"not a checkpoint at all"):
         path.write_bytes(bad)

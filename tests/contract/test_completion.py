@@ -22,7 +22,7 @@ def fit(case, X=H, **options):
     return case.fit(X, y, **{**few, **options})
 
 
-def stored(H):
+def store_known(H):
     rows, cols = np.nonzero(~np.isnan(H))
     return sparse.csr_array((H[rows, cols], (rows, cols)), shape=H.shape)
 
@@ -33,14 +33,14 @@ def test_only_holes_are_filled(case):
     filled = model.transform(H)
     assert np.array_equal(filled[KNOWN], H[KNOWN]) and np.isfinite(filled).all()
     np.testing.assert_allclose(filled[~KNOWN], model.predict(H)[~KNOWN], rtol=1e-12)
-    assert np.array_equal(filled, model.complete(H)) and np.array_equal(filled, model.transform(stored(H)))
+    assert np.array_equal(filled, model.complete(H)) and np.array_equal(filled, model.transform(store_known(H)))
     new = with_holes(table(9, seed=3)[0], 0.5)
     assert np.array_equal(model.complete(new)[~np.isnan(new)], new[~np.isnan(new)])
 
 
 @every
 def test_stored_nan_is_a_hole(case):
-    assert not differences(fit(case, stored(H)), fit(case, sparse.csr_array(H)))
+    assert not differences(fit(case, store_known(H)), fit(case, sparse.csr_array(H)))
 
 
 @every
@@ -118,7 +118,7 @@ def test_a_weight_a_cell_may_be_dense_or_sparse(case):
         pytest.skip("takes no weights")
     w = np.random.default_rng(3).random(X.shape)
     model = fit(case, sample_weight=w)
-    assert not differences(model, fit(case, stored(H), sample_weight=sparse.csr_array(w)))
+    assert not differences(model, fit(case, store_known(H), sample_weight=sparse.csr_array(w)))
     rows = np.random.default_rng(4).random(len(X))
     assert not differences(
         fit(case, sample_weight=rows), fit(case, sample_weight=np.broadcast_to(rows[:, None], X.shape))

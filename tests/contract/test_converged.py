@@ -32,7 +32,7 @@ def test_a_fit_ten_times_as_long_ends_hardly_lower(case):
 
 
 def sweeps_until_settled(objective, tol):
-    """How many sweeps the rule waits, when the objective runs so."""
+    """Return how many sweeps the rule waits, when the objective runs so."""
     history = History()
     for t, value in enumerate(objective):
         history.add(value)
@@ -114,5 +114,5 @@ def test_a_ratio_that_runs_off_does_not_crawl(cells):
 
 
 def test_an_objective_that_has_fallen_to_nothing_has_settled():
-    """Without noise the squared error shrinks by half a sweep for ever, relative to itself."""
+    """Without noise the squared error shrinks by half a sweep without end, relative to itself."""
     assert 50 < sweeps_until_settled(0.5 ** np.arange(200), 1e-4) < 60

@@ -66,12 +66,12 @@ def make(name):
     return getattr(twofold, name)(**OTHERS[name][0])
 
 
-def fitted(name):
+def fit_model(name):
     return make(name).fit(*OTHERS[name][1]())
 
 
-def parted(a, b):
-    """Where two models differ, clocks put aside."""
+def find_differences(a, b):
+    """Return where two models differ, clocks put aside."""
     return [d for d in differences(a, b) if "per_second" not in d]
 
 
@@ -99,15 +99,15 @@ def test_constructors_store_and_fits_leave_parameters_alone(name):
 
 @others
 def test_same_seed_same_bits_also_after_another_fit(name):
-    model = fitted(name)
+    model = fit_model(name)
     expected = pickle.loads(pickle.dumps(model))
-    assert not parted(model, expected)
-    assert not parted(model.fit(*OTHERS[name][1]()), expected)
+    assert not find_differences(model, expected)
+    assert not find_differences(model.fit(*OTHERS[name][1]()), expected)
 
 
 @others
 def test_saved_and_loaded_is_the_same_model(name, tmp_path):
-    model = fitted(name)
+    model = fit_model(name)
     model.save(tmp_path / "m.twofold")
     back = twofold.load(tmp_path / "m.twofold")
     assert type(back) is type(model) and not differences(back.get_params(), model.get_params())

@@ -15,7 +15,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 import twofold
 
 from .helpers import assert_alike, differences, fitted, row_methods
-from .registry import MODELS, every, first, one_each, parametrize, table, thinned, those, with_holes
+from .registry import MODELS, every, first, one_each, parametrize, remove_middle, table, those, with_holes
 
 X, y = table()
 NAMES = [f"c{j}" for j in range(X.shape[1])]
@@ -37,7 +37,7 @@ def test_dtype_is_kept(case, dtype):
 
 @every
 def test_single_precision_says_what_double_says(case):
-    assert_alike(case.kept(), case.fit(X.astype(np.float32), y), X, rtol=2e-2)
+    assert_alike(case.get_fitted(), case.fit(X.astype(np.float32), y), X, rtol=2e-2)
 
 
 @first
@@ -55,7 +55,7 @@ def test_fit_leaves_the_caller_s_data_alone(case):
 
 @those(sparse=True)
 def test_sparse_equals_dense(case):
-    D, S = thinned(case, X)
+    D, S = remove_middle(case, X)
     dense, thin = case.fit(D, y), case.fit(S, y)
     assert_alike(dense, thin, D)
     expected = {method: getattr(dense, method)(D) for method in set(row_methods(dense)) - {"impute"}}
@@ -69,7 +69,7 @@ def test_sparse_equals_dense(case):
 
 @those(sparse=True)
 def test_sparse_input_is_not_reordered(case):
-    D, S = thinned(case, X)
+    D, S = remove_middle(case, X)
     for i in range(len(D)):  # unsorted indices, which are legal
         a, b = S.indptr[i], S.indptr[i + 1]
         S.indices[a:b], S.data[a:b] = S.indices[a:b][::-1].copy(), S.data[a:b][::-1].copy()
@@ -77,14 +77,14 @@ def test_sparse_input_is_not_reordered(case):
     before = S.data.copy(), S.indices.copy(), S.indptr.copy()
     model = case.fit(S, y)
     assert all(np.array_equal(a, b) for a, b in zip(before, (S.data, S.indices, S.indptr), strict=True))
-    assert not differences(model, case.fit(thinned(case, X)[1], y))
+    assert not differences(model, case.fit(remove_middle(case, X)[1], y))
 
 
 @first
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_frames_equal_arrays(case, frame):
     F = frame(dict(zip(NAMES, X.T, strict=True)))
-    plain, named = case.kept(), case.fit(F, y)
+    plain, named = case.get_fitted(), case.fit(F, y)
     assert not differences(plain, named)
     assert list(named.feature_names_in_) == NAMES
     assert not hasattr(plain, "feature_names_in_")
@@ -111,18 +111,18 @@ def test_integer_weights_equal_repeated_rows_with_holes(case):
 
 @every
 def test_same_seed_same_bits(case):
-    assert not differences(case.kept(), case.fit(X, y))
+    assert not differences(case.get_fitted(), case.fit(X, y))
 
 
 @parametrize([case for case in MODELS if "random_state" in case.params], quick=one_each(MODELS))
 def test_another_seed_is_as_good(case):
-    first, other = case.kept(), case.fit(X, y, random_state=1)
+    first, other = case.get_fitted(), case.fit(X, y, random_state=1)
     np.testing.assert_allclose(first.history_["objective"][-1], other.history_["objective"][-1], rtol=1e-2)
 
 
 @every
 def test_rows_are_answered_one_by_one_as_in_bulk(case):
-    model = case.kept()
+    model = case.get_fitted()
     new = table(12, seed=5)[0]
     for method in row_methods(model):
         bulk = getattr(model, method)(new)
@@ -160,12 +160,12 @@ def test_saved_and_loaded_is_the_same_model(case, tmp_path):
     assert list(back.feature_names_in_) == NAMES
     for method in row_methods(model):
         assert np.array_equal(getattr(back, method)(F), getattr(model, method)(F)), method
-    assert not differences(case.kept(), clone(back).fit(X, y) if case.needs_y else clone(back).fit(X))
+    assert not differences(case.get_fitted(), clone(back).fit(X, y) if case.needs_y else clone(back).fit(X))
 
 
 @first
 def test_pickles(case):
-    assert not differences(case.kept(), pickle.loads(pickle.dumps(case.kept())))
+    assert not differences(case.get_fitted(), pickle.loads(pickle.dumps(case.get_fitted())))
 
 
 @first
@@ -197,4 +197,4 @@ def test_refitting_forgets(case):
     other, groups = table(150, seed=8)
     model = case.fit(other[:, :6], groups)
     again = model.fit(X, y) if case.needs_y else model.fit(X)
-    assert not differences(again, case.kept())
+    assert not differences(again, case.get_fitted())

@@ -27,13 +27,13 @@ METHODS = (
 )
 
 
-def changed(value, at=(3, 7)):
+def change_cell(value, at=(3, 7)):
     bad = X.copy()
     bad[at] = value
     return bad
 
 
-def refused(case, match, bad=X, groups=y, **options):
+def refuse(case, match, bad=X, groups=y, **options):
     """The message of the refusal, which must be ours or scikit-learn's ValueError, and not a library's accident."""
     with pytest.raises(ValueError, match=match) as why:
         case.fit(bad, groups, **options)
@@ -43,67 +43,67 @@ def refused(case, match, bad=X, groups=y, **options):
 
 @those(nan=False)
 def test_nan(case):
-    message = refused(case, r"X\[3, 7\] is nan", changed(np.nan))
+    message = refuse(case, r"X\[3, 7\] is nan", change_cell(np.nan))
     assert "impute" in message or "PPCA" in message
 
 
 @those(sparse=True, completes=False)
 def test_nan_in_stored_values(case):
-    bad = sparse.csr_array(changed(np.nan))
+    bad = sparse.csr_array(change_cell(np.nan))
     assert bad.nnz == X.size
-    refused(case, r"X\[3, 7\] is nan", bad)
+    refuse(case, r"X\[3, 7\] is nan", bad)
 
 
 @every
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
 def test_infinity(case, value):
-    message = refused(case, r"X\[3, 7\] is -?inf", changed(value))
+    message = refuse(case, r"X\[3, 7\] is -?inf", change_cell(value))
     assert case.model in message
 
 
 @those(sparse=True)
 def test_infinity_in_stored_values(case):
-    refused(case, r"X\[3, 7\] is inf", sparse.csr_array(changed(np.inf)))
+    refuse(case, r"X\[3, 7\] is inf", sparse.csr_array(change_cell(np.inf)))
 
 
 @every
 def test_infinity_in_a_late_block(case, small_blocks):
     many, groups = table(700)
     many[641, 2] = np.inf
-    refused(case, r"X\[641, 2\] is inf", many, groups)
+    refuse(case, r"X\[641, 2\] is inf", many, groups)
 
 
 @those(streams=True)
 def test_infinity_in_a_file(case, tmp_path):
-    np.save(tmp_path / "x.npy", changed(np.inf))
-    refused(case, r"X\[3, 7\] is inf", tmp_path / "x.npy")
+    np.save(tmp_path / "x.npy", change_cell(np.inf))
+    refuse(case, r"X\[3, 7\] is inf", tmp_path / "x.npy")
 
 
 @those(streams=True)
 def test_infinity_in_a_dask_array(case):
     da = pytest.importorskip("dask.array")
-    refused(case, r"X\[3, 7\] is inf", da.from_array(changed(np.inf), chunks=(50, 8)))
+    refuse(case, r"X\[3, 7\] is inf", da.from_array(change_cell(np.inf), chunks=(50, 8)))
 
 
 @every
 def test_infinity_in_new_rows(case):
-    model = case.kept()
+    model = case.get_fitted()
     for method in row_methods(model):
         with pytest.raises(ValueError, match=r"X\[3, 7\] is inf"):
-            getattr(model, method)(changed(np.inf))
+            getattr(model, method)(change_cell(np.inf))
 
 
 @those(nan=False)
 def test_nan_in_new_rows(case):
-    model = case.kept()
+    model = case.get_fitted()
     for method in row_methods(model):
         with pytest.raises(ValueError, match=r"X\[3, 7\] is nan"):
-            getattr(model, method)(changed(np.nan))
+            getattr(model, method)(change_cell(np.nan))
 
 
 @those(nan=True, alone=False)
 def test_a_column_of_nan(case):
-    refused(case, "column 5", changed(np.nan, (slice(None), 5)))
+    refuse(case, "column 5", change_cell(np.nan, (slice(None), 5)))
 
 
 @every
@@ -111,31 +111,31 @@ def test_a_table_of_nan_alone(case):
     """Nothing is known: refused by the first cell where NaN is, by the whole where NaN is a hole."""
     nothing = np.full_like(X, np.nan)
     words = r"\(240, 8\) has no known cell.*Give at least one" if case.nan else r"X\[0, 0\] is nan"
-    refused(case, words, nothing)
-    refused(case, words, nothing.astype(np.float32))
-    refused(case, words, pl.DataFrame(nothing))
+    refuse(case, words, nothing)
+    refuse(case, words, nothing.astype(np.float32))
+    refuse(case, words, pl.DataFrame(nothing))
 
 
 @those(nan=True, streams=True)
 def test_a_file_of_nan_alone(case, tmp_path):
     np.save(tmp_path / "x.npy", np.full_like(X, np.nan))
-    refused(case, "has no known cell", tmp_path / "x.npy")
+    refuse(case, "has no known cell", tmp_path / "x.npy")
 
 
 @every
 def test_none(case):
-    message = refused(case, "X is None", None)
+    message = refuse(case, "X is None", None)
     assert case.model in message and "Pass an array" in message
     with pytest.raises(twofold.InputError, match="X is None"):
-        getattr(case.kept(), row_methods(case.kept())[0])(None)
+        getattr(case.get_fitted(), row_methods(case.get_fitted())[0])(None)
 
 
 @every
 def test_three_dimensions(case):
     """Tables alone: pictures (n, h, w) are for networks, see below."""
-    message = refused(case, r"shape \(2, 240, 8\), dim 3", np.stack([X, X]), y[:2])
+    message = refuse(case, r"shape \(2, 240, 8\), dim 3", np.stack([X, X]), y[:2])
     assert case.model in message and "reshape(len(X), -1)" in message
-    refused(case, "dim 3", np.stack([X, X]).tolist(), y[:2])
+    refuse(case, "dim 3", np.stack([X, X]).tolist(), y[:2])
 
 
 TABLES = {
@@ -149,7 +149,7 @@ TABLES = {
 @pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
 def test_text_in_a_named_column(case, make):
     frame = make(["red", "green"] * (len(X) // 2))
-    message = refused(case, "column \"c3\" of X: row 0 is 'red'", frame)
+    message = refuse(case, "column \"c3\" of X: row 0 is 'red'", frame)
     assert case.model in message and "Drop the column" in message and "OneHotEncoder" in message
 
 
@@ -201,64 +201,64 @@ def test_none_and_text_for_models_that_are_not_in_the_registry(name):
 @those(weights=True)
 def test_weights(case):
     w = np.ones(len(X))
-    refused(case, r"sample_weight\[4\] is -1", sample_weight=np.where(np.arange(len(X)) == 4, -1.0, w))
-    refused(case, r"sample_weight\[4\] is nan", sample_weight=np.where(np.arange(len(X)) == 4, np.nan, w))
-    refused(case, r"\(239,\)", sample_weight=w[:-1])
-    refused(case, "zero everywhere", sample_weight=0 * w)
+    refuse(case, r"sample_weight\[4\] is -1", sample_weight=np.where(np.arange(len(X)) == 4, -1.0, w))
+    refuse(case, r"sample_weight\[4\] is nan", sample_weight=np.where(np.arange(len(X)) == 4, np.nan, w))
+    refuse(case, r"\(239,\)", sample_weight=w[:-1])
+    refuse(case, "zero everywhere", sample_weight=0 * w)
 
 
 @every
 def test_too_many_components(case):
     if not case.too_many:
         pytest.skip("has no number of components")
-    message = refused(case, next(iter(case.too_many)), **case.too_many)
+    message = refuse(case, next(iter(case.too_many)), **case.too_many)
     assert any(str(v) in message for v in case.too_many.values())
 
 
 @every
 def test_wrong_parameters_are_found_at_fit_not_before(case):
     if case.none:
-        refused(case, next(iter(case.none)), **case.none)
+        refuse(case, next(iter(case.none)), **case.none)
     for name in ("tol", "max_iter"):
         if name in case().get_params():
-            refused(case, name, **{name: -1})
-            refused(case, name, **{name: "many"})
+            refuse(case, name, **{name: -1})
+            refuse(case, name, **{name: "many"})
 
 
 @those(alone=False)
 def test_one_row(case):
-    refused(case, "sample|class|row", X[:1], y[:1])
+    refuse(case, "sample|class|row", X[:1], y[:1])
 
 
 @every
 def test_shapes(case):
-    refused(case, "1D|dimension|Reshape", X[0])
-    refused(case, "dim", np.stack([X, X]))
-    refused(case, "0 sample", X[:0], y[:0])
-    refused(case, "0 feature", X[:, :0])
+    refuse(case, "1D|dimension|Reshape", X[0])
+    refuse(case, "dim", np.stack([X, X]))
+    refuse(case, "0 sample", X[:0], y[:0])
+    refuse(case, "0 feature", X[:, :0])
 
 
 @every
 def test_words(case):
-    refused(case, "string|numeric|convert", np.full(X.shape, "word"))
-    refused(case, "string|numeric|convert", np.full(X.shape, "word", dtype=object))
+    refuse(case, "string|numeric|convert", np.full(X.shape, "word"))
+    refuse(case, "string|numeric|convert", np.full(X.shape, "word", dtype=object))
 
 
 @every
 def test_complex_numbers(case):
-    refused(case, "[Cc]omplex", X + 1j)
+    refuse(case, "[Cc]omplex", X + 1j)
 
 
 @every
 def test_a_lazy_frame(case):
-    refused(case, "collect", pl.DataFrame(X).lazy())
+    refuse(case, "collect", pl.DataFrame(X).lazy())
 
 
 @those(streams=True)
 def test_a_dask_array_of_unknown_length(case):
     da = pytest.importorskip("dask.array")
     lazy = da.from_array(X, chunks=(50, 8))
-    refused(case, "compute_chunk_sizes", lazy[lazy[:, 0] > 0])
+    refuse(case, "compute_chunk_sizes", lazy[lazy[:, 0] > 0])
 
 
 @those(streams=True)
@@ -276,12 +276,12 @@ def test_files_that_are_no_tables(case, tmp_path):
     }
     expected |= {"names.parquet": "name", "missing.npy": "no such file", "table.csv": r"must end in \.npy, \.parquet"}
     for name, match in expected.items():
-        assert name in refused(case, match, tmp_path / name)
+        assert name in refuse(case, match, tmp_path / name)
 
 
 @every
 def test_other_columns_than_at_fit(case):
-    model = case.kept()
+    model = case.get_fitted()
     for method in row_methods(model):
         with pytest.raises(ValueError, match=r"7 features.*expecting 8"):
             getattr(model, method)(X[:, :7])
@@ -290,7 +290,7 @@ def test_other_columns_than_at_fit(case):
 @those(streams=True)
 def test_other_columns_in_a_file(case, tmp_path):
     np.save(tmp_path / "x.npy", X[:, :7])
-    model = case.kept()
+    model = case.get_fitted()
     for method in row_methods(model):
         with pytest.raises(ValueError, match=r"7 features.*expecting 8"):
             getattr(model, method)(tmp_path / "x.npy")
@@ -309,7 +309,7 @@ def test_other_names_in_a_file(case, tmp_path):
 
 @every
 def test_codes_of_another_width(case):
-    model = case.kept()
+    model = case.get_fitted()
     if not hasattr(model, "inverse_transform"):
         pytest.skip("has no way back")
     with pytest.raises(ValueError, match=r"codes have shape \(3, 7\)"):
@@ -333,16 +333,16 @@ def test_use_before_fit(case, tmp_path):
 def test_a_refused_fit_leaves_no_model_behind(case):
     model = case()
     with pytest.raises(ValueError):
-        model.fit(changed(np.inf), y)
+        model.fit(change_cell(np.inf), y)
     with pytest.raises(NotFittedError):
         getattr(model, row_methods(model)[0])(X)
 
 
 @those(needs_y=True)
 def test_targets(case):
-    refused(case, "class", X, np.zeros(len(X), int))
-    refused(case, "[Cc]ontinuous|target|label", X, np.linspace(0, 1, len(X)))
-    refused(case, "inconsistent|length", X, y[:-1])
+    refuse(case, "class", X, np.zeros(len(X), int))
+    refuse(case, "[Cc]ontinuous|target|label", X, np.linspace(0, 1, len(X)))
+    refuse(case, "inconsistent|length", X, y[:-1])
     with pytest.raises(ValueError, match="y"):
         case().fit(X, None)
 
@@ -350,15 +350,15 @@ def test_targets(case):
 @those(needs_y=True, streams=True)
 def test_targets_of_another_length_than_the_file(case, tmp_path):
     np.save(tmp_path / "x.npy", X)
-    refused(case, "inconsistent|length|rows", tmp_path / "x.npy", y[:-1])
+    refuse(case, "inconsistent|length|rows", tmp_path / "x.npy", y[:-1])
 
 
 @those(nan=True)
 def test_closed_form_and_rules_say_that_holes_are_in_the_way(case):
     if case.model == "PCA":
-        refused(case, "missing.*impute", with_holes(X), n_components="mle")
+        refuse(case, "missing.*impute", with_holes(X), n_components="mle")
     elif case.model == "PPCA":
-        refused(case, "missing.*em", with_holes(X), solver="closed")
+        refuse(case, "missing.*em", with_holes(X), solver="closed")
     else:
         pytest.skip("has neither")
 

@@ -165,8 +165,8 @@ HIDING = [case for case in MODELS if getattr(twofold, case.model)._hiding is not
 
 @pytest.mark.parametrize("case", HIDING, ids=str)
 def test_what_is_hidden_is_not_looked_at(case):
-    """A squared error is a parabola in the hidden cells: what is foretold does not move with them."""
-    model, X = case.kept(), table(20, seed=3)[0]
+    """A squared error is a parabola in the hidden cells: what is predicted does not move with them."""
+    model, X = case.get_fitted(), table(20, seed=3)[0]
     if not model._heldout_unit.startswith(SQUARED):
         pytest.skip("its loss is no parabola")
     costs, *state = model._hiding()

@@ -35,7 +35,7 @@ _CELLS = {
 
 
 def _filling(why="", *more):
-    """What no completion model can pass, and why a weight is no second row of it; for `more` checks, too."""
+    """Return checks that no completion model passes; with the reason, also those of weights and `more`."""
     weights = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
     return {**_CELLS, **(dict.fromkeys((*weights, *more), why) if why else {})}
 
@@ -65,7 +65,7 @@ WAIVED = {
         "check_sample_weights_not_overwritten",
     ),
     "GradientFactorization": _filling("steps are made row by row from a start drawn for each; a weight is no row"),
-    "SVDPlusPlus": _filling("which cells are known speaks, too, and a weight adds no cell"),
+    "SVDPlusPlus": _filling("which cells are known changes the fit, too, and a weight adds no cell"),
     "NMF": {"check_sample_weights_shape": _CELLS["check_sample_weights_shape"]},
     "Factorization": {
         "check_sample_weights_shape": _CELLS["check_sample_weights_shape"],
@@ -79,7 +79,7 @@ WAIVED = {
     "ImplicitALS": _filling("weights multiply counts, while the cells that were not seen keep weight 1"),
 }
 MORE = ["CompressiveSensing"]  # learns a shape alone, and has no part in the other suites
-FEW = {
+QUICK_PARAMS = {
     "VectorQuantizer": {"n_codes": 3},  # the tables have fewer rows than a codebook of 256 needs
     "SVDPlusPlus": {"max_iter": 10},  # its hundreds of sweeps on tables without noise prove nothing more
     "LinearAutoencoder": {"max_iter": 10},  # nor do its thousands
@@ -87,7 +87,7 @@ FEW = {
 
 
 @parametrize_with_checks(
-    [getattr(twofold, name)(**FEW.get(name, {})) for name in dict.fromkeys([*(case.model for case in MODELS), *MORE])],
+    [getattr(twofold, name)(**QUICK_PARAMS.get(name, {})) for name in [*dict.fromkeys(c.model for c in MODELS), *MORE]],
     expected_failed_checks=lambda model: WAIVED.get(type(model).__name__, {}),
 )
 def test_scikit_learn_checks(estimator, check):

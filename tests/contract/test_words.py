@@ -88,8 +88,8 @@ def corpus(lines=240, seed=0):
 LINES = corpus()
 
 
-def parted(a, b):
-    """Where two models differ, clocks put aside."""
+def find_differences(a, b):
+    """Return where two models differ, clocks put aside."""
     return [d for d in differences(a, b) if "words_per_second" not in d]
 
 
@@ -104,7 +104,7 @@ def test_parameters_are_stored_as_given_and_cloned(case):
     before = model.get_params()
     assert model.fit(LINES) is model and model.get_params() == before
     copy = clone(model)
-    assert copy.get_params() == before and not parted(copy.fit(LINES), model)
+    assert copy.get_params() == before and not find_differences(copy.fit(LINES), model)
     assert clone(model).set_params(min_count=7).get_params()["min_count"] == 7
 
 
@@ -118,13 +118,13 @@ def test_fit_leaves_the_caller_s_text_alone(case):
 @every
 def test_refitting_forgets(case):
     model = case().fit(corpus(60, seed=3))
-    assert not parted(model.fit(LINES), case().fit(LINES))
+    assert not find_differences(model.fit(LINES), case().fit(LINES))
 
 
 @every
 def test_pickles(case):
     model = case().fit(LINES)
-    assert not parted(model, pickle.loads(pickle.dumps(model)))
+    assert not find_differences(model, pickle.loads(pickle.dumps(model)))
 
 
 # ---- same bits -----------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def test_threads_and_memory_change_no_bit(case, small_blocks):
     for threads, memory in ((1, "1GB"), (2, "1GB"), (2, "2MB")):
         with twofold.config(threads=threads, memory=memory):
             made.append(case().fit(LINES))
-    assert not parted(made[0], made[1]) and not parted(made[0], made[2])
+    assert not find_differences(made[0], made[1]) and not find_differences(made[0], made[2])
 
 
 @every
@@ -167,14 +167,14 @@ def test_text_is_the_same_wherever_it_lies(case, kind, tmp_path):
         "array": np.array(texts, dtype=object),
         "again and again": Again(),
     }[kind]
-    assert not parted(case().fit(given), case().fit(LINES))
+    assert not find_differences(case().fit(given), case().fit(LINES))
 
 
 @those(lambda c: c.counted)
 def test_counted_pairs_do_as_well_as_text(case, tmp_path):
     pairs, whole = twofold.Cooccurrence(min_count=2, window=3), case().fit(LINES)
-    assert not parted(case().fit(pairs.fit(LINES)), whole)
-    assert not parted(case().fit(pairs.fit(LINES, to=tmp_path / "pairs.csr")), whole)
+    assert not find_differences(case().fit(pairs.fit(LINES)), whole)
+    assert not find_differences(case().fit(pairs.fit(LINES, to=tmp_path / "pairs.csr")), whole)
 
 
 @every
@@ -218,7 +218,7 @@ def test_saved_and_loaded_is_the_same_model(case, tmp_path):
         assert back.vectors_.nearest("sea0") == model.vectors_.nearest("sea0")
     if case.scores:
         assert back.score(LINES[:50]) == model.score(LINES[:50])
-    assert not parted(clone(back).fit(LINES), model)
+    assert not find_differences(clone(back).fit(LINES), model)
 
 
 # ---- progress ------------------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def test_callbacks_see_the_fit_in_order_and_change_nothing(case):
     model = case().set_callbacks(seen).fit(LINES)
     sweeps = ["begin sweep", "end sweep"] * case.sweeps
     assert seen.events == ["setup", "begin fit", *sweeps, "end fit", "teardown"]
-    assert not parted(model, case().fit(LINES))
+    assert not find_differences(model, case().fit(LINES))
 
 
 @iterative
@@ -289,7 +289,7 @@ def test_a_callback_stops_the_fit(case):
 
 @embedding
 def test_scikit_learn_s_progress_bar_works(case, capfd):
-    assert not parted(case().set_callbacks(ProgressBar()).fit(LINES), case().fit(LINES))
+    assert not find_differences(case().set_callbacks(ProgressBar()).fit(LINES), case().fit(LINES))
     assert case.model in capfd.readouterr().out
 
 
@@ -306,7 +306,7 @@ def test_early_stopping_keeps_the_best_sweep(case):
 # ---- stop and go on ------------------------------------------------------------------------------------------------
 
 
-def crashed(case, path, **options):
+def crash(case, path, **options):
     with pytest.raises(Crash):
         case().set_callbacks(Checkpoint(path, **options), Recorder(crash_after=3)).fit(LINES)
     assert path.exists()
@@ -316,16 +316,16 @@ def crashed(case, path, **options):
 @pytest.mark.parametrize("every_few", [1, 2])
 def test_a_fit_that_broke_resumes_to_the_same_bits(case, every_few, tmp_path):
     path = tmp_path / "c"
-    crashed(case, path, every=every_few)
+    crash(case, path, every=every_few)
     resumed = case().set_callbacks(Checkpoint(path, every=every_few)).fit(LINES)
     assert resumed.n_iter_ == 4 and np.all(np.diff(resumed.history_["seconds"]) >= 0)
-    assert not parted(case().fit(LINES), resumed) and not path.exists()
+    assert not find_differences(case().fit(LINES), resumed) and not path.exists()
 
 
 @iterative
 def test_a_checkpoint_of_another_fit_is_refused(case, tmp_path):
     path = tmp_path / "c"
-    crashed(case, path)
+    crash(case, path)
     moved = [list(line) for line in LINES]
     moved[7][0], moved[7][1] = moved[7][1], moved[7][0] + "x"
     for model, lines in ((case(), moved), (case(), LINES[:-1]), (case(n_components=4), LINES)):
@@ -341,7 +341,7 @@ def test_a_killed_fit_resumes_to_the_same_bits(killed, tmp_path):
     path = tmp_path / "fit.checkpoint"
     assert killed(case(), LINES, path) == -signal.SIGKILL
     assert path.exists()
-    assert not parted(case().fit(LINES), case().set_callbacks(Checkpoint(path)).fit(LINES))
+    assert not find_differences(case().fit(LINES), case().set_callbacks(Checkpoint(path)).fit(LINES))
 
 
 # ---- refusals ------------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ MODULES = [twofold, *(import_module(f"twofold.{name}") for name in ("clusters", 
 
 
 def names_of(thing: Any) -> set[str]:
-    """What can be called or set on something of ours: parameters, methods and theirs, attributes in its docstring."""
+    """Return what can be called or set on our class: parameters, methods and theirs, attributes in its docstring."""
     methods = [value for name, value in inspect.getmembers(thing, callable) if not name.startswith("_")]
     signed = [thing, *methods] if inspect.isclass(thing) else [thing]
     found = {name for each in signed for name in inspect.signature(each).parameters}
@@ -47,7 +47,7 @@ def names_of(thing: Any) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_names_in_tables_are_ours(page: Path) -> None:
-    """A name in the right column is one of something the page speaks of: called, set, or after a point."""
+    """A name in the right column is one of something the page names: called, set, or after a point."""
     text = page.read_text(encoding="utf-8")
     words, known = set(re.findall(r"\w+", text)), {"T"}
     for module in MODULES:

@@ -21,7 +21,7 @@ FAMILIES = [
 ]
 
 
-def listed():
+def list_names():
     """(module, name) of every line of the autosummaries."""
     module, found = "", []
     for line in REFERENCE.read_text().splitlines():
@@ -33,7 +33,7 @@ def listed():
 
 
 def test_what_is_listed_exists():
-    for module, name in listed():
+    for module, name in list_names():
         where = importlib.import_module(module)
         for part in name.split("."):
             where = getattr(where, part)
@@ -42,4 +42,4 @@ def test_what_is_listed_exists():
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_is_public_is_listed(family):
     public = set(importlib.import_module(f"twofold.{family}").__all__)
-    assert not public - {name.split(".")[-1] for _, name in listed()}
+    assert not public - {name.split(".")[-1] for _, name in list_names()}

@@ -10,7 +10,7 @@ from twofold.words._nearest import normalize_rows, row_norms
 from twofold.words.alignment import match_mutually, neighbor_density, procrustes
 
 
-def turned(V=400, k=12, noise=0.0, seed=0, dtype=np.float64, mirror=False):
+def rotate(V=400, k=12, noise=0.0, seed=0, dtype=np.float64, mirror=False):
     """Words "a0", ... and their turned copies "b0", ...; the turn; all pairs. Neither side is centred."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(V, k)) + 0.5 * rng.normal(size=k)
@@ -28,14 +28,14 @@ def turned(V=400, k=12, noise=0.0, seed=0, dtype=np.float64, mirror=False):
 @pytest.mark.parametrize("mirror", [True, False])
 @pytest.mark.parametrize("dtype, exact", [(np.float64, 1e-12), (np.float32, 1e-6)])
 def test_a_planted_turn_is_found_exactly(dtype, exact, mirror, center):
-    s, t, Q, pairs = turned(dtype=dtype, mirror=mirror)
+    s, t, Q, pairs = rotate(dtype=dtype, mirror=mirror)
     found = align(s, t, pairs[:15], center=center)
     np.testing.assert_allclose(found.matrix_, Q, atol=exact)
     assert found.score(pairs) == found.score(pairs, method="nearest") == 1.0
 
 
 def test_one_wrong_pair_in_five_is_seen_through():
-    s, t, Q, pairs = turned()
+    s, t, Q, pairs = rotate()
     wrong = [(a, pairs[-1 - i][1]) if i % 5 == 0 else (a, b) for i, (a, b) in enumerate(pairs[:60])]
     spelled = WordVectors.of(
         [dict(wrong).get(word, word) for word in s.words], s.vectors_
@@ -47,14 +47,14 @@ def test_one_wrong_pair_in_five_is_seen_through():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_noise_costs_little(seed):
-    s, t, Q, pairs = turned(V=600, k=20, noise=0.35, seed=seed)
+    s, t, Q, pairs = rotate(V=600, k=20, noise=0.35, seed=seed)
     found = align(s, t, pairs[:25])
     assert found.score(pairs[25:]) > 0.95
     assert np.abs(found.matrix_ - Q).max() < 0.05
 
 
 def test_refinement_makes_much_of_few_pairs():
-    s, t, _, pairs = turned(V=600, k=20, noise=0.3)
+    s, t, _, pairs = rotate(V=600, k=20, noise=0.3)
     alone, refined = align(s, t, pairs[:12], refine=0), align(s, t, pairs[:12], refine=20)
     assert alone.n_iter_ == 1 and len(alone.pairs_) == 12
     assert alone.score(pairs) < 0.5 and refined.score(pairs) > 0.95
@@ -82,7 +82,7 @@ def test_no_turn_fits_the_pairs_better():
 
 
 def test_directions_without_pairs_stay_free_but_length_is_kept():
-    s, t, Q, pairs = turned(k=12)
+    s, t, Q, pairs = rotate(k=12)
     found = align(s, t, pairs[:3], refine=0, center=False)
     known = normalize_rows(s.vectors_[:3])
     np.testing.assert_allclose(known @ found.matrix_, known @ Q, atol=1e-9)
@@ -97,7 +97,7 @@ def csls_by_hand(X, Y, K):
 
 
 def test_csls_is_its_formula():
-    s, t, _, pairs = turned(V=150, noise=0.8)
+    s, t, _, pairs = rotate(V=150, noise=0.8)
     found = align(s, t, pairs[:40])
     X, Y = (
         found.transform(s.vectors_),
@@ -141,7 +141,7 @@ def test_csls_helps_against_hubs():
 
 
 def test_threads_and_blocks_change_no_bit(small_blocks):
-    s, t, _, pairs = turned(V=300, noise=0.4, dtype=np.float32)
+    s, t, _, pairs = rotate(V=300, noise=0.4, dtype=np.float32)
     made = []
     for threads in (1, 2):
         with twofold.config(threads=threads):

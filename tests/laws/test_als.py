@@ -25,7 +25,7 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 both = pytest.mark.parametrize("biases", [False, True], ids=["factors", "biases"])
 
 
-def planted(n=50, d=40, k=3, share=0.5, noise=0.3, seed=0):
+def plant(n=50, d=40, k=3, share=0.5, noise=0.3, seed=0):
     """Ratings around 3 made of biases and k factors, with holes; row 4 and column 2 are empty."""
     rng = np.random.default_rng(seed)
     X = 3 + rng.normal(size=(n, 1)) + rng.normal(size=d) + rng.normal(size=(n, k)) @ rng.normal(size=(k, d))
@@ -57,14 +57,14 @@ def objective(model, X, w=None, lam=None):
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if "cg" not in k])
 def test_objective_is_the_formula(kind):
-    X, w = planted(), np.random.default_rng(1).random((50, 40)) + 0.1
+    X, w = plant(), np.random.default_rng(1).random((50, 40)) + 0.1
     for weights in (None, w):
         model = fit(X, max_iter=4, sample_weight=weights, **KINDS[kind])
         np.testing.assert_allclose(model.history_["objective"][-1], objective(model, X, weights), rtol=1e-9)
 
 
 def test_objective_of_cg_is_the_formula_before_the_last_exact_half_step():
-    X = planted()
+    X = plant()
     model = fit(X, solver="cg", max_iter=4)
     best = objective(model, X)
     assert best <= model.history_["objective"][-1] * (1 + 1e-12)
@@ -74,7 +74,7 @@ def test_objective_of_cg_is_the_formula_before_the_last_exact_half_step():
 
 @both
 def test_a_half_step_is_a_ridge_regression_a_row(biases):
-    X = planted()
+    X = plant()
     cells = observed(as_blocks(X))
     rng, k, lam, (mean, s) = np.random.default_rng(2), 3, 0.4, spread_of(cells)
     Z = rng.normal(size=(40, k + biases))
@@ -93,7 +93,7 @@ def test_a_half_step_is_a_ridge_regression_a_row(biases):
 
 @both
 def test_conjugate_gradients_end_where_cholesky_does(biases):
-    X, until = planted(), {"tol": 1e-13, "max_iter": 1000, "biases": biases}
+    X, until = plant(), {"tol": 1e-13, "max_iter": 1000, "biases": biases}
     exact, quick = fit(X, solver="cholesky", **until), fit(X, solver="cg", **until)
     assert exact.solver_ == "cholesky" and quick.solver_ == "cg"
     np.testing.assert_allclose(quick.history_["objective"][-1], exact.history_["objective"][-1], rtol=1e-6)
@@ -102,7 +102,7 @@ def test_conjugate_gradients_end_where_cholesky_does(biases):
 
 @kinds
 def test_a_fitted_row_folds_in_to_its_own_factor(kind):
-    X = planted()
+    X = plant()
     model = fit(X, **KINDS[kind])
     close = {"rtol": 1e-3, "atol": 1e-4} if "nonnegative" in kind else {"rtol": 1e-8, "atol": 1e-10}
     np.testing.assert_allclose(model.fold_in(X), model.row_factors_, **close)
@@ -113,7 +113,7 @@ def test_a_fitted_row_folds_in_to_its_own_factor(kind):
 @kinds
 @pytest.mark.parametrize("unit", [1e-8, 1e-3, 1e6])
 def test_units_do_not_matter(kind, unit):
-    X = planted()
+    X = plant()
     here, there = fit(X, max_iter=8, **KINDS[kind]), fit(X * unit, max_iter=8, **KINDS[kind])
     np.testing.assert_allclose(there.predict(X * unit), unit * here.predict(X), rtol=1e-4, atol=1e-4 * unit)
     ratio = np.array(there.history_["objective"]) / np.array(here.history_["objective"])
@@ -124,7 +124,7 @@ def test_units_do_not_matter(kind, unit):
 def test_a_level_does_not_matter_with_biases(kind):
     if "unbiased" in kind:
         pytest.skip("has no mean to take it")
-    X = planted()
+    X = plant()
     np.testing.assert_allclose(
         fit(X + 100, **KINDS[kind]).predict(X + 100), 100 + fit(X, **KINDS[kind]).predict(X), atol=1e-4
     )
@@ -132,7 +132,7 @@ def test_a_level_does_not_matter_with_biases(kind):
 
 def test_cell_weights_weigh_the_formula():
     """At the optimum no small change of any parameter helps, in the weighted formula and not in another."""
-    X, w = planted(20, 15), np.random.default_rng(4).random((20, 15)) * 3
+    X, w = plant(20, 15), np.random.default_rng(4).random((20, 15)) * 3
     model = fit(X, 2, sample_weight=w, tol=1e-14, max_iter=2000)
     least, rng = objective(model, X, w), np.random.default_rng(5)
     for name in ("row_factors_", "components_", "row_bias_", "column_bias_"):
@@ -150,10 +150,10 @@ def test_cell_weights_weigh_the_formula():
 
 @pytest.mark.parametrize("biases", [False, True])
 def test_nonnegative_factors_are_nonnegative(biases):
-    model = fit(planted(), nonnegative=True, biases=biases)
+    model = fit(plant(), nonnegative=True, biases=biases)
     assert (model.components_ >= 0).all() and (model.row_factors_ >= 0).all()
     assert (model.components_ == 0).any()  # the bound is felt
-    assert (model.fold_in(planted(seed=1)) >= 0).all()
+    assert (model.fold_in(plant(seed=1)) >= 0).all()
     if biases:
         assert (model.row_bias_ < 0).any() and (model.column_bias_ < 0).any()
 
@@ -170,7 +170,7 @@ def test_a_planted_table_is_recovered(solver, seed):
 
 @kinds
 def test_new_rows_join_as_they_fold_in(kind):
-    X = planted()
+    X = plant()
     model = fit(X[:40], **KINDS[kind])
     first, folded = model.predict([0, 39], [1, 3]), model.predict(X[40:])
     factors = model.fold_in(X[40:])
@@ -185,7 +185,7 @@ def test_new_rows_join_as_they_fold_in(kind):
 
 @kinds
 def test_new_columns_join_as_turned_rows_fold_in(kind):
-    X = planted()
+    X = plant()
     model = fit(X[:, :30], **KINDS[kind])
     turned = ALS(3, reg=0.1, **KINDS[kind])  # the same model with its sides exchanged
     for name in ("n_iter_", "converged_", "history_", "mean_", "spread_", "reg_"):
@@ -204,7 +204,7 @@ def test_new_columns_join_as_turned_rows_fold_in(kind):
 
 
 def test_columns_that_were_left_out_are_nearly_as_good():
-    X = planted(200, 40, noise=0.2)
+    X = plant(200, 40, noise=0.2)
     held = np.random.default_rng(6).random(X.shape) < 0.2
     shown = np.where(held, np.nan, X)
     asked = held & ~np.isnan(X)
@@ -214,7 +214,7 @@ def test_columns_that_were_left_out_are_nearly_as_good():
 
 
 def test_a_stronger_ridge_shrinks():
-    X = planted()
+    X = plant()
     sizes = [np.linalg.norm(fit(X, reg=reg).components_) for reg in (0.01, 0.1, 1.0, 10.0)]
     assert np.all(np.diff(sizes) < 0)
     rows, cols = np.nonzero(~np.isnan(X))
@@ -222,7 +222,7 @@ def test_a_stronger_ridge_shrinks():
 
 
 def test_sparse_zeros_that_are_stored_are_known():
-    X = np.where(np.isnan(planted()), np.nan, np.round(planted()))
+    X = np.where(np.isnan(plant()), np.nan, np.round(plant()))
     rows, cols = np.nonzero(~np.isnan(X))
     S = sparse.csr_array((X[rows, cols], (rows, cols)), shape=X.shape)
     assert (S.data == 0).any()
@@ -237,14 +237,14 @@ def test_sparse_zeros_that_are_stored_are_known():
 )
 @both
 def test_objective_is_the_formula_for_every_ridge(options, biases):
-    X, w = planted(), np.random.default_rng(1).random((50, 40)) + 0.1
+    X, w = plant(), np.random.default_rng(1).random((50, 40)) + 0.1
     model = fit(X, max_iter=4, sample_weight=w, biases=biases, solver="cholesky", **options)
     np.testing.assert_allclose(model.history_["objective"][-1], objective(model, X, w), rtol=1e-9)
     assert (model.bias_reg_ is not None) == (biases and model.reg == "auto")
 
 
 def test_the_plain_ridge_is_the_same_in_every_row():
-    X = planted()
+    X = plant()
     model = fit(X, reg_power=0.0, biases=False, tol=1e-12, max_iter=500)
     Z = model.components_
     for i in (0, 7, 30):
@@ -281,7 +281,7 @@ def test_few_factors_are_found_to_be_few(shape):
 
 
 def test_factors_that_are_given_stay_as_many():
-    X = planted()
+    X = plant()
     for model in (ALS(5, random_state=0), ALS(5, reg=0.1), ALS(reg=0.1), ALS(None, reg=0.1)):
         model.set_params(max_iter=100, tol=1e-2)
         assert len(model.fit(X).components_) == (5 if model.n_components == 5 else 20)
@@ -310,14 +310,14 @@ def test_auto_is_near_the_best_of_many(noise):
 
 @pytest.mark.parametrize("unit", [1e-6, 1e4])
 def test_units_do_not_matter_to_auto(unit):
-    X = planted()
+    X = plant()
     here, there = fit(X, reg="auto"), fit(X * unit, reg="auto")
     np.testing.assert_allclose(there.predict(X * unit) / unit, here.predict(X), rtol=1e-2, atol=1e-2)
     np.testing.assert_allclose(np.divide(there.path_["reg"], unit), here.path_["reg"], rtol=1e-2)
 
 
 def test_auto_folds_in_and_takes_new_columns():
-    X = planted()
+    X = plant()
     model = fit(X[:, :30], reg="auto")
     np.testing.assert_allclose(model.fold_in(X[:, :30]), model.row_factors_, rtol=1e-8, atol=1e-10)
     model.add_columns(X[:, 30:])

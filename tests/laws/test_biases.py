@@ -19,7 +19,7 @@ def table(n=60, d=15, share=0.4, seed=0, dtype=np.float64):
     return X.astype(dtype)
 
 
-def known_cells(X):
+def store_known(X):
     """The same table as CSR."""
     there = ~np.isnan(X)
     indptr = np.append(0, np.cumsum(there.sum(axis=1)))
@@ -164,10 +164,10 @@ def test_plain_means_are_numpy_s(strategy, axis):
     np.testing.assert_allclose(MeanImpute(strategy).fit(X).predict(X), expected)
 
 
-@pytest.mark.parametrize("normalize, own, across", [("row", 1, 0), ("column", 0, 1)])
-def test_normalised_means_are_means_of_z_scores_mapped_back(normalize, own, across):
+@pytest.mark.parametrize("normalize, axis, across", [("row", 1, 0), ("column", 0, 1)])
+def test_normalised_means_are_means_of_z_scores_mapped_back(normalize, axis, across):
     X = np.delete(np.delete(table(share=0.7), 5, axis=0), 3, axis=1)
-    mean, std = (f(X, axis=own, keepdims=True) for f in (np.nanmean, np.nanstd))
+    mean, std = (f(X, axis=axis, keepdims=True) for f in (np.nanmean, np.nanstd))
     z = np.nanmean((X - mean) / std, axis=across, keepdims=True)
     strategy = {"row": "column", "column": "row"}[normalize]
     np.testing.assert_allclose(MeanImpute(strategy, normalize=normalize).fit(X).predict(X), mean + std * z)

@@ -22,7 +22,7 @@ def peak_of(image):
     return {"uint8": 255, "uint16": 65535, "int16": 65535}.get(image.dtype.name) or np.ptp(image)
 
 
-def made(dtype, shape):
+def make_picture(dtype, shape):
     """A piece of the photograph, of this kind."""
     piece = np.concatenate([PHOTO, 255 - PHOTO[..., :1]], axis=2)[: shape[0], : shape[1]]
     piece = piece[..., 0] if len(shape) == 2 else piece[..., [0, 3] if shape[2] == 2 else slice(shape[2])]
@@ -34,20 +34,20 @@ def made(dtype, shape):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("goal", [28, 36.1, 50])
 def test_the_quality_is_reached_and_hardly_exceeded(method, goal):
-    made = compress_image(PHOTO, psnr=goal, method=method)
-    found = decibels(made.decode(), PHOTO, 255)
+    result = compress_image(PHOTO, psnr=goal, method=method)
+    found = decibels(result.decode(), PHOTO, 255)
     assert goal <= found < goal + 0.1
-    assert made.psnr == pytest.approx(found, abs=1e-9)
-    assert made.method == method
-    assert made.bits_per_pixel == 8 * len(made.data) / (64 * 80)
+    assert result.psnr == pytest.approx(found, abs=1e-9)
+    assert result.method == method
+    assert result.bits_per_pixel == 8 * len(result.data) / (64 * 80)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_size_is_kept_and_used(method):
     for size in (2000, 6000):
-        made = compress_image(PHOTO, size=size, method=method)
-        assert 0.97 * size < made.size == len(made.data) <= size
-    assert decibels(made.decode(), PHOTO, 255) > 30
+        result = compress_image(PHOTO, size=size, method=method)
+        assert 0.97 * size < result.size == len(result.data) <= size
+    assert decibels(result.decode(), PHOTO, 255) > 30
 
 
 def test_auto_is_the_best_of_all():
@@ -72,7 +72,7 @@ KINDS = [
 
 @pytest.mark.parametrize("dtype, shape", KINDS)
 def test_shape_dtype_and_alpha_are_kept(dtype, shape):
-    image = made(dtype, shape)
+    image = make_picture(dtype, shape)
     for method in METHODS:
         out = compress_image(image, psnr=40, method=method).decode()
         assert out.shape == image.shape and out.dtype == image.dtype
@@ -85,7 +85,7 @@ def test_shape_dtype_and_alpha_are_kept(dtype, shape):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_integers_can_be_exact(method):
-    for image in (made("uint8", (20, 30)), made("uint16", (20, 30, 3))):
+    for image in (make_picture("uint8", (20, 30)), make_picture("uint16", (20, 30, 3))):
         exact = compress_image(image, psnr=np.inf, method=method)
         np.testing.assert_array_equal(exact.decode(), image)
         assert compress_image(image, size=10**6, method=method).size == exact.size
@@ -93,29 +93,29 @@ def test_integers_can_be_exact(method):
 
 def test_a_constant_picture_takes_next_to_nothing():
     for image in (np.full((300, 200), 77, np.uint8), np.zeros((40, 40)), np.full((30, 40, 3), 0.25, np.float32)):
-        made = compress_image(image)
-        assert made.size < 70
-        np.testing.assert_allclose(made.decode(), image, atol=0.02 * abs(image).max())
+        result = compress_image(image)
+        assert result.size < 70
+        np.testing.assert_allclose(result.decode(), image, atol=0.02 * abs(image).max())
 
 
 def test_scale_does_not_matter():
-    image = made("float64", (24, 24))
+    image = make_picture("float64", (24, 24))
     sizes = {compress_image(image * scale, psnr=40, method="dct").size for scale in (1.0, 2.0**-600, 2.0**600)}
     assert len(sizes) == 1
 
 
 def test_saved_opened_and_decoded(tmp_path):
-    made = compress_image(np.dstack([PHOTO, PHOTO[..., 0]]), psnr=33)
-    made.save(tmp_path / "photo.tfi")
-    assert (tmp_path / "photo.tfi").read_bytes() == made.data
+    result = compress_image(np.dstack([PHOTO, PHOTO[..., 0]]), psnr=33)
+    result.save(tmp_path / "photo.tfi")
+    assert (tmp_path / "photo.tfi").read_bytes() == result.data
     again = open_image(tmp_path / "photo.tfi")
-    np.testing.assert_array_equal(again.decode(), made.decode())
-    assert (again.psnr, again.method, again.shape, again.dtype) == (made.psnr, made.method, (64, 80, 4), np.uint8)
+    np.testing.assert_array_equal(again.decode(), result.decode())
+    assert (again.psnr, again.method, again.shape, again.dtype) == (result.psnr, result.method, (64, 80, 4), np.uint8)
     assert [path.name for path in tmp_path.iterdir()] == ["photo.tfi"]
 
 
 def test_no_damage_goes_unseen():
-    data = compress_image(made("uint8", (9, 11, 2)), psnr=30).data
+    data = compress_image(make_picture("uint8", (9, 11, 2)), psnr=30).data
     rng = np.random.default_rng(0)
     for place in range(len(data)):
         broken = bytearray(data)
@@ -131,7 +131,7 @@ def test_no_damage_goes_unseen():
 @pytest.mark.parametrize("method", METHODS)
 def test_a_forged_file_is_refused_or_decoded_but_never_breaks(method):
     """Right checksum, wrong contents: numbers of the head and of the body at random."""
-    data = compress_image(made("uint8", (12, 12, 4)), psnr=30, method=method).data
+    data = compress_image(make_picture("uint8", (12, 12, 4)), psnr=30, method=method).data
     rng = np.random.default_rng(0)
     for _ in range(60):
         broken = bytearray(data[: -CHECK.size])

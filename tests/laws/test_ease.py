@@ -8,7 +8,7 @@ from twofold import EASE, InputError, Popularity
 from twofold.completion.ease import leave_out_rows
 
 
-def seen(n=80, d=30, seed=0):
+def make_seen(n=80, d=30, seed=0):
     """People of three kinds who see the columns of their kind; row 4 and column 2 are empty."""
     rng = np.random.default_rng(seed)
     kind, of = rng.integers(3, size=n), rng.integers(3, size=d)
@@ -30,7 +30,7 @@ def by_regressions(X, reg):
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 def test_weights_are_the_regressions_of_every_column_on_the_others(make):
-    X = seen()
+    X = make_seen()
     model = EASE(reg=7.0).fit(make(X))
     B = by_regressions(X, 7.0)
     np.testing.assert_allclose(model.weights_, B, atol=1e-12)
@@ -52,7 +52,7 @@ def test_weights_equal_a_plain_solution():
 
 
 def test_an_intercept_centres_columns_and_ends_at_popularity():
-    X = seen()
+    X = make_seen()
     rows = X.any(axis=1)
     p = X.sum(axis=0) / rows.sum()
     C = (X - p)[rows]
@@ -64,7 +64,7 @@ def test_an_intercept_centres_columns_and_ends_at_popularity():
 
 @pytest.mark.parametrize("intercept", [False, True])
 def test_columns_that_do_not_speak_are_regressed_on_those_that_do(intercept):
-    X = seen()
+    X = make_seen()
     model = EASE(reg=7.0, max_items=12, intercept=intercept).fit(X)
     heads = model.columns_
     assert len(heads) == 12 and X.sum(axis=0)[heads].min() >= np.delete(X.sum(axis=0), heads).max()
@@ -78,7 +78,7 @@ def test_columns_that_do_not_speak_are_regressed_on_those_that_do(intercept):
 
 @pytest.mark.parametrize("options", [{}, {"intercept": True}, {"max_items": 12, "intercept": True}])
 def test_contributions_add_up_to_the_prediction(options):
-    X = seen()
+    X = make_seen()
     model = EASE(reg=7.0, **options).fit(X)
     at, nobody = np.flatnonzero(X[9]), model.predict(np.zeros((1, 30)))[0]
     for target in range(30):
@@ -89,7 +89,7 @@ def test_contributions_add_up_to_the_prediction(options):
 
 
 def test_a_row_left_out_is_predicted_as_by_a_fit_without_it():
-    X = seen()[5:]
+    X = make_seen()[5:]
     errors = []
     for i in range(len(X)):
         B = by_regressions(np.delete(X, i, axis=0), 7.0)
@@ -98,7 +98,7 @@ def test_a_row_left_out_is_predicted_as_by_a_fit_without_it():
 
 
 def test_a_row_left_out_leaves_the_means_too():
-    X = seen(40)[5:]
+    X = make_seen(40)[5:]
     errors, n = [], len(X)
     for i in range(n):
         rest = np.delete(X, i, axis=0)
@@ -112,7 +112,7 @@ def test_a_row_left_out_leaves_the_means_too():
 
 
 def test_the_ridge_found_is_about_the_best_for_rows_left_out():
-    X = seen(300)[5:]
+    X = make_seen(300)[5:]
     G = X.T @ X
     found = EASE().fit(X).reg_
     grid = [leave_out_rows(G, X, reg) for reg in np.geomspace(0.1, 1e4, 40)]
@@ -122,12 +122,12 @@ def test_the_ridge_found_is_about_the_best_for_rows_left_out():
 def test_little_to_learn_means_a_large_ridge():
     rng = np.random.default_rng(0)
     alike = (rng.random((300, 30)) < rng.random(30)).astype(float)
-    kinds = seen(300)
+    kinds = make_seen(300)
     assert EASE(intercept=True).fit(alike).reg_ > 10 * EASE(intercept=True).fit(kinds).reg_
 
 
 def test_columns_that_are_alike_need_a_ridge_that_counts():
-    X = np.repeat(seen()[:, 5:6], 3, axis=1).astype(np.float32)
+    X = np.repeat(make_seen()[:, 5:6], 3, axis=1).astype(np.float32)
     with pytest.raises(InputError, match=r"reg=1e-30 is too small"):
         EASE(reg=1e-30).fit(X)
 

@@ -26,7 +26,7 @@ def rows(n=400, d=3, k=3, apart=5.0, seed=0):
     return X, y
 
 
-def holed(X, share=0.2, seed=1):
+def punch_holes(X, share=0.2, seed=1):
     H = np.where(np.random.default_rng(seed).random(X.shape) < share, np.nan, X)
     H[:, 0] = X[:, 0]
     return H
@@ -60,7 +60,7 @@ def brute_density(model, x):
 def test_likelihood_never_falls(kind, holes, weighted):
     X, _ = rows(apart=1.5)
     w = np.random.default_rng(1).random(len(X)) if weighted else None
-    X = holed(X) if holes else X
+    X = punch_holes(X) if holes else X
     model = GaussianMixture(3, covariance_type=kind, reg_covar=0, tol=1e-9, max_iter=60, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -84,7 +84,7 @@ def test_density_is_scipy_s(kind, offset):
 @every
 def test_holes_are_integrated_out(kind):
     X, _ = rows(120)
-    H = holed(X, 0.4)
+    H = punch_holes(X, 0.4)
     model = GaussianMixture(3, covariance_type=kind, covariance=np.diag([1.0, 2.0, 0.5]), random_state=0).fit(X)
     parts = np.array([brute_density(model, x) for x in H])
     np.testing.assert_allclose(model.score_samples(H), np.log(parts.sum(axis=1)), rtol=1e-8)
@@ -94,7 +94,7 @@ def test_holes_are_integrated_out(kind):
 @every
 def test_imputed_cells_are_conditional_expectations(kind):
     X, _ = rows(80, apart=1.5)
-    H = holed(X, 0.4)
+    H = punch_holes(X, 0.4)
     S = np.array([[1.0, 0.3, 0.0], [0.3, 2.0, 0.1], [0.0, 0.1, 0.5]])
     model = GaussianMixture(3, covariance_type=kind, covariance=S, random_state=0).fit(X)
     filled, std = model.impute(H, return_std=True)
@@ -174,7 +174,7 @@ def test_samples_give_the_model_back(kind):
 
 def test_holes_do_not_hide_the_clusters():
     X, y = rows(600)
-    H = holed(X, 0.2)
+    H = punch_holes(X, 0.2)
     model = GaussianMixture(3, random_state=0).fit(H)
     assert adjusted_rand_score(y, model.predict(H)) > 0.85
     holes = np.isnan(H)

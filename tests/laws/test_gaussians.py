@@ -17,7 +17,7 @@ def rows(n=200, d=7, k=2, noise=0.5, seed=0):
     )
 
 
-def holed(X, share=0.25, seed=1):
+def punch_holes(X, share=0.25, seed=1):
     H = np.where(np.random.default_rng(seed).random(X.shape) < share, np.nan, X)
     H[:, 0] = X[:, 0]  # every row keeps a cell
     return H
@@ -58,14 +58,14 @@ def test_log_density_is_the_gaussian_s(model):
 
 
 def test_log_density_of_a_row_with_holes_is_the_marginal_s(model):
-    X, C = holed(rows(30, seed=4)), covariance(model)
+    X, C = punch_holes(rows(30, seed=4)), covariance(model)
     for x, found in zip(X, model.score_samples(X), strict=True):
         s = ~np.isnan(x)
         assert found == pytest.approx(multivariate_normal(model.mean_[s], C[np.ix_(s, s)]).logpdf(x[s]), rel=1e-9)
 
 
 def test_codes_are_gaussian_conditioning(model):
-    X, C, W = holed(rows(30, seed=4)), covariance(model), model.loadings_
+    X, C, W = punch_holes(rows(30, seed=4)), covariance(model), model.loadings_
     X[0, :] = rows(1, seed=5)
     means, covariances = model.posterior(X)
     np.testing.assert_array_equal(means, model.transform(X))
@@ -84,7 +84,7 @@ def test_a_row_of_holes_has_the_prior_s_code(model):
 
 
 def test_imputation_is_the_conditional_expectation(model):
-    H, C = holed(rows(30, seed=4)), covariance(model)
+    H, C = punch_holes(rows(30, seed=4)), covariance(model)
     H[1] = np.nan
     filled, std = model.impute(H, return_std=True)
     np.testing.assert_array_equal(filled, model.impute(H))
@@ -173,7 +173,7 @@ def test_refitting_samples_recovers_the_model():
 
 def test_holes_cost_little_and_imputation_beats_the_means():
     X = rows(400)
-    H = holed(X)
+    H = punch_holes(X)
     model = PPCA(2, random_state=0).fit(H)
     assert angle(model.components_, PPCA(2).fit(X).components_) < 0.1
     holes = np.isnan(H)
@@ -183,7 +183,7 @@ def test_holes_cost_little_and_imputation_beats_the_means():
 
 def test_expected_errors_of_imputation_are_honest():
     X = rows(2000)
-    H = holed(X)
+    H = punch_holes(X)
     filled, std = PPCA(2, random_state=0).fit(H).impute(H, return_std=True)
     holes = np.isnan(H)
     assert ((filled - X)[holes] / std[holes]).std() == pytest.approx(1.0, abs=0.05)
@@ -225,4 +225,4 @@ def test_bayesian_pca_finds_the_planted_dimension(k, tmp_path):
     assert angle(model.components_, PCA(k).fit(X).components_) < 0.05
     model.save(tmp_path / "m.twofold")
     np.testing.assert_array_equal(load(tmp_path / "m.twofold").transform(X), model.transform(X))
-    assert BayesianPCA(random_state=0).fit(holed(X, 0.1)).n_active_ == k
+    assert BayesianPCA(random_state=0).fit(punch_holes(X, 0.1)).n_active_ == k

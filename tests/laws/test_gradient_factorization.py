@@ -17,7 +17,7 @@ both = pytest.mark.parametrize("biases", [False, True], ids=["factors", "biases"
 solvers = pytest.mark.parametrize("solver", ["sgd", "gradient"])
 
 
-def planted(n=120, d=80, k=3, share=0.5, noise=0.3, seed=0):
+def plant(n=120, d=80, k=3, share=0.5, noise=0.3, seed=0):
     rng = np.random.default_rng(seed)
     X = 3 + rng.normal(size=(n, 1)) + rng.normal(size=d) + rng.normal(size=(n, k)) @ rng.normal(size=(k, d))
     X += noise * rng.normal(size=(n, d))
@@ -45,14 +45,14 @@ def objective(model, X, w=None):
 @both
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_objective_of_full_gradients_never_rises(biases, dtype):
-    model = fit(planted().astype(dtype), solver="gradient", biases=biases, tol=0.0, max_iter=60)
+    model = fit(plant().astype(dtype), solver="gradient", biases=biases, tol=0.0, max_iter=60)
     cost = np.array(model.history_["objective"])
     assert len(cost) > 10 and np.all(np.diff(cost) <= (1e-5 if dtype == np.float32 else 1e-10) * cost[:-1])
 
 
 @both
 def test_objective_of_full_gradients_is_the_formula(biases):
-    X, w = planted(), np.random.default_rng(1).random((120, 80)) + 0.1
+    X, w = plant(), np.random.default_rng(1).random((120, 80)) + 0.1
     for weights in (None, w):
         model = fit(X, solver="gradient", biases=biases, max_iter=5, sample_weight=weights)
         np.testing.assert_allclose(model.history_["objective"][-1], objective(model, X, weights), rtol=1e-10)
@@ -61,14 +61,14 @@ def test_objective_of_full_gradients_is_the_formula(biases):
 @both
 def test_objective_of_sgd_is_what_cells_cost_in_their_turn(biases):
     """With steps too small to matter, that is the formula at the start; each cell pays its share of the ridge."""
-    X = planted()
+    X = plant()
     model = fit(X, biases=biases, max_iter=1, learning_rate=1e-9)
     np.testing.assert_allclose(model.history_["objective"][-1], objective(model, X), rtol=1e-5)
 
 
 @both
 def test_gradients_are_those_of_the_objective(biases):
-    X = planted(12, 9)
+    X = plant(12, 9)
     cells = observed(as_blocks(X))
     problem = planned(cells, 2, reg=0.3, biases=bool(biases), power=0.5)
     mean, spread, lam = problem.mean, problem.spread, problem.ridge.lam
@@ -94,7 +94,7 @@ def small_tiles(monkeypatch):
 
 @pytest.mark.usefixtures("small_tiles")
 def test_tiles_of_a_stratum_share_no_row_and_no_column():
-    cells = observed(as_blocks(planted()))
+    cells = observed(as_blocks(plant()))
     strata = descent.deal_tiles(cells, np.random.default_rng(0))
     B = len(strata)
     assert B > 4 and all(len(tiles) == B for tiles in strata)
@@ -106,7 +106,7 @@ def test_tiles_of_a_stratum_share_no_row_and_no_column():
 
 @pytest.mark.usefixtures("small_tiles")
 def test_every_cell_is_dealt_once_with_its_value_and_weight():
-    X, w = planted(), np.random.default_rng(1).random((120, 80)) + 0.1
+    X, w = plant(), np.random.default_rng(1).random((120, 80)) + 0.1
     tiles = [t for stratum in descent.deal_tiles(observed(as_blocks(X), w), np.random.default_rng(0)) for t in stratum]
     rows, cols, x, weight = (np.concatenate(column) for column in zip(*tiles, strict=True))
     assert len(x) == (~np.isnan(X)).sum() == len(set(zip(rows.tolist(), cols.tolist(), strict=True)))
@@ -118,7 +118,7 @@ def test_every_cell_is_dealt_once_with_its_value_and_weight():
 @pytest.mark.usefixtures("small_tiles")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_do_not_show(dtype):
-    X, found = planted().astype(dtype), []
+    X, found = plant().astype(dtype), []
     for threads in (1, 2, 3):
         with twofold.config(threads=threads):
             model = fit(X, max_iter=5)
@@ -129,7 +129,7 @@ def test_threads_do_not_show(dtype):
 @both
 @solvers
 def test_it_comes_down_to_where_als_does(solver, biases):
-    X = planted()
+    X = plant()
     best = ALS(3, reg=0.1, biases=biases, tol=1e-6, max_iter=300, random_state=0).fit(X)
     here = fit(X, solver=solver, biases=biases, tol=1e-5, max_iter=400)
     assert objective(here, X) < 1.05 * best.history_["objective"][-1]
@@ -137,7 +137,7 @@ def test_it_comes_down_to_where_als_does(solver, biases):
 
 @pytest.mark.usefixtures("small_tiles")
 def test_many_tiles_come_down_as_far_as_one():
-    X = planted()
+    X = plant()
     assert len(descent.deal_tiles(observed(as_blocks(X)), np.random.default_rng(0))) > 4
     best = ALS(3, reg=0.1, tol=1e-6, max_iter=300, random_state=0).fit(X).history_["objective"][-1]
     assert objective(fit(X, tol=1e-5, max_iter=400), X) < 1.05 * best
@@ -147,7 +147,7 @@ def test_many_tiles_come_down_as_far_as_one():
 @both
 @pytest.mark.parametrize("unit", [1e-8, 1e-3, 1e6])
 def test_units_do_not_matter(solver, biases, unit):
-    X, options = planted(), {"solver": solver, "biases": biases, "max_iter": 10}
+    X, options = plant(), {"solver": solver, "biases": biases, "max_iter": 10}
     here, there = fit(X, **options), fit(X * unit, **options)
     np.testing.assert_allclose(there.predict(X * unit) / unit, here.predict(X), rtol=1e-7, atol=1e-7)
     ratio = np.array(there.history_["objective"]) / np.array(here.history_["objective"])
@@ -157,7 +157,7 @@ def test_units_do_not_matter(solver, biases, unit):
 @solvers
 def test_a_weight_of_two_is_the_cell_twice_in_the_objective(solver):
     """Where full gradients stand still, no change helps the weighted formula; sgd comes close to the same place."""
-    X, w = planted(60, 40), np.random.default_rng(1).integers(0, 3, (60, 40)).astype(float)
+    X, w = plant(60, 40), np.random.default_rng(1).integers(0, 3, (60, 40)).astype(float)
     best = ALS(2, reg=0.1, tol=1e-10, max_iter=1000, random_state=0).fit(X, sample_weight=w)
     model = fit(X, 2, solver=solver, sample_weight=w, tol=1e-6, max_iter=1000)
     assert objective(model, X, w) < 1.05 * best.history_["objective"][-1]
@@ -175,13 +175,13 @@ def test_a_planted_table_is_recovered():
 
 
 def test_momentum_is_quicker():
-    X = planted()
+    X = plant()
     slow, quick = (fit(X, solver="gradient", momentum=m, tol=0.0, max_iter=30) for m in (0.0, 0.9))
     assert quick.history_["objective"][-1] < slow.history_["objective"][-1]
 
 
 def test_the_start_is_balanced():
-    model = fit(planted(), max_iter=1, learning_rate=1e-9, biases=False)
+    model = fit(plant(), max_iter=1, learning_rate=1e-9, biases=False)
     sizes = [(a**2).mean() for a in (model.row_factors_, model.components_)]
     np.testing.assert_allclose(sizes[0], sizes[1], rtol=0.25)
 

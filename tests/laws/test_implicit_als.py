@@ -37,7 +37,7 @@ def fit(R, k=3, sample_weight=None, **options):
 
 
 def preference(R, alpha=4.0):
-    """What every cell should be, and how much it counts."""
+    """Return the target of every cell and its weight."""
     return (R > 0).astype(float), 1 + alpha * R
 
 

@@ -18,7 +18,7 @@ def stripes(h=48, w=40):
     return 100 + 60 * np.sin(rows / 2.0 + columns / 5) + 40 * np.cos((columns - rows / 3) / 1.7)
 
 
-def hidden(shape, share, seed=0):
+def hide(shape, share, seed=0):
     return np.random.default_rng(seed).random(shape) < share
 
 
@@ -27,7 +27,7 @@ def error(out, image, missing):
 
 
 def test_waves_are_recovered():
-    image, missing = stripes(), hidden((48, 40), 0.5)
+    image, missing = stripes(), hide((48, 40), 0.5)
     out = inpaint_image(image, missing, **QUICK)
     known = np.argwhere(~missing)
     linear = griddata(known, image[~missing], np.argwhere(missing), "linear")
@@ -43,7 +43,7 @@ def test_learning_beats_cosines_where_cosines_do_not_fit():
     rng = np.random.default_rng(0)
     tile = rng.normal(size=(6, 6))
     image = np.tile(tile, (8, 8))
-    missing = hidden(image.shape, 0.4)
+    missing = hide(image.shape, 0.4)
     plain, learned = (inpaint_image(image, missing, n_atoms=64, max_iter=n, random_state=0) for n in (0, 5))
     assert error(learned, image, missing) < 0.5 * error(plain, image, missing)
 
@@ -56,7 +56,7 @@ def test_known_pixels_shape_dtype_and_alpha_stay(dtype, depth):
     if depth is not None:
         image = np.stack([np.roll(image, 3 * c, axis=0) for c in range(depth)], axis=2)
     image = (image / (1 if dtype.startswith(("u", "i")) else 200)).astype(dtype)
-    missing = hidden((20, 17), 0.3)
+    missing = hide((20, 17), 0.3)
     spoilt = image.copy()
     colours = spoilt[..., :-1] if depth in (2, 4) else spoilt
     colours[missing] = np.nan if dtype.startswith("f") else 99  # what lies under the mask does not matter
@@ -100,13 +100,13 @@ def test_a_large_hole_in_a_slope_is_closed():
 
 
 def test_units_do_not_matter():
-    image, missing = stripes(30, 30), hidden((30, 30), 0.4)
+    image, missing = stripes(30, 30), hide((30, 30), 0.4)
     out, scaled = (inpaint_image(scale * image, missing, **QUICK) for scale in (1.0, 2.0**20))
     np.testing.assert_allclose(scaled / 2.0**20, out, rtol=1e-6)
 
 
 def test_same_seed_same_bits_for_any_number_of_threads():
-    image, missing = stripes(60, 50), hidden((60, 50), 0.5)
+    image, missing = stripes(60, 50), hide((60, 50), 0.5)
     found = []
     for threads in (1, 2):
         with config(threads=threads):
@@ -117,7 +117,7 @@ def test_same_seed_same_bits_for_any_number_of_threads():
 def test_progress_rises_to_one():
     told = []
     image = np.dstack([stripes(20, 20)] * 3)
-    inpaint_image(image, hidden((20, 20), 0.3), n_atoms=16, max_iter=2, random_state=0, progress=told.append)
+    inpaint_image(image, hide((20, 20), 0.3), n_atoms=16, max_iter=2, random_state=0, progress=told.append)
     assert told == sorted(told) and told[-1] == 1.0 and len(told) > 6
 
 
@@ -130,15 +130,15 @@ def test_what_cannot_be_is_said():
     with pytest.raises(InputError, match="mask holds"):
         inpaint_image(image, np.zeros(image.shape))
     with pytest.raises(InputError, match=r"image\[3, 4\] is nan"):
-        inpaint_image(np.where(np.arange(144).reshape(12, 12) == 40, np.nan, image), hidden((12, 12), 0.0))
+        inpaint_image(np.where(np.arange(144).reshape(12, 12) == 40, np.nan, image), hide((12, 12), 0.0))
     for wrong in ({"patch": 0}, {"n_atoms": 0}, {"max_iter": -1}):
         with pytest.raises(InputError):
-            inpaint_image(image, hidden((12, 12), 0.5), **wrong)
+            inpaint_image(image, hide((12, 12), 0.5), **wrong)
 
 
 def test_a_surface_keeps_what_is_flat_or_tilted():
     """A slope only where it lies between known pixels: at the border a surface levels out."""
-    missing, inside = hidden((40, 33), 0.7), (slice(4, -4), slice(4, -4))
+    missing, inside = hide((40, 33), 0.7), (slice(4, -4), slice(4, -4))
     flat, tilted = np.full((40, 33), 3.0), np.add.outer(np.arange(40.0), 0.5 * np.arange(33.0))
     np.testing.assert_allclose(fit_surface(np.where(missing, 0, flat), missing), flat, rtol=1e-12)
     np.testing.assert_allclose(fit_surface(np.where(missing, 0, tilted), missing)[inside], tilted[inside], atol=0.2)

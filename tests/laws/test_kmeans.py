@@ -122,10 +122,10 @@ def test_starts_keep_their_promise_on_average(start):
     X = blobs(1500, k=k, spread=0.02)
     best = KMeans(k, n_init=5, random_state=0).fit(X).inertia_
 
-    def cost(how, seed):
+    def cost(start_kind, seed):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return KMeans(k, init=how, n_init=1, max_iter=1, random_state=seed).fit(X).history_["objective"][0]
+            return KMeans(k, init=start_kind, n_init=1, max_iter=1, random_state=seed).fit(X).history_["objective"][0]
 
     bound = 8 * (np.log(k) + 2) * best
     assert np.mean([cost(start, seed) for seed in range(12)]) <= bound

@@ -11,7 +11,7 @@ from twofold.signals.dictionaries import ksvd
 pytestmark = pytest.mark.filterwarnings("ignore:KSVD did not converge")
 
 
-def planted(n=1500, k=30, d=20, s=3, seed=0):
+def plant(n=1500, k=30, d=20, s=3, seed=0):
     rng = np.random.default_rng(seed)
     D = rng.normal(size=(k, d))
     D /= np.linalg.norm(D, axis=1, keepdims=True)
@@ -21,7 +21,7 @@ def planted(n=1500, k=30, d=20, s=3, seed=0):
     return U @ D, D
 
 
-def found(model, D):
+def count_found(model, D):
     """The share of planted atoms that were found."""
     likeness = np.abs(model.components_ @ D.T)
     rows, columns = linear_sum_assignment(-likeness)
@@ -30,9 +30,9 @@ def found(model, D):
 
 @pytest.mark.parametrize("solver", ["approximate", "exact"])
 def test_planted_atoms_are_found(solver):
-    X, D = planted()
+    X, D = plant()
     model = KSVD(30, n_nonzero=3, solver=solver, max_iter=80, tol=0, random_state=0).fit(X)
-    assert found(model, D) > 0.8
+    assert count_found(model, D) > 0.8
     np.testing.assert_allclose(np.linalg.norm(model.components_, axis=1), 1)
     assert ((model.transform(X) != 0).sum(axis=1) <= 3).all()
 
@@ -46,11 +46,11 @@ def test_the_error_never_rises(solver, init):
 
 
 def test_more_sweeps_follow_when_fresh_codes_raise_the_error(monkeypatch):
-    made, encode = [], ksvd.encode
-    monkeypatch.setattr(ksvd, "encode", lambda *given: made.append(1) or encode(*given))
+    calls, encode = [], ksvd.encode
+    monkeypatch.setattr(ksvd, "encode", lambda *args: calls.append(1) or encode(*args))
     X, start = np.random.default_rng(0).normal(size=(60, 16)), np.random.default_rng(1).normal(size=(24, 16))
     model = KSVD(24, n_nonzero=5, init=start, tol=0, max_iter=30).fit(X)
-    assert len(made) > model.n_iter_ and (np.diff(model.history_["objective"]) <= 1e-9).all()
+    assert len(calls) > model.n_iter_ and (np.diff(model.history_["objective"]) <= 1e-9).all()
 
 
 def test_the_atoms_serve_the_pursuit_that_uses_them():
@@ -63,7 +63,7 @@ def test_the_atoms_serve_the_pursuit_that_uses_them():
 
 @pytest.mark.parametrize("share", [0.0, 0.2])
 def test_weights_are_repeated_rows(share):
-    X, _ = planted(n=200)
+    X, _ = plant(n=200)
     X = np.where(np.random.default_rng(2).random(X.shape) < share, np.nan, X)
     w, start = np.random.default_rng(1).integers(0, 4, len(X)), np.random.default_rng(0).normal(size=(30, 20))
     model = KSVD(30, n_nonzero=3, init=start, max_iter=3, tol=0)
@@ -72,10 +72,10 @@ def test_weights_are_repeated_rows(share):
 
 
 def test_atoms_that_nobody_uses_become_badly_coded_signals():
-    X, D = planted(n=400, k=12, d=12, s=1)
+    X, D = plant(n=400, k=12, d=12, s=1)
     start = np.vstack([D[:11], -D[:1]])  # the twelfth is missing, and the first is there twice
     model = KSVD(12, n_nonzero=1, init=start, tol=0, max_iter=5).fit(X)
-    assert found(model, D) == 1.0 and model.history_["objective"][-1] < 1e-12
+    assert count_found(model, D) == 1.0 and model.history_["objective"][-1] < 1e-12
 
 
 def test_of_two_twins_one_is_freed_for_what_nobody_codes():
@@ -89,16 +89,16 @@ def test_of_two_twins_one_is_freed_for_what_nobody_codes():
 
 
 def test_holes_do_not_hide_the_atoms():
-    X, D = planted(n=2500)
+    X, D = plant(n=2500)
     holes = np.random.default_rng(1).random(X.shape) < 0.2
     model = KSVD(30, n_nonzero=3, max_iter=60, tol=0, random_state=0).fit(np.where(holes, np.nan, X))
-    assert found(model, D) > 0.7
+    assert count_found(model, D) > 0.7
     filled = model.inverse_transform(model.transform(np.where(holes, np.nan, X)))
     assert np.abs(filled - X)[holes].mean() < 0.5 * np.abs(X)[holes].mean()
 
 
 def test_an_error_is_met_with_few_atoms():
-    X, _ = planted()
+    X, _ = plant()
     model = KSVD(30, error=0.1, random_state=0).fit(X)
     assert (np.linalg.norm(X - model.inverse_transform(model.transform(X)), axis=1) <= 0.1 + 1e-9).all()
     assert (np.diff(model.history_["objective"])[:3] < 0).all()  # ever fewer atoms

@@ -24,7 +24,7 @@ sampling = pytest.mark.parametrize("solver", ["gibbs"])  # the contract has the 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-def planted(n=400, d=60, k=4, length=80, alpha=0.15, seed=0):
+def plant(n=400, d=60, k=4, length=80, alpha=0.15, seed=0):
     """Documents of k topics, as CSR counts; the topics."""
     rng = np.random.default_rng(seed)
     topics = np.random.default_rng(99).dirichlet(np.full(d, 0.1), size=k)
@@ -52,13 +52,13 @@ def distance(found, true):
 
 @every
 def test_planted_topics_are_recovered(solver):
-    X, topics = planted()
+    X, topics = plant()
     assert distance(best(solver, X).components_, topics)[0] < 0.1
 
 
 @every
 def test_probabilities_sum_to_one(solver):
-    X, _ = planted(60)
+    X, _ = plant(60)
     fitted = model(solver, max_iter=5).fit(X)
     U = fitted.transform(X)
     assert (fitted.components_ > 0).all() and (U > 0).all() and (fitted.doc_topic_prior_ > 0).all()
@@ -71,7 +71,7 @@ def test_probabilities_sum_to_one(solver):
 
 @every
 def test_sampling_and_refitting_recovers_the_topics(solver):
-    X, _ = planted()
+    X, _ = plant()
     first = best("scvb0", X)
     sampled, shares = first.sample_documents(600, 80, random_state=1, return_topics=True)
     assert sampled.shape == (600, 60) and shares.shape == (600, 4) and np.all(sampled.sum(axis=1) == 80)
@@ -84,7 +84,7 @@ def test_sampling_and_refitting_recovers_the_topics(solver):
 @every
 def test_the_prior_is_recovered(solver):
     alpha = np.array([0.1, 0.3, 0.6])
-    X, topics = planted(1500, k=3, length=150, alpha=alpha)
+    X, topics = plant(1500, k=3, length=150, alpha=alpha)
     fitted = model(solver, 3, init=topics, tol=1e-7).fit(X)
     assert distance(fitted.components_, topics)[1].tolist() == [0, 1, 2]
     # Soft assignments leave a little of every topic in every document: scvb0 takes rare topics for less rare.
@@ -93,7 +93,7 @@ def test_the_prior_is_recovered(solver):
 
 @every
 def test_a_given_prior_stays(solver):
-    X, _ = planted(60)
+    X, _ = plant(60)
     assert np.all(model(solver, doc_topic_prior=0.3, max_iter=6).fit(X).doc_topic_prior_ == 0.3)
     given = [0.1, 0.2, 0.3, 0.4]
     assert model(solver, doc_topic_prior=given, max_iter=6).fit(X).doc_topic_prior_.tolist() == given
@@ -101,8 +101,8 @@ def test_a_given_prior_stays(solver):
 
 @every
 def test_unseen_documents_are_better_understood_than_by_chance(solver):
-    X, topics = planted()
-    new = planted(200, seed=7)[0]
+    X, topics = plant()
+    new = plant(200, seed=7)[0]
     found, true = perplexity(best(solver, X), new), perplexity(topics, new, alpha=0.15)
     assert true <= found * 1.001 and found < 1.05 * true < perplexity(np.asarray(X.sum(axis=0)), new)
 
@@ -110,7 +110,7 @@ def test_unseen_documents_are_better_understood_than_by_chance(solver):
 @sampling
 def test_threads_and_files_do_not_matter(solver, tmp_path, small_blocks, monkeypatch):
     monkeypatch.setattr(_scvb0, "BATCH", 2)
-    X = planted(150)[0].toarray()
+    X = plant(150)[0].toarray()
     np.save(tmp_path / "x.npy", X)
     fits = {}
     for threads, data in ((1, X), (2, X), (3, X), (2, tmp_path / "x.npy")):
@@ -129,7 +129,7 @@ def test_a_folder_of_counts_equals_memory(solver, tmp_path, monkeypatch):
     monkeypatch.setattr(_scvb0, "BATCH", 2)
     for file in (_scvb0, _variational):
         monkeypatch.setattr(file, "finer", lambda blocks, cells: finer(blocks, 1000))
-    X = planted(150)[0].astype(np.float64)
+    X = plant(150)[0].astype(np.float64)
     path = write_csr(tmp_path / "x.csr", [X[:40], X[40:]])
     a, b = (model(solver, max_iter=6).fit(data) for data in (X, path))
     assert np.array_equal(a.components_, b.components_) and np.array_equal(a.transform(X), b.transform(path))
@@ -148,7 +148,7 @@ def test_a_fit_cut_short_goes_on_to_the_same_bits(solver, after, tmp_path, small
             raise Stop
 
     monkeypatch.setattr(_scvb0, "BATCH", 2)
-    X, path = planted(150)[0].toarray(), tmp_path / "c"
+    X, path = plant(150)[0].toarray(), tmp_path / "c"
     with pytest.raises(Stop):
         model(solver, max_iter=8, tol=0).set_callbacks(Checkpoint(path), StopAfter()).fit(X)
     assert path.exists()
@@ -158,7 +158,7 @@ def test_a_fit_cut_short_goes_on_to_the_same_bits(solver, after, tmp_path, small
 
 @variational
 def test_a_weight_of_two_is_a_second_row(solver):
-    X = planted(60)[0].toarray()
+    X = plant(60)[0].toarray()
     w = np.random.default_rng(0).integers(0, 4, len(X))
     weighted = model(solver, max_iter=20).fit(X, sample_weight=w)
     repeated = model(solver, max_iter=20).fit(np.repeat(X, w, axis=0))
@@ -168,7 +168,7 @@ def test_a_weight_of_two_is_a_second_row(solver):
 
 def test_a_weight_of_two_is_a_second_row_to_a_sampler():
     """In distribution only: rows of their own draw numbers of their own."""
-    X, topics = planted(200)
+    X, topics = plant(200)
     w = np.random.default_rng(0).integers(0, 3, 200)
     weighted = model("gibbs", init=topics).fit(X, sample_weight=w)
     repeated = model("gibbs", init=topics).fit(X[np.repeat(np.arange(200), w)])
@@ -184,7 +184,7 @@ def test_a_weight_of_two_is_a_second_row_to_a_sampler():
 @pytest.mark.parametrize("solver", ["scvb0", "online"])
 def test_mini_batches_find_the_same_topics(solver, monkeypatch):
     monkeypatch.setattr(_scvb0, "BATCH", 2)
-    X, topics = planted(800)
+    X, topics = plant(800)
     monkeypatch.setattr(_scvb0, "finer", lambda blocks, cells: finer(blocks, 2000))
     assert len(batches(finer(as_blocks(X), 2000), None, 2).blocks) > 3  # the law is about several
     assert distance(best(solver, X).components_, topics)[0] < 0.12
@@ -192,7 +192,7 @@ def test_mini_batches_find_the_same_topics(solver, monkeypatch):
 
 @variational
 def test_batch_after_batch_learns_the_topics(solver):
-    X, topics = planted(1200)
+    X, topics = plant(1200)
     fitted = model(solver, init=0.5 * topics + 0.5 / 60)
     for start in range(0, 1200, 200):
         fitted.partial_fit(X[start : start + 200])
@@ -203,7 +203,7 @@ def test_batch_after_batch_learns_the_topics(solver):
 
 @every
 def test_starting_topics_are_where_it_starts(solver):
-    X, topics = planted()
+    X, topics = plant()
     order = [2, 0, 3, 1]
     found = model(solver, init=7 * topics[order]).fit(X)
     assert distance(found.components_, topics)[1].tolist() == np.argsort(order).tolist()
@@ -211,7 +211,7 @@ def test_starting_topics_are_where_it_starts(solver):
 
 @every
 def test_empty_documents_and_unknown_words(solver):
-    X = planted(80)[0].toarray()
+    X = plant(80)[0].toarray()
     X[3] = 0
     X[:, 7] = 0  # a word nobody uses
     fitted = model(solver, max_iter=8).fit(X)
@@ -226,7 +226,7 @@ def test_empty_documents_and_unknown_words(solver):
 
 
 def test_fold_in_is_a_fixed_point():
-    X, _ = planted(60)
+    X, _ = plant(60)
     fitted = model("scvb0").fit(X)
     U = fitted.transform(X)
     joint = U[:, None] * fitted.components_.T[None]  # (n,d,k)
@@ -252,9 +252,9 @@ def exact_evidence(x, Z, alpha):
 @pytest.fixture(scope="module")
 def two_topics():
     """A model of two topics, documents of 30 words, and the log-likelihoods of these."""
-    X, _ = planted(200, d=25, k=2, length=60, alpha=[0.4, 0.2])
+    X, _ = plant(200, d=25, k=2, length=60, alpha=[0.4, 0.2])
     fitted = model("scvb0", 2).fit(X.toarray())
-    documents = planted(12, d=25, k=2, length=30, alpha=[0.4, 0.2], seed=5)[0].toarray()
+    documents = plant(12, d=25, k=2, length=30, alpha=[0.4, 0.2], seed=5)[0].toarray()
     Z = fitted.components_ / fitted.components_.sum(axis=1, keepdims=True)
     return fitted, documents, np.array([exact_evidence(x, Z, fitted.doc_topic_prior_) for x in documents])
 
@@ -283,7 +283,7 @@ def test_the_evidence_is_unbiased_and_its_error_is_the_one_stated(two_topics):
 
 
 def test_the_evidence_of_many_topics_lies_above_the_bound_and_below_the_best_mixture():
-    X, _ = planted(150)
+    X, _ = plant(150)
     fitted = model("scvb0").fit(X)
     found, std = fitted.log_likelihood(X, 256, return_std=True)
     best_mixture = (X.toarray() * np.log(fitted.transform(X) @ fitted.components_)).sum(axis=1)
@@ -293,7 +293,7 @@ def test_the_evidence_of_many_topics_lies_above_the_bound_and_below_the_best_mix
 
 
 def test_words_of_one_topic_need_no_estimate():
-    X, _ = planted(80)
+    X, _ = plant(80)
     one = model("scvb0", 1).fit(X)
     np.testing.assert_allclose(one.log_likelihood(X, 1), X @ np.log(one.components_[0]), rtol=1e-9)
     np.testing.assert_allclose(one.elbo(X), X @ np.log(one.components_[0]), rtol=1e-9)
@@ -310,7 +310,7 @@ def test_a_document_has_the_same_evidence_in_any_company(two_topics):
 
 
 def test_the_objective_falls_and_is_the_likelihood():
-    X, _ = planted()
+    X, _ = plant()
     fitted = model("scvb0", doc_topic_prior=0.1).fit(X)
     objective = np.array(fitted.history_["objective"])
     assert fitted.converged_ and objective[-1] < objective[0] and np.all(np.diff(objective) < 1e-3)
@@ -319,7 +319,7 @@ def test_the_objective_falls_and_is_the_likelihood():
 
 @sampling
 def test_single_precision_stays(solver):
-    X, _ = planted(80)
+    X, _ = plant(80)
     single = model(solver, max_iter=8).fit(X.astype(np.float32))
     double = model(solver, max_iter=8).fit(X.astype(np.float64))
     assert single.components_.dtype == single.transform(X.astype(np.float32)).dtype == np.float32
@@ -339,13 +339,13 @@ def test_single_precision_stays(solver):
     ],
 )
 def test_refusals(options, change, match):
-    X = planted(20)[0].toarray()
+    X = plant(20)[0].toarray()
     with pytest.raises(InputError, match=match):
         LatentDirichletAllocation(4, **options).fit(change(X))
 
 
 def test_what_gibbs_cannot_do():
-    X, _ = planted(20)
+    X, _ = plant(20)
     with pytest.raises(InputError, match=r"sample_weight\[3\] is 0.5.*whole weights"):
         model("gibbs").fit(X, sample_weight=np.where(np.arange(20) == 3, 0.5, 1.0))
     many = X.toarray()

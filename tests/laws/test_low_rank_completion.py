@@ -26,7 +26,7 @@ from twofold.linalg import norm, shrink
 FIXED = (SVP, SVDImpute)  # models of a given rank
 
 
-def planted(n=60, d=50, k=2, share=0.4, noise=0.0, seed=0):
+def plant(n=60, d=50, k=2, share=0.4, noise=0.0, seed=0):
     """A matrix of rank k, and the same with most of it hidden."""
     rng = np.random.default_rng(seed)
     M = rng.normal(size=(n, k)) @ rng.normal(size=(k, d))
@@ -79,18 +79,18 @@ def sum_of(H, r=3):
 
 @pytest.mark.usefixtures("small_blocks")
 def test_the_operator_is_the_matrix_it_stands_for():
-    A, D = sum_of(planted(200, 90)[1])
+    A, D = sum_of(plant(200, 90)[1])
     assert len(A.where.rows.places) > 1 and len(A.where.cols.places) > 1
     V, Y = np.random.default_rng(4).normal(size=(90, 4)), np.random.default_rng(5).normal(size=(200, 4))
     np.testing.assert_allclose(multiply(A, V), D @ V)
     np.testing.assert_allclose(multiply_transposed(A, Y), D.T @ Y)
-    known = ~np.isnan(planted(200, 90)[1])
+    known = ~np.isnan(plant(200, 90)[1])
     np.testing.assert_allclose(compute_at_cells(A.where, A.L, A.R), (A.L @ A.R.T)[known])
 
 
 @pytest.mark.parametrize("shape", [(60, 50), (20, 90), (90, 20), (7, 5)])
 def test_leading_triplets_are_numpy_s(shape):
-    A, D = sum_of(planted(*shape)[1])
+    A, D = sum_of(plant(*shape)[1])
     U, s, Vt = np.linalg.svd(D, full_matrices=False)
     found = find_leading(A, draw_start(A.where, 6, 0), k=4, tol=1e-12)
     np.testing.assert_allclose(found.s[:4], s[:4], rtol=1e-8)
@@ -100,7 +100,7 @@ def test_leading_triplets_are_numpy_s(shape):
 
 @pytest.mark.parametrize("at", [0, 1, 7, 20])
 def test_all_triplets_above_a_threshold_are_found(at):
-    A, D = sum_of(planted()[1])
+    A, D = sum_of(plant()[1])
     s = np.linalg.svd(D, compute_uv=False)
     above = s[at] * 0.999
     found = find_leading(A, draw_start(A.where, 3, 0), above=above, tol=1e-10)
@@ -113,7 +113,7 @@ def test_all_triplets_above_a_threshold_are_found(at):
 
 @pytest.mark.parametrize("model", ["SVT", "SVP", "SVDImpute"], indirect=True)
 def test_planted_low_rank_is_recovered(model):
-    M, H = planted(share=0.6)
+    M, H = plant(share=0.6)
     model.fit(H)
     assert model.converged_
     assert np.linalg.norm(of(model) - M) < (1e-3 if isinstance(model, SVT) else 1e-4) * np.linalg.norm(M)
@@ -122,7 +122,7 @@ def test_planted_low_rank_is_recovered(model):
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-6])
 def test_svt_is_exact_on_the_known_cells(tol):
-    H = planted(share=0.6, noise=0.1)[1]
+    H = plant(share=0.6, noise=0.1)[1]
     model = SVT(tau=1.0, tol=tol, max_iter=3000, random_state=0).fit(H)  # noise is met the sooner, the lower tau
     known = ~np.isnan(H)
     assert np.linalg.norm(of(model)[known] - H[known]) <= 1.001 * tol * np.linalg.norm(H[known])
@@ -130,7 +130,7 @@ def test_svt_is_exact_on_the_known_cells(tol):
 
 def test_svt_minimises_what_it_says():
     """At the optimum M = shrink(Y, τ) for a Y that is zero outside the known cells: its dual value equals its cost."""
-    H = planted(share=0.5)[1]
+    H = plant(share=0.5)[1]
     model = SVT(tol=1e-7, max_iter=3000, random_state=0).fit(H)
     s = model.singular_values_
     cost = model.tau_ * s.sum() + 0.5 * (s**2).sum()
@@ -138,14 +138,14 @@ def test_svt_minimises_what_it_says():
 
 
 def test_units_do_not_matter():
-    H = planted(share=0.6)[1]
+    H = plant(share=0.6)[1]
     for model, scaled in zip(models()[2:] + [SVT(random_state=0)], models()[2:] + [SVT(random_state=0)], strict=True):
         np.testing.assert_allclose(of(scaled.fit(1024 * H)), 1024 * of(model.fit(H)), rtol=1e-6, atol=1e-3)
 
 
 @pytest.mark.parametrize("factor", [0.1, 1.0, 50.0])
 def test_svt_converges_whatever_the_step(factor):
-    M, H = planted(share=0.6)
+    M, H = plant(share=0.6)
     model = SVT(step=2.0 * factor, max_iter=5000, random_state=0).fit(H)
     assert model.converged_ and np.linalg.norm(of(model) - M) < 2e-3 * np.linalg.norm(M)
 
@@ -153,7 +153,7 @@ def test_svt_converges_whatever_the_step(factor):
 @pytest.mark.parametrize("kind", FIXED)
 def test_fixed_rank_is_stationary(kind):
     """The gradient vanishes on the tangent space: no small change of either factor helps."""
-    H = planted(noise=0.3)[1]
+    H = plant(noise=0.3)[1]
     model = kind(2, tol=1e-13, max_iter=3000, random_state=0).fit(H)
     G = np.where(np.isnan(H), 0.0, H - of(model))
     U, Z = np.linalg.qr(model.row_factors_)[0], np.linalg.qr(model.components_.T)[0]
@@ -161,7 +161,7 @@ def test_fixed_rank_is_stationary(kind):
 
 
 def test_svp_and_svd_impute_find_the_same_minimum():
-    H = planted(noise=0.3)[1]
+    H = plant(noise=0.3)[1]
     costs = [kind(2, tol=1e-10, max_iter=3000, random_state=0).fit(H).history_["objective"][-1] for kind in FIXED]
     np.testing.assert_allclose(*costs, rtol=1e-6)
 
@@ -177,7 +177,7 @@ def cells_of(H, model):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_soft_impute_meets_the_optimality_conditions(reg, weighted):
     """W∘residual = λ(U Zᵀ + B) with ‖B‖₂ ≤ 1 on the complement of M's row and column space."""
-    H = planted(noise=0.5)[1]
+    H = plant(noise=0.5)[1]
     W = np.random.default_rng(6).integers(1, 5, H.shape) if weighted else np.ones(H.shape)
     model = SoftImpute(reg, tol=1e-14, max_iter=5000, random_state=0).fit(H, sample_weight=W if weighted else None)
     G = W * cells_of(H, model)
@@ -194,7 +194,7 @@ def test_soft_impute_meets_the_optimality_conditions(reg, weighted):
 
 @pytest.mark.parametrize("tau", [0.0, 1.0, 30.0])
 def test_soft_impute_of_a_whole_table_is_shrinkage(tau):
-    M = planted(noise=0.5, share=2.0)[1]
+    M = plant(noise=0.5, share=2.0)[1]
     model = SoftImpute(tau, tol=1e-14, random_state=0).fit(M)
     np.testing.assert_allclose(of(model), shrink(M, tau), atol=1e-5)
     left = np.maximum(np.linalg.svd(M, compute_uv=False) - tau, 0)
@@ -202,21 +202,21 @@ def test_soft_impute_of_a_whole_table_is_shrinkage(tau):
 
 
 def test_a_large_reg_gives_zero_and_a_smaller_one_does_not():
-    H = planted()[1]
+    H = plant()[1]
     top = norm(np.nan_to_num(H), "spectral")
     assert not of(SoftImpute(1.0001 * top, random_state=0).fit(H)).any()
     assert of(SoftImpute(0.99 * top, random_state=0).fit(H)).any()
 
 
 def test_a_smaller_reg_has_a_larger_nuclear_norm_and_a_smaller_error():
-    H = planted(noise=0.5)[1]
+    H = plant(noise=0.5)[1]
     fits = [SoftImpute(reg, tol=1e-9, random_state=0).fit(H) for reg in (20.0, 10.0, 5.0, 1.0)]
     assert (np.diff([m.singular_values_.sum() for m in fits]) > 0).all()
     assert (np.diff([(cells_of(H, m) ** 2).sum() for m in fits]) < 0).all()
 
 
 def test_the_chosen_reg_is_near_the_best():
-    M, H = planted(100, 80, 3, 0.4, 0.5)
+    M, H = plant(100, 80, 3, 0.4, 0.5)
     model = SoftImpute(random_state=0).fit(H)
     holes = np.isnan(H)
     error = {reg: norm((of(SoftImpute(reg, random_state=0).fit(H)) - M) * holes) for reg in model.path_["reg"]}
@@ -225,18 +225,18 @@ def test_the_chosen_reg_is_near_the_best():
 
 
 def test_the_start_does_not_matter():
-    H = planted(noise=0.5)[1]
+    H = plant(noise=0.5)[1]
     one, other = (of(SoftImpute(2.0, tol=1e-13, max_iter=3000, random_state=seed).fit(H)) for seed in (0, 1))
     np.testing.assert_allclose(one, other, atol=1e-4)
 
 
 def test_rank_is_capped():
-    H = planted(noise=0.5)[1]
+    H = plant(noise=0.5)[1]
     assert SoftImpute(0.5, n_components=2, random_state=0).fit(H).components_.shape == (2, 50)
 
 
 def test_centring_is_fitting_what_is_left():
-    H = planted(noise=0.5)[1] + np.arange(50.0)
+    H = plant(noise=0.5)[1] + np.arange(50.0)
     mean = np.nanmean(H, axis=0)
     model, plain = (SoftImpute(2.0, center=c, random_state=0) for c in (True, False))
     np.testing.assert_allclose(of(model.fit(H)), of(plain.fit(H - mean)) + mean, atol=1e-6)
@@ -259,7 +259,7 @@ def test_centring_is_fitting_what_is_left():
     indirect=True,
 )
 def test_a_fitted_row_folded_in_again_gets_its_own_factor(model):
-    H = planted(share=0.6)[1]
+    H = plant(share=0.6)[1]
     model.fit(H)
     np.testing.assert_allclose(model.fold_in(H), model.row_factors_, atol=2e-3)
     np.testing.assert_allclose(model.predict(H), of(model), atol=5e-3)
@@ -269,7 +269,7 @@ def test_a_fitted_row_folded_in_again_gets_its_own_factor(model):
 
 @every
 def test_row_and_column_order_do_not_matter(model):
-    H = planted(share=0.6)[1]
+    H = plant(share=0.6)[1]
     i, j = np.random.default_rng(7).permutation(60), np.random.default_rng(8).permutation(50)
     tight = model.set_params(tol=1e-8, max_iter=3000)
     expected = of(tight.fit(H))
@@ -279,7 +279,7 @@ def test_row_and_column_order_do_not_matter(model):
 @pytest.mark.parametrize("kind", [*FIXED, lambda k, **o: SoftImpute(1.0, **o)])
 def test_weights_are_those_of_the_squared_error(kind):
     """Weight 0 is a hole; and a weight that all cells share changes nothing but the balance with λ."""
-    H = planted(noise=0.3)[1]
+    H = plant(noise=0.3)[1]
     rng = np.random.default_rng(9)
     hidden = (rng.random(H.shape) < 0.2) & ~np.isnan(H)
     cut = kind(2, random_state=0).fit(H, sample_weight=np.where(hidden, 0.0, 1.0))
@@ -294,7 +294,7 @@ def test_weights_are_those_of_the_squared_error(kind):
 
 
 def test_svt_refuses_weights_that_differ():
-    H = planted(share=0.6)[1]
+    H = plant(share=0.6)[1]
     np.testing.assert_array_equal(
         of(SVT(random_state=0).fit(H, sample_weight=np.full(60, 3.0))), of(SVT(random_state=0).fit(H))
     )
@@ -309,7 +309,7 @@ defaults = pytest.mark.parametrize("kind", [SVT, SVP, SVDImpute, SoftImpute])
 
 @defaults
 def test_rows_and_columns_without_cells_get_the_means(kind):
-    M, H = planted(noise=0.01)
+    M, H = plant(noise=0.01)
     H, M = H + 3, M + 3
     H[4], H[:, 7] = np.nan, np.nan
     model = quietly(kind(random_state=0), H)
@@ -345,7 +345,7 @@ def test_tiny_tables(kind, H):
 
 @defaults
 def test_what_cannot_be_used_is_refused(kind):
-    H = planted()[1]
+    H = plant()[1]
     with pytest.raises(InputError, match="no known cell"):
         kind().fit(np.full((3, 3), np.nan))
     H[2, 3] = np.inf
@@ -353,7 +353,7 @@ def test_what_cannot_be_used_is_refused(kind):
         kind().fit(H)
     if kind in FIXED:
         with pytest.raises(InputError, match="n_components=51"):
-            kind(51).fit(planted()[1])
+            kind(51).fit(plant()[1])
 
 
 # ---- the constrained form ----------------------------------------------------------------------------------------
@@ -371,7 +371,7 @@ def project_on_ball(M, radius):
 @pytest.mark.parametrize("share", [0.2, 0.6])
 def test_a_radius_bounds_the_nuclear_norm(share):
     """Projected gradient steps, which keep to the ball, end at the same matrix."""
-    X = planted(25, 20, 3, share=0.7, noise=0.3)[0]
+    X = plant(25, 20, 3, share=0.7, noise=0.3)[0]
     known = ~np.isnan(X)
     radius = share * np.linalg.svd(np.where(known, X, 0), compute_uv=False).sum()
     M = np.zeros(X.shape)
@@ -383,7 +383,7 @@ def test_a_radius_bounds_the_nuclear_norm(share):
 
 
 def test_a_radius_that_does_not_bind_leaves_no_penalty():
-    X = planted(25, 20, 2, share=0.9)[0]
+    X = plant(25, 20, 2, share=0.9)[0]
     wide = SoftImpute(radius=1e6, random_state=0, max_iter=2000).fit(X)
     assert wide.reg_ == 0 and np.nanmax(abs(X - wide.predict(X))) < 1e-2 * np.nanmax(abs(X))
     with pytest.raises(InputError, match="twice"):
@@ -407,7 +407,7 @@ def test_a_table_of_ones_has_no_coherence_beyond_one():
 
 def test_incoherence_is_the_least_bound_on_single_entries():
     """The definition, entry by entry, on a square table of rank 3."""
-    M = planted(30, 30, 3, share=1.0)[0]
+    M = plant(30, 30, 3, share=1.0)[0]
     report = recovery_report(M, 3)
     U, _, Vt = np.linalg.svd(M)
     P, Q, E = U[:, :3] @ U[:, :3].T, Vt[:3].T @ Vt[:3], U[:, :3] @ Vt[:3]
@@ -433,26 +433,26 @@ def test_two_groups_cannot_be_recovered():
 
 
 def test_too_few_cells_cannot_determine_the_rank():
-    X = planted(20, 15, 3, share=0.9)[0]
+    X = plant(20, 15, 3, share=0.9)[0]
     X[4, 2:] = np.nan
     report = recovery_report(X, 3)
     assert report.least_in_row == 2 and not report.possible and "fewer than the rank 3" in report.verdict
-    empty = planted(20, 15, 1, share=0.9)[0]
+    empty = plant(20, 15, 1, share=0.9)[0]
     empty[:, 5] = np.nan
     report = recovery_report(empty, 1)
     assert report.empty_columns == 1 and not report.possible and "no known cell" in report.verdict
-    sparse_report = recovery_report(planted(20, 15, 1, share=0.1)[1], 5)
+    sparse_report = recovery_report(plant(20, 15, 1, share=0.1)[1], 5)
     assert sparse_report.known < sparse_report.degrees_of_freedom and not sparse_report.possible
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_the_rank_is_found_and_recovery_hoped_for(k):
-    report = recovery_report(planted(80, 70, k, share=0.6)[1])
+    report = recovery_report(plant(80, 70, k, share=0.6)[1])
     assert report.estimated and report.n_components == k and report.hopeful and report.residual < 1e-3
 
 
 def test_noise_is_not_recovered_exactly():
-    report = recovery_report(planted(80, 70, 2, share=0.6, noise=0.5)[1])
+    report = recovery_report(plant(80, 70, 2, share=0.6, noise=0.5)[1])
     assert report.possible and not report.hopeful and "approximation" in report.verdict
 
 

@@ -22,7 +22,7 @@ def counts(n=90, d=40, seed=0):
     return X
 
 
-def weighted(X, kind, w=None):
+def weigh(X, kind, w=None):
     """A, written out."""
     w = np.ones(len(X)) if w is None else w
     if kind == "log":
@@ -40,7 +40,7 @@ def weighted(X, kind, w=None):
 @pytest.mark.parametrize("shape", [(90, 40), (40, 90)])
 def test_equals_the_dense_svd_of_the_weighted_table(kind, solver, shape):
     X = counts(*shape)
-    A = weighted(X, kind)
+    A = weigh(X, kind)
     _, s, Zt = np.linalg.svd(A, full_matrices=False)
     model = LSA(4, weighting=kind, svd_solver=solver, tol=1e-12, max_iter=5000, random_state=0).fit(sparse.csr_array(X))
     np.testing.assert_allclose(model.singular_values_, s[:4], rtol=1e-6)
@@ -54,7 +54,7 @@ def test_equals_the_dense_svd_of_the_weighted_table(kind, solver, shape):
 
 def test_tfidf_is_scikit_learn_s():
     X = counts()
-    np.testing.assert_allclose(weighted(X, "tfidf"), TfidfTransformer().fit_transform(X).toarray(), atol=1e-12)
+    np.testing.assert_allclose(weigh(X, "tfidf"), TfidfTransformer().fit_transform(X).toarray(), atol=1e-12)
     model = LSA(3).fit(X)
     np.testing.assert_allclose(model.idf_, TfidfTransformer().fit(X).idf_)
 
@@ -64,7 +64,7 @@ def test_folding_in_the_fitted_documents_gives_their_codes(kind):
     X = counts()
     model = LSA(5, weighting=kind, random_state=0)
     codes = model.fit_transform(X)
-    U, s, _ = np.linalg.svd(weighted(X, kind), full_matrices=False)
+    U, s, _ = np.linalg.svd(weigh(X, kind), full_matrices=False)
     np.testing.assert_allclose(np.abs(codes), np.abs(U * s)[:, :5], atol=1e-7 * s[0])
     np.testing.assert_allclose(model.transform(X[7:9]), codes[7:9], rtol=1e-9, atol=1e-12)
     assert np.array_equal(codes[5], np.zeros(5))  # the empty document

@@ -13,7 +13,7 @@ from twofold.clusters import Bernoulli, Gaussian, Multinomial, Poisson, Probabil
 WEIGHTS = np.array([0.5, 0.3, 0.2])
 
 
-def planted(kind, n=3000, d=12, seed=0):
+def plant(kind, n=3000, d=12, seed=0):
     """Rows of three components, their labels, and the parameter that tells the components apart (3,d)."""
     rng = np.random.default_rng(seed)
     y = rng.choice(3, n, p=WEIGHTS)
@@ -47,7 +47,7 @@ def matched(found, truth):
 
 @every
 def test_planted_parameters_are_recovered(kind):
-    X, y, truth = planted(kind)
+    X, y, truth = plant(kind)
     model = Mixture(kind, 3, n_init=3, random_state=0).fit(X)
     order = matched(model.parameters_[0], truth)
     scale = np.abs(truth).max()
@@ -60,7 +60,7 @@ def test_planted_parameters_are_recovered(kind):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # five components for three
 def test_likelihood_never_falls(kind, weighted):
-    X, _, _ = planted(kind, 500)
+    X, _, _ = plant(kind, 500)
     w = np.random.default_rng(1).random(len(X)) if weighted else None
     model = Mixture(kind, 5, tol=1e-8, max_iter=500, random_state=0).fit(X, sample_weight=w)
     objective = np.array(model.history_["objective"])
@@ -81,7 +81,7 @@ def reference(kind, X, theta):
 
 @every
 def test_densities_are_scipy_s(kind):
-    X, _, _ = planted(kind, 300)
+    X, _, _ = plant(kind, 300)
     model = Mixture(kind, 3, random_state=0).fit(X)
     joint = np.column_stack(
         [np.log(w) + reference(kind, X, [p[c] for p in model.parameters_]) for c, w in enumerate(model.weights_)]
@@ -95,7 +95,7 @@ def test_densities_are_scipy_s(kind):
 
 @pytest.mark.parametrize("kind", COUNTS)
 def test_sparse_equals_dense(kind):
-    X, _, _ = planted(kind, 600)
+    X, _, _ = plant(kind, 600)
     dense, thin = (Mixture(kind, 3, random_state=0).fit(Y) for Y in (X, sparse.csr_array(X)))
     np.testing.assert_allclose(thin.score_samples(sparse.csr_array(X)), dense.score_samples(X), rtol=1e-6)
     np.testing.assert_array_equal(thin.predict(X), thin.predict(sparse.csr_array(X)))
@@ -104,7 +104,7 @@ def test_sparse_equals_dense(kind):
 @pytest.mark.parametrize("kind", COUNTS)
 def test_same_bits_wherever_the_rows_lie(kind, small_blocks, tmp_path):
     da = pytest.importorskip("dask.array")
-    X, _, _ = planted(kind, 500)
+    X, _, _ = plant(kind, 500)
     np.save(tmp_path / "x.npy", X)
     with twofold.config(threads=1):
         expected = Mixture(kind, 3, random_state=0).fit(X)
@@ -117,7 +117,7 @@ def test_same_bits_wherever_the_rows_lie(kind, small_blocks, tmp_path):
 
 @every
 def test_integer_weights_equal_repetition(kind):
-    X, _, _ = planted(kind, 600)
+    X, _, _ = plant(kind, 600)
     w = np.random.default_rng(2).integers(0, 4, len(X))
     options = {"tol": 1e-11, "max_iter": 2000, "random_state": 0}
     weighted = Mixture(kind, 3, **options).fit(X, sample_weight=w)
@@ -127,7 +127,7 @@ def test_integer_weights_equal_repetition(kind):
 
 @every
 def test_samples_come_from_the_model(kind):
-    X, _, _ = planted(kind)
+    X, _, _ = plant(kind)
     model = Mixture(kind, 3, random_state=0).fit(X)
     drawn, label = model.sample(6000, random_state=1)
     assert drawn.shape == (6000, 12) and adjusted_rand_score(label, model.predict(drawn)) > 0.85
@@ -138,7 +138,7 @@ def test_samples_come_from_the_model(kind):
 @pytest.mark.parametrize("kind", ["full", "diag", "spherical"])
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_gaussian_components_are_the_gaussian_mixture(kind, offset):
-    X, _, _ = planted("gaussian", 800, d=4)
+    X, _, _ = plant("gaussian", 800, d=4)
     X = X + offset
     options = {"tol": 1e-9, "max_iter": 2000, "random_state": 0}
     general = Mixture(f"gaussian-{kind}", 3, **options).fit(X)
@@ -149,7 +149,7 @@ def test_gaussian_components_are_the_gaussian_mixture(kind, offset):
 
 
 def test_one_ppca_component_is_ppca():
-    X, _, _ = planted("ppca", 400, d=6)
+    X, _, _ = plant("ppca", 400, d=6)
     one, plain = Mixture("ppca-2", 1, random_state=0).fit(X), twofold.PPCA(2).fit(X)
     np.testing.assert_allclose(one.score_samples(X), plain.score_samples(X), rtol=1e-4)
     assert one.bic(X) == pytest.approx(plain.bic(X), rel=1e-4)
@@ -168,7 +168,7 @@ def test_one_ppca_component_is_ppca():
 )
 def test_criteria_count_the_free_parameters(component, free):
     kind = component.partition("-")[0]
-    X, _, _ = planted(kind, 400)
+    X, _, _ = plant(kind, 400)
     model = Mixture(component, 3, random_state=0).fit(X)
     total = -2 * model.score_samples(X).sum()
     assert model.aic(X) == pytest.approx(total + 2 * (3 * free + 2))
@@ -176,7 +176,7 @@ def test_criteria_count_the_free_parameters(component, free):
 
 
 def test_select_finds_the_planted_number():
-    X, _, _ = planted("bernoulli", 1500, d=20)
+    X, _, _ = plant("bernoulli", 1500, d=20)
     found = twofold.select(Mixture("bernoulli", n_init=2), X, random_state=0, n_components=range(1, 6))
     assert found.best_params == {"n_components": 3}
 
@@ -192,7 +192,7 @@ def test_select_finds_the_planted_number():
     ],
 )
 def test_names_stand_for_objects_and_only_names_are_saved(component, name, tmp_path):
-    X, _, _ = planted(name.partition("-")[0], 300)
+    X, _, _ = plant(name.partition("-")[0], 300)
     named, given = Mixture(name, 3, random_state=0).fit(X), Mixture(component, 3, random_state=0).fit(X)
     np.testing.assert_array_equal(named.score_samples(X), given.score_samples(X))
     named.save(tmp_path / "m.twofold")
@@ -205,7 +205,7 @@ def test_names_stand_for_objects_and_only_names_are_saved(component, name, tmp_p
 @pytest.mark.parametrize("kind", COUNTS)
 @pytest.mark.parametrize("make", [np.array, sparse.csr_array])
 def test_cells_without_a_density_are_refused_with_their_place(kind, make, small_blocks):
-    X, _, _ = planted(kind, 300)
+    X, _, _ = plant(kind, 300)
     model = Mixture(kind, 2, random_state=0).fit(X)
     X[217, 5] = -1.0
     for use in (model.fit, model.predict, model.predict_proba, model.score_samples):
@@ -214,7 +214,7 @@ def test_cells_without_a_density_are_refused_with_their_place(kind, make, small_
 
 
 def test_a_column_that_is_always_or_never_seen_does_no_harm():
-    X, _, _ = planted("bernoulli", 300)
+    X, _, _ = plant("bernoulli", 300)
     X[:, 0], X[:, 1] = 0.0, 1.0
     for kind in COUNTS:
         model = Mixture(kind, 3, random_state=0).fit(X)
@@ -267,7 +267,7 @@ def test_a_component_of_one_s_own(small_blocks, tmp_path):
 
 
 def test_wrong_components_are_refused():
-    X, _, _ = planted("gaussian", 100)
+    X, _, _ = plant("gaussian", 100)
     for wrong in ("normal", "ppca-x", "bernoulli-2", "gaussian-round"):
         with pytest.raises(twofold.InputError, match=rf"component='{wrong}'.*bernoulli"):
             Mixture(wrong).fit(X)

@@ -16,7 +16,7 @@ def rows(n=200, d=7, k=2, noise=0.5, seed=0):
     )
 
 
-def holed(X, share=0.25, seed=1):
+def punch_holes(X, share=0.25, seed=1):
     H = np.where(np.random.default_rng(seed).random(X.shape) < share, np.nan, X)
     H[:, 0] = X[:, 0]  # every row keeps a cell
     return H
@@ -31,7 +31,7 @@ def clusters(n=300, d=6, seed=0, apart=6.0):
 
 @pytest.mark.parametrize("share", [0.0, 0.2])
 def test_a_mixture_of_one_is_ppca(share):
-    X = holed(rows(), share) if share else rows()
+    X = punch_holes(rows(), share) if share else rows()
     one = MixtureOfPPCA(1, n_latent=2, tol=1e-12, max_iter=5000, random_state=0).fit(X)
     plain = PPCA(2, tol=1e-12, max_iter=5000, random_state=0).fit(X)
     np.testing.assert_allclose(one.score_samples(X), plain.score_samples(X), rtol=1e-4, atol=1e-4)
@@ -43,7 +43,7 @@ def test_a_mixture_of_one_is_ppca(share):
 @pytest.mark.parametrize("share", [0.0, 0.15])
 def test_a_mixture_recovers_planted_clusters(share):
     X, y = clusters()
-    X = holed(X, share) if share else X
+    X = punch_holes(X, share) if share else X
     model = MixtureOfPPCA(3, n_latent=1, random_state=0).fit(X)
     assert adjusted_rand_score(y, model.predict(X)) > 0.95
     chances = model.predict_proba(X)
@@ -77,7 +77,7 @@ def test_mixture_samples_and_criteria():
 
 def test_a_mixture_imputes_within_the_right_cluster():
     X, _ = clusters()
-    H = holed(X, 0.15)
+    H = punch_holes(X, 0.15)
     model = MixtureOfPPCA(3, n_latent=1, random_state=0).fit(H)
     filled, std = model.impute(H, return_std=True)
     holes = np.isnan(H)
@@ -105,6 +105,6 @@ def test_the_classifier_is_bayes_rule():
 def test_the_classifier_beats_chance_on_new_rows_with_holes_and_names():
     names = np.array(["ape", "bee", "cat"])
     X, y = clusters(300, apart=2.0)
-    model = PPCAClassifier(1, random_state=0).fit(holed(X[:200], 0.1), names[y[:200]])
+    model = PPCAClassifier(1, random_state=0).fit(punch_holes(X[:200], 0.1), names[y[:200]])
     assert list(model.classes_) == list(names)
-    assert model.score(holed(X[200:], 0.3, seed=9), names[y[200:]]) > 0.8
+    assert model.score(punch_holes(X[200:], 0.3, seed=9), names[y[200:]]) > 0.8

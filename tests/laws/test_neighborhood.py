@@ -18,7 +18,7 @@ def table(n=50, d=14, share=0.5, seed=0, dtype=np.float64):
     return X.astype(dtype)
 
 
-def known_cells(X):
+def store_known(X):
     """The same table as CSR."""
     there = ~np.isnan(X)
     indptr = np.append(0, np.cumsum(there.sum(axis=1)))

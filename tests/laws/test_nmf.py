@@ -45,9 +45,9 @@ def test_objective_never_rises(loss, solver, weighted):
     assert path[-1] < 0.9 * path[0]
 
 
-@pytest.mark.parametrize(("loss", "what"), [(b, w) for b in LOSSES for w in ("holes", "penalty")])
-def test_objective_never_rises_with_holes_or_a_penalty(loss, what):
-    X, alpha = (holes(table()), 0.0) if what == "holes" else (table(), 0.01)
+@pytest.mark.parametrize(("loss", "variant"), [(b, w) for b in LOSSES for w in ("holes", "penalty")])
+def test_objective_never_rises_with_holes_or_a_penalty(loss, variant):
+    X, alpha = (holes(table()), 0.0) if variant == "holes" else (table(), 0.01)
     model = NMF(5, beta_loss=loss, alpha_W=alpha, l1_ratio=0.5, tol=0, max_iter=60, random_state=0).fit(X)
     path = model.history_["objective"]
     assert len(path) > 10 and np.all(np.diff(path) <= 0)

@@ -25,7 +25,7 @@ MODELS = [
 
 
 def _table(seed=0, n=60, d=25):
-    """Rows and columns of many levels and units; the last row has one known cell, the one before it all alike."""
+    """Rows and columns of many levels and units; the last row has one known cell, the one before it all equal."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2)) @ rng.normal(size=(2, d)) + 0.1 * rng.normal(size=(n, d))
     X *= np.exp(rng.normal(size=(n, 1)) + rng.normal(size=d))
@@ -44,8 +44,8 @@ def _moments(X):
     center = np.nanmean(X, axis=1)
     gaps = np.where(there, X - center[:, None], 0.0)
     s, own = np.sqrt((gaps**2).sum() / n.sum()), np.sqrt((gaps**2).sum(axis=1) / n)
-    alike = own < 1e-12
-    return center, np.where(alike, s, s * (np.where(alike, s, own) / s) ** ((n - 1) / (n + 4)))
+    equal = own < 1e-12
+    return center, np.where(equal, s, s * (np.where(equal, s, own) / s) ** ((n - 1) / (n + 4)))
 
 
 def _clone(model, **changes):

@@ -13,28 +13,28 @@ from twofold.signals.sparse_coding.pursuits import prepare_coding
 pytestmark = pytest.mark.filterwarnings("ignore:.* did not converge")
 
 
-def planted(n=4000, k=30, d=20, s=3):
+def plant(n=4000, k=30, d=20, s=3):
     """Signals of s atoms each, and the atoms."""
     X, D, _ = make_sparse_coded_signal(n, n_components=k, n_features=d, n_nonzero_coefs=s, random_state=0)
     return X, D
 
 
-def found(D, planted):
-    likeness = np.abs(D @ planted.T)
+def count_found(D, plant):
+    likeness = np.abs(D @ plant.T)
     rows, columns = linear_sum_assignment(-likeness)
     return (likeness[rows, columns] > 0.97).mean()
 
 
 def test_planted_atoms_are_found():
-    X, D = planted()
+    X, D = plant()
     model = OnlineDictionary(30, n_nonzero=3, max_iter=20, tol=0, random_state=0).fit(X)
-    assert found(model.components_, D) > 0.7
+    assert count_found(model.components_, D) > 0.7
     np.testing.assert_allclose(np.linalg.norm(model.components_, axis=1), 1)
     assert model.history_["objective"][-1] < 0.3 * model.history_["objective"][0]
 
 
 def test_it_codes_new_signals_as_well_as_ksvd():
-    X, _ = planted()
+    X, _ = plant()
     X += 0.05 * np.random.default_rng(1).normal(size=X.shape)
     online, whole = (
         M(40, n_nonzero=3, max_iter=10, tol=0, random_state=0).fit(X[:3000]) for M in (OnlineDictionary, KSVD)
@@ -43,12 +43,12 @@ def test_it_codes_new_signals_as_well_as_ksvd():
 
 
 def test_a_stream_learns():
-    X, D = planted(n=12000)
+    X, D = plant(n=12000)
     model = OnlineDictionary(30, n_nonzero=3, batch_size=100, random_state=0)
     for part in np.array_split(X, 40):
         model.partial_fit(part)
     assert model.n_iter_ == 40 == len(model.history_["objective"]) and model.n_batches_ == 120
-    assert found(model.components_, D) > 0.7
+    assert count_found(model.components_, D) > 0.7
     before = model.components_.copy()
     model.partial_fit(X[:100])
     assert 0 < np.abs(model.components_ - before).max() < 0.1  # what it has seen still counts
@@ -56,7 +56,7 @@ def test_a_stream_learns():
 
 def test_one_batch_remembers_nothing_but_itself():
     """The sums of a sweep are those of its codes, and its atoms are no worse for them than those before."""
-    X, _ = planted(n=300)
+    X, _ = plant(n=300)
     model = OnlineDictionary(30, n_nonzero=3, max_iter=1, batch_size=300, random_state=0).fit(X)
     again = OnlineDictionary(30, n_nonzero=3, max_iter=2, tol=0, batch_size=300, random_state=0).fit(X)
     D = model.components_
@@ -69,7 +69,7 @@ def test_one_batch_remembers_nothing_but_itself():
 
 
 def test_steps_of_a_batch_do_not_depend_on_its_pieces():
-    X, _ = planted(n=700)
+    X, _ = plant(n=700)
     model = OnlineDictionary(30, n_nonzero=3, random_state=0)
     start = model._start(as_blocks(X), None, 0)
     shared = prepare_coding(start.D, np.float64, 3, None)
@@ -83,7 +83,7 @@ def test_steps_of_a_batch_do_not_depend_on_its_pieces():
 
 
 def test_weights_are_repeated_rows():
-    X, _ = planted(n=400)
+    X, _ = plant(n=400)
     w, start = np.random.default_rng(1).integers(0, 4, 400), np.random.default_rng(0).normal(size=(30, 20))
     model = OnlineDictionary(30, n_nonzero=3, init=start, max_iter=3, tol=0, batch_size=2000)
     heavy = model.fit(X, sample_weight=w).components_
@@ -91,15 +91,15 @@ def test_weights_are_repeated_rows():
 
 
 def test_lost_atoms_are_replaced():
-    X, D = planted(n=3000, k=12, d=12, s=1)
+    X, D = plant(n=3000, k=12, d=12, s=1)
     start = np.vstack([D[:11], np.roll(D[:1], 5)])
     start[11] = 0  # nobody can use it
     model = OnlineDictionary(12, n_nonzero=1, init=start, tol=0, max_iter=8, random_state=0).fit(X)
-    assert found(model.components_, D) == 1.0
+    assert count_found(model.components_, D) == 1.0
 
 
 def test_an_error_is_met_with_ever_fewer_atoms():
-    X, _ = planted()
+    X, _ = plant()
     model = OnlineDictionary(30, error=0.5, max_iter=8, tol=0, random_state=0).fit(X)
     assert (np.linalg.norm(X - model.inverse_transform(model.transform(X)), axis=1) <= 0.5 + 1e-9).all()
     assert model.history_["objective"][-1] < 0.8 * model.history_["objective"][0]
@@ -120,7 +120,7 @@ def test_batches_are_a_partition(size, d, small_blocks):
 
 
 def test_refusals():
-    X, _ = planted(n=50)
+    X, _ = plant(n=50)
     with pytest.raises(InputError, match="init must be"):
         OnlineDictionary(4, init=np.ones((3, 3))).fit(X)
     model = OnlineDictionary(4, random_state=0).partial_fit(X)

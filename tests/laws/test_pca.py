@@ -11,7 +11,7 @@ from twofold import PCA, PPCA
 SOLVERS = ("covariance_eigh", "gram", "full", "power", "randomized", "arpack")
 
 
-def planted(n, d, rank, noise=0.1, seed=0):
+def plant(n, d, rank, noise=0.1, seed=0):
     """Rows near a subspace of some rank, with variances well apart."""
     rng = np.random.default_rng(seed)
     axes = sla.orth(rng.normal(size=(d, rank)))
@@ -23,11 +23,11 @@ def angle(A, B):
 
 
 TABLES = {
-    "tall": planted(300, 12, 4),
-    "wide": planted(25, 80, 4),
-    "far": planted(300, 12, 4) + 1e8,
-    "far and wide": planted(25, 80, 4) + 1e8,
-    "sparse": sparse.csr_array(np.where(np.random.default_rng(0).random((200, 30)) < 0.15, planted(200, 30, 4), 0.0)),
+    "tall": plant(300, 12, 4),
+    "wide": plant(25, 80, 4),
+    "far": plant(300, 12, 4) + 1e8,
+    "far and wide": plant(25, 80, 4) + 1e8,
+    "sparse": sparse.csr_array(np.where(np.random.default_rng(0).random((200, 30)) < 0.15, plant(200, 30, 4), 0.0)),
 }
 
 
@@ -52,7 +52,7 @@ def test_every_solver_finds_the_same_subspace_as_scikit_learn(name, solver):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("wide", [False, True])
 def test_every_solver_weighs_rows_alike(solver, wide):
-    X = planted(30, 60, 3) if wide else planted(200, 10, 3)
+    X = plant(30, 60, 3) if wide else plant(200, 10, 3)
     w = np.random.default_rng(1).random(len(X)) + 0.1
     mean = w @ X / w.sum()
     S = ((X - mean) * w[:, None]).T @ (X - mean) / (w.sum() - 1)
@@ -86,7 +86,7 @@ def test_no_plane_is_nearer():
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("shape", [(120, 9), (12, 40)])
 def test_the_error_is_the_sum_of_the_discarded_eigenvalues(shape, kind):
-    X = planted(*shape, 3, noise=1.0)
+    X = plant(*shape, 3, noise=1.0)
     everything = PCA().fit(X).explained_variance_
     for k in (1, 3, min(shape) - 1):
         pca = PCA(k).fit(kind(X))
@@ -127,7 +127,7 @@ def test_row_order_is_irrelevant():
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("model", [PCA(3, scale=True), PPCA(3, scale=True)])
 def test_scaled_is_fitted_to_standardised_columns(model, kind):
-    X = planted(200, 9, 3, noise=1.0) * np.logspace(-2, 2, 9)
+    X = plant(200, 9, 3, noise=1.0) * np.logspace(-2, 2, 9)
     Z = (X - X.mean(axis=0)) / X.std(axis=0, ddof=1)
     scaled = model.fit(kind(X))
     plain = type(model)(3).fit(Z)
@@ -146,7 +146,7 @@ def test_scaled_is_fitted_to_standardised_columns(model, kind):
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.9, 0.99, 0.999999])
 def test_a_share_of_the_variance_takes_as_few_as_it_can(share):
-    X = planted(200, 10, 5, noise=1.0)
+    X = plant(200, 10, 5, noise=1.0)
     pca = PCA(share).fit(X)
     every = PCA().fit(X).explained_variance_ratio_
     k = pca.n_components_
@@ -156,7 +156,7 @@ def test_a_share_of_the_variance_takes_as_few_as_it_can(share):
 
 @pytest.mark.parametrize("rank", [1, 3, 6])
 def test_rules_find_a_planted_rank(rank):
-    X = planted(400, 20, rank, noise=0.5, seed=rank)
+    X = plant(400, 20, rank, noise=0.5, seed=rank)
     assert PCA("mle").fit(X).n_components_ == rank == Reference("mle", svd_solver="full").fit(X).n_components_
     assert PCA("gavish-donoho").fit(X).n_components_ == rank
 
@@ -194,7 +194,7 @@ def test_rules_work_for_wide_tables():
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_batches_give_what_one_fit_gives(offset):
-    X = planted(300, 8, 3) + offset
+    X = plant(300, 8, 3) + offset
     w = np.random.default_rng(0).random(300)
     whole = PCA(3).fit(X, sample_weight=w)
     pca = PCA(3)
@@ -206,7 +206,7 @@ def test_batches_give_what_one_fit_gives(offset):
 
 
 def test_sparse_batches_and_rules():
-    X = planted(400, 20, 3, noise=0.5)
+    X = plant(400, 20, 3, noise=0.5)
     pca = PCA("mle")
     for part in np.array_split(X, 4):
         pca.partial_fit(sparse.csr_array(part))
@@ -214,20 +214,20 @@ def test_sparse_batches_and_rules():
 
 
 def test_batches_are_checked():
-    pca = PCA(3).partial_fit(planted(50, 8, 3))
+    pca = PCA(3).partial_fit(plant(50, 8, 3))
     before = pca.components_.copy()
     with pytest.raises(ValueError, match="7 features"):
-        pca.partial_fit(planted(50, 7, 3))
-    bad = planted(50, 8, 3)
+        pca.partial_fit(plant(50, 7, 3))
+    bad = plant(50, 8, 3)
     bad[2, 1] = np.nan
     with pytest.raises(ValueError, match=r"X\[2, 1\] is nan"):
         pca.partial_fit(bad)
     assert np.array_equal(pca.components_, before)
-    more = pca.partial_fit(planted(50, 8, 3, seed=1))  # a refused batch leaves no trace
-    both = PCA(3).fit(np.vstack([planted(50, 8, 3), planted(50, 8, 3, seed=1)]))
+    more = pca.partial_fit(plant(50, 8, 3, seed=1))  # a refused batch leaves no trace
+    both = PCA(3).fit(np.vstack([plant(50, 8, 3), plant(50, 8, 3, seed=1)]))
     np.testing.assert_allclose(more.explained_variance_, both.explained_variance_, rtol=1e-9)
     with pytest.raises(ValueError, match="n_components=9"):
-        PCA(9).partial_fit(planted(50, 8, 3))
+        PCA(9).partial_fit(plant(50, 8, 3))
 
 
 # ---- kin ---------------------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def test_log_density_is_scikit_learn_s():
 
 def test_holes_are_filled_in_by_ppca():
     rng = np.random.default_rng(0)
-    X = planted(300, 10, 3)
+    X = plant(300, 10, 3)
     holes = rng.random(X.shape) < 0.2
     H = np.where(holes, np.nan, X)
     pca = PCA(3, random_state=0).fit(H)

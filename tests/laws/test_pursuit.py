@@ -32,10 +32,10 @@ def dictionary(k=60, d=30, seed=0):
     return D / np.linalg.norm(D, axis=1, keepdims=True)
 
 
-def plainly(D, x, most, tol=0.0):
+def plainly(D, x, max_atoms, tol=0.0):
     """Orthogonal matching pursuit as it is defined."""
     chosen, residual, c = [], x, np.zeros(0)
-    while len(chosen) < most and np.linalg.norm(residual) > tol:
+    while len(chosen) < max_atoms and np.linalg.norm(residual) > tol:
         chosen.append(int(np.argmax(np.abs(D @ residual))))
         c = np.linalg.lstsq(D[chosen].T, x, rcond=None)[0]
         residual = x - c @ D[chosen]
@@ -44,12 +44,12 @@ def plainly(D, x, most, tol=0.0):
     return codes
 
 
-@pytest.mark.parametrize("most", [1, 4, 12])
-def test_many_signals_at_once_are_coded_as_one_by_one(most):
+@pytest.mark.parametrize("max_atoms", [1, 4, 12])
+def test_many_signals_at_once_are_coded_as_one_by_one(max_atoms):
     D, X = dictionary(), np.random.default_rng(1).normal(size=(40, 30))
-    found = orthogonal_matching_pursuit(D, X, n_nonzero=most)
-    np.testing.assert_allclose(found.toarray(), [plainly(D, x, most) for x in X], atol=1e-9)
-    np.testing.assert_allclose(found.toarray(), orthogonal_mp(D.T, X.T, n_nonzero_coefs=most).T, atol=1e-8)
+    found = orthogonal_matching_pursuit(D, X, n_nonzero=max_atoms)
+    np.testing.assert_allclose(found.toarray(), [plainly(D, x, max_atoms) for x in X], atol=1e-9)
+    np.testing.assert_allclose(found.toarray(), orthogonal_mp(D.T, X.T, n_nonzero_coefs=max_atoms).T, atol=1e-8)
 
 
 def test_it_stops_at_the_error_asked_for():

@@ -62,7 +62,7 @@ def X():
 
 
 def answers(model, X):
-    """What a model says about rows, each answer with whether it has a column a component."""
+    """Return what a model says about rows, each answer with whether it has a column a component."""
     for name, by_component in [("transform", True), ("predict_proba", True), ("score_samples", False)]:
         if hasattr(model, name) and not isinstance(model, VectorQuantizer):
             yield name, by_component, np.asarray(getattr(model, name)(X))

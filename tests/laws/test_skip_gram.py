@@ -27,8 +27,8 @@ def model(*, k=8, **options):
     return SkipGram(k, **{**usual, **options})
 
 
-def counted(text, words, window=1):
-    """How often word i is near word j: a place further away counts less, as fewer windows reach it."""
+def count_near(text, words, window=1):
+    """Count how often word i is near word j: a place further away counts less, as fewer windows reach it."""
     ids = {word: i for i, word in enumerate(words)}
     at, n = np.array([ids[word] for word in text]), np.zeros((len(ids), len(ids)))
     for d in range(1, window + 1):
@@ -45,7 +45,7 @@ def noise(counts):
 def test_products_become_pmi_less_log_k(negatives, biases):
     text = chain()
     fitted = model(negatives=negatives, biases=biases).fit([text])
-    n = counted(text, fitted.vocabulary_.words_)
+    n = count_near(text, fitted.vocabulary_.words_)
     goal = np.log(n / (n.sum(axis=1, keepdims=True) * noise(fitted.vocabulary_.counts_)) / negatives)
     found = fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T + (fitted.biases_ if biases else 0)
     assert np.abs(found - goal).max() < 0.15 < goal.std() / 2
@@ -55,7 +55,7 @@ def test_one_negative_by_its_frequency_gives_pmi():
     """Noise power 1 and one negative: ⟨x, y⟩ → log p(c, w) / (p(c) p(w)), with nothing taken off."""
     text = chain()
     fitted = model(negatives=1, noise_power=1.0).fit([text])
-    n = counted(text, fitted.vocabulary_.words_)
+    n = count_near(text, fitted.vocabulary_.words_)
     p = fitted.vocabulary_.counts_ / fitted.vocabulary_.counts_.sum()
     goal = np.log(n / n.sum(axis=1, keepdims=True) / p)
     assert np.abs(fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T - goal).max() < 0.15 < goal.std() / 2
@@ -64,7 +64,7 @@ def test_one_negative_by_its_frequency_gives_pmi():
 def test_windows_that_do_not_shrink_count_all_their_words_alike():
     text = chain()
     fitted = model(window=2, shrink_windows=False, max_iter=40).fit([text])
-    near, falling = (counted(text, fitted.vocabulary_.words_, window) for window in (1, 2))
+    near, falling = (count_near(text, fitted.vocabulary_.words_, window) for window in (1, 2))
 
     def error(n):
         goal = np.log(n / (n.sum(axis=1, keepdims=True) * noise(fitted.vocabulary_.counts_)) / 5)
@@ -89,7 +89,7 @@ def test_near_words_count_more():
     """With a window of 2 the optimum is that of pairs weighted 1 and 1/2."""
     text = chain()
     fitted = model(window=2, max_iter=40).fit([text])
-    n = counted(text, fitted.vocabulary_.words_, window=2)
+    n = count_near(text, fitted.vocabulary_.words_, window=2)
     goal = np.log(n / (n.sum(axis=1, keepdims=True) * noise(fitted.vocabulary_.counts_)) / 5)
     error = fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T - goal
     assert np.sqrt((error**2).mean()) < 0.1 < goal.std() / 2
@@ -99,7 +99,7 @@ def test_near_words_count_more():
 def test_the_softmax_becomes_the_conditional_frequencies(biases):
     text = chain()
     fitted = model(loss="softmax", biases=biases).fit([text])
-    n = counted(text, fitted.vocabulary_.words_)
+    n = count_near(text, fitted.vocabulary_.words_)
     P = np.exp(fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T + (fitted.biases_ if biases else 0))
     np.testing.assert_allclose(P / P.sum(axis=1, keepdims=True), n / n.sum(axis=1, keepdims=True), atol=0.01)
     p = n / n.sum(axis=1, keepdims=True)
@@ -139,7 +139,7 @@ def test_the_score_is_the_expected_loss():
     text = chain()
     fitted = model(max_iter=3).fit([text])
     Z = (fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T).astype(float)
-    n, q = counted(text, fitted.vocabulary_.words_), noise(fitted.vocabulary_.counts_)
+    n, q = count_near(text, fitted.vocabulary_.words_), noise(fitted.vocabulary_.counts_)
     met, drawn = np.logaddexp(0, -Z), 5 * np.logaddexp(0, Z) @ q
     expected = ((n * met).sum() + n.sum(axis=1) @ drawn) / n.sum()
     assert fitted.score([text]) == pytest.approx(-expected, rel=0.02)
@@ -184,7 +184,7 @@ def test_tiles_lead_to_the_same_optimum(monkeypatch):
     monkeypatch.setattr(_steps, "WORDS", 6)
     assert _steps.choose_way(40, 30, 24, False, True)[0] is _steps.visit_tiles
     fitted = model(k=24, max_iter=30, learning_rate=0.02).fit(lines)
-    n = sum(counted(line, fitted.vocabulary_.words_) for line in lines)
+    n = sum(count_near(line, fitted.vocabulary_.words_) for line in lines)
     goal = np.log(n / (n.sum(axis=1, keepdims=True) * noise(fitted.vocabulary_.counts_)) / 5)
     error = fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T - goal
     assert np.sqrt((n * error**2).sum() / n.sum()) < 0.15 < goal.std() / 2

@@ -15,7 +15,7 @@ from twofold.core.data.known_cells import observed
 LOWER = np.tril_indices(3)
 
 
-def planted(n=60, d=40, k=2, share=0.5, noise=0.3, seed=0):
+def plant(n=60, d=40, k=2, share=0.5, noise=0.3, seed=0):
     rng = np.random.default_rng(seed)
     X = 3 + rng.normal(size=(n, 1)) + rng.normal(size=d) + rng.normal(size=(n, k)) @ rng.normal(size=(k, d))
     X += noise * rng.normal(size=(n, d))
@@ -30,14 +30,14 @@ def fit(X, k=2, sample_weight=None, **options):
         return SVDPlusPlus(k, random_state=0, **options).fit(X, sample_weight=sample_weight)
 
 
-def unpacked(V):
+def unpack(V):
     full = np.zeros((len(V), 3, 3))
     full[:, LOWER[0], LOWER[1]] = V
     full[:, LOWER[1], LOWER[0]] = V
     return full
 
 
-def scaled(known):
+def scale_down(known):
     """F, written down."""
     return known / np.sqrt(np.maximum(known.sum(axis=1), 1))[:, None]
 
@@ -47,7 +47,7 @@ def scaled(known):
 
 def exact(F, known):
     """The pattern with its spectrum as it is, not as a few probes see it."""
-    values = np.maximum(np.linalg.eigvalsh(scaled(known) @ scaled(known).T), 0)
+    values = np.maximum(np.linalg.eigvalsh(scale_down(known) @ scale_down(known).T), 0)
     return F._replace(nodes=values, shares=np.ones(len(values)))
 
 
@@ -74,7 +74,7 @@ def squares(x, U, A, Z, B):
 
 def prior_terms(link, q, F):
     """−E log p(T | Y) − H(T) + KL(Y), from dense matrices, a column of T at a time."""
-    cov, total = unpacked(q.cov), 0.0
+    cov, total = unpack(q.cov), 0.0
     n, d = F.shape
     for c in range(3):
         lam, rho, T, Y = link.precision[c], link.strength[c], q.mean[:, c], link.Y[:, c]
@@ -87,7 +87,7 @@ def prior_terms(link, q, F):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_bound_is_the_formula(weighted):
-    X = planted(14, 9)
+    X = plant(14, 9)
     w = np.random.default_rng(1).random(X.shape) + 0.5 if weighted else None
     plan = problem(X, w)
     state, weights = start_state(plan, biases_of(X, w), 2, 0), np.ones(X.shape) if w is None else w
@@ -96,14 +96,14 @@ def test_the_bound_is_the_formula(weighted):
         state, bound, extra, *_ = sweep(state, plan)
         np.testing.assert_allclose(extra["noise"], plan.spread**2 / tau, rtol=1e-12)
     known = ~np.isnan(X)
-    A, B = unpacked(state.U.cov), unpacked(state.Z.cov)
+    A, B = unpack(state.U.cov), unpack(state.Z.cov)
     left = sum(
         weights[i, j] * squares((X[i, j] - plan.mean) / plan.spread, state.U.mean[i], A[i], state.Z.mean[j], B[j])
         for i, j in zip(*np.nonzero(known), strict=True)
     )
     np.testing.assert_allclose(state.left, left, rtol=1e-8)
     data = 0.5 * (tau * left + weights[known].sum() * np.log(2 * np.pi / tau))
-    priors = prior_terms(state.rows, state.U, scaled(known)) + prior_terms(state.cols, state.Z, scaled(known.T))
+    priors = prior_terms(state.rows, state.U, scale_down(known)) + prior_terms(state.cols, state.Z, scale_down(known.T))
     np.testing.assert_allclose(bound, data + priors, rtol=1e-8)
 
 
@@ -138,7 +138,7 @@ def some(n, d, share=0.3, seed=0):
 
 def test_a_pattern_applies_as_the_matrix_it_stands_for():
     known, rng = some(30, 20), np.random.default_rng(1)
-    F, D = linked(known), scaled(known)
+    F, D = linked(known), scale_down(known)
     Y, T = rng.normal(size=(20, 3)), rng.normal(size=(30, 3))
     np.testing.assert_allclose(F.apply(Y), D @ Y, atol=1e-12)
     np.testing.assert_allclose(F.back(T), D.T @ T, atol=1e-12)
@@ -159,7 +159,7 @@ def test_quadrature_is_exact_for_its_probes_on_small_tables(shape, name):
     """With as many Lanczos steps as rows, each random sign v has Σ shares f(nodes) = n vᵀ f(FFᵀ) v."""
     known, f = some(*shape), FUNCTIONS[name]
     F = linked(known, seed=7)
-    values, vectors = np.linalg.eigh(scaled(known) @ scaled(known).T)
+    values, vectors = np.linalg.eigh(scale_down(known) @ scale_down(known).T)
     V = np.random.default_rng(7).choice([-1.0, 1.0], size=(shape[0], svd_plus_plus.PROBES))
     inside = ((vectors.T @ V) ** 2 * f(np.maximum(values, 0))[:, None]).sum() / svd_plus_plus.PROBES
     np.testing.assert_allclose((F.shares * f(F.nodes)).sum(), inside, rtol=1e-6)
@@ -169,14 +169,14 @@ def test_quadrature_is_exact_for_its_probes_on_small_tables(shape, name):
 def test_quadrature_is_near_the_trace_on_larger_ones(name):
     known, f = some(300, 200, 0.1), FUNCTIONS[name]
     F = linked(known)
-    trace = f(np.maximum(np.linalg.eigvalsh(scaled(known) @ scaled(known).T), 0)).sum()
+    trace = f(np.maximum(np.linalg.eigvalsh(scale_down(known) @ scale_down(known).T), 0)).sum()
     np.testing.assert_allclose((F.shares * f(F.nodes)).sum(), trace, rtol=0.05)
     np.testing.assert_allclose(F.shares.sum(), 300, rtol=1e-9)
 
 
 def test_coefficients_are_a_ridge_regression(monkeypatch):
     known, rng = some(30, 20), np.random.default_rng(1)
-    F, D, T, ridge = linked(known), scaled(known), rng.normal(size=(30, 3)), np.array([0.1, 1.0, 10.0])
+    F, D, T, ridge = linked(known), scale_down(known), rng.normal(size=(30, 3)), np.array([0.1, 1.0, 10.0])
     dense = np.column_stack([np.linalg.solve(D.T @ D + r * np.eye(20), D.T @ T[:, c]) for c, r in enumerate(ridge)])
 
     def cost(Y):
@@ -190,13 +190,13 @@ def test_coefficients_are_a_ridge_regression(monkeypatch):
 
 
 def test_the_prior_of_a_link_is_its_pattern_times_its_coefficients():
-    plan = problem(planted(14, 9))
-    state = start_state(plan, biases_of(planted(14, 9)), 2, 0)
+    plan = problem(plant(14, 9))
+    state = start_state(plan, biases_of(plant(14, 9)), 2, 0)
     for _ in range(3):
         state = sweep(state, plan).state
-    known = ~np.isnan(planted(14, 9))
-    np.testing.assert_allclose(state.rows.mean, scaled(known) @ state.rows.Y, atol=1e-10)
-    np.testing.assert_allclose(state.cols.mean, scaled(known.T) @ state.cols.Y, atol=1e-10)
+    known = ~np.isnan(plant(14, 9))
+    np.testing.assert_allclose(state.rows.mean, scale_down(known) @ state.rows.Y, atol=1e-10)
+    np.testing.assert_allclose(state.cols.mean, scale_down(known.T) @ state.cols.Y, atol=1e-10)
 
 
 # ---- what it is good for -----------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def test_the_prior_of_a_link_is_its_pattern_times_its_coefficients():
 
 @pytest.mark.parametrize("noise", [0.2, 1.0])
 def test_the_noise_is_found(noise):
-    model = fit(planted(200, 120, noise=noise), max_iter=150)
+    model = fit(plant(200, 120, noise=noise), max_iter=150)
     np.testing.assert_allclose(np.sqrt(model.noise_variance_), noise, rtol=0.06)
     np.testing.assert_allclose(model.history_["noise"][-1], model.noise_variance_, rtol=1e-12)
 
@@ -218,7 +218,7 @@ def test_the_planted_table_is_found_within_the_noise():
 
 
 def test_a_fitted_row_folds_in_to_its_own_factor():
-    X = planted()
+    X = plant()
     model = fit(X, max_iter=20)
     np.testing.assert_allclose(model.fold_in(X), model.row_factors_, rtol=1e-6, atol=1e-8)
     rows, cols = np.nonzero(np.isnan(X))
@@ -227,13 +227,13 @@ def test_a_fitted_row_folds_in_to_its_own_factor():
 
 @pytest.mark.parametrize("unit", [1e-6, 0.05, 20.0, 1e6])
 def test_units_do_not_matter(unit):
-    X = planted()
+    X = plant()
     here, there = fit(X, max_iter=15), fit(X * unit, max_iter=15)
     np.testing.assert_allclose(there.predict(X * unit) / unit, here.predict(X), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(there.noise_variance_ / unit**2, here.noise_variance_, rtol=1e-6)
 
 
-def chosen(n, d, telling, seed=0):
+def choose(n, d, telling, seed=0):
     """Values <u, z> + much noise; which few cells are known follows the values, or chance."""
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=(n, 2)) @ rng.normal(size=(2, d))
@@ -249,7 +249,7 @@ def error_of_new_rows(model, truth, X):
 
 
 def test_which_cells_are_known_helps_where_it_tells():
-    truth, X = chosen(500, 60, telling=True)
+    truth, X = choose(500, 60, telling=True)
     model = fit(X[:400], 2)
     informed = error_of_new_rows(model, truth[400:], X[400:])
     model.implicit_ = np.zeros_like(model.implicit_)
@@ -259,10 +259,10 @@ def test_which_cells_are_known_helps_where_it_tells():
 def test_which_cells_are_known_says_little_where_chance_chose_them():
     sizes = []
     for telling in (False, True):
-        model = fit(chosen(400, 60, telling)[1], 2)
-        said = model.fold_in(np.where(np.isnan(X := chosen(100, 60, telling, seed=1)[1]), np.nan, X))
+        model = fit(choose(400, 60, telling)[1], 2)
+        said = model.fold_in(np.where(np.isnan(X := choose(100, 60, telling, seed=1)[1]), np.nan, X))
         known = ~np.isnan(X)
-        sizes.append(np.linalg.norm(scaled(known) @ model.implicit_[:, :2]) / np.linalg.norm(said))
+        sizes.append(np.linalg.norm(scale_down(known) @ model.implicit_[:, :2]) / np.linalg.norm(said))
     assert sizes[0] < 0.5 * sizes[1]
 
 
@@ -303,7 +303,7 @@ def test_standard_deviations_are_as_large_as_the_errors(noise):
 
 
 def test_only_a_distribution_knows_how_sure_it_is():
-    X = planted()
+    X = plant()
     with pytest.raises(InputError, match=r"Biases does not know how sure it is. SVDPlusPlus does"):
         Biases().fit(X).predict([0], [0], return_std=True)
     with pytest.raises(InputError, match="rows and cols"):

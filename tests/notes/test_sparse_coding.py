@@ -17,7 +17,7 @@ from twofold.signals import (
 
 
 def test_matching_pursuit_that_never_ends():
-    """Formula sheet, matching pursuit: two steps halve what is left, for ever."""
+    """Formula sheet, matching pursuit: two steps halve what is left, without end."""
     U = np.array([[1, 0], [np.sqrt(2) / 2, np.sqrt(2) / 2], [np.sqrt(3) / 2, 1 / 2]])
     errors = matching_pursuit(U, [0.0, 1.0], n_steps=40).errors
     np.testing.assert_allclose(errors[::2], 0.5 ** np.arange(21), rtol=1e-9)

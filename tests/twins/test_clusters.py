@@ -62,7 +62,7 @@ def test_what_auto_means_for_starts():
 # --- mixtures -----------------------------------------------------------------------------------------------
 
 
-def given(kind, k=3):
+def start_both(kind, k=3):
     """A start that both can begin from."""
     start = sklearn.mixture.GaussianMixture(k, covariance_type=kind, random_state=1, max_iter=1).fit(IRIS)
     return {"weights_init": start.weights_, "means_init": start.means_, "precisions_init": start.precisions_}
@@ -73,7 +73,7 @@ def given(kind, k=3):
 @pytest.mark.parametrize("reg_covar", [1e-6, 0.1])
 def test_one_step_and_the_end_of_em_are_theirs(kind, max_iter, reg_covar):
     """After as many steps: ours look at the trend of the last ones before they say that they have converged."""
-    options = {"covariance_type": kind, "reg_covar": reg_covar, **given(kind)}
+    options = {"covariance_type": kind, "reg_covar": reg_covar, **start_both(kind)}
     ours = GaussianMixture(3, max_iter=max_iter, **options).fit(IRIS)
     usual = sklearn.mixture.GaussianMixture(3, max_iter=max_iter, **options).fit(IRIS)
     assert ours.n_iter_ >= usual.n_iter_ and ours.converged_ == usual.converged_

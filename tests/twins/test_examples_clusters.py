@@ -164,7 +164,7 @@ def test_classes_of_iris_from_their_means(kind):
     assert (model.predict(X[test]) == y[test]).mean() > 0.8
 
 
-def stretched(n=500, seed=0):
+def make_stretched(n=500, seed=0):
     """A long Gaussian across a round one."""
     rng = np.random.RandomState(seed)
     return np.concatenate([rng.randn(n, 2) @ [[0.0, -0.1], [1.7, 0.4]], 0.7 * rng.randn(n, 2) + [-6, 3]])
@@ -177,7 +177,7 @@ def bic_score(estimator, X):
 @pytest.mark.soak
 def test_a_grid_search_by_bic():
     grid = {"n_components": range(1, 5), "covariance_type": ["spherical", "tied", "diag", "full"]}
-    X = stretched()
+    X = make_stretched()
     search = GridSearchCV(GaussianMixture(random_state=0), param_grid=grid, scoring=bic_score).fit(X)
     assert search.best_params_ == {"n_components": 2, "covariance_type": "full"}
     halves = search.predict(X)
@@ -186,7 +186,7 @@ def test_a_grid_search_by_bic():
 
 
 def test_bic_and_aic_by_number_of_components():
-    X = stretched()
+    X = make_stretched()
     models = [GaussianMixture(n, covariance_type="full", random_state=0).fit(X) for n in range(1, 7)]
     assert int(np.argmin([m.bic(X) for m in models])) == 1
     assert all(m.aic(X) < m.bic(X) for m in models)
@@ -221,7 +221,7 @@ def test_four_ways_to_begin():
 @pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
 def test_ellipses_from_covariances(kind):
     """The matrices that are drawn as ellipses, whatever the kind."""
-    model = GaussianMixture(3, covariance_type=kind, random_state=0).fit(stretched())
+    model = GaussianMixture(3, covariance_type=kind, random_state=0).fit(make_stretched())
     for n in range(3):
         S = {
             "full": lambda n=n: model.covariances_[n][:2, :2],
@@ -274,7 +274,7 @@ def test_clusterings_are_compared_in_one_loop():
 
 
 def test_a_warm_start_sweep_by_sweep():
-    X = stretched()
+    X = make_stretched()
     model = GaussianMixture(2, warm_start=True, max_iter=1, init_params="random", random_state=0)
     bounds = [model.fit(X).lower_bound_ for _ in range(5)]
     assert (np.diff(bounds) >= -1e-9).all() and bounds[-1] > bounds[0]

@@ -1,4 +1,4 @@
-"""The classes scikit-learn has, too: docs/guide/from-scikit-learn.md has a row for all that differs, and no more."""
+"""docs/guide/from-scikit-learn.md has a row for each difference to classes of scikit-learn, and no other rows."""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ def objective(X, W, H, beta, alpha_W=0.0, alpha_H="same", l1_ratio=0.0):
     return divergence(X, W @ H, beta) + sum(penalties)
 
 
-def fit_quietly(model, X, **given):
+def fit_quietly(model, X, **factors):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return model.fit_transform(X, **given)
+        return model.fit_transform(X, **factors)
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
@@ -55,11 +55,11 @@ def fit_quietly(model, X, **given):
 def test_penalties_have_their_scale_and_end_no_higher(loss, penalty, solver):
     beta = LOSSES[loss]
     many = {"tol": 1e-9, "max_iter": 1500, "random_state": 0}
-    init, given = (None, {}) if solver == "auto" else ("custom", {"W": np.full((80, K), 0.5), "H": PARTS})
+    init, factors = (None, {}) if solver == "auto" else ("custom", {"W": np.full((80, K), 0.5), "H": PARTS})
     here = twofold.NMF(K, beta_loss=loss, solver=solver, init=init, **penalty, **many)
     same = "cd" if (beta, solver) == (2, "auto") else "mu"
     there = theirs.NMF(K, beta_loss=loss, solver=same, init=init or "nndsvda", **penalty, **many)
-    W, W2 = fit_quietly(here, X, **given), fit_quietly(there, X, **given)
+    W, W2 = fit_quietly(here, X, **factors), fit_quietly(there, X, **factors)
     mine = objective(X, W, here.components_, beta, **penalty)
     assert mine <= objective(X, W2, there.components_, beta, **penalty) * 1.005
     assert here.history_["objective"][-1] == pytest.approx(mine, rel=1e-3)
@@ -128,9 +128,9 @@ def test_the_number_of_parts_is_inferred():
         ({"beta_loss": 0.5, "solver": "cd"}, {}, "does not minimise"),
     ],
 )
-def test_what_cannot_be_is_refused(options, given, match):
+def test_what_cannot_be_is_refused(options, factors, match):
     with pytest.raises(ValueError, match=match):
-        twofold.NMF(2, **options).fit(X, **given)
+        twofold.NMF(2, **options).fit(X, **factors)
 
 
 def test_divergences_that_need_every_cell_say_so():
@@ -219,6 +219,6 @@ def test_batches_of_documents_move_the_topics_alike():
 
 
 def test_none_is_one_over_the_number_of_topics():
-    given = twofold.LatentDirichletAllocation(4, doc_topic_prior=0.25, topic_word_prior=0.25, random_state=0)
+    factors = twofold.LatentDirichletAllocation(4, doc_topic_prior=0.25, topic_word_prior=0.25, random_state=0)
     none = twofold.LatentDirichletAllocation(4, **PRIORS)
-    np.testing.assert_array_equal(given.fit_transform(COUNTS), none.fit_transform(COUNTS))
+    np.testing.assert_array_equal(factors.fit_transform(COUNTS), none.fit_transform(COUNTS))

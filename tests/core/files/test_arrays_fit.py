@@ -49,7 +49,7 @@ def networks() -> dict[str, object]:
 
 @cache
 def fitted() -> dict[str, object]:
-    some = {str(case): case.kept() for case in MODELS} | {name: model for name, (model, _) in models().items()}
+    some = {str(case): case.get_fitted() for case in MODELS} | {name: model for name, (model, _) in models().items()}
     X, _ = table()
     batches = {name: getattr(twofold, name)(2).partial_fit(X) for name in ("PCA", "KMeans", "GaussianMixture")}
     some |= {f"{name} in batches": model for name, model in batches.items()}
