@@ -120,7 +120,7 @@ def test_the_number_of_parts_is_inferred():
 
 
 @pytest.mark.parametrize(
-    ("options", "given", "match"),
+    ("options", "factors", "match"),
     [
         ({"init": "custom"}, {}, "W is not given"),
         ({"init": "custom"}, {"W": np.ones((80, 2)), "H": np.ones((2, 9))}, r"H has shape \(2, 9\)"),

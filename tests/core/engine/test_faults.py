@@ -17,7 +17,7 @@ import pytest
 from sklearn.base import clone
 
 import twofold
-from tests.attack.disk import fill, mounted
+from tests.attack.disk import fill, mount
 from tests.conftest import start_processes
 from tests.contract.helpers import differences
 
@@ -298,7 +298,7 @@ def _limit_files(size):
 
 @soak
 def test_the_disk_is_full_when_a_checkpoint_is_written(client, tmp_path):
-    with mounted("size=512k") as disk:
+    with mount("size=512k") as disk:
         folder = tmp_path if disk is None else disk
         path = folder / "nmf.checkpoint"
         full = (lambda: _limit_files(700)) if disk is None else (lambda: fill(folder))
