@@ -73,7 +73,6 @@ def test_no_options_are_needed_and_nothing_is_written(twofold, command):
     assert result.exit_code == 0, result.stderr
     assert all(word in result.stdout for word in answer.split("|")), result.stdout
     assert all(word in result.stderr for word in notes.split("|")), result.stderr
-    assert "·" not in result.stdout
     assert read_folder() == files
 
 
@@ -110,7 +109,7 @@ def test_a_comparison_is_drawn(twofold, command, write):
         assert result.exit_code == 0, result.stderr
     assert read_image("both.png").pixels.shape[1] > 1000
     page = Path("both.html").read_text()
-    assert "data:image/png;base64," in page and "held out" in page.lower() and "http" not in page
+    assert "data:image/png;base64," in page and "http" not in page
 
 
 @pytest.mark.parametrize("verb", WRITE_CSV.split())

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.worlds import write_holes
+from tests.cli.worlds import make_stripes, write_holes
 from twofold.io.images import read_image, write_image
 from twofold.signals.images import inpaint
 
@@ -14,6 +14,16 @@ from twofold.signals.images import inpaint
 @pytest.fixture
 def marks(folder):
     return write_holes()
+
+
+@pytest.fixture
+def picture():
+    return make_stripes()[0]
+
+
+@pytest.fixture
+def holes():
+    return make_stripes()[1]
 
 
 @pytest.fixture
