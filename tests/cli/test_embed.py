@@ -130,5 +130,3 @@ def test_settings_given_are_used(twofold, lines):
     model = load("m.twofold")
     assert model.n_components == 7 and model.window == 3 and model.n_iter_ == 2
     assert model.vocabulary_.counts_.min() >= 200 and model.vectors_.vectors_.shape[1] == 7
-
-
