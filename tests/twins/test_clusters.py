@@ -256,20 +256,6 @@ def test_an_error_that_is_small_enough_ends_the_pursuit():
     assert left.max() <= 0.5 and coder.score(SIGNALS) == pytest.approx(-0.5 * (left**2).mean())
 
 
-# --- older names --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "make, name",
-    [
-        (lambda: KMeans(3, algorithm="elkan"), "Leave it out"),
-    ],
-)
-def test_older_names_say_the_new_one(make, name):
-    with pytest.raises(TypeError, match=name):
-        make()
-
-
 def test_no_convergence_is_said_as_everywhere():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

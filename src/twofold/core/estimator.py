@@ -121,11 +121,6 @@ class Model(CallbackSupportMixin, BaseEstimator):
                 raise TypeError(f"{cls.__name__} has no parameter {name}: {cls._instead.get(name, INSTEAD.get(name))}")
         return super().__new__(cls)
 
-    @classmethod
-    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Parameters and fitted attributes as an older version wrote them, under the names of this one."""
-        return params, fitted
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._allow_sparse

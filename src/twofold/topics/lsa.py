@@ -25,7 +25,7 @@ from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.heldout import SQUARED, Split, foretell_by_axes, square_costs
-from twofold.core.numerics.spectrum import RENAMED, Spectrum, spectrum
+from twofold.core.numerics.spectrum import Spectrum, spectrum
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table, Weights
@@ -114,14 +114,6 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         "svd_solver": [StrOptions({"auto", "covariance_eigh", "gram", "power", "randomized", "arpack"})],
         **ITERATIVE,
     }
-    _instead: ClassVar[dict[str, str]] = {"solver": "it is called svd_solver, with scikit-learn's names of solvers."}
-
-    @classmethod
-    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        if "solver" in params:
-            solver = params.pop("solver")
-            params["svd_solver"] = RENAMED.get(solver, solver)
-        return params, fitted
 
     def __init__(
         self,

@@ -216,8 +216,6 @@ def _decode_model(tree: dict[str, Any], arrays: Arrays, depth: int) -> Any:
     records = _records(cls)
     params = {k: _decode(node, arrays, records, depth + 1) for k, node in tree["params"].items()}
     fitted = {k: _decode(node, arrays, records, depth + 1) for k, node in tree["fitted"].items()}
-    if hasattr(cls, "_modernized"):
-        params, fitted = cls._modernized(params, fitted)
     known = inspect.signature(cls).parameters
     for key in params:
         require(key in known, f"gives {name} a parameter {key!r}, which it does not have.")

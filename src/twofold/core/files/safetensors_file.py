@@ -92,7 +92,7 @@ def read_file(path: PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     Raises
     ------
     ModelFileError
-        For anything that is not a complete, undamaged file of this or an older format.
+        For anything that is not a complete, undamaged file of this format.
     """
     with _reading(path) as (file, table):
         arrays = {name: _read(file, table, name) for name in sorted(table.spans)}

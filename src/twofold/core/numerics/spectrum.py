@@ -34,7 +34,6 @@ from twofold.core.types import Block
 from twofold.kernels.moments import csr_gram
 
 SOLVERS = ("auto", "covariance_eigh", "gram", "full", "power", "randomized", "arpack")
-RENAMED = {"covariance": "covariance_eigh", "svd": "full", "lanczos": "arpack"}  # files of 0.1 have the first names
 
 
 class Spectrum(NamedTuple):

@@ -134,21 +134,9 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
         **ITERATIVE,
     }
     _instead: ClassVar[dict[str, str]] = {
-        "solver": "it is called learning_method, with the same values.",
         "evaluate_every": "every sweep has its objective in history_. Use tol, or EarlyStopping on held-out documents.",
         "perp_tol": "the loop stops when the objective stands still. Use tol.",
     }
-
-    @classmethod
-    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        if "solver" in params:
-            k = len(fitted["components_"]) if "components_" in fitted else 10
-            params |= {"learning_method": params.pop("solver"), "n_components": params["n_components"] or k}
-        if "alpha_" in fitted:
-            bound = float(np.exp(fitted["history_"]["objective"][-1]))
-            fitted |= {"doc_topic_prior_": fitted.pop("alpha_"), "topic_word_prior_": params["topic_word_prior"]}
-            fitted |= {"n_batch_iter_": fitted["n_iter_"] + 1, "bound_": bound}
-        return params, fitted
 
     def __init__(
         self,

@@ -46,7 +46,6 @@ from twofold.topics.nmf.starts import Data, start
 BETA = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}
 SOLVERS = {2.0: ("cd", "als", "mu"), 1.0: ("newton", "mu")}  # by β; ("mu",) for all others
 STARTS = ("nndsvd", "nndsvda", "nndsvdar", "random", "custom")
-RENAMED = {"hals": "cd", "multiplicative": "mu", "squared": "frobenius", "kl": "kullback-leibler"}  # files of 0.1
 
 
 class NMF(Reorderable, NonnegativeModel):
@@ -138,23 +137,8 @@ class NMF(Reorderable, NonnegativeModel):
         **ITERATIVE,
     }
     _instead: ClassVar[dict[str, str]] = {
-        "loss": 'it is called beta_loss: "frobenius" or "kullback-leibler".',
-        "l1": "penalties are alpha_W, alpha_H and l1_ratio, as in scikit-learn.",
         "shuffle": "coordinates are visited in their order. Leave it out.",
     }
-
-    @classmethod
-    def _modernized(cls, params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        if "loss" in params:
-            l1, k = params.pop("l1", 0.0), len(fitted["components_"]) if "components_" in fitted else "auto"
-            if l1 and "components_" in fitted:
-                params |= {"alpha_W": l1 / fitted["components_"].shape[1], "alpha_H": 0.0, "l1_ratio": 1.0}
-            params |= {"n_components": params["n_components"] or k, "beta_loss": RENAMED[params.pop("loss")]}
-            params["solver"] = RENAMED.get(params["solver"], params["solver"])
-        if "solver_" in fitted and "n_components_" not in fitted:
-            fitted |= {"solver_": RENAMED.get(fitted["solver_"], fitted["solver_"])}
-            fitted |= {"n_components_": len(fitted["components_"])}
-        return params, fitted
 
     def __init__(
         self,
