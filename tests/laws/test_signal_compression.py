@@ -1,15 +1,12 @@
 """Signals in few bytes: what was promised comes back, and the windows leave no seam."""
 
-import zlib
-
 import numpy as np
 import pytest
 
 from twofold import InputError
 from twofold.signals import CompressedSignal, compress_signal, open_signal
-from twofold.signals.compression import HEAD
 from twofold.signals.images._planes import Lapped
-from twofold.signals.images.tfi_file import CHECK
+from twofold.signals.images.tfi_file import CHECK, HEAD, Head, seal
 
 
 def sound(d=5000):
@@ -86,11 +83,12 @@ def test_what_cannot_be_used_is_refused(call, message):
         call()
 
 
-@pytest.mark.parametrize("names", [b"{}", b'["a"]', b"[1, 2]", b"nothing", b"[" * 20_000])
+@pytest.mark.parametrize(
+    "names", [b"{}", b'[8000, "float64", ["a"]]', b"[1, 2]", b"nothing", b"[" * 20_000, b'[1, "object", ["a", "b"]]']
+)
 def test_names_that_do_not_fit_are_refused_though_the_checksum_does(names):
     data = compress_signal(np.random.default_rng(0).normal(size=(2, 200)), psnr=30).data
-    magic, version, rate, dtype, length = HEAD.unpack(data[: HEAD.size])
-    head = HEAD.pack(magic, version, rate, dtype, len(names)) + names
-    rest = data[HEAD.size + length + CHECK.size :]
+    head = Head(*HEAD.unpack(data[: HEAD.size]))
+    coefficients = data[HEAD.size : -CHECK.size - head.rest]
     with pytest.raises(InputError, match="names"):
-        CompressedSignal(head + CHECK.pack(zlib.crc32(head)) + rest)
+        CompressedSignal(seal(head._replace(rest=len(names)), coefficients, names))

@@ -177,12 +177,6 @@ def test_noise_in_a_signal_is_estimated_within_ten_percent(sigma):
     assert estimate_sigma(x) == pytest.approx(sigma, rel=0.1)
 
 
-def test_progress_rises_to_one():
-    told = []
-    denoise_signal(noise((2, 64)), progress=told.append)
-    assert told == sorted(told) and told[-1] == 1.0 and len(told) > 10
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -1,45 +1,28 @@
-"""Signals in few bytes: like an image, with cosines under overlapping windows in the place of blocks.
+"""Signals in few bytes: like an image with a signal in each row, in cosines under overlapping windows.
 
-"TFS", version     4 bytes
-head               numbers a second, dtype, how long the names are
-names              of the signals, as JSON
-checksum           4 bytes, CRC-32 of all before
-signals            (c,d), as the file of a compressed image with c rows
+The rest of the file holds the labels, as JSON: numbers a second, dtype, and names of the signals.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import struct
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.signals.images.channels import cast_values
-from twofold.signals.images.compress import CompressedFile, CompressedImage, check_target, compress_best, read_file
-from twofold.signals.images.tfi_file import CHECK, DTYPES, Head
+from twofold.signals.images.compress import CompressedFile, check_target, compress_best, read_file
+from twofold.signals.images.tfi_file import CHECK, DTYPES, decode
 from twofold.signals.thresholding import check_signals
 
 METHODS = "lapped", "wavelet"
-MAGIC, VERSION = b"TFS", 1
-HEAD = struct.Struct("<3sBIBH")
 MAX_SIGNALS = 255  # in a file
 DEFAULT_PSNR = 40.0  # dB: of sound, some 30 dB of signal over error
-
-
-class Parts(NamedTuple):
-    """The contents of a file."""
-
-    rate: int | None
-    dtype: np.dtype
-    names: list[str]
-    image: CompressedImage  # the signals as its rows
 
 
 @dataclass(frozen=True)
@@ -60,47 +43,39 @@ class CompressedSignal(CompressedFile):
 
     name: str = field(default="the compressed signal", repr=False, compare=False)
 
+    magic, noun = b"TFS", "a signal"
+
     def __repr__(self) -> str:
         return f"<CompressedSignal {self.shape}: {self.size} bytes, {self.psnr:.2f} dB, {self.method}>"
 
-    @cached_property
-    def _parts(self) -> Parts:
-        try:
-            magic, version, rate, dtype, length = HEAD.unpack(self.data[: HEAD.size])
-            end = HEAD.size + length
-            (check,) = CHECK.unpack(self.data[end : end + CHECK.size])
-        except struct.error:
-            magic, version, rate, dtype, end, check = b"", 0, 0, 0, 0, -1
-        if magic != MAGIC:
-            raise InputError(f"{self.name} is not a signal that twofold compressed, or its start is damaged.")
-        if version > VERSION:
-            raise InputError(f"{self.name} has version {version}, this twofold reads up to {VERSION}. Upgrade twofold.")
-        if check != zlib.crc32(self.data[:end]) or dtype >= len(DTYPES):
-            raise InputError(f"{self.name} is damaged or cut short: it does not match its checksum. Make it again.")
-        image = CompressedImage(self.data[end + CHECK.size :], self.name)
-        try:
-            names = json.loads(self.data[HEAD.size : end])
-        except (ValueError, RecursionError):
-            names = None
-        if not isinstance(names, list) or len(names) != image.shape[0] or not all(isinstance(n, str) for n in names):
-            raise InputError(f"{self.name} is damaged: its names are not those of {image.shape[0]} signals.")
-        return Parts(rate or None, np.dtype(DTYPES[dtype]), names, image)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self._labels  # refuses damaged ones
 
-    @property
-    def _head(self) -> Head:
-        return self._parts.image._head
+    @cached_property
+    def _labels(self) -> tuple[int | None, np.dtype, list[str]]:
+        """Rate, dtype and names."""
+        end, c = len(self.data) - CHECK.size, self.shape[0]
+        try:
+            rate, dtype, names = json.loads(self.data[end - self._head.rest : end])
+            fits = len(names) == c and all(isinstance(n, str) for n in names) and dtype in DTYPES
+        except (ValueError, TypeError, RecursionError):
+            fits = False
+        if not fits or not (rate is None or (isinstance(rate, int) and rate > 0)):
+            raise InputError(f"{self.name} is damaged: its names are not those of {c} signals.")
+        return rate, np.dtype(dtype), names
 
     @property
     def rate(self) -> int | None:
-        return self._parts.rate
+        return self._labels[0]
 
     @property
     def names(self) -> list[str]:
-        return list(self._parts.names)
+        return list(self._labels[2])
 
     def decode(self) -> np.ndarray:
         """The signals (c, d), of the dtype they had."""
-        return cast_values(self._parts.image.decode(), self._parts.dtype)
+        return cast_values(decode(self._head, self.data, self.name), self._labels[1])
 
 
 def open_signal(path: str | os.PathLike[str]) -> CompressedSignal:
@@ -167,9 +142,7 @@ def compress_signal(
     check_target(psnr, size)
     if given.kind in "iu" and given.itemsize <= 2:
         X = X.astype(np.float32)  # holds them exactly
-    encoded_names = json.dumps([f"signal {i + 1}" for i in range(len(X))] if names is None else list(names)).encode()
-    head = HEAD.pack(MAGIC, VERSION, rate or 0, DTYPES.index(given.name), len(encoded_names)) + encoded_names
-    head += CHECK.pack(zlib.crc32(head))
+    labels = [f"signal {i + 1}" for i in range(len(X))] if names is None else list(names)
+    rest = json.dumps([rate or None, given.name, labels]).encode()
     goal = DEFAULT_PSNR if psnr is None and size is None else psnr
-    found = compress_best(X, goal, size, METHODS if method == "auto" else (method,), "signal", len(head))
-    return CompressedSignal(head + found.data)
+    return compress_best(X, goal, size, METHODS if method == "auto" else (method,), CompressedSignal, rest)

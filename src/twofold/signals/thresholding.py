@@ -39,7 +39,7 @@ def estimate_sigma(data: Any) -> float:
     Parameters
     ----------
     data : array of shape (d,), (h, w) or (h, w, c)
-        A signal, or an image, grey or in colors.
+        A signal, or an image, gray or in colors.
 
     References
     ----------

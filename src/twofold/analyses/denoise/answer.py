@@ -162,10 +162,10 @@ class DenoisedSignals(DenoisedAnswer, SignalAnswer):
         return worst["removed_sd"], worst["removed_correlation"], worst["noise"]
 
 
-def measure_removed(given: np.ndarray, clean: np.ndarray) -> tuple[float, float]:
+def measure_removed(noisy: np.ndarray, clean: np.ndarray) -> tuple[float, float]:
     """Standard deviation of what was removed, and the correlation of its neighbors: 0 for noise, more for edges."""
-    dtype = np.float32 if given.itemsize <= 4 else np.float64  # one copy of a large image, no more
-    removed = np.subtract(given, clean, dtype=dtype)
+    dtype = np.float32 if noisy.itemsize <= 4 else np.float64  # one copy of a large image, no more
+    removed = np.subtract(noisy, clean, dtype=dtype)
     removed -= removed.mean(dtype=np.float64)
 
     def mean_product(a: np.ndarray, b: np.ndarray) -> float:

@@ -21,7 +21,7 @@ MIN_LENGTH = 8  # numbers in a signal
 
 
 @dataclass
-class Given:
+class Data:
     """The channels of an image (c,h,w), or signals (c,d)."""
 
     X: np.ndarray
@@ -51,7 +51,7 @@ class Given:
 
 
 def holds_signals(data: Any) -> bool:
-    """Whether the data is signals (tables, frames and floats), and not an image (image files and bytes)."""
+    """True for signals (tables, frames and floats), false for an image (image files and bytes)."""
     if isinstance(data, (str, os.PathLike)):
         return is_table(os.fspath(data))
     return not isinstance(data, Picture) and getattr(data, "dtype", None) not in (np.uint8, np.uint16)
@@ -61,13 +61,13 @@ def is_table(source: str) -> bool:
     return Path(source.split("::")[0].removesuffix(".gz")).suffix.lower() in TABLES
 
 
-def read_channels(data: Any) -> Given:
-    image = as_image(data)
+def read_channels(source: Any) -> Data:
+    image = as_image(source)
     pixels = image.pixels.astype(np.float64)
-    return Given(pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0), image)
+    return Data(pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0), image)
 
 
-def read_signals(data: Any) -> Given:
+def read_signals(data: Any) -> Data:
     """Each column is a signal (of a bare array: each row), but an evenly rising first column is time."""
     if isinstance(data, np.ndarray) and data.ndim == 1:
         data = data[:, None]
@@ -93,7 +93,7 @@ def read_signals(data: Any) -> Given:
             "more."
         )
     signals = np.ascontiguousarray(X.T)
-    return Given(signals, Recording(signals, unique_names(names)[0], notes=notes, source=table.source))
+    return Data(signals, Recording(signals, unique_names(names)[0], notes=notes, source=table.source))
 
 
 def is_array(data: Any) -> bool:
@@ -103,6 +103,6 @@ def is_array(data: Any) -> bool:
 
 
 def rises_evenly(x: np.ndarray) -> bool:
-    """Whether numbers rise by the same step."""
+    """True if the numbers rise by equal steps."""
     steps = np.diff(x)
     return len(steps) > 1 and bool(steps[0] > 0) and np.allclose(steps, steps[0], rtol=1e-3, atol=0)

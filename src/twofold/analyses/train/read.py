@@ -33,7 +33,7 @@ class Data:
 
     @property
     def has_classes(self) -> bool:
-        """Whether what is to be predicted is a class: text, or few whole numbers."""
+        """True if a class is predicted: text, or few whole numbers."""
         return self.y is None or self.y.dtype.kind not in "f"
 
 

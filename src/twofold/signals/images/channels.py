@@ -1,6 +1,6 @@
-"""What an image is, and its channels: grey as it is, colors decorrelated, alpha set aside.
+"""What an image is, and its channels: gray as it is, colors decorrelated, alpha set aside.
 
-    (h,w) or (h,w,1) grey   (h,w,3) red, green, blue   (h,w,2), (h,w,4) the same with alpha last, which stays untouched
+    (h,w) or (h,w,1) gray   (h,w,3) red, green, blue   (h,w,2), (h,w,4) the same with alpha last, which stays untouched
 
 Colors are turned to lightness, red against blue, and green against both, by an orthonormal matrix: noise of the same
 strength in all colors keeps it, and most of the image goes into one channel.
@@ -38,7 +38,7 @@ def check_image(image: Any) -> np.ndarray:
 
 
 def split_channels(image: np.ndarray) -> list[np.ndarray]:
-    """The channels (h,w) without alpha, as floats: one of a grey image, three of a colored one."""
+    """The channels (h,w) without alpha, as floats: one of a gray image, three of a colored one."""
     narrow = image.dtype.itemsize <= (2 if image.dtype.kind in "iu" else 4)
     dtype = np.dtype(np.float32 if narrow else np.float64)
     if image.ndim == 2 or image.shape[2] < 3:

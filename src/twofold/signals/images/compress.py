@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,12 +35,15 @@ class CompressedFile:
     data: bytes = field(repr=False)
     name: str = field(default="the compressed data", repr=False, compare=False)  # in messages
 
+    magic: ClassVar[bytes]
+    noun: ClassVar[str]
+
     def __post_init__(self) -> None:
         _ = self._head  # refuses a damaged file
 
-    @property
+    @cached_property
     def _head(self) -> tfi_file.Head:
-        raise NotImplementedError
+        return tfi_file.read_head(self.data, self.name, self.magic, self.noun)
 
     @property
     def size(self) -> int:
@@ -83,12 +86,10 @@ class CompressedImage(CompressedFile):
 
     name: str = field(default="the compressed image", repr=False, compare=False)
 
+    magic, noun = b"TFI", "an image"
+
     def __repr__(self) -> str:
         return f"<CompressedImage {self.shape} {self.dtype}: {self.size} bytes, {self.psnr:.2f} dB, {self.method}>"
-
-    @cached_property
-    def _head(self) -> tfi_file.Head:
-        return tfi_file.read_head(self.data, self.name)
 
     @property
     def dtype(self) -> np.dtype:
@@ -100,7 +101,7 @@ class CompressedImage(CompressedFile):
 
     def decode(self) -> np.ndarray:
         """The image, of the shape and dtype it had."""
-        return tfi_file.decode(self.data, self.name)
+        return tfi_file.decode(self._head, self.data, self.name)
 
 
 def open_image(path: str | os.PathLike[str]) -> CompressedImage:
@@ -132,7 +133,7 @@ def read_file(path: str | os.PathLike[str], ending: str) -> bytes:
 class Trial:
     """An image in the coefficients of one method; `quality`, `size` and `file` depend on the quantization step 2^x."""
 
-    def __init__(self, image: np.ndarray, channels: list[np.ndarray], method: str):
+    def __init__(self, image: np.ndarray, channels: list[np.ndarray], method: str, rest: bytes = b""):
         self.image, self.method = image, method
         self.shape, self.dtype = channels[0].shape, channels[0].dtype
         self.colors = image if image.ndim == 2 else image[..., : 3 if image.shape[2] >= 3 else 1]
@@ -140,7 +141,7 @@ class Trial:
         transform = tfi_file.choose_transform(method, self.atoms)
         self.shapes = transform.shapes(self.shape)
         self.coefficients = [np.concatenate([c.ravel() for c in transform.planes(channel)]) for channel in channels]
-        self.alpha = tfi_file.pack_alpha(image[..., -1]) if image.ndim == 3 and image.shape[2] in (2, 4) else b""
+        self.rest = tfi_file.pack_alpha(image[..., -1]) if image.ndim == 3 and image.shape[2] in (2, 4) else rest
         self.peak = find_peak(self.colors)
         top = max(float(np.abs(c).max()) for c in self.coefficients)
         exact = self.peak / MAX_STEPS if image.dtype.kind == "f" else 1 / 16  # smaller steps change no integer
@@ -156,12 +157,12 @@ class Trial:
 
     def size(self, x: float) -> int:
         coefficients = tfi_file.encode(self.quantize(x), self.method)
-        return tfi_file.HEAD.size + len(coefficients) + len(self.alpha) + tfi_file.CHECK.size
+        return tfi_file.HEAD.size + len(coefficients) + len(self.rest) + tfi_file.CHECK.size
 
-    def file(self, x: float) -> bytes:
+    def file(self, x: float, magic: bytes) -> bytes:
         found = self.quantize(x)
         head = tfi_file.Head(
-            tfi_file.MAGIC,
+            magic,
             tfi_file.VERSION,
             tfi_file.STORED.index(self.method),
             tfi_file.DTYPES.index(self.image.dtype.name),
@@ -172,9 +173,9 @@ class Trial:
             self.quality(x),
             *found.shifts,
             len(found.shapes),
-            len(self.alpha),
+            len(self.rest),
         )
-        return tfi_file.seal(head, tfi_file.encode(found, self.method), self.alpha)
+        return tfi_file.seal(head, tfi_file.encode(found, self.method), self.rest)
 
 
 def _search_step(slack: Callable[[float], float], x: float, good: float, bad: float) -> float | None:
@@ -253,23 +254,23 @@ def compress_best(
     psnr: float | None,
     size: int | None,
     methods: tuple[str, ...],
-    noun: str = "image",
-    head_bytes: int = 0,
-) -> CompressedImage:
-    """By the best of the methods: the fewest bytes for a quality, or the best quality for a size with the head."""
-    channels = split_channels(image)
-    files, limits = list[CompressedImage](), list[float]()
+    kind: type[Any] = CompressedImage,
+    rest: bytes = b"",
+) -> Any:
+    """By the best of the methods: the fewest bytes for a quality, or the best quality for a size."""
+    channels, noun = split_channels(image), kind.noun.split()[-1]
+    files, limits = list[CompressedFile](), list[float]()
     for name in methods:
-        trial = Trial(image, channels, name)
+        trial = Trial(image, channels, name, rest)
         if size is None:
             goal = DEFAULT_PSNR if psnr is None else float(psnr)
             x = _find_step_for_quality(trial, goal)
             limits.append(trial.quality(trial.steps[0]) if x is None else np.inf)
         else:
-            x = _find_step_for_size(trial, max(size - head_bytes, 1))
-            limits.append(trial.size(trial.steps[1]) + head_bytes if x is None else 0)
+            x = _find_step_for_size(trial, size)
+            limits.append(trial.size(trial.steps[1]) if x is None else 0)
         if x is not None:
-            files.append(CompressedImage(trial.file(x)))
+            files.append(kind(trial.file(x, kind.magic)))
     if files:
         return min(files, key=lambda file: (file.size, -file.psnr) if size is None else (-file.psnr, file.size))
     if size is None:

@@ -59,7 +59,7 @@ def denoise_image(
     Parameters
     ----------
     image : array of shape (h, w) or (h, w, c)
-        Grey or red, green, blue, of any range; integers or floats. Of 2 or 4 channels the last is alpha, which stays.
+        Gray or red, green, blue, of any range; integers or floats. Of 2 or 4 channels the last is alpha, which stays.
     sigma : float, optional
         Standard deviation of the noise, in the image's own units. None: estimated, for each channel.
     method : {"ksvd", "hard", "soft"}, default="ksvd"

@@ -53,7 +53,7 @@ def inpaint_image(
     Parameters
     ----------
     image : array of shape (h, w) or (h, w, c)
-        Grey or red, green, blue, of any range; integers or floats. Of 2 or 4 channels the last is alpha, which stays.
+        Gray or red, green, blue, of any range; integers or floats. Of 2 or 4 channels the last is alpha, which stays.
         What it holds where pixels are missing does not matter.
     mask : bool array of shape (h, w)
         True where a pixel is missing.

@@ -1,9 +1,9 @@
-"""The file of a compressed image: what is in it, how it is written, and how it is read.
+"""The file of a compressed image or of signals: what is in it, how it is written, and how it is read.
 
-    "TFI", version     4 bytes
+    "TFI" or "TFS"     3 bytes, and one for the version
     head               method, dtype, shape, quantization step, PSNR, and how long what follows is
     coefficients       whole numbers, arithmetically coded
-    alpha              as it was, packed by LZMA or zlib, whichever is shorter
+    rest               alpha as it was, packed by LZMA or zlib, whichever is shorter; or the labels of signals
     checksum           4 bytes, CRC-32 of all before
 
 A coefficient c is stored as q = ±⌊|c| / step + 0.38⌋, rounded a little towards zero since small ones are common, and
@@ -37,7 +37,7 @@ METHODS = "dct", "wavelet", "pca"  # for images
 STORED = (*METHODS, "lapped")  # in the order of their numbers in a file
 DTYPES = "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64"
 ROUND_UP = 0.38
-MAGIC, VERSION = b"TFI", 1
+VERSION = 1
 HEAD = struct.Struct("<3sBBBBIIddbbbBI")
 CHECK = struct.Struct("<I")
 MAX_PIXELS_PER_BYTE = 1 << 14  # of the coder: a file with more is not genuine
@@ -60,7 +60,7 @@ class Head(NamedTuple):
     shift2: int
     shift3: int
     planes: int  # a channel; those after are zero
-    alpha: int  # bytes
+    rest: int  # bytes
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -196,16 +196,16 @@ def unpack_alpha(data: bytes, shape: tuple[int, int], dtype: np.dtype) -> np.nda
     return np.cumsum(steps, axis=1, dtype=f"u{dtype.itemsize}").view(dtype)
 
 
-def seal(head: Head, coefficients: bytes, alpha: bytes) -> bytes:
+def seal(head: Head, coefficients: bytes, rest: bytes) -> bytes:
     """The file."""
-    data = HEAD.pack(*head) + coefficients + alpha
+    data = HEAD.pack(*head) + coefficients + rest
     return data + CHECK.pack(zlib.crc32(data))
 
 
-def read_head(data: bytes, name: str) -> Head:
-    """The checked start of a file; `name` is for messages."""
-    if len(data) < HEAD.size + CHECK.size or data[:3] != MAGIC:
-        raise InputError(f"{name} is not an image that twofold compressed, or its start is damaged.")
+def read_head(data: bytes, name: str, magic: bytes, noun: str) -> Head:
+    """The checked start of a file; `name` and `noun` are for messages."""
+    if len(data) < HEAD.size + CHECK.size or data[:3] != magic:
+        raise InputError(f"{name} is not {noun} that twofold compressed, or its start is damaged.")
     if data[3] > VERSION:
         raise InputError(f"{name} has version {data[3]}, this twofold reads up to {VERSION}. Upgrade twofold.")
     (check,) = CHECK.unpack(data[-CHECK.size :])
@@ -220,9 +220,8 @@ def read_head(data: bytes, name: str) -> Head:
     return head
 
 
-def decode(data: bytes, name: str) -> np.ndarray:
+def decode(head: Head, data: bytes, name: str) -> np.ndarray:
     """The image in a file."""
-    head = read_head(data, name)
     try:
         return _decode_body(head, data[HEAD.size : -CHECK.size])
     except (ValueError, IndexError, zlib.error, lzma.LZMAError, EOFError) as error:
@@ -231,7 +230,7 @@ def decode(data: bytes, name: str) -> np.ndarray:
 
 def _decode_body(head: Head, body: bytes) -> np.ndarray:
     method, dtype, shape = STORED[head.method], np.dtype(DTYPES[head.dtype]), (head.height, head.width)
-    coder, atoms = Coder(body[: len(body) - head.alpha]), None
+    coder, atoms = Coder(body[: len(body) - head.rest]), None
     if method == "pca":
         atoms = np.zeros((min(head.planes, SIDE * SIDE), SIDE * SIDE), np.int32)
         coder.plane(atoms, np.zeros(atoms.shape, np.int64), ATOMS)
@@ -242,5 +241,5 @@ def _decode_body(head: Head, body: bytes) -> np.ndarray:
     _code_planes(coder, transform, quantized)
     like = np.zeros(head.shape, dtype)
     if head.depth in (2, 4):
-        like[..., -1] = unpack_alpha(body[len(body) - head.alpha :], shape, dtype)
+        like[..., -1] = unpack_alpha(body[len(body) - head.rest :], shape, dtype)
     return join_channels(decode_channels(quantized, method, shape, split_channels(like[:1, :1])[0].dtype), like)
