@@ -10,17 +10,11 @@ words, this can be checked pair by pair.
 import numpy as np
 
 from twofold import Cooccurrence, SkipGram
+from twofold.examples import write_language
 from twofold.plots.models import words as plots
 
-rng = np.random.default_rng(0)
-taste = np.exp(rng.standard_normal((40, 4)) @ rng.standard_normal((4, 40)) / 2)
-steps = np.cumsum(taste / taste.sum(axis=1, keepdims=True), axis=1)
-said, at = [], 0
-for u in rng.random(200_000):
-    at = min(int(np.searchsorted(steps[at], u)), 39)
-    said.append(f"w{at}")
-text = [said[i : i + 1000] for i in range(0, len(said), 1000)]
-print(" ".join(said[:20]))
+text = write_language(np.random.default_rng(0), words=40, length=200_000)
+print(" ".join(text[0][:20]))
 
 # %%
 # How often each pair stands side by side, and how much more often than by chance. Skip-gram draws its made-up words with

@@ -9,6 +9,7 @@ compared with chance, and cut to fifty directions. No dictionary, no grammar.
 import numpy as np
 
 from twofold import KMeans, PMIEmbedding, datasets
+from twofold.examples import OPPOSITES
 from twofold.plots.models import words as plots
 from twofold.plots.models.words import word_map_figure
 from twofold.text.stop_words import english
@@ -67,24 +68,8 @@ for a, b, c in [
 
 seen = {w: vectors.counts_[vectors.place(w)] for w in vectors}
 plurals = [(w, w + "s") for w in seen if w not in small and len(w) > 2]
-opposites = [
-    ("minimum", "maximum"),
-    ("min", "max"),
-    ("left", "right"),
-    ("lower", "upper"),
-    ("first", "last"),
-    ("start", "end"),
-    ("row", "column"),
-    ("rows", "columns"),
-    ("horizontal", "vertical"),
-    ("width", "height"),
-    ("smallest", "largest"),
-    ("top", "bottom"),
-    ("before", "after"),
-    ("positive", "negative"),
-]
 panels = {}
-for name, pairs in {"one and many": plurals, "opposites": opposites}.items():
+for name, pairs in {"one and many": plurals, "opposites": OPPOSITES}.items():
     pairs = [(a, b) for a, b in pairs if seen.get(a) and seen.get(b, 0) >= 12][:40]
     U = np.array([vectors[[a, b]] for a, b in pairs])
     panels[name] = (pairs, U)

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from twofold import Cooccurrence, EarlyStopping, GloVe, KMeans, PMIEmbedding, SkipGram, WordVectors, datasets
 from twofold.analyses.embed.heldout import told_apart
+from twofold.examples import OPPOSITES, write_language
 from twofold.plots.models import words as plots
 from twofold.plots.models.words import word_map_figure
 from twofold.text.stop_words import english
@@ -16,11 +17,6 @@ from twofold.words import align
 
 RNG = np.random.default_rng
 DOCUMENTS = 2000
-OPPOSITES = [
-    ("minimum", "maximum"), ("min", "max"), ("left", "right"), ("lower", "upper"), ("first", "last"), ("start", "end"),
-    ("row", "column"), ("rows", "columns"), ("horizontal", "vertical"), ("width", "height"), ("smallest", "largest"),
-    ("top", "bottom"), ("before", "after"), ("real", "complex"), ("positive", "negative"), ("true", "false"),
-]  # fmt: skip
 
 
 @functools.cache
@@ -61,21 +57,9 @@ def words_objective() -> Figure:
     return plots.curves_figure(curves, "epoch", "loss a pair", "Skip-gram on docstrings", level)
 
 
-def _chain(words: int, length: int) -> list[list[str]]:
-    """Text of a made-up language, in which each word is followed by some words rather than others."""
-    rng = RNG(0)
-    taste = np.exp(rng.standard_normal((words, 4)) @ rng.standard_normal((4, words)) / 2)
-    steps = np.cumsum(taste / taste.sum(axis=1, keepdims=True), axis=1)
-    at, out = 0, []
-    for u in rng.random(length):
-        at = min(int(np.searchsorted(steps[at], u)), words - 1)
-        out.append(f"w{at}")
-    return [out[i : i + 1000] for i in range(0, length, 1000)]
-
-
 def words_pmi() -> Figure:
     """Inner products of skip-gram against PMI less the logarithm of the number of negatives."""
-    text = _chain(40, 200_000)
+    text = write_language(RNG(0), 40, 200_000)
     table = Cooccurrence(window=1, weighting="flat", min_count=1).fit(text)
     words = list(table.vocabulary_.words_)
     N = table.counts_.toarray()

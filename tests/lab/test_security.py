@@ -307,7 +307,7 @@ def test_names_and_cells_are_only_ever_text(place):
     ],
 )
 def test_of_a_name_only_a_plain_ending_is_used(name, ending):
-    assert app.endings(app.called(name)) == ending
+    assert app.safe_endings(app.display_name(name)) == ending
 
 
 # --- what is left open --------------------------------------------------------------------------------------

@@ -22,8 +22,9 @@ from websockets.sync.client import connect
 from tests.lab.conftest import running, wait_for
 from twofold.cli.commands.lab import lab
 from twofold.core.checks import InputError
+from twofold.examples import EXAMPLES
 from twofold.lab import frames, jobs
-from twofold.lab.data import BUNDLED, make
+from twofold.lab.data import make
 from twofold.lab.jobs import Limits
 
 
@@ -300,11 +301,11 @@ def test_own_files_are_read_as_what_they_hold(place, tmp_path):
     assert [line.rsplit(",", 1)[1] for line in answer.text.splitlines()[1:]] == ["other", "", "late", "late"]
 
 
-@pytest.mark.parametrize("id", [id for id in BUNDLED if id != "docstrings"])
+@pytest.mark.parametrize("id", [id for id in EXAMPLES if id != "docstrings"])
 def test_bundled_data_is_as_it_is_described(id):
     data = make(id)
-    assert tuple(data.shape) == BUNDLED[id].shape
-    assert data.describe()["kind"] == BUNDLED[id].kind
+    assert tuple(data.shape) == EXAMPLES[id].shape
+    assert data.describe()["kind"] == EXAMPLES[id].kind
     json.dumps(data.describe())
 
 
@@ -371,7 +372,7 @@ def test_what_the_command_cannot_do_is_said_in_one_line(tmp_path, monkeypatch):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(InputError, match=f"--port {port}: it cannot be used"):
+        with pytest.raises(InputError, match=f"port={port}: it cannot be used"):
             lab(port=port, no_browser=True)
     with pytest.raises(InputError, match=r"missing\.csv does not exist"):
         lab(str(tmp_path / "missing.csv"), no_browser=True)

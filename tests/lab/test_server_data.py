@@ -105,7 +105,7 @@ def test_what_is_kept_for_other_processes_is_the_same(brought, tmp_path):
     assert again.describe() == brought.describe()
 
 
-@pytest.mark.parametrize("id", data.BUNDLED)
+@pytest.mark.parametrize("id", data.EXAMPLES)
 def test_bundled_data_is_kept_without_loss(id, tmp_path):
     if id == "docstrings":
         pytest.skip("it takes seconds to make")

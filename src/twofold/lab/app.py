@@ -1,4 +1,4 @@
-"""What the page can ask of the server: the catalog, data, jobs, and one stream of what happens."""
+"""The requests of the page to the server: the catalog, data, jobs, and one stream of states and frames."""
 
 from __future__ import annotations
 
@@ -20,28 +20,29 @@ from starlette.concurrency import run_in_threadpool
 
 from twofold import __version__
 from twofold.lab.guard import Guard, TooLarge
-from twofold.lab.jobs import Job, Lab, Refused
-from twofold.lab.worker import TAKES
+from twofold.lab.jobs import Job, Lab
+from twofold.lab.process import Refused
+from twofold.lab.worker import DOWNLOADS
 
 STATIC = Path(__file__).parent / "static"
 FRAME = "application/octet-stream"
-STALLED = 30.0  # seconds without a byte, after which an upload is given up
-OFTEN = 0.1  # seconds between the states of a job that runs
-ROWS = 200  # asked for at once
+MAX_UPLOAD_PAUSE = 30.0  # seconds without a byte, after which an upload is refused
+MIN_SECONDS_BETWEEN_STATES = 0.1  # of a job that runs
+MAX_ROWS = 200  # of one request
 MIME = {".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".html": "text/html"}
 ENDINGS = {"model": ".twofold", "python": ".py"}
 
 
 def create(lab: Lab, token: str, port: int) -> Guard:
-    """The application of a lab, behind its guard."""
+    """Make the application of a lab, behind its guard."""
 
     @asynccontextmanager
-    async def living(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await lab.open()
         yield
         await lab.close()
 
-    app = FastAPI(lifespan=living, docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.lab = lab
     for kind in (Refused, TooLarge, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, explain)
@@ -56,7 +57,7 @@ def create(lab: Lab, token: str, port: int) -> Guard:
 
 
 async def explain(request: Request, error: Exception) -> Response:
-    """Every refusal is JSON with one sentence."""
+    """Answer an error with JSON that has one sentence."""
     if isinstance(error, TooLarge):
         return JSONResponse({"error": str(error)}, 413, headers={"connection": "close"})
     if isinstance(error, RequestValidationError):
@@ -70,20 +71,20 @@ async def explain(request: Request, error: Exception) -> Response:
 
 
 async def read_json(request: Request) -> dict[str, Any]:
-    """The body of a request, which is an object; its size is the guard's matter."""
+    """Read the body of a request, which is an object; the guard limits its size."""
     data = b"".join([part async for part in request.stream()])
     try:
-        found = json.loads(data or b"{}", parse_constant=lambda name: None)
+        content = json.loads(data or b"{}", parse_constant=lambda name: None)
     except (ValueError, RecursionError):
         raise Refused(400, "The request is no JSON.") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise Refused(400, "The request is no JSON object.")
-    return found
+    return content
 
 
-def pick(found: dict[str, Any], name: str, kind: type | tuple[type, ...], default: Any) -> Any:
-    """One part of a request, of the type it must have."""
-    value = found.get(name, default)
+def pick(request: dict[str, Any], name: str, kind: type | tuple[type, ...], default: Any) -> Any:
+    """Return one part of a request, of the type it must have."""
+    value = request.get(name, default)
     if value is default:
         return default
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -101,7 +102,7 @@ def pick_rows(value: Any) -> list[int]:
 
 
 def add_files(app: FastAPI) -> None:
-    """The page itself. Only what the folder lists is served: no path is made of what was asked for."""
+    """Serve the page itself. Only files that the folder lists are served: no path is made from a request."""
     known: dict[str, Path] = {}
 
     def find(name: str) -> Path:
@@ -144,8 +145,8 @@ def add_data(app: FastAPI, lab: Lab) -> None:
 
         if kind is not None and kind not in KINDS:
             raise Refused(400, f"The kind of data is one of {', '.join(KINDS)}.")
-        name = called(name)
-        path = lab.folder / f"upload-{secrets.token_hex(8)}{endings(name)}"
+        name = display_name(name)
+        path = lab.folder / f"upload-{secrets.token_hex(8)}{safe_endings(name)}"
         try:
             await receive_file(request, path)
             return await lab.read(path, name, kind)
@@ -159,21 +160,21 @@ def add_data(app: FastAPI, lab: Lab) -> None:
     @app.get("/api/data/{id}/rows")
     async def rows(id: str, at: str = "") -> dict[str, Any]:
         wanted = [one for one in at.split(",") if one]
-        if len(wanted) > ROWS or not all(one.isascii() and one.isdigit() and len(one) < 10 for one in wanted):
-            raise Refused(400, f"Give up to {ROWS} row numbers, with commas between.")
+        if len(wanted) > MAX_ROWS or not all(one.isascii() and one.isdigit() and len(one) < 10 for one in wanted):
+            raise Refused(400, f"Give up to {MAX_ROWS} row numbers, with commas between.")
         return await lab.rows(id, map(int, wanted))
 
 
-def called(name: str) -> str:
-    """What a user's file is called: the last part of its name, without what no name has; it is shown, never opened."""
+def display_name(name: str) -> str:
+    """Return the last part of a file's name without control characters; it is shown, never opened."""
     last = name.replace("\\", "/").rpartition("/")[2]
     return "".join(letter for letter in last if letter.isprintable())[:120] or "file"
 
 
-def endings(name: str) -> str:
-    """The endings of a name that say how it is read: letters and digits alone, so that they are safe in a path of ours.
+def safe_endings(name: str) -> str:
+    """Return the endings of a name that say how it is read: letters and digits alone, so that they are safe in a path.
 
-    >>> endings("my.table.CSV.gz"), endings("../../etc/passwd"), endings("a.p/../x")
+    >>> safe_endings("my.table.CSV.gz"), safe_endings("../../etc/passwd"), safe_endings("a.p/../x")
     ('.csv.gz', '', '')
     """
     parts = [part.lower() for part in name.split(".")[1:]][-2:]
@@ -187,13 +188,13 @@ def endings(name: str) -> str:
 
 
 async def receive_file(request: Request, path: Path) -> None:
-    """The body of a request into a file of ours; one that stalls is given up."""
+    """Write the body of a request into a file; refuse one that stalls."""
     stream = request.stream().__aiter__()
     with path.open("xb") as file:
         path.chmod(0o600)
         while True:
             try:
-                part = await asyncio.wait_for(stream.__anext__(), STALLED)
+                part = await asyncio.wait_for(stream.__anext__(), MAX_UPLOAD_PAUSE)
             except StopAsyncIteration:
                 break
             except TimeoutError:
@@ -234,15 +235,15 @@ def add_jobs(app: FastAPI, lab: Lab) -> None:
         lab.remove(lab.find(id))
         return {"id": id}
 
-    def add_control(what: str) -> None:
-        @app.post(f"/api/jobs/{{id}}/{what}", name=what)
+    def add_control(command: str) -> None:
+        @app.post(f"/api/jobs/{{id}}/{command}", name=command)
         async def control(id: str) -> dict[str, Any]:
             job = lab.find(id)
-            lab.control(job, what)
+            lab.control(job, command)
             return job.state()
 
-    for what in ("pause", "resume", "step", "cancel"):
-        add_control(what)
+    for command in ("pause", "resume", "step", "cancel"):
+        add_control(command)
 
     @app.post("/api/jobs/{id}/pace")
     async def pace(id: str, request: Request) -> dict[str, Any]:
@@ -260,15 +261,15 @@ def add_jobs(app: FastAPI, lab: Lab) -> None:
         answer = await lab.ask(lab.find(id), await read_json(request))
         return Response(answer, media_type=FRAME) if isinstance(answer, bytes) else JSONResponse(answer)
 
-    @app.get("/api/jobs/{id}/take/{what}")
-    async def take(id: str, what: str) -> Response:
+    @app.get("/api/jobs/{id}/take/{file}")
+    async def take(id: str, file: str) -> Response:
         job = lab.find(id)
-        if what not in TAKES:
-            raise Refused(404, f"There is {', '.join(TAKES)} to take away.")
-        path = await lab.take(job, what)
+        if file not in DOWNLOADS:
+            raise Refused(404, f"There is {', '.join(DOWNLOADS)} to take away.")
+        path = await lab.take(job, file)
         stem = f"{job.method}-{job.data}"
-        name = stem + ENDINGS.get(what, "." + what.rpartition(".")[2])
-        kind = "text/x-python; charset=utf-8" if what == "python" else FRAME
+        name = stem + ENDINGS.get(file, "." + file.rpartition(".")[2])
+        kind = "text/x-python; charset=utf-8" if file == "python" else FRAME
         return FileResponse(path, media_type=kind, filename=name)
 
     @app.post("/api/jobs/{id}/labels")
@@ -314,74 +315,74 @@ def add_stream(app: FastAPI, lab: Lab) -> None:
 
 
 class Stream:
-    """One page that watches: what it has not seen yet is sent, the newest of each job alone, as fast as it takes it."""
+    """Sends one page the states and the newest frames of the jobs that it shows, as fast as it takes them."""
 
     def __init__(self, socket: WebSocket, lab: Lab):
         self.socket, self.lab = socket, lab
         self.watched: set[str] = set()
-        self.fresh: dict[str, None] = {}  # jobs with a frame to send
-        self.changed: dict[str, None] = {}  # jobs with a state to send
-        self.primed: set[str] = set()  # jobs whose first frame was sent
-        self.told: dict[str, tuple[str, float]] = {}  # the last status sent, and when
-        self.news = asyncio.Event()
+        self.unsent_frames: dict[str, None] = {}
+        self.unsent_states: dict[str, None] = {}
+        self.started: set[str] = set()  # jobs whose first frame was sent
+        self.last_sent: dict[str, tuple[str, float]] = {}  # the last status sent, and when
+        self.wake = asyncio.Event()
 
     def notice(self, job: Job, frame: bytes | None) -> None:
         if job.id in self.watched:
-            self.changed[job.id] = None
+            self.unsent_states[job.id] = None
             if frame is not None:
-                self.fresh[job.id] = None
-            self.news.set()
+                self.unsent_frames[job.id] = None
+            self.wake.set()
 
     async def listen(self) -> None:
-        """What the page wants to watch."""
+        """Read which jobs the page shows."""
         while True:
-            found = json.loads(await self.socket.receive_text())
-            wanted = found.get("watch") if isinstance(found, dict) else None
+            message = json.loads(await self.socket.receive_text())
+            wanted = message.get("watch") if isinstance(message, dict) else None
             if not isinstance(wanted, list):
                 continue
             now = {one for one in wanted[:16] if isinstance(one, str) and one in self.lab.jobs}
-            self.primed &= now
-            self.told = {id: when for id, when in self.told.items() if id in now}
+            self.started &= now
+            self.last_sent = {id: when for id, when in self.last_sent.items() if id in now}
             added, self.watched = now - self.watched, now
-            self.fresh |= dict.fromkeys(one for one in added if self.lab.jobs[one].kept)
-            self.changed |= dict.fromkeys(added)
-            self.news.set()
+            self.unsent_frames |= dict.fromkeys(one for one in added if self.lab.jobs[one].kept)
+            self.unsent_states |= dict.fromkeys(added)
+            self.wake.set()
 
     async def send(self) -> None:
         with suppress(WebSocketDisconnect, RuntimeError):
             while True:
-                await self.news.wait()
-                self.news.clear()
+                await self.wake.wait()
+                self.wake.clear()
                 await self.send_states()
-                while self.fresh:
-                    id = next(iter(self.fresh))
-                    del self.fresh[id]
+                while self.unsent_frames:
+                    id = next(iter(self.unsent_frames))
+                    del self.unsent_frames[id]
                     await self.send_frame(id)
 
     async def send_states(self) -> None:
-        """States that changed; those that only moved on wait a little."""
+        """Send states that changed; those of a job that goes on running wait a little."""
         later = []
-        for id in list(self.changed):
-            del self.changed[id]
+        for id in list(self.unsent_states):
+            del self.unsent_states[id]
             job = self.lab.jobs.get(id)
             if job is None:
                 await self.socket.send_text(json.dumps({"removed": id}))
                 continue
-            status, when = self.told.get(id, ("", 0.0))
-            if status == job.status == "running" and time.monotonic() - when < OFTEN:
+            status, when = self.last_sent.get(id, ("", 0.0))
+            if status == job.status == "running" and time.monotonic() - when < MIN_SECONDS_BETWEEN_STATES:
                 later.append(id)
                 continue
-            await self.socket.send_text(json.dumps({"state": job.state(brief=id in self.told)}))
-            self.told[id] = job.status, time.monotonic()
+            await self.socket.send_text(json.dumps({"state": job.state(brief=id in self.last_sent)}))
+            self.last_sent[id] = job.status, time.monotonic()
         if later:
-            self.changed |= dict.fromkeys(later)
-            asyncio.get_running_loop().call_later(OFTEN, self.news.set)
+            self.unsent_states |= dict.fromkeys(later)
+            asyncio.get_running_loop().call_later(MIN_SECONDS_BETWEEN_STATES, self.wake.set)
 
     async def send_frame(self, id: str) -> None:
         job = self.lab.jobs.get(id)
         if job is None or id not in self.watched:
             return
-        frame = job.newest if id in self.primed else self.lab.newest(job)
+        frame = job.newest if id in self.started else self.lab.newest(job)
         if frame is not None:
-            self.primed.add(id)
+            self.started.add(id)
             await self.socket.send_bytes(frame)

@@ -1,7 +1,7 @@
-"""The data of the lab: what is bundled, and what users bring; one `Data` for every method.
+"""The data of the lab: the catalog's examples and the files of users; one `Data` for every method.
 
-Bundled data is what a few lines of Python give, and these lines are both run here and shown to the user. A file that
-was brought is read once, by the readers of the command line, and kept beside as arrays, a frame and a description.
+Data is made by a few lines of Python, and these lines are both run here and shown to the user. A user's file is read
+once, by the readers of the command line, and kept as arrays, a frame and a description.
 """
 
 from __future__ import annotations
@@ -11,101 +11,26 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # the server lists what is bundled before any of these is loaded
+from twofold.examples import EXAMPLES
+
+if TYPE_CHECKING:  # the server lists the examples before any of these is loaded
     import numpy as np
     import polars as pl
 
+    from twofold.lab.script import Script
+
 KINDS = ("table", "ratings", "text", "picture", "pictures", "signal")
 ROWS = 20  # shown first
-SHORT_TEXT = 40  # letters: a column whose texts are longer on average is prose
-MOST_CLASSES = 20  # values of a column that says which class a row is of
-SIDE = 640  # pixels of a picture, at most
-WIDEST = 2_000_000  # cells of a sparse table that is filled up with zeros
-
-
-class Bundled(NamedTuple):
-    """Data that is always at hand, and the Python that makes it: X, y, ratings, texts, picture, ..."""
-
-    name: str
-    kind: str
-    about: str
-    shape: tuple[int, ...] | None
-    code: str
-
-
-def _of(bunch: str, **parts: str) -> str:
-    """Python that takes parts of one of the data sets of `twofold.datasets`."""
-    lines = [f"{name} = data.{part}" for name, part in parts.items()]
-    return "\n".join(["from twofold import datasets", f"data = datasets.{bunch}", *lines])
-
-
-def _photo(name: str) -> str:
-    return _of("photographs()", picture=name)
-
-
-def _signal(name: str) -> str:
-    return _of("signals()", signal=name)
-
-
-_TABLE = {"X": "data", "y": "target"}
-BUNDLED = {
-    "wine": Bundled(
-        "Wine", "table", "178 wines of three growers, 13 measurements each.", (178, 13), _of("wine()", **_TABLE)
-    ),
-    "iris": Bundled(
-        "Iris", "table", "150 irises of three kinds, four lengths each.", (150, 4), _of("iris()", **_TABLE)
-    ),
-    "blobs": Bundled(
-        "Blobs", "table", "Five round groups in the plane, 1,500 points.", (1500, 2),
-        "from sklearn.datasets import make_blobs\n"
-        "X, y = make_blobs(1500, centers=5, cluster_std=[0.5, 1.2, 0.8, 1.0, 0.6], random_state=7)",
-    ),
-    "stripes": Bundled(
-        "Stripes", "table", "Three long groups side by side, 900 points.", (900, 2),
-        "from sklearn.datasets import make_blobs\n"
-        "X, y = make_blobs(900, centers=3, random_state=170)\n"
-        "X = X @ [[0.6, -0.6], [-0.4, 0.8]]",
-    ),
-    "moons": Bundled(
-        "Moons", "table", "Two half moons that hold each other, 1,000 points.", (1000, 2),
-        "from sklearn.datasets import make_moons\nX, y = make_moons(1000, noise=0.07, random_state=0)",
-    ),
-    "many": Bundled(
-        "Many points", "table", "Twelve groups in the plane, 100,000 points.", (100_000, 2),
-        "from sklearn.datasets import make_blobs\nX, y = make_blobs(100_000, centers=12, random_state=3)",
-    ),
-    "table_with_holes": Bundled(
-        "Wine with holes", "table", "The wine table, a fifth of its cells missing.", (178, 13),
-        _of("table_with_holes()", X="data"),
-    ),
-    "ratings": Bundled(
-        "Films", "ratings", "What 500 people gave 300 films, in half stars; made by a seeded generator.", (500, 300),
-        _of("ratings()", ratings="ratings"),
-    ),
-    "docstrings": Bundled(
-        "Docstrings", "text", "The English in the documentation of installed Python packages.", (1000,),
-        _of("docstrings(1000)", texts="documents", y="target"),
-    ),
-    "digits": Bundled(
-        "Digits", "pictures", "1,797 handwritten digits, 8 by 8 pixels.", (1797, 8, 8),
-        _of("digits()", pictures="images", X="data", y="target"),
-    ),
-    "camera": Bundled("Camera", "picture", "A man and his camera, grey.", (512, 512), _photo("camera")),
-    "ascent": Bundled("Ascent", "picture", "A flight of stairs, grey.", (512, 512), _photo("ascent")),
-    "aero": Bundled("Aero", "picture", "A place from the air, grey.", (512, 512), _photo("aero")),
-    "china": Bundled("China", "picture", "A temple, in color.", (427, 640, 3), _photo("china")),
-    "flower": Bundled("Flower", "picture", "A flower, in color.", (427, 640, 3), _photo("flower")),
-    "ecg": Bundled("Heart", "signal", "An electrocardiogram.", (1024,), _signal("ecg")),
-    "nino": Bundled("Sea", "signal", "The temperature of the sea by the quarter.", (264,), _signal("nino")),
-    "doppler": Bundled("Doppler", "signal", "A tone that falls, as Donoho and Johnstone test with.", (1024,),
-                       _signal("doppler")),
-    "blocks": Bundled("Blocks", "signal", "Steps, as Donoho and Johnstone test with.", (1024,), _signal("blocks")),
-    "bumps": Bundled("Bumps", "signal", "Peaks, as Donoho and Johnstone test with.", (1024,), _signal("bumps")),
-    "heavisine": Bundled("HeaviSine", "signal", "A wave that jumps twice, as Donoho and Johnstone test with.", (1024,),
-                         _signal("heavisine")),
-}  # fmt: skip
+MIN_PROSE_LETTERS = 40  # the mean length of the texts in a column of prose
+MAX_CLASSES = 20  # values of a column that gives the class of each row
+MAX_SIDE_PIXELS = 640  # of a picture
+MAX_FILLED_CELLS = 2_000_000  # of a sparse table that is filled up with zeros
+PART_NAMES = {
+    "table": "X", "target": "y", "ratings": "ratings", "texts": "texts", "picture": "picture", "pictures": "pictures",
+    "signal": "signal",
+}  # parts of `Data` by their names in the code  # fmt: skip
 
 
 @dataclass
@@ -212,31 +137,29 @@ def load(id: str, folder: Path | None = None) -> Data:
 
 
 def make(id: str) -> Data:
-    """Bundled data, by running its own code."""
+    """Make an example, by running its own code."""
     import numpy as np
     import polars as pl
 
     from twofold.core.checks import InputError
+    from twofold.lab.script import Script
 
-    if id not in BUNDLED:
+    if id not in EXAMPLES:
         raise InputError("this data is no longer there. Bring the file again.")
-    known = BUNDLED[id]
-    made: dict[str, Any] = {}
-    exec(known.code, made)  # our own lines of above
-    data = Data(id, known.name, known.kind, known.about, known.code, ratings=made.get("ratings"))
-    about = made.get("data", {})  # what the data set has beside: names of columns, classes, rows
-    data.texts, data.names, data.picture = made.get("texts"), about.get("names"), made.get("picture")
-    data.pictures, data.signal = made.get("pictures"), made.get("signal")
-    data.table = made.get("X") if data.pictures is None else data.pictures.reshape(len(data.pictures), -1)
-    data.target_names = [str(one) for one in about.get("target_names", [])]
-    if "y" in made:
-        data.target = np.asarray(made["y"])
+    known = EXAMPLES[id]
+    script = Script()
+    script.run(known.code)
+    data = Data(id, known.name, known.kind, known.about, known.code, **find_parts(script))
+    source = script.names.get("data", {})  # the data set has names of columns, classes, rows
+    data.names = source.get("names")
+    data.target_names = [str(one) for one in source.get("target_names", [])]
+    if data.target is not None:
         data.target_names = data.target_names or [str(one) for one in np.unique(data.target)]
     if data.pictures is not None:
-        data.columns = [f"pixel {i},{j}" for i, j in np.ndindex(data.pictures.shape[1:])]
+        data.columns = name_pixels(data.pictures)
         data.frame = pl.DataFrame({"class": data.target})
     elif data.table is not None:
-        data.columns = [str(one) for one in about.get("feature_names", "xy")]
+        data.columns = [str(one) for one in source.get("feature_names", "xy")]
         data.frame = pl.DataFrame(data.table, schema=data.columns, orient="row").fill_nan(None)
         if data.target is not None:
             data.frame = data.frame.with_columns(pl.Series("class", [data.target_names[i] for i in data.target]))
@@ -245,6 +168,15 @@ def make(id: str) -> Data:
     else:
         data.frame = data.ratings
     return data
+
+
+def find_parts(script: Script) -> dict[str, Any]:
+    """Return the parts of `Data` that the lines of a script have bound."""
+    return {part: script[name] for part, name in PART_NAMES.items() if name in script}
+
+
+def name_pixels(pictures: np.ndarray) -> list[str]:
+    return [f"pixel {i},{j}" for i in range(pictures.shape[1]) for j in range(pictures.shape[2])]
 
 
 # --- what users bring ---------------------------------------------------------------------------------------
@@ -266,18 +198,21 @@ def read(path: str, name: str, id: str, kind: str | None = None) -> Data:
         columns of users and items holds ratings, one with a column of prose texts.
     """
     from twofold.core.checks import InputError
+    from twofold.lab.script import Script
 
+    script = Script()
+    script.names["FILE"] = path
     try:
         kind = kind or find_kind(path)
-        data = {
+        parts = {
             "table": read_as_table, "ratings": read_as_ratings, "text": read_as_texts, "picture": read_as_picture,
             "pictures": read_as_pictures, "signal": read_as_signal,
-        }[kind](path, name)  # fmt: skip
+        }[kind](script, path)  # fmt: skip
     except InputError as error:
         raise InputError(str(error).replace(path, name)) from None
-    data.id, data.notes = id, [note.replace(path, name) for note in data.notes]
-    data.about = "; ".join(data.notes)
-    return data
+    parts["notes"] = [note.replace(path, name) for note in parts.get("notes", ())]
+    code = script.text.replace("FILE", literal(name), 1).strip()
+    return Data(id, name, kind, "; ".join(parts["notes"]), code, **find_parts(script), **parts)
 
 
 def find_kind(path: str) -> str:
@@ -335,163 +270,123 @@ def kind_of_table(path: str) -> str:
     for column in piece.frame.iter_columns():
         if column.dtype == pl.String:
             lengths = column.head(1000).str.len_chars().drop_nulls().to_numpy()
-            if len(lengths) and lengths.mean() > SHORT_TEXT:
+            if len(lengths) and lengths.mean() > MIN_PROSE_LETTERS:
                 return "text"
     return "table"
 
 
 def literal(name: str) -> str:
-    """A file's name in Python."""
+    """Write a name in Python."""
     return json.dumps(name, ensure_ascii=False)
 
 
-def read_as_table(path: str, name: str) -> Data:
+def read_as_table(script: Script, path: str) -> dict[str, Any]:
     import numpy as np
     import polars as pl
 
     from twofold.core.checks import InputError
-    from twofold.io.tables.read import read_table
 
-    table = read_table(path)
-    lines = ["from twofold.io.tables.read import read_table", f"table = read_table({literal(name)})"]
-    X = table.array()
-    lines.append("X = table.array()")
+    table = script.read("twofold.io.tables.read", "table = read_table(FILE)")
+    X = script.do("X = table.array()")
     if not isinstance(X, np.ndarray):
-        if X.shape[0] * X.shape[1] > WIDEST:
+        if X.shape[0] * X.shape[1] > MAX_FILLED_CELLS:
             raise InputError(f"{path} is sparse, {X.shape[0]:,} by {X.shape[1]:,}: too wide for the lab. Use Python.")
-        X = X.toarray()
-        lines.append("X = X.toarray()")
+        X = script.do("X = X.toarray()")
     columns = list(table.columns)
     blank = np.asarray(np.isnan(X).all(axis=0))
     if blank.any() and not blank.all():
-        X, columns = X[:, ~blank], [one for one, empty in zip(columns, blank.tolist(), strict=True) if not empty]
-        lines += ["import numpy as np", "X = X[:, ~np.isnan(X).all(axis=0)]"]
+        columns = [one for one, empty in zip(columns, blank.tolist(), strict=True) if not empty]
+        X = script.do("X = X[:, ~np.isnan(X).all(axis=0)]")
     frame = pl.DataFrame(X, schema=columns, orient="row").fill_nan(None)
-    ids = [table.ids.alias(fresh(table.ids.name, frame))] if table.ids is not None else []
-    others = [one.alias(fresh(one.name, frame)) for one in table.others.iter_columns()]
-    data = Data("", name, "table", table=X, columns=columns, notes=table.notes)
-    data.frame = pl.DataFrame([*ids, *frame.iter_columns(), *others])
-    data.names = None if table.ids is None else [str(one) for one in table.ids]
+    beside = [one for one in (table.ids, *table.others.iter_columns()) if one is not None]
+    beside = [one.alias(f"{one.name} " if one.name in frame.columns else one.name) for one in beside]
+    own = 0 if table.ids is None else 1
+    classes: list[str] = []
     for column in table.others.iter_columns():
         values = column.cast(pl.String, strict=False).fill_null("")
-        if 2 <= values.n_unique() <= min(MOST_CLASSES, len(values) // 2):
-            classes, data.target = np.unique(values.to_numpy().astype(str), return_inverse=True)
-            data.target_names = [str(one) for one in classes]
+        if 2 <= values.n_unique() <= min(MAX_CLASSES, len(values) // 2):
             text = f'table.others[{literal(column.name)}].cast(str).fill_null("").to_numpy().astype(str)'
-            lines += ["import numpy as np", f"y = np.unique({text}, return_inverse=True)[1]"]
+            script.do(f"y = np.unique({text}, return_inverse=True)[1]")
+            classes = [str(one) for one in np.unique(values.to_numpy().astype(str))]
             break
-    data.code = "\n".join(dict.fromkeys(lines))
-    return data
+    return {
+        "columns": columns,
+        "frame": pl.DataFrame([*beside[:own], *frame.iter_columns(), *beside[own:]]),
+        "names": None if table.ids is None else [str(one) for one in table.ids],
+        "target_names": classes,
+        "notes": table.notes,
+    }
 
 
-def fresh(name: str, frame: pl.DataFrame) -> str:
-    return name if name not in frame.columns else f"{name} "
+def read_as_ratings(script: Script, path: str) -> dict[str, Any]:
+    found = script.read("twofold.io.ratings", "found = read_ratings(FILE)")
+    script.use("polars", "DataFrame")
+    rating = "" if found.rating is None else ', "rating": found.rating'
+    ratings = script.do(f'ratings = DataFrame({{"user": found.user, "item": found.item{rating}}})')
+    return {"frame": ratings, "notes": found.notes}
 
 
-def read_as_ratings(path: str, name: str) -> Data:
+def read_as_texts(script: Script, path: str) -> dict[str, Any]:
     import polars as pl
 
-    from twofold.io.ratings import read_ratings
-
-    found = read_ratings(path)
-    parts = {"user": found.user, "item": found.item}
-    code = [
-        "import polars as pl",
-        "from twofold.io.ratings import read_ratings",
-        f"found = read_ratings({literal(name)})",
-    ]
-    if found.rating is not None:
-        parts["rating"] = pl.Series(found.rating)
-        code.append('ratings = pl.DataFrame({"user": found.user, "item": found.item, "rating": found.rating})')
-    else:
-        code.append('ratings = pl.DataFrame({"user": found.user, "item": found.item})')
-    ratings = pl.DataFrame(parts)
-    return Data("", name, "ratings", code="\n".join(code), ratings=ratings, frame=ratings, notes=found.notes)
+    found = script.read("twofold.io.documents", "found = read_documents([FILE])")
+    texts = script.do("texts = found.texts")
+    names = [found.call(i) for i in range(len(texts))]
+    return {"names": names, "frame": pl.DataFrame({"name": names, "text": texts}), "notes": found.notes}
 
 
-def read_as_texts(path: str, name: str) -> Data:
-    import polars as pl
-
-    from twofold.io.documents import read_documents
-
-    found = read_documents([path])
-    names = [found.call(i) for i in range(len(found.texts))]
-    code = f"from twofold.io.documents import read_documents\ntexts = read_documents([{literal(name)}]).texts"
-    frame = pl.DataFrame({"name": names, "text": found.texts})
-    return Data("", name, "text", code=code, texts=found.texts, names=names, frame=frame, notes=found.notes)
-
-
-def read_as_picture(path: str, name: str) -> Data:
-    """A picture of 8 bits, scaled down if it is large: the lab works on it while one watches."""
-    import numpy as np
-    from PIL import Image
-
-    from twofold.io.images import read_image
-
-    found = read_image(path)
-    pixels, notes = found.pixels, list(found.notes)
-    code = ["from twofold.io.images import read_image", f"picture = read_image({literal(name)}).pixels"]
-    if pixels.dtype != np.uint8:
-        pixels = (pixels // 257).astype(np.uint8)
-        code.append('picture = (picture // 257).astype("uint8")')
+def read_as_picture(script: Script, path: str) -> dict[str, Any]:
+    """Read a picture of 8 bits, scaled down if it is large: the lab works on it while one looks."""
+    found = script.read("twofold.io.images", "found = read_image(FILE)")
+    picture, notes = script.do("picture = found.pixels"), list(found.notes)
+    if picture.dtype != "uint8":
+        script.do('picture = (picture // 257).astype("uint8")')
         notes.append("16 bits are cut to 8")
-    h, w = pixels.shape[:2]
-    if max(h, w) > SIDE:
-        size = max(1, round(w * SIDE / max(h, w))), max(1, round(h * SIDE / max(h, w)))
-        pixels = np.asarray(Image.fromarray(pixels).resize(size))
-        code = ["import numpy as np", "from PIL import Image", *code]
-        code.append(f"picture = np.asarray(Image.fromarray(picture).resize({size}))")
+    h, w = picture.shape[:2]
+    if max(h, w) > MAX_SIDE_PIXELS:
+        size = max(1, round(w * MAX_SIDE_PIXELS / max(h, w))), max(1, round(h * MAX_SIDE_PIXELS / max(h, w)))
+        script.use("PIL", "Image")
+        script.do(f"picture = np.asarray(Image.fromarray(picture).resize({size}))")
         notes.append(f"scaled down from {w:,} × {h:,} to {size[0]} × {size[1]} pixels")
-    return Data("", name, "picture", code="\n".join(code), picture=pixels, notes=notes)
+    return {"notes": notes}
 
 
-def read_as_pictures(path: str, name: str) -> Data:
+def read_as_pictures(script: Script, path: str) -> dict[str, Any]:
     import numpy as np
     import polars as pl
 
     from twofold.core.checks import InputError
-    from twofold.io.image_sets import read_pictures
 
-    found = read_pictures(path)
-    if found.pixels.ndim != 3:
-        raise InputError(f"{path} has shape {found.pixels.shape}; the lab takes grey pictures (n, h, w).")
-    if not (np.issubdtype(found.pixels.dtype, np.number) and np.isfinite(found.pixels).all()):
+    found = script.read("twofold.io.image_sets", "found = read_pictures(FILE)")
+    pictures = script.do("pictures = found.pixels")
+    if pictures.ndim != 3:
+        raise InputError(f"{path} has shape {pictures.shape}; the lab takes gray pictures (n, h, w).")
+    if not (np.issubdtype(pictures.dtype, np.number) and np.isfinite(pictures).all()):
         raise InputError(f"{path} holds values that are no finite numbers. Pictures need one for every pixel.")
-    code = ["from twofold.io.image_sets import read_pictures", f"found = read_pictures({literal(name)})"]
-    code += ["pictures = found.pixels", "X = pictures.reshape(len(pictures), -1).astype(float)"]
-    n, h, w = found.pixels.shape
-    data = Data("", name, "pictures", pictures=found.pixels, notes=found.notes)
-    data.table = found.pixels.reshape(n, -1).astype(np.float64)
-    data.columns = [f"pixel {i},{j}" for i, j in np.ndindex(h, w)]
-    data.frame = pl.DataFrame({"row": np.arange(n)})
+    script.do("X = pictures.reshape(len(pictures), -1).astype(float)")
+    frame, classes = pl.DataFrame({"row": np.arange(len(pictures))}), list[str]()
     if found.labels is not None:
-        classes, data.target = np.unique(found.labels, return_inverse=True)
-        data.target_names = [str(one) for one in classes]
-        data.frame = data.frame.with_columns(pl.Series("class", [data.target_names[i] for i in data.target]))
-        code += ["import numpy as np", "y = np.unique(found.labels, return_inverse=True)[1]"]
-    data.code = "\n".join(code)
-    return data
+        target = script.do("y = np.unique(found.labels, return_inverse=True)[1]")
+        classes = [str(one) for one in np.unique(found.labels)]
+        frame = frame.with_columns(pl.Series("class", [classes[i] for i in target]))
+    return {"columns": name_pixels(pictures), "target_names": classes, "frame": frame, "notes": found.notes}
 
 
-def read_as_signal(path: str, name: str) -> Data:
+def read_as_signal(script: Script, path: str) -> dict[str, Any]:
     import numpy as np
 
     from twofold.core.checks import InputError
-    from twofold.io.recordings import read_signals
 
     if path.lower().endswith(".npy"):
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         if array.ndim == 1 and np.issubdtype(array.dtype, np.number):
-            signal = np.array(array, dtype=np.float64)
-            if not np.isfinite(signal).all():
+            if not np.isfinite(script.do("signal = np.load(FILE).astype(float)")).all():
                 raise InputError(f"{path} holds numbers that are not finite. A signal needs all of its numbers.")
-            code = f"import numpy as np\nsignal = np.load({literal(name)}).astype(float)"
-            return Data("", name, "signal", code=code, signal=signal)
-    found = read_signals(path)
-    notes = [*found.notes, *([f"the first of {len(found.signals)} signals is used"] if len(found.signals) > 1 else [])]
-    code = f"signal = read_signals({literal(name)}).signals[0].astype(float)"
-    code = f"from twofold.io.recordings import read_signals\n{code}"
-    return Data("", name, "signal", code=code, signal=found.signals[0].astype(np.float64), notes=notes)
+            return {}
+    found = script.read("twofold.io.recordings", "found = read_signals(FILE)")
+    script.do("signal = found.signals[0].astype(float)")
+    several = len(found.signals) > 1
+    return {"notes": [*found.notes, *([f"the first of {len(found.signals)} signals is used"] if several else [])]}
 
 
 # --- kept between processes ---------------------------------------------------------------------------------

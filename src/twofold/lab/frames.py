@@ -2,9 +2,9 @@
 
     u32 length of the header · header, JSON padded with spaces to 4 · arrays, each padded to 4      (little endian)
 
-The header has job, index, sweep, seconds, objective, final, meta, and of each array name, dtype and shape. What
-``meta.static`` of the first frame names is sent in that frame alone, and what its meta says holds until a frame says
-otherwise; `merge` puts both into another frame.
+The header has job, index, sweep, seconds, objective, final, meta, and of each array name, dtype and shape. Arrays that
+``meta.static`` of the first frame names are sent in that frame alone, and its meta is valid until a frame changes it;
+`merge` puts both into another frame.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIZES = {"f4": 4, "u1": 1, "i4": 4}
 
 
 def encode(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
-    """A frame; arrays of other types become 32-bit floats, or integers where they are whole numbers.
+    """Write a frame; arrays of other types become 32-bit floats, or integers where they are whole numbers.
 
     >>> frame = encode({"job": "a", "index": 0}, {"points": np.zeros((3, 2), np.float32)})
     >>> head, arrays = decode(frame)
@@ -43,14 +43,14 @@ def encode(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes
 
 
 def decode(frame: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The header of a frame, and its arrays as bytes."""
+    """Return the header of a frame, and its arrays as bytes."""
     (length,) = struct.unpack_from("<I", frame)
     header = json.loads(frame[4 : 4 + length])
     return header, dict(_cut(frame, 4 + length, header["arrays"]))
 
 
 def merge(first: bytes, frame: bytes) -> bytes:
-    """A frame with all that only the first one says."""
+    """Add to a frame the parts that only the first one has."""
     if frame is first:
         return frame
     there, arrays = decode(frame)

@@ -1,6 +1,6 @@
-"""Who may talk to the lab: only this machine, only its own page, only who has the token.
+"""The guard of the lab: it accepts only this machine, only the lab's own page, only a browser with the token.
 
-Every request is looked at before anything else sees it. Its Host must be this server, so that no other name can be
+Every request is checked before anything else sees it. Its Host must be this server, so that no other name can be
 made to point here; what changes something must come from our own page, so that no other page can send it; and it must
 carry the cookie that the address with the token gave. Answers say that nothing from elsewhere may be loaded.
 """
@@ -22,20 +22,20 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-CLOSED = (
+NO_TOKEN = (
     "Open the address that `twofold lab` printed, with its token: this page was not opened by it, or by an earlier lab."
 )
-AGAIN = "<!doctype html><meta http-equiv=refresh content='0;url=/'><title>twofold lab</title>"
-OVER = "The body of this request may have {:.0f} MB at most."
+RELOAD_PAGE = "<!doctype html><meta http-equiv=refresh content='0;url=/'><title>twofold lab</title>"
+TOO_LARGE = "The body of this request may have {:.0f} MB at most."
 CHANGES = ("POST", "PUT", "PATCH", "DELETE")
 
 
 class TooLarge(Exception):
-    """A body of more bytes than are taken."""
+    """A body of more bytes than the limit."""
 
 
 def find_inline(page: str) -> list[str]:
-    """The hashes of the scripts in a page, as a Content-Security-Policy names them.
+    """Return the hashes of the scripts in a page, as a Content-Security-Policy names them.
 
     >>> find_inline("<script type='importmap'>{}</script>")
     ["'sha256-RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o='"]
@@ -46,7 +46,7 @@ def find_inline(page: str) -> list[str]:
 
 
 def policy(page: str, hosts: list[str]) -> str:
-    """What the page may load: its own files, the scripts that stand in it, and nothing else."""
+    """Let the page load its own files and the scripts that stand in it, and nothing else."""
     sockets = " ".join(f"ws://{host}" for host in hosts)
     return (
         f"default-src 'none'; script-src 'self' {' '.join(find_inline(page))}; style-src 'self'; "
@@ -61,7 +61,7 @@ class Guard:
     def __init__(self, app: Any, *, token: str, port: int, page: str, body: int, upload: int):
         self.app, self.token, self.body, self.upload = app, token, body, upload
         self.hosts = [f"127.0.0.1:{port}", f"localhost:{port}"]
-        self.cookie = f"twofold_lab_{port}"  # cookies do not tell ports apart, and labs may be several
+        self.cookie = f"twofold_lab_{port}"  # cookies are shared by all ports, and there may be several labs
         self.headers = {
             "content-security-policy": policy(page, self.hosts),
             "x-content-type-options": "nosniff",
@@ -87,7 +87,7 @@ class Guard:
         return await self.with_body(scope, receive, send)
 
     def check(self, scope: Scope) -> Response | None:
-        """An answer that refuses the request or exchanges the token, or None if it may pass."""
+        """Return an answer that refuses the request or exchanges the token, None if it may pass."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         named = [value for name, value in scope["headers"] if name == b"host"]
         if len(named) != 1 or headers["host"] not in self.hosts:
@@ -98,20 +98,22 @@ class Guard:
             return refuse(403, "Requests from other pages are not taken.")
         if scope["type"] == "http" and scope["path"] == "/" and scope["method"] == "GET":
             query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-            given = dict(query).get("token")
-            if given is not None:
-                return self.exchange(given, [(name, value) for name, value in query if name != "token"])
+            token = dict(query).get("token")
+            if token is not None:
+                return self.exchange(token, [(name, value) for name, value in query if name != "token"])
         if self.knows(headers.get("cookie", "")):
             return None
         if scope["path"] == "/" and headers.get("sec-fetch-site") == "cross-site":
-            return HTMLResponse(AGAIN)  # a link elsewhere led here, and strict cookies come with our own links alone
-        return refuse(403, CLOSED)
+            return HTMLResponse(
+                RELOAD_PAGE
+            )  # a link elsewhere led here, and strict cookies come with our own links alone
+        return refuse(403, NO_TOKEN)
 
-    def exchange(self, given: str, rest: list[tuple[str, str]]) -> Response:
-        """The token for a cookie, and the page without it in its address."""
-        if not same(given, self.token):
-            return refuse(403, CLOSED)
-        answer = RedirectResponse("/" + (f"?{urlencode(rest)}" if rest else ""), 303)
+    def exchange(self, token: str, query: list[tuple[str, str]]) -> Response:
+        """Exchange the token for a cookie, and open the page without it in its address."""
+        if not same(token, self.token):
+            return refuse(403, NO_TOKEN)
+        answer = RedirectResponse("/" + (f"?{urlencode(query)}" if query else ""), 303)
         answer.set_cookie(self.cookie, self.token, httponly=True, samesite="strict", path="/")
         return answer
 
@@ -133,27 +135,27 @@ class Guard:
         return sending
 
     async def with_body(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, unless its body is larger than it may be, whatever it claims."""
-        most = self.upload if scope["path"] == "/api/data" else self.body
+        """Pass the request on, unless its body is larger than the limit, whatever its header says."""
+        limit = self.upload if scope["path"] == "/api/data" else self.body
         claimed = dict(scope["headers"]).get(b"content-length", b"0")
-        if not claimed.isdigit() or int(claimed) > most:
-            return await refuse(413, OVER.format(most / 1e6), close=True)(scope, receive, send)
-        taken = 0
+        if not claimed.isdigit() or int(claimed) > limit:
+            return await refuse(413, TOO_LARGE.format(limit / 1e6), close=True)(scope, receive, send)
+        received = 0
 
         async def receiving() -> MutableMapping[str, Any]:
-            nonlocal taken
+            nonlocal received
             message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > most:
-                raise TooLarge(OVER.format(most / 1e6))
+            received += len(message.get("body", b""))
+            if received > limit:
+                raise TooLarge(TOO_LARGE.format(limit / 1e6))
             return message
 
         await self.app(scope, receiving, send)
 
 
-def same(given: str, token: str) -> bool:
-    return hmac.compare_digest(given.encode(), token.encode())
+def same(text: str, token: str) -> bool:
+    return hmac.compare_digest(text.encode(), token.encode())
 
 
-def refuse(status: int, why: str, close: bool = False) -> Response:
-    return JSONResponse({"error": why}, status, headers={"connection": "close"} if close else None)
+def refuse(status: int, reason: str, close: bool = False) -> Response:
+    return JSONResponse({"error": reason}, status, headers={"connection": "close"} if close else None)

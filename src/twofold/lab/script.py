@@ -1,4 +1,4 @@
-"""The exact Python of a run: every line is written down as it is executed, so that the script cannot say another thing.
+"""The exact Python of a run: every line is written down as it is executed, so that the script cannot differ from it.
 
 script = Script(data, rows)                     # X, y, … are bound as data.code binds them
 script.use("twofold", "KMeans")
@@ -17,17 +17,13 @@ from typing import Any
 import numpy as np
 
 from twofold.core.checks import InputError
-from twofold.lab.methods.method import Data
+from twofold.lab.data import PART_NAMES, Data
 
-NAMES = {"table": "X", "target": "y", "ratings": "ratings", "texts": "texts", "picture": "picture"} | {
-    "pictures": "pictures",
-    "signal": "signal",
-}
 BY_ROW = ("X", "y", "pictures")  # arrays whose rows a selection takes
 
 
 class Name(str):
-    """A value that is said by a name bound before."""
+    """A value that the script writes as a name."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -36,12 +32,14 @@ class Name(str):
 class Script:
     """Lines of Python, and the names they have bound so far."""
 
-    def __init__(self, data: Data, rows: Sequence[int] | None = None):
+    def __init__(self, data: Data | None = None, rows: Sequence[int] | None = None):
         self.names: dict[str, Any] = {"np": np}
-        self.names |= {name: getattr(data, part) for part, name in NAMES.items() if getattr(data, part) is not None}
         self.imports: dict[str, set[str]] = {}
         self.lines: list[str] = []
-        self._read(data.code)
+        if data is not None:
+            parts = {name: getattr(data, part) for part, name in PART_NAMES.items()}
+            self.names |= {name: part for name, part in parts.items() if part is not None}
+            self._write(data.code)
         if rows is not None:
             self._select([int(row) for row in rows])
 
@@ -51,15 +49,25 @@ class Script:
     def __contains__(self, name: str) -> bool:
         return name in self.names
 
-    def _read(self, code: str) -> None:
-        """The lines that load the data, which is loaded already; their imports go to the top."""
+    def _write(self, code: str) -> None:
+        """Write down the lines that load the data, which is loaded already; their imports go to the top."""
         body = []
         for node in ast.parse(code).body:
             if isinstance(node, ast.ImportFrom) and node.module:
                 self.imports.setdefault(node.module, set()).update(alias.name for alias in node.names)
-            else:
+            elif not isinstance(node, ast.Import):  # of numpy, which every script has
                 body.append(ast.get_source_segment(code, node) or "")
         self.say("\n".join(body))
+
+    def run(self, code: str) -> None:
+        """Execute and write down whole lines with their imports."""
+        exec(code, self.names)
+        self._write(code)
+
+    def read(self, module: str, line: str) -> Any:
+        """Import the reader of a line ``value = reader(FILE)``, and do the line."""
+        self.use(module, line.partition(" = ")[2].partition("(")[0])
+        return self.do(line)
 
     def _select(self, rows: list[int]) -> None:
         n = next((len(self[name]) for name in (*BY_ROW, "texts", "ratings") if name in self), 0)
@@ -79,17 +87,18 @@ class Script:
         self.imports.setdefault(module, set()).add(name)
         exec(f"from {module} import {name}", self.names)
 
-    def do(self, line: str) -> None:
-        """Execute a line, and write it down."""
+    def do(self, line: str) -> Any:
+        """Execute a line, write it down, and return the value that it binds, if it binds one name."""
         exec(line, self.names)
         self.say(line)
+        return self.names.get(line.partition(" = ")[0])
 
     def value(self, expression: str) -> Any:
-        """What an expression gives, not written down."""
+        """Return the value of an expression, which is not written down."""
         return eval(expression, self.names)
 
     def say(self, line: str) -> None:
-        """Write down what was done by hand."""
+        """Write down a line that was done by hand."""
         if line:
             self.lines.append(line)
 

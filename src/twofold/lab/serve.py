@@ -17,7 +17,7 @@ from twofold.core.checks import InputError
 if TYPE_CHECKING:
     from twofold.lab.jobs import Lab
 
-PORT = 8226  # tried first: an address that stays is one that can be kept
+PORT = 8226  # tried first, so that the address stays the same
 HOST = "127.0.0.1"
 CONFIG: dict[str, Any] = {
     "log_level": "error" if os.environ.get("TWOFOLD_DEBUG") else "critical",
@@ -27,32 +27,32 @@ CONFIG: dict[str, Any] = {
     "timeout_keep_alive": 15,
     "timeout_graceful_shutdown": 1,
     "h11_max_incomplete_event_size": 2**15,  # bytes of headers
-    "ws_max_size": 2**16,  # bytes that a page may say at once
-    "ws_per_message_deflate": False,  # frames go through no wire
+    "ws_max_size": 2**16,  # bytes of one message of a page
+    "ws_per_message_deflate": False,  # frames stay on this machine
 }
 
 
 def bind(port: int | None) -> socket.socket:
-    """A socket of this machine alone: the port asked for, else the usual one, else any that is free."""
-    for wanted in (PORT, 0) if port is None else (port,):
-        found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        if os.name == "posix":  # a lab that was closed a moment ago does not block its port
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """Bind a socket of this machine alone: to the given port, else to the usual one, else to any that is free."""
+    for number in (PORT, 0) if port is None else (port,):
+        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        if os.name == "posix":  # a port stays blocked for a moment after a lab was closed
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            found.bind((HOST, wanted))
+            listening.bind((HOST, number))
         except OSError as error:
-            found.close()
+            listening.close()
             if port is not None:
                 raise InputError(
-                    f"--port {port}: it cannot be used ({error.strerror}). Name another, or none: a free one is found."
+                    f"⟨port={port}⟩: it cannot be used ({error.strerror}). Name another, or none: a free one is found."
                 ) from None
         else:
-            return found
+            return listening
     raise InputError("no port of 127.0.0.1 is free for the lab. Close other programs and try again.")
 
 
 def serve(file: str | None = None, port: int | None = None, browser: bool = True) -> None:
-    """Serve the lab until Ctrl-C; `file` is read first, and is then the data that is chosen."""
+    """Serve the lab until Ctrl-C; `file` is read first, and the page opens with it."""
     import uvicorn
 
     from twofold.lab.app import create
@@ -65,7 +65,7 @@ def serve(file: str | None = None, port: int | None = None, browser: bool = True
     config = uvicorn.Config(create(lab, token, port), **CONFIG)
     address = f"http://{HOST}:{port}/?token={token}" + ("#data=file" if file else "")
     try:
-        asyncio.run(live(uvicorn.Server(config), listening, lab, file, address, browser))
+        asyncio.run(run_server(uvicorn.Server(config), listening, lab, file, address, browser))
     except KeyboardInterrupt:  # how the lab is closed
         print("lab: closed", file=sys.stderr)
     finally:
@@ -73,8 +73,10 @@ def serve(file: str | None = None, port: int | None = None, browser: bool = True
         lab.discard()
 
 
-async def live(server: Any, listening: socket.socket, lab: Lab, file: str | None, address: str, browser: bool) -> None:
-    """The server, from its start to its end; the address is told once it answers."""
+async def run_server(
+    server: Any, listening: socket.socket, lab: Lab, file: str | None, address: str, browser: bool
+) -> None:
+    """Run the server from its start to its end; print the address once it answers."""
     from twofold.lab.jobs import Refused
 
     serving = asyncio.create_task(server.serve(sockets=[listening]))

@@ -1,7 +1,7 @@
-"""The process of one job: it fits, sends frames, and answers for what it fitted.
+"""The process of one job: it fits, sends frames, and answers questions about the fitted model.
 
-It is told what to do in lines of JSON, one message each; two threads share the work. One listens, and does at once
-what must not wait: pause, step, cancel. The main one reads, runs and answers, one after the other.
+Messages are JSON; two threads share the work. One listens, and does at once what must not wait: pause, step, cancel.
+The main one reads, runs and answers, one after the other.
 
     in   {"do": "run", ...}  {"do": "pause"}  {"do": "ask", "n": 3, ...}
     out  J + JSON                     state, or the reply to message n
@@ -11,6 +11,7 @@ what must not wait: pause, step, cancel. The main one reads, runs and answers, o
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import queue
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twofold.core.printable import plain
+from twofold.core.spelling import parameters_spelled_by, spell_in_python
 from twofold.lab import frames
 
 if TYPE_CHECKING:
@@ -34,14 +36,15 @@ if TYPE_CHECKING:
 
     from twofold.lab.data import Data
 
-RATE = 50e6  # bytes a second that are sent at most; what is drawn in between is left out
+MAX_BYTES_PER_SECOND = 50e6  # of frames; those in between are left out
 NICE = 5  # jobs leave the processor to the page
-TAKES = ("model", "table.csv", "table.parquet", "figure.svg", "figure.png", "picture.png", "python")
+MAX_DATA = 4  # data sets that are held
+DOWNLOADS = ("model", "table.csv", "table.parquet", "figure.svg", "figure.png", "picture.png", "python")
 _DATA: dict[str, Data] = {}  # loaded in this process
 
 
 class Wire:
-    """The way to the server; both threads send."""
+    """Sends to the server; both threads use it."""
 
     def __init__(self, pipe: Connection):
         self.pipe, self.lock = pipe, threading.Lock()
@@ -50,20 +53,20 @@ class Wire:
         with self.lock:
             self.pipe.send_bytes(kind + data)
 
-    def tell(self, **said: Any) -> None:
-        self.send(b"J", json.dumps(plain(said)).encode())
+    def send_json(self, **message: Any) -> None:
+        self.send(b"J", json.dumps(plain(message)).encode())
 
 
 class Control:
-    """What the listening thread wants of the run: to wait, to take one step, to end."""
+    """Requests of the listening thread to the run: to wait, to take one step, to end."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.paused, self.steps, self.cancelled, self.pace = False, 0, False, 0.0
 
-    def set(self, **wanted: Any) -> None:
+    def set(self, **requests: Any) -> None:
         with self.changed:
-            for name, value in wanted.items():
+            for name, value in requests.items():
                 setattr(self, name, value)
             self.changed.notify_all()
 
@@ -73,7 +76,7 @@ class Control:
             self.changed.notify_all()
 
     def wait(self, since: float) -> None:
-        """Return when the next sweep may begin, as far as pace and pause go."""
+        """Wait until pace and pause let the next sweep begin."""
         with self.changed:
             while not self.cancelled:
                 due = since + 1 / self.pace if self.pace > 0 and not self.steps else 0.0
@@ -87,7 +90,7 @@ class Control:
 
 
 class Emit:
-    """Where a method sends what is to be drawn: ``emit(sweep, objective, arrays, meta, final=False)``.
+    """Receives the frames of a method: ``emit(sweep, objective, arrays, meta, final=False)``.
 
     It blocks while the job is paused, and raises `Cancelled` when it is to end. Time spent waiting is not counted.
     """
@@ -116,7 +119,7 @@ class Emit:
         self.unsent.append((int(sweep), None if objective is None else float(objective)))
         if self.index == 0 or final or self.control.paused or now >= self.due:
             self.send(sweep, objective, arrays, meta, final)
-            self.due = now + sum(array.nbytes for array in arrays.values()) / RATE
+            self.due = now + sum(array.nbytes for array in arrays.values()) / MAX_BYTES_PER_SECOND
         self.index += 1
         if not final:
             self.control.wait(self.last)
@@ -138,12 +141,12 @@ class Emit:
         if self.index == 0 and self.rows is not None:
             arrays = {**arrays, "rows": self.rows_of(arrays.get("rows"))}
             header["meta"]["static"] = [*dict.fromkeys([*meta.get("static", ()), "rows"])]
-        self.wire.tell(curve=self.unsent, emitted=self.index + 1, seconds=header["seconds"])
+        self.wire.send_json(curve=self.unsent, emitted=self.index + 1, seconds=header["seconds"])
         self.unsent = []
         self.wire.send(b"F", frames.encode(header, arrays))
 
     def rows_of(self, within: np.ndarray | None) -> np.ndarray:
-        """Which rows of the whole data the points are, if the job was given but some rows."""
+        """Return the rows of the whole data that the points are, if the job was given but some rows."""
         import numpy as np
 
         chosen = np.asarray(self.rows, dtype=np.int32)
@@ -151,7 +154,7 @@ class Emit:
 
 
 def main(pipe: Connection, folder: str, memory: int, catalog: str) -> None:
-    """Get ready, then do as told until the server hangs up; `catalog` is the module that lists the methods."""
+    """Get ready, then handle messages until the server hangs up; `catalog` is the module that lists the methods."""
     with suppress(OSError, AttributeError):  # which Windows has not
         os.nice(NICE)
     wire, control, work = Wire(pipe), Control(), queue.Queue[dict[str, Any]]()
@@ -159,13 +162,14 @@ def main(pipe: Connection, folder: str, memory: int, catalog: str) -> None:
     worker = Worker(wire, control, Path(folder), memory, catalog)
     with suppress(BrokenPipeError, ConnectionResetError):
         worker.methods().preload()
-        wire.tell(ready=True)
-        while worker.handle(work.get()):
-            pass
+        wire.send_json(ready=True)
+        with parameters_spelled_by(worker.spell):
+            while worker.handle(work.get()):
+                pass
 
 
 def listen(wire: Wire, control: Control, work: queue.Queue[dict[str, Any]], folder: str) -> None:
-    """Messages in: those that cannot wait are done here. The end of the server is the end of all it has left."""
+    """Receive messages; do at once those that cannot wait. When the server ends, remove its files and end."""
     at_once: dict[str, Callable[[dict[str, Any]], None]] = {
         "pause": lambda message: control.set(paused=True),
         "resume": lambda message: control.set(paused=False, steps=0),
@@ -182,7 +186,7 @@ def listen(wire: Wire, control: Control, work: queue.Queue[dict[str, Any]], fold
 
 
 class Worker:
-    """What the main thread does."""
+    """Handles messages in the main thread."""
 
     def __init__(self, wire: Wire, control: Control, folder: Path, memory: int, catalog: str):
         self.wire, self.control, self.folder, self.memory, self.catalog = wire, control, folder, memory, catalog
@@ -192,26 +196,31 @@ class Worker:
         self.result: Any = None
 
     def methods(self) -> Any:
-        """The module that lists the methods."""
-        import importlib
-
+        """Return the module that lists the methods."""
         return importlib.import_module(self.catalog)
 
+    def spell(self, name: str, value: str | None) -> str:
+        """Write a parameter in a message by the label of its control, as in Python if it has none."""
+        labels = {one.name: one.label for one in getattr(self.method, "settings", ())}
+        if name not in labels:
+            return spell_in_python(name, value)
+        return labels[name] if value is None else f"{labels[name]} {value}"
+
     def handle(self, message: dict[str, Any]) -> bool:
-        """Do one thing; False if it was the last."""
-        what = message.pop("do")
-        if what == "run":
+        """Handle one message; return False if it was the last."""
+        command = message.pop("do")
+        if command == "run":
             return self.run(**message)
         n = message.pop("n")
         try:
-            answer = getattr(self, what)(**message)
+            answer = getattr(self, command)(**message)
             if isinstance(answer, bytes):
                 self.wire.send(b"A", struct.pack("<I", n) + answer)
             else:
-                self.wire.tell(n=n, answer=answer)
+                self.wire.send_json(n=n, answer=answer)
         except Exception as error:
-            self.wire.tell(n=n, error=say(error))
-        return what != "put_away"
+            self.wire.send_json(n=n, error=describe_error(error))
+        return command != "put_away"
 
     # ---- a job -------------------------------------------------------------------------------------------------
 
@@ -228,17 +237,17 @@ class Worker:
             with suppress(cancelled):
                 self.result = self.method.run(self.load(data), settings, emit, rows=rows)
         except Exception as error:
-            self.wire.tell(status="failed", message=say(error))
+            self.wire.send_json(status="failed", message=describe_error(error))
             return False
         seconds = emit.seconds if emit else 0.0
         if self.result is None:
-            self.wire.tell(status="cancelled", message="", seconds=seconds)
+            self.wire.send_json(status="cancelled", message="", seconds=seconds)
             return False
-        self.wire.tell(status="done", message="", seconds=seconds)
+        self.wire.send_json(status="done", message="", seconds=seconds)
         return True
 
     def ask(self, question: dict[str, Any]) -> Any:
-        """The method's answer: JSON, or a frame."""
+        """Return the method's answer: JSON, or a frame."""
         answer = self.method.ask(self.result, question)
         if isinstance(answer, tuple):
             arrays, meta = answer
@@ -246,26 +255,32 @@ class Worker:
             return frames.encode({**header, "meta": meta}, arrays)
         return answer
 
+<<<<<<< HEAD
     def take(self, what: str) -> str:
         """Write what is taken away, one of TAKES, into the folder of the job."""
         from twofold.analyses.common.answer import frame_writer
+=======
+    def take(self, file: str) -> str:
+        """Write one of DOWNLOADS into the folder of the job."""
+        from twofold.analyses.answer import frame_writer
+>>>>>>> 6d4b90b (One catalog of examples for lab, tour and documentation; lines that read a file are run as they are shown; processes and jobs are two files)
         from twofold.core.checks import InputError
 
-        path = self.folder / self.job / what
+        path = self.folder / self.job / file
         if path.is_file():
-            return what
-        draft = path.with_name(f"draft.{what}")
-        part = getattr(self.result, {"python": "script"}.get(what, what.partition(".")[0]), None)
+            return file
+        draft = path.with_name(f"draft.{file}")
+        part = getattr(self.result, {"python": "script"}.get(file, file.partition(".")[0]), None)
         if part is None:
-            raise InputError(f"{self.method.title} has no {what.partition('.')[0]} to take away.")
-        if what == "model":
+            raise InputError(f"{self.method.title} has no {file.partition('.')[0]} to take away.")
+        if file == "model":
             draft = path.with_name("draft.twofold")
             part.save(draft)
-        elif what == "python":
+        elif file == "python":
             draft.write_text(part, encoding="utf-8")
-        elif what.startswith("table"):
+        elif file.startswith("table"):
             frame_writer(path.suffix, part)(draft)
-        elif what == "picture.png":
+        elif file == "picture.png":
             from PIL import Image
 
             Image.fromarray(part).save(draft)
@@ -273,14 +288,14 @@ class Worker:
             figure = part()
             figure.savefig(draft, dpi=160, bbox_inches="tight")
         os.replace(draft, path)
-        return what
+        return file
 
     def put_away(self) -> list[str]:
-        """Write all that can be taken away, because this process is to end."""
+        """Write all files to download, because this process is to end."""
         kept = []
-        for what in TAKES:
+        for file in DOWNLOADS:
             with suppress(Exception):
-                kept.append(self.take(what))
+                kept.append(self.take(file))
         return kept
 
     # ---- data --------------------------------------------------------------------------------------------------
@@ -289,13 +304,13 @@ class Worker:
         from twofold.lab import data
 
         if id not in _DATA:
-            if len(_DATA) > 3:
+            if len(_DATA) >= MAX_DATA:
                 _DATA.pop(next(iter(_DATA)))
             _DATA[id] = data.load(id, self.folder)
         return _DATA[id]
 
     def read(self, path: str, name: str, id: str, kind: str | None) -> dict[str, Any]:
-        """Read a user's file and keep it; what is too large for its bytes is refused."""
+        """Read a user's file and keep it; refuse one that needs too much memory."""
         from twofold.core.config import config
         from twofold.lab import data
 
@@ -346,7 +361,7 @@ class Worker:
 
 
 def limit_memory(more: int) -> None:
-    """Refuse memory beyond so many bytes more than are in use, where the system can."""
+    """Refuse memory beyond `more` bytes above those in use, where the system can."""
     if sys.platform != "linux":
         return
     import resource
@@ -357,8 +372,8 @@ def limit_memory(more: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard < 0 else min(wanted, hard), hard))
 
 
-def say(error: Exception) -> str:
-    """What went wrong, in one sentence."""
+def describe_error(error: Exception) -> str:
+    """Say in one sentence what went wrong."""
     from twofold.core.checks import InputError
 
     if os.environ.get("TWOFOLD_DEBUG"):

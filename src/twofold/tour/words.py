@@ -10,6 +10,7 @@ import numpy as np
 from twofold import datasets
 from twofold.clusters.kmeans.kmeans import KMeans
 from twofold.core.seeds import generator
+from twofold.examples import OPPOSITES, write_language
 from twofold.plots.models import words as plots
 from twofold.plots.models.words import word_map_figure
 from twofold.text.stop_words import english
@@ -28,13 +29,6 @@ OFTEN = 12  # times a plural is seen, so that it is known
 SEEDS = 40  # words given to the alignment
 LOOKED_AT = 300  # words that have to find themselves
 NEGATIVES = 5
-
-
-OPPOSITES = [
-    ("minimum", "maximum"), ("min", "max"), ("left", "right"), ("lower", "upper"), ("first", "last"), ("start", "end"),
-    ("row", "column"), ("rows", "columns"), ("horizontal", "vertical"), ("width", "height"), ("smallest", "largest"),
-    ("top", "bottom"), ("before", "after"), ("real", "complex"), ("positive", "negative"), ("true", "false"),
-]  # fmt: skip
 
 
 class World(NamedTuple):
@@ -90,20 +84,8 @@ def neighbours(w: World) -> Part:
     )
 
 
-def chain(seed: int, words: int = 40, length: int = 100_000) -> list[list[str]]:
-    """Text of a made-up language, in which each word is followed by some words rather than others."""
-    rng = generator(seed, 11)
-    taste = np.exp(1.2 * rng.standard_normal((words, 4)) @ rng.standard_normal((4, words)) / 2)
-    steps = np.cumsum(taste / taste.sum(axis=1, keepdims=True), axis=1)
-    at, out = 0, []
-    for u in rng.random(length):
-        at = min(int(np.searchsorted(steps[at], u)), words - 1)
-        out.append(f"w{at}")
-    return [out[i : i + 1000] for i in range(0, length, 1000)]
-
-
 def products(seed: int) -> Part:
-    text = chain(seed)
+    text = write_language(generator(seed, 11), 40, 100_000, contrast=1.2)
     model = SkipGram(20, window=1, negatives=NEGATIVES, subsample=0, min_count=1, max_iter=8, random_state=seed).fit(
         text
     )
