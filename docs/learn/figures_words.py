@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -12,6 +13,7 @@ from twofold.analyses.embed.heldout import told_apart
 from twofold.examples import OPPOSITES, write_language
 from twofold.plots.models import words as plots
 from twofold.plots.models.words import word_map_figure
+from twofold.plots.style import COLORS, INK, SEQUENTIAL, new_figure, show_percent, strip_table, style
 from twofold.text.stop_words import english
 from twofold.words import align
 
@@ -75,6 +77,34 @@ def words_pmi() -> Figure:
     return plots.products_figure(panels, "PMI − log m, counted", "⟨u, z⟩, learned")
 
 
+def _draw_agreement(
+    table: np.ndarray, names: Sequence[str], bars: Mapping[str, float], titles: tuple[str, str]
+) -> Figure:
+    """Draw the shares (m,m) of neighbors that methods have in common, and the share of right answers of each."""
+    with style():
+        figure = new_figure(10.5, 3.4)
+        left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
+        left.imshow(table, cmap=SEQUENTIAL, vmin=0, vmax=1, interpolation="none")
+        left.set_xticks(range(len(names)), names)
+        left.set_yticks(range(len(names)), names)
+        strip_table(left)
+        for i, row in enumerate(table):
+            for j, share in enumerate(row):
+                left.text(j, i, f"{share:.0%}", ha="center", va="center", color="white" if share > 0.55 else INK)
+        left.set_title(titles[0])
+        right.barh(
+            list(bars)[::-1], [share - 0.5 for share in bars.values()][::-1], left=0.5, color=COLORS[0], height=0.6
+        )
+        for i, (_, share) in enumerate(list(bars.items())[::-1]):
+            right.annotate(
+                f"{share:.1%}", (share, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9
+            )
+        right.set(xlim=(0.5, 1.0), title=titles[1], xlabel="chance is 50%")
+        show_percent(right.xaxis)
+        right.grid(axis="y", visible=False)
+    return figure
+
+
 def words_methods() -> Figure:
     """Neighbours that two methods have in common, and what each can tell on text held out."""
     _, held = _documents()
@@ -85,9 +115,7 @@ def words_methods() -> Figure:
         [[np.mean([len(a & b) / 10 for a, b in zip(near[x], near[y], strict=True)]) for y in near] for x in near]
     )
     bars = {name: told_apart(m, held, 0)["right"] for name, m in models.items()}
-    return plots.agreement_figure(
-        table, list(models), bars, ("Ten nearest in common", "Held-out words told from others")
-    )
+    return _draw_agreement(table, list(models), bars, ("Ten nearest in common", "Held-out words told from others"))
 
 
 def words_map() -> Figure:

@@ -11,7 +11,6 @@ from twofold.plots.models.topics import (
     draw_topic_map,
     groups_figure,
     parts_figure,
-    prevalence_figure,
     words_figure,
 )
 from twofold.plots.reports.topics import topic_report_figure
@@ -79,14 +78,6 @@ def test_circles_of_the_map_do_not_hide_numbers() -> None:
     radius = np.sqrt(circles.get_sizes()) / 144
     assert np.hypot(*(places[0] - places[1])) >= radius[0]
     np.testing.assert_allclose(circles.get_offsets()[2:], at[2:], atol=1e-9)
-
-
-def test_prevalence_is_drawn_as_given() -> None:
-    days = np.arange("2020-01", "2020-09", dtype="datetime64[M]").astype("datetime64[D]")
-    shares = np.random.default_rng(0).dirichlet(np.ones(3), 8)
-    figure = prevalence_figure(days, shares, ["a", "b", "c"])
-    for c in range(3):
-        np.testing.assert_allclose(figure.axes[c].lines[0].get_ydata(), shares[:, c])
 
 
 def test_choice_marks_the_number_taken() -> None:

@@ -262,7 +262,7 @@ class Worker:
 =======
     def take(self, file: str) -> str:
         """Write one of DOWNLOADS into the folder of the job."""
-        from twofold.analyses.answer import frame_writer
+        from twofold.analyses.common.answer import frame_writer
 >>>>>>> 6d4b90b (One catalog of examples for lab, tour and documentation; lines that read a file are run as they are shown; processes and jobs are two files)
         from twofold.core.checks import InputError
 

@@ -12,13 +12,16 @@ from typing import Any
 import matplotlib as mpl
 from cycler import cycler
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import PercentFormatter
 
 INK, GREY, PALE = "#1f2933", "#7b8794", "#e4e7eb"
-# Told apart by people who see red and green alike, and in print.
+# Also distinct in print and for people with red-green color blindness.
 COLORS = ("#2f6fab", "#e07b39", "#3a9679", "#b5495b", "#7d5ba6", "#c9a227", "#4ea3c9", "#8a6d5a")
 DIVERGING = LinearSegmentedColormap.from_list("twofold", ["#b5495b", "#f0c9c5", "#fafafa", "#bfd5ea", "#2f6fab"])
 SEQUENTIAL = LinearSegmentedColormap.from_list("twofold_seq", ["#eef3f8", "#9dbfdd", "#2f6fab", "#173b5e"])
@@ -60,10 +63,10 @@ _RC: Any = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Figures made inside have the house style."""
+    """Give figures that are made inside the house style."""
     quiet = logging.getLogger("matplotlib.font_manager")
     before = quiet.level
-    quiet.setLevel(logging.ERROR)  # fonts of the list that are not installed are no news
+    quiet.setLevel(logging.ERROR)  # fonts of the list need not be installed
     try:
         with mpl.rc_context(_RC):
             yield
@@ -78,6 +81,22 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
+def new_panels(n: int, width: float, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
+    """Make a figure with n panels beside each other; `options` are those of ``Figure.subplots``."""
+    figure = new_figure(width, height)
+    return figure, list(figure.subplots(1, n, squeeze=False, **options).ravel())
+
+
+def new_grid(n: int, per_row: int, width: float, row_height: float) -> tuple[Figure, list[Axes]]:
+    """Make a figure with n panels in rows; places of the last row that stay empty have no frame."""
+    rows = -(-n // per_row)
+    figure = new_figure(width, row_height * rows)
+    panels = figure.subplots(rows, per_row, squeeze=False).ravel()
+    for ax in panels[n:]:
+        ax.axis("off")
+    return figure, list(panels[:n])
+
+
 def strip_axes(ax: Axes) -> None:
     """Leave out ticks, grid and frame."""
     ax.set(xticks=[], yticks=[])
@@ -85,14 +104,39 @@ def strip_axes(ax: Axes) -> None:
     ax.spines[:].set_visible(False)
 
 
+def strip_table(ax: Axes) -> None:
+    """Leave out grid and frame of a table of cells; its rows and columns keep their names."""
+    ax.grid(visible=False)
+    ax.spines[:].set_visible(False)
+
+
+def draw_origin(ax: Axes, color: str = GREY, width: float = 0.7) -> None:
+    """Draw the lines where either coordinate is 0."""
+    ax.axhline(0, color=color, lw=width, zorder=0)
+    ax.axvline(0, color=color, lw=width, zorder=0)
+
+
+def show_percent(*axes: Axis) -> None:
+    """Write the shares along an axis as whole percents."""
+    for axis in axes:
+        axis.set_major_formatter(PercentFormatter(1, decimals=0))
+
+
+def add_colorbar(figure: Any, image: Any, ax: Any, **options: Any) -> Colorbar:
+    """Add a color bar without a frame."""
+    bar = figure.colorbar(image, ax=ax, **options)
+    bar.outline.set_visible(False)
+    return bar
+
+
 def add_title(figure: Figure, title: str, size: float = 13) -> None:
-    """A title over the whole figure, at its left, if there is one to write."""
+    """Write a title over the whole figure, at its left, if there is one."""
     if title:
         figure.suptitle(title, x=0.012, ha="left", fontsize=size, fontweight="bold", color=INK)
 
 
 def as_png(figure: Figure, dpi: int = 160) -> bytes:
-    """The figure as the bytes of a PNG file."""
+    """Return the figure as the bytes of a PNG file."""
     with style(), io.BytesIO() as file:
         figure.savefig(file, format="png", dpi=dpi)
         return file.getvalue()

@@ -13,7 +13,7 @@ from matplotlib.patches import Ellipse
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from twofold.plots.models.images import DIGIT_COLORS, PAPER, color_mosaic
-from twofold.plots.style import COLORS, INK, new_figure, strip_axes, style
+from twofold.plots.style import COLORS, INK, new_figure, new_grid, new_panels, strip_axes, style
 
 
 def _color(c: int) -> str:
@@ -25,30 +25,20 @@ def _find_nearest(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
 
 
 def moving_centers_figure(X: np.ndarray, path: Sequence[np.ndarray], shown: Sequence[int]) -> Figure:
-    """Lloyd's sweeps in the plane: the cell of each centre, and the way it has come.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, 2)
-    path : sequence of ndarray of shape (k, 2)
-        The centers at the start and after every sweep.
-    shown : sequence of int
-        The sweeps to draw.
-    """
+    """Draw Lloyd's sweeps over X (n,2) at the sweeps `shown`: the cell of each center (k,2) and its path."""
     low, high = X.min(axis=0), X.max(axis=0)
     low, high = low - 0.06 * (high - low), high + 0.06 * (high - low)
     ratio = float((high - low)[1] / (high - low)[0])
     with style():
-        figure = new_figure(11, 10.2 / len(shown) * ratio + 0.4)
-        for ax, t in zip(figure.subplots(1, len(shown), squeeze=False).ravel(), shown, strict=True):
+        figure, panels = new_panels(len(shown), 11, 10.2 / len(shown) * ratio + 0.4)
+        for ax, t in zip(panels, shown, strict=True):
             draw_cells(ax, path[t], low, high)
             labels = _find_nearest(X, path[t])
             ax.scatter(*X.T, s=9, c=[_color(c) for c in labels], alpha=0.75, linewidths=0, rasterized=True)
             for c in range(len(path[t])):
                 ax.plot(*np.array([Z[c] for Z in path[: t + 1]]).T, color=INK, lw=1.3)
-            ax.scatter(
-                *path[t].T, s=70, c=[_color(c) for c in range(len(path[t]))], edgecolors="white", lw=1.6, zorder=5
-            )
+            own = [_color(c) for c in range(len(path[t]))]
+            ax.scatter(*path[t].T, s=70, c=own, edgecolors="white", lw=1.6, zorder=5)
             cost = float(((X - path[t][labels]) ** 2).sum())
             ax.set_title(f"{'start' if t == 0 else f'sweep {t}'}: cost {cost:,.0f}", fontsize=10.5)
             ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
@@ -58,7 +48,7 @@ def moving_centers_figure(X: np.ndarray, path: Sequence[np.ndarray], shown: Sequ
 
 
 def draw_cells(ax: Axes, Z: np.ndarray, low: np.ndarray, high: np.ndarray, fine: int = 260) -> None:
-    """The Voronoi cells of centers in the plane, in pale colors with white borders."""
+    """Draw the Voronoi cells of centers in the plane, in pale colors with white borders."""
     x, y = np.linspace(low[0], high[0], fine), np.linspace(low[1], high[1], fine)
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     own = _find_nearest(grid, Z).reshape(fine, fine)
@@ -70,7 +60,7 @@ def draw_cells(ax: Axes, Z: np.ndarray, low: np.ndarray, high: np.ndarray, fine:
 
 
 def draw_ellipses(ax: Axes, model: Any) -> None:
-    """One and two standard deviations of each component of a GaussianMixture in the plane; heavier ones are darker."""
+    """Draw one and two standard deviations of each component of a mixture in the plane; heavier ones are darker."""
     for c, (mean, weight) in enumerate(zip(model.means_, model.weights_, strict=True)):
         values, axes = np.linalg.eigh(_full_covariance(model, c))
         angle = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
@@ -84,7 +74,7 @@ def draw_ellipses(ax: Axes, model: Any) -> None:
 
 
 def _full_covariance(model: Any, c: int) -> np.ndarray:
-    """The covariance of component c in full."""
+    """Return the full covariance of component c."""
     S, kind = model.covariances_, model.covariance_type
     if kind in ("tied", "fixed"):
         return S
@@ -94,16 +84,7 @@ def _full_covariance(model: Any, c: int) -> np.ndarray:
 def mixture_figure(
     X: np.ndarray, labels: np.ndarray, model: Any, curves: Mapping[str, Sequence[tuple[int, float]]], chosen: int
 ) -> Figure:
-    """A mixture in the plane beside the criterion that chose its size.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, 2)
-    labels : ndarray of shape (n,)
-    model : GaussianMixture
-    curves : mapping from str to sequence of (k, value)
-    chosen : int
-    """
+    """Draw a mixture of rows X (n,2) in the plane beside BIC: `curves` hold (k, value) for each kind of covariance."""
     with style():
         figure = new_figure(11, 4.3)
         left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
@@ -115,14 +96,16 @@ def mixture_figure(
     return figure
 
 
-def draw_criteria(ax: Axes, curves: Mapping[str, Sequence[tuple[int, float]]], chosen: int, name: str = "BIC") -> None:
-    """A criterion over the number of clusters, from the best value of all upwards."""
+def draw_criteria(
+    ax: Axes, curves: Mapping[str, Sequence[tuple[int, float]]], chosen: int, xlabel: str = "components"
+) -> None:
+    """Draw BIC above its best value over the number of clusters, one curve for each kind of covariance."""
     best = min(value for curve in curves.values() for _, value in curve)
     for color, (label, curve) in zip(COLORS, curves.items(), strict=False):
         k, values = zip(*curve, strict=True)
         ax.plot(k, np.array(values) - best, color=color, lw=2, marker="o", ms=4.5, label=label)
     ax.plot([chosen], [0], "o", ms=12, mfc="none", mec=INK, mew=1.6, zorder=5)
-    ax.set(title=f"{name} above the best, at k = {chosen}", xlabel="components")
+    ax.set(title=f"BIC above the best, at k = {chosen}", xlabel=xlabel)
     ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}"))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     if len(curves) > 1:
@@ -130,33 +113,18 @@ def draw_criteria(ax: Axes, curves: Mapping[str, Sequence[tuple[int, float]]], c
 
 
 def centers_figure(images: np.ndarray, captions: Sequence[str], per_row: int = 10) -> Figure:
-    """Centers that are images, each with a line below it.
-
-    Parameters
-    ----------
-    images : ndarray of shape (k, h, w)
-    captions : sequence of str
-    per_row : int, default=10
-    """
-    rows = -(-len(images) // per_row)
+    """Draw centers that are images (k,h,w), each with its caption."""
     with style():
-        figure = new_figure(11, 1.5 * rows)
-        for ax in figure.subplots(rows, per_row, squeeze=False).ravel():
+        figure, panels = new_grid(len(images), per_row, 11, 1.5)
+        for ax, image, caption in zip(panels, images, captions, strict=True):
             ax.axis("off")
-        for ax, image, caption in zip(figure.axes, images, captions, strict=False):
             ax.imshow(color_mosaic(image[None], PAPER, 0.0, float(image.max())), interpolation="none")
             ax.set_title(caption, fontsize=10, fontweight="normal", loc="center", y=-0.38)
     return figure
 
 
 def palette_figure(image: np.ndarray, reduced: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
-    """An image and the same in few colors, each with its palette, ordered by brightness.
-
-    Parameters
-    ----------
-    image : ndarray of shape (h, w, 3)
-    reduced : mapping from str to (image of shape (h, w, 3), colors of shape (k, 3))
-    """
+    """Draw an image and the same in few colors: `reduced` has images (h,w,3) with their palettes (k,3)."""
     h, w, _ = image.shape
     half = -(-len(reduced) // 2)
     with style():

@@ -9,52 +9,49 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
 from twofold.plots.labels import label_points
-from twofold.plots.style import COLORS, GREY, INK, PALE, SEQUENTIAL, new_figure, strip_axes, style
+from twofold.plots.style import (
+    COLORS,
+    GREY,
+    INK,
+    PALE,
+    SEQUENTIAL,
+    add_colorbar,
+    draw_origin,
+    new_figure,
+    new_panels,
+    show_percent,
+    strip_axes,
+    style,
+)
 
-HOLE = PALE  # a cell nobody has seen
+HOLE = PALE  # an unknown cell
 
 
 def tables_figure(tables: Mapping[str, np.ndarray], limits: tuple[float, float], label: str = "") -> Figure:
-    """Tables side by side in one scale; holes are left pale.
-
-    Parameters
-    ----------
-    tables : mapping from str to ndarray of shape (n, d)
-        NaN is a hole.
-    limits : (low, high)
-    label : str
-        What the colors mean.
-    """
+    """Draw tables side by side in one scale from low to high, which `label` names; holes, NaN, are pale."""
     first = next(iter(tables.values()))
     tall = first.shape[0] / first.shape[1]
     colors = SEQUENTIAL.with_extremes(bad=HOLE)
     with style():
-        figure = new_figure(11, 10.2 / len(tables) * tall + 0.9)
-        axes = figure.subplots(1, len(tables), squeeze=False).ravel()
+        figure, axes = new_panels(len(tables), 11, 10.2 / len(tables) * tall + 0.9)
         for ax, (name, table) in zip(axes, tables.items(), strict=True):
             image = ax.imshow(table, cmap=colors, vmin=limits[0], vmax=limits[1], interpolation="none", aspect="auto")
             ax.set_title(name, fontsize=10.5)
             strip_axes(ax)
-        bar = figure.colorbar(image, ax=list(axes), fraction=0.015, pad=0.012, label=label)
-        bar.outline.set_visible(False)
+        add_colorbar(figure, image, list(axes), fraction=0.015, pad=0.012, label=label)
     return figure
 
 
 def curves_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], ylabel: str, xlabel: str = "sweep") -> Figure:
-    """Error on the cells fitted and on cells held out, sweep by sweep, one panel a model.
+    """Draw errors sweep by sweep, one panel a model with a curve for each name.
 
-    Parameters
-    ----------
-    curves : mapping from panel to (name → values)
-        The least value of a curve whose name starts with "held" is marked.
-    ylabel, xlabel : str
+    The least value of a curve whose name starts with "held" is marked.
     """
     with style():
-        figure = new_figure(min(11, 4.6 * len(curves) + 1), 3.4)
-        axes = figure.subplots(1, len(curves), sharey=True, squeeze=False).ravel()
+        figure, axes = new_panels(len(curves), min(11, 4.6 * len(curves) + 1), 3.4, sharey=True)
         for ax, (title, lines) in zip(axes, curves.items(), strict=True):
             for color, (name, values) in zip((COLORS[0], COLORS[1], GREY), lines.items(), strict=False):
                 at = np.arange(1, len(values) + 1)
@@ -62,9 +59,8 @@ def curves_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], ylabel: s
                 if name.startswith("held"):
                     best = int(np.argmin(values))
                     ax.plot([best + 1], [values[best]], "o", ms=11, mfc="none", mec=INK, mew=1.5, zorder=5)
-                    ax.annotate(
-                        f"{values[best]:.3f}", (best + 1, values[best]), xytext=(4, 10), textcoords="offset points"
-                    )
+                    place = best + 1, values[best]
+                    ax.annotate(f"{values[best]:.3f}", place, xytext=(4, 10), textcoords="offset points")
             ax.set(title=title, xlabel=xlabel)
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes[0].set_ylabel(ylabel)
@@ -73,7 +69,7 @@ def curves_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], ylabel: s
 
 
 def draw_landscape(ax: Axes, x: float, reg: float = 0.0, reach: float = 2.6) -> None:
-    """Heights of ½(x − uz)² + ½ reg (u² + z²) in the plane of u and z, and the curve u z = x."""
+    """Draw the heights of ½(x − uz)² + ½ reg (u² + z²) in the plane of u and z, and the curve u z = x."""
     grid = np.linspace(-reach, reach, 401)
     u, z = np.meshgrid(grid, grid)
     height = 0.5 * (x - u * z) ** 2 + 0.5 * reg * (u**2 + z**2)
@@ -89,9 +85,8 @@ def draw_landscape(ax: Axes, x: float, reg: float = 0.0, reach: float = 2.6) -> 
     elif reg < abs(x):
         best = np.sqrt(abs(x) - reg)
         for side in (-1, 1):
-            ax.plot(
-                [side * best], [side * np.sign(x) * best], "o", ms=9, color=COLORS[1], mec="white", mew=1.4, zorder=6
-            )
+            look = {"ms": 9, "color": COLORS[1], "mec": "white", "mew": 1.4, "zorder": 6}
+            ax.plot([side * best], [side * np.sign(x) * best], "o", **look)
     ax.plot([0], [0], "x", ms=9, mew=2.2, color=COLORS[3], zorder=6)
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), xlabel="u", ylabel="z", aspect="equal")
     ax.grid(visible=False)
@@ -100,21 +95,13 @@ def draw_landscape(ax: Axes, x: float, reg: float = 0.0, reach: float = 2.6) -> 
 def landscape_figure(
     x: float, panels: Mapping[str, tuple[float, Mapping[str, np.ndarray]]], reach: float = 2.6
 ) -> Figure:
-    """The scalar case of factorization, seen from above, with the ways that algorithms take.
+    """Draw the scalar case of factorization, u z = x, seen from above, with the paths of algorithms.
 
-    Parameters
-    ----------
-    x : float
-        The one number that u z should equal.
-    panels : mapping from title to (reg, paths)
-        Paths are arrays of shape (t, 2) of (u, z), by name.
-    reach : float
+    Each panel has its penalty `reg` and paths (t,2) of (u, z) by name; `reach` is the largest coordinate.
     """
     with style():
-        figure = new_figure(3.9 * len(panels), 4.3)
-        for ax, (title, (reg, paths)) in zip(
-            figure.subplots(1, len(panels), squeeze=False).ravel(), panels.items(), strict=True
-        ):
+        figure, axes = new_panels(len(panels), 3.9 * len(panels), 4.3)
+        for ax, (title, (reg, paths)) in zip(axes, panels.items(), strict=True):
             draw_landscape(ax, x, reg, reach)
             for color, (name, path) in zip((INK, COLORS[4], COLORS[5]), paths.items(), strict=False):
                 outline = [withStroke(linewidth=3.4, foreground="white")]
@@ -130,48 +117,34 @@ def landscape_figure(
 def phase_figure(
     success: Mapping[str, np.ndarray], fractions: np.ndarray, ranks: np.ndarray, size: tuple[int, int]
 ) -> Figure:
-    """How often a random table of each rank is recovered from each share of its cells.
+    """Draw the share of random tables (n,d) recovered, over ranks and over fractions of known cells.
 
-    Parameters
-    ----------
-    success : mapping from title to ndarray of shape (len(ranks), len(fractions))
-    fractions, ranks : ndarray
-    size : (n, d)
-        The line is drawn where the cells seen are as many as the numbers that make up the table.
+    The line is where there are as many known cells as degrees of freedom.
     """
     n, d = size
     fine = np.linspace(0.0, ranks[-1] + 0.5, 200)
     need = fine * (n + d - fine) / (n * d)
     edges = [np.append(a - np.diff(a).mean() / 2, a[-1] + np.diff(a).mean() / 2) for a in (fractions, ranks)]
     with style():
-        figure = new_figure(4.9 * len(success) + 0.9, 4.0)
-        axes = figure.subplots(1, len(success), sharey=True, squeeze=False).ravel()
+        figure, axes = new_panels(len(success), 4.9 * len(success) + 0.9, 4.0, sharey=True)
         for ax, (title, share) in zip(axes, success.items(), strict=True):
             image = ax.pcolormesh(*edges, share, cmap=SEQUENTIAL, vmin=0, vmax=1, rasterized=True)
             ax.plot(need, fine, color=COLORS[1], lw=2.2, label="cells seen = degrees of freedom")
             ax.set(title=title, xlabel="cells seen", xlim=(edges[0][0], edges[0][-1]), ylim=(edges[1][0], edges[1][-1]))
-            ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+            show_percent(ax.xaxis)
             ax.grid(visible=False)
         axes[0].set_ylabel("rank")
         axes[0].legend(loc="upper left", fontsize=9)
-        bar = figure.colorbar(image, ax=list(axes), fraction=0.04, pad=0.02, label="recovered")
-        bar.ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        bar.outline.set_visible(False)
+        show_percent(add_colorbar(figure, image, list(axes), fraction=0.04, pad=0.02, label="recovered").ax.yaxis)
     return figure
 
 
 def items_figure(
     at: np.ndarray, names: Sequence[str], groups: Sequence[str], weights: np.ndarray, labeled: int = 24
 ) -> Figure:
-    """Items by two of their factors: what the same people like lies close.
+    """Draw items by two of their factors: those that the same people like are close.
 
-    Parameters
-    ----------
-    at : ndarray of shape (m, 2)
-    names, groups : sequence of str
-    weights : ndarray of shape (m,)
-        How often each was rated: sets the size of its dot, and the most rated are named.
-    labeled : int, default=24
+    Dots are as large as `weights`, the counts of ratings; the `labeled` items of most weight are named.
     """
     kinds = sorted(set(groups))
     with style():
@@ -182,8 +155,7 @@ def items_figure(
             own = np.array([g == kind for g in groups])
             ax.scatter(at[own, 0], at[own, 1], s=sizes[own], color=color, alpha=0.75, linewidths=0, label=kind)
         label_points(ax, at, names, np.argsort(-weights, kind="stable"), labeled)
-        ax.axhline(0, color=GREY, lw=0.7)
-        ax.axvline(0, color=GREY, lw=0.7)
+        draw_origin(ax)
         ax.set(xticks=[], yticks=[])
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=0.9)
     return figure

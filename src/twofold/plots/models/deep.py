@@ -13,7 +13,7 @@ from PIL import Image
 from twofold.plots.models.images import gray_mosaic
 from twofold.plots.style import COLORS, add_title, new_figure, style
 
-ACROSS = 5  # curves beside each other
+MAX_CURVES_IN_ROW = 5
 
 
 def grid_png(images: np.ndarray, limits: tuple[float, float] | None = None) -> bytes:
@@ -32,21 +32,11 @@ def training_figure(
     title: str = "",
     objective: str = "objective",
 ) -> Figure:
-    """Every column of a history over the epochs, and below it rows of images.
-
-    Parameters
-    ----------
-    history : mapping of str to list of float
-    rows : sequence of (str, ndarray of shape (n, h, w) or (n, h, w, c))
-        What each row of images is, and the images.
-    title : str
-    objective : str
-        What the objective is called.
-    """
+    """Draw every column of a history over the epochs, and below it named rows of images (n,h,w) or (n,h,w,c)."""
     curves = {name: values for name, values in history.items() if name != "seconds"}
     with style():
         sheets = [(name, gray_mosaic(np.asarray(images), 16)) for name, images in rows]
-        across = len(curves) if len(curves) <= ACROSS else -(-len(curves) // 2)
+        across = len(curves) if len(curves) <= MAX_CURVES_IN_ROW else -(-len(curves) // 2)
         lines = -(-len(curves) // across)
         heights = [*[2.6] * lines, *(max(11 * s.shape[0] / s.shape[1], 0.7) + 0.35 for _, s in sheets)]
         figure = new_figure(11, sum(heights) + 0.6)

@@ -1,4 +1,4 @@
-"""Images in a grid, images beside each other, signals over each other, and what an image costs at which quality."""
+"""Images in a grid, images beside each other, signals over each other, and quality against size."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from scipy.ndimage import uniform_filter
 
 from twofold.plots.style import COLORS, GREY, INK, PALE, add_title, new_figure, strip_axes, style
 
-SMALL = 56  # pixels on the shorter side of the enlarged detail
-LARGE = 1400  # pixels on the longer side that a figure shows
+DETAIL_PIXELS = 56  # on the shorter side of the enlarged detail
+MAX_FIGURE_PIXELS = 1400  # on the longer side
 EDGE = [withStroke(linewidth=3, foreground=INK)]
-HOLE = (181, 73, 91)  # the color of what is missing, seldom met in photographs
-UNSEEN = (0.88, 0.48, 0.22, 0.55)  # the color of a cell nobody has seen
+HOLE = (181, 73, 91)  # color of missing pixels, rare in photographs
+UNKNOWN = (0.88, 0.48, 0.22, 0.55)  # color of an unknown cell
 PAPER = LinearSegmentedColormap.from_list("twofold_paper", ["#fbfaf7", "#8b9aa8", "#1f2933"])
 DIGIT_COLORS = (*COLORS, "#4b5563", "#d16d9e")
 
@@ -30,7 +30,7 @@ Panel = tuple[str, np.ndarray]
 
 
 def arrange_images(images: np.ndarray, per_row: int, gap: int = 1, border: int = 0, fill: float = 0) -> np.ndarray:
-    """Images (n,h,w) or (n,h,w,c) as one, row by row, with gaps between and a border around."""
+    """Arrange images (n,h,w) or (n,h,w,c) in one, row by row, with gaps between and a border around."""
     n, h, w = images.shape[:3]
     tall, wide = h + gap, w + gap
     shape = -(-n // per_row) * tall - gap + 2 * border, per_row * wide - gap + 2 * border
@@ -46,22 +46,16 @@ def color_mosaic(
 ) -> np.ndarray:
     """Images (m,h,w) side by side as one RGBA array; NaN cells take the color of a hole, gaps are clear."""
     tiles = np.asarray(cmap(Normalize(vmin, vmax, clip=True)(np.nan_to_num(images))))
-    tiles[np.isnan(images)] = UNSEEN
+    tiles[np.isnan(images)] = UNKNOWN
     return arrange_images(tiles, per_row or len(images), gap)
 
 
 def gray_mosaic(
     images: np.ndarray, columns: int | None = None, limits: tuple[float, float] | None = None
 ) -> np.ndarray:
-    """Images (n,h,w) or (n,h,w,c) as one of bytes, row by row with thin lines between.
+    """Arrange images (n,h,w) or (n,h,w,c) in one of bytes, row by row with thin lines between.
 
-    Parameters
-    ----------
-    images : ndarray
-    columns : int, optional
-        How many in a row; by default about a square.
-    limits : (float, float), optional
-        Black and white; by default the least and the largest number.
+    By default there are about as many columns as rows, and `limits`, black and white, are the least and largest number.
     """
     low, high = limits or (float(images.min()), float(images.max()))
     scaled = np.clip((images - low) / (high - low if high > low else 1), 0, 1) * 255
@@ -74,17 +68,10 @@ def gray_mosaic(
 
 
 def comparison_figure(panels: Sequence[Panel], title: str = "") -> Figure:
-    """Images of one size beside each other, and below each the detail where they differ most, enlarged.
-
-    Parameters
-    ----------
-    panels : sequence of (str, ndarray of shape (h, w) or (h, w, 3))
-        What each is called, and its pixels: uint8 or uint16.
-    title : str
-    """
+    """Draw images of one size, uint8 or uint16, and below each the detail where they differ most, enlarged."""
     with style():
         h, w = panels[0][1].shape[:2]
-        detail = find_detail(panels[0][1], panels[-1][1]) if min(h, w) > 2 * SMALL else None
+        detail = find_detail(panels[0][1], panels[-1][1]) if min(h, w) > 2 * DETAIL_PIXELS else None
         each = 11 / len(panels)  # inches
         tall = min(each * h / w, 8.0)
         rows = 2 if detail else 1
@@ -104,7 +91,7 @@ def comparison_figure(panels: Sequence[Panel], title: str = "") -> Figure:
 
 
 def show_image(ax: Axes, pixels: np.ndarray, name: str, interpolation: str = "antialiased") -> None:
-    """An image as it is: black is 0, white the largest number its type has."""
+    """Show an image: black is 0, white the largest number of its type."""
     h, w = pixels.shape[:2]
     values = shrink_image(pixels) / np.float32(np.iinfo(pixels.dtype).max)
     ax.imshow(values, "gray", vmin=0, vmax=1, interpolation=interpolation, extent=(-0.5, w - 0.5, h - 0.5, -0.5))
@@ -113,12 +100,12 @@ def show_image(ax: Axes, pixels: np.ndarray, name: str, interpolation: str = "an
 
 
 def shrink_image(pixels: np.ndarray) -> np.ndarray:
-    """Large images by means of square blocks: a figure shows no more, and drawing every pixel takes much memory.
+    """Shrink large images by means of square blocks: drawing every pixel takes much memory.
 
     >>> shrink_image(np.arange(4200 * 4).reshape(4, 4200)).shape
     (1, 1400)
     """
-    s = -(-max(pixels.shape[:2]) // LARGE)
+    s = -(-max(pixels.shape[:2]) // MAX_FIGURE_PIXELS)
     h, w = (max(side // s, 1) for side in pixels.shape[:2])
     if s == 1 or min(pixels.shape[:2]) < s:
         return pixels
@@ -126,27 +113,27 @@ def shrink_image(pixels: np.ndarray) -> np.ndarray:
 
 
 def find_detail(before: np.ndarray, after: np.ndarray) -> tuple[int, int, int, int]:
-    """The detail, of the image's shape, where two images differ much and the second shows much.
+    """Find the detail, of the image's shape, where two images differ much and the second has contrast.
 
     Returns its row, column, height and width.
     """
     light = [np.asarray(p if p.ndim == 2 else p.mean(axis=2), dtype=np.float32) for p in (before, after)]
     h, w = light[0].shape
-    shrink = SMALL / min(h, w)
+    shrink = DETAIL_PIXELS / min(h, w)
     height, width = round(h * shrink), round(w * shrink)
 
     def spread(values: np.ndarray) -> np.ndarray:
         return uniform_filter(values, (height, width), mode="nearest")
 
     contrast = np.sqrt(np.maximum(spread(light[1] ** 2) - spread(light[1]) ** 2, 0))
-    score = spread(spread(np.abs(light[0] - light[1]))) * contrast  # twice: highest in the middle of what differs
+    score = spread(spread(np.abs(light[0] - light[1]))) * contrast  # twice: highest in the middle of the difference
     inside = score[height // 2 : h - height // 2, width // 2 : w - width // 2]
     row, column = np.unravel_index(int(np.argmax(inside)), inside.shape)
     return min(int(row), h - height), min(int(column), w - width), height, width
 
 
 def paint_holes(pixels: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """The image in color, what is missing painted over.
+    """Return the image in color, missing pixels painted over.
 
     >>> paint_holes(np.zeros((1, 2), np.uint8), np.array([[True, False]])).tolist()
     [[[181, 73, 91], [0, 0, 0]]]
@@ -162,16 +149,9 @@ def rate_distortion_figure(
     panels: Sequence[Panel] = (),
     title: str = "",
 ) -> Figure:
-    """Quality against size for each method, and the images themselves.
+    """Draw quality against size, and images beside it.
 
-    Parameters
-    ----------
-    curves : mapping of method to its arrays ``bits_per_pixel`` and ``psnr``
-    chosen : mapping of method to (bits a pixel, PSNR)
-        Points to mark; the first is the one taken.
-    panels : sequence of (str, ndarray)
-        Images shown beside, before and after.
-    title : str
+    Each method has a curve of ``psnr`` over ``bits_per_pixel``; `chosen` are the points to mark, this file's first.
     """
     with style():
         figure = new_figure(11, 6.4 if panels else 4.8)
@@ -194,13 +174,7 @@ def rate_distortion_figure(
 
 
 def signals_figure(signals: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str = "") -> Figure:
-    """Each signal, and over it what was recovered.
-
-    Parameters
-    ----------
-    signals : mapping of name to (signal, recovered), both of shape (d,)
-    title : str
-    """
+    """Draw each signal (d,), and over it the recovered one."""
     with style():
         figure = new_figure(11, 1.0 + 2.4 * len(signals))
         axes = figure.subplots(len(signals), 1, squeeze=False, sharex=True)[:, 0]

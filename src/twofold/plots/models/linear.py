@@ -7,23 +7,28 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 from scipy.special import erfinv
 
+from twofold.plots.labels import write_badge
 from twofold.plots.models.images import DIGIT_COLORS, PAPER, color_mosaic
-from twofold.plots.style import COLORS, DIVERGING, GREY, INK, SEQUENTIAL, new_figure, style
+from twofold.plots.style import (
+    COLORS,
+    DIVERGING,
+    GREY,
+    INK,
+    SEQUENTIAL,
+    new_figure,
+    new_grid,
+    new_panels,
+    show_percent,
+    strip_table,
+    style,
+)
 
 
 def spectrum_figure(values: np.ndarray, choices: Mapping[str, int]) -> Figure:
-    """Eigenvalues, what they add up to, and where each rule for k would cut.
-
-    Parameters
-    ----------
-    values : ndarray of shape (d,)
-        Variances along all principal axes, descending.
-    choices : mapping from str to int
-        The number of components each rule chose.
-    """
+    """Draw eigenvalues, descending, their running total, and the k of each rule in `choices`."""
     values = values[values > 1e-12 * values[0]]
     c = np.arange(1, len(values) + 1)
     with style():
@@ -44,7 +49,7 @@ def spectrum_figure(values: np.ndarray, choices: Mapping[str, int]) -> Figure:
                 right.annotate(text, (k, share[k - 1]), xytext=(7, -12), textcoords="offset points", fontsize=9.5)
                 named = k
         right.set(title="Variance held by the first k", xlabel="k", ylim=(0, 1.04), xlim=(0.2, len(c) + 0.8))
-        right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        show_percent(right.yaxis)
         right.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
 
@@ -69,41 +74,27 @@ def _mark_choices(ax: Axes, choices: Mapping[str, int], values: np.ndarray) -> N
 
 
 def directions_figure(mean: np.ndarray, axes: np.ndarray, shares: np.ndarray, per_row: int = 9) -> Figure:
-    """The mean image and the directions around it, each on its own scale: blue adds ink, red takes it away.
+    """Draw the mean image (h,w) and the directions (k,h,w) around it with their shares of the variance.
 
-    Parameters
-    ----------
-    mean : ndarray of shape (h, w)
-    axes : ndarray of shape (k, h, w)
-    shares : ndarray of shape (k,)
-        Of the variance, for the captions.
+    Each is on its own scale: blue adds ink, red takes it away.
     """
     tiles = [(color_mosaic(mean[None], PAPER, 0.0, float(mean.max())), "mean")]
     for c, axis in enumerate(axes):
         limit = float(np.abs(axis).max())
         tiles.append((color_mosaic(axis[None], DIVERGING, -limit, limit), f"{c + 1} · {shares[c]:.1%}"))
-    rows = -(-len(tiles) // per_row)
     with style():
-        figure = new_figure(11, 1.42 * rows)
-        for ax in figure.subplots(rows, per_row, squeeze=False).ravel():
+        figure, panels = new_grid(len(tiles), per_row, 11, 1.42)
+        for ax, (tile, name) in zip(panels, tiles, strict=True):
             ax.axis("off")
-        for ax, (tile, name) in zip(figure.axes, tiles, strict=False):
             ax.imshow(tile, interpolation="none")
             ax.set_title(name, fontsize=9.5, fontweight="normal", loc="center", pad=4)
     return figure
 
 
 def rows_figure(rows: Mapping[str, np.ndarray], limits: tuple[float, float], spread: str = "") -> Figure:
-    """Rows of images with their names: the same images in each row, seen in different ways.
+    """Draw named rows of images (m,h,w): the same images in each row, seen in different ways; NaN is a hole.
 
-    Parameters
-    ----------
-    rows : mapping from str to ndarray of shape (m, h, w)
-        NaN is drawn as a hole.
-    limits : (float, float)
-        Values of white and of black.
-    spread : str
-        The name of a row that holds standard deviations, drawn in color.
+    `limits` are the values of white and black; the row called `spread` holds standard deviations and is in color.
     """
     names = list(rows)
     scales = {name: (PAPER, *limits) for name in names}
@@ -118,24 +109,16 @@ def rows_figure(rows: Mapping[str, np.ndarray], limits: tuple[float, float], spr
         ax.imshow(canvas, interpolation="none")
         ax.set_yticks((h - 1) / 2 + (h + 2) * np.arange(len(names)), names)
         ax.set_xticks([])
-        ax.grid(visible=False)
-        ax.spines[:].set_visible(False)
+        strip_table(ax)
     return figure
 
 
 def calibration_figure(
-    errors: np.ndarray, std: np.ndarray, others: Mapping[str, np.ndarray], name: str = "PPCA"
+    errors: np.ndarray, std: np.ndarray, other_errors: Mapping[str, np.ndarray], name: str = "PPCA"
 ) -> Figure:
-    """Are the error bars true? Left, how often the truth lies within them; right, how large errors are.
+    """Check error bars: left, the share of true values within them; right, the size of the errors.
 
-    Parameters
-    ----------
-    errors, std : ndarray of shape (m,)
-        Error and predicted standard deviation of each filled cell.
-    others : mapping from str to ndarray of shape (m,)
-        Errors of other ways to fill the same cells.
-    name : str
-        What made the errors.
+    `errors` and `std` (m,) are errors and predicted deviations of filled cells; `other_errors` are those of other models.
     """
     ratio = np.abs(errors) / np.maximum(std, 1e-12)
     promised = np.linspace(0.02, 0.99, 98)
@@ -158,10 +141,9 @@ def calibration_figure(
                 color=COLORS[0],
             )
         left.set(title="Truth inside the error bars", xlabel="share promised", ylabel="share found")
-        for axis in (left.xaxis, left.yaxis):
-            axis.set_major_formatter(PercentFormatter(1, decimals=0))
+        show_percent(left.xaxis, left.yaxis)
         left.set(xlim=(0, 1), ylim=(0, 1))
-        curves = {name: errors, **others}
+        curves = {name: errors, **other_errors}
         far = float(np.quantile(np.abs(np.concatenate(list(curves.values()))), 0.995))
         for color, (label, values) in zip((COLORS[0], COLORS[1], COLORS[2]), curves.items(), strict=False):
             size = np.sort(np.abs(values))
@@ -169,45 +151,23 @@ def calibration_figure(
             rms = float(np.sqrt((values**2).mean()))
             right.plot(size[shown], (shown + 1) / len(size), color=color, lw=2.2, label=f"{label} (rms {rms:.2f})")
         right.set(title="Cells filled within an error of", xlabel="error", xlim=(0, far), ylim=(0, 1.02))
-        right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        show_percent(right.yaxis)
         right.legend(loc="lower right")
     return figure
 
 
 def planes_figure(planes: Mapping[str, np.ndarray], labels: np.ndarray) -> Figure:
-    """The same rows in several planes, side by side, colored by label with the label at each group's middle.
-
-    Parameters
-    ----------
-    planes : mapping from str to ndarray of shape (n, 2)
-    labels : ndarray of shape (n,)
-    """
+    """Draw the same rows in several planes (n,2), colored by label, with the label at the middle of each group."""
     kinds = np.unique(labels)
     with style():
-        figure = new_figure(11, 11 / len(planes) - 0.4)
-        axes = figure.subplots(1, len(planes), squeeze=False).ravel()
+        figure, axes = new_panels(len(planes), 11, 11 / len(planes) - 0.4)
         for ax, (title, at) in zip(axes, planes.items(), strict=True):
             for i, kind in enumerate(kinds):
                 own = at[labels == kind]
                 color = DIGIT_COLORS[i % len(DIGIT_COLORS)]
                 ax.scatter(*own.T, s=8, color=color, alpha=0.45, linewidths=0, rasterized=True)
             for i, kind in enumerate(kinds):
-                _write_label(ax, np.median(at[labels == kind], axis=0), str(kind), DIGIT_COLORS[i % len(DIGIT_COLORS)])
+                write_badge(ax, np.median(at[labels == kind], axis=0), str(kind), DIGIT_COLORS[i % len(DIGIT_COLORS)])
             ax.set(title=title, xticks=[], yticks=[])
             ax.spines[:].set_visible(False)
     return figure
-
-
-def _write_label(ax: Axes, at: np.ndarray, text: str, color: str) -> None:
-    box = {"boxstyle": "circle,pad=0.25", "fc": color, "ec": "white", "lw": 1}
-    ax.text(
-        float(at[0]),
-        float(at[1]),
-        text,
-        ha="center",
-        va="center",
-        color="white",
-        fontweight="bold",
-        fontsize=10,
-        bbox=box,
-    )

@@ -8,16 +8,28 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, add_title, new_figure, style
+from twofold.plots.style import (
+    COLORS,
+    GREY,
+    INK,
+    SEQUENTIAL,
+    add_colorbar,
+    add_title,
+    new_figure,
+    new_panels,
+    show_percent,
+    style,
+)
 from twofold.signals.bases.basis import Basis
 from twofold.signals.bases.thresholds import keep_largest
 from twofold.signals.sensing.phase_diagram import PhaseDiagram, donoho_tanner
 
-FAINTEST = 1e-5  # of the energy: less that is lost is not drawn
-MOST_SIGNALS, CLOSE, DOTS = 4, 400, 2000  # signals drawn; numbers enlarged; runs that a wide panel can show
-NOTHING = 1e-12  # a residual of this length is rounding
+MIN_ENERGY_LOST = 1e-5  # a smaller share is not drawn
+MAX_SIGNALS, ENLARGED_NUMBERS = 4, 400
+MAX_RUNS = 2000  # that a wide panel can show
+ROUNDING_RESIDUAL = 1e-12  # a residual of this length is rounding
 
 
 # --- bases --------------------------------------------------------------------------------------------------
@@ -35,15 +47,9 @@ def compute_energy_lost(codes: np.ndarray) -> np.ndarray:
 
 
 def bases_figure(signal: np.ndarray, bases: Mapping[str, Basis], kept: int) -> Figure:
-    """A signal made from its few largest coefficients in each basis, and what is lost with more or fewer of them.
+    """Draw a signal (d,) made from its `kept` largest coefficients in each orthonormal basis.
 
-    Parameters
-    ----------
-    signal : ndarray of shape (d,)
-    bases : mapping from name to Basis
-        Orthonormal ones.
-    kept : int
-        Coefficients of the signals that are drawn.
+    Beside it is the energy lost with more or fewer of them.
     """
     with style():
         figure = new_figure(11, 1.25 * len(bases) + 1.0)
@@ -65,7 +71,7 @@ def bases_figure(signal: np.ndarray, bases: Mapping[str, Basis], kept: int) -> F
         right.set(title="Energy lost", xlabel="coefficients kept, the largest first", yscale="log", ylim=(None, 1.3))
         right.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
         right.yaxis.set_minor_formatter(NullFormatter())
-        right.set_ylim(bottom=max(right.get_ylim()[0], FAINTEST))
+        right.set_ylim(bottom=max(right.get_ylim()[0], MIN_ENERGY_LOST))
         right.legend()
     return figure
 
@@ -73,18 +79,15 @@ def bases_figure(signal: np.ndarray, bases: Mapping[str, Basis], kept: int) -> F
 def compare_signals_figure(
     before: np.ndarray, after: np.ndarray, names: Sequence[str], rate: int | None = None, title: str = ""
 ) -> Figure:
-    """Signals before and after, whole and, if they are long, a part of each enlarged; the first few of many.
+    """Draw the first few signals (c,d) before and after, whole and, if they are long, a part of each enlarged.
 
-    Parameters
-    ----------
-    before, after : ndarray of shape (c, d)
-    names : sequence of str
-    rate : int or None
-        Numbers a second; None counts them instead.
-    title : str
+    `rate` is the number of values a second; None counts values instead.
     """
-    rows, d = min(len(before), MOST_SIGNALS), before.shape[1]
-    parts = [slice(0, d), *([slice((d - CLOSE) // 2, (d + CLOSE) // 2)] if d > 2 * CLOSE else [])]
+    rows, d = min(len(before), MAX_SIGNALS), before.shape[1]
+    parts = [
+        slice(0, d),
+        *([slice((d - ENLARGED_NUMBERS) // 2, (d + ENLARGED_NUMBERS) // 2)] if d > 2 * ENLARGED_NUMBERS else []),
+    ]
     with style():
         figure = new_figure(11, 2.1 * rows + 0.9)
         grid = figure.subplots(rows, len(parts), squeeze=False, width_ratios=[1.6, 1][: len(parts)])
@@ -104,9 +107,9 @@ def compare_signals_figure(
 
 
 def _draw_signal(ax: Axes, x: np.ndarray, part: slice, rate: int | None, **look: Any) -> None:
-    """A line; of more numbers than the figure has dots, the least and the largest of each run."""
+    """Draw a line; of more numbers than the figure has dots, the least and the largest of each run."""
     places, values = np.arange(len(x))[part] / (rate or 1), np.asarray(x[part])
-    run = len(values) // DOTS
+    run = len(values) // MAX_RUNS
     if run > 2:
         used = len(values) - len(values) % run
         runs = values[:used].reshape(-1, run)
@@ -119,40 +122,28 @@ def _draw_signal(ax: Axes, x: np.ndarray, part: slice, rate: int | None, **look:
 
 
 def transition_figure(diagrams: Mapping[str, PhaseDiagram]) -> Figure:
-    """How often signals were recovered, over δ = m/n and ρ = K/m, with the curves of theory and of half success.
-
-    Parameters
-    ----------
-    diagrams : mapping from title to PhaseDiagram
-        One panel each.
-    """
+    """Draw the share of signals recovered, over δ = m/n and ρ = K/m, with the curves of theory and of half success."""
     fine = np.linspace(0.0, 1.0, 201)
     curve = donoho_tanner(fine)
     with style():
-        figure = new_figure(4.9 * len(diagrams) + 0.9, 4.3)
-        axes = figure.subplots(1, len(diagrams), sharey=True, squeeze=False).ravel()
+        figure, axes = new_panels(len(diagrams), 4.9 * len(diagrams) + 0.9, 4.3, sharey=True)
         for ax, (title, found) in zip(axes, diagrams.items(), strict=True):
             sides = _edges(found.delta)
-            for i, (rho, share) in enumerate(
-                zip(found.rho, found.success, strict=True)
-            ):  # the K/m differ, m being whole
+            for i, (rho, share) in enumerate(zip(found.rho, found.success, strict=True)):  # K/m differ: m is whole
                 cells = sides[i : i + 2], _edges(rho), share[:, None]
                 image = ax.pcolormesh(*cells, cmap=SEQUENTIAL, vmin=0, vmax=1, rasterized=True)  # no hairlines
             ax.plot(fine, curve, color=INK, lw=1.6, ls=(0, (4, 2)), label="Donoho–Tanner, n → ∞")
             ax.plot(found.delta, found.curve50, color=COLORS[1], lw=2.2, label="half recovered")
-            ax.set(
-                title=title, xlabel=f"measurements for each of n = {found.n} unknowns, m/n", xlim=(0, 1), ylim=(0, 1)
-            )
+            xlabel = f"measurements for each of n = {found.n} unknowns, m/n"
+            ax.set(title=title, xlabel=xlabel, xlim=(0, 1), ylim=(0, 1))
             ax.grid(visible=False)
         axes[0].set_ylabel("numbers not zero for each measurement, K/m")
         axes[0].legend(loc="upper left", fontsize=9)
-        bar = figure.colorbar(image, ax=list(axes), fraction=0.04, pad=0.02, label="recovered")
-        bar.ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        bar.outline.set_visible(False)
+        show_percent(add_colorbar(figure, image, list(axes), fraction=0.04, pad=0.02, label="recovered").ax.yaxis)
     return figure
 
 
 def _edges(middles: np.ndarray) -> np.ndarray:
-    """Where cells around these points begin and end, within 0 and 1."""
+    """Return the borders of cells around these points, within 0 and 1."""
     between = (middles[1:] + middles[:-1]) / 2
     return np.concatenate([[0.0], between, [1.0]])

@@ -11,60 +11,47 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
 from twofold.plots.labels import place_labels, write_label
 from twofold.plots.models.images import DIGIT_COLORS, PAPER, color_mosaic
-from twofold.plots.style import COLORS, DIVERGING, GREY, INK, SEQUENTIAL, new_figure, strip_axes, style
+from twofold.plots.style import (
+    COLORS,
+    DIVERGING,
+    INK,
+    SEQUENTIAL,
+    draw_origin,
+    new_figure,
+    new_grid,
+    new_panels,
+    show_percent,
+    strip_axes,
+    strip_table,
+    style,
+)
 
-MOST_BARS = 24  # topics with a bar of their own
-MOST_PANELS = 12  # topics followed over time
+MAX_BARS = 24  # topics with a bar of their own
+MAX_PANELS = 12  # topics drawn over time
 
 
 def words_figure(
     topics: np.ndarray, words: Sequence[str], shares: np.ndarray | None = None, top: int = 8, per_row: int = 4
 ) -> Figure:
-    """The most probable words of each topic, one panel a topic.
-
-    Parameters
-    ----------
-    topics : ndarray of shape (k, d)
-        Probabilities, or any weights >= 0.
-    words : sequence of d str
-    shares : ndarray of shape (k,), optional
-        How much of the text is about each topic; named in the titles.
-    top : int, default=8
-    per_row : int, default=4
-    """
-    k = len(topics)
-    rows = -(-k // per_row)
+    """Draw the words of most weight in each topic (k,d), one panel a topic, with its share of the text in the title."""
     with style():
-        figure = new_figure(11, (0.19 * top + 0.55) * rows)
-        panels = figure.subplots(rows, min(per_row, k), squeeze=False).ravel()
+        figure, panels = new_grid(len(topics), min(per_row, len(topics)), 11, 0.19 * top + 0.55)
         for c, ax in enumerate(panels):
-            if c >= k:
-                ax.axis("off")
-                continue
             order = np.argsort(-topics[c], kind="stable")[:top][::-1]
             ax.barh(range(len(order)), topics[c][order], height=0.72, color=COLORS[c % len(COLORS)], alpha=0.85)
             ax.set_yticks(range(len(order)), [shorten(words[j], 18, placeholder="…") for j in order], fontsize=9)
             ax.set_xticks([])
-            ax.grid(visible=False)
-            ax.spines[:].set_visible(False)
+            strip_table(ax)
             ax.set_title(f"topic {c + 1}" if shares is None else f"topic {c + 1} · {shares[c]:.0%}", fontsize=10, pad=4)
     return figure
 
 
 def documents_figure(at: np.ndarray, groups: Sequence[str], marked: Mapping[str, np.ndarray] | None = None) -> Figure:
-    """Documents in a plane, colored by where they come from.
-
-    Parameters
-    ----------
-    at : ndarray of shape (n, 2)
-    groups : sequence of n str
-    marked : mapping from str to (x, y), optional
-        Words to write at their places.
-    """
+    """Draw documents (n,2) in a plane, colored by group, with the `marked` words at their places (x, y)."""
     kinds = sorted(set(groups))
     with style():
         figure = new_figure(11, 5.8)
@@ -74,30 +61,20 @@ def documents_figure(at: np.ndarray, groups: Sequence[str], marked: Mapping[str,
             ax.scatter(at[own, 0], at[own, 1], s=11, color=color, alpha=0.6, linewidths=0, label=kind, rasterized=True)
         halo = [withStroke(linewidth=3, foreground="white")]
         written: list[np.ndarray] = []
-        reach = np.ptp(at, axis=0)
+        width, height = np.ptp(at, axis=0)
         for word, place in (marked or {}).items():
-            if any((np.abs(place - other) < (0.09 * reach[0], 0.035 * reach[1])).all() for other in written):
+            if any((np.abs(place - other) < (0.09 * width, 0.035 * height)).all() for other in written):
                 continue  # it would hide another
             written.append(place)
             ax.annotate(word, (place[0], place[1]), ha="center", va="center", fontsize=10, color=INK, path_effects=halo)
-        ax.axhline(0, color=GREY, lw=0.7)
-        ax.axvline(0, color=GREY, lw=0.7)
+        draw_origin(ax)
         ax.set(xticks=[], yticks=[])
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=2.2)
     return figure
 
 
 def groups_figure(shares: np.ndarray, groups: Sequence[str], labels: Sequence[str]) -> Figure:
-    """What documents of each group are about.
-
-    Parameters
-    ----------
-    shares : ndarray of shape (g, k)
-        Rows sum to one.
-    groups : sequence of g str
-    labels : sequence of k str
-        Some words of each topic.
-    """
+    """Draw the shares (g,k) of topics in the documents of each group; `labels` are some words of each topic."""
     with style():
         figure = new_figure(11, 0.36 * len(labels) + 1.3)
         ax = figure.subplots()
@@ -105,8 +82,7 @@ def groups_figure(shares: np.ndarray, groups: Sequence[str], labels: Sequence[st
         ax.set_xticks(range(len(groups)), groups)
         ax.set_yticks(range(len(labels)), [f"{label}  {c + 1}" for c, label in enumerate(labels)], fontsize=9.5)
         ax.xaxis.tick_top()
-        ax.grid(visible=False)
-        ax.spines[:].set_visible(False)
+        strip_table(ax)
         for g, row in enumerate(shares):
             for c, share in enumerate(row):
                 if share >= 0.05:
@@ -119,33 +95,13 @@ def groups_figure(shares: np.ndarray, groups: Sequence[str], labels: Sequence[st
 # --- time, and how many -------------------------------------------------------------------------------------
 
 
-def prevalence_figure(periods: np.ndarray, shares: np.ndarray, labels: Sequence[str]) -> Figure:
-    """How much of the text of each period is about each topic.
-
-    Parameters
-    ----------
-    periods : ndarray of shape (t,)
-        Days, datetime64, ascending.
-    shares : ndarray of shape (t, k)
-        NaN where a period has no documents.
-    labels : sequence of k str
-    """
-    shown = _find_changing(shares)
-    rows = -(-len(shown) // 4)
-    with style():
-        figure = new_figure(11, 1.75 * rows + 0.3)
-        axes = figure.subplots(rows, 4, sharex=True, sharey=True, squeeze=False).ravel()
-        draw_prevalence(axes, periods, shares, labels)
-    return figure
-
-
 def _find_changing(shares: np.ndarray) -> np.ndarray:
-    """The topics whose share changes most, in their order."""
-    return np.sort(np.argsort(-np.nanstd(shares, axis=0), kind="stable")[:MOST_PANELS])
+    """Return the topics whose share changes most, in their order."""
+    return np.sort(np.argsort(-np.nanstd(shares, axis=0), kind="stable")[:MAX_PANELS])
 
 
 def draw_prevalence(axes: Any, periods: np.ndarray, shares: np.ndarray, labels: Sequence[str]) -> None:
-    """One panel a topic, all with the same axes."""
+    """Draw one panel a topic, all with the same axes."""
     shown = _find_changing(shares)
     days: Any = periods.astype("datetime64[D]")
     for ax, c in zip(axes, shown, strict=False):
@@ -156,7 +112,7 @@ def draw_prevalence(axes: Any, periods: np.ndarray, shares: np.ndarray, labels: 
         locator = AutoDateLocator(minticks=2, maxticks=4)
         ax.xaxis.set_major_locator(locator)
         ax.xaxis.set_major_formatter(ConciseDateFormatter(locator, show_offset=False))
-        ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        show_percent(ax.yaxis)
         ax.yaxis.set_major_locator(MaxNLocator(3))
         ax.tick_params(labelsize=8)
         ax.set_ylim(0, 1.08 * max(float(np.nanmax(shares[:, shown])), 1e-3))
@@ -165,15 +121,7 @@ def draw_prevalence(axes: Any, periods: np.ndarray, shares: np.ndarray, labels: 
 
 
 def choice_figure(ks: Sequence[int], perplexities: Sequence[float], coherences: Sequence[float], best: int) -> Figure:
-    """Held-out perplexity and coherence over the number of topics.
-
-    Parameters
-    ----------
-    ks : sequence of int
-    perplexities, coherences : sequence of float
-    best : int
-        The number chosen.
-    """
+    """Draw held-out perplexity and coherence over the number of topics; `best` is the number chosen."""
     with style():
         figure = new_figure(7.2, 3.3)
         draw_choice(figure.subplots(), ks, perplexities, coherences, best)
@@ -183,7 +131,7 @@ def choice_figure(ks: Sequence[int], perplexities: Sequence[float], coherences: 
 def draw_choice(
     ax: Axes, ks: Sequence[int], perplexities: Sequence[float], coherences: Sequence[float], best: int
 ) -> None:
-    """Two scales in one panel: what is blue should be low, what is orange high."""
+    """Draw two scales in one panel: blue should be low, orange high."""
     other = ax.twinx()
     for one, values, color, name in (
         (ax, perplexities, COLORS[0], "held-out perplexity"),
@@ -207,27 +155,17 @@ def draw_choice(
 
 
 def parts_figure(parts: Mapping[str, np.ndarray], per_row: int = 4) -> Figure:
-    """Components as images, one grid a model: ink where all are >= 0, else blue for plus and red for minus.
-
-    Parameters
-    ----------
-    parts : mapping from title to ndarray of shape (k, h, w)
-    per_row : int, default=4
-    """
+    """Draw components (k,h,w) as images, one grid a model: ink if all are >= 0, else blue for plus and red for minus."""
     first = next(iter(parts.values()))
     tall = -(-len(first) // per_row) / per_row
     with style():
         width = 10.6 / max(len(parts), 2)
-        figure = new_figure(width * len(parts), width * tall + 0.4)
-        for ax, (title, images) in zip(
-            figure.subplots(1, len(parts), squeeze=False).ravel(), parts.items(), strict=True
-        ):
+        figure, panels = new_panels(len(parts), width * len(parts), width * tall + 0.4)
+        for ax, (title, images) in zip(panels, parts.items(), strict=True):
             signed = images.min() < 0
             scaled = images / np.maximum(np.abs(images).max(axis=(1, 2), keepdims=True), 1e-300)
-            ax.imshow(
-                color_mosaic(scaled, DIVERGING if signed else PAPER, -1.0 if signed else 0.0, 1.0, per_row=per_row),
-                interpolation="none",
-            )
+            colors, low = (DIVERGING, -1.0) if signed else (PAPER, 0.0)
+            ax.imshow(color_mosaic(scaled, colors, low, 1.0, per_row=per_row), interpolation="none")
             ax.set_title(title)
             ax.axis("off")
     return figure
@@ -237,15 +175,7 @@ def parts_figure(parts: Mapping[str, np.ndarray], per_row: int = 4) -> Figure:
 
 
 def topic_map_figure(at: np.ndarray, shares: np.ndarray, labels: Sequence[str]) -> Figure:
-    """Topics in the plane, close when they use the same words, as large as they are talked about.
-
-    Parameters
-    ----------
-    at : ndarray of shape (k, 2)
-    shares : ndarray of shape (k,)
-    labels : sequence of k str
-        Some words of each.
-    """
+    """Draw topics (k,2) in the plane, close when they use the same words, as large as their shares, with labels."""
     with style():
         figure = new_figure(9.5, 5.6)
         draw_topic_map(figure.subplots(), at, shares, labels)
@@ -255,7 +185,7 @@ def topic_map_figure(at: np.ndarray, shares: np.ndarray, labels: Sequence[str]) 
 def draw_topic_map(
     ax: Axes, at: np.ndarray, shares: np.ndarray, labels: Sequence[str], inches: tuple[float, float] = (9.0, 5.2)
 ) -> None:
-    """Circles with numbers inside, and words beside them where these hide nothing; `inches` is the room there is."""
+    """Draw circles with numbers inside, and words beside them where these hide nothing, in a room of `inches`."""
     radius = (0.36 * np.sqrt(shares / max(float(shares.max()), 1e-12)) + 0.05) * min(1.0, np.sqrt(12 / len(at)))
     colors = [COLORS[c % len(COLORS)] for c in range(len(at))]
     low, high = at.min(axis=0), at.max(axis=0)
@@ -272,7 +202,7 @@ def draw_topic_map(
     sizes = np.array([[0.064 * len(text) + 0.05, 0.16] for text in texts])
 
     def hides(box: np.ndarray, i: int) -> bool:
-        """Whether a box meets the circle of another topic."""
+        """Return True if a box meets the circle of another topic."""
         gap = place - np.stack([np.clip(place[:, 0], *box[:2]), np.clip(place[:, 1], *box[2:])], axis=1)
         near = np.hypot(*gap.T) < radius
         near[order[i]] = False
@@ -286,7 +216,7 @@ def draw_topic_map(
 
 
 def _push_apart(place: np.ndarray, radius: np.ndarray) -> np.ndarray:
-    """Places moved a little where one circle would hide the number in another."""
+    """Move places a little where one circle would hide the number in another."""
     place = place.copy()
     for _ in range(60):
         gap = place[:, None] - place[None]  # (k,k,2)

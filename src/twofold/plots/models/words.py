@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,15 +10,15 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
-from twofold.plots.labels import place_labels, write_label
-from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, add_title, new_figure, strip_axes, style
+from twofold.plots.labels import place_labels, shorten_name, write_label
+from twofold.plots.style import COLORS, GREY, INK, add_title, new_figure, new_panels, show_percent, strip_axes, style
 
-LINE = 0.0155  # inches of height a line, for each point of the font's size
-LONGEST = 22  # letters of a word that are written
-BESIDE = 0.045  # inches from a dot to its word
-CLOSE = 0.08  # of a panel: words nearer than this would hide each other
+LINE_INCHES = 0.0155  # height of a line, for each point of the font's size
+MAX_WORD_LETTERS = 22
+LABEL_GAP_INCHES = 0.045  # from a dot to its word
+MIN_ARROW_GAP = 0.08  # of a panel: words nearer than this would hide each other
 
 
 # --- pairs and products -------------------------------------------------------------------------------------
@@ -28,29 +27,19 @@ CLOSE = 0.08  # of a panel: words nearer than this would hide each other
 def measure_common_step(U: np.ndarray) -> np.ndarray:
     """(n,) the cosine of each pair's step with the mean step of the other pairs; about 0 if nothing is common.
 
-    Parameters
-    ----------
-    U : ndarray of shape (n, 2, k)
-        The vectors of n pairs of words.
+    U (n,2,k) holds the vectors of n pairs of words.
     """
     D = _normalize_rows(_normalize_rows(U[:, 1]) - _normalize_rows(U[:, 0]))
-    others = _normalize_rows(D.sum(axis=0) - D)
-    return np.einsum("ij,ij->i", D, others)
+    return np.einsum("ij,ij->i", D, _normalize_rows(D.sum(axis=0) - D))
 
 
 def steps_figure(panels: Mapping[str, tuple[Sequence[tuple[str, str]], np.ndarray]], shown: int = 7) -> Figure:
-    """Steps from words to others, in a plane whose upright is the mean step of the pairs that are not shown.
+    """Draw steps between pairs of words with vectors (n,2,k), up to `shown` pairs a panel.
 
-    Parameters
-    ----------
-    panels : mapping from title to (pairs, vectors)
-        n pairs of words, and their vectors (n, 2, k).
-    shown : int, default=7
-        Pairs a panel, at most half of them.
+    Upright in the plane is the mean step of the pairs that are not shown, one half of them.
     """
     with style():
-        figure = new_figure(11, 4.4)
-        axes = figure.subplots(1, len(panels), squeeze=False, sharey=True).ravel()
+        figure, axes = new_panels(len(panels), 11, 4.4, sharey=True)
         for ax, (title, (pairs, U)) in zip(axes, panels.items(), strict=True):
             V = np.stack([_normalize_rows(U[:, 0]), _normalize_rows(U[:, 1])], axis=1)
             up = _normalize_rows((V[1::2, 1] - V[1::2, 0]).mean(axis=0)[None])[0]
@@ -64,14 +53,14 @@ def steps_figure(panels: Mapping[str, tuple[Sequence[tuple[str, str]], np.ndarra
     return figure
 
 
-def _choose_apart(ends: np.ndarray, most: int) -> list[int]:
-    """Which of the arrows (n,2,2) to show: as many as have no ends close together."""
+def _choose_apart(ends: np.ndarray, count: int) -> list[int]:
+    """Choose up to `count` of the arrows (n,2,2) that have no ends close together."""
     at = ends / np.maximum(np.ptp(ends, axis=(0, 1)), 1e-12)
     apart = np.linalg.norm(at[:, None, :, None] - at[None, :, None, :], axis=4).min(axis=(2, 3))  # (n,n)
     own = [int(np.argmin(at[:, 0, 0]))]
-    while len(own) < most:
+    while len(own) < count:
         gap = apart[own].min(axis=0)
-        if gap.max() < CLOSE:
+        if gap.max() < MIN_ARROW_GAP:
             break
         own.append(int(np.argmax(gap)))
     return own
@@ -94,32 +83,19 @@ def _draw_arrows(ax: Axes, pairs: Sequence[tuple[str, str]], places: np.ndarray)
     ax.grid(visible=False)
 
 
-def _panels(figure: Figure, n: int) -> Any:
-    return figure.subplots(1, n, squeeze=False).ravel()
-
-
 def _normalize_rows(X: np.ndarray) -> np.ndarray:
     X = np.asarray(X, dtype=np.float64)
     return X / np.maximum(np.linalg.norm(X, axis=-1, keepdims=True), 1e-12)
 
 
 def products_figure(panels: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]], x: str, y: str) -> Figure:
-    """What inner products are against what they should be, one panel a fit.
-
-    Parameters
-    ----------
-    panels : mapping from title to (target (n,), product (n,), weight (n,))
-        Points are as large as their weight says.
-    x, y : str
-        What the axes show.
-    """
+    """Draw inner products (n,) against their targets (n,), one panel a fit; weights (n,) set the size of the points."""
     with style():
-        figure = new_figure(4.4 * max(len(panels), 2), 4.2)
-        for c, (ax, (title, (target, product, weight))) in enumerate(
-            zip(_panels(figure, len(panels)), panels.items(), strict=True)
-        ):
+        figure, axes = new_panels(len(panels), 4.4 * max(len(panels), 2), 4.2)
+        for c, (title, (target, product, weight)) in enumerate(panels.items()):
             size = 4 + 60 * np.sqrt(weight / max(float(np.max(weight)), 1e-300))
             ends = [min(target.min(), product.min()), max(target.max(), product.max())]
+            ax = axes[c]
             ax.plot(ends, ends, color=INK, lw=1, ls=(0, (3, 2)), zorder=1)
             ax.scatter(target, product, s=size, color=COLORS[c], alpha=0.4, linewidths=0, rasterized=True, zorder=2)
             ax.set(title=title, xlabel=x, ylabel=y if c == 0 else "")
@@ -138,18 +114,9 @@ def curves_figure(
     share: bool = False,
     log: bool = False,
 ) -> Figure:
-    """Some lines in one panel.
+    """Draw lines (xs, ys) in one panel, with a named `level` to compare with.
 
-    Parameters
-    ----------
-    curves : mapping from name to (xs, ys)
-    x, y, title : str
-    level : (str, float), optional
-        A named height to compare with.
-    share : bool, default=False
-        The heights are shares of one.
-    log : bool, default=False
-        The horizontal axis is logarithmic, with a tick at each place of the first curve.
+    `share`: the heights are shares of one. `log`: the horizontal axis is logarithmic, with a tick at each first x.
     """
     with style():
         figure = new_figure(7.2, 3.5)
@@ -169,50 +136,10 @@ def curves_figure(
         else:
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         if share:
-            ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+            show_percent(ax.yaxis)
             ax.set_ylim(0, 1.03)
         if len(curves) > 1:
             ax.legend()
-    return figure
-
-
-def agreement_figure(
-    table: np.ndarray, names: Sequence[str], bars: Mapping[str, float], what: tuple[str, str]
-) -> Figure:
-    """How far methods agree, as a table, and how well each does, as bars.
-
-    Parameters
-    ----------
-    table : ndarray of shape (m, m)
-        Shares from 0 to 1.
-    names : sequence of m str
-    bars : mapping from name to float
-        Shares from 0 to 1; half is chance.
-    what : (str, str)
-        Titles of both panels.
-    """
-    with style():
-        figure = new_figure(10.5, 3.4)
-        left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
-        left.imshow(table, cmap=SEQUENTIAL, vmin=0, vmax=1, interpolation="none")
-        left.set_xticks(range(len(names)), names)
-        left.set_yticks(range(len(names)), names)
-        left.grid(visible=False)
-        left.spines[:].set_visible(False)
-        for i, row in enumerate(table):
-            for j, share in enumerate(row):
-                left.text(j, i, f"{share:.0%}", ha="center", va="center", color="white" if share > 0.55 else INK)
-        left.set_title(what[0])
-        right.barh(
-            list(bars)[::-1], [share - 0.5 for share in bars.values()][::-1], left=0.5, color=COLORS[0], height=0.6
-        )
-        for i, (_, share) in enumerate(list(bars.items())[::-1]):
-            right.annotate(
-                f"{share:.1%}", (share, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9
-            )
-        right.set(xlim=(0.5, 1.0), title=what[1], xlabel="chance is 50%")
-        right.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        right.grid(axis="y", visible=False)
     return figure
 
 
@@ -226,18 +153,10 @@ def word_map_figure(
     weights: Sequence[float] | None = None,
     title: str = "",
 ) -> Figure:
-    """Words in the plane, near each other when they keep the same company.
+    """Draw words at their places (n,2), near each other when they have similar contexts.
 
-    Parameters
-    ----------
-    at : ndarray of shape (n, 2)
-    words : sequence of n str
-        Those that come first are written first; one that would hide another stays a dot.
-    groups : sequence of n int, optional
-        Colors.
-    weights : sequence of n float, optional
-        How frequent each is, which sets the size of its letters.
-    title : str
+    The first are written first; a word that would hide another stays a dot. `groups` set the colors, `weights`, the
+    frequencies, the size of the letters.
     """
     with style():
         figure = new_figure(11, 7.2)
@@ -264,30 +183,30 @@ def draw_word_map(
     place = (at - low + pad) / (high - low + 2 * pad) * inches
     ax.scatter(at[:, 0], at[:, 1], s=9, c=colors, alpha=0.55, linewidths=0)
     ax.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))
-    texts = [word if len(word) <= LONGEST else word[: LONGEST - 1] + "…" for word in words]
-    sizes = np.array([[_measure_width(text, s), LINE * s] for text, s in zip(texts, size, strict=True)])
+    texts = [shorten_name(word, MAX_WORD_LETTERS) for word in words]
+    sizes = np.array([[_measure_width(text, s), LINE_INCHES * s] for text, s in zip(texts, size, strict=True)])
 
     def hides(box: np.ndarray, i: int) -> bool:
-        """Whether a box covers more than one dot of other words."""
+        """Return True if a box covers more than one dot of other words."""
         left, right, bottom, top = box
         covers = (place[:, 0] > left) & (place[:, 0] < right) & (place[:, 1] > bottom) & (place[:, 1] < top)
         covers[i] = False
         return int(covers.sum()) > 1
 
     halo = [withStroke(linewidth=2.2, foreground="white")]
-    for i, side, aside in place_labels(place, sizes, inches, away=BESIDE, hides=hides):
+    for i, side, aside in place_labels(place, sizes, inches, away=LABEL_GAP_INCHES, hides=hides):
         look = {"fontsize": size[i], "color": darken(colors[i]), "path_effects": halo}
-        write_label(ax, texts[i], at[i], side, 72 * BESIDE, 72 * aside, **look)
+        write_label(ax, texts[i], at[i], side, 72 * LABEL_GAP_INCHES, 72 * aside, **look)
     strip_axes(ax)
 
 
 def _measure_width(text: str, size: float) -> float:
-    """Inches that a text takes, and a little room behind it."""
+    """Return the width of a text in inches, with a little room behind it."""
     return TextPath((0, 0), text, size=size).get_extents().width / 72 + 0.03
 
 
 def _scale_fonts(n: int, weights: Sequence[float] | None) -> np.ndarray:
-    """Points: between 7.5 and 12 by the logarithm of the weights."""
+    """Return font sizes from 7.5 to 12 points by the logarithm of the weights."""
     if weights is None:
         return np.full(n, 9.0)
     level = np.log(np.maximum(np.asarray(weights, dtype=np.float64), 1e-300))
@@ -295,5 +214,5 @@ def _scale_fonts(n: int, weights: Sequence[float] | None) -> np.ndarray:
 
 
 def darken(color: str) -> tuple[float, ...]:
-    """Letters need more ink than dots."""
+    """Return a darker color for letters, which need more ink than dots."""
     return tuple(0.72 * part for part in to_rgb(color))

@@ -1,4 +1,4 @@
-"""What a model says about new rows, in one figure: where they lie, or how often each label is given."""
+"""New rows in one figure: in the plane of two columns, or the count of each label."""
 
 from __future__ import annotations
 
@@ -9,18 +9,14 @@ from matplotlib.figure import Figure
 from twofold.plots.style import COLORS, new_figure, style
 
 LABELS = ("label", "cluster")
-MOST = 20  # labels drawn
+MAX_LABELS = 20
 
 
 def application_figure(result: pl.DataFrame, title: str) -> Figure:
-    """Draw the result.
+    """Draw the result of applying a model, one line a row.
 
-    Parameters
-    ----------
-    result : polars.DataFrame
-        A row for each new row. A column "label" or "cluster" is counted; two or more columns of numbers are drawn
-        against each other, a single one as a histogram.
-    title : str
+    A column "label" or "cluster" is counted; of two or more columns of numbers the first are drawn against each other, a
+    single one is a histogram.
     """
     numbers = [c for c in result.columns if result[c].dtype.is_float()]
     label = next((c for c in LABELS if c in result.columns), None)
@@ -28,7 +24,7 @@ def application_figure(result: pl.DataFrame, title: str) -> Figure:
         figure = new_figure(9, 5)
         ax = figure.add_subplot()
         if label is not None:
-            counts = result[label].cast(pl.String).value_counts(sort=True).head(MOST)
+            counts = result[label].cast(pl.String).value_counts(sort=True).head(MAX_LABELS)
             ax.barh(counts[label].to_list()[::-1], counts["count"].to_list()[::-1], color=COLORS[0])
             ax.set(xlabel="rows", ylabel=label)
         elif len(numbers) > 1:

@@ -8,15 +8,25 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
-from twofold.plots.labels import label_points
-from twofold.plots.style import COLORS, GREY, INK, SEQUENTIAL, new_figure, style
+from twofold.plots.labels import label_points, shorten_name
+from twofold.plots.style import (
+    COLORS,
+    GREY,
+    INK,
+    SEQUENTIAL,
+    add_colorbar,
+    add_title,
+    draw_origin,
+    new_figure,
+    show_percent,
+    style,
+)
 
-MOST_POINTS = 3_000  # items drawn, the most rated first
-LABELS = 22
+MAX_ITEMS = 3_000  # drawn, the most rated first
+MAX_LABELS = 22
 
 
 def recommending_figure(
@@ -29,19 +39,8 @@ def recommending_figure(
 ) -> Figure:
     """Draw a fitted recommender.
 
-    Parameters
-    ----------
-    model : Recommender
-    names : sequence of str
-        What its items are called.
-    tried : mapping
-        For "lists" the NDCG and for "ratings" the RMSE on ratings held out: ``{model: {"score", "error"}}``, the model
-        that is used first.
-    n : int
-        Places of a list that count.
-    often : sequence of (name, lists)
-        The items recommended most often.
-    title : str
+    `tried` has for "lists" the NDCG@n and for "ratings" the RMSE on ratings held out: ``{model: {"score", "error"}}``,
+    the model in use first. `often` are (name, lists) of the items recommended most often.
     """
     counts = np.bincount(model.ratings_.indices, minlength=len(names))
     sums = np.bincount(model.ratings_.indices, weights=model.ratings_.data, minlength=len(names))
@@ -52,27 +51,26 @@ def recommending_figure(
         left = figure.add_subplot(grid[:, 0])
         at = plane(model)
         if at is None:
-            ratings_of(left, model)
+            draw_ratings(left, model)
         else:
-            items_of(left, at, names, counts, None if model.implicit_ else sums / np.maximum(counts, 1))
-        for i, (what, rows) in enumerate(tried.items()):
-            measure = f"Lists: NDCG@{n} held out" if what == "lists" else "Ratings: RMSE held out, low is good"
-            quality_of(figure.add_subplot(grid[i, 1]), rows, measure)
+            draw_items(left, at, names, counts, None if model.implicit_ else sums / np.maximum(counts, 1))
+        for i, (task, rows) in enumerate(tried.items()):
+            measure = f"Lists: NDCG@{n} held out" if task == "lists" else "Ratings: RMSE held out, low is good"
+            draw_quality(figure.add_subplot(grid[i, 1]), rows, measure)
         if not tried:
             empty = figure.add_subplot(grid[0, 1])
             empty.axis("off")
             empty.set_title("Nothing was held out")
         below = figure.add_subplot(grid[-1, 1])
-        often_of(below, often) if often else ratings_of(below, model)
-        if title:
-            figure.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold", color=INK)
+        draw_most_recommended(below, often) if often else draw_ratings(below, model)
+        add_title(figure, title, 14)
     return figure
 
 
 def plane(model: Any) -> np.ndarray | None:
     """(items,2) the items along the two directions in which their factors differ most; None if there are too few.
 
-    A model without factors of its own leaves the items those of who has them.
+    A model without factors of its own takes those of the known cells.
     """
     factors = getattr(model.model_, "components_", None)
     if min(model.ratings_.shape) < 8:
@@ -85,38 +83,36 @@ def plane(model: Any) -> np.ndarray | None:
 
 
 def share_factors(X: sparse.csr_array, k: int = 4) -> np.ndarray:
-    """(items,k) the items by singular vectors of who has them, users and items divided by the root of their counts."""
+    """(items,k) singular vectors of the known cells, users and items divided by the root of their counts."""
     rows, cols = (
         np.sqrt(np.maximum(counts, 1)) for counts in (np.diff(X.indptr), np.bincount(X.indices, minlength=X.shape[1]))
     )
     row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     S = sparse.csr_array((1 / (rows[row] * cols[X.indices]), X.indices, X.indptr), shape=X.shape)
     _, size, right = svds(S, k=k + 1, v0=cols if X.shape[1] <= X.shape[0] else rows)  # from a fixed start
-    order = np.argsort(-size)[1:]  # the first is how often each is had
+    order = np.argsort(-size)[1:]  # the first is the count of each item
     return right[order].T
 
 
-def items_of(ax: Axes, at: np.ndarray, names: Sequence[str], counts: np.ndarray, mean: np.ndarray | None) -> None:
-    """The items in the plane: large if often rated, dark if liked."""
-    order = np.argsort(-counts, kind="stable")[:MOST_POINTS]
+def draw_items(ax: Axes, at: np.ndarray, names: Sequence[str], counts: np.ndarray, mean: np.ndarray | None) -> None:
+    """Draw the items in the plane: large if often rated, dark if liked."""
+    order = np.argsort(-counts, kind="stable")[:MAX_ITEMS]
     sizes = 6 + 120 * counts[order] / counts.max()
     color: Any = {"c": mean[order], "cmap": SEQUENTIAL} if mean is not None else {"color": COLORS[0]}
     drawn = ax.scatter(at[order, 0], at[order, 1], s=sizes, alpha=0.8, linewidths=0, rasterized=True, **color)
     if mean is not None:
-        bar = ax.figure.colorbar(drawn, ax=ax, fraction=0.03, pad=0.01, label="mean rating")
-        bar.outline.set_visible(False)
+        add_colorbar(ax.figure, drawn, ax, fraction=0.03, pad=0.01, label="mean rating")
     low, high = np.quantile(at[order], [0.002, 0.998], axis=0)
     pad = np.maximum(0.06 * (high - low), 1e-9)
     ax.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))
     inside = [j for j in order if (low - pad <= at[j]).all() and (at[j] <= high + pad).all()]
-    label_points(ax, at, names, np.array(inside), LABELS, letter=0.0115)
-    ax.axhline(0, color=GREY, lw=0.7)
-    ax.axvline(0, color=GREY, lw=0.7)
+    label_points(ax, at, names, np.array(inside), MAX_LABELS, letter=0.0115)
+    draw_origin(ax)
     ax.set(xticks=[], yticks=[], title="Items by two factors: what the same people like is close")
 
 
-def quality_of(ax: Axes, rows: Mapping[str, Mapping[str, float]], title: str) -> None:
-    """A bar for each model, the one that is used in color, with its name and figure."""
+def draw_quality(ax: Axes, rows: Mapping[str, Mapping[str, float]], title: str) -> None:
+    """Draw a bar for each model, the one in use in color, with its name and score."""
     top = max(row["score"] for row in rows.values()) or 1.0
     for i, (name, row) in enumerate(rows.items()):
         ax.barh(-i, row["score"], height=0.72, color=COLORS[0] if i == 0 else GREY, alpha=0.55 if i == 0 else 0.35)
@@ -129,25 +125,26 @@ def quality_of(ax: Axes, rows: Mapping[str, Mapping[str, float]], title: str) ->
     ax.grid(visible=False)
 
 
-def often_of(ax: Axes, often: Sequence[tuple[str, int]]) -> None:
-    """How many lists the most recommended items are in."""
+def draw_most_recommended(ax: Axes, often: Sequence[tuple[str, int]]) -> None:
+    """Draw the number of lists that hold each of the most recommended items."""
     shown = list(often)[:8][::-1]
     ax.barh(range(len(shown)), [count for _, count in shown], color=COLORS[2], alpha=0.45)
     for i, (name, _) in enumerate(shown):
-        short = name if len(name) <= 34 else name[:33].rstrip() + "…"
-        ax.annotate(short, (0, i), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8.5)
+        ax.annotate(
+            shorten_name(name, 34), (0, i), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8.5
+        )
     ax.set(title="Recommended most", xlabel="users whose list it is in", yticks=[])
     ax.grid(axis="y", visible=False)
 
 
-def ratings_of(ax: Axes, model: Any) -> None:
-    """How often each rating, or count, was given."""
+def draw_ratings(ax: Axes, model: Any) -> None:
+    """Draw the share of each rating, or count."""
     values, counts = np.unique(np.asarray(model.ratings_.data), return_counts=True)
     if len(values) > 30:
         counts, edges = np.histogram(model.ratings_.data, bins=30)
         values = (edges[1:] + edges[:-1]) / 2
     width = 0.8 * float(np.diff(values).min()) if len(values) > 1 else 0.8
     ax.bar(values, counts / counts.sum(), width=width, color=COLORS[0])
-    ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    show_percent(ax.yaxis)
     ax.set(title="Ratings given", xlabel="rating")
     ax.grid(axis="x", visible=False)

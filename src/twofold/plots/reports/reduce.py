@@ -1,4 +1,4 @@
-"""A reduction in one figure: what each component holds, where the rows lie, what it is made of."""
+"""A reduction in one figure: the variance of each component, the rows, the weights of the columns."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
-from twofold.plots.reports._heat_map import draw_heat_map, shorten
-from twofold.plots.style import COLORS, INK, PALE, new_figure, style
+from twofold.plots.labels import shorten_name
+from twofold.plots.reports._heat_map import draw_heat_map
+from twofold.plots.style import COLORS, PALE, add_title, draw_origin, new_figure, show_percent, style
 
-MOST_SHOWN = 8  # components in the table of weights
-MOST_POINTS = 20_000  # more would only paint over each other
+MAX_COMPONENTS = 8  # in the table of weights
+MAX_POINTS = 20_000  # more would cover each other
 
 
 def reduction_figure(
@@ -30,44 +31,25 @@ def reduction_figure(
     group_name: str = "",
     seed: int = 0,
 ) -> Figure:
-    """Draw the reduction.
+    """Draw a reduction to k components.
 
-    Parameters
-    ----------
-    ratios : ndarray of shape (at least k,)
-        Share of the variance held by each component.
-    k : int
-        Components kept.
-    scores : ndarray of shape (n, k)
-        The rows in the new coordinates.
-    weights : ndarray of shape (k, d)
-        Weight of each column in each component.
-    columns : sequence of str
-        Names of the columns.
-    title : str
-        Heading of the figure.
-    groups : sequence of str, optional
-        A label for each row, to colour it by.
-    group_name : str
-        What the labels are called.
-    seed : int
-        Chooses which rows are drawn when there are very many.
+    `ratios` are the shares of the variance of each component, `scores` (n,k) the rows, `weights` (k,d) those of columns.
+    `groups` color the rows, and `group_name` is the title of their legend; `seed` draws rows where there are very many.
     """
     with style():
-        table = 1.1 + 0.36 * min(len(weights), MOST_SHOWN)  # inches
+        table = 1.1 + 0.36 * min(len(weights), MAX_COMPONENTS)  # inches
         figure = new_figure(11, 4.4 + table)
         halves = figure.add_gridspec(2, 1, height_ratios=[4.4, table])
         top = halves[0].subgridspec(1, 2, width_ratios=[1, 1.15])
         spectrum(figure.add_subplot(top[0]), ratios, k)
         rows(figure.add_subplot(top[1]), scores, ratios, groups, group_name, seed)
         loadings(figure, figure.add_subplot(halves[1]), weights, columns)
-        if title:
-            figure.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold", color=INK)
+        add_title(figure, title, 14)
     return figure
 
 
 def spectrum(ax: Axes, ratios: np.ndarray, k: int) -> None:
-    """Bars for each component, kept ones dark, and the running total above them."""
+    """Draw bars for each component, kept ones dark, and the running total above them."""
     shown = min(len(ratios), max(20, k + 5), 60)
     x = np.arange(1, shown + 1)
     ax.bar(x, ratios[:shown], width=0.72, color=[COLORS[0] if c <= k else "#c3d3e2" for c in x])
@@ -87,7 +69,7 @@ def spectrum(ax: Axes, ratios: np.ndarray, k: int) -> None:
         path_effects=[withStroke(linewidth=3, foreground="white")],
     )
     ax.set(title="Variance held", xlabel="component", ylim=(0, 1.06), xlim=(0.4, shown + 0.6))
-    ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    show_percent(ax.yaxis)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=10))
     ax.grid(axis="x", visible=False)
 
@@ -95,16 +77,16 @@ def spectrum(ax: Axes, ratios: np.ndarray, k: int) -> None:
 def rows(
     ax: Axes, scores: np.ndarray, ratios: np.ndarray, groups: Sequence[str] | None, group_name: str, seed: int
 ) -> None:
-    """The rows on the first two components (or how they spread over the only one), coloured by group."""
+    """Draw the rows on the first two components (or a histogram of the only one), colored by group."""
     n, k = scores.shape
     pick = np.arange(n)
-    if n > MOST_POINTS and k > 1:
-        pick = np.sort(np.random.default_rng(seed).choice(n, MOST_POINTS, replace=False))
+    if n > MAX_POINTS and k > 1:
+        pick = np.sort(np.random.default_rng(seed).choice(n, MAX_POINTS, replace=False))
     labels = np.full(n, "") if groups is None else np.asarray(groups)
     kinds = sorted(set(labels.tolist()))
     parts = [pick[labels[pick] == kind] for kind in kinds]
     colors = [COLORS[i % len(COLORS)] for i in range(len(kinds))]
-    names = [shorten(kind, 22) for kind in kinds]
+    names = [shorten_name(kind, 22) for kind in kinds]
     ax.set_xlabel(f"PC1 ({ratios[0]:.0%})")
     if k == 1:
         ax.hist([scores[part, 0] for part in parts], bins=40, stacked=True, color=colors, label=names)
@@ -112,8 +94,7 @@ def rows(
     else:
         size = float(np.clip(9000 / len(pick), 2.5, 38))
         alpha = float(np.clip(300 / len(pick) ** 0.75, 0.15, 0.85))
-        ax.axhline(0, color=PALE, lw=1.2, zorder=0)
-        ax.axvline(0, color=PALE, lw=1.2, zorder=0)
+        draw_origin(ax, PALE, 1.2)
         for part, color, name in zip(parts, colors, names, strict=True):
             x, y = scores[part, 0], scores[part, 1]
             ax.scatter(x, y, s=size, alpha=alpha, color=color, label=name, linewidths=0, rasterized=True)
@@ -125,8 +106,8 @@ def rows(
 
 
 def loadings(figure: Figure, ax: Axes, weights: np.ndarray, columns: Sequence[str]) -> None:
-    """Weights as a colored table: components down, the columns that weigh most across."""
-    k, shown = len(weights), min(len(weights), MOST_SHOWN)
+    """Draw weights as a colored table: components down, the columns of most weight across."""
+    k, shown = len(weights), min(len(weights), MAX_COMPONENTS)
     names = [f"PC{c + 1}" for c in range(shown)]
     limit = float(np.abs(weights[:shown]).max()) or 1.0
     some_d = draw_heat_map(figure, ax, weights[:shown], columns, names, limit, digits=2)

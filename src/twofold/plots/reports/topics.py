@@ -1,4 +1,4 @@
-"""A collection of documents in one figure: its topics on a map, how much of it each is, how many, and when."""
+"""A collection of documents in one figure: its topics on a map, their shares, their number, and their time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from twofold.plots.models.topics import MOST_BARS, MOST_PANELS, draw_choice, draw_prevalence, draw_topic_map
-from twofold.plots.style import COLORS, INK, new_figure, style
+from twofold.plots.models.topics import MAX_BARS, MAX_PANELS, draw_choice, draw_prevalence, draw_topic_map
+from twofold.plots.style import COLORS, add_title, new_figure, strip_table, style
 
 ACROSS = 4  # panels of time in a row
 
@@ -23,26 +23,15 @@ def topic_report_figure(
     time: tuple[np.ndarray, np.ndarray] | None = None,
     title: str = "",
 ) -> Figure:
-    """Draw what `twofold topics` found.
+    """Draw topics (k,2) on a map with their shares and words (`tops`, most probable first).
 
-    Parameters
-    ----------
-    at : ndarray of shape (k, 2)
-        Places of the topics on the map.
-    shares : ndarray of shape (k,)
-    tops : sequence of k sequences of str
-        The words of each, most probable first.
-    choice : mapping, optional
-        ``ks``, ``perplexities``, ``coherences``, ``best``: what was tried.
-    time : (periods, shares), optional
-        datetime64 (t,) and (t, k).
-    title : str
+    `choice` has ``ks``, ``perplexities``, ``coherences``, ``best`` of the trials; `time` has days (t,) and shares (t,k).
     """
     k = len(shares)
     short = [" ".join(words[:3]) for words in tops]
-    bars = 0.235 * min(k, MOST_BARS) + 0.9
+    bars = 0.235 * min(k, MAX_BARS) + 0.9
     above = max(5.2, bars + (2.3 if choice else 0.0))
-    rows = 0 if time is None else -(-min(k, MOST_PANELS) // ACROSS)
+    rows = 0 if time is None else -(-min(k, MAX_PANELS) // ACROSS)
     below = 1.55 * rows + (0.5 if rows else 0.0)
     with style():
         whole = new_figure(11, above + below + 0.4)
@@ -55,21 +44,20 @@ def topic_report_figure(
         left = upper.add_subplot(grid[:, 0])
         draw_topic_map(left, at, shares, short, (5.6, above - 0.5))
         left.set_title("Topics: close if they use the same words")
-        bars_of(upper.add_subplot(grid[0, 1] if choice else grid[:, 1]), shares, tops)
+        draw_shares(upper.add_subplot(grid[0, 1] if choice else grid[:, 1]), shares, tops)
         if choice:
             draw_choice(upper.add_subplot(grid[1, 1]), **choice)
         if time is not None:
             axes = lower.subplots(rows, ACROSS, sharex=True, sharey=True, squeeze=False).ravel()
             draw_prevalence(axes, *time, short)
             lower.suptitle("Share of the words over time", x=0.012, ha="left", fontsize=11.5, fontweight="bold")
-        if title:
-            whole.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold", color=INK)
+        add_title(whole, title, 14)
     return whole
 
 
-def bars_of(ax: Axes, shares: np.ndarray, tops: Sequence[Sequence[str]]) -> None:
-    """How much of the text each topic is, its words written on its bar."""
-    shown = min(len(shares), MOST_BARS)
+def draw_shares(ax: Axes, shares: np.ndarray, tops: Sequence[Sequence[str]]) -> None:
+    """Draw the share of each topic in the text, its words written on its bar."""
+    shown = min(len(shares), MAX_BARS)
     colors = [COLORS[c % len(COLORS)] for c in range(shown)]
     ax.barh(range(shown), shares[:shown], color=colors, alpha=0.4, height=0.8)
     for c in range(shown):
@@ -81,5 +69,4 @@ def bars_of(ax: Axes, shares: np.ndarray, tops: Sequence[Sequence[str]]) -> None
     more = f", the largest {shown} of {len(shares)}" if len(shares) > shown else ""
     ax.set(title=f"Share of all words{more}", yticks=[], xticks=[], ylim=(shown - 0.4, -0.6))
     ax.set_xlim(0, 1.12 * float(shares.max()))
-    ax.grid(visible=False)
-    ax.spines[:].set_visible(False)
+    strip_table(ax)
