@@ -255,15 +255,9 @@ class Worker:
             return frames.encode({**header, "meta": meta}, arrays)
         return answer
 
-<<<<<<< HEAD
-    def take(self, what: str) -> str:
-        """Write what is taken away, one of TAKES, into the folder of the job."""
-        from twofold.analyses.common.answer import frame_writer
-=======
     def take(self, file: str) -> str:
         """Write one of DOWNLOADS into the folder of the job."""
         from twofold.analyses.common.answer import frame_writer
->>>>>>> 6d4b90b (One catalog of examples for lab, tour and documentation; lines that read a file are run as they are shown; processes and jobs are two files)
         from twofold.core.checks import InputError
 
         path = self.folder / self.job / file

@@ -81,13 +81,13 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def new_panels(n: int, width: float, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
+def new_panels(n: int, width: float, height: float, **options: Any) -> tuple[Figure, list[Any]]:
     """Make a figure with n panels beside each other; `options` are those of ``Figure.subplots``."""
     figure = new_figure(width, height)
     return figure, list(figure.subplots(1, n, squeeze=False, **options).ravel())
 
 
-def new_grid(n: int, per_row: int, width: float, row_height: float) -> tuple[Figure, list[Axes]]:
+def new_grid(n: int, per_row: int, width: float, row_height: float) -> tuple[Figure, list[Any]]:
     """Make a figure with n panels in rows; places of the last row that stay empty have no frame."""
     rows = -(-n // per_row)
     figure = new_figure(width, row_height * rows)

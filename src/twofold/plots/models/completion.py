@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -85,7 +86,7 @@ def draw_landscape(ax: Axes, x: float, reg: float = 0.0, reach: float = 2.6) -> 
     elif reg < abs(x):
         best = np.sqrt(abs(x) - reg)
         for side in (-1, 1):
-            look = {"ms": 9, "color": COLORS[1], "mec": "white", "mew": 1.4, "zorder": 6}
+            look: Any = {"ms": 9, "color": COLORS[1], "mec": "white", "mew": 1.4, "zorder": 6}
             ax.plot([side * best], [side * np.sign(x) * best], "o", **look)
     ax.plot([0], [0], "x", ms=9, mew=2.2, color=COLORS[3], zorder=6)
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), xlabel="u", ylabel="z", aspect="equal")

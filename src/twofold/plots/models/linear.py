@@ -118,7 +118,7 @@ def calibration_figure(
 ) -> Figure:
     """Check error bars: left, the share of true values within them; right, the size of the errors.
 
-    `errors` and `std` (m,) are errors and predicted deviations of filled cells; `other_errors` are those of other models.
+    `errors` and `std` (m,) are errors and predicted deviations of filled cells; `other_errors` are of other models.
     """
     ratio = np.abs(errors) / np.maximum(std, 1e-12)
     promised = np.linspace(0.02, 0.99, 98)

@@ -84,10 +84,9 @@ def compare_signals_figure(
     `rate` is the number of values a second; None counts values instead.
     """
     rows, d = min(len(before), MAX_SIGNALS), before.shape[1]
-    parts = [
-        slice(0, d),
-        *([slice((d - ENLARGED_NUMBERS) // 2, (d + ENLARGED_NUMBERS) // 2)] if d > 2 * ENLARGED_NUMBERS else []),
-    ]
+    parts = [slice(0, d)]
+    if d > 2 * ENLARGED_NUMBERS:
+        parts.append(slice((d - ENLARGED_NUMBERS) // 2, (d + ENLARGED_NUMBERS) // 2))
     with style():
         figure = new_figure(11, 2.1 * rows + 0.9)
         grid = figure.subplots(rows, len(parts), squeeze=False, width_ratios=[1.6, 1][: len(parts)])

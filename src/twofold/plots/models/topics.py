@@ -155,7 +155,7 @@ def draw_choice(
 
 
 def parts_figure(parts: Mapping[str, np.ndarray], per_row: int = 4) -> Figure:
-    """Draw components (k,h,w) as images, one grid a model: ink if all are >= 0, else blue for plus and red for minus."""
+    """Draw components (k,h,w) as images, one grid a model: ink if all are >= 0, else blue for plus, red for minus."""
     first = next(iter(parts.values()))
     tall = -(-len(first) // per_row) / per_row
     with style():

@@ -15,8 +15,8 @@ MAX_LABELS = 20
 def application_figure(result: pl.DataFrame, title: str) -> Figure:
     """Draw the result of applying a model, one line a row.
 
-    A column "label" or "cluster" is counted; of two or more columns of numbers the first are drawn against each other, a
-    single one is a histogram.
+    A column "label" or "cluster" is counted; of two or more columns of numbers the first are drawn against each other;
+    a single one is a histogram.
     """
     numbers = [c for c in result.columns if result[c].dtype.is_float()]
     label = next((c for c in LABELS if c in result.columns), None)

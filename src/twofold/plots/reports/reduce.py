@@ -33,7 +33,7 @@ def reduction_figure(
 ) -> Figure:
     """Draw a reduction to k components.
 
-    `ratios` are the shares of the variance of each component, `scores` (n,k) the rows, `weights` (k,d) those of columns.
+    `ratios` are the shares of the variance of each component, `scores` (n,k) the rows, `weights` (k,d) of columns.
     `groups` color the rows, and `group_name` is the title of their legend; `seed` draws rows where there are very many.
     """
     with style():

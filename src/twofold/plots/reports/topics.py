@@ -25,7 +25,7 @@ def topic_report_figure(
 ) -> Figure:
     """Draw topics (k,2) on a map with their shares and words (`tops`, most probable first).
 
-    `choice` has ``ks``, ``perplexities``, ``coherences``, ``best`` of the trials; `time` has days (t,) and shares (t,k).
+    `choice` has ``ks``, ``perplexities``, ``coherences``, ``best`` of the trials; `time` has days (t,), shares (t,k).
     """
     k = len(shares)
     short = [" ".join(words[:3]) for words in tops]
