@@ -49,8 +49,8 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.kernels import svdpp
 
-PLENTY = 25  # known cells for each row and column, from which on factors need no trial
-TRIAL = 60  # sweeps of the trial: enough to see where factors lead that only fit
+MIN_CELLS_PER_LINE = 25  # known cells for each row and column, from which on factors need no trial
+TRIAL_SWEEPS = 60  # sweeps of the trial: enough to see where factors lead that only fit
 SURE, WORTH = 2, 0.99  # standard errors, and share of the loss, by which factors must be better than biases alone
 PROBES, LANCZOS, STEPS = 8, 20, 3  # random vectors and steps of the quadrature; conjugate gradient steps a sweep
 QUICK = 4_000_000  # numbers that are added up sooner than they are handed to threads
@@ -433,11 +433,11 @@ def make_plan(cells: Observed, seed: int) -> tuple[Plan, Biases]:
 def choose_start(plan: Plan, biases: Biases, k: int, seed: int) -> State:
     """Small factors, unless those that most of the cells lead to do not predict the others: then biases alone."""
     start, (kept, held) = start_state(plan, biases, k, seed), hold_out(plan.cells, generator(seed, 5))
-    if plan.cells.X.nnz > PLENTY * sum(plan.cells.shape) or len(held.x) < FEWEST:
+    if plan.cells.X.nnz > MIN_CELLS_PER_LINE * sum(plan.cells.shape) or len(held.x) < FEWEST:
         return start
     trial, alone = make_plan(kept, seed)
     state = start_state(trial, alone, k, seed)
-    for _ in range(TRIAL):
+    for _ in range(TRIAL_SWEEPS):
         state = sweep(state, trial).state
     baseline = alone.mean_ + alone.row_bias_[held.rows] + alone.column_bias_[held.cols]
     before, after = held.losses(baseline), held.losses(compute_cells(state, trial, held.rows, held.cols))

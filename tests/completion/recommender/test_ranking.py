@@ -6,9 +6,15 @@ import pytest
 from scipy import sparse
 
 from twofold import ALS, EASE, Biases, Popularity, Recommender, datasets, load, metrics
-from twofold.completion.recommender._cost import PACE, count_ease, count_ratings, find_size, share_time
-from twofold.completion.recommender._default_model import fit_rating, list_rating_models
-from twofold.completion.recommender._ranking import Plan, Trial, choose_ranking, measure_cells, value_cells
+from twofold.completion.recommender._cost import (
+    DENSE_OPS_PER_SECOND,
+    count_ease,
+    count_ratings,
+    limit_input_columns,
+    share_time,
+)
+from twofold.completion.recommender._in_memory import TableCandidates
+from twofold.completion.recommender._lists import Plan, Trial, choose_ranking, measure_cells, split_parts, value_cells
 
 WORLD = datasets.ratings(80, 50, seed=2)
 RATINGS = WORLD.ratings
@@ -55,7 +61,7 @@ def test_without_taste_lists_are_not_worse_than_popularity():
 
 
 def test_a_model_no_better_by_a_standard_error_is_not_taken():
-    trial = Trial(alike(), True, 0.1, 0)
+    trial = Trial(split_parts(alike(), True, 0.1, 0))
     trial.run(Plan(Popularity()))
     trial.figures["other"] = trial.figures["Popularity"] + np.random.default_rng(0).permutation(
         np.linspace(-0.5, 0.5, len(trial.figures["Popularity"]))
@@ -142,20 +148,23 @@ def test_what_would_take_too_long_is_not_tried():
     assert isinstance(plan.model, Popularity) and said["skipped"] == ["EASE", "ImplicitALS"]
     assert list(said["tried"]) == ["Popularity"]
     wide = sparse.csr_array((np.ones(5, np.float32), (np.arange(5), np.arange(5))), shape=(5, 5_000))
-    m = find_size(wide, 10**3 * 1e8)
+    m = limit_input_columns(wide, 10**3 * 1e8)
     assert 500 <= m < 5_000 and count_ease(wide, m) <= 10**3 * 1e8 < count_ease(wide, m + 2)
-    assert find_size(wide, 30 * PACE) == 5_000
+    assert limit_input_columns(wide, 30 * DENSE_OPS_PER_SECOND) == 5_000
 
 
 def test_models_of_ratings_are_bound_by_the_time_as_well(rec):
     X = rec.ratings_
-    fitted, said = fit_rating(X, 0.1, 1e-9, 0, [])
+    candidates = TableCandidates(X, False, 0.1, 0, [])
+    fitted, said = candidates.choose_rating(1e-9)
     assert isinstance(fitted, Biases) and said["skipped"] == ["Neighborhood", "SVDPlusPlus"]
     cost = count_ratings(X)
-    models, skipped = list_rating_models(X, (cost.neighbors + cost.proof + 31 * cost.sweep) / PACE, 0)
+    models, skipped = candidates.list_rating_models(
+        (cost.neighbors + cost.trial + 31 * cost.sweep) / DENSE_OPS_PER_SECOND
+    )
     assert models["SVDPlusPlus"].max_iter == 15 and not skipped
     lists, ratings = share_time(X, 30.0)
-    assert lists + cost.usual / PACE == pytest.approx(30.0) and ratings == 15.0
+    assert lists + cost.typical / DENSE_OPS_PER_SECOND == pytest.approx(30.0) and ratings == 15.0
     assert share_time(X, 1e-9) == (5e-10, 5e-10)
 
 

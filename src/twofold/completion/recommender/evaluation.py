@@ -35,12 +35,12 @@ from twofold import metrics
 from twofold.completion.ids import coded, places, plain
 from twofold.completion.ratings_table import Cells, merged, table, triples
 from twofold.completion.recommender._content import SAMPLE, learn_content, make_profiles, score_new
-from twofold.completion.recommender._default_model import score_by_popularity
 from twofold.completion.recommender._features import read_features
-from twofold.completion.recommender.splits import Part, take_cells
+from twofold.completion.recommender.splits import Part
 from twofold.completion.scorer import ProductScorer, Scorer
 from twofold.completion.top_n import rank_items, rank_row
 from twofold.core.checks import InputError
+from twofold.core.data.known_cells import stored
 
 LISTS = {
     "precision": metrics.precision_at_k,
@@ -154,7 +154,7 @@ def evaluate_parts(
     for train, shown, test in parts:
         rec = learn(compress_table(cells, train))
         level = None if cells.implicit else float(train.data.mean(dtype=np.float64)) if relevant is None else relevant
-        wanted = test if level is None else take_cells(test, test.data >= level)
+        wanted = test if level is None else stored(test, test.data >= level)
         thresholds.append(level)
         for name, fold in judge(rec, shown, test, wanted, n).items():
             found.setdefault(name, []).append(fold)
@@ -263,6 +263,12 @@ def judge_new_items(
         figures = {m: f(lists, wanted[users], n, average=False) for m, f in LISTS.items()} if len(users) else {}
         out[name] = Fold(None, np.empty(0, np.int64), figures, metrics.coverage(lists, len(new), n), None)
     return out
+
+
+def score_by_popularity(X: sparse.csr_array) -> ProductScorer:
+    """Everyone is recommended what most people have."""
+    counts = np.bincount(X.indices, minlength=X.shape[1]).astype(np.float32)
+    return ProductScorer(np.ones((X.shape[0], 1), np.float32), counts[None], np.zeros(X.shape[0], np.float32))
 
 
 def score_by_biases(rec: Any) -> ProductScorer:

@@ -30,6 +30,7 @@ from twofold.completion.model import Completion
 from twofold.completion.popularity import Popularity
 from twofold.completion.ratings_table import Cells, cells_of, check_enough, count_items, row_of
 from twofold.completion.recommender import evaluation
+from twofold.completion.recommender._choose import AS_GIVEN, Candidates, choose_models
 from twofold.completion.recommender._content import (
     get_columns,
     learn_items,
@@ -38,10 +39,9 @@ from twofold.completion.recommender._content import (
     score_user,
     split_features,
 )
-from twofold.completion.recommender._cost import share_time
-from twofold.completion.recommender._default_model import fit_given, fit_ranking, fit_rating
 from twofold.completion.recommender._features import encode_one, read_features
-from twofold.completion.recommender._ranking import Scale, measure_cells, value_cells
+from twofold.completion.recommender._in_memory import TableCandidates
+from twofold.completion.recommender._lists import Scale, measure_cells, value_cells
 from twofold.completion.recommender._similar import compare_items
 from twofold.completion.recommender._update import join_ratings
 from twofold.completion.recommender.explain import split_prediction
@@ -56,8 +56,6 @@ from twofold.core.seeds import seed_of
 from twofold.core.sklearn_shim import callbacks_of
 from twofold.core.types import Seed
 from twofold.io.tables.write import write_frames
-
-DENSE = 0.5  # share of cells known from which on gaps say nothing of what people want
 
 
 class Recommender(Model):
@@ -143,7 +141,7 @@ class Recommender(Model):
     implicit_: bool
     names_: np.ndarray | None = None  # of models saved before there were names
     ranker_: Any = None  # the model of the lists where it is not `model_`; models saved before had one model
-    cells_: str = "as they are"  # how the model of the lists sees ratings
+    cells_: str = AS_GIVEN  # how the model of the lists sees ratings
     content_: Any = MappingProxyType({})  # of models saved before there were features
     refused_: Any = None  # of models saved before it was kept
     spread_: float = 1.0  # of what ratings deviate from the baseline
@@ -226,9 +224,9 @@ class Recommender(Model):
         return self
 
     def _fit_partitioned(self, ratings: Any, users: Any, items: Any) -> Any:
-        from twofold.completion.partitioned._choose import choose_models
         from twofold.completion.partitioned.ratings import open_ratings
         from twofold.completion.partitioned.stored_rows import StoredRows
+        from twofold.completion.recommender._on_disk import StoredCandidates
 
         if users is not None or items is not None:
             raise InputError("features of users and items are for ratings in memory. Leave out users= and items=.")
@@ -236,13 +234,11 @@ class Recommender(Model):
         duplicates = "sum" if self._implicit() else self.duplicates
         parts = open_ratings(ratings, self.model, wanted, duplicates, self.holdout)
         seen = StoredRows(parts, whole=True)
-        low, high = seen.find_range()
+        low, high = ends = seen.find_range()
         implicit = bool(self._implicit()) or parts.columns["rating"] is None or parts.counts or low == high
-        implicit = implicit or ((low, high) == (0, 1) and seen.is_binary())
-        found = choose_models(self.model, parts, implicit, self.time, seed_of(self.random_state), callbacks_of(self))
-        cells = Cells(parts.users, parts.items, seen, implicit, parts.columns)
-        self.ranker_, self.cells_, self.choice_ = found.ranker, "as they are", found.choice
-        return self._keep(cells, found.model, Scale(low, high, found.baseline))
+        implicit = implicit or (ends == (0, 1) and seen.is_binary())
+        candidates = StoredCandidates(parts, implicit, ends, seed_of(self.random_state), callbacks_of(self))
+        return self._choose(Cells(parts.users, parts.items, seen, implicit, parts.columns), candidates)
 
     def _cells(self, ratings: Any, times: bool = False) -> Cells:
         return cells_of(ratings, self.user, self.item, self.rating, self.duplicates, self._implicit(), times)
@@ -252,27 +248,12 @@ class Recommender(Model):
         return True if isinstance(self.model, (EASE, ImplicitALS, Popularity)) else None
 
     def _learn(self, cells: Cells) -> Any:
-        callbacks, seed = callbacks_of(self), seed_of(self.random_state)
-        X = cells.X
-        self.ranker_, self.cells_ = None, "as they are"
-        scale = measure_cells(X, cells.implicit)
-        if self.model is not None:
-            model, self.choice_ = fit_given(self.model, X, callbacks)
-            return self._keep(cells, model.set_callbacks(), scale)
-        lists, ratings = (float(self.time), 0.0) if cells.implicit else share_time(X, float(self.time))
-        if not cells.implicit:
-            model, choice = fit_rating(X, self.holdout, ratings, seed, callbacks)
-            if X.nnz > DENSE * X.shape[0] * X.shape[1]:
-                why = "nearly everything has been rated, so lists hold what would be rated highest"
-                self.choice_ = {**choice, "ranking": {"model": choice["model"], "why": why}}
-                return self._keep(cells, model.set_callbacks(), scale)
-        ranker, self.cells_, ranking = fit_ranking(X, scale, cells.implicit, self.holdout, lists, seed)
-        if cells.implicit:
-            model, choice = ranker, ranking
-        else:
-            self.ranker_, choice = ranker, {**choice, "ranking": ranking}
-        self.choice_ = choice
-        return self._keep(cells, model.set_callbacks(), scale)
+        seed, callbacks = seed_of(self.random_state), callbacks_of(self)
+        return self._choose(cells, TableCandidates(cells.X, cells.implicit, self.holdout, seed, callbacks))
+
+    def _choose(self, cells: Cells, candidates: Candidates) -> Any:
+        model, self.ranker_, self.cells_, self.choice_ = choose_models(self.model, candidates, float(self.time))
+        return self._keep(cells, model, candidates.scale)
 
     @property
     def ranking_(self) -> Any:
@@ -331,7 +312,7 @@ class Recommender(Model):
 
     def _rank_values(self, X: sparse.csr_array) -> sparse.csr_array:
         """Rows of ratings as the model of the lists sees them."""
-        if self.cells_ == "as they are":
+        if self.cells_ == AS_GIVEN:
             return X
         return value_cells(X, self.cells_, Scale(*self.range_, self.baseline_, self.spread_))
 

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from twofold.core.checks import InputError
+from twofold.core.data.known_cells import stored
 from twofold.core.seeds import generator
 
 KINDS = ("random", "leave-out", "last", "users", "items")
@@ -44,7 +45,7 @@ def split_table(
     if kind != "users":
         fold = split_cells(X, kind, test_size, folds, seed, times)
         for f in range(int(fold.max()) + 1):
-            yield Part(take_cells(X, fold != f), None, take_cells(X, fold == f))
+            yield Part(stored(X, fold != f), None, stored(X, fold == f))
         return
     check_split(kind, test_size, folds)
     rng, counts = generator(seed), np.diff(X.indptr)
@@ -60,7 +61,7 @@ def split_table(
     for users in [able[:held]] if folds is None else np.array_split(able, folds):
         new = np.isin(row, users)
         tested = new & (place < np.maximum(1, np.round((1 - SHOWN) * counts).astype(int))[row])
-        yield Part(take_cells(X, ~new), take_cells(X, new & ~tested), take_cells(X, tested))
+        yield Part(stored(X, ~new), stored(X, new & ~tested), stored(X, tested))
 
 
 def split_items(X: sparse.csr_array, test_size: Any, folds: int | None, seed: int) -> Iterator[Part]:
@@ -76,7 +77,7 @@ def split_items(X: sparse.csr_array, test_size: Any, folds: int | None, seed: in
     for new in [items[:held]] if folds is None else np.array_split(items, folds):
         tested = np.isin(X.indices, new)
         keeps = np.bincount(row[~tested], minlength=X.shape[0]) > 0
-        yield Part(take_cells(X, ~tested), None, take_cells(X, tested & keeps[row]))
+        yield Part(stored(X, ~tested), None, stored(X, tested & keeps[row]))
 
 
 def split_cells(
@@ -140,9 +141,3 @@ def check_split(kind: str, test_size: Any, folds: Any) -> None:
         raise InputError(f"test_size={test_size!r} must be a fraction between 0 and 1, or a whole number of ratings.")
     if folds is not None and (not isinstance(folds, Integral) or folds < 2):
         raise InputError(f"folds={folds!r} must be a whole number of at least 2, or None for a single split.")
-
-
-def take_cells(X: sparse.csr_array, chosen: np.ndarray) -> sparse.csr_array:
-    """Only some of the stored cells, in a table of the same shape."""
-    indptr = np.concatenate([[0], np.cumsum(chosen)])[X.indptr].astype(X.indptr.dtype)
-    return sparse.csr_array((X.data[chosen], X.indices[chosen], indptr), shape=X.shape)

@@ -11,6 +11,7 @@ same data leads to the same choice on every machine.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -19,20 +20,30 @@ from scipy import sparse
 
 from twofold.completion.biases import Biases, compute_shifts
 from twofold.completion.ease import EASE
+from twofold.completion.implicit_als import ImplicitALS
 from twofold.completion.popularity import Popularity
-from twofold.completion.recommender._cost import FACTORS, MOST, PACE, SWEEPS, count_ease, count_factors, find_size
-from twofold.completion.recommender.splits import split_cells, take_cells
+from twofold.completion.recommender._cost import (
+    DENSE_OPS_PER_SECOND,
+    FACTORS,
+    MAX_INPUT_COLUMNS,
+    SWEEPS,
+    count_ease,
+    count_factors,
+    limit_input_columns,
+)
+from twofold.completion.recommender.splits import split_cells
 from twofold.completion.top_n import rank_items
+from twofold.core.data.known_cells import stored
 from twofold.core.loop import quietly
 from twofold.metrics import ndcg_at_k
 
 N = 10  # places that count
-LISTS = 2_000  # lists that are looked at, of as many users, or of fewer users in several splits
-SPLITS = 5  # of these at most
-QUICK = 1e9  # operations of a fit up to which there are several splits
-FITS = 6  # of EASE, that many operations counted for each split
-CLEARLY = 2.0  # standard errors by which the best of many must beat popularity
-LEAST = 0.05  # what a cell is worth at least
+MAX_LISTS = 2_000  # that are looked at, of as many users, or of fewer users in several splits
+MAX_SPLITS = 5
+QUICK_OPS = 1e9  # of a fit, up to which there are several splits
+EASE_FITS = 6  # of a split, whose operations are counted
+MIN_STANDARD_ERRORS = 2.0  # by which the best of many must beat popularity
+MIN_WORTH = 0.05  # of a cell
 
 
 # ---- what a cell is worth ---------------------------------------------------------------------------------------
@@ -77,7 +88,7 @@ def value_cells(X: sparse.csr_array, how: str, scale: Scale) -> sparse.csr_array
     if how == "rating":
         data = 0.5 + 0.5 * (np.clip(X.data, scale.low, scale.high) - scale.low) / (scale.high - scale.low)
     elif how == "deviation" and scale.baseline is not None:
-        data = np.maximum(1 + 0.5 * find_deviations(X, scale.baseline) / scale.spread, LEAST)
+        data = np.maximum(1 + 0.5 * find_deviations(X, scale.baseline) / scale.spread, MIN_WORTH)
     else:
         data = 1 + np.log(np.maximum(X.data, 1)) if how == "count" else np.ones(X.nnz)
     return sparse.csr_array((data.astype(X.dtype), X.indices, X.indptr), shape=X.shape)
@@ -103,37 +114,53 @@ class Plan(NamedTuple):
 class Part(NamedTuple):
     """One split: what is shown, how it is measured, what is held out, and of whom lists are looked at."""
 
-    train: sparse.csr_array
+    train: Any  # a table, or rows on disk
     scale: Scale
     held: sparse.csr_array
     users: np.ndarray
 
 
-class Trial:
-    """Plans on the same held-out cells; each one's NDCG, list by list."""
+def split_parts(X: sparse.csr_array, implicit: bool, holdout: float, seed: int) -> list[Part]:
+    """Splits with enough lists in all, several where a fit is quick."""
+    parts: list[Part] = []
+    lists, most = 0, MAX_SPLITS if count_ease(X, min(X.shape[1], MAX_INPUT_COLUMNS)) < QUICK_OPS else 1
+    while lists < MAX_LISTS and len(parts) < most:
+        fold = split_cells(X, "random", holdout, None, seed + len(parts))
+        train, held = stored(X, fold < 0), stored(X, fold == 0)
+        users = np.flatnonzero(np.diff(held.indptr))[: MAX_LISTS - lists]
+        parts.append(Part(train, measure_cells(train, implicit), held, users))
+        lists += len(users)
+    return parts
 
-    def __init__(self, X: sparse.csr_array, implicit: bool, holdout: float, seed: int):
-        self.parts: list[Part] = []
+
+def fit_plan(plan: Plan, part: Part) -> Any:
+    """A plan's model, fitted to what is shown."""
+    return plan.model.fit(value_cells(part.train, plan.how, part.scale))
+
+
+class Trial:
+    """Plans compared on the same held-out cells; each one's NDCG, list by list."""
+
+    def __init__(self, parts: list[Part], fit: Callable[[Plan, Part], Any] = fit_plan):
+        self.parts, self.fit = parts, fit
         self.figures: dict[str, np.ndarray] = {}
         self.plans: dict[str, Plan] = {}  # those that may be taken
-        lists, most = 0, SPLITS if count_ease(X, min(X.shape[1], MOST)) < QUICK else 1
-        while lists < LISTS and len(self.parts) < most:
-            fold = split_cells(X, "random", holdout, None, seed + len(self.parts))
-            train, held = take_cells(X, fold < 0), take_cells(X, fold == 0)
-            users = np.flatnonzero(np.diff(held.indptr))[: LISTS - lists]
-            self.parts.append(Part(train, measure_cells(train, implicit), held, users))
-            lists += len(users)
 
     def run(self, plan: Plan) -> float:
         """The mean NDCG@10 of a plan, which is kept with its model as the last split left it."""
         found = []
-        for train, scale, held, users in self.parts:
+        for part in self.parts:
             with quietly():
-                model = plan.model.fit(value_cells(train, plan.how, scale))
-            lists = np.concatenate([part.items for _, part in rank_items(model.make_scorer(train), train, users, N)])
-            found.append(ndcg_at_k(lists, held[users], N, average=False))
+                model = self.fit(plan, part)
+            found.append(self.measure(model, part))
         self.figures[plan.name], self.plans[plan.name] = np.concatenate(found), plan
         return self.score(plan.name)
+
+    def measure(self, model: Any, part: Part) -> np.ndarray:
+        """The NDCG@10 of the lists of one split."""
+        ranked = rank_items(model.make_scorer(part.train), part.train, part.users, N)
+        lists = np.concatenate([found.items for _, found in ranked])
+        return ndcg_at_k(lists, part.held[part.users], N, average=False)
 
     def score(self, name: str) -> float:
         return float(self.figures[name].mean())
@@ -146,11 +173,22 @@ class Trial:
         gain = self.figures[name] - self.figures[other]
         return bool(gain.mean() > errors * gain.std() / np.sqrt(len(gain)))
 
-    def table(self) -> dict[str, dict[str, float]]:
-        return {
-            name: {"score": self.score(name), "error": float(f.std() / np.sqrt(len(f)))}
-            for name, f in self.figures.items()
+    def choose(self) -> tuple[Plan, dict[str, Any]]:
+        """The plan with the best lists, if they are clearly better than what is popular, and the figures of all."""
+        best, why = self.best(), "the best lists of what was held out"
+        if best != "Popularity" and not self.better(best, "Popularity", MIN_STANDARD_ERRORS):
+            best, why = "Popularity", "no other model makes lists that are better by more than two standard errors"
+        return self.plans[best], {"why": why, **self.describe(best)}
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """The figures of one plan beside all others."""
+        table = {
+            one: {"score": self.score(one), "error": float(each.std() / np.sqrt(len(each)))}
+            for one, each in self.figures.items()
         }
+        trivial = {"baseline": "popularity", "baseline_score": table["Popularity"]["score"]}
+        held_out = int(sum(part.held.nnz for part in self.parts))
+        return {"measure": f"ndcg@{N}", **table[name], **trivial, "tried": table, "held_out": held_out}
 
 
 def try_ease(trial: Trial, m: int, implicit: bool) -> None:
@@ -177,7 +215,7 @@ def try_ease(trial: Trial, m: int, implicit: bool) -> None:
             del trial.plans[larger.name]
         return score
 
-    if count_ease(part.train, m) < QUICK:
+    if count_ease(part.train, m) < QUICK_OPS:
         for setting in product((False, True), worth, (1, 3)):
             attempt(*setting)
         return
@@ -193,36 +231,23 @@ def try_ease(trial: Trial, m: int, implicit: bool) -> None:
 
 def choose_ranking(X: sparse.csr_array, implicit: bool, holdout: float, seconds: float, seed: int) -> tuple[Plan, dict]:
     """The plan to fit to everything, and what was tried."""
-    trial = Trial(X, implicit, holdout, seed)
+    trial = Trial(split_parts(X, implicit, holdout, seed))
     trial.run(Plan(Popularity()))
-    left, skipped = seconds * PACE / 2, []  # the other half is for the last fit
+    left, skipped = seconds * DENSE_OPS_PER_SECOND / 2, []  # the other half is for the last fit
     factors = len(trial.parts) * count_factors(X)
     quick = factors <= left / 4
     left -= factors * quick
-    m = find_size(X, left / (FITS * len(trial.parts)))
+    m = limit_input_columns(X, left / (EASE_FITS * len(trial.parts)))
     if m:
         try_ease(trial, m, implicit)
     else:
         skipped.append("EASE")
     if quick:
-        from twofold.completion.implicit_als import ImplicitALS
-
         trial.run(Plan(ImplicitALS(min(FACTORS, *X.shape), max_iter=SWEEPS, random_state=seed)))
     else:
         skipped.append("ImplicitALS")
-    best, why = trial.best(), "the best lists of what was held out"
-    if best != "Popularity" and not trial.better(best, "Popularity", CLEARLY):
-        best, why = "Popularity", "no other model makes lists that are better by more than two standard errors"
-    table, plan = trial.table(), trial.plans[best]
+    plan, figures = trial.choose()
     if isinstance(plan.model, EASE):
-        plan.model.set_params(max_items=max(m, find_size(X, seconds * PACE / 2)), reg=float(plan.model.reg_))
-    figures = {
-        "why": why,
-        "measure": f"ndcg@{N}",
-        **table[best],
-        "baseline": "popularity",
-        "baseline_score": table["Popularity"]["score"],
-        "tried": table,
-        "held_out": int(sum(part.held.nnz for part in trial.parts)),
-    }
+        size = max(m, limit_input_columns(X, seconds * DENSE_OPS_PER_SECOND / 2))
+        plan.model.set_params(max_items=size, reg=float(plan.model.reg_))
     return plan, figures | ({"skipped": skipped} if skipped else {})
