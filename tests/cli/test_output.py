@@ -34,7 +34,7 @@ def test_all_files_or_none(folder):
 def test_targets_that_must_not_be_written(folder):
     Path("there.csv").write_text("x")
     Path("sub").mkdir()
-    for path, word in [("there.csv", "--force"), ("sub", "folder"), ("no/such.csv", "no folder")]:
+    for path, word in [("there.csv", "force=True"), ("sub", "folder"), ("no/such.csv", "no folder")]:
         with pytest.raises(InputError, match=word):
             check_writable(Path(path), force=False)
     check_writable(Path("there.csv"), force=True)

@@ -135,12 +135,11 @@ def test_within_the_budget_it_is_a_file_like_others(tmp_path, monkeypatch, name)
 def test_the_refusal_says_how_to_raise_the_budget(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"1,2\n" * 750_000)
-    with twofold.config(memory="2MB"), pytest.raises(twofold.InputError, match=r'config\(memory="\d+MB"\)') as told:
+    with twofold.config(memory="2MB"), pytest.raises(twofold.InputError, match=r"memory='\d+MB'") as told:
         read_table(path)
-    raised = str(told.value).split('memory="')[1].split('"')[0]
+    raised = str(told.value).split("memory='")[1].split("'")[0]
     with twofold.config(memory=raised):
         assert read_table(path).array().shape == (750_000, 2)
-    assert f"twofold --memory {raised} VERB" in str(told.value)
 
 
 def test_a_table_of_text_that_is_larger_than_its_file_is_refused_too(tmp_path):  # polars does not run in a fork

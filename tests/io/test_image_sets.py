@@ -43,7 +43,7 @@ def test_a_flat_folder_has_none_and_colour_wins(tmp_path):
 def test_sizes_that_differ_are_named_and_scaled_on_request(tmp_path):
     write_image(tmp_path / "1.png", np.full((6, 8), 7, np.uint8))
     write_image(tmp_path / "2.png", np.full((9, 5), 9, np.uint8))
-    with pytest.raises(InputError, match=r"2\.png is 5 × 9, 1\.png 8 × 6.*--size"):
+    with pytest.raises(InputError, match=r"2\.png is 5 × 9, 1\.png 8 × 6.*size=28"):
         read_pictures(tmp_path)
     assert np.array_equal(read_pictures(tmp_path, 4).pixels, np.array([7, 9])[:, None, None] * np.ones((1, 4, 4)))
 

@@ -124,7 +124,7 @@ def test_a_table_of_measurements_is_refused(tmp_path):
     rng = np.random.default_rng(0)
     pl.DataFrame({"length": rng.normal(5, 1, 50), "mass": rng.normal(900, 200, 50), "age": rng.integers(1, 90, 50),
                   "height": rng.normal(170, 9, 50)}).write_csv(tmp_path / "t.csv")  # fmt: skip
-    with pytest.raises(InputError, match=r'"length" would be the users.*no matrix.*--user-column'):
+    with pytest.raises(InputError, match=r'"length" would be the users.*no matrix.*user_column='):
         read_ratings(tmp_path / "t.csv")
 
 
@@ -195,7 +195,7 @@ def test_columns_of_names_can_be_chosen(shows):
     frame, path = shows
     names, _ = read_names(path, np.arange(1, 51), "episodes", "genre")
     assert names[50] == frame.filter(episodes=50)["genre"][0]
-    with pytest.raises(InputError, match=r"--names-id ids.*no column"):
+    with pytest.raises(InputError, match=r"names_id=.ids.*no column"):
         read_names(path, np.arange(3), "ids")
     with pytest.raises(InputError, match='"genre" holds no id'):
         read_names(path, np.arange(3), "genre", "title")
@@ -206,7 +206,7 @@ def test_repeated_ids_must_agree_on_the_name(tmp_path):
     pl.DataFrame({"id": [1, 1, 2], "name": ["x", "x", "y"], "tag": ["a", "b", "a"]}).write_csv(path)
     assert read_names(path, np.array([1, 2]))[0] == {1: "x", 2: "y"}
     pl.DataFrame({"episodes": [1, 1, 2], "name": ["x", "z", "y"]}).write_csv(path)
-    with pytest.raises(InputError, match=r"no column holds the ids.*--names-id"):
+    with pytest.raises(InputError, match=r"no column holds the ids.*names_id="):
         read_names(path, np.array([1, 2]))
 
 

@@ -142,7 +142,7 @@ def test_a_cell_that_is_no_number_is_placed_and_remedied(put):
     message = refusal("table.csv")
     assert message == (
         'table.csv, line 12, column "age": "n/a?" is not a number. '
-        'Use --missing "n/a?" to treat it as a blank, or drop the column with --drop age.'
+        "Use missing='n/a?' to treat it as a blank, or drop the column with drop='age'."
     )
     assert np.isnan(read_table("table.csv", missing=["n/a?"]).numbers[10, 0])
 
@@ -163,7 +163,7 @@ def test_lines_are_counted_through_quoted_newlines(put):
         ("\n \n", ["t.csv is empty"]),
         ("a,b\n", ["no rows"]),
         ("a,b\nx,y\nx,z\n", ["no column of numbers", '"a", "b"']),
-        ("a,b\n1,2\n3,inf\n", ['line 3, column "b": inf is not a finite number', "--missing"]),
+        ("a,b\n1,2\n3,inf\n", ['line 3, column "b": inf is not a finite number', "missing="]),
         (bytes(range(256)) * 8, ["t.csv is not text"]),
         (b"\x1f\x8b\x08broken", ["t.csv is a damaged gzip file"]),
     ],
@@ -350,15 +350,15 @@ def test_codes_for_missing_values_are_said_and_taken_only_when_asked(put):
     for code in (99.0, -999.0):
         pl.DataFrame(np.where(holes, code, X), schema=["a", "b", "c"]).write_csv("t.csv")
         table = read_table("t.csv")
-        note = next(note for note in table.notes if "--missing" in note)
+        note = next(note for note in table.notes if "missing=" in note)
         assert f"{code:g} stands in" in note and '"a", "b"' in note and '"c"' not in note
         np.testing.assert_array_equal(table.numbers, np.where(holes, code, X))
         for missing in ([code], [int(code)], [f"{code:g}"]):
             clean = read_table("t.csv", missing=missing)
             np.testing.assert_array_equal(clean.numbers, np.where(holes, np.nan, X))
-            assert not any("--missing" in note for note in clean.notes)
+            assert not any("missing=" in note for note in clean.notes)
     pl.DataFrame({"age": rng.integers(1, 100, 200), "score": rng.integers(0, 100, 200)}).write_csv("t.csv")
-    assert not any("--missing" in note for note in read_table("t.csv").notes)
+    assert not any("missing=" in note for note in read_table("t.csv").notes)
 
 
 def test_columns_can_be_chosen_and_rows_keep_their_names(put):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -53,3 +54,13 @@ def out(endings: tuple[str, ...], what: str = "Result file") -> typer.models.Opt
     """The option -o of a verb, whose help names the endings it can write."""
     kinds = " ".join(ending for ending in endings if ending != ".twofold")
     return typer.Option("-o", "--out", metavar="FILE", help=f"{what}, written by its ending: {kinds}. Repeatable.")
+
+
+def spell_option(name: str, value: str | None) -> str:
+    """A parameter as the command line writes it.
+
+    >>> spell_option("missing", "99"), spell_option("names_id", None), spell_option("force", "True")
+    ('--missing 99', '--names-id', '--force')
+    """
+    option = f"--{name.replace('_', '-')}"
+    return option if value in (None, "True") else f"{option} {shlex.quote(value)}"

@@ -23,6 +23,7 @@ from twofold.cli.progress import show_progress
 from twofold.core.checks import InputError
 from twofold.core.printable import escape
 from twofold.core.progress import doing
+from twofold.core.spelling import parameters_spelled_by
 
 
 class Output(NamedTuple):
@@ -144,7 +145,7 @@ def run(
     check_targets([*output.figure.values()], DRAWN, output.force, inputs)
     if output.compare in output.files:
         raise InputError(f"{output.compare} is named twice. Give each output its own file.")
-    with show_progress(output.quiet):
+    with show_progress(output.quiet), parameters_spelled_by(options.spell_option):
         answer = analysis()
     if hint and not (output.files or output.figure):
         answer.notes.append(hint)

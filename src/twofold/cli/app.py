@@ -189,9 +189,12 @@ def explain(error: BaseException) -> tuple[int, str]:
         where = context.command_path if context else "twofold"
         message = one_line(error.format_message())
         return 2, f"{where}: {message} Try {where} --help." if message else ""
+    from twofold.cli._options import spell_option
     from twofold.core.checks import InputError, ModelFileError
 
-    if isinstance(error, (InputError, ModelFileError)):
+    if isinstance(error, InputError):
+        return 2, f"twofold: {one_line(error.render(spell_option))}"
+    if isinstance(error, ModelFileError):
         return 2, f"twofold: {one_line(error)}"
     if isinstance(error, OSError) and error.strerror:
         where = "the output" if error.filename is None else error.filename

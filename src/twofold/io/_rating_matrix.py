@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from twofold.core.spelling import spell_parameters
 from twofold.io.tables.columns import to_numbers
 from twofold.io.tables.sentinels import CODES, stands_apart
 from twofold.io.tables.table import is_key, whole
@@ -174,8 +175,8 @@ def unfold(X: np.ndarray, rows: pl.Series, cols: pl.Series, swapped: bool, notes
     shape = f"{X.shape[0]:,} {'items' if swapped else 'users'} × {X.shape[1]:,} {'users' if swapped else 'items'}"
     said = (
         f"read as a matrix of ratings, {shape}, {len(i) / X.size:.1%} of it known; if each row is a user, an item and "
-        "a rating, name these columns (--user-column, --item-column, --rating-column)"
+        "a rating, name these columns (⟨user_column⟩, ⟨item_column⟩, ⟨rating_column⟩)"
     )
     ids = rows.gather(i), cols.gather(j)
     user, item = ids[::-1] if swapped else ids
-    return Matrix(user.alias("user"), item.alias("item"), X[i, j], [said, *notes])
+    return Matrix(user.alias("user"), item.alias("item"), X[i, j], [spell_parameters(said), *notes])

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from twofold.core.checks import InputError
+from twofold.core.spelling import spell_parameters
 from twofold.io.tables.columns import BLANKS, cells
 from twofold.io.tables.table import Piece, place
 
@@ -42,7 +43,7 @@ def guess_dates(frame: pl.DataFrame, notes: list[str]) -> tuple[str, np.ndarray 
         known = ~np.isnat(days)
         blank = column.null_count() + (is_blank(column) if column.dtype == pl.String else 0)
         if known.sum() >= 0.95 * (len(column) - blank) and len(np.unique(days[known])) >= 3:
-            notes.append(f'dates in "{column.name}"{how}; --date names another')
+            notes.append(spell_parameters(f'dates in "{column.name}"{how}; ⟨date⟩ names another'))
             return column.name, days
     return "date", None
 

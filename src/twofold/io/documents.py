@@ -27,7 +27,7 @@ import numpy as np
 import polars as pl
 
 from twofold.core.checks import InputError
-from twofold.io._text_parts import cut_file, lines_before, open_part, read_rows
+from twofold.core.spelling import spell_parameters
 from twofold.io.dates import guess_dates, read_dates
 from twofold.io.encoding import HEAD, Recoded, decode, find_encoding, old_encoding, spelled
 from twofold.io.open import DAMAGED, ENDINGS, check_budget, open_bytes, read_bytes
@@ -36,6 +36,7 @@ from twofold.io.tables.columns import BLANKS, to_numbers
 from twofold.io.tables.delimited import find_delimiter, read_delimited, records
 from twofold.io.tables.read import ELSEWHERE, EXCEL, JSONL, PARQUET, SQLITE, kind, missing_message, read_jsonl, read_one
 from twofold.io.tables.table import Piece, Table, check_names, is_key, names_rows, quoted, stack, whole
+from twofold.io.text_parts import cut_file, lines_before, open_part, read_rows
 
 TABLES = (".csv", ".tsv", ".tab", ".psv", *PARQUET, *JSONL, *SQLITE, *EXCEL)
 PROSE = ("", ".txt", ".text", ".md", ".rst", ".tex", ".eml", ".asc", ".srt", ".log")
@@ -178,8 +179,8 @@ def find_documents(
     foreign = next((file for file in files if kind(file) in ELSEWHERE_TOO), None)
     if foreign is not None:
         raise InputError(f"{foreign}: {kind(foreign)} files are not read. Save it as plain text (.txt) and give that.")
-    given = {"--text": text, "--date": date, "--title": title}
-    named = next((f"{option} {value}" for option, value in given.items() if value is not None), None)
+    given = {"text": text, "date": date, "title": title}
+    named = next((f"⟨{name}={value}⟩" for name, value in given.items() if value is not None), None)
     tables = [kind(file) in TABLES for file in files if file != "-"]
     if stream and tables and all(tables) and can_stream(files):
         return find_rows(files, source, text, notes)
@@ -535,7 +536,7 @@ def find_rows(files: list[str], source: str, text: str | None, notes: list[str])
         if n >= LOOKED_AT:
             break
     frame = stack(heads)
-    check_names("--text", [text] if text is not None else [], frame.columns, source)
+    check_names("text", [text] if text is not None else [], frame.columns, source)
     if len(files) > 1:
         notes.append(f"{len(files):,} files read as one table")
     column = text or longest(frame, source, notes)
@@ -563,17 +564,17 @@ def from_pieces(pieces: list[Piece], source: str, given: dict[str, str | None], 
     notes += [note for piece in pieces for note in piece.notes]
     for option, name in given.items():
         check_names(option, [name] if name is not None else [], frame.columns, source)
-    text = given["--text"] or longest(frame.head(LOOKED_AT), source, notes)
+    text = given["text"] or longest(frame.head(LOOKED_AT), source, notes)
     rest = [name for name in frame.columns if name != text]
     ids = next((frame[name] for j, name in enumerate(rest) if is_id(frame[name], j)), None)
     if ids is None:
         ids = pl.Series("row", np.arange(1, frame.height + 1))
-    title = given["--title"] or next((name for name in rest if name.strip().lower() in TITLES), None)
+    title = given["title"] or next((name for name in rest if name.strip().lower() in TITLES), None)
     found = Documents(texts_of(frame[text]), whole(ids), source=source, notes=notes)
     if title is not None:
         found.titles = frame[title].cast(pl.String)
-    if given["--date"] is not None:
-        found.date_name, found.dates = given["--date"], read_dates(frame[given["--date"]], pieces, notes)
+    if given["date"] is not None:
+        found.date_name, found.dates = given["date"], read_dates(frame[given["date"]], pieces, notes)
     else:
         found.date_name, found.dates = guess_dates(frame.select(rest), notes)
     return found
@@ -595,8 +596,8 @@ def longest(frame: pl.DataFrame, source: str, notes: list[str]) -> str:
     if not lengths or max(lengths.values()) == 0:
         raise InputError(f"{source} has no column of text, only {quoted(frame.columns)}.")
     best = max(lengths, key=lambda name: lengths[name])
-    others = f", which has the longest texts of {frame.width} columns; --text names another" if frame.width > 1 else ""
-    notes.append(f'documents in "{best}"{others}')
+    others = f", which has the longest texts of {frame.width} columns; ⟨text⟩ names another" if frame.width > 1 else ""
+    notes.append(spell_parameters(f'documents in "{best}"{others}'))
     return best
 
 

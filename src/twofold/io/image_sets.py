@@ -73,7 +73,7 @@ def from_folder(path: Path, size: int | None) -> PictureSet:
     for file in files:
         pictures.append(fitted(read_image(file).pixels, size))
         taken += pictures[-1].nbytes
-        check_budget(taken, f"{path}, {len(files):,} pictures,", at_least=True, remedy="Scale them: --size 28. ")
+        check_budget(taken, f"{path}, {len(files):,} pictures,", at_least=True, remedy="Scale them: ⟨size=28⟩. ")
     color = any(p.ndim == 3 for p in pictures)
     if color:
         pictures = [p if p.ndim == 3 else np.repeat(p[:, :, None], 3, axis=2) for p in pictures]
@@ -81,7 +81,7 @@ def from_folder(path: Path, size: int | None) -> PictureSet:
         if one.shape != pictures[0].shape:
             (h, w), (there_h, there_w) = one.shape[:2], pictures[0].shape[:2]
             raise InputError(
-                f"{file} is {w} × {h}, {files[0].name} {there_w} × {there_h}: all must be of one size. Add --size 28."
+                f"{file} is {w} × {h}, {files[0].name} {there_w} × {there_h}: all must be of one size. Add ⟨size=28⟩."
             )
     classes = [file.relative_to(path).parts[0] if file.parent != path else "" for file in files]
     labels = np.array(classes) if all(classes) and len(set(classes)) > 1 else None

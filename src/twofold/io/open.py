@@ -168,7 +168,7 @@ def check_budget(size: float, name: str, *, at_least: bool = False, remedy: str 
     size_said = f"{'more than ' if at_least else ''}{size / 1e6:,.0f} MB"
     raise InputError(
         f"{name} takes {size_said} at once, and the memory budget is {most / 1e6:,.0f} MB. {remedy}If this machine has "
-        f'more, raise it: twofold.config(memory="{more}"), or twofold --memory {more} VERB.'
+        f"more, raise it: ⟨memory={more}⟩, in twofold.config or before the verb."
     )
 
 

@@ -218,7 +218,7 @@ def check_ids(frame: pl.DataFrame, roles: dict[str, str | None], given: dict[str
             raise InputError(
                 f'{source}: column "{column}" would be the {role}s, but holds fractions such as {odd[0]:g}, and its '
                 f"{frame.width} columns are no matrix of ratings on one scale. Give rows of user, item and rating, and "
-                "name these columns with --user-column, --item-column and --rating-column."
+                "name these columns with ⟨user_column⟩, ⟨item_column⟩ and ⟨rating_column⟩."
             )
 
 
@@ -394,7 +394,7 @@ def as_numbers(column: pl.Series, blanks: frozenset[str], pieces: list[Piece]) -
         how = remedy(str(text[row]), column.name).split(", or")[0]
         raise InputError(
             f'{where(row, column.name, pieces)}: "{text[row]}" is not a number. {how}, or name the column of ratings '
-            "with rating= (--rating-column)."
+            "with ⟨rating_column⟩."
         )
     if found == "blank":
         return np.full(len(column), np.nan)
@@ -419,9 +419,9 @@ def read_names(
     else in the first whose cells mostly differ.
     """
     if len(find_files(file)) > 1:
-        raise InputError(f"--names {file} means several files. Name one.")
+        raise InputError(f"⟨names={file}⟩ means several files. Name one.")
     frame = read_piece(file).frame
-    given = {"--names-id": id_column, "--names-column": name_column}
+    given = {"names_id": id_column, "names_column": name_column}
     for option, name in given.items():
         check_names(option, [name] if name is not None else [], frame.columns, file)
     known = {str(item): item for item in items.tolist()}
@@ -432,8 +432,8 @@ def read_names(
         found = "holds the ids of the items" if ids is None or named else f'beside "{ids}" holds text'
         what = f'column "{id_column}" holds no id of an item' if id_column else f"no column {found}"
         raise InputError(
-            f"--names {file}: {what}. It has {quoted(frame.columns)}, and items are called "
-            f"{quoted(list(known)[:3])}. Name the columns with --names-id and --names-column."
+            f"⟨names={file}⟩: {what}. It has {quoted(frame.columns)}, and items are called "
+            f"{quoted(list(known)[:3])}. Name the columns with ⟨names_id⟩ and ⟨names_column⟩."
         )
     pairs = zip(keys.to_list(), frame[named].cast(pl.String).to_list(), strict=True)
     texts = {key: html.unescape(name.strip()) for key, name in pairs if key and name}

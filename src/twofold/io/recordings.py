@@ -16,6 +16,7 @@ import numpy as np
 from scipy.io import wavfile
 
 from twofold.core.checks import InputError
+from twofold.core.spelling import spell_parameters
 from twofold.io.images import bytes_of, reason
 from twofold.io.tables.read import EXCEL, JSONL, PARQUET, SQLITE, TEXT, kind, read_table
 from twofold.io.tables.table import Table, quoted
@@ -122,7 +123,8 @@ def take_columns(table: Table) -> Recording:
     rises = [bool((np.diff(column) > 0).all()) for column in X.T]
     if any(rises) and not all(rises):
         when = [name for name, up in zip(table.columns, rises, strict=True) if up]
-        notes.append(f"{quoted(when)} only rises and says when: kept as it is (--columns names the signals)")
+        how = spell_parameters("kept as it is (⟨columns⟩ names the signals)")
+        notes.append(f"{quoted(when)} only rises and says when: {how}")
     else:
         rises = [False] * len(rises)
     kept = [j for j, up in enumerate(rises) if not up]
@@ -141,7 +143,7 @@ def fill_gaps(column: np.ndarray, name: str, source: str, notes: list[str]) -> n
     """A column whose blanks are on straight lines between what is beside them."""
     blank = np.isnan(column)
     if blank.all():
-        raise InputError(f'{source}: column "{name}" is blank in every row. Leave it out with --drop.')
+        raise InputError(f'{source}: column "{name}" is blank in every row. Leave it out with ⟨drop⟩.')
     if blank.any():
         notes.append(f'{int(blank.sum()):,} blanks in "{name}" were filled with straight lines first')
     places = np.arange(len(column))

@@ -41,4 +41,4 @@ def check_writable(path: str | os.PathLike, *, force: bool = False, inputs: Sequ
     if any(Path(os.fspath(one).split("::")[0]).resolve() == path.resolve() for one in inputs):
         raise InputError(f"{path} is the input and would be lost. Choose another name.")
     if not force:
-        raise InputError(f"{path} exists. Use --force (in Python force=True) to replace it, or choose another name.")
+        raise InputError(f"{path} exists. Use ⟨force=True⟩ to replace it, or choose another name.")

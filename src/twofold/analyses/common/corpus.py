@@ -13,8 +13,8 @@ from typing import Any
 
 from twofold.core.checks import InputError
 from twofold.core.config import config
-from twofold.io._text_parts import cut_file
 from twofold.io.documents import Documents, TextFile, TextFiles, find_documents, read_documents
+from twofold.io.text_parts import cut_file
 from twofold.text.documents import Texts
 
 MOST_HELD = 2**19  # letters held out, about, at most

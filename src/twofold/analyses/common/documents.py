@@ -25,7 +25,7 @@ def as_documents(data: Any, text: str | None = None, date: str | None = None, ti
         return read_documents(paths, text, date, title)
     if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
         data = pl.from_pandas(data)
-    given = {"--text": text, "--date": date, "--title": title}
+    given = {"text": text, "date": date, "title": title}
     if isinstance(data, pl.DataFrame):
         return from_pieces([Piece(data, "the table")], "the table", given, [])
     named = next((f"{option[2:]}={name!r}" for option, name in given.items() if name is not None), None)

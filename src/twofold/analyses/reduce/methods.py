@@ -38,7 +38,7 @@ class Reduced(NamedTuple):
 def split_label(table: Table, name: str) -> tuple[Table, np.ndarray]:
     """The table without its label column, and that column; a row without a label is refused."""
     found = list(table.columns) + table.others.columns + ([] if table.ids is None else [table.ids.name])
-    check_names("--label", [name], found, table.source)
+    check_names("label", [name], found, table.source)
     if name in table.columns:
         if isinstance(table.numbers, Path):
             raise InputError(f"--label {name}: {table.source} is too large to take a column of numbers out of it.")

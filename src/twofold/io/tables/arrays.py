@@ -107,8 +107,8 @@ def stack_arrays(
             raise InputError(f"{part.source} has {sizes}. Files read together need the same columns.")
     if len(parts) == 1 and not missing and not drop and not columns:
         return Table(first.numbers, first.columns, notes=first.notes, source=source)
-    check_names("--drop", drop, first.columns, source)
-    check_names("--columns", columns, first.columns, source)
+    check_names("drop", drop, first.columns, source)
+    check_names("columns", columns, first.columns, source)
     keep = [i for i, name in enumerate(first.columns) if name not in drop and (not columns or name in columns)]
     arrays = [part.array() for part in parts]
     sparse = any(sp.issparse(a) for a in arrays)
@@ -123,4 +123,4 @@ def as_number(code: Any) -> float:
     try:
         return float(code)
     except ValueError:
-        raise InputError(f"--missing {code}: the table holds only numbers, so a blank must be a number too.") from None
+        raise InputError(f"⟨missing={code}⟩: the table holds only numbers, so a blank must be a number too.") from None

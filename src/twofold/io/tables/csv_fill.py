@@ -70,7 +70,7 @@ def read_several(
         if missing or drop or columns:
             raise InputError(
                 f"{given} is larger than the memory budget, and then all its columns are used as they are. Leave out "
-                "--missing, --drop and --columns, or raise the budget: twofold --memory SIZE complete."
+                "⟨missing⟩, ⟨drop⟩ and ⟨columns⟩, or raise the budget with ⟨memory⟩."
             )
         return Source(table, None, None)
     parts = [read_one(file) for file in files]

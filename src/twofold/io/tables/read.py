@@ -64,6 +64,7 @@ def read_table(
         Numbers, column names, row ids, the columns that are not numbers, and notes on every choice made.
     """
     given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
+    missing, drop, columns = ([one] if isinstance(one, (str, float, int)) else one for one in (missing, drop, columns))
     files = [file for one in given for file in find_files(str(one))]
     source = str(given[0]) if len(given) == 1 else f"{given[0]} and {len(given) - 1} more"
     source = "standard input" if source == "-" else source
@@ -101,7 +102,7 @@ def stream_files(given: Sequence[str], files: Sequence[str]) -> Table | None:
             why = f"{files[0]}, {text}, not numbers. Write the files without it"
         raise InputError(
             f"{given[0]}{f' and {len(given) - 1} more' if len(given) > 1 else ''}: larger than the memory budget, so "
-            f"read in blocks of numbers. {why}, or raise the budget: twofold --memory SIZE VERB."
+            f"read in blocks of numbers. {why}, or raise the budget with ⟨memory⟩."
         )
     blocks = as_blocks(given[0])
     n, d = blocks.shape

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from twofold.core.spelling import spell_parameters
+
 CODES = tuple(sign * float(digits) for digits in ("9", "99", "999", "9999", "99999", "999999") for sign in (1, -1))
 SHARE = 0.005  # of the cells of a column, at least
 COLUMNS = 2  # at least: one column may have such a number for other reasons
@@ -48,6 +50,6 @@ def say_sentinels(numbers: Mapping[str, np.ndarray]) -> list[str]:
         shown = ", ".join(f'"{name}"' for name in names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         notes.append(
             f"{code:g} stands in {share:.1%} of the cells of {shown}, far from all other numbers: if it means a "
-            f"missing value, say --missing {code:g} (missing=[{code:g}])"
+            f"missing value, say {spell_parameters(f'⟨missing={code:g}⟩')}"
         )
     return notes

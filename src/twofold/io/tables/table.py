@@ -101,12 +101,12 @@ def quoted(names: Sequence[str], most: int = 6) -> str:
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def check_names(option: str, names: Sequence[str], columns: Sequence[str], source: str) -> None:
+def check_names(parameter: str, names: Sequence[str], columns: Sequence[str], source: str) -> None:
     """Refuse a name that is no column, with the one it may have meant."""
     for name in names:
         if name not in columns:
             hint = did_you_mean(name, columns, f"It has {quoted(columns)}.")
-            raise InputError(f'{option} {name}: {source} has no column "{name}". {hint}')
+            raise InputError(f'⟨{parameter}={name}⟩: {source} has no column "{name}". {hint}')
 
 
 def blanks_of(missing: Sequence[Any]) -> frozenset[str]:
@@ -123,8 +123,8 @@ def assemble(
 ) -> Table:
     """Stack the pieces and sort their columns into numbers, ids and others; see `read_table` for the parameters."""
     frame = stack(pieces)
-    check_names("--drop", drop, frame.columns, source)
-    check_names("--columns", columns, frame.columns, source)
+    check_names("drop", drop, frame.columns, source)
+    check_names("columns", columns, frame.columns, source)
     frame = frame.drop(drop)
     notes = [note for piece in pieces for note in piece.notes]
     blanks = blanks_of(missing)
@@ -246,7 +246,7 @@ def check_finite(column: pl.Series, values: np.ndarray, pieces: list[Piece]) -> 
 
 
 def remedy(cell: str, column: str) -> str:
-    return f"Use --missing {quote(cell)} to treat it as a blank, or drop the column with --drop {shell(column)}."
+    return f"Use ⟨missing={cell}⟩ to treat it as a blank, or drop the column with ⟨drop={column}⟩."
 
 
 def shell(name: str) -> str:
