@@ -150,26 +150,6 @@ def test_its_error_falls_by_the_correlation_it_takes():
         residual = residual - (D[at] @ residual) * D[at]
 
 
-def test_it_can_miss_the_sparsest_code():
-    """Two atoms make the signal, yet a third is nearer to it than either and is taken first."""
-    D = np.array([[1.0, 0, 0], [0, 1, 0], [0.7, 0.7, np.sqrt(0.02)]])
-    x = D[0] + D[1]
-    greedy = matching_pursuit(D, x, n_steps=1)
-    assert greedy.codes[2] != 0 and np.count_nonzero(greedy.codes) == 1
-    assert np.count_nonzero(matching_pursuit(D, x, n_steps=200).codes) == 3
-    assert np.count_nonzero(orthogonal_matching_pursuit(D, x, error=1e-9)) == 3  # the pursuits share the first step
-
-
-def test_it_can_go_on_for_ever_where_the_orthogonal_one_is_done_in_two_steps():
-    D = np.array([[1.0, 0.0], [np.cos(1.0), np.sin(1.0)]])
-    x = np.array([0.0, 1.0])
-    errors = matching_pursuit(D, x, n_steps=200).errors
-    assert (errors[:150] > 0).all()
-    np.testing.assert_allclose(errors[1:20] / errors[:19], errors[1] / errors[0])  # a constant share, never the rest
-    codes = orthogonal_matching_pursuit(D, x, n_nonzero=2)
-    np.testing.assert_allclose(codes @ D, x, atol=1e-12)
-
-
 # ---- how far they can be trusted ---------------------------------------------------------------------------------
 
 
