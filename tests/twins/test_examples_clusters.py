@@ -3,20 +3,17 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_iris, load_sample_image, make_blobs, make_moons
-from sklearn.decomposition import PCA, MiniBatchDictionaryLearning
+from sklearn.datasets import load_digits, load_iris, make_blobs
+from sklearn.decomposition import MiniBatchDictionaryLearning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
     adjusted_rand_score,
-    homogeneity_score,
-    pairwise_distances_argmin,
     silhouette_samples,
     silhouette_score,
 )
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score, train_test_split
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import shuffle
 
 from twofold import GaussianMixture, KMeans, SparseCoder
 
@@ -37,27 +34,6 @@ def test_two_clusters_of_six_points():
     assert len(set(model.labels_[:3])) == len(set(model.labels_[3:])) == 1 and model.labels_[0] != model.labels_[3]
     assert list(model.predict([[0, 0], [12, 3]])) == [model.labels_[0], model.labels_[3]]
     np.testing.assert_allclose(np.sort(model.cluster_centers_, axis=0), [[1, 2], [10, 2]])
-
-
-@pytest.mark.soak
-def test_three_ways_to_begin_on_the_digits():
-    """k-means++, random rows, and principal axes as centers, in a pipeline after scaling."""
-    data, labels = load_digits(return_X_y=True)
-    axes = PCA(n_components=10).fit(data).components_
-    for start in ({"init": "k-means++", "n_init": 4}, {"init": "random", "n_init": 4}, {"init": axes, "n_init": 1}):
-        kmeans = KMeans(n_clusters=10, random_state=0, **start)
-        estimator = make_pipeline(StandardScaler(), kmeans).fit(data)
-        assert homogeneity_score(labels, estimator[-1].labels_) > 0.5
-        assert estimator[-1].inertia_ < 80_000 and estimator[-1].n_iter_ >= 1
-
-
-def test_digits_in_the_plane_of_two_axes():
-    """Every point of a grid belongs to the nearest center."""
-    plane = PCA(n_components=2).fit_transform(load_digits().data)
-    kmeans = KMeans(init="k-means++", n_clusters=10, n_init=4, random_state=0).fit(plane)
-    xx, yy = np.meshgrid(np.arange(-40, 40, 2.0), np.arange(-40, 40, 2.0))
-    grid = np.c_[xx.ravel(), yy.ravel()]
-    np.testing.assert_array_equal(kmeans.predict(grid), pairwise_distances_argmin(grid, kmeans.cluster_centers_))
 
 
 def test_where_kmeans_goes_wrong_and_a_mixture_does_not():
@@ -86,38 +62,6 @@ def test_silhouettes_choose_the_number_of_clusters():
     assert sorted(scores, key=scores.get)[-2:] == [4, 2]  # two pairs first, then the four that were planted
 
 
-@pytest.mark.soak
-def test_colors_of_a_picture():
-    """A palette of 32 colors learned from 1,000 pixels is nearer to the picture than one of random pixels."""
-    pixels = (np.array(load_sample_image("china.jpg"), dtype=np.float64) / 255)[::6, ::6].reshape(-1, 3)
-    kmeans = KMeans(n_clusters=32, random_state=0).fit(shuffle(pixels, random_state=0, n_samples=1000))
-    by_means = kmeans.cluster_centers_[kmeans.predict(pixels)]
-    codebook = shuffle(pixels, random_state=0, n_samples=32)
-    by_chance = codebook[pairwise_distances_argmin(pixels, codebook)]
-    assert ((pixels - by_means) ** 2).sum() < 0.75 * ((pixels - by_chance) ** 2).sum()
-
-
-@pytest.mark.soak
-def test_clever_starts_are_steadier_than_random_ones():
-    """A grid of 25 narrow blobs: without several starts random ones leave some out."""
-    centers = np.array([[i, j] for i in range(5) for j in range(5)], dtype=float)
-    X, _ = make_blobs(2500, centers=centers, cluster_std=0.1, random_state=0)
-    inertia = {
-        init: [KMeans(25, init=init, n_init=1, random_state=seed).fit(X).inertia_ for seed in range(8)]
-        for init in ("k-means++", "random")
-    }
-    assert np.mean(inertia["k-means++"]) < 0.7 * np.mean(inertia["random"])
-
-
-def test_batches_end_near_the_whole():
-    X, _ = make_blobs(n_samples=3000, centers=[[1, 1], [-1, -1], [1, -1]], cluster_std=0.5, random_state=0)
-    whole = KMeans(init="k-means++", n_clusters=3, n_init=10, random_state=0).fit(X)
-    batches = KMeans(init="k-means++", n_clusters=3, n_init=10, random_state=0).fit(X[:300])
-    order = pairwise_distances_argmin(whole.cluster_centers_, batches.cluster_centers_)
-    assert sorted(order) == [0, 1, 2]
-    assert (whole.labels_ == np.argsort(order)[batches.predict(X)]).mean() > 0.95
-
-
 def test_distances_to_centers_as_features_in_a_grid_search():
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X[:800] / 16, y[:800], random_state=42)
@@ -131,16 +75,6 @@ def test_names_of_columns_with_set_output():
     X = load_iris(as_frame=True).data
     out = KMeans(3, random_state=0).set_output(transform="pandas").fit(X).transform(X)
     assert list(out.columns) == ["kmeans0", "kmeans1", "kmeans2"] and out.index.equals(X.index)
-
-
-def test_weights_of_rows():
-    """A row of weight zero does not matter, one of weight two counts as two."""
-    X, _ = make_blobs(n_samples=100, random_state=7)
-    start = X[:3].copy()
-    w = np.repeat([0, 1, 2], [20, 40, 40])
-    a = KMeans(3, init=start, n_init=1).fit(X, sample_weight=w)
-    b = KMeans(3, init=start, n_init=1).fit(np.repeat(X, w, axis=0))
-    np.testing.assert_allclose(a.cluster_centers_, b.cluster_centers_)
 
 
 # --- GaussianMixture ----------------------------------------------------------------------------------------
@@ -174,24 +108,6 @@ def bic_score(estimator, X):
     return -estimator.bic(X)
 
 
-@pytest.mark.soak
-def test_a_grid_search_by_bic():
-    grid = {"n_components": range(1, 5), "covariance_type": ["spherical", "tied", "diag", "full"]}
-    X = make_stretched()
-    search = GridSearchCV(GaussianMixture(random_state=0), param_grid=grid, scoring=bic_score).fit(X)
-    assert search.best_params_ == {"n_components": 2, "covariance_type": "full"}
-    halves = search.predict(X)
-    assert adjusted_rand_score(np.repeat([0, 1], 500), halves) > 0.99
-    assert len(search.cv_results_["mean_test_score"]) == 16
-
-
-def test_bic_and_aic_by_number_of_components():
-    X = make_stretched()
-    models = [GaussianMixture(n, covariance_type="full", random_state=0).fit(X) for n in range(1, 7)]
-    assert int(np.argmin([m.bic(X) for m in models])) == 1
-    assert all(m.aic(X) < m.bic(X) for m in models)
-
-
 def test_the_density_on_a_grid():
     """Of two clouds far apart; it is one in all."""
     rng = np.random.RandomState(0)
@@ -201,21 +117,6 @@ def test_the_density_on_a_grid():
     xx, yy = np.meshgrid(side, side)
     density = np.exp(model.score_samples(np.array([xx.ravel(), yy.ravel()]).T))
     assert density.sum() * (side[1] - side[0]) ** 2 == pytest.approx(1.0, abs=0.01)
-
-
-@pytest.mark.soak
-def test_four_ways_to_begin():
-    X, _ = make_blobs(n_samples=1000, centers=4, cluster_std=0.60, random_state=0)
-    X = X[:, ::-1]
-    ends = {}
-    for how in ("kmeans", "random_from_data", "k-means++", "random"):
-        options = {"n_components": 4, "init_params": how, "tol": 1e-9, "random_state": 0}
-        first = GaussianMixture(max_iter=0, **options).fit(X).means_
-        model = GaussianMixture(max_iter=2000, **options).fit(X)
-        ends[how] = model.lower_bound_
-        assert first.shape == (4, 2) and model.converged_ and model.n_iter_ > 1
-    assert ends["kmeans"] == pytest.approx(max(ends.values()), abs=1e-3)
-    assert ends["k-means++"] == pytest.approx(ends["kmeans"], abs=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
@@ -250,17 +151,6 @@ def test_a_sine_with_noise_is_drawn_anew():
     rows, labels = model.sample(200)
     assert rows.shape == (200, 2) and (np.diff(labels) >= 0).all() and labels.max() <= 9
     assert np.abs(rows[:, 1] - 3.0 * np.sin(rows[:, 0])).mean() < 1.5
-
-
-@pytest.mark.soak
-def test_moons_have_many_gaussians():
-    """As a density, not as clusters: held-out likelihood goes on rising after two components."""
-    X, _ = make_moons(600, noise=0.05, random_state=0)
-    held = {
-        n: cross_val_score(GaussianMixture(n, random_state=0, n_init=2), shuffle(X, random_state=0), cv=3).mean()
-        for n in (1, 2, 8)
-    }
-    assert held[1] < held[2] < held[8]
 
 
 def test_clusterings_are_compared_in_one_loop():
@@ -314,18 +204,6 @@ def test_a_step_in_wavelets(algorithm, alpha, n_nonzero):
     code = coder.transform(y)
     left = ((y - code @ D) ** 2).sum() / (y**2).sum()
     assert 0 < np.count_nonzero(code) < 60 and left < 0.2
-
-
-def test_thresholding_and_a_fit_to_what_is_left():
-    """Correlations above a level choose the atoms, least squares their coefficients."""
-    D = ricker(512, 100)
-    y = np.where(np.arange(512) < 128, 3.0, -1.0)[None]
-    code = SparseCoder(dictionary=D, transform_algorithm="threshold", transform_alpha=20).transform(y)
-    chosen = np.flatnonzero(code[0])
-    refit = np.zeros_like(code)
-    refit[0, chosen] = np.linalg.lstsq(D[chosen].T, y[0])[0]
-    assert 0 < len(chosen) < 100
-    assert ((y - refit @ D) ** 2).sum() < ((y - code @ D) ** 2).sum()
 
 
 def test_patches_of_a_picture_with_learned_atoms():

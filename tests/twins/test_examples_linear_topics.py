@@ -9,26 +9,22 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.covariance import LedoitWolf
 from sklearn.datasets import (
     load_breast_cancer,
-    load_diabetes,
     load_digits,
     load_iris,
     load_wine,
-    make_low_rank_matrix,
     make_multilabel_classification,
-    make_sparse_spd_matrix,
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
-from sklearn.feature_selection import SelectKBest, chi2
+from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_score, train_test_split
+from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC
 
 from twofold import NMF, PCA, FactorAnalysis, LatentDirichletAllocation
 
@@ -37,11 +33,6 @@ EXAMPLES = []
 
 def example(function):
     EXAMPLES.append(pytest.param(function, id=function.__name__))
-    return function
-
-
-def long_example(function):
-    EXAMPLES.append(pytest.param(function, id=function.__name__, marks=pytest.mark.soak))
     return function
 
 
@@ -78,76 +69,12 @@ def pca_docstring():
 
 
 @example
-def pca_docstring_full():
-    pca = PCA(n_components=2, svd_solver="full").fit(SIX)
-    np.testing.assert_allclose(pca.explained_variance_ratio_, [0.9924, 0.00755], atol=1e-4)
-
-
-@example
-def pca_docstring_arpack():
-    pca = PCA(n_components=1, svd_solver="arpack").fit(SIX)
-    np.testing.assert_allclose(pca.explained_variance_ratio_, [0.99244], atol=1e-4)
-    np.testing.assert_allclose(pca.singular_values_, [6.30061], atol=1e-5)
-
-
-@example
 def pca_of_iris():
     X, y = load_iris(return_X_y=True)
     X_reduced = PCA(n_components=3).fit_transform(X)
     assert X_reduced.shape == (150, 3)
     centers = [X_reduced[y == label, 0].mean() for label in range(3)]
     assert sorted(centers) in (centers, centers[::-1])  # the first axis has the kinds in order
-
-
-@example
-def pca_beside_supervised_axes():
-    X, _ = load_iris(return_X_y=True)
-    pca = PCA(n_components=2)
-    pca.fit(X).transform(X)
-    np.testing.assert_allclose(pca.explained_variance_ratio_, [0.92461872, 0.05306648], atol=1e-8)
-
-
-@long_example
-def pca_whitened_faces_for_a_classifier():
-    digits = load_digits()
-    X_train, X_test, y_train, y_test = train_test_split(digits.data, digits.target, random_state=42)
-    pca = PCA(n_components=20, svd_solver="randomized", whiten=True, random_state=0).fit(X_train)
-    assert pca.components_.reshape((20, 8, 8)).shape == (20, 8, 8)
-    search = RandomizedSearchCV(
-        SVC(class_weight="balanced"),
-        {"C": [1.0, 10.0, 100.0], "gamma": [0.01, 0.03, 0.1]},
-        n_iter=3,
-        cv=3,
-        random_state=0,
-    )
-    search.fit(pca.transform(X_train), y_train)
-    assert search.score(pca.transform(X_test), y_test) > 0.95
-
-
-@long_example
-def pca_and_logistic_regression_in_a_pipeline():
-    X, y = load_digits(return_X_y=True)
-    pipe = Pipeline(
-        [("scaler", StandardScaler()), ("pca", PCA()), ("logistic", LogisticRegression(max_iter=1000, tol=0.1))]
-    )
-    search = GridSearchCV(pipe, {"pca__n_components": [5, 15, 30], "logistic__C": [0.1, 1.0]}, cv=3)
-    search.fit(X, y)
-    assert search.best_params_["pca__n_components"] == 30 and search.best_score_ > 0.85
-    assert PCA().fit(X).explained_variance_ratio_.sum() == pytest.approx(1.0)
-
-
-@long_example
-def kinds_of_reduction_in_one_grid():
-    X, y = load_digits(return_X_y=True)
-    X, y = X[:600], y[:600]
-    pipe = Pipeline([("scaling", MinMaxScaler()), ("reduce_dim", "passthrough"), ("classify", LinearSVC(dual=False))])
-    grid = [
-        {"reduce_dim": [PCA(), NMF(max_iter=300)], "reduce_dim__n_components": [4, 8], "classify__C": [1, 10]},
-        {"reduce_dim": [SelectKBest(chi2)], "reduce_dim__k": [4, 8], "classify__C": [1, 10]},
-    ]
-    search = GridSearchCV(pipe, grid, cv=3).fit(X, y)
-    results = search.cv_results_
-    assert (results["rank_test_score"] > 0).all() and isinstance(search.best_params_["reduce_dim"], (PCA, NMF))
 
 
 @example
@@ -187,34 +114,6 @@ def scaling_matters_to_pca():
     assert naive.score(X_test, y_test) > 0.9
 
 
-@long_example
-def pca_or_factor_analysis_by_cross_validation():
-    rank, n_features = 4, 12
-    rng = np.random.RandomState(42)
-    U, _, _ = np.linalg.svd(rng.randn(n_features, n_features))
-    X = np.dot(rng.randn(400, rank), U[:, :rank].T)
-    X_homo = X + rng.randn(400, n_features)
-    X_hetero = X + rng.randn(400, n_features) * (rng.rand(n_features) + 0.5)
-    numbers = np.arange(0, n_features, 4)
-
-    def compute_scores(X):
-        pca, fa = PCA(svd_solver="full"), FactorAnalysis(tol=1e-4)
-        pca_scores, fa_scores = [], []
-        for n in numbers:
-            pca.n_components = n
-            fa.n_components = n
-            pca_scores.append(np.mean(cross_val_score(pca, X)))
-            fa_scores.append(np.mean(cross_val_score(fa, X)))
-        return np.array(pca_scores), np.array(fa_scores)
-
-    by_pca, _ = compute_scores(X_homo)
-    assert numbers[by_pca.argmax()] == rank
-    by_pca, by_fa = compute_scores(X_hetero)
-    assert numbers[by_fa.argmax()] == rank and by_fa.max() > by_pca.max()
-    assert PCA(svd_solver="full", n_components="mle").fit(X_homo).n_components_ == rank
-    assert by_fa.max() > np.mean(cross_val_score(LedoitWolf(), X_hetero))
-
-
 @example
 def pca_of_digits_and_back():
     X = MinMaxScaler().fit_transform(load_digits().data)
@@ -222,25 +121,6 @@ def pca_of_digits_and_back():
     pca = PCA(n_components=32, random_state=42).fit(noisy)
     cleaned = pca.inverse_transform(pca.transform(noisy))
     assert np.mean((X - cleaned) ** 2) < 0.75 * np.mean((X - noisy) ** 2)
-
-
-@example
-def pca_of_a_low_rank_matrix_in_batches():
-    X = make_low_rank_matrix(n_samples=300, n_features=20, effective_rank=4, random_state=0)
-    whole, parts = PCA(n_components=4).fit(X), PCA(n_components=4)
-    for batch in np.array_split(X, 5):
-        parts.partial_fit(batch)
-    error = np.abs(np.abs(whole.transform(X)) - np.abs(parts.transform(X))).mean()
-    assert error < 1e-10 and parts.n_samples_ == 300
-
-
-@example
-def pca_covariance_and_its_inverse():
-    precision = make_sparse_spd_matrix(8, alpha=0.9, random_state=1)
-    X = np.random.RandomState(0).multivariate_normal(np.zeros(8), np.linalg.inv(precision), size=2000)
-    pca = PCA().fit(X)
-    np.testing.assert_allclose(pca.get_covariance(), np.cov(X.T), atol=1e-10)
-    np.testing.assert_allclose(pca.get_precision(), np.linalg.inv(np.cov(X.T)), atol=1e-8)
 
 
 @example
@@ -252,13 +132,6 @@ def pca_with_names_of_columns():
 
 
 # --- factor analysis ----------------------------------------------------------------------------------------------
-
-
-@example
-def factor_analysis_docstring():
-    X, _ = load_digits(return_X_y=True)
-    transformer = FactorAnalysis(n_components=7, random_state=0)
-    assert transformer.fit_transform(X).shape == (1797, 7)
 
 
 @example
@@ -291,16 +164,6 @@ def factors_of_faces():
     noise = fa_estimator.noise_variance_.reshape((8, 8))
     assert noise[3, 3] > 10 * noise[3, 0]  # the middle varies, the margin does not
     assert np.all(np.diff(fa_estimator.loglike_) > -1e-6)
-
-
-@long_example
-def factors_as_columns_for_a_regression():
-    X, y = load_diabetes(return_X_y=True)
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), FactorAnalysis(max_iter=100), LinearRegression()),
-        {"factoranalysis__n_components": [1, 4]},
-    )
-    assert search.fit(X, y).best_params_["factoranalysis__n_components"] == 4 and search.best_score_ > 0.3
 
 
 # --- NMF ------------------------------------------------------------------------------------------------------------
@@ -336,15 +199,6 @@ def nmf_from_given_factors():
     assert W.shape == (20, 3) and model.reconstruction_err_ == pytest.approx(np.linalg.norm(X - W @ model.components_))
     assert model.reconstruction_err_ < np.linalg.norm(X - W0 @ H0)
     assert clone(model).get_params() == model.get_params()
-
-
-@example
-def nmf_of_faces():
-    faces = load_digits().data
-    nmf_estimator = NMF(n_components=6, tol=5e-3, random_state=0)
-    nmf_estimator.fit(faces)
-    assert nmf_estimator.components_.shape == (6, 64) and nmf_estimator.components_.min() >= 0
-    assert nmf_estimator.n_components_ == 6
 
 
 def has_three_themes(model, names):
@@ -388,14 +242,6 @@ def topics_of_documents_by_nmf_with_kullback_leibler():
     assert has_three_themes(nmf, vectorizer.get_feature_names_out())
 
 
-@example
-def the_divergences_of_the_user_guide():
-    X = np.abs(np.random.RandomState(0).randn(30, 5)) + 0.1
-    for beta_loss in ("frobenius", "kullback-leibler", "itakura-saito", 1.5):
-        model = NMF(2, beta_loss=beta_loss, solver="mu", init="nndsvdar", random_state=0, max_iter=300)
-        assert model.fit_transform(X).shape == (30, 2) and np.isfinite(model.reconstruction_err_)
-
-
 # --- latent Dirichlet allocation --------------------------------------------------------------------------------
 
 
@@ -419,29 +265,6 @@ def topics_of_documents_by_lda():
     lda.fit(tf)
     assert has_three_themes(lda, vectorizer.get_feature_names_out())
     assert lda.perplexity(tf) < tf.shape[1]
-
-
-@long_example
-def lda_in_batches_of_documents():
-    vectorizer = CountVectorizer()
-    tf = vectorizer.fit_transform(texts(600))
-    lda = LatentDirichletAllocation(3, learning_method="online", total_samples=600, random_state=0)
-    before = None
-    for _ in range(10):
-        for start in range(0, 600, 100):
-            lda.partial_fit(tf[start : start + 100])
-        before = before or lda.perplexity(tf)
-    assert lda.perplexity(tf) < before and lda.n_batch_iter_ == 61
-
-
-@long_example
-def number_of_topics_and_decay_by_grid_search():
-    tf = CountVectorizer().fit_transform(texts(240))
-    grid = {"n_components": [1, 3], "learning_decay": [0.5, 0.7]}
-    search = GridSearchCV(LatentDirichletAllocation(learning_method="online", max_iter=10, random_state=0), grid, cv=3)
-    search.fit(tf)
-    assert search.best_params_["n_components"] == 3
-    assert search.best_estimator_.perplexity(tf) < LatentDirichletAllocation(1, random_state=0).fit(tf).perplexity(tf)
 
 
 @example
