@@ -1,7 +1,6 @@
 """analyses.embed, asked from Python."""
 
 import numpy as np
-import polars as pl
 import pytest
 
 from twofold import analyses
@@ -14,21 +13,6 @@ SUBJECTS = ["rose tulip soil seed compost hedge", "piston valve petrol gear clut
 def texts():
     rng = np.random.default_rng(0)
     return [" ".join(rng.choice(SUBJECTS[i % 2].split(), 12)) for i in range(200)]
-
-
-def test_a_list_a_frame_and_a_file_give_the_same_and_so_does_the_code(texts, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "lines.txt").write_text("\n".join(texts))
-    (tmp_path / "pairs.txt").write_text("rose tulip 9\nrose piston 1\npiston valve 8\n")
-    answer = analyses.embed("lines.txt", method="pmi", similarity=["pairs.txt"])
-    frame = pl.DataFrame({"id": range(200), "body": texts})
-    for other in (analyses.embed(texts, method="pmi"), analyses.embed(frame, method="pmi")):
-        assert other.figures == answer.figures and other.baseline == answer.baseline
-        assert other.table.equals(answer.table)
-    names: dict = {}
-    exec(answer.code, names)
-    assert names["answer"].figures == answer.figures and names["answer"].similarity == answer.similarity
-    assert names["answer"].table.equals(answer.table)
 
 
 def test_figures_stand_beside_chance(texts):

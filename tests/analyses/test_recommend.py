@@ -19,22 +19,6 @@ def answer(ratings):
     return analyses.recommend(ratings, n=4)
 
 
-def test_a_frame_arrays_and_a_file_give_the_same_and_so_does_the_code(ratings, answer, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    ratings.write_csv("ratings.csv")
-    from_file = analyses.recommend("ratings.csv", n=4)
-    columns = tuple(ratings[name].to_numpy() for name in ("user", "item", "rating"))
-    for other in (from_file, analyses.recommend(columns, n=4)):
-        assert other.figures == answer.figures and other.baseline == answer.baseline
-        assert other.table.equals(answer.table)
-    names: dict = {}
-    exec(from_file.code, names)
-    assert names["answer"].figures == answer.figures and names["answer"].table.equals(answer.table)
-    names = {"data": ratings}
-    exec(answer.code, names)
-    assert names["answer"].figures == answer.figures
-
-
 def test_lists_are_those_of_the_recommender(ratings, answer):
     whole = pl.concat(list(answer.model.recommend_all(4)))
     assert answer.table.select("user", "item").equals(whole.select("user", "item"))
@@ -57,11 +41,6 @@ def test_lists_in_files_are_written_as_they_are_computed(answer, tmp_path, monke
     assert len(out) == 2 * len(parts)
     for found in (pl.read_csv(tmp_path / "top.csv"), pl.read_parquet(tmp_path / "top.parquet")):
         assert found.equals(answer.table)
-
-
-def test_baselines_have_the_keys_of_the_figures(answer):
-    assert set(answer.baseline) - {"method"} <= set(answer.figures)
-    assert answer.baseline["rmse"] > 0 and answer.figures["rmse"] < np.inf
 
 
 def test_a_fitted_recommender_is_asked_and_not_fitted_again(ratings):

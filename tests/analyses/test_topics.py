@@ -27,18 +27,6 @@ def texts():
     return out
 
 
-def test_a_list_a_frame_and_a_file_give_the_same_and_so_does_the_code(texts, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "lines.txt").write_text("\n".join(texts))
-    answer = analyses.topics("lines.txt", 3)
-    for other in (analyses.topics(texts, 3), analyses.topics(pl.DataFrame({"id": range(90), "body": texts}), 3)):
-        assert other.figures == answer.figures and other.baseline == answer.baseline
-        np.testing.assert_array_equal(other.mixtures, answer.mixtures)
-    names: dict = {}
-    exec(answer.code, names)
-    assert names["answer"].figures == answer.figures and names["answer"].table.equals(answer.table)
-
-
 @pytest.mark.parametrize("method", MODELS)
 def test_a_saved_model_finds_the_topics_of_new_texts(texts, tmp_path, method):
     answer = analyses.topics(texts[:75], 3, method=method)

@@ -1,4 +1,4 @@
-"""analyses.train and generate: the answers are the same for files and arrays."""
+"""analyses.train and generate: targets, notes and saved models."""
 
 import sys
 
@@ -26,21 +26,6 @@ def frame():
     a, b = rng.normal(size=(2, 150))
     where = ["in" if inside else "out" for inside in a * a + b * b < 1]
     return pl.DataFrame({"a": a, "where": where, "b": b, "few": (a > 0).astype(float)})
-
-
-@pytest.mark.parametrize("kind", ["autoencoder", "cnn"])
-def test_file_array_and_code_give_the_same(tmp_path, monkeypatch, digits, kind):
-    monkeypatch.chdir(tmp_path)
-    images, labels = digits
-    np.savez("digits.npz", images=images, labels=labels)
-    target = labels if kind == "cnn" else None
-    answer = analyses.train(kind, "digits.npz", epochs=2)
-    other = analyses.train(kind, images, target=target, epochs=2)
-    assert answer.figures == other.figures and answer.baseline == other.baseline
-    for one, given in ((answer, {}), (other, {"data": images, "target": target})):
-        exec(one.code, given)
-        assert given["answer"].figures == one.figures
-    assert answer.table["epoch"].to_list() == [1, 2]
 
 
 def test_an_autoencoder_behind_pca_says_to_train_longer(digits):
