@@ -59,8 +59,8 @@ print(f"the mean in its place: {psnr(pagoda[gone], mean[gone], 255):.1f} dB")
 # The alphabet: cosines to begin with, then some sweeps of K-SVD over the noisy patches of the flower. Each sweep finds the few atoms of
 # every patch, then improves every atom for the patches that use it.
 
-grey = noisy.mean(axis=2)
-patches = take_patches(grey, 8, range(grey.shape[0] - 7))
+gray = noisy.mean(axis=2)
+patches = take_patches(gray, 8, range(gray.shape[0] - 7))
 patches -= patches.mean(axis=1, keepdims=True)
 busy = patches[patches.std(axis=1) > 20]
 model = KSVD(

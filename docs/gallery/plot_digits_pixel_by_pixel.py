@@ -12,7 +12,7 @@ import numpy as np
 from twofold import PixelCNN, datasets
 from twofold.plots.models.linear import rows_figure
 
-images = datasets.digits().images  # grey values 0, 1, … 16
+images = datasets.digits().images  # gray values 0, 1, … 16
 images = images[np.random.default_rng(5).permutation(len(images))]
 seen, held = images[300:], images[:300]
 
@@ -58,7 +58,7 @@ rows["truth"] = some
 completed = rows_figure(rows, (0, 16))
 
 # %%
-# The likelihood pixel by pixel says what a picture is made of: paper is nearly free, and the grey values of the strokes
+# The likelihood pixel by pixel says what a picture is made of: paper is nearly free, and the gray values of the strokes
 # and of their edges take almost all of it.
 
 import torch

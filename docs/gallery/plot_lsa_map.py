@@ -35,7 +35,7 @@ plane = plots.documents_figure(
 )
 
 # %%
-# Documents that are close in all fifty directions: of a document's nearest neighbour, by angle, how often is the package
+# Documents that are close in all fifty directions: of a document's nearest neighbor, by angle, how often is the package
 # the same?
 
 unit = U / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), 1e-12)
@@ -43,7 +43,7 @@ like = unit @ unit.T
 np.fill_diagonal(like, -1)
 same = np.mean(text.target[like.argmax(axis=1)] == text.target)
 chance = np.sum((np.bincount(text.target) / len(text.target)) ** 2)
-print(f"neighbour from the same package: {same:.0%}; by chance {chance:.0%}")
+print(f"neighbor from the same package: {same:.0%}; by chance {chance:.0%}")
 
 # %%
 # A search for words that need not occur in what is found.

@@ -76,7 +76,7 @@ right.legend()
 
 # %%
 # Could one have known? If the largest cosine between two atoms is μ, any code with fewer than ½ (1 + 1/μ) atoms is found
-# by the orthogonal pursuit, and by basis pursuit, which minimises the sum of sizes instead of choosing. Neither dictionary
+# by the orthogonal pursuit, and by basis pursuit, which minimizes the sum of sizes instead of choosing. Neither dictionary
 # promises more than a single atom.
 
 for name, (atoms, _) in {"detour": detour, "no end": endless}.items():

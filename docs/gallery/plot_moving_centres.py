@@ -1,8 +1,8 @@
 """
-Centres on the move
+Centers on the move
 ===================
 
-k-means takes turns: every row goes to the nearest centre, then every centre moves to the mean of its rows. Neither
+k-means takes turns: every row goes to the nearest center, then every center moves to the mean of its rows. Neither
 half-step can raise the cost.
 """
 
@@ -15,7 +15,7 @@ X = PCA(2, scale=True).fit_transform(datasets.wine().data)
 start = X[np.argsort(-X[:, 0])[:3]]  # a poor one: all on one side
 
 # %%
-# A sweep is two lines of NumPy. The black lines are the ways the centres have come.
+# A sweep is two lines of NumPy. The black lines are the ways the centers have come.
 
 path = [start]
 while len(path) < 2 or not np.array_equal(path[-1], path[-2]):

@@ -2,7 +2,7 @@
 What skip-gram converges to
 ===========================
 
-Skip-gram learns to tell true neighbours from made-up ones. With :math:`m` made-up ones for each true one, the best
+Skip-gram learns to tell true neighbors from made-up ones. With :math:`m` made-up ones for each true one, the best
 product of two vectors is the pointwise mutual information of their words, less :math:`\\log m`. On a language of forty
 words, this can be checked pair by pair.
 """

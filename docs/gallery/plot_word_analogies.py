@@ -29,7 +29,7 @@ for word in ("matrix", "color", "minimum", "file", "column"):
     print(f"{word:8} {near}")
 
 # %%
-# The most frequent words that are not grammar, on a map: close words keep the same company. Colours are groups that
+# The most frequent words that are not grammar, on a map: close words keep the same company. Colors are groups that
 # k-means finds among the fifty directions.
 
 small = english()

@@ -20,10 +20,10 @@ from twofold.tour.clusters import lloyd_path
 RNG = np.random.default_rng
 
 
-def _blobs(seed: int, centres: np.ndarray, n: int, spread: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+def _blobs(seed: int, centers: np.ndarray, n: int, spread: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     rng = RNG(seed)
-    label = rng.integers(len(centres), size=n)
-    return centres[label] + spread * rng.standard_normal((n, centres.shape[1])), label
+    label = rng.integers(len(centers), size=n)
+    return centers[label] + spread * rng.standard_normal((n, centers.shape[1])), label
 
 
 def _turned() -> tuple[np.ndarray, np.ndarray]:
@@ -102,7 +102,7 @@ def clusters_bound() -> Figure:
     x = np.concatenate([RNG(0).normal(-2, 1, 60), RNG(1).normal(2.2, 1, 60)])
     grid = np.linspace(-2, 5, 400)
 
-    def joint(m: np.ndarray) -> np.ndarray:  # one centre known, the other at m: (..., n, 2)
+    def joint(m: np.ndarray) -> np.ndarray:  # one center known, the other at m: (..., n, 2)
         first = np.broadcast_to(-0.5 * (x + 2) ** 2, (*np.shape(m), len(x)))
         return np.stack([first, -0.5 * (x - np.asarray(m)[..., None]) ** 2], axis=-1) + np.log(0.5) - 0.919
 
@@ -124,7 +124,7 @@ def clusters_bound() -> Figure:
 
 
 def clusters_limit() -> Figure:
-    """Responsibilities between two centres as the components shrink."""
+    """Responsibilities between two centers as the components shrink."""
     x = np.linspace(-2, 4, 400)
     with style():
         figure = new_figure(8.5, 2.8)
@@ -133,7 +133,7 @@ def clusters_limit() -> Figure:
             r = expit((x**2 - (x - 2) ** 2) / (2 * sigma**2))
             ax.plot(x, r, color=color, lw=2, label=f"σ = {sigma}")
         ax.plot([0, 2], [0, 0], "o", ms=9, color=INK, clip_on=False, zorder=5)
-        ax.set(title="Share of a row at x that belongs to the centre at 2, the other being at 0", xlabel="x")
+        ax.set(title="Share of a row at x that belongs to the center at 2, the other being at 0", xlabel="x")
         ax.set(ylim=(-0.02, 1.05), xlim=(-2, 4))
         ax.legend()
     return figure

@@ -236,7 +236,7 @@ def completion_models() -> Figure:
         "item means": MeanImpute("column"),
         "Biases": Biases(),
         "Neighborhood": Neighborhood(),
-        "SoftImpute, centred": SoftImpute(center=True, random_state=0),
+        "SoftImpute, centered": SoftImpute(center=True, random_state=0),
         "GradientFactorization": GradientFactorization(random_state=0),
         "ALS": ALS(random_state=0),
         "SVDPlusPlus": SVDPlusPlus(random_state=0),

@@ -66,7 +66,7 @@ def generators_bound() -> Figure:
         ax.plot(draws, found, color=COLORS[0], lw=2, marker="o", ms=4.5, label="importance sampling")
         ax.axhline(level, color=COLORS[1], lw=1.6, ls=(0, (4, 2)), label="evidence lower bound")
         ax.set(
-            title="Digits held out, binarised once", xlabel="draws of the code", ylabel="nats a picture", xscale="log"
+            title="Digits held out, binarized once", xlabel="draws of the code", ylabel="nats a picture", xscale="log"
         )
         ax.set_xticks(draws, [str(s) for s in draws])
         ax.minorticks_off()
@@ -212,11 +212,11 @@ def generators_masks() -> Figure:
 
 def generators_binarised() -> Figure:
     """Binary pictures drawn once for all, and drawn anew for every epoch: likelihood of the same pictures held out."""
-    grey, _ = _digits()
+    gray, _ = _digits()
     once, held = _binary()
     rng = np.random.default_rng(2)
     epochs, times = 60, 20
-    anew = np.concatenate([rng.random(grey.shape) < grey for _ in range(times)])
+    anew = np.concatenate([rng.random(gray.shape) < gray for _ in range(times)])
     models = {
         "static": (_vae(8, once, max_iter=epochs), once),
         "dynamic": (_vae(8, anew, max_iter=epochs // times), anew[: len(once)]),  # as many steps
@@ -230,7 +230,7 @@ def generators_binarised() -> Figure:
             for color, nats, name in zip((COLORS[1], COLORS[0]), found, ("learned from", "held out"), strict=True):
                 ax.plot([nats], [i], "o", ms=9, color=color, label=None if i else name)
                 ax.annotate(f"{nats:.2f}", (nats, i), xytext=(0, 9), textcoords="offset points", ha="center")
-        ax.set_yticks(range(2), ["binarised once", "anew each epoch"])
+        ax.set_yticks(range(2), ["binarized once", "anew each epoch"])
         ax.set_ylim(1.5, -0.6)
         ax.margins(x=0.15)
         ax.set(xlabel="−log p a picture, nats: lower is better")

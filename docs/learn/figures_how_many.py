@@ -80,8 +80,8 @@ def how_many_threshold() -> Figure:
 def how_many_likelihood() -> Figure:
     """BIC of mixtures on groups of their own shape, and on one that is bent."""
     rng = RNG(3)
-    centres = np.array([[0, 0], [6, 0], [3, 5]])
-    round_ = centres[rng.integers(3, size=300)] + rng.standard_normal((300, 2))
+    centers = np.array([[0, 0], [6, 0], [3, 5]])
+    round_ = centers[rng.integers(3, size=300)] + rng.standard_normal((300, 2))
     angle = rng.uniform(0, np.pi, 300)
     bent = 6 * np.column_stack([np.cos(angle), np.sin(angle)]) + 0.5 * rng.standard_normal((300, 2))
     with style():
@@ -101,12 +101,12 @@ def how_many_likelihood() -> Figure:
 def how_many_clusters() -> Figure:
     """k-means: ICL on round and on long groups."""
     rng = RNG(4)
-    centres = np.array([[0, 0], [10, 0], [5, 6]])
+    centers = np.array([[0, 0], [10, 0], [5, 6]])
     label = rng.integers(3, size=300)
     with style():
         figure = new_figure(9, 2.9)
         for at, spread in enumerate(((1.0, 1.0), (2.2, 0.4))):
-            X = centres[label] + rng.standard_normal((300, 2)) * spread
+            X = centers[label] + rng.standard_normal((300, 2)) * spread
             shown, ax = figure.add_subplot(1, 4, 2 * at + 1), figure.add_subplot(1, 4, 2 * at + 2)
             shown.scatter(*X.T, s=7, color=COLORS[at], linewidths=0)
             shown.set(xticks=[], yticks=[], aspect="equal", title=("round groups", "long groups")[at])

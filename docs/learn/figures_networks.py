@@ -43,7 +43,7 @@ def _digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return X[HELD:], X[:HELD], y[HELD:], y[:HELD]
 
 
-# --- optimisers ---------------------------------------------------------------------------------------------
+# --- optimizers ---------------------------------------------------------------------------------------------
 
 
 RATES = {"sgd": 0.07, "momentum": 0.025, "nesterov": 0.025, "adagrad": 0.7, "adam": 0.25}  # in the valley
@@ -68,7 +68,7 @@ def _paths(steps: int) -> dict[str, np.ndarray]:
 
 
 def networks_optimisers() -> Figure:
-    """Five optimisers in a narrow valley, and on digits."""
+    """Five optimizers in a narrow valley, and on digits."""
     x, y = np.meshgrid(np.linspace(-4.6, 1.6, 200), np.linspace(-1.7, 1.7, 200))
     with style():
         figure = new_figure(11, 3.8)

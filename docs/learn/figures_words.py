@@ -106,7 +106,7 @@ def _draw_agreement(
 
 
 def words_methods() -> Figure:
-    """Neighbours that two methods have in common, and what each can tell on text held out."""
+    """Neighbors that two methods have in common, and what each can tell on text held out."""
     _, held = _documents()
     models = _models()
     asked = _telling(models["PMI"].vectors_, 300)
@@ -119,7 +119,7 @@ def words_methods() -> Figure:
 
 
 def words_map() -> Figure:
-    """Frequent words of the docstrings in a plane, coloured by groups of directions."""
+    """Frequent words of the docstrings in a plane, colored by groups of directions."""
     vectors = _models()["PMI"].vectors_
     words = _telling(vectors, 220)
     groups = KMeans(8, random_state=0).fit(_unit(vectors[words].astype(float))).labels_
