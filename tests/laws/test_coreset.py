@@ -15,8 +15,8 @@ def blobs(n=3000, d=4, k=5, seed=0, dtype=np.float64):
     return (3 * rng.normal(size=(k, d))[np.arange(n) % k] + rng.normal(size=(n, d))).astype(dtype)
 
 
-def cost(points, centres, weights=None):
-    gaps = ((np.asarray(points)[:, None] - centres[None]) ** 2).sum(axis=2).min(axis=1)
+def cost(points, centers, weights=None):
+    gaps = ((np.asarray(points)[:, None] - centers[None]) ** 2).sum(axis=2).min(axis=1)
     return float(gaps.sum() if weights is None else gaps @ weights)
 
 
@@ -30,10 +30,10 @@ def same(a, b):
 def test_the_cost_is_right_on_average(weighted, m, small_blocks):
     X = blobs(400)
     w = np.random.default_rng(1).random(len(X)) if weighted else np.ones(len(X))
-    for centres in (X[:3], 10 * X[5:7]):
+    for centers in (X[:3], 10 * X[5:7]):
         drawn = [coreset(X, m, sample_weight=w if weighted else None, random_state=s) for s in range(300)]
-        costs = np.array([cost(p, centres, v) for p, v in drawn])
-        assert abs(costs.mean() - cost(X, centres, w)) < 4 * costs.std() / np.sqrt(len(costs))
+        costs = np.array([cost(p, centers, v) for p, v in drawn])
+        assert abs(costs.mean() - cost(X, centers, w)) < 4 * costs.std() / np.sqrt(len(costs))
     totals = np.array([v.sum() for _, v in drawn])
     assert abs(totals.mean() - w.sum()) < 4 * totals.std() / np.sqrt(len(totals))
 
@@ -64,9 +64,9 @@ def test_a_coreset_of_the_stated_size_is_close_enough():
     for seed in range(5):  # of thirty coresets none came nearer to its bound than a seventh
         points, weights = coreset(X, m, random_state=seed)
         fitted = KMeans(5, n_init=5, random_state=seed).fit(points, sample_weight=weights).cluster_centers_
-        for centres in (fitted, X[seed : seed + 5]):
-            true = cost(X, centres)
-            assert abs(cost(points, centres, weights) - true) < eps / 2 * (true + mean_cost)
+        for centers in (fitted, X[seed : seed + 5]):
+            true = cost(X, centers)
+            assert abs(cost(points, centers, weights) - true) < eps / 2 * (true + mean_cost)
         assert cost(X, fitted) < (1 + eps) * full
 
 
@@ -150,8 +150,8 @@ def test_a_stream_keeps_the_cost():
     points, weights = stream.result()
     assert len(points) <= m and weights.sum() == pytest.approx(len(X), rel=0.1)
     full = KMeans(5, n_init=3, random_state=0).fit(X)
-    for centres in (full.cluster_centers_, X[:5]):
-        assert cost(points, centres, weights) == pytest.approx(cost(X, centres), rel=0.1)
+    for centers in (full.cluster_centers_, X[:5]):
+        assert cost(points, centers, weights) == pytest.approx(cost(X, centers), rel=0.1)
     small = KMeans(5, n_init=3, random_state=0).fit(points, sample_weight=weights)
     assert cost(X, small.cluster_centers_) < 1.03 * full.inertia_
 
@@ -227,9 +227,9 @@ def test_codes_that_are_none_are_refused():
 def test_a_palette_keeps_shape_and_dtype(shape, dtype):
     rng = np.random.default_rng(0)
     image = (255 * rng.random(shape)).astype(dtype)
-    colours, indices = palette(image, 8, random_state=0)
-    assert colours.dtype == dtype and colours.shape == (8, *shape[2:]) and indices.shape == shape[:2]
-    again = colours[indices]
+    colors, indices = palette(image, 8, random_state=0)
+    assert colors.dtype == dtype and colors.shape == (8, *shape[2:]) and indices.shape == shape[:2]
+    again = colors[indices]
     assert again.shape == image.shape
     error = ((again.astype(float) - image) ** 2).mean()
     assert error < 0.6 * image.astype(float).var()
@@ -237,10 +237,10 @@ def test_a_palette_keeps_shape_and_dtype(shape, dtype):
     assert ((more[places].astype(float) - image) ** 2).mean() < error
 
 
-def test_few_colours_come_back_exactly():
+def test_few_colors_come_back_exactly():
     image = np.array([[0, 7, 255], [7, 0, 0]], dtype=np.uint8)
-    colours, indices = palette(image, 16)
-    assert np.array_equal(colours[indices], image) and len(colours) == 3
+    colors, indices = palette(image, 16)
+    assert np.array_equal(colors[indices], image) and len(colors) == 3
     for wrong in (np.zeros(4), np.full((2, 2), np.nan), np.zeros((0, 3))):
         with pytest.raises(twofold.InputError, match="image"):
             palette(wrong)

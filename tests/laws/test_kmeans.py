@@ -15,8 +15,8 @@ STARTS = ["k-means++", "plain-k-means++", "k-means||", "random"]
 
 def blobs(n=900, d=5, k=6, spread=1.0, seed=0):
     rng = np.random.default_rng(seed)
-    centres = 4 * rng.normal(size=(k, d))
-    return centres[np.arange(n) % k] + spread * rng.normal(size=(n, d))
+    centers = 4 * rng.normal(size=(k, d))
+    return centers[np.arange(n) % k] + spread * rng.normal(size=(n, d))
 
 
 def lloyd(X, Z, w=None, sweeps=300):
@@ -32,7 +32,7 @@ def lloyd(X, Z, w=None, sweeps=300):
 
 
 def exact(Z, **options):
-    """Lloyd from given centres until no row moves."""
+    """Lloyd from given centers until no row moves."""
     return KMeans(len(Z), init=Z, tol=0, max_iter=500, **options)
 
 
@@ -54,9 +54,9 @@ def test_bounds_do_not_matter(k, weighted):
     w = np.random.default_rng(1).random(len(X)) if weighted else None
     Z = X[:k].copy()
     model = exact(Z).fit(X, sample_weight=w)
-    centres, label, cost = lloyd(X, Z, w)
+    centers, label, cost = lloyd(X, Z, w)
     np.testing.assert_array_equal(model.labels_, label)
-    np.testing.assert_allclose(model.cluster_centers_, centres, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(model.cluster_centers_, centers, rtol=1e-9, atol=1e-12)
     assert model.inertia_ == pytest.approx(cost, rel=1e-10)
     assert model.history_["objective"][-1] == pytest.approx(cost, rel=1e-9)
 
@@ -102,7 +102,7 @@ def test_kmeans_is_a_factorization_with_one_hot_codes():
     model = KMeans(6, random_state=0).fit(X)
     U = np.eye(6)[model.labels_]
     assert model.inertia_ == pytest.approx(np.linalg.norm(X - U @ model.components_) ** 2)
-    # Each half-step is optimal given the other: U by nearest centre, Z by least squares.
+    # Each half-step is optimal given the other: U by nearest center, Z by least squares.
     np.testing.assert_allclose(np.linalg.lstsq(U, X)[0], model.components_, atol=1e-6)
     np.testing.assert_array_equal(model.transform(X).argmin(axis=1), model.labels_)
     np.testing.assert_allclose(model.transform(X), np.linalg.norm(X[:, None] - model.components_, axis=2), atol=1e-6)
@@ -148,7 +148,7 @@ def test_more_starts_are_no_worse():
 
 def test_empty_clusters_are_seeded_again():
     X = blobs(300, k=3)
-    Z = np.concatenate([X[:2], np.full((2, 5), 1e3)])  # two centres that no row is near
+    Z = np.concatenate([X[:2], np.full((2, 5), 1e3)])  # two centers that no row is near
     model = exact(Z).fit(X)
     assert np.all(model.counts_ > 0) and np.all(np.abs(model.cluster_centers_) < 100)
     assert model.inertia_ < lloyd(X, X[:2])[2]
@@ -182,7 +182,7 @@ def test_batches_approach_the_whole():
     assert model.counts_.sum() == pytest.approx(len(X))
 
 
-def test_the_first_centre_of_batches_is_their_mean():
+def test_the_first_center_of_batches_is_their_mean():
     X = blobs(600)
     model = KMeans(1, random_state=0)
     for part in np.array_split(X, 5):
@@ -194,9 +194,9 @@ def test_a_mixture_whose_variance_goes_to_zero_is_kmeans():
     X = blobs(spread=2.0)
     hard = KMeans(6, tol=0, random_state=0).fit(X)
     soft = GaussianMixture(6, covariance_type="fixed", covariance=1e-4, random_state=0).fit(X)
-    centres, label, cost = lloyd(X, soft.means_)
+    centers, label, cost = lloyd(X, soft.means_)
     np.testing.assert_array_equal(soft.predict(X), label)  # a fixed point of Lloyd
-    np.testing.assert_allclose(soft.means_, centres, atol=1e-3)
+    np.testing.assert_allclose(soft.means_, centers, atol=1e-3)
     assert cost == pytest.approx(hard.inertia_, rel=0.1)
     chances = soft.predict_proba(X)
     assert np.all(chances.max(axis=1) > 0.99)

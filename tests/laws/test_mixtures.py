@@ -24,9 +24,9 @@ def punch_holes(X, share=0.25, seed=1):
 
 def clusters(n=300, d=6, seed=0, apart=6.0):
     rng = np.random.default_rng(seed)
-    centres, lines = apart * rng.normal(size=(3, d)), 1.5 * rng.normal(size=(3, d))
+    centers, lines = apart * rng.normal(size=(3, d)), 1.5 * rng.normal(size=(3, d))
     y = np.arange(n) % 3
-    return centres[y] + rng.normal(size=(n, 1)) * lines[y] + 0.5 * rng.normal(size=(n, d)), y
+    return centers[y] + rng.normal(size=(n, 1)) * lines[y] + 0.5 * rng.normal(size=(n, d)), y
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2])
