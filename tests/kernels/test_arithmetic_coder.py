@@ -15,7 +15,7 @@ def fresh(data=None):
     return odds, second, np.array([0, WORD_MASK, word, 0 if data is None else 4])
 
 
-def written(planes, kinds, expected):
+def write_planes(planes, kinds, expected):
     odds, second, coder = fresh()
     buffer = np.zeros(8, np.uint8)
     for q, kind, e in zip(planes, kinds, expected, strict=True):
@@ -40,7 +40,7 @@ class Reader:
             self.place += 1
         return int(yes)
 
-    def learned(self, *context):
+    def read_adaptive(self, *context):
         quick, slow = self.odds.get(context, (EVEN_CHANCE, EVEN_CHANCE))
         yes = self.answer((quick + slow) // 2)
         goal = 65536 - 32 if yes else 32
@@ -49,11 +49,11 @@ class Reader:
 
     def number(self, *context):
         n = 0
-        while n < LENGTHS - 1 and self.learned(*context, n):
+        while n < LENGTHS - 1 and self.read_adaptive(*context, n):
             n += 1
         if n == 0:
             return 0
-        bits = [1] + [self.learned("second", n) if b == 0 else self.answer(EVEN_CHANCE) for b in range(n - 1)]
+        bits = [1] + [self.read_adaptive("second", n) if b == 0 else self.answer(EVEN_CHANCE) for b in range(n - 1)]
         size = int("".join(map(str, bits)), 2)
         return -size if self.answer(EVEN_CHANCE) else size
 
@@ -85,7 +85,7 @@ def test_a_plain_reader_reads_what_was_written(scale):
     shapes, kinds = [(7, 9), (1, 5), (6, 1), (12, 12), (0, 3)], [0, 1, 1, 2, 0]
     planes = [np.rint(scale * rng.laplace(size=s)).clip(-(2**30), 2**30).astype(np.int32) for s in shapes]
     expected = [rng.integers(0, 40, size=s) for s in shapes]
-    data = written(planes, kinds, expected)
+    data = write_planes(planes, kinds, expected)
     reader = Reader(data)
     for q, kind, e in zip(planes, kinds, expected, strict=True):
         np.testing.assert_array_equal(reader.plane(q.shape, e, kind), q)
@@ -95,7 +95,7 @@ def test_writing_and_reading_are_inverse_and_short():
     rng = np.random.default_rng(1)
     q = np.rint(rng.laplace(size=(200, 200)) * 0.4).astype(np.int32)
     zeros = np.zeros(q.shape, np.int64)
-    data = written([q], [0], [zeros])
+    data = write_planes([q], [0], [zeros])
     out, odds, second, coder = np.zeros_like(q), *fresh(data)
     code_plane(out, np.zeros_like(q), zeros, 0, odds, second, coder, np.frombuffer(data, np.uint8).copy(), True)
     np.testing.assert_array_equal(out, q)

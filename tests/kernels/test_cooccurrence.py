@@ -17,8 +17,8 @@ def spare():
     return np.zeros(V, np.int64), np.zeros(V // 64 + 1, np.uint64), np.zeros(V // 4096 + 1, np.uint64)
 
 
-def room(rows, most):
-    return np.zeros(rows + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.int64)
+def room(rows, max_stored):
+    return np.zeros(rows + 1, np.int64), np.empty(max_stored, np.int32), np.empty(max_stored, np.int64)
 
 
 def as_dense(indptr, indices, values):
@@ -30,11 +30,11 @@ def as_dense(indptr, indices, values):
     return out
 
 
-def separated(lines):
+def join_lines(lines):
     return np.array([-1, *(token for line in lines if line for token in [*line, -1])], np.int32)
 
 
-def laid_out(lines, first, last):
+def lay_out_lines(lines, first, last):
     tokens = np.array([token for line in lines for token in line], np.int32)
     ends = np.cumsum([len(line) for line in lines])
     starts = np.concatenate([[0], np.cumsum(np.bincount(tokens[first:last], minlength=V))])
@@ -49,8 +49,8 @@ def test_lines_are_separated_and_places_listed(lines, first, more):
     n = sum(map(len, lines))
     first = min(first, n)
     last = min(first + more, n)
-    out, places, starts = laid_out(lines, first, last)
-    assert out.tolist() == separated(lines).tolist()
+    out, places, starts = lay_out_lines(lines, first, last)
+    assert out.tolist() == join_lines(lines).tolist()
     own = np.flatnonzero(out >= 0)[first:last]
     assert places.tolist() == own[np.argsort(out[own], kind="stable")].tolist()
     assert starts[-1] == last - first
@@ -59,7 +59,7 @@ def test_lines_are_separated_and_places_listed(lines, first, more):
 @given(lines_of, st.lists(st.integers(1, 50), min_size=1, max_size=4), st.sampled_from([1, 2]))
 @settings(max_examples=100)
 def test_rows_are_sums_over_windows(lines, weights, sides):
-    out, places, starts = laid_out(lines, 0, sum(map(len, lines)))
+    out, places, starts = lay_out_lines(lines, 0, sum(map(len, lines)))
     used = np.flatnonzero(np.diff(starts))
     expected = {i: np.zeros(V, np.int64) for i in used}
     for line in lines:

@@ -18,18 +18,18 @@ def some_cells(count=60, seed=0):
     return cells
 
 
-def lines(count, one_at, one, seed):
+def lines(count, one_at, bias_input, seed):
     rng = np.random.default_rng(seed)
     made = np.zeros((count, 2, P), np.float32)
     made[:, 0, : K + 2] = rng.normal(size=(count, K + 2))
-    made[:, 0, one_at] = one
+    made[:, 0, one_at] = bias_input
     made[:, 1] = 1 + rng.random((count, P))
-    if not one:
+    if not bias_input:
         made[:, 0, K : K + 2] = 0
     return made
 
 
-def stepped(cells, biases, U, Z):
+def step_plainly(cells, biases, U, Z):
     """The same in float64, biases apart from the factors: x ← x − g/√G, G ← G + g², for every number x."""
     u, of_u, b, of_b = U[:, 0, :K], U[:, 1, :K], U[:, 0, K], U[:, 1, K]
     z, of_z, c, of_c = Z[:, 0, :K], Z[:, 1, :K], Z[:, 0, K + 1], Z[:, 1, K + 1]
@@ -59,22 +59,22 @@ def stepped(cells, biases, U, Z):
 def test_steps_cell_by_cell(biases, size):
     cells, U, Z = some_cells(), lines(N, K + 1, biases, 1), lines(D, K, biases, 2)
     U[:, 0, :K] *= size
-    cost, expected = stepped(cells, biases, U, Z)
+    cost, expected = step_plainly(cells, biases, U, Z)
     f4 = np.float32
     found = adagrad_cells(cells, K, f4(RATE), f4(ALPHA), f4(np.log(X_MAX)), f4(biases), U, Z)
     np.testing.assert_allclose(found, cost, rtol=1e-4)
     sides = (U[:, 0, :K], U[:, 1, :K], U[:, 0, K], U[:, 1, K], Z[:, 0, :K], Z[:, 1, :K], Z[:, 0, K + 1], Z[:, 1, K + 1])
-    for one, wanted in zip(sides, expected, strict=True):
-        np.testing.assert_allclose(one, wanted, rtol=1e-3, atol=1e-3)
+    for side, wanted in zip(sides, expected, strict=True):
+        np.testing.assert_allclose(side, wanted, rtol=1e-3, atol=1e-3)
     assert np.all(U[:, 0, K + 1] == biases) and np.all(Z[:, 0, K] == biases)
     assert not U[:, 0, K + 2 :].any() and not Z[:, 0, K + 2 :].any()
 
 
 def test_a_shuffle_keeps_every_cell_and_follows_its_seed():
     cells = some_cells(1000)
-    one, again, other = (shuffle_cells(cells, np.uint64(seed)) for seed in (7, 7, 8))
-    assert np.array_equal(one, again) and not np.array_equal(one, other)
-    assert np.array_equal(np.sort(one, order=CELL.names), np.sort(cells, order=CELL.names))
+    first, again, other = (shuffle_cells(cells, np.uint64(seed)) for seed in (7, 7, 8))
+    assert np.array_equal(first, again) and not np.array_equal(first, other)
+    assert np.array_equal(np.sort(first, order=CELL.names), np.sort(cells, order=CELL.names))
 
 
 def test_shuffles_are_fair():

@@ -8,7 +8,7 @@ from twofold.kernels.ksvd import descend_atoms, update_atoms, update_atoms_seen
 
 
 def plainly(X, seen, D, U):
-    """Atom by atom: one power step, or with holes the least-squares atom, then the coefficients of those who use it."""
+    """Atom by atom: one power step, or with holes the least-squares atom, then the coefficients of its signals."""
     D, U = D.copy(), U.copy()
     for j in range(len(D)):
         use = np.flatnonzero(U[:, j])

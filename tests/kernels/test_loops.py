@@ -44,7 +44,7 @@ def depends(loop):
 
 
 def sums(loop):
-    """What is added to in every step: a number, or one place of an array."""
+    """Yield the targets of sums in every step: a number, or one place of an array."""
     moving = depends(loop)
     for node in ast.walk(loop):
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub):
@@ -58,7 +58,7 @@ def writes(loop):
     return any(isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) for node in ast.walk(loop))
 
 
-def compiled(source):
+def find_compiled(source):
     """Functions that are compiled, with what the compiler is told."""
     for node in ast.parse(source).body:
         told = " ".join(map(ast.unparse, getattr(node, "decorator_list", [])))
@@ -67,22 +67,22 @@ def compiled(source):
 
 
 def offences(source):
-    for function, told in compiled(source):
+    for function, told in find_compiled(source):
         for loop in innermost_loops(function) if "fastmath" in told else ():
             for name, placed in sums(loop):
                 if placed or writes(loop):
                     yield loop.lineno, name
 
 
-def called(sources):
+def find_called(sources):
     """The names that compiled functions call."""
-    calls = (node for s in sources for function, _ in compiled(s) for node in ast.walk(function))
+    calls = (node for s in sources for function, _ in find_compiled(s) for node in ast.walk(function))
     return {node.func.id for node in calls if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
 
 
 def outside(source, wanted):
     """Functions that may be reassociated and that others call, but that are not part of them."""
-    for function, told in compiled(source):
+    for function, told in find_compiled(source):
         inside = "forceinline=True" in told or "inline='always'" in told
         if function.name in wanted and "fastmath" in told and not inside:
             yield function.name
@@ -101,11 +101,11 @@ def test_the_search_finds_such_loops(body):
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.name not in APART], ids=lambda path: path.name)
 def test_what_kernels_call_is_part_of_them(path):
-    assert not list(outside(path.read_text(), called(path.read_text() for path in FILES)))
+    assert not list(outside(path.read_text(), find_called(path.read_text() for path in FILES)))
 
 
 def test_the_search_finds_functions_outside():
     helper = "@njit(fastmath=True{})\ndef helper(x):\n    return x.sum()\n"
     kernel = "@njit(fastmath=True)\ndef kernel(x):\n    return helper(x)\n"
-    assert list(outside(helper.format("") + kernel, called([kernel]))) == ["helper"]
-    assert not list(outside(helper.format(", forceinline=True") + kernel, called([kernel])))
+    assert list(outside(helper.format("") + kernel, find_called([kernel]))) == ["helper"]
+    assert not list(outside(helper.format(", forceinline=True") + kernel, find_called([kernel])))

@@ -33,14 +33,14 @@ def correlations(r, g, h, other, shrinkage):
 
 
 @both
-@pytest.mark.parametrize("most", [1, 3, 12])
+@pytest.mark.parametrize("max_lines", [1, 3, 12])
 @pytest.mark.parametrize("same", [True, False])
-def test_similar(most, same, dtype):
+def test_similar(max_lines, same, dtype):
     r, g, A = cells((12, 30), 0.4, 0, dtype)
     other, h, _ = (r, g, A) if same else cells((12, 30), 0.4, 1, dtype)
     B, Bg = (sparse.csr_array(np.where(h > 0, a, 0).T) for a in (np.where(h > 0, other, 0), h))
     own = np.arange(12) if same else np.full(12, -1)
-    index, value, count = np.empty((12, most), np.int32), np.empty((12, most), dtype), np.empty(12, np.int64)
+    index, value, count = np.empty((12, max_lines), np.int32), np.empty((12, max_lines), dtype), np.empty(12, np.int64)
     sums = np.zeros((12, 4))
     find_similar(*A, B.indptr, B.indices, B.data, Bg.data, own, 5.0, index, value, count, sums)
     S = correlations(r, g, h, other, 5.0)
@@ -48,7 +48,7 @@ def test_similar(most, same, dtype):
         np.fill_diagonal(S, 0)
     assert not sums.any()
     for t in range(12):
-        best = np.argsort(-np.abs(S[t]), kind="stable")[: min(most, np.count_nonzero(S[t]))]
+        best = np.argsort(-np.abs(S[t]), kind="stable")[: min(max_lines, np.count_nonzero(S[t]))]
         np.testing.assert_array_equal(index[t, : count[t]], best)
         np.testing.assert_allclose(value[t, : count[t]], S[t, best], rtol=1e-5 if dtype == np.float32 else 1e-12)
 
@@ -64,7 +64,7 @@ def test_equally_strong_lines_are_taken_in_their_order():
     assert index.tolist() == [[j for j in range(6) if j != t][:3] for t in range(6)]
 
 
-def said(R, S, i, j, n_neighbors, power, damping):
+def predict_plainly(R, S, i, j, n_neighbors, power, damping):
     """The obvious way: the strongest neighbors of place j that are known in line i."""
     order = np.argsort(-np.abs(S[j]), kind="stable")
     near = order[(S[j, order] != 0) & ~np.isnan(R[i, order])][:n_neighbors]
@@ -83,13 +83,14 @@ def test_interpolate(n_neighbors, power, damping, dtype):
     Sind = np.concatenate([order[j, : count[j]] for j in range(7)])
     s = np.concatenate([S[j, order[j, : count[j]]] for j in range(7)])
     given = (indptr, indices, r, np.append(0, np.cumsum(count)), Sind, s)
-    expected = np.array([[said(R, S, i, j, n_neighbors, power, damping) for j in range(7)] for i in range(9)])
+    rule = (n_neighbors, power, damping)
+    expected = np.array([[predict_plainly(R, S, i, j, *rule) for j in range(7)] for i in range(9)])
     here, out = np.full(11, np.nan), np.empty((9, 7), dtype)
-    interpolate_all(*given, n_neighbors, power, damping, here, out)
+    interpolate_all(*given, *rule, here, out)
     np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6 if dtype == np.float32 else 1e-13)
     assert np.isnan(here).all()
     lines, places = np.array([3, 3, 8, 0, 3, 1]), np.array([0, 6, 2, 1, 5, 4])
     some = np.empty(6, dtype)
-    interpolate(*given, lines, places, n_neighbors, power, damping, here, some)
+    interpolate(*given, lines, places, *rule, here, some)
     np.testing.assert_array_equal(some, out[lines, places])
     assert np.isnan(here).all()

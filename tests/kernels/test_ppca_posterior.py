@@ -6,7 +6,7 @@ import pytest
 from twofold.kernels.ppca_posterior import hole_variances, posterior
 
 
-def packed(A):
+def pack(A):
     return A[np.tril_indices(len(A))]
 
 
@@ -29,7 +29,7 @@ def test_posterior(k, ridge):
         A[1], B[pattern == 1] = np.zeros((k, k)), 0.0
     means, quad, logdet = np.empty((n, k)), np.empty(n), np.empty(groups)
     second = np.zeros((groups, (k + 1) * (k + 2) // 2))
-    posterior(np.array([packed(a) for a in A]), B, w, order, starts, ridge, means, quad, logdet, second)
+    posterior(np.array([pack(a) for a in A]), B, w, order, starts, ridge, means, quad, logdet, second)
     for p in range(groups):
         S = A[p] + ridge * np.eye(k)
         mine = np.flatnonzero(pattern == p)
@@ -40,7 +40,7 @@ def test_posterior(k, ridge):
         one = np.column_stack([z, np.ones(len(mine))])  # (z, 1)
         expected = (one * w[mine, None]).T @ one
         expected[:k, :k] += w[mine].sum() * np.linalg.inv(S)
-        np.testing.assert_allclose(second[p], packed(expected), rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(second[p], pack(expected), rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("k", [0, 1, 3])
@@ -48,7 +48,7 @@ def test_hole_variances(k):
     rng = np.random.default_rng(k)
     W, psi, mask = rng.normal(size=(6, k)), 0.1 + rng.random(6), rng.random((5, 6)) < 0.6
     mask[0], mask[1] = False, True
-    M = np.array([packed((W[seen].T / psi[seen]) @ W[seen]) for seen in mask]).reshape(5, -1)
+    M = np.array([pack((W[seen].T / psi[seen]) @ W[seen]) for seen in mask]).reshape(5, -1)
     variance = np.full(mask.shape, -1.0)
     hole_variances(M, mask, W, psi, variance)
     S = W @ W.T + np.diag(psi)

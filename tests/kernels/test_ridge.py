@@ -23,9 +23,9 @@ def problem(dtype, shared, seed=0, share=0.5):
     return (X.indptr, X.indices, X.data, w, Z, offset, base), (rng.random((N, 2)) + 0.1).astype(dtype)
 
 
-def normal_equations(given, lam):
+def normal_equations(cells, lam):
     """For every row the matrix, the right-hand side, and the cost of u as a function."""
-    indptr, indices, x, w, Z, offset, base = (np.asarray(a, float if a.dtype.kind == "f" else a.dtype) for a in given)
+    indptr, indices, x, w, Z, offset, base = (np.asarray(a, float if a.dtype.kind == "f" else a.dtype) for a in cells)
     for i in range(N):
         at = slice(indptr[i], indptr[i + 1])
         V, t, v = Z[indices[at]], x[at] - offset[indices[at]], w[at]
@@ -61,18 +61,18 @@ def solve_blocks(A, b, u):
 
 SOLVERS = {  # the kernel, and its twin for one row
     "cholesky": (
-        lambda given, shared, lam, *out: ridge_cholesky(*given, lam, *out),
+        lambda cells, shared, lam, *out: ridge_cholesky(*cells, lam, *out),
         lambda A, b, u: np.linalg.solve(A, b),
     ),
     "one step": (
-        lambda given, shared, lam, *out: ridge_cg(*given, shared, lam, 1, *out),
+        lambda cells, shared, lam, *out: ridge_cg(*cells, shared, lam, 1, *out),
         lambda A, b, u: conjugate_gradients(A, b, u, 1),
     ),
     "three steps": (
-        lambda given, shared, lam, *out: ridge_cg(*given, shared, lam, 3, *out),
+        lambda cells, shared, lam, *out: ridge_cg(*cells, shared, lam, 3, *out),
         lambda A, b, u: conjugate_gradients(A, b, u, 3),
     ),
-    "blocks": (lambda given, shared, lam, *out: ridge_blocks(*given, shared, lam, 3, *out), solve_blocks),
+    "blocks": (lambda cells, shared, lam, *out: ridge_blocks(*cells, shared, lam, 3, *out), solve_blocks),
 }
 
 
@@ -81,12 +81,12 @@ SOLVERS = {  # the kernel, and its twin for one row
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_every_solver_is_its_twin(dtype, shared, solver):
     run, twin = SOLVERS[solver]
-    given, lam = problem(dtype, shared)
+    cells, lam = problem(dtype, shared)
     U, cost = outputs(dtype)
     start = U.astype(float)
-    run(given, shared, lam, U, cost)
+    run(cells, shared, lam, U, cost)
     assert U.dtype == dtype
-    for i, (A, b, price) in enumerate(normal_equations(given, lam)):
+    for i, (A, b, price) in enumerate(normal_equations(cells, lam)):
         np.testing.assert_allclose(U[i], np.zeros(K) if i == 4 else twin(A, b, start[i]), **close(dtype))
         np.testing.assert_allclose(cost[i], price(U[i].astype(float)), **close(dtype))
     assert not U[4].any() and cost[4] == 0
@@ -95,14 +95,14 @@ def test_every_solver_is_its_twin(dtype, shared, solver):
 @dtypes
 @bases
 def test_cg_never_costs_more_and_ends_at_cholesky(dtype, shared):
-    given, lam = problem(dtype, shared)
+    cells, lam = problem(dtype, shared)
     U, cost = outputs(dtype)
-    before = [price(u) for u, (_, _, price) in zip(U.astype(float), normal_equations(given, lam), strict=True)]
-    ridge_cg(*given, shared, lam, 1, U, cost)
+    before = [price(u) for u, (_, _, price) in zip(U.astype(float), normal_equations(cells, lam), strict=True)]
+    ridge_cg(*cells, shared, lam, 1, U, cost)
     assert np.all(cost <= np.array(before) * (1 + 1e-5))
-    ridge_cg(*given, shared, lam, 50, U, cost)
+    ridge_cg(*cells, shared, lam, 50, U, cost)
     exact, least = outputs(dtype)
-    ridge_cholesky(*given, lam, exact, least)
+    ridge_cholesky(*cells, lam, exact, least)
     np.testing.assert_allclose(U, exact, **close(dtype))
     np.testing.assert_allclose(cost, least, **close(dtype))
 
@@ -119,12 +119,12 @@ def descend(A, b, u, floor, sweeps):
 @dtypes
 @bases
 def test_bounded_rows_are_the_best_above_their_floor(dtype, shared):
-    given, lam = problem(dtype, shared)
+    cells, lam = problem(dtype, shared)
     floor = np.array([0.0, 0.0, -0.3, -1e30], dtype)
     U, cost = outputs(dtype)
     U = np.maximum(U, floor)
-    ridge_bounded(*given, lam, floor, 500, U, cost)
-    for i, (A, b, price) in enumerate(normal_equations(given, lam)):
+    ridge_bounded(*cells, lam, floor, 500, U, cost)
+    for i, (A, b, price) in enumerate(normal_equations(cells, lam)):
         u, slope = U[i].astype(float), A @ U[i] - b
         if i == 4:
             assert not U[i].any() and cost[i] == 0
@@ -139,9 +139,9 @@ def test_bounded_rows_are_the_best_above_their_floor(dtype, shared):
 
 @dtypes
 def test_without_a_floor_that_binds_bounded_is_cholesky(dtype):
-    given, lam = problem(dtype, False)
+    cells, lam = problem(dtype, False)
     (U, cost), (exact, least) = outputs(dtype), outputs(dtype)
-    ridge_bounded(*given, lam, np.full(K, -1e30, dtype), 2000, U, cost)
-    ridge_cholesky(*given, lam, exact, least)
+    ridge_bounded(*cells, lam, np.full(K, -1e30, dtype), 2000, U, cost)
+    ridge_cholesky(*cells, lam, exact, least)
     np.testing.assert_allclose(U, exact, rtol=1e-3, atol=1e-3 if dtype == np.float32 else 1e-5)
     np.testing.assert_allclose(cost, least, rtol=1e-4, atol=1e-4)

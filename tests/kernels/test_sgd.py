@@ -33,7 +33,7 @@ def ridges(dtype, p):
     return both, [np.repeat(lam.astype(float), [K, 1], axis=1)[:, :p] for lam in both]
 
 
-def stepped(rows, cols, x, w, bias, mean, unit, LU, LZ, rate, U, Z, GU, GZ):
+def step_plainly(rows, cols, x, w, bias, mean, unit, LU, LZ, rate, U, Z, GU, GZ):
     """The same steps in float64, a cell a turn: features of u are (z, unit), those of z are (u, unit)."""
     U, Z, GU, GZ = (a.astype(float) for a in (U, Z, GU, GZ))
     total = 0.0
@@ -60,7 +60,7 @@ def test_sgd_steps_cell_by_cell(dtype, bias):
     order = np.random.default_rng(2).permutation(X.nnz)
     given = rows[order], X.indices[order].astype(np.int32), X.data[order], w[order]
     lam, each = ridges(dtype, K + bias)
-    expected = stepped(*given, bias, 0.3, 1.2, *each, 0.1, *now)
+    expected = step_plainly(*given, bias, 0.3, 1.2, *each, 0.1, *now)
     total = sgd_cells(*given, K, dtype(0.3), dtype(1.2), *lam, dtype(0.1), *now)
     close = {"rtol": 2e-3, "atol": 2e-4} if dtype == np.float32 else {"rtol": 1e-10, "atol": 1e-12}
     for found, wanted in zip((total, *now), expected, strict=True):

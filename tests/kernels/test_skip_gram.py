@@ -55,8 +55,7 @@ def windows(tokens, ends, first, last, keep, window, draws):
     start = 0
     for stop in ends.tolist():
         kept = [q for q in range(start, stop) if (draws.bits() >> 32) <= keep[tokens[q]]]
-        own = [c for c, q in enumerate(kept) if first <= q < last]
-        for c in own:
+        for c in [c for c, q in enumerate(kept) if first <= q < last]:
             reach = 1 + draws.below(window)
             near = [kept[i] for i in range(len(kept)) if 0 < abs(i - c) <= reach]
             done = (start - first + (stop - start) * c / len(kept)) / (last - first)
@@ -68,58 +67,58 @@ def sigmoid(z):
     return 1 / (1 + np.exp(-z))
 
 
-def drawn(cut, other, negatives, draws):
+def draw_plainly(cut, other, negatives, draws):
     bits = [draws.bits() for _ in range(negatives)]
     cells = [((b >> 32) * len(cut)) >> 32 for b in bits]
     return [h if b % 2**32 < cut[h] else other[h] for h, b in zip(cells, bits, strict=True)]
 
 
-def drawn_among(own, cut, other, center, count, draws):
+def draw_among_plainly(words, cut, other, center, count, draws):
     while True:
-        k = own[drawn(cut, other, 1, draws)[0]]
+        k = words[draw_plainly(cut, other, 1, draws)[0]]
         if k != center or draws.below(count) == 0:
             return k
 
 
-def step_block(X, Y, rows, cols, rate, one):
+def step_block(X, Y, rows, cols, rate, bias_column):
     """Move rows and columns along the gradient of their pairs, in place; cols[0] is the center. Returns the loss."""
     x, y, met = X[rows], Y[cols], np.eye(len(cols))[0]
     z = x @ y.T
     g = rate * (met - sigmoid(z))
     np.add.at(X, rows, g @ y)
     np.add.at(Y, cols, g.T @ x)
-    if one >= 0:
-        X[:, one] = 1
+    if bias_column >= 0:
+        X[:, bias_column] = 1
     return np.logaddexp(0, np.where(met, -z, z)).sum()
 
 
-def twin(tokens, ends, first, last, keep, cut, other, X, Y, one, window, negatives, begin, end, seed):
+def twin(tokens, ends, first, last, keep, cut, other, X, Y, bias_column, window, negatives, begin, end, seed):
     X, Y, draws = X.astype(float), Y.astype(float), Draws(seed)
-    loss, pairs, later = 0.0, 0, drawn(cut, other, negatives, draws)
+    loss, pairs, later = 0.0, 0, draw_plainly(cut, other, negatives, draws)
     for center, near, done in windows(tokens, ends, first, last, keep, window, draws):
         if not len(near):
             continue
         cols = [center, *later]
-        later = drawn(cut, other, negatives, draws)  # a window ahead
-        loss += step_block(X, Y, near, cols, begin + (end - begin) * done, one)
+        later = draw_plainly(cut, other, negatives, draws)  # a window ahead
+        loss += step_block(X, Y, near, cols, begin + (end - begin) * done, bias_column)
         pairs += len(near)
     return loss, pairs, X, Y
 
 
-def factors(scale=1.0, seed=5, one=-1):
+def factors(scale=1.0, seed=5, bias_column=-1):
     rng = np.random.default_rng(seed)
     X, Y = (scale * rng.normal(size=(2, V, S)) / np.sqrt(S)).astype(np.float32)
-    if one >= 0:
-        X[:, one] = 1
+    if bias_column >= 0:
+        X[:, bias_column] = 1
     return X, Y
 
 
 @pytest.mark.parametrize("window", [1, 2, 7])
 @pytest.mark.parametrize("negatives", [1, 4, 5, 13])
-@pytest.mark.parametrize("one", [-1, 9])
-def test_a_pass_is_that_of_plain_python(window, negatives, one):
-    given, settings = (*text(), *tables()), (one, window, negatives, 0.2, 0.05)
-    X, Y = factors(one=one)
+@pytest.mark.parametrize("bias_column", [-1, 9])
+def test_a_pass_is_that_of_plain_python(window, negatives, bias_column):
+    given, settings = (*text(), *tables()), (bias_column, window, negatives, 0.2, 0.05)
+    X, Y = factors(bias_column=bias_column)
     loss, pairs, expected_X, expected_Y = twin(*given, X, Y, *settings, 77)
     found = sgns(*given, X, Y, *settings, np.uint64(77))
     assert found[1] == pairs > 0
@@ -138,35 +137,35 @@ def test_tiles_have_every_pair_once_in_groups_of_one_center(full):
     spans = (0, cut), (cut, cut), (cut, len(near))
     dealt = [(pairs[a:b], sort_pairs_by_tile(near[a:b], center[a:b], *groups, 2, pairs[a:b])) for a, b in spans]
     pairs = np.concatenate([found for found, _ in dealt])
-    cuts = np.array([own for _, own in dealt]) + [[0], [cut], [cut]]
+    cuts = np.array([places for _, places in dealt]) + [[0], [cut], [cut]]
     place = np.argsort(np.argsort(groups[1], kind="stable")) - np.where(groups[1], (groups[1] == 0).sum(), 0)
     for tile in range(4):
-        own = (groups[0][near] == tile // 2) & (groups[1][center] == tile % 2)
+        inside = (groups[0][near] == tile // 2) & (groups[1][center] == tile % 2)
         c, w, ends = group_pairs(pairs, cuts[:, tile], cuts[:, tile + 1], place, (groups[1] == tile % 2).sum(), full)
         sizes = np.diff(ends, prepend=0)
         assert 0 < sizes.min() <= sizes.max() <= full
-        found, given = np.stack([c, np.repeat(w, sizes)]), np.stack([near[own], center[own]])
+        found, given = np.stack([c, np.repeat(w, sizes)]), np.stack([near[inside], center[inside]])
         for word in np.unique(w):  # those of a center in the order of the text
             np.testing.assert_array_equal(found[0, found[1] == word], given[0, given[1] == word])
         assert np.array_equal(np.unique(w), np.unique(given[1])) and found.shape == given.shape
 
 
 @pytest.mark.parametrize("negatives", [1, 4, 5])
-@pytest.mark.parametrize("one", [-1, 9])
-def test_a_tile_is_that_of_plain_python(negatives, one):
+@pytest.mark.parametrize("bias_column", [-1, 9])
+def test_a_tile_is_that_of_plain_python(negatives, bias_column):
     rng = np.random.default_rng(1)
-    own = np.array([1, 4, 6, 9])
-    cut, other = make_alias_table(rng.random(len(own)) + 0.05)
+    words = np.array([1, 4, 6, 9])
+    cut, other = make_alias_table(rng.random(len(words)) + 0.05)
     sizes, near = np.array([3, 1, 3, 2, 3]), rng.integers(0, V, 12).astype(np.int32)
-    center, draws = own[rng.integers(0, len(own), len(sizes))].astype(np.int32), Draws(77)
-    X, Y = factors(one=one)
-    tile = near, center, np.cumsum(sizes), 3, own, cut, other, 4
+    center, draws = words[rng.integers(0, len(words), len(sizes))].astype(np.int32), Draws(77)
+    X, Y = factors(bias_column=bias_column)
+    tile = near, center, np.cumsum(sizes), 3, words, cut, other, 4
     A, B, loss, start = X.astype(float), Y.astype(float), 0.0, 0
     for w, n in zip(center, sizes, strict=True):
-        cols = [w, *(drawn_among(own, cut, other, w, 4, draws) for _ in range(negatives))]
-        loss += step_block(A, B, near[start : start + n], cols, 0.2 - 0.15 * start / len(near), one)
+        cols = [w, *(draw_among_plainly(words, cut, other, w, 4, draws) for _ in range(negatives))]
+        loss += step_block(A, B, near[start : start + n], cols, 0.2 - 0.15 * start / len(near), bias_column)
         start += n
-    found = sgns_tile(*tile, X, Y, one, negatives, 0.2, 0.05, np.uint64(77))
+    found = sgns_tile(*tile, X, Y, bias_column, negatives, 0.2, 0.05, np.uint64(77))
     assert found[1] == len(near)
     np.testing.assert_allclose(found[0], loss, rtol=1e-5)
     np.testing.assert_allclose(X, A, atol=2e-5)

@@ -20,7 +20,7 @@ def cells(dtype, seed=0):
     return X, (rng.random(X.nnz) + 0.2).astype(dtype)
 
 
-def given(dtype, seed=1):
+def draw_moments(dtype, seed=1):
     """Moments of D Gaussian vectors φ and of offsets c, drawn as means of squares so that they fit together."""
     rng = np.random.default_rng(seed)
     phi, c = rng.normal(size=(20, D, P)), rng.normal(size=(20, D))
@@ -30,7 +30,7 @@ def given(dtype, seed=1):
     return tuple(np.ascontiguousarray(a, dtype) for a in (Q, F, G, h)), (phi, c)
 
 
-def unpacked(A):
+def unpack(A):
     M = np.zeros((P, P))
     M[LOWER] = A
     return M + M.T - np.diag(np.diag(M))
@@ -53,7 +53,7 @@ def test_pattern_sums_add_over_the_stored_cells(dtype):
 @dtypes
 def test_row_sums_are_expectations_over_the_cells(dtype):
     X, w = cells(dtype)
-    moments, (phi, c) = given(dtype)
+    moments, (phi, c) = draw_moments(dtype)
     for i in range(N):
         at = slice(X.indptr[i], X.indptr[i + 1])
         A, b = np.full(T, np.nan, dtype), np.full(P, np.nan, dtype)
@@ -62,15 +62,13 @@ def test_row_sums_are_expectations_over_the_cells(dtype):
         gap = x - c[:, j]  # (draws, cells)
         np.testing.assert_allclose(total, (v * gap**2).mean(axis=0).sum(), **close(dtype))
         np.testing.assert_allclose(b, ((v * gap)[..., None] * phi[:, j]).mean(axis=0).sum(axis=0), **close(dtype))
-        np.testing.assert_allclose(
-            unpacked(A), np.einsum("q,sqa,sqb->ab", v, phi[:, j], phi[:, j]) / 20, **close(dtype)
-        )
+        np.testing.assert_allclose(unpack(A), np.einsum("q,sqa,sqb->ab", v, phi[:, j], phi[:, j]) / 20, **close(dtype))
 
 
 @dtypes
 def test_posterior_rows_are_gaussian_regressions(dtype):
     X, w = cells(dtype)
-    moments, (phi, c) = given(dtype)
+    moments, (phi, c) = draw_moments(dtype)
     rng = np.random.default_rng(3)
     prior, lam, tau = rng.normal(size=(N, P)).astype(dtype), (rng.random(P) + 0.5).astype(dtype), dtype(1.7)
     U, V, left, logdet = np.empty((N, P), dtype), np.empty((N, T), dtype), np.empty(N), np.empty(N)
@@ -84,7 +82,7 @@ def test_posterior_rows_are_gaussian_regressions(dtype):
         precision = np.diag(lam.astype(float)) + float(tau) * seen
         mean, cov = np.linalg.solve(precision, lam * prior[i] + float(tau) * pull), np.linalg.inv(precision)
         np.testing.assert_allclose(U[i], mean, **close(dtype))
-        np.testing.assert_allclose(unpacked(V[i]), cov, **close(dtype))
+        np.testing.assert_allclose(unpack(V[i]), cov, **close(dtype))
         np.testing.assert_allclose(logdet[i], np.linalg.slogdet(precision)[1], **close(dtype))
         squares = (v * (x - c[:, j]) ** 2).mean(axis=0).sum() - 2 * mean @ pull
         squares += np.trace(seen @ (cov + np.outer(mean, mean)))  # E Σ w (x − c − ⟨φ, u⟩)²

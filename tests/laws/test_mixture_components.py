@@ -38,9 +38,9 @@ COUNTS = ["bernoulli", "poisson", "multinomial"]
 every = pytest.mark.parametrize("kind", KINDS)
 
 
-def matched(found, truth):
-    """The order in which found components are the planted ones."""
-    gaps = np.abs(found[:, None] - truth[None]).sum(axis=2)
+def match(centers, truth):
+    """Return the order that matches components with the planted ones."""
+    gaps = np.abs(centers[:, None] - truth[None]).sum(axis=2)
     rows, columns = linear_sum_assignment(gaps)
     return rows[np.argsort(columns)]
 
@@ -49,7 +49,7 @@ def matched(found, truth):
 def test_planted_parameters_are_recovered(kind):
     X, y, truth = plant(kind)
     model = Mixture(kind, 3, n_init=3, random_state=0).fit(X)
-    order = matched(model.parameters_[0], truth)
+    order = match(model.parameters_[0], truth)
     scale = np.abs(truth).max()
     np.testing.assert_allclose(model.parameters_[0][order] / scale, truth / scale, atol=0.1)
     np.testing.assert_allclose(model.weights_[order], WEIGHTS, atol=0.04)
