@@ -19,10 +19,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.metrics import pairwise_distances
 from sklearn.utils.validation import check_is_fitted
 
+from twofold.clusters.kmeans.seeding import gather_rows
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
-from twofold.core.engine.local import engine_for, fingerprint, stacked
+from twofold.core.engine.local import engine_for, fingerprint
 from twofold.core.estimator import Model, Reorderable, fitting
 from twofold.core.heldout import SQUARED, Split, square_costs
 from twofold.core.params import ITERATIVE, Interval
@@ -173,8 +174,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
 
     def _read(self, blocks: Blocks) -> Any:
         """Read all rows and check that they are finite."""
-        engine = engine_for(blocks)
-        rows = stacked(engine.gather(engine.map(_identity, blocks)))
+        rows = gather_rows(engine_for(blocks), blocks)
         values = rows.data if sparse.issparse(rows) else rows
         if not np.isfinite(values.sum()):
             self._refuse(blocks)
@@ -285,10 +285,6 @@ def _swap(search: Search, s: State, t: int) -> loop.Sweep:
     medoids, swaps = search.improve(s.medoids)
     cost = search.cost(medoids)
     return loop.Sweep(State(medoids, cost), cost, {"swaps": swaps}, done=not swaps)
-
-
-def _identity(X: Any) -> Any:
-    return X
 
 
 def _distances_or_nan(X: Any, measure: Callable[[Any], np.ndarray]) -> np.ndarray:

@@ -224,7 +224,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
                 return best.cluster_centers_.astype(np.float64), best
             s = s._replace(seed=best.random_state)  # callbacks see the best fit once more
         if callable(self.init):
-            rows = seeding.gather_rows(s)
+            rows = seeding.gather_rows(s.engine, s.blocks)
             centers = self.init(rows, s.k, random_state=np.random.RandomState(s.seed % 2**32))
             return _check_centers(centers, (s.k, s.blocks.shape[1])), None
         return seeding.draw_centers(s, self.init), None

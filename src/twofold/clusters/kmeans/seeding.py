@@ -26,7 +26,7 @@ MAX_PLUSPLUS_BYTES = 64 * 2**20  # of data up to which k-means++ reads every row
 
 
 class Seeding(NamedTuple):
-    """Arguments of every draw_centers."""
+    """Arguments of every start."""
 
     engine: Engine
     blocks: Blocks
@@ -50,7 +50,7 @@ def draw_centers(s: Seeding, init: str) -> np.ndarray:
     """Draw k starting centers (k,d), in float64."""
     init = choose_init(s.blocks, s.k) if init == "auto" else init
     if init.endswith("k-means++"):
-        return _start_plusplus(gather_rows(s), s.w, s, tries=1 if init.startswith("plain") else None)
+        return _start_plusplus(gather_rows(s.engine, s.blocks), s.w, s, tries=1 if init.startswith("plain") else None)
     return {"k-means||": _start_parallel, "random": _start_random}[init](s)
 
 
@@ -65,9 +65,9 @@ def _start_random(s: Seeding) -> np.ndarray:
     return _as_dense(fetch_rows(s.engine, s.blocks, generator(s.seed).choice(n, size=s.k, replace=few, p=p)))
 
 
-def gather_rows(s: Seeding) -> Any:
+def gather_rows(engine: Engine, blocks: Blocks) -> Any:
     """Read all rows into memory."""
-    return s.engine.stack(s.engine.map(_read, s.blocks))
+    return engine.stack(engine.map(_read, blocks))
 
 
 def _read(X: Any) -> Any:
@@ -83,7 +83,7 @@ def _start_plusplus(rows: Any, w: np.ndarray | None, s: Seeding, tries: int | No
 
 
 def _start_parallel(s: Seeding) -> np.ndarray:
-    """Draw candidates in rounds, each row with probability min(1, 2k·w·d²/Σwd²), and choose_init among them.
+    """Draw candidates in rounds, each row with probability min(1, 2k·w·d²/Σwd²), and choose among them.
 
     Every row keeps its nearest candidate and the squared distance to it, so that a round computes only distances to the
     candidates of the last one.

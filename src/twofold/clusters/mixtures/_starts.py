@@ -1,6 +1,6 @@
 """The start of a mixture: short runs of EM from several clusterings, of which the likeliest continues.
 
-    8 clusterings of at max_rows some thousand rows, each by 3 sweeps of k-means from k-means++
+    8 clusterings of at most some thousand rows, each by 3 sweeps of k-means from k-means++
     up to 5 sweeps of EM each; the 3 likeliest have up to 8 more; the likeliest of these is the start
 
 The clustering of least cost often is not the likeliest start, so the likelihood decides, and k-means stops early so

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters.kmeans.assign import Centers
 from twofold.clusters.kmeans.kmeans import fit_best
+from twofold.clusters.kmeans.seeding import gather_rows
 from twofold.clusters.mixtures._gaussian import (
     TYPES,
     Shape,
@@ -39,7 +40,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.data.missing_patterns import Imputer, Observed, center_rows, find_patterns, mix_fillings, observe
-from twofold.core.engine.local import add, engine_for, fetch_rows, fingerprint, stacked
+from twofold.core.engine.local import add, engine_for, fetch_rows, fingerprint
 from twofold.core.estimator import Reorderable, Rescalable, fitting
 from twofold.core.history import History
 from twofold.core.numerics.density import MixtureDensity
@@ -182,6 +183,12 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
         floor = self._floor(data)
         warm = self.warm_start and hasattr(self, "weights_")
         before = self.lower_bound_ if warm else -np.inf
+        engine, rows, kind = engine_for(data.blocks), data.blocks.rows(data.w), self.covariance_type
+
+        def sweep(s: Shape, t: int) -> loop.Sweep:
+            fixed = engine.broadcast(kind), engine.broadcast(s)
+            total = engine.reduce(add, engine.map(em_step, data.blocks, rows, data.patterns, *fixed))
+            return loop.Sweep(estimate(total, s, kind, floor), -total.loglik / total.rows)
 
         def change(history: History) -> float:
             return history.unsettled() if len(history) > 1 else abs(before + history.columns["objective"][0])
@@ -189,7 +196,7 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
         start, winner = (self._resume(data), None) if warm else self._start(data, seed, floor)
         loop.run(
             self,
-            self._make_sweep(data, floor),
+            sweep,
             start,
             fitted=lambda s: self._attributes(s, data.blocks.dtype),
             winner=winner,
@@ -209,17 +216,6 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
             )
         return variance_floor(data.columns, data.blocks.dtype, self.reg_covar)
 
-    def _make_sweep(self, data: Observed, floor: np.ndarray) -> Any:
-        engine = engine_for(data.blocks)
-        rows, kind = data.blocks.rows(data.w), self.covariance_type
-
-        def sweep(s: Shape, t: int) -> loop.Sweep:
-            fixed = engine.broadcast(kind), engine.broadcast(s)
-            found = engine.reduce(add, engine.map(em_step, data.blocks, rows, data.patterns, *fixed))
-            return loop.Sweep(estimate(found, s, kind, floor), -found.loglik / found.rows)
-
-        return sweep
-
     def _start(self, data: Observed, seed: int, floor: np.ndarray) -> tuple[Shape, GaussianMixture | None]:
         """Return the start, given or by `init_params`; or the result of the likeliest of several fits, and that fit."""
         given = self._check_start(data)
@@ -237,21 +233,21 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
     def _make_start(self, data: Observed, seed: int, floor: np.ndarray, means: np.ndarray | None) -> Shape:
         """Make the start of `init_params`; with given means, every row starts in the component of the nearest."""
         engine, origin, c = engine_for(data.blocks), data.columns.mean, self.n_components
-        how, kind = "kmeans" if means is not None else self.init_params, self.covariance_type
-        if means is None and how == "kmeans":
+        init, kind = "kmeans" if means is not None else self.init_params, self.covariance_type
+        if means is None and init == "kmeans":
             return self._cluster_start(data, seed, floor)
-        if means is None and how == "random":
+        if means is None and init == "random":
             means = np.zeros((c, data.blocks.shape[1]))
         elif means is None:
             means = self._draw_rows(data, seed) - origin
-        tiny = how in ("k-means++", "random_from_data")
+        tiny = init in ("k-means++", "random_from_data")
         spread = floor if tiny else np.maximum(data.columns.variance, floor)
         s = Shape(np.full(c, 1 / c), means, self._make_covariances(spread), origin)
         if tiny:
             return s
         fixed = engine.broadcast(kind), engine.broadcast(s)
         rows = data.blocks.rows(data.w)
-        if how == "random":
+        if init == "random":
             places = Rows((seed, i) for i in range(len(data.blocks)))
             parts = engine.map(random_step, data.blocks, rows, data.patterns, places, *fixed)
         else:
@@ -312,7 +308,7 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
     def _draw_rows(self, data: Observed, seed: int) -> np.ndarray:
         """Draw rows for a start, with holes at the columns' means."""
         if self.init_params == "k-means++":
-            rows = stacked([data.blocks[i] for i in range(len(data.blocks))]).astype(np.float64)
+            rows = gather_rows(engine_for(data.blocks), data.blocks).astype(np.float64)
             rows = np.where(np.isnan(rows), data.columns.mean, rows)
             centered = rows - data.columns.mean
             chosen = kmeans_plusplus(centered, self.n_components, sample_weight=data.w, random_state=seed % 2**32)
