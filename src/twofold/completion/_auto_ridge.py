@@ -1,6 +1,6 @@
 """How many factors there are and how firmly they are held to the biases, found from the known cells.
 
-    minimise  Σ_Ω w_ij (x_ij − m − b_i − c_j − ⟨u_i, z_j⟩)²
+    minimize  Σ_Ω w_ij (x_ij − m − b_i − c_j − ⟨u_i, z_j⟩)²
               + λ Σ_i √n_i ‖u_i‖² + λ Σ_j √n_j ‖z_j‖² + λ_r Σ_i b_i² + λ_c Σ_j c_j²
 
 m, λ_r and λ_c are those of `Biases`, ratios of variances; as factors explain more, the noise in them falls, and they
@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._held_out import FEWEST, Held, hold_out, is_better
+from twofold.completion._held_out import MIN_CELLS, Held, hold_out, is_better
 from twofold.completion.biases import Biases
 from twofold.completion.cells import Cells, HalfSteps, MemoryCells
 from twofold.core import loop
@@ -35,23 +35,23 @@ from twofold.core.numerics.krylov import iterate_subspace
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator
 
-POWER = 0.5  # of the known cells of a row or column, by which its ridge grows
-FALL, FAR = 0.7, 0.3  # from one λ to the next, and after the first few
-NEAR = 12  # such few
-LEAST = 1e-7  # of λ_max, where the search ends
+RIDGE_POWER = 0.5  # of the known cells of a row or column, by which its ridge grows
+FIRST_FACTOR, LATER_FACTOR = 0.7, 0.3  # from one λ to the next, and after the first few
+FIRST_LAMBDAS = 12  # such few
+MIN_LAMBDA_RATIO = 1e-7  # of λ_max, where the search ends
 RANK = {"n_components": [None, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")]}  # the constraint
-PATIENCE = 2  # values of λ that do not help
+MAX_IDLE_LAMBDAS = 2  # values of λ that do not help
 RANKS = (13, 8, 5, 3, 2, 1)  # below the most
-SURE, FEWER = 2, 1  # standard errors by which factors must help, and by which fewer must help more
-SWEEPS, STILL = 8, 1e-3  # for one λ of the search: at most, and where they end
-TURNS = 5  # of the subspace iteration that finds the start
-GRAIN = 0.1  # of the start is given back at every λ, since a factor that has come to zero stays there
+MIN_ERRORS, MIN_ERRORS_OF_FEWER = 2, 1  # standard errors by which factors must help, and by which fewer must help more
+MAX_SWEEPS, MIN_RELATIVE_GAIN = 8, 1e-3  # for one λ of the search: at most, and where they end
+SUBSPACE_ROUNDS = 5  # of the subspace iteration that finds the start
+RESTORED_SHARE = 0.1  # of the start is given back at every λ, since a factor that has come to zero stays there
 
 
 def get_power(reg: str | float, power: float | None) -> float:
     """`reg_power` as given; None means λ by counts, or by their roots where λ is found."""
     if power is None:
-        return POWER if isinstance(reg, str) else 1.0
+        return RIDGE_POWER if isinstance(reg, str) else 1.0
     return float(power)
 
 
@@ -78,19 +78,19 @@ def find_ridges(make: Callable[[int], Plan], ranks: Sequence[int], biases: bool,
     whole, model = _with_biases(make(ranks[0]), None, biases)
     kept, held = hold_out(whole.cells, generator(seed, 6))
     path = start_path()
-    if len(held.x) < FEWEST:  # too few to ask: a tenth of λ_max
+    if len(held.x) < MIN_CELLS:  # too few to ask: a tenth of λ_max
         top, alone, grain = _start(whole, model, generator(seed))
         return Found(_with_ridge(whole, top / 10, 1.0), State(alone.U, alone.Z + grain), path)
     trials = {k: _search(*_with_biases(make(k), kept, biases), held, seed, path) for k in ranks}
     rank = min(trials, key=lambda k: float(trials[k].losses.mean()))
-    rank = rank if is_better(trials[ranks[0]].losses, trials[rank].losses, FEWER) else ranks[0]
+    rank = rank if is_better(trials[ranks[0]].losses, trials[rank].losses, MIN_ERRORS_OF_FEWER) else ranks[0]
     plan, model, best = *_with_biases(make(rank), None, biases), trials[rank]
-    if not is_better(best.nothing, best.losses, SURE):
+    if not is_better(best.nothing, best.losses, MIN_ERRORS):
         return Found(_with_ridge(plan, path["reg"][0], 1.0), _alone(plan, model), path)
     return Found(_with_ridge(plan, best.lam, best.share), best.state, path)
 
 
-def scale_to_all(found: Found, sample: Observed, cells: Cells) -> Found:
+def scale_to_all(of_sample: Found, sample: Observed, cells: Cells) -> Found:
     """The problem of all cells, from that of some rows.
 
     λ is as many times what noise alone would ask for as it is for these rows: the largest singular value of noise with
@@ -98,13 +98,13 @@ def scale_to_all(found: Found, sample: Observed, cells: Cells) -> Found:
 
         (n_i n_j)^(-p/2) (√n_i + √n_j)
     """
-    (n, d), plan, start = cells.shape, found.plan._replace(cells=None), found.start
+    (n, d), plan, start = cells.shape, of_sample.plan._replace(cells=None), of_sample.start
     if sample.shape[0] == n:
-        return found._replace(plan=plan, start=State(*map(cells.place_array, ("rows", "cols"), start)))
+        return of_sample._replace(plan=plan, start=State(*map(cells.place_array, ("rows", "cols"), start)))
     of_rows, of_cols, power = cells.n_cells / n, cells.n_cells / d, -plan.ridge.power / 2
     noise = [(of_rows * c) ** power * (of_rows**0.5 + c**0.5) for c in (of_cols, sample.X.nnz / d)]
     plan = plan._replace(ridge=plan.ridge._replace(lam=plan.ridge.lam * noise[0] / noise[1]))
-    return found._replace(
+    return of_sample._replace(
         plan=plan, start=cells.start_rows(cells.place_array("cols", start.Z), HalfSteps.of_plan(plan).rows)
     )
 
@@ -114,9 +114,9 @@ def start_path() -> dict[str, list]:
     return {"n_components": [], "reg": [], "rmse": []}
 
 
-def list_ranks(most: int, auto: bool) -> list[int]:
+def list_ranks(max_rank: int, auto: bool) -> list[int]:
     """The ranks to try."""
-    return [most, *(k for k in RANKS if k < most)] if auto else [most]
+    return [max_rank, *(k for k in RANKS if k < max_rank)] if auto else [max_rank]
 
 
 def _search(trial: Plan, model: Biases | None, held: Held, seed: int, path: dict[str, list]) -> Trial:
@@ -124,11 +124,11 @@ def _search(trial: Plan, model: Biases | None, held: Held, seed: int, path: dict
     top, alone, grain = _start(trial, model, generator(seed))
     nothing = held.losses(_predict(trial, alone, held.rows, held.cols))
     best, waited, tried = Trial(nothing, nothing, top, 1.0, alone), 0, 1
-    lam, state = top, State(alone.U, alone.Z + (1 - GRAIN) * grain)
+    lam, state = top, State(alone.U, alone.Z + (1 - RESTORED_SHARE) * grain)
     _note(path, trial.k, lam, nothing)
-    while waited < PATIENCE and lam > LEAST * top:
-        lam *= FALL if tried <= NEAR else FAR
-        state = _settle(_with_ridge(trial, lam, best.share), State(state.U, state.Z + GRAIN * grain))
+    while waited < MAX_IDLE_LAMBDAS and lam > MIN_LAMBDA_RATIO * top:
+        lam *= FIRST_FACTOR if tried <= FIRST_LAMBDAS else LATER_FACTOR
+        state = _settle(_with_ridge(trial, lam, best.share), State(state.U, state.Z + RESTORED_SHARE * grain))
         now = held.losses(_predict(trial, state, held.rows, held.cols))
         _note(path, trial.k, lam, now)
         waited, tried = waited + 1, tried + 1
@@ -184,7 +184,7 @@ def _start(plan: Plan, model: Biases | None, rng: np.random.Generator) -> tuple[
     R = sparse.csr_array((cells.W.data * gap, cells.X.indices, cells.X.indptr), shape=cells.shape)
     rows, cols = (np.maximum(side.mass, 1e-12) ** (-plan.ridge.power / 2) for side in (cells.rows, cells.cols))
     A = sparse.diags_array(rows) @ R @ sparse.diags_array(cols)
-    V, reached = iterate_subspace(lambda V: A.T @ (A @ V), rng.normal(size=(d, k)), TURNS)
+    V, reached = iterate_subspace(lambda V: A.T @ (A @ V), rng.normal(size=(d, k)), SUBSPACE_ROUNDS)
     s = np.sqrt(reached)
     Z = np.zeros_like(alone.Z)
     Z[:, :k] = cols[:, None] * V * np.sqrt(s)
@@ -197,9 +197,9 @@ def _settle(plan: Plan, start: State) -> State:
     state, last = start, np.inf
     if not state.U[:, : plan.k].any():
         state = State(plan.half(plan.cells.rows, state.U, state.Z)[0], state.Z)
-    for _ in range(SWEEPS):
+    for _ in range(MAX_SWEEPS):
         state, objective = swept(plan, state)
-        if last - objective < STILL * objective:
+        if last - objective < MIN_RELATIVE_GAIN * objective:
             break
         last = objective
     return state

@@ -8,9 +8,9 @@ import numpy as np
 
 from twofold.core.data.known_cells import Observed, sides, stored
 
-LEAST, MOST = 0.1, 0.25  # share of the known cells put aside
-ENOUGH = 2000  # cells put aside where that share allows
-FEWEST = 20  # of which nothing can be said
+MIN_SHARE, MAX_SHARE = 0.1, 0.25  # share of the known cells put aside
+TARGET_CELLS = 2000  # cells put aside where that share allows
+MIN_CELLS = 20  # fewer decide nothing
 
 
 class Held(NamedTuple):
@@ -29,7 +29,7 @@ class Held(NamedTuple):
 def hold_out(cells: Observed, rng: np.random.Generator) -> tuple[Observed, Held]:
     """The other cells, and some put aside by chance: a tenth, or up to a quarter where cells are few."""
     X, W = cells.X, cells.W
-    share = float(np.clip(ENOUGH / X.nnz, LEAST, MOST))
+    share = float(np.clip(TARGET_CELLS / X.nnz, MIN_SHARE, MAX_SHARE))
     out = rng.permutation(X.nnz) < int(share * X.nnz)
     row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[out]
     held = Held(row, X.indices[out], X.data[out].astype(np.float64), W.data[out].astype(np.float64))
@@ -37,6 +37,6 @@ def hold_out(cells: Observed, rng: np.random.Generator) -> tuple[Observed, Held]
 
 
 def is_better(before: np.ndarray, after: np.ndarray, errors: float) -> bool:
-    """Whether losses fall on the mean by more than so many standard errors of that mean, cells compared in pairs."""
+    """Return True if the mean loss falls by more than `errors` standard errors, cells compared in pairs."""
     gain = before - after
     return bool(gain.mean() > errors * gain.std() / np.sqrt(len(gain)))

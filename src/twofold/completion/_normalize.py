@@ -6,7 +6,7 @@
     c_l = mean of the line's n_l known cells
     s_l = s (σ_l / s)^(ν / (ν + 5))        ν = n_l − 1,  σ_l deviation of the line,  s that within all lines together
 
-So a line with one known cell has the common deviation s, one with many its own. A line whose cells are all alike has
+So a line with one known cell has the common deviation s, one with many its own. A line whose cells are all equal has
 s as well, and one without a known cell the mean of all; s is 1 where no line has a deviation. The shrinkage is of
 ratios, so that columns in units of their own keep them.
 """
@@ -21,7 +21,7 @@ from scipy import sparse
 
 from twofold.core.data.known_cells import Observed
 
-FEW = 5.0  # known cells, beyond the first, at which a line's deviation is half believed
+HALF_OWN_CELLS = 5.0  # known cells, beyond the first, at which a line's deviation counts half
 
 
 def compute_means(line: np.ndarray, count: int, x: np.ndarray, w: np.ndarray, otherwise: float) -> np.ndarray:
@@ -33,7 +33,7 @@ def compute_means(line: np.ndarray, count: int, x: np.ndarray, w: np.ndarray, ot
 def compute_moments(
     line: np.ndarray, count: int, x: np.ndarray, w: np.ndarray, mean: float, spread: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each line; `spread` where a line's own cells are all alike."""
+    """Mean and standard deviation of each line; `spread` where a line's own cells are all equal."""
     center = compute_means(line, count, x, w, mean)
     variance = compute_means(line, count, (x - center[line]) ** 2, w, 0.0)
     own = variance > 1e-24 * center**2  # more than rounding
@@ -61,7 +61,7 @@ class Normalization(NamedTuple):
         return self.side == "row"
 
     def fits(self, n: int, d: int) -> bool:
-        """Whether this can be the normalization of a table (n,d); a file may say anything."""
+        """Return True if this can be the normalization of a table (n,d); a file may hold anything."""
         lines = {"row": n, "column": d}.get(str(self.side))
         arrays = [a for a in (self.center, self.scale) if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
         numbers = isinstance(self.mean, float) and isinstance(self.spread, float)
@@ -123,7 +123,7 @@ def measure_lines(X: sparse.csr_array, w: np.ndarray, seen: np.ndarray, plain: N
     line, count = list_lines(X, plain.side)
     center, deviation = compute_moments(line, count, X.data.astype(np.float64), w, plain.mean, plain.spread)
     free = np.maximum(seen - 1.0, 0.0)
-    scale = plain.spread * (deviation / plain.spread) ** (free / (free + FEW))
+    scale = plain.spread * (deviation / plain.spread) ** (free / (free + HALF_OWN_CELLS))
     return plain._replace(center=center.astype(X.dtype), scale=scale.astype(X.dtype))
 
 

@@ -141,7 +141,7 @@ def draw_start(where: Places, width: int, seed: int) -> np.ndarray:
 
 
 def find_leading(
-    A: Sum, V: np.ndarray, *, k: int | None = None, above: float = 0.0, tol: float = 1e-6, most: int = 30
+    A: Sum, V: np.ndarray, *, k: int | None = None, above: float = 0.0, tol: float = 1e-6, max_steps: int = 30
 ) -> Triplets:
     """The triplets with s > `above`, k of them at most, and a few guards behind them.
 
@@ -150,13 +150,13 @@ def find_leading(
     """
     K = np.linalg.qr(V)[0]
     AK = multiply(A, K)
-    SK = multiply_transposed(A, AK) if most else AK
-    for step in range(most + 1):
+    SK = multiply_transposed(A, AK) if max_steps else AK
+    for step in range(max_steps + 1):
         values, W = np.linalg.eigh(AK.T @ AK)
         s, W = np.sqrt(np.maximum(values[::-1], 0.0)), W[:, ::-1]
         wanted = min(int((s > above).sum()), len(s) if k is None else k)
         W, s = W[:, : wanted + GUARD], s[: wanted + GUARD]
-        if step == most or K.shape[1] >= len(K):
+        if step == max_steps or K.shape[1] >= len(K):
             break
         rest = SK @ W - (K @ W) * s**2  # (d,keep)
         size = np.linalg.norm(rest, axis=0)
@@ -169,13 +169,13 @@ def find_leading(
         Q = extend_basis(K, rest[:, moving])
         AQ = multiply(A, Q)
         K, AK = np.hstack([K, Q]), np.hstack([AK, AQ])
-        if step + 1 < most:
+        if step + 1 < max_steps:
             SK = np.hstack([SK, multiply_transposed(A, AQ)])
     return Triplets(AK @ W, s, K @ W)
 
 
 def _may_hide(s: np.ndarray, size: np.ndarray, wanted: int, k: int | None, above: float) -> bool:
-    """Whether another triplet may be wanted: there is none behind, or its s², known up to its residual, may rise."""
+    """Return True if another triplet may be wanted: none is behind, or its s², known up to its residual, may rise."""
     if wanted == k:
         return False
     return wanted == len(s) or bool(s[wanted] ** 2 + 10 * size[wanted] > above**2 > 0)
@@ -189,7 +189,7 @@ class LowRank(Factors):
 
     singular_values_: np.ndarray
 
-    def _determined(self, cells: Observed) -> int:
+    def _limit_rank(self, cells: Observed) -> int:
         """n_components, checked; None means the default, or what a third of the known cells can determine."""
         k, (n, d) = min(self._rank(cells.shape), *cells.shape), cells.shape
         if self.n_components is not None:
@@ -208,7 +208,7 @@ class LowRank(Factors):
 
 
 def make_attributes(cells: Observed, k: int = 1, **more: Any) -> Callable[[Any], dict]:
-    """How a state whose M is L Rᵀ becomes attributes: k components at least, and `more` beside them."""
+    """Make a function from a state with M = L Rᵀ to attributes: at least k components, and `more`."""
     return lambda state: {**balance_factors(cells, state.L, state.R, k), **more}
 
 
@@ -233,13 +233,13 @@ def balance_factors(cells: Observed, L: np.ndarray, R: np.ndarray, k: int) -> di
     }
 
 
-def fill_with_means(U: np.ndarray, there: np.ndarray) -> np.ndarray:
+def fill_with_means(U: np.ndarray, known: np.ndarray) -> np.ndarray:
     """U, its rows without a known cell replaced by the mean of the others."""
-    return U if there.all() else np.where(there[:, None], U, U[there].mean(axis=0))
+    return U if known.all() else np.where(known[:, None], U, U[known].mean(axis=0))
 
 
-def fold_or_mean(X: sparse.csr_array, mean: np.ndarray, *given: Any) -> np.ndarray:
+def fold_or_mean(X: sparse.csr_array, mean: np.ndarray, *regression: Any) -> np.ndarray:
     """New rows by their regressions, or the mean factor (k,) where a row has no known cell."""
-    U = fold_rows(X, *given)
+    U = fold_rows(X, *regression)
     U[np.diff(X.indptr) == 0] = mean
     return U

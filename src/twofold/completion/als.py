@@ -1,6 +1,6 @@
 """Matrix completion by alternating least squares.
 
-    minimise  Σ_Ω w_ij (x_ij − m − b_i − c_j − ⟨u_i, z_j⟩)²
+    minimize  Σ_Ω w_ij (x_ij − m − b_i − c_j − ⟨u_i, z_j⟩)²
               + λ Σ_i n_i^p (‖u_i‖² + b_i²/s) + λ Σ_j n_j^p (‖z_j‖² + c_j²/s)
 
     X (n,d) known in the cells Ω   U (n,k) row factors   Z (k,d) column factors   b, c biases   n_i, n_j known cells

@@ -1,13 +1,13 @@
 """Row and column biases.
 
-    minimise  P = Σ_{ij in Ω} w_ij (x_ij − m − b_i − c_j)²  +  λ_r Σ_i b_i²  +  λ_c Σ_j c_j²
+    minimize  P = Σ_{ij in Ω} w_ij (x_ij − m − b_i − c_j)²  +  λ_r Σ_i b_i²  +  λ_c Σ_j c_j²
 
     X (n,d) known in the cells Ω    m one number    b (n,) row biases    c (d,) column biases
 
 One sweep:  (m, c) ← shrunk column means of x − b:  c_j = Σ_i w_ij (x_ij − m − b_i) / (Σ_i w_ij + λ_c), m exactly
             (m, b) ← the same, sides exchanged
-λ counts the cells that must be seen before a bias is half believed. It is σ²/τ², noise over the biases' own variance,
-where biases are draws of a Gaussian; left to itself it minimises, together with the biases,
+A bias seen in λ cells is shrunk by half. It is σ²/τ², noise over the biases' own variance,
+where biases are draws of a Gaussian; left to itself it minimizes, together with the biases,
 
     ½ ( N log(2πe P/N) + Σ_i log(1 + w_i/λ_r) + Σ_j log(1 + w_j/λ_c) )      N known cells    w_i = Σ_j w_ij
 
@@ -66,42 +66,42 @@ def shrink_means(total: np.ndarray, mass: np.ndarray, lam: float) -> tuple[float
 
 
 def solve_side(
-    s: Sums, own: Lines, across: Lines, other: np.ndarray, lam: float, lam_other: float, find: bool
+    s: Sums, lines: Lines, across: Lines, other: np.ndarray, lam: float, lam_other: float, find: bool
 ) -> tuple:
     """One side given the other side's biases: λ (a better one, with `find`), mean, biases and objective."""
-    total = own.total - own.W @ other
+    total = lines.total - lines.W @ other
     fixed = s.square - 2 * other @ across.total + across.mass @ other**2 + lam_other * (other @ other)
 
-    def solved(lam: float) -> tuple[float, float, np.ndarray, float, float]:
-        mean, b = shrink_means(total, own.mass, lam)
+    def solve(lam: float) -> tuple[float, float, np.ndarray, float, float]:
+        mean, b = shrink_means(total, lines.mass, lam)
         # At the minimum of a quadratic its value is the constant less ⟨solution, right-hand side⟩.
         left = max(float(fixed - mean * total.sum() - b @ total), find_floor(s))
-        occam = float(np.log1p(own.mass / lam).sum() + np.log1p(across.mass / lam_other).sum()) if find else 0.0
+        occam = float(np.log1p(lines.mass / lam).sum() + np.log1p(across.mass / lam_other).sum()) if find else 0.0
         return lam, mean, b, left, 0.5 * (s.cells * (LOG_2PI + 1 + np.log(left / s.cells)) + occam)
 
-    here = solved(lam)
+    now = solve(lam)
     if not find:
-        return *here[:3], here[3]
-    step = np.log(propose_reg(own.mass, here, s.cells)) - np.log(lam)
+        return *now[:3], now[3]
+    step = np.log(propose_reg(lines.mass, now, s.cells)) - np.log(lam)
     for _ in range(5):  # halved until it does not rise: nearly always the first will do
-        there = solved(lam * np.exp(step))
-        if there[4] <= here[4]:
+        there = solve(lam * np.exp(step))
+        if there[4] <= now[4]:
             break
         step /= 2
     else:
-        return *here[:3], here[4]
+        return *now[:3], now[4]
     while 0 < abs(step) < CRAWL:  # towards λ = ∞ the proposals crawl: doubled while that lowers the objective
         step *= 2
-        further = solved(lam * np.exp(step))
+        further = solve(lam * np.exp(step))
         if further[4] >= there[4]:
             break
         there = further
     return *there[:3], there[4]
 
 
-def propose_reg(mass: np.ndarray, here: tuple, cells: int) -> float:
-    """Where the objective's derivative by λ vanishes if nothing else moves: σ² times the biases in use over Σ b²."""
-    lam, _, b, left, _ = here
+def propose_reg(mass: np.ndarray, now: tuple, cells: int) -> float:
+    """λ at which the objective's derivative by λ is zero, all else fixed: σ² times the effective biases over Σ b²."""
+    lam, _, b, left, _ = now
     middle = mass.mean()
     used, square = (mass / (mass + lam)).sum(), max(float(b @ b), 1e-290)
     return float(np.clip(left / cells * used / square, middle / FAR, middle * FAR))
@@ -183,13 +183,13 @@ class Biases(Completion):
 
     def _solve(self, cells: Cells) -> Biases:
         """The fit, to cells already gathered."""
-        given, sums = _read_reg(self.reg), cells.sum_lines()
+        regs, sums = _read_reg(self.reg), cells.sum_lines()
 
         def sweep(state: State, t: int) -> loop.Sweep:
-            state, objective = sweep_sides(sums, state, given is None)
+            state, objective = sweep_sides(sums, state, regs is None)
             return loop.Sweep(state, objective, {"row_reg": state.row_reg, "column_reg": state.column_reg})
 
-        def fitted(state: State) -> dict:
+        def to_attributes(state: State) -> dict:
             return {
                 "mean_": sums.center + state.mean,
                 "row_bias_": state.b.astype(cells.dtype),
@@ -197,7 +197,7 @@ class Biases(Completion):
                 "reg_": (float(state.row_reg), float(state.column_reg)),
             }
 
-        loop.run(self, sweep, _start(sums, given), fitted=fitted, X=cells.source, fingerprint=cells.sign)
+        loop.run(self, sweep, _start(sums, regs), fitted=to_attributes, X=cells.source, fingerprint=cells.sign)
         return self
 
     def _folding(self) -> tuple[Callable, tuple]:
@@ -210,7 +210,7 @@ class Biases(Completion):
     def _valuing(self) -> tuple[Callable, tuple]:
         return np.add, (self.column_bias_ + self.column_bias_.dtype.type(self.mean_),)
 
-    def _trained(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+    def _predict_cells(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         return self.row_bias_[rows] + self.column_bias_[cols] + self.row_bias_.dtype.type(self.mean_)
 
 
@@ -231,7 +231,7 @@ def _read_reg(reg: Any) -> tuple[float, float] | None:
     return float(pair[0]), float(pair[1])
 
 
-def _start(s: Sums, given: tuple[float, float] | None) -> State:
-    """No biases; λ as given, or such that half of an average line's deviation is believed."""
-    row_reg, column_reg = given or (float(s.rows.mass.mean()), float(s.cols.mass.mean()))
+def _start(s: Sums, regs: tuple[float, float] | None) -> State:
+    """No biases; λ as given, or such that the bias of an average line is shrunk by half."""
+    row_reg, column_reg = regs or (float(s.rows.mass.mean()), float(s.cols.mass.mean()))
     return State(0.0, np.zeros(len(s.rows.mass)), np.zeros(len(s.cols.mass)), row_reg, column_reg)

@@ -109,7 +109,7 @@ class Cells(ABC):
 
     @abstractmethod
     def list_sizes(self, side: str) -> list[int]:
-        """How many lines each piece of a side's features has."""
+        """The number of lines in each piece of a side's features."""
 
     @abstractmethod
     def place(self, side: str, pieces: Iterable[np.ndarray]) -> Any:
@@ -121,7 +121,7 @@ class Cells(ABC):
 
     @abstractmethod
     def half_step(
-        self, side: str, mine: Any, other: Any, how: HalfStep
+        self, side: str, current: Any, other: Any, step: HalfStep
     ) -> tuple[Any, Callable[[], tuple[float, float]]]:
         """One side's features given the other's (`mine` None: from zero), and a function that gives their cost with
         its ridge term, and that ridge term alone."""
@@ -135,9 +135,9 @@ class Cells(ABC):
     def place_array(self, side: str, Z: np.ndarray) -> Any:
         return self.place(side, np.split(Z, np.cumsum(self.list_sizes(side))[:-1]))
 
-    def start_rows(self, Z: Any, how: HalfStep) -> State:
+    def start_rows(self, Z: Any, step: HalfStep) -> State:
         """The rows that suit columns, to begin with."""
-        return State(self.half_step("rows", None, Z, how)[0], Z)
+        return State(self.half_step("rows", None, Z, step)[0], Z)
 
     def start(self, plan: Plan, biases: bool, turns: int, rng: np.random.Generator) -> State:
         """Column factors by a rough SVD, no biases, and the rows that suit them."""
@@ -197,7 +197,7 @@ def open_cells(
 ) -> Cells:
     """The cells of X, checked, for one fit; `count_features(shape)` are those a line will have."""
     if not hasattr(X, "n_ratings"):
-        return MemoryCells(model._observed(X, sample_weight), X)
+        return MemoryCells(model._observe(X, sample_weight), X)
     from twofold.completion.partitioned.cells import PartitionedCells
 
     return PartitionedCells(model, X, sample_weight, count_features(X.shape))
@@ -242,29 +242,29 @@ class MemoryCells(Cells):
         return ridges.multiply_square(self.observed, Z, mean)
 
     def half_step(
-        self, side: str, mine: Any, other: Any, how: HalfStep
+        self, side: str, current: Any, other: Any, step: HalfStep
     ) -> tuple[Any, Callable[[], tuple[float, float]]]:
         lines = getattr(self.observed, side)
-        base = None if how.alpha is None else other.T @ other
-        features = how.read_features(other)
-        mine = np.zeros((len(lines.mass), features[0].shape[1]), self.dtype) if mine is None else mine
-        found, cost = ridges.half_step(lines, mine, base, *features, how.ridge, how.steps, how.size)
-        return found, lambda: (cost, ridges.penalize(found, lines.mass, how.ridge))
+        base = None if step.alpha is None else other.T @ other
+        features = step.read_features(other)
+        current = np.zeros((len(lines.mass), features[0].shape[1]), self.dtype) if current is None else current
+        found, cost = ridges.half_step(lines, current, base, *features, step.ridge, step.steps, step.size)
+        return found, lambda: (cost, ridges.penalize(found, lines.mass, step.ridge))
 
     def run(
         self, model: Any, steps: HalfSteps, start: State, seed: int, constant: float = 0.0, **attributes: Any
     ) -> None:
-        def fitted(state: State) -> dict[str, Any]:
+        def to_attributes(state: State) -> dict[str, Any]:
             return {**split_biases(state.U, state.Z, steps.rows.k, steps.rows.unit), **attributes}
 
         def sweep(state: State, t: int) -> loop.Sweep:
             return self.sweep(state, steps, constant)
 
-        loop.run(model, sweep, start, fitted=fitted, X=self.source, seed=seed, fingerprint=self.sign)
+        loop.run(model, sweep, start, fitted=to_attributes, X=self.source, seed=seed, fingerprint=self.sign)
         if steps.exact != steps.rows:
             U, Z = model._join_biases()  # as new rows see the columns
             U, _ = self.half_step("rows", U, Z, steps.exact)
-            for name, value in fitted(State(U, Z)).items():
+            for name, value in to_attributes(State(U, Z)).items():
                 setattr(model, name, value)
 
     def sum_lines(self) -> Sums:

@@ -1,18 +1,19 @@
 """A linear autoencoder of rows that may not copy a cell: every column is predicted from all the others.
 
-    minimise  ‖X − X B‖²  +  λ ‖B‖²      over B (d,d) with a zero diagonal
+    minimize  ‖X − X B‖²  +  λ ‖B‖²      over B (d,d) with a zero diagonal
 
-    X (n,d) what was seen, 0 where nothing was    B what a column says about each other one
+    X (n,d) what was seen, 0 where nothing was    B the weight of a column for each other one
 
 In closed form, with P = (XᵀX + λI)⁻¹:      B_ij = −P_ij / P_jj,   B_jj = 0
 since the regression of column j on the others is column j of P, scaled. One Gram matrix, one Cholesky factor.
 
-With an intercept X is centred first, x̂ = p + (x − p) B with p the columns' means, and a large λ leaves p: popularity.
-With more columns than `max_items` only the m most frequent speak (B has m rows); the others are regressed on these:
+With an intercept X is centered first, x̂ = p + (x − p) B with p the columns' means; a large λ leaves p: popularity.
+With more columns than `max_items` only the m most frequent are inputs (B has m rows); the others are regressed on
+these:
 
     X = [X_h X_t]      B_t = P X_hᵀX_t      so that x̂_t = (x_h P) X_hᵀX_t = ((x_h − x_h B) ∘ diag P) X_hᵀX_t
 
-which takes no more than the sparse X_hᵀX_t. λ is chosen by leaving out one row x after the other. What a column is
+which needs only the sparse X_hᵀX_t. λ is chosen by leaving out one row x after the other. What a column is
 predicted without it differs from x by
 
     e_j = y_j / (P_jj (1 − h) + y_j²)      y = P x    h = xᵀy
@@ -42,21 +43,21 @@ from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.types import Table, Weights
 
-LEFT_OUT = 2_000  # rows that are left out, one after the other, to choose λ
-JUDGES = 1_500  # columns, the most frequent, that they are judged by
-FACTOR = 4.0  # between the values of λ that are tried
-TRIES = 12  # of them at most
-ENOUGH = 1e-3  # relative gain below which a larger λ is not looked for
+MAX_ROWS_LEFT_OUT = 2_000  # rows that are left out, one after the other, to choose λ
+MAX_JUDGES = 1_500  # columns, the most frequent, that they are judged by
+REG_FACTOR = 4.0  # between the values of λ that are tried
+MAX_TRIES = 12  # of them at most
+MIN_RELATIVE_GAIN = 1e-3  # relative; below, no larger λ is tried
 CHUNK = 2**22  # cells of fitted rows predicted at a time
 
 
 class Solution(NamedTuple):
-    """What predicts: of m columns that speak, about all d."""
+    """The weights of m input columns for all d."""
 
     B: np.ndarray  # (m,m) about each other
     diagonal: np.ndarray  # (m,) of P
     heads: np.ndarray  # (m,) which columns they are, ascending
-    cross: sparse.csr_array  # (m,d) products with the columns that do not speak; those that do have none
+    cross: sparse.csr_array  # (m,d) products with the other columns
     mean: np.ndarray  # (d,) zero without an intercept
     mass: float  # rows, by weight
     reg: float
@@ -112,7 +113,7 @@ def leave_out_rows(G: np.ndarray, X: np.ndarray, reg: float) -> float:
 
 
 def search_reg(
-    X: np.ndarray, own: np.ndarray, mass: float, G: np.ndarray, mean: np.ndarray, judges: np.ndarray
+    X: np.ndarray, roots: np.ndarray, mass: float, G: np.ndarray, mean: np.ndarray, judges: np.ndarray
 ) -> float:
     """λ with the least error of rows left out, X (m,judges); G and the means are of the input columns, `judges` those
     of them by which the rows are judged, `own` the roots of the rows' weights.
@@ -120,8 +121,8 @@ def search_reg(
     λ is walked along powers of 4 from the mean square of a column; the lowest point lies on a parabola.
     """
     if mean.any():  # a row that is left out leaves the means, too
-        X -= np.outer(own, mean[judges]).astype(X.dtype)
-        X *= np.sqrt(mass / np.maximum(mass - own**2, 1e-12 * mass))[:, None].astype(X.dtype)
+        X -= np.outer(roots, mean[judges]).astype(X.dtype)
+        X *= np.sqrt(mass / np.maximum(mass - roots**2, 1e-12 * mass))[:, None].astype(X.dtype)
     G = np.ascontiguousarray(G[np.ix_(judges, judges)])
     start = float(G.diagonal().mean())
     if not start > 0:
@@ -130,24 +131,24 @@ def search_reg(
 
     def error(step: int) -> float:
         if step not in errors:
-            errors[step] = leave_out_rows(G, X, start * FACTOR**step)
+            errors[step] = leave_out_rows(G, X, start * REG_FACTOR**step)
         return errors[step]
 
     at = 0
     way = 1 if error(1) < error(0) else -1
-    while len(errors) < TRIES and error(at + way) < (1 - ENOUGH * (way > 0)) * error(at):
+    while len(errors) < MAX_TRIES and error(at + way) < (1 - MIN_RELATIVE_GAIN * (way > 0)) * error(at):
         at += way
     left, here, right = error(at - 1), error(at), error(at + 1)
     bend = left - 2 * here + right
     shift = np.clip((left - right) / (2 * bend), -0.5, 0.5) if bend > 0 else 0.0
-    return float(start * FACTOR ** (at + shift))
+    return float(start * REG_FACTOR ** (at + shift))
 
 
 # ---- predictions --------------------------------------------------------------------------------------------------
 
 
 def predict_rows(X: sparse.csr_array, w: Solution) -> np.ndarray:
-    """(m,d) what the columns that were seen in new rows say about all."""
+    """(m,d) predictions for all columns of new rows."""
     every = len(w.heads) == len(w.mean)
     H = X if every else X[:, w.heads]
     mean = w.mean[w.heads]
@@ -175,22 +176,22 @@ class EASE(Ranking):
         Ridge λ on the weights, in squares of the cells' unit. "auto" takes the one with the least squared error when
         rows are left out one after the other, which needs no second fit.
     intercept : bool, default=False
-        Whether columns are centred first, so that little data leads to popularity rather than to nothing. Lists become
+        Whether columns are centered first, so that little data leads to popularity rather than to nothing. Lists become
         less personal: better where there is little to learn, a little worse where there is much.
     max_items : int, default=10000
-        Columns that speak, the most frequent ones; the others are predicted from them. A fit takes ``max_items²``
+        Input columns, the most frequent ones; the others are predicted from them. A fit takes ``max_items²``
         numbers of memory and ``max_items³`` operations.
 
     Attributes
     ----------
     weights_ : ndarray of shape (m, m)
-        What the columns that speak say about each other; m is d unless that is more than `max_items`.
+        Weights among the input columns; m is d unless that is more than `max_items`.
     columns_ : ndarray of shape (m,)
-        Which columns speak.
+        The input columns.
     diagonal_ : ndarray of shape (m,)
         The diagonal of P.
     products_ : CSR array of shape (m, d)
-        Products of the columns that speak with those that do not, from which these are predicted.
+        Products of the input columns with the others, from which these are predicted.
     column_means_ : ndarray of shape (d,)
         Zero without an intercept.
     seen_ : CSR array of shape (n, d)
@@ -199,7 +200,7 @@ class EASE(Ranking):
     reg_, mass_ : float
         λ, and the number of rows in which anything was seen, by weight.
     history_, n_iter_, converged_
-        The objective over the columns that speak; there is nothing to iterate.
+        The objective over the input columns; there is nothing to iterate.
 
     References
     ----------
@@ -207,7 +208,7 @@ class EASE(Ranking):
 
     Examples
     --------
-    Two kinds of people, each with their own six films; a person who saw one film of a kind is led to the others.
+    Two kinds of people, each with their own six films; a person that saw one film of a kind is led to the others.
 
     >>> from twofold import EASE
     >>> rng = np.random.default_rng(0)
@@ -268,7 +269,7 @@ class EASE(Ranking):
             objective = float((1 / found.diagonal.astype(np.float64) - found.reg).sum())
             return loop.Sweep(found, objective, {"reg": found.reg}, done=True)
 
-        def fitted(w: Solution) -> dict:
+        def to_attributes(w: Solution) -> dict:
             return {
                 "weights_": w.B,
                 "columns_": w.heads,
@@ -280,7 +281,7 @@ class EASE(Ranking):
                 "seen_": read_rows(),
             }
 
-        loop.run(self, sweep, None, max_iter=1, tol=0.0, fitted=fitted, X=cells.source, fingerprint=cells.sign)
+        loop.run(self, sweep, None, max_iter=1, tol=0.0, fitted=to_attributes, X=cells.source, fingerprint=cells.sign)
         return self
 
     def _solve(self, cells: Cells) -> Solution:
@@ -291,8 +292,8 @@ class EASE(Ranking):
         heads = np.sort(np.argsort(-counts, kind="stable")[: self.max_items])
         G = center_gram(cells.multiply_gram(heads), mean[heads], mass)
         if isinstance(self.reg, str):
-            judges = np.sort(np.argsort(-counts[heads], kind="stable")[:JUDGES])
-            rows = np.unique(np.linspace(0, cells.shape[0] - 1, LEFT_OUT).astype(np.int64))
+            judges = np.sort(np.argsort(-counts[heads], kind="stable")[:MAX_JUDGES])
+            rows = np.unique(np.linspace(0, cells.shape[0] - 1, MAX_ROWS_LEFT_OUT).astype(np.int64))
             reg = search_reg(cells.take_seen(rows, heads[judges]), root[rows], mass, G, mean[heads], judges)
         else:
             reg = float(self.reg)
@@ -300,25 +301,25 @@ class EASE(Ranking):
         cross = sparse.csr_array((len(heads), d), dtype=dtype) if len(heads) == d else cells.multiply_tails(heads)
         return Solution(B, diagonal, heads, cross, mean, mass, reg)
 
-    def _found(self) -> Solution:
+    def _get_solution(self) -> Solution:
         own = (self.weights_, self.diagonal_, self.columns_, self.products_, self.column_means_)
         return Solution(*own, self.mass_, self.reg_)
 
     def _folding(self) -> tuple[Callable, tuple]:
-        return predict_rows, (self._found(),)
+        return predict_rows, (self._get_solution(),)
 
     def fold_in(self, X: Table) -> np.ndarray:
-        """What the model says in every cell of new rows, (m,d): here a row has no factors other than its values."""
+        """The predictions (m,d) for all cells of new rows: here a row has no factors other than its values."""
         return super().fold_in(X)
 
     def _valuing(self) -> tuple[Callable, tuple]:
         return np.asarray, ()
 
-    def _trained(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+    def _predict_cells(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         asked, at = np.unique(rows, return_inverse=True)
         order = np.argsort(at, kind="stable")
         step = max(1, CHUNK // self.n_features_in_)
-        out, w = np.empty(len(rows), self.weights_.dtype), self._found()
+        out, w = np.empty(len(rows), self.weights_.dtype), self._get_solution()
         for a in range(0, len(asked), step):
             here = order[np.searchsorted(at[order], a) : np.searchsorted(at[order], a + step)]
             out[here] = predict_rows(self.seen_[asked[a : a + step]], w)[at[here] - a, cols[here]]
@@ -328,7 +329,7 @@ class EASE(Ranking):
         return FoldScorer(self, self.seen_, self.weights_.dtype)
 
     def contributions(self, cols: ArrayLike, values: ArrayLike, target: int) -> np.ndarray:
-        """What each cell of a row adds to the prediction of one column, exactly.
+        """The exact contribution of each cell of a row to the prediction of one column.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """Matrix completion by gradient descent, cell by cell or all at once.
 
-    minimise  Σ_Ω w_ij (x_ij − m − b_i − c_j − ⟨u_i, z_j⟩)²
+    minimize  Σ_Ω w_ij (x_ij − m − b_i − c_j − ⟨u_i, z_j⟩)²
               + λ Σ_i n_i^p (‖u_i‖² + b_i²/s) + λ Σ_j n_j^p (‖z_j‖² + c_j²/s)
 
     X (n,d) known in the cells Ω   U (n,k) row factors   Z (k,d) column factors   b, c biases   n_i, n_j known cells
@@ -38,9 +38,9 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.kernels import sgd
 
-TILE = 4096  # cells a tile should have at least
-NEAR = 10.0  # sweeps that steps remember where they start near the goal
-MOST = 8.0  # ridge on a cell at most, in units of the spread
+MIN_TILE_CELLS = 4096  # cells a tile should have at least
+REMEMBERED_SWEEPS = 10.0  # sweeps that steps remember where they start near the goal
+MAX_CELL_RIDGE = 8.0  # ridge on a cell at most, in units of the spread
 
 
 class State(NamedTuple):
@@ -79,7 +79,7 @@ class Plan(NamedTuple):
 def deal_tiles(cells: Observed, rng: np.random.Generator) -> list[list[Tile]]:
     """B strata of B tiles; tile b of stratum s holds the cells of row group b and column group b + s."""
     (n, d), count = cells.shape, cells.X.nnz
-    B = int(np.clip(np.sqrt(count / TILE), 1, 32))
+    B = int(np.clip(np.sqrt(count / MIN_TILE_CELLS), 1, 32))
     row = np.repeat(np.arange(n, dtype=np.int32), np.diff(cells.X.indptr))
     col = cells.X.indices.astype(np.int32, copy=False)
     of_row, of_col = (
@@ -155,7 +155,7 @@ def compute_objective(U: np.ndarray, Z: np.ndarray, plan: Plan) -> float:
 def hold_sides(problem: ridges.Plan) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """(n,2) and (d,2) the ridges of rows and columns and of their biases; and what falls on one known cell of each,
     held below where a step would overshoot."""
-    cells, most = problem.cells, MOST * problem.spread
+    cells, most = problem.cells, MAX_CELL_RIDGE * problem.spread
     out = []
     for side, last in ((cells.rows, problem.ridge.last), (cells.cols, problem.last)):
         lam = hold_rows(side.mass, problem.ridge._replace(last=last))
@@ -266,7 +266,7 @@ class GradientFactorization(Factors):
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> GradientFactorization:
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments."""
-        cells, seed = self._observed(X, sample_weight), seed_of(self.random_state)
+        cells, seed = self._observe(X, sample_weight), seed_of(self.random_state)
         strata = deal_tiles(cells, generator(seed, 1)) if self.solver == "sgd" else []
         problem, start, self.path_ = self._find(cells, seed)
         held, shares = hold_sides(problem)
@@ -306,7 +306,8 @@ class GradientFactorization(Factors):
             return State(U, Z, np.zeros_like(U), np.zeros_like(Z), 1.0, compute_objective(U, Z, plan))
         first = dtype.type(plan.unit**6)  # the square of an error times a factor: of s √s
         of_U, of_Z = (
-            first * (1 + NEAR * near * side.mass).astype(dtype) for side in (plan.cells.rows, plan.cells.cols)
+            first * (1 + REMEMBERED_SWEEPS * near * side.mass).astype(dtype)
+            for side in (plan.cells.rows, plan.cells.cols)
         )
         return State(U, Z, of_U, of_Z, self.learning_rate * plan.unit, 0.0)
 

@@ -1,6 +1,6 @@
 """Ids of any type as whole numbers, and back.
 
-    coded(column)  →  ids (m,) sorted and each once, codes (rows,) with  ids[codes] = column
+    number_ids(column)  →  ids (m,) sorted and each once, codes (rows,) with  ids[codes] = column
 
 Numbers stay numbers (whole ones int64), everything else becomes text. A model file holds both.
 """
@@ -19,10 +19,10 @@ from twofold.core.spelling import close_names
 WHOLE = 2.0**53  # floats beyond it skip whole numbers
 
 
-def coded(column: pl.Series) -> tuple[np.ndarray, np.ndarray]:
+def number_ids(column: pl.Series) -> tuple[np.ndarray, np.ndarray]:
     """The ids of a column without nulls, sorted, and the number of each row's id among them.
 
-    >>> ids, codes = coded(pl.Series(["b", "a", "b"]))
+    >>> ids, codes = number_ids(pl.Series(["b", "a", "b"]))
     >>> ids.tolist(), codes.tolist()
     (['a', 'b'], [1, 0, 1])
     """
@@ -67,7 +67,7 @@ def as_array(ids: pl.Series) -> np.ndarray:
 
 
 def places(ids: np.ndarray, wanted: Any) -> np.ndarray:
-    """Where each of several ids is among the sorted ones, -1 where it is not.
+    """The place of each of several ids among the sorted ones, -1 where it is unknown.
 
     >>> places(np.array([3, 7, 9]), [9, "7", 5]).tolist()
     [2, 1, -1]
@@ -94,14 +94,14 @@ def find_ids(ids: np.ndarray, wanted: Any) -> np.ndarray:
     return np.where(at >= 0, order[at], -1)
 
 
-def places_of(ids: np.ndarray, given: np.ndarray) -> np.ndarray:
+def places_of(ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """The same for ids that are of the right type."""
-    if not len(given):
+    if not len(wanted):
         return np.empty(0, np.int64)
-    if ids.dtype != object and given.dtype == object:
-        given = np.array(given.tolist(), ids.dtype)
-    at = np.minimum(np.searchsorted(ids, given), len(ids) - 1)
-    return np.where(ids[at] == given, at, -1).astype(np.int64)
+    if ids.dtype != object and wanted.dtype == object:
+        wanted = np.array(wanted.tolist(), ids.dtype)
+    at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    return np.where(ids[at] == wanted, at, -1).astype(np.int64)
 
 
 def _alike(item: Any, ids: np.ndarray) -> Any:
@@ -118,12 +118,12 @@ def _alike(item: Any, ids: np.ndarray) -> Any:
         return None
 
 
-def place(ids: np.ndarray, wanted: Any, what: str) -> int:
-    """Where one id is; if it is unknown, an error that names ids close to it."""
+def place(ids: np.ndarray, wanted: Any, role: str) -> int:
+    """The place of one id; raise an error that names close ids if it is unknown."""
     at = int(places(ids, [wanted])[0])
     if at < 0:
         raise InputError(
-            f"{what} {wanted!r} is not among the {len(ids):,} {what}s of the ratings. "
+            f"{role} {wanted!r} is not among the {len(ids):,} {role}s of the ratings. "
             f"Close to it: {', '.join(repr(item) for item in close(ids, wanted))}."
         )
     return at

@@ -1,6 +1,6 @@
 """Factorization of clicks and counts: every cell counts, those that were seen count more.
 
-    minimise  Σ_ij c_ij (p_ij − ⟨u_i, z_j⟩)²  +  Σ_i λ_i ‖u_i‖²  +  Σ_j λ_j ‖z_j‖²      over all cells, with
+    minimize  Σ_ij c_ij (p_ij − ⟨u_i, z_j⟩)²  +  Σ_i λ_i ‖u_i‖²  +  Σ_j λ_j ‖z_j‖²      over all cells, with
               p_ij = 1 where something was seen, else 0;   c_ij = 1 + α r_ij;
               λ_i = λ (c_i / c)^ν   for a row whose cells count c_i = Σ_j c_ij, where a typical one's count c
 
@@ -9,7 +9,7 @@
 With ν = 0 this is the plain ridge; with ν = 1 those of whom more is known are held more firmly, so that each cell bears
 the same share. In the units of Rendle et al., α = 1/α₀ and c_i = (n_i + α₀ d)/α₀, whose power is their ridge.
 
-One sweep:  each column  z_j ← ridge regression in which UᵀU speaks for all the zeros at once
+One sweep:  each column  z_j ← ridge regression in which UᵀU stands for all the zeros at once
             each row     u_i ← the same, sides exchanged
 exactly, by conjugate gradients, or exactly in one block of the factors after the other (iALS++).
 The n·d zeros cost nothing: with w = α r and x = (1 + w)/w, a seen cell adds w (x − ⟨u,z⟩)² to uᵀZᵀZu and a constant.
@@ -85,7 +85,7 @@ class ImplicitALS(Ranking, Factors):
 
     Examples
     --------
-    Two kinds of people, each with their own six films; a person who saw one film of a kind is led to the others.
+    Two kinds of people, each with their own six films; a person that saw one film of a kind is led to the others.
 
     >>> from twofold import ImplicitALS
     >>> rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Means as predictions, raw or of standardised values.
+"""Means as predictions, raw or of standardized values.
 
     z_ij = (x_ij − μ_ij) / σ_ij          μ, σ: mean and deviation of the cell's row, or of its column, or 0 and 1
     x̂_ij = μ_ij + σ_ij z̄_ij             z̄: mean of z over all cells, over the cell's row, or over its column
@@ -61,7 +61,7 @@ def list_cells(X: sparse.csr_array, w: np.ndarray | None = None) -> Cells:
 
 
 def standardize_cells(cells: Cells, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """The standardised value z of every cell."""
+    """The standardized value z of every cell."""
     center = rows[cells.row, 0] + columns[0, cells.col]
     return (cells.x - center) / (rows[cells.row, 1] * columns[1, cells.col])
 
@@ -96,11 +96,11 @@ def predict_values(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
 class MeanImpute(Completion):
     """A hole gets the mean of its column, of its row, or of all cells.
 
-    With ``normalize="row"``, cells are first standardised within their row, ``z = (x − mean_i) / std_i``, the means
+    With ``normalize="row"``, cells are first standardized within their row, ``z = (x − mean_i) / std_i``, the means
     are taken of z, and mapped back: ``x̂_ij = mean_i + std_i · mean_j(z)``. So a row that uses a narrow range, or rates
     everything higher, neither pulls the columns' means nor is filled with values it would never take.
     ``normalize="column"`` is the same with the sides exchanged, and goes with ``strategy="row"``. Averaging z along the
-    line in which it was standardised, or over all cells, gives zero: the prediction is then that line's mean.
+    line in which it was standardized, or over all cells, gives zero: the prediction is then that line's mean.
 
     Deviations are those of the population (divided by n). A line with no spread of its own, such as one with a single
     known cell, takes the deviation within lines of all cells together; a line with no known cell, their mean as well.
@@ -110,7 +110,7 @@ class MeanImpute(Completion):
     strategy : {"column", "row", "global"}, default="column"
         Which mean.
     normalize : {"row", "column"} or None, default=None
-        Within which lines cells are standardised first.
+        Within which lines cells are standardized first.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class MeanImpute(Completion):
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> MeanImpute:
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments."""
-        known = self._observed(X, sample_weight)
+        known = self._observe(X, sample_weight)
         cells, shape = list_cells(known.X, known.W.data), known.shape
 
         def sweep(state: Codes, t: int) -> loop.Sweep:
@@ -178,7 +178,7 @@ class MeanImpute(Completion):
         return self
 
     def _codes(self, cells: Cells, shape: tuple[int, int]) -> Codes:
-        """What stands in for plain lines, rows (n,3), columns (3,d)."""
+        """Values for plain lines, rows (n,3), columns (3,d)."""
         row, col, x, w = cells
         n, d = shape
         spread = (
@@ -210,7 +210,7 @@ class MeanImpute(Completion):
     def _valuing(self) -> tuple[Callable, tuple]:
         return predict_values, (self.column_codes_,)
 
-    def _trained(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+    def _predict_cells(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         (p, s, u), (q, t, v) = self.row_codes_[rows].T, self.column_codes_[:, cols]
         return (p + q) + (s * t) * (u + v)
 

@@ -56,7 +56,7 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
         """A plain function `values(codes (m,p), *state) → (m,d)` and its state."""
         raise NotImplementedError
 
-    def _trained(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+    def _predict_cells(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """The model's value in cells of the fitted table."""
         raise NotImplementedError
 
@@ -110,7 +110,7 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
         )
         if at[0].shape != at[1].shape:
             raise InputError(f"rows has shape {at[0].shape}, cols {at[1].shape}; one pair a cell is needed.")
-        values, lines = self._trained(*at), self.normalization_
+        values, lines = self._predict_cells(*at), self.normalization_
         scale: Any = 1.0
         if lines is not None:
             line = at[0] if lines.by_row else at[1]
@@ -175,7 +175,7 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
             right = isinstance(lines, Normalization) and lines.fits(self.n_rows_, self.n_features_in_)
             require(right, f"is damaged: normalization_ of {type(self).__name__} is not one of its rows or columns.")
 
-    def _observed(self, X: Any, sample_weight: Any = None) -> Observed:
+    def _observe(self, X: Any, sample_weight: Any = None) -> Observed:
         """The known cells of X, its shape and names checked; standardized if the model has `normalize`."""
         cells = observed(self._blocks(X, reset=True), sample_weight, type(self).__name__)
         self.n_rows_ = cells.shape[0]
@@ -229,7 +229,7 @@ def _keep_finite(X: Any) -> tuple[sparse.csr_array, bool]:
 
 
 def _mark_bad(out: np.ndarray, bad: bool) -> np.ndarray:
-    """A result that shows in a sum that the block is to be refused; who gathers it finds the place."""
+    """A result whose sum shows that the block is to be refused; its place is found when results are gathered."""
     if bad:
         out[:] = np.inf
     return out
@@ -244,9 +244,9 @@ class Ranking(Completion):
     _heldout_unit = "the share of other columns that a hidden one is ranked above"
 
     def heldout_score(self, X: Table, y: Any = None) -> float:
-        """How far up hidden cells come, ½ by chance and 1 if above all others: every other cell above 0 of a row is
-        hidden, the row is folded in from the rest, and of the columns without a cell the share below each is counted
-        (the area under the ROC curve)."""
+        """The area under the ROC curve of hidden cells, ½ by chance and 1 if above all others: every second cell above
+        0 of a row is hidden, the row is folded in from the rest, and each hidden cell is compared with the columns
+        without a cell."""
         check_is_fitted(self)
         cells = observed(self._blocks(X)).X
         cells = stored(cells, cells.data > 0)
@@ -325,7 +325,7 @@ class Factors(Completion):
         loop.run(self, sweep, start, fitted=fitted, X=X, seed=seed, **settings)
 
     def _ridge(self) -> Ridge:
-        """How new rows are regressed on the columns' factors."""
+        """The ridge of new rows, which are regressed on the columns' factors."""
         raise NotImplementedError
 
     def _folding(self) -> tuple[Callable, tuple]:
@@ -356,7 +356,7 @@ class Factors(Completion):
             self._unit(),
         )
 
-    def _trained(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+    def _predict_cells(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         out = self.row_bias_[rows] + self.column_bias_[cols] + self.components_.dtype.type(self.mean_)
         for start in range(0, len(rows), 2**16):
             at = slice(start, start + 2**16)

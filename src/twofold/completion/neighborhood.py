@@ -1,4 +1,4 @@
-"""Neighbourhoods of columns (or rows) that deviate alike.
+"""Neighborhoods of columns (or rows) that deviate in the same way.
 
     x̂_ij = m + b_i + c_j  +  Σ_l v_jl r_il / (Σ_l |v_jl| + damping)
 
@@ -8,8 +8,8 @@
     v = s |s|^(power−1) so that the strong ones count more
 
 Fit: the baseline; then for each column its strongest similarities, which are all that is kept of s.
-With kind="user" the sides are exchanged: rows alike to row i, known in column j. A line is a row or a column.
-Similarities S (m,q) are CSR arrays whose rows run from strong to weak, so that the first few known neighbours of a
+With kind="user" the sides are exchanged: rows similar to row i, known in column j. A line is a row or a column.
+Similarities S (m,q) are CSR arrays whose rows run from strong to weak, so that the first few known neighbors of a
 place are met by walking along its row.
 References: Sarwar, Karypis, Konstan & Riedl 2001 (items); Herlocker et al. 1999 (users); Bell & Koren 2007 (shrinkage,
 baselines); Breese, Heckerman & Kadie 1998 (powers).
@@ -65,11 +65,11 @@ def find_similarities(
 
     g and h are square roots of the weights of their cells; `same` says that line t of A is line t of B.
     """
-    most = min(rule.n_similar, B.shape[1])
+    max_count = min(rule.n_similar, B.shape[1])
     engine = Engine()
     cuts = _cut_lines(A, B)
     spans = Rows(pairwise(cuts))
-    shared = [engine.broadcast(s) for s in (A, B, g, h, rule.shrinkage, most, same)]
+    shared = [engine.broadcast(s) for s in (A, B, g, h, rule.shrinkage, max_count, same)]
     parts = engine.gather(engine.map(_compare_block, spans, *shared))
     return _join_blocks(parts, (A.shape[0], B.shape[1]))
 
@@ -89,27 +89,27 @@ def sort_by_strength(S: sparse.csr_array) -> sparse.csr_array:
 
 
 def _cut_lines(A: sparse.csr_array, B: sparse.csr_array) -> np.ndarray:
-    """Where the lines of A are cut into blocks of about equal work; it depends on the cells alone."""
+    """Cut the lines of A into blocks of about equal work, which depends on the cells alone."""
     meets = np.append(0, np.cumsum(np.diff(B.indptr)[A.indices], dtype=np.int64))[A.indptr]
     by_work = np.searchsorted(meets, np.arange(WORK, meets[-1], WORK))
     return np.unique(np.concatenate([by_work, np.arange(0, A.shape[0], LINES), [A.shape[0]]]))
 
 
-def _compare_block(span: tuple, A: Any, B: Any, g: Any, h: Any, shrinkage: float, most: int, same: bool) -> tuple:
+def _compare_block(span: tuple, A: Any, B: Any, g: Any, h: Any, shrinkage: float, max_count: int, same: bool) -> tuple:
     start, stop = span
     own = np.arange(start, stop) if same else np.full(stop - start, -1)
-    index, value = np.empty((len(own), most), np.int32), np.empty((len(own), most), A.dtype)
+    index, value = np.empty((len(own), max_count), np.int32), np.empty((len(own), max_count), A.dtype)
     count = np.empty(len(own), np.int64)
     given = (A.indptr[start : stop + 1], A.indices, A.data, g, B.indptr, B.indices, B.data, h)
     kernels.find_similar(*given, own, float(shrinkage), index, value, count, np.zeros((B.shape[1], 4)))
-    kept = np.arange(most) < count[:, None]
+    kept = np.arange(max_count) < count[:, None]
     return count, index[kept], value[kept]
 
 
 def predict_deviations(
     R: sparse.csr_array, S: sparse.csr_array, lines: np.ndarray, places: np.ndarray, rule: Rule
 ) -> np.ndarray:
-    """What the neighbours of place t (a row of S) that are known in line t (a row of R) say: one number a request."""
+    """The prediction for each request: place t (a row of S) from its neighbors known in line t (a row of R)."""
     engine, order = Engine(), np.argsort(lines, kind="stable")
     cuts = [*range(0, len(order), REQUESTS), len(order)]
     chosen = Rows(order[a:b] for a, b in pairwise(cuts))
@@ -131,7 +131,7 @@ def _predict_requests(
 
 
 def predict_all_deviations(R: sparse.csr_array, S: sparse.csr_array, rule: Rule) -> np.ndarray:
-    """What neighbours say in every line (row of R) about every place (row of S)."""
+    """The predictions of neighbors in every line (row of R) for every place (row of S)."""
     out = np.empty((R.shape[0], S.shape[0]), R.dtype)
     given = (R.indptr, R.indices, R.data, S.indptr, S.indices, S.data)
     kernels.interpolate_all(*given, rule.n_neighbors, rule.power, rule.damping, np.full(R.shape[1], np.nan), out)
@@ -140,14 +140,14 @@ def predict_all_deviations(R: sparse.csr_array, S: sparse.csr_array, rule: Rule)
 
 def compare_to_fitted(R: sparse.csr_array, fitted: sparse.csr_array, rule: Rule) -> sparse.csr_array:
     """Similarities (m,n) of new rows to the fitted ones; one after the other, because a block is one thread's."""
-    most, ones = min(rule.n_similar, fitted.shape[1]), np.ones(max(R.nnz, fitted.nnz), R.dtype)
+    max_count, ones = min(rule.n_similar, fitted.shape[1]), np.ones(max(R.nnz, fitted.nnz), R.dtype)
     spans = [(a, min(a + LINES, R.shape[0])) for a in range(0, R.shape[0], LINES)]
-    parts = [_compare_block(span, R, fitted, ones, ones, rule.shrinkage, most, False) for span in spans]
+    parts = [_compare_block(span, R, fitted, ones, ones, rule.shrinkage, max_count, False) for span in spans]
     return _join_blocks(parts, (R.shape[0], fitted.shape[1]))
 
 
 def split_deviation(known: sparse.csr_array, S: sparse.csr_array, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-    """The neighbours (one row of S) that one line (of known cells) has, and what each adds."""
+    """The neighbors (one row of S) that one line (of known cells) has, and what each adds."""
     here = np.full(S.shape[1], np.nan)
     here[known.indices] = known.data
     there = np.nonzero(~np.isnan(here[S.indices]))[0][: rule.n_neighbors]
@@ -202,16 +202,16 @@ class Neighborhood(Completion):
     Parameters
     ----------
     n_neighbors : int, default=40
-        Neighbours a prediction uses at most, the most similar known ones.
+        Neighbors a prediction uses at most, the most similar known ones.
     kind : {"item", "user"}, default="item"
         "item" compares columns: a row's value in column j comes from its own cells in similar columns, so new rows cost
         nothing and predictions explain themselves. "user" compares rows.
     shrinkage : float, default=100
-        Common cells at which a correlation is half believed.
+        Common cells at which a correlation is shrunk by half.
     power : float, default=1.5
         Similarities count as their absolute value to this power, with their sign.
     damping : float, default=0.1
-        Added to the sum of those, so that few and weak neighbours say little.
+        Added to the sum of those, so that few and weak neighbors say little.
     n_similar : int, default=400
         Similarities kept for each column (or row). The memory they take is d (or n) times this; the strongest are kept.
     normalize : {"row", "column"} or None, default=None
@@ -228,7 +228,7 @@ class Neighborhood(Completion):
     normalization_ : Normalization or None
         ``center`` and ``scale`` of every row or column, where z-scores were fitted.
     history_, n_iter_, converged_
-        The objective is the weighted squared error the baseline leaves to the neighbours; there is nothing to iterate.
+        The objective is the weighted squared error the baseline leaves to the neighbors; there is nothing to iterate.
 
     References
     ----------
@@ -289,16 +289,16 @@ class Neighborhood(Completion):
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments.
 
         Weights count in the baseline and in the similarities, where two cells that meet weigh the geometric mean of
-        their weights; a prediction uses all neighbours alike.
+        their weights; a prediction uses all neighbors without weights.
         """
-        cells = self._observed(X, sample_weight)
+        cells = self._observe(X, sample_weight)
         baseline = Biases()
         baseline.n_rows_, baseline.n_features_in_ = cells.shape
         with loop.quietly():
             baseline._solve(MemoryCells(cells))
 
         def sweep(state: Found, t: int) -> loop.Sweep:
-            found, left = self._found(cells, baseline)
+            found, left = self._compare_lines(cells, baseline)
             return loop.Sweep(found, left, done=True)
 
         loop.run(
@@ -307,13 +307,13 @@ class Neighborhood(Completion):
             Found(cells.X, cells.X),
             max_iter=1,
             tol=0.0,
-            fitted=lambda found: {"residuals_": found.R, "similarities_": found.S, "baseline_": baseline},
+            fitted=lambda state: {"residuals_": state.R, "similarities_": state.S, "baseline_": baseline},
             X=X,
             fingerprint=cells.sign,
         )
         return self
 
-    def _found(self, cells: Observed, baseline: Biases) -> tuple[Found, float]:
+    def _compare_lines(self, cells: Observed, baseline: Biases) -> tuple[Found, float]:
         """Deviations lying the way predictions read them, similarities, and the squared error left to explain."""
         R = subtract_baseline(cells.X, baseline.row_bias_, get_offset(baseline))
         G = sparse.csr_array((np.sqrt(cells.W.data), R.indices, R.indptr), shape=R.shape)
@@ -334,26 +334,26 @@ class Neighborhood(Completion):
         return predict_by_columns, (*given, sort_by_strength(self.similarities_), self._rule())
 
     def fold_in(self, X: Table) -> np.ndarray:
-        """What the model says in every cell of new rows, (m,d): here a row has no factors other than its values.
+        """The predictions (m,d) for all cells of new rows: here a row has no factors other than its values.
 
         In the holes of a fitted row it is what `predict` says. In its known cells that holds for "item" only: a new
-        row that is a copy of a fitted one has this one for a neighbour.
+        row that is a copy of a fitted one has this one for a neighbor.
         """
         return self.predict(X)
 
     def _valuing(self) -> tuple[Callable, tuple]:
         return np.asarray, ()
 
-    def _trained(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+    def _predict_cells(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         lines, places = (cols, rows) if self.kind == "user" else (rows, cols)
         said = predict_deviations(self.residuals_, sort_by_strength(self.similarities_), lines, places, self._rule())
-        return self.baseline_._trained(rows, cols) + said
+        return self.baseline_._predict_cells(rows, cols) + said
 
     def make_scorer(self, seen: Any) -> Scorer:
         return FoldScorer(self, seen, self.residuals_.dtype) if self.kind == "item" else super().make_scorer(seen)
 
     def contributions(self, cols: ArrayLike, values: ArrayLike, target: int) -> np.ndarray:
-        """What each known cell of a row adds to the prediction of one more.
+        """The contribution of each known cell of a row to the prediction of one more.
 
         Parameters
         ----------
@@ -365,7 +365,7 @@ class Neighborhood(Completion):
         Returns
         -------
         ndarray of shape (m,)
-            The prediction is the row's baseline plus their sum. For "user", each neighbour's part is divided among the
+            The prediction is the row's baseline plus their sum. For "user", each neighbor's part is divided among the
             cells it has in common with the row as they made it similar.
         """
         check_is_fitted(self)
@@ -383,7 +383,7 @@ class Neighborhood(Completion):
         )
         near, added = split_deviation(known, S, rule)
         if self.kind == "user":
-            meets = self.residuals_[R.indices][:, near].toarray() * R.data[:, None]  # (m, neighbours)
+            meets = self.residuals_[R.indices][:, near].toarray() * R.data[:, None]  # (m, neighbors)
             sums = meets.sum(axis=0)
             return (meets / np.where(sums == 0, 1, sums)) @ added * unit
         out = np.zeros(X.shape[1], R.dtype)

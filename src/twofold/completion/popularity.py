@@ -2,7 +2,7 @@
 
     x̂_ij = p_j      the share of rows, by weight, in which column j was seen; rows that saw nothing do not count
 
-which is the best constant for a column:  minimise  Σ_ij w_i (1[x_ij ≠ 0] − p_j)².
+which is the best constant for a column:  minimize  Σ_ij w_i (1[x_ij ≠ 0] − p_j)².
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Popularity(Ranking):
 
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> Popularity:
-        """Count who has seen each column of X, also of :class:`PartitionedRatings`; see :meth:`EASE.fit`."""
+        """Count the rows that have seen each column of X, also of :class:`PartitionedRatings`; see :meth:`EASE.fit`."""
         cells = open_cells(self, X, sample_weight)
         counts, mass = cells.count_columns()
         share = counts / (mass or 1.0)
@@ -58,23 +58,23 @@ class Popularity(Ranking):
         def sweep(state: Any, t: int) -> loop.Sweep:
             return loop.Sweep(share, float(counts.sum() - counts @ counts / (mass or 1.0)), done=True)
 
-        def fitted(share: np.ndarray) -> dict:
+        def to_attributes(share: np.ndarray) -> dict:
             return {"popularity_": share.astype(cells.dtype)}
 
-        loop.run(self, sweep, share, max_iter=1, tol=0.0, fitted=fitted, X=cells.source, fingerprint=cells.sign)
+        loop.run(self, sweep, share, max_iter=1, tol=0.0, fitted=to_attributes, X=cells.source, fingerprint=cells.sign)
         return self
 
     def _folding(self) -> tuple[Callable, tuple]:
         return give_ones, (self.popularity_.dtype,)
 
     def fold_in(self, X: Table) -> np.ndarray:
-        """Ones (m,1): all rows are alike."""
+        """Ones (m,1): all rows have the same code."""
         return super().fold_in(X)
 
     def _valuing(self) -> tuple[Callable, tuple]:
         return np.multiply, (self.popularity_,)
 
-    def _trained(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+    def _predict_cells(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         return self.popularity_[cols]
 
     def make_scorer(self, seen: Any) -> Scorer:

@@ -15,13 +15,13 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
-from twofold.completion.ids import as_array, coded, places, plain
+from twofold.completion.ids import as_array, number_ids, places, plain
 from twofold.core.checks import InputError
 from twofold.io.ratings import Ratings, read_ratings
 
 
 class Cells(NamedTuple):
-    """Ratings as a table: who its rows and columns are, its known cells, and what was read where."""
+    """Ratings as a table: the ids of its rows and columns, its known cells, and what was read where."""
 
     users: np.ndarray  # (n,)
     items: np.ndarray  # (d,)
@@ -44,7 +44,7 @@ def cells_of(
 ) -> Cells:
     """Ratings in any form as a table; `implicit` None means: find out; `times` that it matters when."""
     t = triples(ratings, user, item, rating)
-    (users, i), (items, j) = coded(t.user), coded(t.item)
+    (users, i), (items, j) = number_ids(t.user), number_ids(t.item)
     return table(users, items, i, j, t, duplicates, implicit, times)
 
 
@@ -63,7 +63,7 @@ def table(
     if implicit is None:
         implicit = t.rating is None or t.counts or bool(values.min() == values.max())
     shape = (len(users), len(items))
-    X = merged(i, j, values, shape, "sum" if implicit else duplicates)
+    X = merge_pairs(i, j, values, shape, "sum" if implicit else duplicates)
     when = times_of(t, i, j, shape) if times else None
     names = names_of(t.names, j, len(items))
     return Cells(users, items, X, implicit, t.columns, names, when, find_refused(t, users, items))
@@ -77,7 +77,7 @@ def find_refused(t: Ratings, users: np.ndarray, items: np.ndarray) -> sparse.csr
     both = (i >= 0) & (j >= 0)
     if not both.any():
         return None
-    return merged(i[both], j[both], np.ones(int(both.sum())), (len(users), len(items)), "max")
+    return merge_pairs(i[both], j[both], np.ones(int(both.sum())), (len(users), len(items)), "max")
 
 
 def check_enough(cells: Cells) -> None:
@@ -128,10 +128,12 @@ def times_of(t: Ratings, i: np.ndarray, j: np.ndarray, shape: tuple[int, int]) -
             f'{t.source}, row {row + 1}, column "{t.time.name}": {t.time[row]!r} is no time. Write times as numbers or '
             "as 2024-12-31 or 2024-12-31 23:59:59, or split otherwise."
         )
-    return merged(i, j, column.cast(pl.Float64).to_numpy(), shape, "max").data
+    return merge_pairs(i, j, column.cast(pl.Float64).to_numpy(), shape, "max").data
 
 
-def merged(i: np.ndarray, j: np.ndarray, values: np.ndarray, shape: tuple[int, int], how: str) -> sparse.csr_array:
+def merge_pairs(
+    i: np.ndarray, j: np.ndarray, values: np.ndarray, shape: tuple[int, int], rule: str
+) -> sparse.csr_array:
     """One stored cell a pair: the sum, mean, maximum or last of its values. In float32 where that is exact."""
     exact = np.array_equal(values.astype(np.float32), values)
     key = i * np.int64(shape[1]) + j
@@ -139,12 +141,12 @@ def merged(i: np.ndarray, j: np.ndarray, values: np.ndarray, shape: tuple[int, i
     key, values = key[order], values[order]
     first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
     ends = np.append(first[1:], len(key))
-    if how == "last":
+    if rule == "last":
         values = values[ends - 1]
-    elif how == "max":
+    elif rule == "max":
         values = np.maximum.reduceat(values, first)
     else:
-        values = np.add.reduceat(values, first) / ((ends - first) if how == "mean" else 1)
+        values = np.add.reduceat(values, first) / ((ends - first) if rule == "mean" else 1)
     key = key[first]
     values = values.astype(np.float32 if exact else np.float64)
     indptr = np.searchsorted(key, np.arange(shape[0] + 1) * np.int64(shape[1]))
@@ -174,7 +176,7 @@ def row_of(ratings: Any, items: np.ndarray, implicit: bool, dtype: np.dtype) -> 
     if not there.any():
         return sparse.csr_array(shape, dtype=dtype), list(ratings)
     unknown = [item for item, found in zip(ratings, there, strict=True) if not found]
-    return merged(np.zeros(there.sum(), np.int64), j[there], values[there], shape, "last").astype(dtype), unknown
+    return merge_pairs(np.zeros(there.sum(), np.int64), j[there], values[there], shape, "last").astype(dtype), unknown
 
 
 def _rating(item: Any, value: Any) -> float:

@@ -6,7 +6,7 @@
     sample bound         64 max(μ₁², μ₀) k (n + d) log²(2 max(n, d)),  μ₀ = max(μ(U), μ(Z))
     incoherence          the least μ for which the entries of UUᵀ − (k/n)I, of ZZᵀ − (k/d)I and of UZᵀ are at most
                          μ√k/n, μ√k/d and μ√k/√(nd) in size
-    its sample bound     μ² D k log⁶ D  times a constant that nobody has stated,  D = max(n, d)
+    its sample bound     μ² D k log⁶ D  times a constant that is not stated,  D = max(n, d)
 
 So many cells, drawn at random, are enough for the nuclear norm to find M with a chance of at least
 1 − 6 log(D)/(n + d)² − D^(2−2√2) where D = max(n, d) (Recht 2011, theorem 2 with β = 2). The bound is safe and far
@@ -34,9 +34,9 @@ from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table
 from twofold.kernels.sparse_low_rank import label_components
 
-ENOUGH = 3.0  # known cells for each degree of freedom, from which recovery can be hoped for
-MOST = 50  # the largest rank that is looked for
-EXACT = 1e-3  # error on the known cells, relative to their norm, below which they are those of a rank-k matrix
+MIN_CELLS_PER_FREEDOM = 3.0  # known cells for each degree of freedom, from which recovery can be hoped for
+MAX_RANK = 50  # the largest rank that is looked for
+MAX_EXACT_RESIDUAL = 1e-3  # of the known cells' norm; below, a matrix of rank k meets them
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class RecoveryReport:
 
 
 def recovery_report(X: Table, n_components: int | None = None, *, random_state: Seed = 0) -> RecoveryReport:
-    """Can the holes of X be filled exactly? What speaks for it and against it.
+    """Estimate whether the holes of X can be filled exactly.
 
     Parameters
     ----------
@@ -213,10 +213,10 @@ def estimate_rank(cells: Observed, seed: int) -> int:
     """The rank that the singular values show, or the least that meets the cells; the latter by bisection."""
 
     def meets(k: int) -> bool:
-        return complete_at_rank(cells, k, seed, EXACT / 2).history_["residual"][-1] <= EXACT
+        return complete_at_rank(cells, k, seed, MAX_EXACT_RESIDUAL / 2).history_["residual"][-1] <= MAX_EXACT_RESIDUAL
 
     n, d = cells.shape
-    k = np.arange(1, min(MOST, n, d) + 1)
+    k = np.arange(1, min(MAX_RANK, n, d) + 1)
     low = estimate_spectral_rank(cells)
     high = int((k * (n + d - k) <= cells.X.nnz / 2).sum())
     if low >= high or meets(low) or not meets(high):
@@ -228,12 +228,12 @@ def estimate_rank(cells: Observed, seed: int) -> int:
 
 
 def estimate_spectral_rank(cells: Observed) -> int:
-    """Where the singular values of the known cells fall, with a charge for every further one."""
+    """Find where the singular values of the known cells fall, with a charge for every further one."""
     n, d = cells.shape
-    most = min(MOST, n, d)
+    most = min(MAX_RANK, n, d)
     where = index_cells(cells)
     A = add_low_rank(where, cells.X.data.astype(np.float64))
-    s = find_leading(A, draw_start(where, most + 1, 0), k=most + 1, tol=1e-4, most=10).s
+    s = find_leading(A, draw_start(where, most + 1, 0), k=most + 1, tol=1e-4, max_steps=10).s
     s = np.append(s, 0.0)[: most + 1]
     if s[0] == 0:
         return 1
@@ -244,39 +244,39 @@ def estimate_spectral_rank(cells: Observed) -> int:
     return int(k[np.argmin(np.where(allowed, (s[1:] + charge) / np.maximum(s[:-1], 1e-300), np.inf))])
 
 
-def judge_recovery(found: dict[str, Any]) -> dict[str, Any]:
-    """What the numbers come to, in words."""
-    k, known, free = found["n_components"], found["known"], found["degrees_of_freedom"]
-    n, d = found["shape"]
+def judge_recovery(figures: dict[str, Any]) -> dict[str, Any]:
+    """Conclude from the numbers, in words."""
+    k, known, free = figures["n_components"], figures["known"], figures["degrees_of_freedom"]
+    n, d = figures["shape"]
     against = []
-    if found["empty_rows"] or found["empty_columns"]:
-        against.append(f"{found['empty_rows']} rows and {found['empty_columns']} columns have no known cell")
-    if found["groups"] > 1:
-        against.append(f"the known cells fall apart into {found['groups']} groups that share no row and no column")
+    if figures["empty_rows"] or figures["empty_columns"]:
+        against.append(f"{figures['empty_rows']} rows and {figures['empty_columns']} columns have no known cell")
+    if figures["groups"] > 1:
+        against.append(f"the known cells fall apart into {figures['groups']} groups that share no row and no column")
     if known < free:
         against.append(f"{known:,} known cells cannot determine {free:,} degrees of freedom")
-    for name, least, side in (("row", found["least_in_row"], d), ("column", found["least_in_column"], n)):
+    for name, least, side in (("row", figures["least_in_row"], d), ("column", figures["least_in_column"], n)):
         if 0 < least < min(k, side):
             against.append(f"a {name} has only {least} known cells, fewer than the rank {k}")
     if against:
         why = "; ".join(against)
         return {"possible": False, "hopeful": False, "verdict": f"Exact recovery is impossible at rank {k}: {why}."}
-    ratio, off = known / free, found["residual"]
-    if off > EXACT:
+    ratio, off = known / free, figures["residual"]
+    if off > MAX_EXACT_RESIDUAL:
         text = (
             f"No matrix of rank {k} was found that meets the known cells (error {off:.1%}): expect an approximation, "
             "not exact recovery. SoftImpute and ALS are made for that."
         )
     elif known == n * d:
         text = "Every cell is known: there is nothing to recover."
-    elif known >= found["sample_bound"]:
+    elif known >= figures["sample_bound"]:
         text = "Exact recovery is all but certain if the cells were drawn at random: there are enough for the theorem."
-    elif ratio >= ENOUGH:
+    elif ratio >= MIN_CELLS_PER_FREEDOM:
         text = f"Exact recovery can be hoped for: {ratio:.1f} known cells for each degree of freedom, all connected."
     else:
         text = (
             f"Exact recovery is doubtful: {ratio:.1f} known cells for each degree of freedom, "
-            f"where about {ENOUGH:g} are needed in practice."
+            f"where about {MIN_CELLS_PER_FREEDOM:g} are needed in practice."
         )
-    hopeful = off <= EXACT and (ratio >= ENOUGH or known >= min(found["sample_bound"], n * d))
-    return {"possible": True, "hopeful": bool(hopeful), "verdict": text}
+    enough = ratio >= MIN_CELLS_PER_FREEDOM or known >= min(figures["sample_bound"], n * d)
+    return {"possible": True, "hopeful": bool(off <= MAX_EXACT_RESIDUAL and enough), "verdict": text}

@@ -1,6 +1,6 @@
 """Completion under a nuclear norm: as close to the known cells as a bounded sum of singular values allows.
 
-    minimise  ½ Σ_{ij in Ω} w_ij (x_ij − m_ij)²  +  λ‖M‖_*   over M (n,d)
+    minimize  ½ Σ_{ij in Ω} w_ij (x_ij − m_ij)²  +  λ‖M‖_*   over M (n,d)
     or        ½ Σ_{ij in Ω} w_ij (x_ij − m_ij)²  with  ‖M‖_* ≤ r: the same for the λ whose M has the norm r
 
     filled = P_Ω(W(X − M)) + M, a sparse matrix and a low-rank one, never written down;  W at most 1
@@ -30,13 +30,13 @@ from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 
-HELD = 10  # one known cell in so many is held out to choose λ
-FALL = 0.7  # from one λ of the search to the next
-LEAST = 1e-4  # of the largest λ, where the search ends
-PATIENCE = 2  # values of λ without a held-out error that is smaller
-BETTER = 0.995  # by this factor
+CELLS_PER_HELD_OUT = 10  # one known cell in so many is held out to choose λ
+REG_FACTOR = 0.7  # from one λ of the search to the next
+MIN_REG_RATIO = 1e-4  # of the largest λ, where the search ends
+MAX_IDLE_REGS = 2  # values of λ without a held-out error that is smaller
+MAX_ERROR_RATIO = 0.995  # by this factor
 BISECTIONS = 40  # at most, for the λ that belongs to a radius
-NOTHING: dict[str, list[float]] = {"reg": [], "rmse": [], "rank": []}
+EMPTY_PATH: dict[str, list[float]] = {"reg": [], "rmse": [], "rank": []}
 
 
 class SoftImpute(LowRank):
@@ -141,16 +141,16 @@ class SoftImpute(LowRank):
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> SoftImpute:
         """Fit to the known cells of X (NaN or unstored is unknown); `sample_weight` one number a row or a cell."""
-        cells = self._observed(X, sample_weight)
+        cells = self._observe(X, sample_weight)
         seed, cap = seed_of(self.random_state), None if self.n_components is None else self._rank(cells.shape)
         offset = compute_column_means(cells) if self.center else np.zeros(cells.shape[1])
         problem = make_problem(cells, cap, offset)
         if self.reg is not None and self.radius is not None:
             raise InputError(f"reg={self.reg:g} and radius={self.radius:g} say the same thing twice. Give one of them.")
         if self.reg is not None:
-            reg, path = float(self.reg), NOTHING
+            reg, path = float(self.reg), EMPTY_PATH
         elif self.radius is not None:
-            reg, path = find_reg(problem, float(self.radius), seed), NOTHING
+            reg, path = find_reg(problem, float(self.radius), seed), EMPTY_PATH
         else:
             reg, path = choose_reg(cells, cap, offset, seed)
         said: dict[str, Any] = {"reg_": reg, "path_": path, "column_bias_": offset.astype(cells.dtype)}
@@ -194,24 +194,24 @@ def descend_path(p: Problem, now: State, lam: float, tol: float) -> State:
 def choose_reg(cells: Observed, cap: int | None, offset: np.ndarray, seed: int) -> tuple[float, dict]:
     """The best λ, and the path over λ on nine tenths of the known cells with the error on the others."""
     X, W = cells.X, cells.W
-    held = generator(seed, 1).permutation(X.nnz) < X.nnz // HELD
+    held = generator(seed, 1).permutation(X.nnz) < X.nnz // CELLS_PER_HELD_OUT
     kept = sparse.csr_array((np.where(held, 0, W.data), W.indices, W.indptr), shape=W.shape)
     p = make_problem(observed(as_blocks(X), kept), cap, offset)
     rows, cols = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[held], X.indices[held]
     goal, w = X.data[held] - offset[cols], W.data[held]
     state = start_from_zero(p, seed)
-    lam, least = state.lam, LEAST * state.lam
-    best, waited, reg = np.inf, 0, p.scale * lam * FALL
-    path: dict[str, list[float]] = {name: [] for name in NOTHING}
-    while waited < PATIENCE and lam > least and (len(goal) or not path["reg"]):
-        lam *= FALL
+    lam, least = state.lam, MIN_REG_RATIO * state.lam
+    best, waited, reg = np.inf, 0, p.scale * lam * REG_FACTOR
+    path: dict[str, list[float]] = {name: [] for name in EMPTY_PATH}
+    while waited < MAX_IDLE_REGS and lam > least and (len(goal) or not path["reg"]):
+        lam *= REG_FACTOR
         state = _settle(p, lower_penalty(p, state, lam)._replace(pace=1.0))
         gap = goal - np.einsum("tk,tk->t", state.L[rows], state.R[cols])
         rmse = float(np.sqrt(w @ gap**2 / w.sum())) if len(goal) else 0.0
-        for name, value in zip(NOTHING, (p.scale * lam, rmse, state.L.shape[1]), strict=True):
+        for name, value in zip(EMPTY_PATH, (p.scale * lam, rmse, state.L.shape[1]), strict=True):
             path[name].append(float(value))
         waited += 1
-        if rmse < BETTER * best:
+        if rmse < MAX_ERROR_RATIO * best:
             best, waited, reg = rmse, 0, p.scale * lam
     return reg, path
 
@@ -220,9 +220,9 @@ def find_reg(p: Problem, radius: float, seed: int) -> float:
     """The λ whose M has singular values with the sum `radius`: down the path until it is passed, then by bisection."""
     goal = radius / p.scale
     high = start_from_zero(p, seed)  # its norm is below the goal
-    lam, least = high.lam, LEAST * high.lam
+    lam, least = high.lam, MIN_REG_RATIO * high.lam
     while True:
-        lam *= FALL
+        lam *= REG_FACTOR
         now = _settle(p, lower_penalty(p, high, lam)._replace(pace=1.0), 1e-7, 200)
         if _norm(now) >= goal:
             break
@@ -244,14 +244,14 @@ def _norm(state: State) -> float:
     return float(np.linalg.norm(state.L, axis=0).sum())
 
 
-def _settle(p: Problem, start: State, tol: float = 1e-3, most: int = 20) -> State:
+def _settle(p: Problem, start: State, tol: float = 1e-3, max_steps: int = 20) -> State:
     """The answer for one λ of the search, to the accuracy that a comparison needs."""
     with loop.quietly():
         return loop.run(
             SoftImpute(),
             lambda state, t: loop.Sweep(new := refill(p, state, tol), new.objective),
             start,
-            max_iter=most,
+            max_iter=max_steps,
             tol=tol,
             fitted=lambda state: {},
         )

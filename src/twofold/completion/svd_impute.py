@@ -1,6 +1,6 @@
 """Filling the holes by a truncated SVD of the filled table, again and again.
 
-    minimise  ½ Σ_{ij in Ω} w_ij (x_ij − m_ij)²   over M (n,d) of rank k
+    minimize  ½ Σ_{ij in Ω} w_ij (x_ij − m_ij)²   over M (n,d) of rank k
 
     filled = P_Ω(W(X − M)) + M, a sparse matrix and a low-rank one, never written down;  W at most 1
 
@@ -111,8 +111,8 @@ class SVDImpute(LowRank):
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> SVDImpute:
         """Fit to the known cells of X (NaN or unstored is unknown); `sample_weight` one number a row or a cell."""
-        cells = self._observed(X, sample_weight)
-        seed, problem = seed_of(self.random_state), make_problem(cells, self._determined(cells))
+        cells = self._observe(X, sample_weight)
+        seed, problem = seed_of(self.random_state), make_problem(cells, self._limit_rank(cells))
         whole = float(problem.w @ problem.x**2) / 2
 
         def sweep(state: State, t: int) -> loop.Sweep:
@@ -152,24 +152,24 @@ def compute_error(p: Problem, at: np.ndarray) -> float:
     return 0.5 * float(p.w @ (p.x - at) ** 2)
 
 
-def refill(p: Problem, now: State, tol: float, most: int = 1) -> State:
-    """One sweep: fill and truncate, with momentum unless that gains nothing worth `tol`; then it begins anew."""
+def refill(p: Problem, now: State, tol: float, max_steps: int = 1) -> State:
+    """One sweep: fill and truncate, with momentum unless that gains nothing worth `tol`; then it starts again."""
     pace = (1 + np.sqrt(1 + 4 * now.pace**2)) / 2
     on = (now.pace - 1) / pace
     if on > 0:
         L, R = np.hstack([(1 + on) * now.L, -on * now.L0]), np.hstack([now.R, now.R0])
-        new = truncate(p, now, now.at + on * (now.at - now.at0), L, R, most)
+        new = truncate(p, now, now.at + on * (now.at - now.at0), L, R, max_steps)
         if new.objective < (1 - tol) * now.objective:
             return new._replace(pace=pace)
-    new = truncate(p, now, now.at, now.L, now.R, most)
+    new = truncate(p, now, now.at, now.L, now.R, max_steps)
     # Without momentum it cannot rise but by rounding; then nothing is left to gain.
     return new._replace(pace=(1 + np.sqrt(5)) / 2) if new.objective <= now.objective else now
 
 
-def truncate(p: Problem, now: State, at: np.ndarray, L: np.ndarray, R: np.ndarray, most: int) -> State:
+def truncate(p: Problem, now: State, at: np.ndarray, L: np.ndarray, R: np.ndarray, max_steps: int) -> State:
     """The holes of X filled from L Rᵀ, and the leading triplets of that, shrunk by λ: the next M."""
     filled = low_rank.add_low_rank(p.where, p.w * (p.x - at), L, R)
-    found = low_rank.find_leading(filled, now.V, k=p.k, above=now.lam, tol=1e-12, most=most)
+    found = low_rank.find_leading(filled, now.V, k=p.k, above=now.lam, tol=1e-12, max_steps=max_steps)
     r = min(int((found.s > now.lam).sum()), len(found.s) if p.k is None else p.k)
     s = found.s[:r] - now.lam
     L, R = found.L[:, :r] * (s / found.s[:r]), np.ascontiguousarray(found.V[:, :r])

@@ -7,7 +7,7 @@
 
 One sweep:  each column  its Gaussian posterior given the moments of the rows
             each row     the same, sides exchanged; then y, v, and all precisions from what is left
-What is minimised is the negative evidence bound, so τ, λ, μ are learned and nothing needs tuning or early stopping.
+What is minimized is the negative evidence bound, so τ, λ, μ are learned and nothing needs tuning or early stopping.
 The start: m, b, c as in `Biases`, and factors that have shown on cells put aside that they predict better than b and c
 alone. Where cells are few, factors that fit the known cells say nothing of the others, and the bound does not see it,
 for it takes rows and columns as independent: then they start at zero, where they stay.
@@ -33,7 +33,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh_tridiagonal
 
-from twofold.completion._held_out import FEWEST, hold_out, is_better
+from twofold.completion._held_out import MIN_CELLS, hold_out, is_better
 from twofold.completion.biases import Biases
 from twofold.completion.cells import MemoryCells
 from twofold.completion.model import Factors
@@ -51,10 +51,13 @@ from twofold.kernels import svdpp
 
 MIN_CELLS_PER_LINE = 25  # known cells for each row and column, from which on factors need no trial
 TRIAL_SWEEPS = 60  # sweeps of the trial: enough to see where factors lead that only fit
-SURE, WORTH = 2, 0.99  # standard errors, and share of the loss, by which factors must be better than biases alone
+MIN_ERRORS, MAX_LOSS_RATIO = (
+    2,
+    0.99,
+)  # standard errors, share of the loss of biases alone
 PROBES, LANCZOS, STEPS = 8, 20, 3  # random vectors and steps of the quadrature; conjugate gradient steps a sweep
-QUICK = 4_000_000  # numbers that are added up sooner than they are handed to threads
-SPAN = 1e-6, 1e6  # in which precisions may lie, of numbers of size one
+MAX_SERIAL_NUMBERS = 4_000_000  # numbers that are added up sooner than they are handed to threads
+PRECISION_RANGE = 1e-6, 1e6  # in which precisions may lie, of numbers of size one
 
 
 # ---- the prior that follows from which cells are known ------------------------------------------------------------
@@ -98,7 +101,7 @@ def link_pattern(side: Side, across: Side, rng: np.random.Generator) -> Pattern:
 
 def _sum_known(side: Side, Y: np.ndarray) -> np.ndarray:
     source = side.blocks.source
-    if np.asarray(source.indptr)[-1] * Y.shape[1] < QUICK:
+    if np.asarray(source.indptr)[-1] * Y.shape[1] < MAX_SERIAL_NUMBERS:
         return sum_block(source.read(0, len(side.mass)), np.ascontiguousarray(Y))
     engine = Engine()
     return np.concatenate(engine.gather(engine.map(sum_block, side.blocks, engine.broadcast(np.ascontiguousarray(Y)))))
@@ -151,8 +154,8 @@ def update_link(F: Pattern, link: Link, T: np.ndarray, variance: np.ndarray) -> 
     cost, size = ((T - mean).astype(float) ** 2).sum(axis=0), (Y.astype(float) ** 2).sum(axis=0)
     spread = link.precision * F.nodes[:, None] + link.strength  # (q,p)
     of_fit = (F.shares[:, None] * F.nodes[:, None] / spread).sum(axis=0)  # tr F Cov(Y) Fᵀ
-    strength = np.clip(d / (size + _trace_coefficients(F, link)), *SPAN)
-    precision = np.clip(n / (cost + variance + of_fit), *SPAN)
+    strength = np.clip(d / (size + _trace_coefficients(F, link)), *PRECISION_RANGE)
+    precision = np.clip(n / (cost + variance + of_fit), *PRECISION_RANGE)
     return Link(Y, mean, precision, strength)
 
 
@@ -249,7 +252,7 @@ def compute_posterior(
     X: sparse.csr_array,
     w: np.ndarray,
     prior: np.ndarray,
-    given: Moments,
+    moments: Moments,
     lam: np.ndarray,
     tau: float,
     mean: float,
@@ -259,12 +262,12 @@ def compute_posterior(
 
     Values are taken as (x − mean)/spread.
     """
-    (m, p), dtype = prior.shape, given.F.dtype
-    U, V = np.empty((m, p), dtype), np.empty((m, given.Q.shape[1]), dtype)
+    (m, p), dtype = prior.shape, moments.F.dtype
+    U, V = np.empty((m, p), dtype), np.empty((m, moments.Q.shape[1]), dtype)
     left, logdet = np.empty(m), np.empty(m)
     x = ((X.data - X.data.dtype.type(mean)) / X.data.dtype.type(spread)).astype(dtype, copy=False)
     cells = (X.indptr, X.indices, x, w.astype(dtype, copy=False))
-    svdpp.posterior_rows(*cells, *given, prior, lam.astype(dtype), dtype.type(tau), U, V, left, logdet)
+    svdpp.posterior_rows(*cells, *moments, prior, lam.astype(dtype), dtype.type(tau), U, V, left, logdet)
     return U, V, left, logdet
 
 
@@ -277,8 +280,8 @@ def half_step(side: Side, prior: np.ndarray, *state: Any) -> tuple[Posterior, fl
     return Posterior(U, V), float(left.sum()), float(logdet.sum())
 
 
-def creep(history: History) -> float:
-    """The bound falls quickly, then creeps for hundreds of sweeps: steps tell more than what their trend adds up to."""
+def measure_slow_steps(history: History) -> float:
+    """The bound falls quickly, then slowly for hundreds of sweeps: the last step shows more than the trend."""
     return max(10 * history.step(), history.gain())
 
 
@@ -371,11 +374,11 @@ class SVDPlusPlus(Factors):
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> SVDPlusPlus:
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments."""
-        cells, seed = self._observed(X, sample_weight), seed_of(self.random_state)
+        cells, seed = self._observe(X, sample_weight), seed_of(self.random_state)
         k, (plan, biases) = self._rank(cells.shape), make_plan(cells, seed)
         start = choose_start(plan, biases, k, seed)
         fitted = partial(_attributes, plan=plan)
-        self._run(cells, lambda state, t: sweep(state, plan), start, seed, X, fitted, moved=creep)
+        self._run(cells, lambda state, t: sweep(state, plan), start, seed, X, fitted, moved=measure_slow_steps)
         return self
 
     def _deviate(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
@@ -413,15 +416,15 @@ def compute_variances(U: Posterior, Z: Posterior) -> np.ndarray:
 
 
 def fold_rows(
-    X: sparse.csr_array, Y: np.ndarray, given: Moments, lam: np.ndarray, tau: float, mean: float
+    X: sparse.csr_array, Y: np.ndarray, moments: Moments, lam: np.ndarray, tau: float, mean: float
 ) -> np.ndarray:
     """Posterior means (m,p) of new rows."""
     scale = 1 / np.sqrt(np.maximum(np.diff(X.indptr), 1)).astype(Y.dtype)[:, None]
-    return compute_posterior(X, np.ones_like(X.data), scale * sum_block(X, Y), given, lam, tau, mean)[0]
+    return compute_posterior(X, np.ones_like(X.data), scale * sum_block(X, Y), moments, lam, tau, mean)[0]
 
 
 def make_plan(cells: Observed, seed: int) -> tuple[Plan, Biases]:
-    """What stays the same over the sweeps, and the biases they start from, whose mean it has."""
+    """Make what stays the same over the sweeps, and the biases they start from."""
     rows = link_pattern(cells.rows, cells.cols, generator(seed, 1))
     cols = link_pattern(cells.cols, cells.rows, generator(seed, 2))
     biases = Biases()
@@ -433,7 +436,7 @@ def make_plan(cells: Observed, seed: int) -> tuple[Plan, Biases]:
 def choose_start(plan: Plan, biases: Biases, k: int, seed: int) -> State:
     """Small factors, unless those that most of the cells lead to do not predict the others: then biases alone."""
     start, (kept, held) = start_state(plan, biases, k, seed), hold_out(plan.cells, generator(seed, 5))
-    if plan.cells.X.nnz > MIN_CELLS_PER_LINE * sum(plan.cells.shape) or len(held.x) < FEWEST:
+    if plan.cells.X.nnz > MIN_CELLS_PER_LINE * sum(plan.cells.shape) or len(held.x) < MIN_CELLS:
         return start
     trial, alone = make_plan(kept, seed)
     state = start_state(trial, alone, k, seed)
@@ -441,7 +444,7 @@ def choose_start(plan: Plan, biases: Biases, k: int, seed: int) -> State:
         state = sweep(state, trial).state
     baseline = alone.mean_ + alone.row_bias_[held.rows] + alone.column_bias_[held.cols]
     before, after = held.losses(baseline), held.losses(compute_cells(state, trial, held.rows, held.cols))
-    helps = is_better(before, after, SURE) and after.mean() < WORTH * before.mean()
+    helps = is_better(before, after, MIN_ERRORS) and after.mean() < MAX_LOSS_RATIO * before.mean()
     return start if helps else start_state(plan, biases, k, seed, 0.0)
 
 
@@ -455,7 +458,7 @@ def start_state(plan: Plan, biases: Biases, k: int, seed: int, factors: float = 
     """Small random factors, sure of themselves, and the biases."""
     size, (a, c), cells = 0.1, np.tril_indices(k + 1), plan.cells
 
-    def drawn(bias: np.ndarray, stream: int) -> Posterior:
+    def draw(bias: np.ndarray, stream: int) -> Posterior:
         count = len(bias)
         mean = generator(seed, stream).normal(size=(count, k + 1)) * factors
         mean[:, -1] = bias / plan.spread
@@ -463,7 +466,7 @@ def start_state(plan: Plan, biases: Biases, k: int, seed: int, factors: float = 
 
     rows, cols = (start_link(F, k + 1, 5.0, cells.dtype) for F in (plan.rows, plan.cols))
     left = float(cells.rows.mass.sum()) * 0.7
-    return State(drawn(biases.row_bias_, 3), drawn(biases.column_bias_, 4), left, 0.0, rows, cols)
+    return State(draw(biases.row_bias_, 3), draw(biases.column_bias_, 4), left, 0.0, rows, cols)
 
 
 def sweep(state: State, plan: Plan) -> loop.Sweep:
@@ -491,7 +494,7 @@ def _sum_variances(q: Posterior) -> np.ndarray:
 
 
 def _attributes(state: State, plan: Plan) -> dict:
-    """What was learned of (x − mean)/spread, in the data's own unit: biases go with it, factors with its root."""
+    """Convert the state of (x − mean)/spread to the data's own unit: biases by it, factors by its root."""
     dtype, p = plan.cells.dtype, state.U.mean.shape[1]
     unit = np.full(p, np.sqrt(plan.spread))
     unit[-1] = plan.spread

@@ -1,6 +1,6 @@
 """Singular value projection: gradient steps on the known cells, each followed by the nearest matrix of rank k.
 
-    minimise  ½ Σ_{ij in Ω} w_ij (x_ij − m_ij)²   over M (n,d) of rank k
+    minimize  ½ Σ_{ij in Ω} w_ij (x_ij − m_ij)²   over M (n,d) of rank k
 
     M = L Rᵀ never multiplied out    G = P_Ω(W(X − M)) the descent direction, stored in the known cells alone
 
@@ -46,7 +46,7 @@ class State(NamedTuple):
 class SVP(LowRank):
     """Singular value projection: the matrix of rank k nearest to the known cells, by projected gradients.
 
-    Minimises the squared error on the known cells over all matrices of rank k, without penalty: for tables that
+    Minimizes the squared error on the known cells over all matrices of rank k, without penalty: for tables that
     really are low-rank, or nearly so. Where enough cells are known it recovers them exactly; see
     :func:`recovery_report`. Ratings, which are far from it, want `ALS` or `SoftImpute`.
 
@@ -116,8 +116,8 @@ class SVP(LowRank):
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> SVP:
         """Fit to the known cells of X (NaN or unstored is unknown); `sample_weight` one number a row or a cell."""
-        cells = self._observed(X, sample_weight)
-        seed, k = seed_of(self.random_state), self._determined(cells)
+        cells = self._observe(X, sample_weight)
+        seed, k = seed_of(self.random_state), self._limit_rank(cells)
         problem = Problem(
             low_rank.index_cells(cells), cells.X.data.astype(np.float64), cells.W.data.astype(np.float64), k
         )
@@ -140,7 +140,7 @@ def take_first_step(p: Problem, state: State) -> State:
     n, d = p.where.shape
     step = n * d / p.w.sum()
     while True:
-        new = project_step(p, state, p.w * p.x, step, most=10)
+        new = project_step(p, state, p.w * p.x, step, max_steps=10)
         if new.objective <= state.objective or step * p.w.max() <= 1:
             return new
         step = max(step / 2, 1 / p.w.max())
@@ -179,10 +179,10 @@ def project_on_tangent(p: Problem, D: np.ndarray, U: np.ndarray, R: np.ndarray) 
     return low_rank.compute_at_cells(p.where, np.hstack([U, DR - U @ (U.T @ DR)]), np.hstack([DU, R]))
 
 
-def project_step(p: Problem, state: State, D: np.ndarray, step: float, most: int = 1) -> State:
+def project_step(p: Problem, state: State, D: np.ndarray, step: float, max_steps: int = 1) -> State:
     """P_k(M + step·D), within a space that holds the rows of M."""
     found = low_rank.find_leading(
-        low_rank.add_low_rank(p.where, step * D, state.L, state.R), state.V, k=p.k, tol=1e-12, most=most
+        low_rank.add_low_rank(p.where, step * D, state.L, state.R), state.V, k=p.k, tol=1e-12, max_steps=max_steps
     )
     L, R = np.ascontiguousarray(found.L[:, : p.k]), np.ascontiguousarray(found.V[:, : p.k])
     at = low_rank.compute_at_cells(p.where, L, R)

@@ -1,6 +1,6 @@
 """Singular value thresholding: the least nuclear norm that agrees with the known cells.
 
-    minimise  τ‖M‖_* + ½‖M‖²   over M (n,d) with  m_ij = x_ij in the known cells Ω
+    minimize  τ‖M‖_* + ½‖M‖²   over M (n,d) with  m_ij = x_ij in the known cells Ω
 
     Y (n,d) the multipliers of these equations, stored in the known cells alone; M = L Rᵀ never multiplied out
 
@@ -140,7 +140,7 @@ class SVT(LowRank):
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> SVT:
         """Fit to the known cells of X (NaN or unstored is unknown, and so is a cell of weight 0)."""
-        cells = self._observed(X, sample_weight)
+        cells = self._observe(X, sample_weight)
         _refuse_weights(cells)
         x, seed, (n, d) = cells.X.data.astype(np.float64), seed_of(self.random_state), cells.shape
         whole = float(np.linalg.norm(x))

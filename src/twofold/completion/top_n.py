@@ -23,7 +23,7 @@ GROUP = 64  # blocks whose lists are handed on together
 
 
 class Lists(NamedTuple):
-    """The best columns of some rows, best first, -1 where a row has no more, and their scores."""
+    """The best columns of some rows, best first, -1 where a list is shorter, and their scores."""
 
     items: np.ndarray  # (m,n)
     scores: np.ndarray  # (m,n)

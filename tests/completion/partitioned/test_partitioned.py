@@ -420,7 +420,7 @@ def test_shards_taken_together_on_a_cluster_change_no_bit(clusters, folder, monk
     monkeypatch.setattr(module, "HEAVY", heavy)
     monkeypatch.setattr(module, "SHARDS", 20)
     monkeypatch.setattr(module, "CELLS", (50, 2**20))
-    monkeypatch.setattr(_half_steps, "EACH", 1)
+    monkeypatch.setattr(_half_steps, "SHARDS_PER_THREAD", 1)
     parts = PartitionedRatings(folder)
     models = [lambda: ALS(14, **QUICK), lambda: ImplicitALS(6, max_iter=2, random_state=0)]
     held = [make().fit(parts) for make in models]
@@ -465,7 +465,7 @@ def test_rows_that_are_not_needed_are_not_sent(processes, folder, monkeypatch):
     from twofold.completion.partitioned import _half_steps
 
     held = ALS(14, **QUICK).fit(folder)
-    monkeypatch.setattr(_half_steps, "LITTLE", 0)
+    monkeypatch.setattr(_half_steps, "SMALL_SHARD_ROWS", 0)
     monkeypatch.setattr(Tasks, "workers", 100)
     assert same_bits(ALS(14, **QUICK).fit(folder), held)
     with Client(processes):

@@ -27,8 +27,8 @@ MODELS = {
     "svd++": SVDPlusPlus(3, random_state=0, max_iter=500),
     "biases": Biases(),
     "mean": MeanImpute(),
-    "item neighbours": Neighborhood(),
-    "user neighbours": Neighborhood(kind="user"),
+    "item neighbors": Neighborhood(),
+    "user neighbors": Neighborhood(kind="user"),
 }
 
 
@@ -154,7 +154,7 @@ def test_joining_shares_are_the_terms_of_a_linear_model(fitted):
     assert np.corrcoef(general, split_prediction(model, x, 3))[0, 1] > 0.9
 
 
-@pytest.mark.parametrize("name", ["als", "svd++", "implicit", "item neighbours"])
+@pytest.mark.parametrize("name", ["als", "svd++", "implicit", "item neighbors"])
 def test_a_newcomer_with_a_users_ratings_gets_the_users_list(name, fitted):
     rec = fitted(name)
     for user in (5, 41):

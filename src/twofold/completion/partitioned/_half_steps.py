@@ -28,10 +28,10 @@ from twofold.core.engine.tasks import Saved, Tasks, add_results
 from twofold.core.files.headers import reads_headers
 from twofold.core.numerics.alternating_ridge import multiply_block, penalize, solve_rows, weigh_cells
 
-LITTLE = 2**10  # rows of a shard up to which it is always sent whole
+SMALL_SHARD_ROWS = 2**10  # rows of a shard up to which it is always sent whole
 CHUNK = 2**15  # cells of a heavy row at a time
-TOGETHER = 2**20  # cells up to which shards are taken as one on a cluster,
-EACH = 4  # if each of its threads still has so many
+MAX_JOINED_CELLS = 2**20  # cells up to which shards are taken as one on a cluster,
+SHARDS_PER_THREAD = 4  # if each of its threads still has so many
 
 
 class Shard(NamedTuple):
@@ -117,22 +117,24 @@ def solve(
     folder: Path,
     side: str,
     units: list[tuple[int, int]],
-    given: tuple[np.ndarray, np.ndarray],
-    how: HalfStep,
-    mine: Shard | None,
+    where: tuple[np.ndarray, np.ndarray],
+    step: HalfStep,
+    current: Shard | None,
     base: Any,
     sources: list[Any],
 ) -> Shard:
     """The rows of a shard: of units, one below the other, each with its number of rows."""
     found, first = [], 0
     for u, count in units:
-        X, w = read_weighted(folder, side, u, how.alpha)
-        seen = how.read_features(join(folder, side, u, *given, sources))
+        X, w = read_weighted(folder, side, u, step.alpha)
+        seen = step.read_features(join(folder, side, u, *where, sources))
         start = (
-            np.zeros((count, seen[0].shape[1]), seen[0].dtype) if mine is None else mine.factors[first : first + count]
+            np.zeros((count, seen[0].shape[1]), seen[0].dtype)
+            if current is None
+            else current.factors[first : first + count]
         )
-        U, cost = solve_rows(X, w, start, settle(base), *seen, how.ridge, how.steps, how.size)
-        found.append((U, float(cost.sum()), penalize(U, weigh_cells(X, w), how.ridge)))
+        U, cost = solve_rows(X, w, start, settle(base), *seen, step.ridge, step.steps, step.size)
+        found.append((U, float(cost.sum()), penalize(U, weigh_cells(X, w), step.ridge)))
         first += count
     factors, costs, held = zip(*found, strict=True)
     return Shard(put_together(factors), costs, held)
@@ -150,11 +152,11 @@ class Sums(NamedTuple):
 
 
 def sum_cells(
-    folder: Path, side: str, u: int, given: tuple[np.ndarray, np.ndarray], how: HalfStep, sources: list[Any]
+    folder: Path, side: str, u: int, where: tuple[np.ndarray, np.ndarray], step: HalfStep, sources: list[Any]
 ) -> Sums:
     """Of the cells of a unit, all of one row."""
-    X, w = read_weighted(folder, side, u, how.alpha)
-    Z, offset = how.read_features(join(folder, side, u, *given, sources))
+    X, w = read_weighted(folder, side, u, step.alpha)
+    Z, offset = step.read_features(join(folder, side, u, *where, sources))
     p = Z.shape[1]
     G = np.zeros((p + 1, p + 1))
     for a in range(0, X.nnz, CHUNK):
@@ -165,7 +167,7 @@ def sum_cells(
     return Sums(G, float(w.sum(dtype=np.float64)))
 
 
-def solve_sums(how: HalfStep, mine: Shard | None, base: np.ndarray | None, sums: Sums, dtype: np.dtype) -> Shard:
+def solve_sums(step: HalfStep, current: Shard | None, base: np.ndarray | None, sums: Sums, dtype: np.dtype) -> Shard:
     """One row from the sums of its cells, by p cells that have the same sums."""
     p, G = len(sums.G) - 1, settle(sums.G)
     values, Q = np.linalg.eigh(G[:p, :p])
@@ -174,12 +176,12 @@ def solve_sums(how: HalfStep, mine: Shard | None, base: np.ndarray | None, sums:
     targets = np.where(there, (Q.T @ G[:p, p]) / np.where(there, roots, 1.0), 0.0)
     Z = np.ascontiguousarray((Q * roots).T, dtype=dtype)
     X = sparse.csr_array((targets.astype(dtype), np.arange(p), np.array([0, p])), shape=(1, p))
-    start = np.zeros((1, p), dtype) if mine is None else mine.factors
-    given = (np.ones(p, dtype), start, settle(base), Z, np.zeros(p, dtype), how.ridge, how.steps, how.size)
+    start = np.zeros((1, p), dtype) if current is None else current.factors
+    given = (np.ones(p, dtype), start, settle(base), Z, np.zeros(p, dtype), step.ridge, step.steps, step.size)
     mass = np.array([sums.mass])
     U, cost = solve_rows(X, *given, mass=mass)
     rest = float(G[p, p] - (targets**2).sum())  # what no factor explains
-    return Shard(U, (float(cost.sum()) + rest,), (penalize(U, mass, how.ridge),))
+    return Shard(U, (float(cost.sum()) + rest,), (penalize(U, mass, step.ridge),))
 
 
 def gram(cuts: np.ndarray, shard: Shard) -> list[np.ndarray]:
@@ -202,7 +204,7 @@ def multiply(
     folder: Path,
     side: str,
     units: list[tuple[int, int]],
-    given: tuple[np.ndarray, np.ndarray],
+    where: tuple[np.ndarray, np.ndarray],
     mean: float,
     weighted: bool,
     sources: list[Any],
@@ -210,7 +212,7 @@ def multiply(
     """(X − mean) Z over the cells of units, one below the other."""
     found = []
     for u, _ in units:
-        X, Z = read_unit(folder, side, u), join(folder, side, u, *given, sources)
+        X, Z = read_unit(folder, side, u), join(folder, side, u, *where, sources)
         found.append(multiply_block(X, np.ones_like(X.data), Z, mean, weighted))
     return Shard(put_together(found))
 
@@ -251,7 +253,7 @@ def goes_whole(side: Side, bounds: np.ndarray, workers: int) -> np.ndarray:
     A worker keeps a whole shard for all units it has, so that is less unless these need few of its rows.
     """
     rows = np.diff(bounds)
-    return (rows <= LITTLE) | (side.routes.sum(axis=0) >= rows * workers)
+    return (rows <= SMALL_SHARD_ROWS) | (side.routes.sum(axis=0) >= rows * workers)
 
 
 def take_together(side: Side, cells: Sequence[int], other: Side, tasks: Tasks) -> np.ndarray:
@@ -261,15 +263,15 @@ def take_together(side: Side, cells: Sequence[int], other: Side, tasks: Tasks) -
         return np.arange(count + 1)
     of = [unit.shard for unit in side.units]
     weight, is_cut = np.bincount(of, cells, count), np.bincount(of, minlength=count) > 1
-    goal = max(1.0, min(TOGETHER, weight.sum() / (EACH * tasks.threads)))
+    goal = max(1.0, min(MAX_JOINED_CELLS, weight.sum() / (SHARDS_PER_THREAD * tasks.threads)))
     turn = (np.cumsum(weight) - weight / 2) // goal
     begins = (np.diff(turn) > 0) | is_cut[1:] | is_cut[:-1]
     return np.concatenate([[0], 1 + np.flatnonzero(begins), [count]])
 
 
-def take_side(side: Side, mine: np.ndarray, others: np.ndarray) -> Side:
+def take_side(side: Side, runs: np.ndarray, other_runs: np.ndarray) -> Side:
     """A side, its runs of shards taken as one, and those of the other side."""
-    units = [u._replace(shard=int(np.searchsorted(mine, u.shard, side="right")) - 1) for u in side.units]
+    units = [u._replace(shard=int(np.searchsorted(runs, u.shard, side="right")) - 1) for u in side.units]
     return side._replace(
-        bounds=side.bounds[mine], units=units, routes=np.add.reduceat(side.routes, others[:-1], axis=1)
+        bounds=side.bounds[runs], units=units, routes=np.add.reduceat(side.routes, other_runs[:-1], axis=1)
     )

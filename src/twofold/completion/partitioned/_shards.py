@@ -41,7 +41,7 @@ def count_seen(folder: Path, side: Side, units: list[int], width: int) -> tuple[
 
 
 def read_heads(folder: Path, side: Side, units: list[int], width: int, heads: np.ndarray) -> sparse.csr_array:
-    """The cells of a shard that are not zero, in the columns that speak."""
+    """The cells of a shard that are not zero, in the input columns `heads`."""
     X = read_shard(folder, side, units, width)
     place = np.full(width, -1, np.int32)
     place[heads] = np.arange(len(heads), dtype=np.int32)
@@ -61,7 +61,7 @@ def sum_block(
 
 
 def multiply_tails(folder: Path, side: Side, units: list[int], width: int, heads: np.ndarray) -> sparse.csr_array:
-    """(m,d) products of the columns that speak with those that do not, over a shard."""
+    """(m,d) products of the input columns `heads` with the others, over a shard."""
     X = read_shard(folder, side, units, width)
     silent = np.ones(width, bool)
     silent[heads] = False
@@ -79,5 +79,5 @@ def add_sparse(results: list[sparse.csr_array]) -> sparse.csr_array:
 def take_rows(
     folder: Path, side: Side, units: list[int], width: int, rows: np.ndarray, heads: np.ndarray
 ) -> sparse.csr_array:
-    """Some rows of a shard, in the columns that speak."""
+    """Some rows of a shard, in the input columns `heads`."""
     return read_heads(folder, side, units, width, heads)[rows]

@@ -13,7 +13,7 @@ from twofold.completion.ids import plain
 from twofold.completion.partitioned._files import missing_message, read_arrays, read_run, write_arrays
 from twofold.completion.partitioned._layout import SIDES, Cut, Unit
 from twofold.completion.partitioned.sources import read_rows
-from twofold.completion.ratings_table import merged
+from twofold.completion.ratings_table import merge_pairs
 from twofold.core.checks import InputError
 from twofold.core.data.known_cells import stored
 from twofold.core.files.atomic import replacing
@@ -30,7 +30,7 @@ class Apart(NamedTuple):
     users: float
 
     def find(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Whether the cells (i, j) are."""
+        """True for each of the cells (i, j) that is held out."""
         if not self.share:
             return np.zeros(len(i), bool)
         return (scatter(i, np.zeros_like(i)) < self.users) & (scatter(i, j + 1) < self.share)
@@ -87,22 +87,22 @@ def read_ids(path: Path) -> pl.DataFrame:
         raise unreadable(str(path), why) from None
 
 
-def merge_ids(found: list[pl.DataFrame]) -> pl.DataFrame:
+def merge_ids(frames: list[pl.DataFrame]) -> pl.DataFrame:
     """The ids of all, each once, with how many cells it has: numbers if all are, else text."""
-    kinds = {frame["id"].dtype for frame in found}
+    kinds = {frame["id"].dtype for frame in frames}
     kind = kinds.pop() if len(kinds) == 1 else pl.String if pl.String in kinds else pl.Float64
-    every = pl.concat([frame.with_columns(pl.col("id").cast(kind)) for frame in found])
+    every = pl.concat([frame.with_columns(pl.col("id").cast(kind)) for frame in frames])
     return every.group_by("id").agg(pl.col("count").sum())
 
 
-def write_ids(path: Path, found: pl.DataFrame) -> np.ndarray:
-    found = found.sort("id")
-    write_frame(path, found.select("id"))
-    return found["count"].to_numpy()
+def write_ids(path: Path, ids: pl.DataFrame) -> np.ndarray:
+    ids = ids.sort("id")
+    write_frame(path, ids.select("id"))
+    return ids["count"].to_numpy()
 
 
 def cut_rows(counts: np.ndarray, size: int, heavy: int) -> np.ndarray:
-    """Where rows are cut: after about `size` cells, and around each row that has more than `heavy`."""
+    """Cut rows after about `size` cells, and around each row that has more than `heavy`."""
     before = np.concatenate([[0], np.cumsum(counts)])
     lone = np.flatnonzero(counts > heavy)
     fixed = np.unique(np.concatenate([[0], lone, lone + 1, [len(counts)]]))
@@ -115,11 +115,13 @@ def cut_rows(counts: np.ndarray, size: int, heavy: int) -> np.ndarray:
     return np.unique(np.concatenate(bounds))
 
 
-def make_units(bounds: np.ndarray, other: np.ndarray, counts: np.ndarray, others: np.ndarray, heavy: int) -> list[Unit]:
+def make_units(
+    bounds: np.ndarray, other: np.ndarray, counts: np.ndarray, other_counts: np.ndarray, heavy: int
+) -> list[Unit]:
     """Each shard is one unit; a heavy row is several, cut where the other side is."""
     units = []
     width = int(other[-1])
-    weight = np.add.reduceat(others, other[:-1])
+    weight = np.add.reduceat(other_counts, other[:-1])
     reached = np.cumsum(weight) / weight.sum()
     for s, (a, b) in enumerate(pairwise(bounds.tolist())):
         ends = np.array([width])
@@ -181,7 +183,7 @@ def write_unit(
     for a, b in pairwise(cuts.tolist()) if len(cuts) > 1 else [(0, n)]:
         some = cells[at[a] : at[b]]
         i, j = some["i"].astype(np.int64) - unit.first - a, some["j"].astype(np.int64)
-        X = merged(i, j, some["x"].astype("f8"), (b - a, width), duplicates)
+        X = merge_pairs(i, j, some["x"].astype("f8"), (b - a, width), duplicates)
         if apart.share:
             i, j = np.repeat(np.arange(unit.first + a, unit.first + b), np.diff(X.indptr)), X.indices.astype(np.int64)
             out = apart.find(i, j) if side == SIDES[0] else apart.find(j, i)

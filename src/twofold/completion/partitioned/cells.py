@@ -38,7 +38,7 @@ GRAM_NUMBERS = 2**16, 2**23  # numbers of the Gram matrix that are summed at a t
 
 
 def count_task_bytes(ratings: PartitionedRatings, p: int) -> int:
-    """What the largest task holds, about: its cells, what they need of the other side, and its own rows."""
+    """Estimate the bytes of the largest task: its cells, what they need of the other side, and its own rows."""
     item, most = ratings.dtype.itemsize, 0
     for side in (ratings.rows, ratings.cols):
         cells = np.array(ratings.cells[side.name])
@@ -47,7 +47,7 @@ def count_task_bytes(ratings: PartitionedRatings, p: int) -> int:
 
 
 def keeps_on_disk(ratings: PartitionedRatings, p: int) -> bool:
-    """Whether fitted factors are left on disk, mapped, because they would take more than a quarter of the budget."""
+    """Return True if fitted factors stay on disk, mapped: they would take more than a quarter of the budget."""
     return sum(ratings.shape) * p * ratings.dtype.itemsize > config().memory // 4
 
 
@@ -159,9 +159,9 @@ class PartitionedCells(Cells):
     def _multiply(self, side: str, Z: Sequence[Any], mean: float, weighted: bool) -> Shards:
         """(X − mean) Z."""
 
-        def light(units: list[int], given: Any, sources: list[Any], s: int) -> Any:
+        def light(units: list[int], where: Any, sources: list[Any], s: int) -> Any:
             sizes = self.sides[side].count_rows(units)
-            return self.tasks.submit(tasks.multiply, self.folder, side, sizes, given, mean, weighted, sources)
+            return self.tasks.submit(tasks.multiply, self.folder, side, sizes, where, mean, weighted, sources)
 
         def heavy(s: int, ready: list[tuple[list[int], Any, list[Any]]]) -> Any:
             return self.tasks.reduce([light(*one, s) for one in ready])
@@ -186,7 +186,7 @@ class PartitionedCells(Cells):
         return Shards(out, self.tasks)
 
     def _find_sources(self, side: str, units: Sequence[int], asked: np.ndarray, other: Sequence[Any]) -> list[Any]:
-        """What units are sent of each factor shard they ask: the rows it needs, if it is one, or all of them."""
+        """The parts of the asked factor shards that units are sent: the rows one unit needs, or all of them."""
         bounds, out = self.other(side).bounds, []
         whole = tasks.goes_whole(self.sides[side], bounds, self.tasks.workers)
         for q in asked.tolist():
@@ -198,23 +198,23 @@ class PartitionedCells(Cells):
         return out
 
     def half_step(
-        self, side: str, mine: Any, other: Any, how: HalfStep
+        self, side: str, current: Any, other: Any, step: HalfStep
     ) -> tuple[Any, Callable[[], tuple[float, float]]]:
-        base = None if how.alpha is None else self._multiply_gram(self.other(side), other)
+        base = None if step.alpha is None else self._multiply_gram(self.other(side), other)
 
-        def light(units: list[int], given: Any, sources: list[Any], s: int) -> Any:
-            own, sizes = None if mine is None else mine[s], self.sides[side].count_rows(units)
-            return self.tasks.submit(tasks.solve, self.folder, side, sizes, given, how, own, base, sources)
+        def light(units: list[int], where: Any, sources: list[Any], s: int) -> Any:
+            own, sizes = None if current is None else current[s], self.sides[side].count_rows(units)
+            return self.tasks.submit(tasks.solve, self.folder, side, sizes, where, step, own, base, sources)
 
         def heavy(s: int, ready: list[tuple[list[int], Any, list[Any]]]) -> Any:
             sums = self.tasks.reduce(
                 [
-                    self.tasks.submit(tasks.sum_cells, self.folder, side, u, given, how, some)
-                    for (u,), given, some in ready
+                    self.tasks.submit(tasks.sum_cells, self.folder, side, u, where, step, some)
+                    for (u,), where, some in ready
                 ]
             )
-            own = None if mine is None else mine[s]
-            return self.tasks.submit(tasks.solve_sums, how, own, base, sums, self.dtype)
+            own = None if current is None else current[s]
+            return self.tasks.submit(tasks.solve_sums, step, own, base, sums, self.dtype)
 
         shards = self._submit_shards(side, light, heavy, other)
         return shards, lambda: self._add_costs(shards)
@@ -249,7 +249,7 @@ class PartitionedCells(Cells):
                     path.unlink(missing_ok=True)
             return found._replace(state=kept)
 
-        def fitted(state: State) -> dict[str, Any]:
+        def to_attributes(state: State) -> dict[str, Any]:
             U, Z = self._revive(state)
             if steps.exact != steps.rows:
                 U, _ = self.half_step("rows", U, Z, steps.exact)
@@ -258,7 +258,7 @@ class PartitionedCells(Cells):
             return {**found, "row_bias_": rows[1], "column_bias_": cols[1], **attributes}
 
         try:
-            loop.run(model, sweep, start, fitted=fitted, X=self.source, seed=seed, fingerprint=self.sign)
+            loop.run(model, sweep, start, fitted=to_attributes, X=self.source, seed=seed, fingerprint=self.sign)
         finally:
             shutil.rmtree(self.folder / "factors", ignore_errors=True)
 
@@ -272,9 +272,9 @@ class PartitionedCells(Cells):
         whole = np.concatenate([item[0] for item in shards])
         return self._place("resumed", side, split_rows(whole, self.sides[side]))
 
-    def _collect(self, name: str, shards: Shards, how: HalfStep) -> tuple[np.ndarray, np.ndarray]:
+    def _collect(self, name: str, shards: Shards, step: HalfStep) -> tuple[np.ndarray, np.ndarray]:
         """(n,k) factors and (n,) biases: in memory, or mapped from files of the folder if they are too large."""
-        side, k, path = self.sides[name], how.k, None
+        side, k, path = self.sides[name], step.k, None
         n = int(side.bounds[-1])
         bias = np.zeros(n, self.dtype)
         factors: np.ndarray
@@ -286,7 +286,7 @@ class PartitionedCells(Cells):
         for a, b, found in zip(side.bounds[:-1], side.bounds[1:], shards.arrays(), strict=True):
             factors[a:b] = found[:, :k]
             if found.shape[1] > k:
-                bias[a:b] = found[:, k] * self.dtype.type(how.unit)
+                bias[a:b] = found[:, k] * self.dtype.type(step.unit)
         if path is not None:
             del factors
             factors = np.load(path, mmap_mode="r")

@@ -1,7 +1,7 @@
 """Lists of all users of partitioned ratings: a task for some thousand of them, where their ratings are.
 
-The columns' side of the product goes to the folder once; a task is sent its users' side of it. Only a few tasks are
-ahead of who asks, so that the lists of all users are nowhere in memory.
+The columns' side of the product goes to the folder once; a task is sent its users' side of it. Only a few tasks run
+ahead of the caller, so that the lists of all users are never in memory.
 """
 
 from __future__ import annotations

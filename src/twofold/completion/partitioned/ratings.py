@@ -52,7 +52,7 @@ from twofold.io.tables.table import blanks_of
 
 SHARDS = 32  # of one side, about, unless they would be too small or too large
 CELLS = 2**17, 2**20  # of a shard, at least and at most: a task of fewer takes longer to start than to run;
-MOST = 128, 2**22  # unless there would be more shards than this; then at most so many
+MAX_SHARDS, MAX_SHARD_CELLS = 128, 2**22  # more cells where there would be more shards than this
 HEAVY = 2**19  # cells of a row from which on they are cut
 HELD = 2**20  # ratings held out at most
 FORMAT = 1
@@ -151,7 +151,7 @@ class PartitionedRatings:
     # ---- making ----------------------------------------------------------------------------------------------------
 
     def _make(
-        self, source: Any, given: dict[str, str | None], duplicates: str | None, blanks: frozenset[str], holdout: float
+        self, source: Any, names: dict[str, str | None], duplicates: str | None, blanks: frozenset[str], holdout: float
     ) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         if any(self.folder.iterdir()):
@@ -162,16 +162,16 @@ class PartitionedRatings:
         for name in ("parts", "buckets", *SIDES):
             (self.folder / name).mkdir()
         try:
-            self._partition(source, given, duplicates, blanks, holdout)
+            self._partition(source, names, duplicates, blanks, holdout)
         except BaseException:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
 
     def _partition(
-        self, source: Any, given: dict[str, str | None], duplicates: str | None, blanks: frozenset[str], holdout: float
+        self, source: Any, names: dict[str, str | None], duplicates: str | None, blanks: frozenset[str], holdout: float
     ) -> None:
         tasks = find_tasks(ROW * min(rows_of_piece(), PIECE[1]) // 2)
-        folder, pieces, roles = self.folder, *list_pieces(source, given, tasks)
+        folder, pieces, roles = self.folder, *list_pieces(source, names, tasks)
         column = roles["rating"]
         if duplicates is None:
             duplicates = "sum" if column is None or bare(column) in NAMES["count"] else "mean"
@@ -182,7 +182,7 @@ class PartitionedRatings:
         dtype = np.dtype("f4" if all(exact for _, exact in noted) else "f8")
         counts = [self._merge_ids(tasks, side, len(pieces)) for side in SIDES]
         total = int(counts[0].sum())
-        size = max(int(np.clip(-(-total // SHARDS), *CELLS)), min(total // MOST[0], MOST[1]))
+        size = max(int(np.clip(-(-total // SHARDS), *CELLS)), min(total // MAX_SHARDS, MAX_SHARD_CELLS))
         apart = Apart(holdout, min(1.0, HELD / max(holdout * total, 1)))
         bounds = [cut_rows(c, size, HEAVY) for c in counts]
         cuts = [
@@ -254,7 +254,7 @@ class PartitionedRatings:
 
     @property
     def counts(self) -> bool:
-        """Whether the column of ratings is called something like "plays"."""
+        """True if the column of ratings is called something like "plays"."""
         return self.columns["rating"] is not None and bare(self.columns["rating"]) in NAMES["count"]
 
     @cached_property
@@ -270,7 +270,7 @@ class PartitionedRatings:
 
 
 def open_ratings(
-    given: Any, model: Any, columns: dict[str, str | None], duplicates: str, holdout: float
+    source: Any, model: Any, columns: dict[str, str | None], duplicates: str, holdout: float
 ) -> PartitionedRatings:
     """Ratings for a recommender with this model, which must be one that fits them where they are, or None."""
     if model is not None and type(model).__name__ not in FITTING:
@@ -278,10 +278,10 @@ def open_ratings(
             f"ratings beyond one memory need a model that fits them there, not {model!r}. Give Recommender one of "
             f"{', '.join(FITTING[:-1])} and {FITTING[-1]}, such as ImplicitALS(64), or none, to have it chosen."
         )
-    if isinstance(given, PartitionedRatings):
-        return given
+    if isinstance(source, PartitionedRatings):
+        return source
     folder = tempfile.TemporaryDirectory(prefix="twofold-ratings-")
     how: dict[str, Any] = {**columns, "duplicates": duplicates, "holdout": holdout}
-    found = PartitionedRatings(given, folder.name, **how)
+    found = PartitionedRatings(source, folder.name, **how)
     found.keeper = folder  # it lasts as long as the recommender, so that factors may stay in it
     return found

@@ -27,8 +27,8 @@ TEXTS = (".csv", ".tsv", ".txt", ".dat")
 
 
 class FilePiece(NamedTuple):
-    """A file, or so many rows of it from `start` on; of text, the lines that begin in so many bytes from there on, and
-    the header that stands above them."""
+    """A file, or `rows` rows of it from `start` on; of text, the lines that begin in `rows` bytes from there on, and
+    the header above them."""
 
     path: str
     start: int = 0
@@ -51,15 +51,15 @@ def is_paths(source: Any) -> bool:
     return isinstance(source, (list, tuple)) and bool(source) and all(is_path(one) for one in source)
 
 
-def list_pieces(source: Any, given: dict[str, str | None], tasks: Tasks) -> tuple[list[Any], dict[str, str | None]]:
-    """What each task of the first pass reads, and which columns are which."""
+def list_pieces(source: Any, wanted: dict[str, str | None], tasks: Tasks) -> tuple[list[Any], dict[str, str | None]]:
+    """List the pieces that tasks of the first pass read, and find the columns of each role."""
     if is_dask(source):
         if not hasattr(source, "columns"):
             if source.ndim != 2 or source.shape[1] not in (2, 3):
                 raise InputError(f"the dask array has shape {source.shape}; rows of (user, item, rating) are needed.")
             source = source.rechunk({1: -1})
         names = [str(name) for name in source.columns] if hasattr(source, "columns") else list(ROLES[: source.shape[1]])
-        return tasks.frames(source), find_roles(names, given, "the dask frame")
+        return tasks.frames(source), find_roles(names, wanted, "the dask frame")
     if is_path(source):
         source = [source]
     if not is_paths(source):
@@ -76,10 +76,10 @@ def list_pieces(source: Any, given: dict[str, str | None], tasks: Tasks) -> tupl
             pieces += [FilePiece(file, a, min(step, rows - a)) for a in range(0, rows, step)]
         else:
             pieces += cut_text(file)
-    return pieces, find_roles(names, given, files[0])
+    return pieces, find_roles(names, wanted, files[0])
 
 
-def measure_files(paths: Sequence[str], given: dict[str, str | None]) -> int:
+def measure_files(paths: Sequence[str], wanted: dict[str, str | None]) -> int:
     """Bytes that the ratings in files would take in memory, about; 0 if they are no files of rows user and item."""
     try:
         files = [file for one in paths for file in find_files(one)]
@@ -91,12 +91,12 @@ def measure_files(paths: Sequence[str], given: dict[str, str | None]) -> int:
     if size <= config().memory:
         return size
     names = column_names(files[0])
-    named = named_roles(names, given)
+    named = named_roles(names, wanted)
     return size if len(names) <= 4 or None not in (named["user"], named["item"]) else 0
 
 
 def is_text(file: str) -> bool:
-    """Whether the lines of a file can be read from anywhere on."""
+    """Return True if the lines of a file can be read from any place on."""
     return kind(file) not in OTHERS and not file.endswith(ENDINGS)
 
 
@@ -162,7 +162,7 @@ def column_names(file: str) -> list[str]:
 
 
 def holds_ratings(X: Any) -> bool:
-    """Whether X is a path or a dask frame with columns that are called user and item, or something like that."""
+    """Return True if X is a path or a dask frame with columns called user and item, or something like that."""
     if is_path(X):
         given = os.fspath(X)
         if kind(given) in (".npy", ".csr") or (not os.path.exists(given) and not any(mark in given for mark in "*?[")):

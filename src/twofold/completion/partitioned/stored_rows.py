@@ -53,7 +53,7 @@ class StoredRows:
         return X if self.held is None else join_cells(X, self.held[rows])
 
     def _read(self, s: int) -> sparse.csr_array:
-        """A shard, of which two are kept: those who ask go through the rows in their order."""
+        """A shard, of which two are kept: callers read the rows in order."""
         side = self.ratings.rows
         with self._lock:
             if s not in self._recent:
@@ -95,7 +95,7 @@ class StoredRows:
         return low, high
 
     def is_binary(self) -> bool:
-        """Whether all ratings are 0 or 1."""
+        """Return True if all ratings are 0 or 1."""
         return all(bool(np.isin(values, (0, 1)).all()) for values in self._values())
 
 

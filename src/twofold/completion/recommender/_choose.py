@@ -57,10 +57,10 @@ class Candidates(ABC):
         return seconds, seconds
 
 
-def choose_models(given: Any, candidates: Candidates, seconds: float) -> Chosen:
+def choose_models(given_model: Any, candidates: Candidates, seconds: float) -> Chosen:
     """The models of a recommender that was given one, or none."""
-    if given is not None:
-        model = candidates.fit(given)
+    if given_model is not None:
+        model = candidates.fit(given_model)
         choice = {**describe_model(model), "why": "it was given"}
         ratings, lists = candidates.measure_given(model)
         if lists and not candidates.implicit:

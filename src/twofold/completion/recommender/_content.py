@@ -1,4 +1,4 @@
-"""Scores of items nobody rated, and of users who rated nothing: a model's own scores, regressed on features.
+"""Scores of items without ratings, and of users without ratings: a model's own scores, regressed on features.
 
     S (m,d) scores of d known lines    F (d,q) their features, less their means
     ŝ = s̄ + (S − s̄) F (FᵀF + λI)⁻¹ f                          f (q,) the features of a new line
@@ -72,38 +72,38 @@ def score_new(content: Content, profiles: np.ndarray, middle: np.ndarray, F: spa
 # ---- beside a model -----------------------------------------------------------------------------------------------
 
 
-def learn_items(found: Features, model: Any, seen: sparse.csr_array, ids: np.ndarray) -> dict:
-    """What is to be kept of the items' features: the regression, and those of items that `seen` does not have."""
-    at = places(ids, found.ids)
+def learn_items(features: Features, model: Any, seen: sparse.csr_array, ids: np.ndarray) -> dict:
+    """Fit the regression on the items' features; keep it, and the features of items that `seen` does not have."""
+    at = places(ids, features.ids)
     there = at >= 0
     rows = np.arange(0, seen.shape[0], max(1, seen.shape[0] // SAMPLE))
-    content = learn_content(found.F[there], _score(model, seen, rows)[:, at[there]])
-    new = {"ids": as_ids(found.ids[~there], ids), "new": found.F[~there]}
-    return {**new, "at": at[there], **_describe(found, content)}
+    content = learn_content(features.F[there], _score(model, seen, rows)[:, at[there]])
+    new = {"ids": as_ids(features.ids[~there], ids), "new": features.F[~there]}
+    return {**new, "at": at[there], **_describe(features, content)}
 
 
-def learn_users(found: Features, model: Any, seen: sparse.csr_array, ids: np.ndarray) -> dict:
-    """What is to be kept of the users' features: what each adds to the score of every item, and the mean scores."""
-    at = places(ids, found.ids)
+def learn_users(features: Features, model: Any, seen: sparse.csr_array, ids: np.ndarray) -> dict:
+    """Fit the regression on the users' features; keep what each adds to every item's score, and the mean scores."""
+    at = places(ids, features.ids)
     there = np.flatnonzero(at >= 0)
     some = np.arange(0, seen.shape[1], max(1, seen.shape[1] // SAMPLE))
     step = max(1, CHUNK // seen.shape[1])
     blocks = [there[a : a + step] for a in range(0, len(there), step)]
-    content = learn_content(found.F[there], np.concatenate([_score(model, seen, at[b])[:, some] for b in blocks]).T)
+    content = learn_content(features.F[there], np.concatenate([_score(model, seen, at[b])[:, some] for b in blocks]).T)
     total, along = np.zeros(seen.shape[1]), np.zeros((content.known.shape[1], seen.shape[1]))
     for b, place in zip(blocks, np.split(np.arange(len(there)), np.cumsum([len(b) for b in blocks])[:-1]), strict=True):
         S = _score(model, seen, at[b])
         total += S.sum(axis=0)
         along += content.known[place].T @ S  # the known lines are centered, so the mean scores add nothing
     added = content.axes @ (along / content.held[:, None])
-    new = {"ids": as_ids(found.ids[at < 0], ids), "new": found.F[at < 0]}
-    return {**new, "added": added, "middle": total / len(there), **_describe(found, content)}
+    new = {"ids": as_ids(features.ids[at < 0], ids), "new": features.F[at < 0]}
+    return {**new, "added": added, "middle": total / len(there), **_describe(features, content)}
 
 
-def _describe(found: Features, content: Content) -> dict:
-    columns = [[c.name, c.kind, c.words, c.numbers] for c in found.columns]
+def _describe(features: Features, content: Content) -> dict:
+    columns = [[c.name, c.kind, c.words, c.numbers] for c in features.columns]
     kept = {"mean": content.mean, "axes": content.axes, "held": content.held, "known": content.known}
-    return {**kept, "explained": content.explained, "names": found.names, "columns": columns}
+    return {**kept, "explained": content.explained, "names": features.names, "columns": columns}
 
 
 def get_content(kept: dict) -> Content:
@@ -112,7 +112,7 @@ def get_content(kept: dict) -> Content:
 
 
 def get_columns(kept: dict) -> list[Column]:
-    """How features are encoded, from what was kept of it."""
+    """The encoding of features, from what was kept of it."""
     return [Column(*column) for column in kept["columns"]]
 
 

@@ -55,9 +55,9 @@ class RatingCost(NamedTuple):
         """Operations of all of them for the typical number of sweeps."""
         return self.neighbors + self.trial + 2 * TYPICAL_SWEEPS * self.sweep
 
-    def limit_sweeps(self, operations: float, most: int) -> int:
+    def limit_sweeps(self, operations: float, max_sweeps: int) -> int:
         """Sweeps that SVDPlusPlus can afford in either fit; 0 if that is too few to be useful."""
-        sweeps = int(min((operations - self.neighbors - self.trial) / (2 * self.sweep), most))
+        sweeps = int(min((operations - self.neighbors - self.trial) / (2 * self.sweep), max_sweeps))
         return sweeps if sweeps >= MIN_SWEEPS else 0
 
 

@@ -31,7 +31,7 @@ from twofold.text.tfidf import Weighing, weigh
 from twofold.text.tokenize import pieces
 
 GROUPS = 10  # equal groups of a column of numbers
-MOST = 1000  # words or values kept of a column, the most frequent
+MAX_WORDS = 1000  # words or values kept of a column, the most frequent
 LIST = re.compile(r"[|;]")  # between the entries of a list
 
 
@@ -53,29 +53,29 @@ class Features(NamedTuple):
     columns: list[Column]
 
 
-def read_features(given: Any, known: np.ndarray, what: str, id_name: str | None = None) -> Features:
+def read_features(source: Any, known: np.ndarray, role: str, id_name: str | None = None) -> Features:
     """Features of users or items (`what`), from a frame or a file, for ids some of which the ratings have (`known`)."""
-    frame = _as_frame(given, what)
-    key = _find_ids(frame, known, what, id_name)
+    frame = _as_frame(source, role)
+    key = _find_ids(frame, known, role, id_name)
     blank = int(frame[key].null_count())
     if blank:
-        raise InputError(f"{blank} rows of the {what}s' features have no id in column {key!r}. Fill or drop them.")
+        raise InputError(f"{blank} rows of the {role}s' features have no id in column {key!r}. Fill or drop them.")
     ids = as_array(plain(frame[key]))
     if len(np.unique(ids)) < len(ids):
         twice = next(value for value, count in Counter(ids.tolist()).items() if count > 1)
         raise InputError(
-            f"{what} {twice!r} occurs more than once in column {key!r} of the {what}s' features. Keep one row of each."
+            f"{role} {twice!r} occurs more than once in column {key!r} of the {role}s' features. Keep one row of each."
         )
     if not (places(known, ids) >= 0).any():
         raise InputError(
-            f"none of the {len(ids):,} ids in column {key!r} of the {what}s' features is among the {what}s of the "
-            f"ratings: {ids[0]!r} there, {known[0]!r} here. Name the column of ids {what!r}, as in the ratings."
+            f"none of the {len(ids):,} ids in column {key!r} of the {role}s' features is among the {role}s of the "
+            f"ratings: {ids[0]!r} there, {known[0]!r} here. Name the column of ids {role!r}, as in the ratings."
         )
     as_ids(ids[places(known, ids) < 0], known)
     learned = (_learn_column(frame[name]) for name in frame.columns if name != key)
     columns = [column for column in learned if column is not None]
     if not columns:
-        raise InputError(f"the {what}s' features have no column that differs between {what}s beside {key!r}.")
+        raise InputError(f"the {role}s' features have no column that differs between {role}s beside {key!r}.")
     F, names = encode(frame, columns)
     return Features(ids, F, names, columns)
 
@@ -91,15 +91,15 @@ def encode(frame: pl.DataFrame, columns: list[Column]) -> tuple[sparse.csr_array
     return sparse.csr_array(sparse.hstack(parts, format="csr")), names
 
 
-def encode_one(given: Any, columns: list[Column], what: str) -> sparse.csr_array:
+def encode_one(source: Any, columns: list[Column], role: str) -> sparse.csr_array:
     """(1,q) the features of one new user or item, from ``{column: value}``."""
-    if not isinstance(given, dict):
-        raise InputError(f"the features of a new {what} are {type(given).__name__}; give a dict, {{column: value}}.")
+    if not isinstance(source, dict):
+        raise InputError(f"the features of a new {role} are {type(source).__name__}; give a dict, {{column: value}}.")
     known = [column.name for column in columns]
-    strange = [name for name in given if name not in known]
+    strange = [name for name in source if name not in known]
     if strange:
-        raise InputError(f"{strange[0]!r} is no feature of the {what}s; these are: {', '.join(map(repr, known))}.")
-    return encode(pl.DataFrame({name: [value] for name, value in given.items()}), columns)[0]
+        raise InputError(f"{strange[0]!r} is no feature of the {role}s; these are: {', '.join(map(repr, known))}.")
+    return encode(pl.DataFrame({name: [value] for name, value in source.items()}), columns)[0]
 
 
 def as_ids(new: np.ndarray, ids: np.ndarray) -> np.ndarray:
@@ -116,21 +116,21 @@ def as_ids(new: np.ndarray, ids: np.ndarray) -> np.ndarray:
         ) from None
 
 
-def _as_frame(given: Any, what: str) -> pl.DataFrame:
-    if isinstance(given, pl.DataFrame):
-        return given
-    if hasattr(given, "to_dict") and hasattr(given, "iloc"):  # pandas
-        return pl.DataFrame({str(name): pl.Series(given[name].tolist(), strict=False) for name in given.columns})
-    if isinstance(given, dict):
-        return pl.DataFrame(given)
-    if isinstance(given, str) or hasattr(given, "__fspath__"):
-        found = read_one(find_files(os.fspath(given))[0])
+def _as_frame(source: Any, role: str) -> pl.DataFrame:
+    if isinstance(source, pl.DataFrame):
+        return source
+    if hasattr(source, "to_dict") and hasattr(source, "iloc"):  # pandas
+        return pl.DataFrame({str(name): pl.Series(source[name].tolist(), strict=False) for name in source.columns})
+    if isinstance(source, dict):
+        return pl.DataFrame(source)
+    if isinstance(source, str) or hasattr(source, "__fspath__"):
+        found = read_one(find_files(os.fspath(source))[0])
         if isinstance(found, Piece):
-            return pl.DataFrame([_typed(column, what) for column in found.frame])
-    raise InputError(f"the {what}s' features are {type(given).__name__}; give a frame, a dict of columns, or a file.")
+            return pl.DataFrame([_infer_type(column, role) for column in found.frame])
+    raise InputError(f"the {role}s' features are {type(source).__name__}; give a frame, a dict of columns, or a file.")
 
 
-def _typed(column: pl.Series, what: str) -> pl.Series:
+def _infer_type(column: pl.Series, role: str) -> pl.Series:
     """A column of a text file as numbers if all its cells are numbers."""
     if column.dtype != pl.String:
         return column
@@ -142,17 +142,17 @@ def _typed(column: pl.Series, what: str) -> pl.Series:
     if to_numbers(column, BLANKS, False).kind == "mixed":
         row = int(odd.arg_max() or 0)
         warnings.warn(
-            f"column {column.name!r} of the {what}s' features is taken for text and not for numbers: row {row + 1} has "
+            f"column {column.name!r} of the {role}s' features is taken for text and not for numbers: row {row + 1} has "
             f"{text[row]!r}. Correct it or leave it blank if it should be numbers.",
             stacklevel=2,
         )
     return text
 
 
-def _find_ids(frame: pl.DataFrame, known: np.ndarray, what: str, id_name: str | None) -> str:
+def _find_ids(frame: pl.DataFrame, known: np.ndarray, role: str, id_name: str | None) -> str:
     """The column of ids: named as in the ratings, after what it holds, else the one most of whose values occur."""
     low = {name.casefold(): name for name in reversed(frame.columns)}
-    for name in (id_name, what, f"{what}_id", f"{what}id", "id"):
+    for name in (id_name, role, f"{role}_id", f"{role}id", "id"):
         if name is not None and name.casefold() in low:
             return low[name.casefold()]
     shares = {name: float((places(known, as_array(plain(frame[name].drop_nulls()))) >= 0).mean() or 0.0)
@@ -160,14 +160,14 @@ def _find_ids(frame: pl.DataFrame, known: np.ndarray, what: str, id_name: str | 
     best = max(shares, key=lambda name: shares[name], default=None)
     if best is None or shares[best] == 0:
         raise InputError(
-            f"no column of the {what}s' features holds {what}s of the ratings, each once; its columns are "
-            f"{', '.join(map(repr, frame.columns))}. Name the column of ids {what!r}."
+            f"no column of the {role}s' features holds {role}s of the ratings, each once; its columns are "
+            f"{', '.join(map(repr, frame.columns))}. Name the column of ids {role!r}."
         )
     return best
 
 
 def _learn_column(values: pl.Series) -> Column | None:
-    """How to encode a column; None if it says nothing."""
+    """The encoding of a column; None if all its values are equal."""
     if values.dtype.is_temporal():
         values = values.cast(pl.Int64, strict=False)
     if values.dtype.is_numeric() or values.dtype == pl.Boolean:
@@ -186,7 +186,7 @@ def _learn_column(values: pl.Series) -> Column | None:
     texts = [text for text in _as_texts(values) if text]
     kind = "list" if values.dtype == pl.List else _choose_kind(texts)
     counts = Counter(word for text in texts for word in set(_split(text, kind)))
-    words = [word for word, count in counts.most_common(MOST) if 1 < count < len(values)]
+    words = [word for word, count in counts.most_common(MAX_WORDS) if 1 < count < len(values)]
     idf = [1 + float(np.log((1 + len(values)) / (1 + counts[word]))) for word in words]
     return Column(values.name, kind, words, idf) if words else None
 

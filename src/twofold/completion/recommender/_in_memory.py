@@ -54,12 +54,12 @@ class TableCandidates(Candidates):
     def share_time(self, seconds: float) -> tuple[float, float]:
         return share_time(self.X, seconds)
 
-    def _explain_default(self, what: str) -> dict[str, str] | None:
+    def _explain_default(self, question: str) -> dict[str, str] | None:
         """Why no model can be chosen by what is held out; None if one can."""
         if self.X.nnz >= MIN_RATINGS and self.holdout:
             return None
         few = f"{self.X.nnz} ratings are too few to hold some out"
-        return {"why": f"the default for {what}; {few if self.holdout else 'nothing was held out'}"}
+        return {"why": f"the default for {question}; {few if self.holdout else 'nothing was held out'}"}
 
     def choose_ranking(self, seconds: float) -> tuple[Any, str, dict[str, Any]]:
         figures: dict[str, Any] | None = self._explain_default("lists")

@@ -75,7 +75,7 @@ def find_deviations(X: sparse.csr_array, baseline: Biases) -> np.ndarray:
     return X.data - np.repeat(bias, np.diff(X.indptr)) - offset[X.indices]
 
 
-def value_cells(X: sparse.csr_array, how: str, scale: Scale) -> sparse.csr_array:
+def value_cells(X: sparse.csr_array, view: str, scale: Scale) -> sparse.csr_array:
     """The cells as a model of lists sees them.
 
     "seen": all are 1. "rating": from ½ for the lowest to 1 for the highest. "deviation": 1 for what biases expect, ½
@@ -85,12 +85,12 @@ def value_cells(X: sparse.csr_array, how: str, scale: Scale) -> sparse.csr_array
     >>> value_cells(X, "rating", Scale(1.0, 5.0)).data.tolist()
     [0.5, 1.0, 0.75]
     """
-    if how == "rating":
+    if view == "rating":
         data = 0.5 + 0.5 * (np.clip(X.data, scale.low, scale.high) - scale.low) / (scale.high - scale.low)
-    elif how == "deviation" and scale.baseline is not None:
+    elif view == "deviation" and scale.baseline is not None:
         data = np.maximum(1 + 0.5 * find_deviations(X, scale.baseline) / scale.spread, MIN_WORTH)
     else:
-        data = 1 + np.log(np.maximum(X.data, 1)) if how == "count" else np.ones(X.nnz)
+        data = 1 + np.log(np.maximum(X.data, 1)) if view == "count" else np.ones(X.nnz)
     return sparse.csr_array((data.astype(X.dtype), X.indices, X.indptr), shape=X.shape)
 
 
@@ -169,7 +169,7 @@ class Trial:
         return max(self.plans, key=self.score)
 
     def better(self, name: str, other: str, errors: float = 1.0) -> bool:
-        """Whether one is better than another by more than so many standard errors of their difference."""
+        """Return True if one is better than another by more than `errors` standard errors of their difference."""
         gain = self.figures[name] - self.figures[other]
         return bool(gain.mean() > errors * gain.std() / np.sqrt(len(gain)))
 
@@ -192,7 +192,7 @@ class Trial:
 
 
 def try_ease(trial: Trial, m: int, implicit: bool) -> None:
-    """EASE with m columns that speak: with an intercept or not, what cells are worth, and the ridge or three times it.
+    """EASE with m input columns: with an intercept or not, what cells are worth, and the ridge or three times it.
 
     Everything with everything where that is quick, else one after the other from the best so far. The ridge is found
     once; where cells have other values it is scaled with their mean square.
@@ -205,8 +205,8 @@ def try_ease(trial: Trial, m: int, implicit: bool) -> None:
         for how in ("count",) if implicit else ("rating", "deviation"):
             worth[how] = float(np.mean(value_cells(part.train, how, part.scale).data.astype(np.float64) ** 2))
 
-    def attempt(intercept: bool, how: str, more: int) -> float:
-        plan = Plan(EASE(max_items=m, intercept=intercept, reg=more * reg * worth[how]), how)
+    def attempt(intercept: bool, view: str, more: int) -> float:
+        plan = Plan(EASE(max_items=m, intercept=intercept, reg=more * reg * worth[view]), view)
         larger = plan._replace(note="three times the ridge")
         if more == 1:
             return trial.run(plan)

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
-from twofold.completion.ids import coded
-from twofold.completion.ratings_table import Cells, merged, triples
+from twofold.completion.ids import number_ids
+from twofold.completion.ratings_table import Cells, merge_pairs, triples
 from twofold.completion.recommender.evaluation import join_ids, list_coordinates
 from twofold.core.checks import InputError
 
@@ -25,13 +25,13 @@ def join_ratings(rec: Any, ratings: Any) -> tuple[Cells, Any]:
     if t.rating is None:
         raise InputError("the new ratings have no column of ratings. Give user, item and rating.")
     old_users, old_items = (pl.Series(ids.tolist()) for ids in (rec.users_, rec.items_))
-    (users, i), (items, j) = coded(join_ids(old_users, t.user)), coded(join_ids(old_items, t.item))
+    (users, i), (items, j) = number_ids(join_ids(old_users, t.user)), number_ids(join_ids(old_items, t.item))
     n, d = len(old_users), len(old_items)
     rows, cols = i[:n], j[:d]  # where the old ones are now
     old_i, old_j = list_coordinates(rec.ratings_)
     both = np.append(rows[old_i], i[n:]), np.append(cols[old_j], j[d:])
     values = np.append(rec.ratings_.data, t.rating).astype(np.float64)
-    X = merged(*both, values, (len(users), len(items)), rec.duplicates).astype(rec.ratings_.dtype)
+    X = merge_pairs(*both, values, (len(users), len(items)), rec.duplicates).astype(rec.ratings_.dtype)
     names = None if rec.names_ is None else np.full(len(items), "", dtype=object)
     if names is not None:
         names[cols] = rec.names_
@@ -42,7 +42,7 @@ def grow_model(model: Any, X: sparse.csr_array, rows: np.ndarray, cols: np.ndarr
     """The model of the table X, whose rows and columns `rows` and `cols` are those it was fitted to.
 
     Only rows and columns that the new cells touch are solved for; everything else stays as it was. New users are folded
-    in from the items that are known, new items from all who rated them, then every user with new cells once more.
+    in from the known items, new items from all users that rated them, then every user with new cells once more.
     """
     model = copy.deepcopy(model)
     new_rows, new_cols = (np.setdiff1d(np.arange(size), old) for size, old in zip(X.shape, (rows, cols), strict=True))

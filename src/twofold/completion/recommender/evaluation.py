@@ -4,11 +4,11 @@ Every part of the ratings that is tested is predicted by a recommender that was 
 
     rmse  √(Σ e² / T), mae  Σ |e| / T       over all T test ratings of all folds together, never a mean of users' means
     precision, recall, ndcg, map, mrr       of the n best of ALL items the user has no training rating of
-    coverage                                share of the training items that are in anybody's list
+    coverage                                share of the training items that are in any list
     novelty                                 bits of surprise of what is listed: see `twofold.metrics.novelty`
 
 A test item is relevant if its rating reaches the threshold (implicit data: always). Items that training never saw stay
-relevant although nobody can recommend them, and their ratings are predicted from the user's bias; a user that training
+relevant although they cannot be recommended, and their ratings are predicted from the user's bias; a user that training
 never saw gets what is liked most, unless the split shows some of the user's ratings to the fitted model. Users without
 a relevant test item do not count for the lists.
 
@@ -32,8 +32,8 @@ import polars as pl
 from scipy import sparse
 
 from twofold import metrics
-from twofold.completion.ids import coded, places, plain
-from twofold.completion.ratings_table import Cells, merged, table, triples
+from twofold.completion.ids import number_ids, places, plain
+from twofold.completion.ratings_table import Cells, merge_pairs, table, triples
 from twofold.completion.recommender._content import SAMPLE, learn_content, make_profiles, score_new
 from twofold.completion.recommender._features import read_features
 from twofold.completion.recommender.splits import Part
@@ -164,7 +164,7 @@ def evaluate_parts(
     level = None if cells.implicit else float(np.mean([t for t in thresholds if t is not None]))
     table = pl.DataFrame([pool_folds(name, folds) for name, folds in found.items()])
     ends = pl.DataFrame(
-        [row for name, folds in found.items() for row in find_intervals(name, folds)], ENDS, orient="row"
+        [row for name, folds in found.items() for row in find_intervals(name, folds)], INTERVAL_COLUMNS, orient="row"
     )
     return Evaluation(table, ends, n, split, level, tested, users, unseen)
 
@@ -201,7 +201,7 @@ def list_methods(rec: Any) -> dict[str, Method]:
 
 
 def _repeat_scores(scorer: ProductScorer, X: sparse.csr_array) -> np.ndarray:
-    """The one row of scores that everybody has, for the rows of X."""
+    """The one row of scores that all users share, for the rows of X."""
     return np.tile(scorer.Z[0], (X.shape[0], 1))
 
 
@@ -231,7 +231,7 @@ def judge_fold(
 def judge_new_items(
     features: Any, ids: np.ndarray, rec: Any, shown: None, test: sparse.csr_array, wanted: sparse.csr_array, n: int
 ) -> dict[str, Fold]:
-    """Items that training never saw, ranked by their features for the users who have one of them."""
+    """Items that training never saw, ranked by their features for the users that have one of them."""
     found = read_features(features, ids, "item", rec.columns_.get("item"))
     place = places(ids, found.ids)
     known = np.isin(place, rec.items_)
@@ -266,7 +266,7 @@ def judge_new_items(
 
 
 def score_by_popularity(X: sparse.csr_array) -> ProductScorer:
-    """Everyone is recommended what most people have."""
+    """Scores by which every user gets the items that most users have."""
     counts = np.bincount(X.indices, minlength=X.shape[1]).astype(np.float32)
     return ProductScorer(np.ones((X.shape[0], 1), np.float32), counts[None], np.zeros(X.shape[0], np.float32))
 
@@ -278,14 +278,14 @@ def score_by_biases(rec: Any) -> ProductScorer:
 
 
 def list_items(rec: Any, method: Method, users: np.ndarray, n: int, new: sparse.csr_array | None = None) -> np.ndarray:
-    """(users, n) the ids of the items recommended to each, -1 where there are no more.
+    """(users, n) the ids of the items recommended to each, -1 where a list is shorter.
 
     Users that training never saw get the best for what `new` shows of them, or else what is liked most.
     """
     out = np.full((len(users), n), -1, np.int64)
     row = places(rec.users_, users)
     if new is None:
-        liked = rank_row(rec._wanted(), np.empty(0, np.int64), n).items
+        liked = rank_row(rec._score_unknown(), np.empty(0, np.int64), n).items
         out[row < 0, : len(liked)] = rec.items_[liked]
     else:
         for at in batch_rows(np.flatnonzero(row < 0), new.shape[1]):
@@ -323,7 +323,7 @@ def predict_new(rec: Any, model: Any, new: sparse.csr_array, i: np.ndarray, j: n
         here = np.flatnonzero((at >= group[0]) & (at <= group[-1]))
         rows = at[here] - group[0]
         out[here] = np.where(cols[here] >= 0, values[rows, cols[here]], values.mean(axis=1)[rows])
-    return rec._clipped(out)
+    return rec._clip(out)
 
 
 def pool_folds(name: str, folds: list[Fold]) -> dict[str, Any]:
@@ -340,7 +340,13 @@ def pool_folds(name: str, folds: list[Fold]) -> dict[str, Any]:
     return row | {"novelty": float(np.mean(surprise)) if surprise else None}
 
 
-ENDS = {"model": pl.String, "measure": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64}
+INTERVAL_COLUMNS = {
+    "model": pl.String,
+    "measure": pl.String,
+    "value": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+}
 
 
 def find_intervals(name: str, folds: list[Fold]) -> Iterator[tuple[str, str, float, float, float]]:
@@ -379,11 +385,11 @@ def bound_ratio(values: np.ndarray, rows: np.ndarray) -> tuple[float, float]:
 def read_given_test(rec: Any, ratings: Any, test: Any) -> tuple[Cells, list[Part]]:
     """Ratings and test ratings as tables of all users and items of either."""
     t, more = (triples(r, rec.user, rec.item, rec.rating) for r in (ratings, test))
-    (users, i), (items, j) = coded(join_ids(t.user, more.user)), coded(join_ids(t.item, more.item))
+    (users, i), (items, j) = number_ids(join_ids(t.user, more.user)), number_ids(join_ids(t.item, more.item))
     m = len(t.user)
     cells = table(users, items, i[:m], j[:m], t, rec.duplicates, rec._implicit())
     values = np.ones(len(i) - m) if more.rating is None else more.rating
-    held = merged(i[m:], j[m:], values, cells.X.shape, "sum" if cells.implicit else rec.duplicates)
+    held = merge_pairs(i[m:], j[m:], values, cells.X.shape, "sum" if cells.implicit else rec.duplicates)
     check_apart(cells, held)
     return cells, [Part(cells.X, None, held)]
 

@@ -33,11 +33,11 @@ CHUNK = 2**22  # predicted cells at a time
 
 def split_prediction(model: Any, x: sparse.csr_array, col: int) -> np.ndarray:
     """(known cells,) the share of each known cell of the row x (1,d) in the model's value in column `col`."""
-    if getattr(model, "normalization_", None) is not None:  # every cell has its part in the mean and the spread
+    if getattr(model, "normalization_", None) is not None:  # every cell changes the mean and the spread
         return _split_by_joining(model, x, col)
     if isinstance(model, Neighborhood):  # its own shares, and those in the row's bias
-        said = np.asarray(model.contributions(x.indices, x.data, col), dtype=np.float64)
-        return said + _split_bias(x, *model._folding()[1][:2])
+        contribution = np.asarray(model.contributions(x.indices, x.data, col), dtype=np.float64)
+        return contribution + _split_bias(x, *model._folding()[1][:2])
     if isinstance(model, EASE):
         return np.asarray(model.contributions(x.indices, x.data, col), dtype=np.float64)
     if isinstance(model, Popularity):
@@ -76,17 +76,17 @@ def _split_counts(
 
 
 def _split_posterior(
-    x: sparse.csr_array, col: int, Y: np.ndarray, given: Moments, lam: np.ndarray, tau: float, mean: float
+    x: sparse.csr_array, col: int, Y: np.ndarray, moments: Moments, lam: np.ndarray, tau: float, mean: float
 ) -> np.ndarray:
-    """SVD++: a cell speaks by its value and, through the prior mean Σ y_j /√n, by being there."""
+    """SVD++: a cell contributes its value and, through the prior mean Σ y_j/√n, its presence."""
     at, p, wide = x.indices, Y.shape[1], np.float64
     a, c = np.tril_indices(p)
     A = np.diag(lam.astype(wide))
-    A[a, c] += tau * given.Q[at].sum(axis=0, dtype=wide)
+    A[a, c] += tau * moments.Q[at].sum(axis=0, dtype=wide)
     A[c[a != c], a[a != c]] = A[a[a != c], c[a != c]]
-    said = tau * ((x.data - wide(mean))[:, None] * given.F[at] - given.G[at])  # (cells,p)
+    contribution = tau * ((x.data - wide(mean))[:, None] * moments.F[at] - moments.G[at])  # (cells,p)
     there = lam * Y[at].astype(wide) / np.sqrt(max(len(at), 1))
-    return (said + there) @ np.linalg.solve(A, given.F[col].astype(wide))
+    return (contribution + there) @ np.linalg.solve(A, moments.F[col].astype(wide))
 
 
 def _solve_terms(V: np.ndarray, w: np.ndarray, gap: np.ndarray, held: np.ndarray, z: np.ndarray) -> np.ndarray:

@@ -63,7 +63,7 @@ class Recommender(Model):
 
     Lists come from a model of what people see next, ratings from a model of the table users × items, whose holes are
     what a user has not rated. Each is chosen by its own question, on ratings held out, from a few that always include
-    the trivial one. Without a rating column, or if all ratings are alike, the data is implicit: what was seen, bought
+    the trivial one. Without a rating column, or if all ratings are equal, the data is implicit: what was seen, bought
     or played, perhaps how often; then there is only the first.
 
     Parameters
@@ -86,7 +86,7 @@ class Recommender(Model):
     time : float, default=30.0
         Seconds that the choice and the fit of both models may take. They are counted in operations of an ordinary
         machine (5·10¹⁰ a second), so that the choice depends on the data alone; what would take longer is not tried,
-        or with fewer items that speak for others, or fewer sweeps.
+        or with fewer input items, or fewer sweeps.
     random_state : int, RandomState, Generator or None, default=None
         Seeds the default model and every split.
 
@@ -95,7 +95,7 @@ class Recommender(Model):
     users_, items_ : ndarray
         The ids, sorted: numbers, or text if they are anything else. Their places are the rows and columns of the rest.
     ratings_ : CSR array of shape (users, items)
-        What was learnt from.
+        What was learned from.
     model_ : completion model
         The fitted model of ``ratings_``; for implicit data the one of the lists.
     ranking_ : completion model
@@ -112,7 +112,7 @@ class Recommender(Model):
         What the items are called, where the ratings have a column of names ("" where blank). May be set.
     implicit_ : bool
     refused_ : CSR array of shape (users, items), or None
-        Items that users have answered with 0 where ratings are 0 and 1: nothing is learnt from them, and they are not
+        Items that users have answered with 0 where ratings are 0 and 1: nothing is learned from them, and they are not
         recommended again.
     range_ : tuple of float
         The lowest and the highest rating.
@@ -203,7 +203,7 @@ class Recommender(Model):
         y : ignored
         users, items : frame, dict of columns, or path, optional
             Features, a row for each user or item, with a column of ids: numbers, categories, lists ("Action|Comedy")
-            and text. Items that nobody rated join the lists, and users who rated nothing get one: the scores of the
+            and text. Items without ratings join the lists, and users without ratings get one: the scores of the
             model of the lists are regressed on the features.
         """
         self._validate_params()
@@ -244,7 +244,7 @@ class Recommender(Model):
         return cells_of(ratings, self.user, self.item, self.rating, self.duplicates, self._implicit(), times)
 
     def _implicit(self) -> bool | None:
-        """Whether a model that was given wants counts; None if the data has to say."""
+        """True if a model that was given needs counts; None if the data decides."""
         return True if isinstance(self.model, (EASE, ImplicitALS, Popularity)) else None
 
     def _learn(self, cells: Cells) -> Any:
@@ -300,15 +300,15 @@ class Recommender(Model):
         """
         check_is_fitted(self)
         i, j = self._pairs(users, items)
-        out = self._biased(i, j)
+        out = self._predict_by_biases(i, j)
         both = (i >= 0) & (j >= 0)
         if both.any():
             out[both] = self.model_.predict(i[both], j[both])
-        return self._clipped(out)
+        return self._clip(out)
 
     def _baseline(self, users: Any, items: Any) -> np.ndarray:
-        """What biases alone predict."""
-        return self._clipped(self._biased(*self._pairs(users, items)))
+        """The predictions of biases alone."""
+        return self._clip(self._predict_by_biases(*self._pairs(users, items)))
 
     def _rank_values(self, X: sparse.csr_array) -> sparse.csr_array:
         """Rows of ratings as the model of the lists sees them."""
@@ -316,20 +316,20 @@ class Recommender(Model):
             return X
         return value_cells(X, self.cells_, Scale(*self.range_, self.baseline_, self.spread_))
 
-    def _wanted(self) -> np.ndarray:
-        """(items,) how much each item is wanted by someone of whom nothing is known."""
+    def _score_unknown(self) -> np.ndarray:
+        """(items,) the scores for a user of whom nothing is known."""
         if self.ranker_ is None:
-            return self._liked()
+            return self._rate_unknown()
         return count_items(self.ratings_) / len(self.users_)
 
-    def _liked(self) -> np.ndarray:
-        """(items,) how much each item is liked overall: its mean and bias, or the share of users who have it."""
+    def _rate_unknown(self) -> np.ndarray:
+        """(items,) how much each item is liked overall: its mean and bias, or the share of users that have it."""
         if self.baseline_ is None:
             return count_items(self.ratings_) / len(self.users_)
         return self.baseline_.column_bias_.astype(np.float64) + self.baseline_.mean_
 
-    def _biased(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        out = np.where(j >= 0, self._liked()[j], self._middle())
+    def _predict_by_biases(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        out = np.where(j >= 0, self._rate_unknown()[j], self._middle())
         return out if self.baseline_ is None else out + np.where(i >= 0, self.baseline_.row_bias_[i], 0.0)
 
     def _pairs(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -342,7 +342,7 @@ class Recommender(Model):
         i, j = np.broadcast_arrays(places(self.users_, given[0]), places(self.items_, given[1]))
         return i, j
 
-    def _clipped(self, scores: np.ndarray) -> np.ndarray:
+    def _clip(self, scores: np.ndarray) -> np.ndarray:
         return np.clip(scores, *self.range_) if self.clip and not self.implicit_ else scores
 
     # ---- recommending ------------------------------------------------------------------------------------------
@@ -380,19 +380,19 @@ class Recommender(Model):
         return ExtendedScorer(self.ranking_.make_scorer(X), partial(score_items, kept)), wide
 
     def _recommend_features(self, f: sparse.csr_array, n: int) -> pl.DataFrame:
-        """The list of somebody who is known by features alone."""
+        """The list of a user that is known by features alone."""
         scores = self._with_new(score_user(self.content_["user"], f))
         found = rank_row(scores, np.empty(0, np.int64), n)
-        rated = np.append(self._liked(), np.full(len(scores) - len(self.items_), self._middle()))[found.items]
+        rated = np.append(self._rate_unknown(), np.full(len(scores) - len(self.items_), self._middle()))[found.items]
         return self._frame(found.items, found.scores, found.scores if self.ranker_ is None else rated)
 
     def _with_new(self, scores: np.ndarray) -> np.ndarray:
-        """The scores of known items, and after them those of items that nobody has seen."""
+        """The scores of known items, and after them those of items without ratings."""
         kept = self.content_.get("item")
         return scores if kept is None else np.append(scores, score_items(kept, scores[None])[0])
 
     def recommend_new(self, ratings: Any = None, n: int = 10, *, features: dict | None = None) -> pl.DataFrame:
-        """The n best items for someone who is not in the data, from ratings ``{item: rating}``; nothing is refitted.
+        """The n best items for a user that is not in the data, from ratings ``{item: rating}``; nothing is refitted.
 
         Without ratings, from `features`, ``{column: value}`` as in the users' features of the fit.
 
@@ -412,11 +412,11 @@ class Recommender(Model):
             warnings.warn(
                 f"left out, being no items of the ratings: {', '.join(map(repr, unknown[:10]))}", stacklevel=2
             )
-        scores = self.ranking_.predict(self._rank_values(x))[0] if x.nnz else self._wanted()
+        scores = self.ranking_.predict(self._rank_values(x))[0] if x.nnz else self._score_unknown()
         found = rank_row(self._with_new(np.asarray(scores)), x.indices, n)
         rated = found.scores
         if self.ranker_ is not None:
-            rated = self.model_.predict(x)[0] if x.nnz else self._liked()
+            rated = self.model_.predict(x)[0] if x.nnz else self._rate_unknown()
             rated = np.append(rated, np.full(self._n_new(), self._middle()))[found.items]
         return self._frame(found.items, found.scores, rated)
 
@@ -425,7 +425,7 @@ class Recommender(Model):
         if self.ranker_ is None:
             return scores
         known = cols < len(self.items_)
-        out = self._biased(rows, np.where(known, cols, -1))
+        out = self._predict_by_biases(rows, np.where(known, cols, -1))
         out[known] = self.model_.predict(rows[known], cols[known])
         return out
 
@@ -486,7 +486,7 @@ class Recommender(Model):
 
         Returns
         -------
-        polars.DataFrame of item, rating, share; of an item that nobody rated, feature, value, share
+        polars.DataFrame of item, rating, share; of an item without ratings, feature, value, share
             The n largest shares (all with None), largest first. A share is in the unit of the score in the lists: over
             all rated items they add up to the score (not clipped) less that for someone without ratings.
         """
@@ -503,7 +503,7 @@ class Recommender(Model):
         return pl.DataFrame([seen, pl.Series("rating", x.data[order]), pl.Series("share", shares[order])])
 
     def _explain_features(self, kept: dict, row: int, new: int, n: int | None) -> pl.DataFrame:
-        """What each feature of a new item adds to its score."""
+        """The contribution of each feature of a new item to its score."""
         scores = self.ranking_.make_scorer(self.ratings_).score_fully(np.array([row]))[0]
         shares = split_features(kept, scores, new)
         values = kept["new"][[new]].toarray()[0]
@@ -526,7 +526,7 @@ class Recommender(Model):
         relevant: float | None = None,
         random_state: Seed = None,
     ) -> evaluation.Evaluation:
-        """How well this recommender does on ratings it was not fitted to, beside biases and popularity.
+        """Measure this recommender on ratings it was not fitted to, beside biases and popularity.
 
         Everything, the choice of the model included, is done again on the training part alone.
 
@@ -546,7 +546,7 @@ class Recommender(Model):
             The share of the ratings, or how many (of each user with "leave-out" and "last"), to test on; with "users"
             of the users, with "items" of the items.
         folds : int, optional
-            Test every rating once, in so many parts, instead of a single split; figures are pooled.
+            Test every rating once, in `folds` parts, instead of a single split; figures are pooled.
         n : int, default=10
             Length of the lists.
         relevant : float, optional
@@ -566,7 +566,7 @@ class Recommender(Model):
             raise InputError(
                 'items were given, features that only split="items" looks at. Say so, or leave them out.'
                 if items is not None
-                else 'split="items" ranks items that nobody has rated by their features. Give them: items=frame.'
+                else 'split="items" ranks items without ratings by their features. Give them: items=frame.'
             )
         if ratings is None:
             check_is_fitted(self)
@@ -588,9 +588,9 @@ class Recommender(Model):
     def _again(self, cells: Cells) -> Recommender:
         return clone(self).set_callbacks(*callbacks_of(self))._learn(cells)
 
-    def _check_in_memory(self, what: str) -> None:
+    def _check_in_memory(self, action: str) -> None:
         if not sparse.issparse(self.ratings_):
-            raise InputError(f"{what} needs all ratings in memory; those of this fit are in {self.ratings_.folder}.")
+            raise InputError(f"{action} needs all ratings in memory; those of this fit are in {self.ratings_.folder}.")
 
     # ---- helpers -----------------------------------------------------------------------------------------------
 
@@ -598,8 +598,8 @@ class Recommender(Model):
         """Items with their scores and, where there are ratings, predicted ratings."""
         ids = np.append(self.items_, self.content_["item"]["ids"]) if self._n_new() else self.items_
         columns = [_as_series(ids)[items].alias("item")]
-        columns += [pl.Series("score", self._clipped(scores) if self.ranker_ is None else scores)]
-        return pl.DataFrame(columns + ([] if self.implicit_ else [pl.Series("rating", self._clipped(ratings))]))
+        columns += [pl.Series("score", self._clip(scores) if self.ranker_ is None else scores)]
+        return pl.DataFrame(columns + ([] if self.implicit_ else [pl.Series("rating", self._clip(ratings))]))
 
 
 def _as_series(ids: np.ndarray) -> pl.Series:

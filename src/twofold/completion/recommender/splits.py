@@ -1,11 +1,11 @@
 """Honest splits: which known cells are held out.
 
     random      any cells                          how well are holes filled
-    leave-out   some cells of every user           the same, for everyone alike
+    leave-out   some cells of every user           the same, the same share for all
     last        the last cells of every user       what each does next
     users       whole users, of whom 80 % of the cells are shown to the fitted model and 20 % tested (strong
                 generalization: Liang et al. 2018)
-    items       whole items, for users who keep a cell: items that nobody has rated yet
+    items       whole items, for users that keep a cell: items without ratings
 
 No cell is ever in two parts, because a pair that occurs twice was made one cell before.
 """
@@ -28,7 +28,7 @@ SHOWN = 0.8  # of the cells of a user who is new
 
 
 class Part(NamedTuple):
-    """Tables of one shape: what is learnt from, what new users show to the fitted model, and what is tested."""
+    """Tables of one shape: what is learned from, what new users show to the fitted model, and what is tested."""
 
     train: sparse.csr_array
     shown: sparse.csr_array | None
@@ -65,7 +65,7 @@ def split_table(
 
 
 def split_items(X: sparse.csr_array, test_size: Any, folds: int | None, seed: int) -> Iterator[Part]:
-    """A share `test_size` of the items, or so many, or each of `folds` equal parts of them in turn, tested wholly."""
+    """Hold out whole items: a share `test_size` or that number of them, or each of `folds` equal parts in turn."""
     check_split("items", test_size, folds)
     items = generator(seed).permutation(np.unique(X.indices))
     held = int(test_size) if isinstance(test_size, Integral) else max(1, round(test_size * len(items)))
