@@ -18,7 +18,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	"$$p" -c '$(AT_LEAST)' 2>/dev/null && echo "$$p" && exit; done; echo python3)
 BIN := .venv/bin
 TESTS ?= src tests
-JOBS ?= 3
+JOBS ?= 2
 TOUR ?= tour.html
 BOUNDS ?= $(addprefix tests/,kernels laws completion topics words)
 
