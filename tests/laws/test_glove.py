@@ -9,7 +9,7 @@ from scipy import sparse
 import twofold
 from twofold import ALS, Cooccurrence, GloVe, linalg
 from twofold.core.engine.strata import groups, strata
-from twofold.words.glove import _steps, _tiles
+from twofold.words.glove import _steps
 
 both = pytest.mark.parametrize("biases", [False, True], ids=["factors", "biases"])
 
@@ -27,10 +27,10 @@ def pairs():
 
 
 @pytest.fixture
-def many_tiles(monkeypatch):
-    monkeypatch.setattr(_tiles, "TILE", 64)
-    monkeypatch.setattr(_tiles, "CACHE", 1024)
-    monkeypatch.setattr(_tiles, "FEW", 4)
+def many_steps(monkeypatch):
+    monkeypatch.setattr(_steps, "MIN_TILE_PAIRS", 64)
+    monkeypatch.setattr(_steps, "MAX_TILE_BYTES", 1024)
+    monkeypatch.setattr(_steps, "MIN_GROUPS", 4)
 
 
 def gaps(model, goal):
@@ -68,11 +68,11 @@ def test_strata_visit_every_tile_once_and_share_no_group(count):
     assert len(np.unique(visited.reshape(-1, 2), axis=0)) == count**2
 
 
-@pytest.mark.usefixtures("many_tiles")
+@pytest.mark.usefixtures("many_steps")
 def test_every_pair_is_dealt_once_with_its_logarithm(pairs):
     from twofold.core.data.blocks import as_blocks
 
-    found = _tiles.deal(as_blocks(pairs.counts_), 5, np.random.default_rng(0))
+    found = _steps.make_tiling(as_blocks(pairs.counts_), 5, np.random.default_rng(0))
     n = np.zeros(pairs.counts_.shape)
     for tile in range(25):
         cells, (r, c) = found.tiles.read(tile), divmod(tile, 5)
@@ -85,7 +85,7 @@ def test_every_pair_is_dealt_once_with_its_logarithm(pairs):
 
 
 @both
-@pytest.mark.usefixtures("many_tiles")
+@pytest.mark.usefixtures("many_steps")
 @pytest.mark.parametrize(("x_max", "alpha"), [(100.0, 0.75), (3.0, 0.5), (3.0, 0.0)])
 def test_the_objective_is_the_formula(pairs, biases, x_max, alpha):
     """With steps of nothing every pair is met by the vectors as they are in the end."""
@@ -94,7 +94,7 @@ def test_the_objective_is_the_formula(pairs, biases, x_max, alpha):
     np.testing.assert_allclose(model.history_["objective"][0], cost(model, pairs.counts_, x_max, alpha), rtol=1e-5)
 
 
-@pytest.mark.usefixtures("many_tiles")
+@pytest.mark.usefixtures("many_steps")
 def test_epochs_bring_the_cost_down(pairs):
     model = GloVe(4, x_max=10, max_iter=12, random_state=0).fit(pairs)
     met = np.array(model.history_["objective"])
@@ -116,7 +116,7 @@ def test_planted_products_are_found():
     assert np.std(gaps(model, np.log(given.counts_.toarray()))) < 0.1 * np.std(np.log(given.counts_.toarray()))
 
 
-@pytest.mark.usefixtures("many_tiles")
+@pytest.mark.usefixtures("many_steps")
 def test_pairs_of_equal_weight_come_down_to_where_least_squares_does(pairs):
     """With alpha = 0 the steps solve what weighting="observed" solves, but for its ridge."""
     best = GloVe(2, weighting="observed", reg=1e-6, tol=1e-6, max_iter=300, random_state=0).fit(pairs)
@@ -128,7 +128,7 @@ def test_pairs_of_equal_weight_come_down_to_where_least_squares_does(pairs):
 # ---- the same bits ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("many_tiles")
+@pytest.mark.usefixtures("many_steps")
 @pytest.mark.parametrize("weighting", ["power", "all", "observed"])
 def test_threads_do_not_show(pairs, weighting):
     found = []
@@ -138,18 +138,18 @@ def test_threads_do_not_show(pairs, weighting):
     assert found[0] == found[1] == found[2]
 
 
-@pytest.mark.usefixtures("many_tiles")
-def test_it_does_not_matter_where_pairs_and_tiles_lie(tmp_path, monkeypatch, pairs):
+@pytest.mark.usefixtures("many_steps")
+def test_it_does_not_matter_where_pairs_and_steps_lie(tmp_path, monkeypatch, pairs):
     wanted = bits(GloVe(4, max_iter=2, random_state=0).fit(pairs))
     stored = Cooccurrence(window=5, min_count=1).fit(corpus(), to=tmp_path / "pairs.csr")
     assert bits(GloVe(4, max_iter=2, random_state=0).fit(stored)) == wanted
-    monkeypatch.setattr(_tiles, "BLOCK", 200)  # many blocks, each with a share of every tile
+    monkeypatch.setattr(_steps, "PAIRS_PER_BLOCK", 200)  # many blocks, each with a share of every tile
     assert bits(GloVe(4, max_iter=2, random_state=0).fit(stored)) == wanted
-    files, make = [], _tiles.tempfile.TemporaryFile
+    files, make = [], _steps.tempfile.TemporaryFile
     monkeypatch.setattr(
-        _tiles, "tempfile", SimpleNamespace(TemporaryFile=lambda **o: files.append(make(**o)) or files[-1])
+        _steps, "tempfile", SimpleNamespace(TemporaryFile=lambda **o: files.append(make(**o)) or files[-1])
     )
-    monkeypatch.setattr(_tiles, "config", lambda: SimpleNamespace(memory=100))
+    monkeypatch.setattr(_steps, "config", lambda: SimpleNamespace(memory=100))
     assert bits(GloVe(4, max_iter=2, random_state=0).fit(stored)) == wanted
     assert len(files) == 1 and files[0].closed
 

@@ -109,7 +109,7 @@ def test_unseen_documents_are_better_understood_than_by_chance(solver):
 
 @sampling
 def test_threads_and_files_do_not_matter(solver, tmp_path, small_blocks, monkeypatch):
-    monkeypatch.setattr(_scvb0, "BATCH", 2)
+    monkeypatch.setattr(_scvb0, "BLOCKS_PER_BATCH", 2)
     X = plant(150)[0].toarray()
     np.save(tmp_path / "x.npy", X)
     fits = {}
@@ -126,7 +126,7 @@ def test_threads_and_files_do_not_matter(solver, tmp_path, small_blocks, monkeyp
 
 @every
 def test_a_folder_of_counts_equals_memory(solver, tmp_path, monkeypatch):
-    monkeypatch.setattr(_scvb0, "BATCH", 2)
+    monkeypatch.setattr(_scvb0, "BLOCKS_PER_BATCH", 2)
     for file in (_scvb0, _variational):
         monkeypatch.setattr(file, "finer", lambda blocks, cells: finer(blocks, 1000))
     X = plant(150)[0].astype(np.float64)
@@ -147,7 +147,7 @@ def test_a_fit_cut_short_goes_on_to_the_same_bits(solver, after, tmp_path, small
                 return
             raise Stop
 
-    monkeypatch.setattr(_scvb0, "BATCH", 2)
+    monkeypatch.setattr(_scvb0, "BLOCKS_PER_BATCH", 2)
     X, path = plant(150)[0].toarray(), tmp_path / "c"
     with pytest.raises(Stop):
         model(solver, max_iter=8, tol=0).set_callbacks(Checkpoint(path), StopAfter()).fit(X)
@@ -183,7 +183,7 @@ def test_a_weight_of_two_is_a_second_row_to_a_sampler():
 
 @pytest.mark.parametrize("solver", ["scvb0", "online"])
 def test_mini_batches_find_the_same_topics(solver, monkeypatch):
-    monkeypatch.setattr(_scvb0, "BATCH", 2)
+    monkeypatch.setattr(_scvb0, "BLOCKS_PER_BATCH", 2)
     X, topics = plant(800)
     monkeypatch.setattr(_scvb0, "finer", lambda blocks, cells: finer(blocks, 2000))
     assert len(batches(finer(as_blocks(X), 2000), None, 2).blocks) > 3  # the law is about several
@@ -334,7 +334,7 @@ def test_single_precision_stays(solver):
         ({}, lambda X: 0 * X, "holds no words"),
         ({"learning_method": "gibbs"}, lambda X: X * 0.5, r"X\[0, \d+\] is .*whole counts"),
         ({"init": np.ones((3, 60))}, lambda X: X, r"\(3, 60\).*\(4, 60\)"),
-        ({"init": -np.ones((4, 60))}, lambda X: X, "weights >= 0"),
+        ({"init": -np.ones((4, 60))}, lambda X: X, "finite numbers >= 0"),
         ({"doc_topic_prior": [0.1, 0.2]}, lambda X: X, "doc_topic_prior"),
     ],
 )
@@ -352,7 +352,7 @@ def test_what_gibbs_cannot_do():
     many[2, 5] = 70_000
     with pytest.raises(InputError, match=r"X\[2, 5\] is 70000.*whole counts"):
         model("gibbs").fit(many)
-    with pytest.raises(InputError, match="cannot go on"):
+    with pytest.raises(InputError, match="cannot continue"):
         model("gibbs").partial_fit(X)
 
 

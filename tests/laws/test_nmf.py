@@ -273,7 +273,7 @@ def test_refusals():
     for options in ({"solver": "newton"}, {"beta_loss": "kullback-leibler", "solver": "cd"}):
         with pytest.raises(InputError, match="solver"):
             NMF(2, **options).fit(np.abs(X))
-    with pytest.raises(InputError, match=r"alpha_W=1\.0 and alpha_H='same' cannot go with missing"):
+    with pytest.raises(InputError, match=r"alpha_W=1\.0 and alpha_H='same' do not work with missing"):
         NMF(2, alpha_W=1.0).fit(holes(np.abs(X)))
     with pytest.raises(InputError, match=r"sample_weight has shape \(2, 2\)"):
         NMF(2).fit(np.abs(X), sample_weight=np.ones((2, 2)))

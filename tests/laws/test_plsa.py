@@ -124,7 +124,7 @@ def test_refusals():
     X[3, 7] = -1
     with pytest.raises(InputError, match=r"X\[3, 7\] is -1"):
         model.transform(X)
-    with pytest.raises(InputError, match="init must be"):
+    with pytest.raises(InputError, match="finite numbers >= 0"):
         PLSA(2, init=np.ones((3, 40))).fit(np.abs(X))
 
 

@@ -364,9 +364,9 @@ def test_streaming_in_small_pieces_equals_memory(corpus, options, tmp_path, monk
     path.write_text("\n".join(" ".join(text.split()) for text in corpus), encoding="utf-8")
     whole = BagOfWords(**options)
     X = whole.fit_transform(corpus)
-    monkeypatch.setattr(counting, "CHUNK", 500)
-    monkeypatch.setattr(counting, "most_words", lambda: 1000)
-    monkeypatch.setattr(counting, "MOST_RUNS", 3)
+    monkeypatch.setattr(counting, "PIECES_PER_CHUNK", 500)
+    monkeypatch.setattr(counting, "max_words", lambda: 1000)
+    monkeypatch.setattr(counting, "MAX_RUNS", 3)
     spilled = []
     spill = counting.Tally._spill
     monkeypatch.setattr(counting.Tally, "_spill", lambda self: (spilled.append(1), spill(self)))

@@ -7,7 +7,7 @@ from scipy import sparse
 import twofold
 from twofold.core.checks import InputError
 from twofold.core.seeds import generator
-from twofold.topics.evaluation import foretell_words, perplexity, split_halves, topic_coherence
+from twofold.topics.evaluation import perplexity, score_hidden_words, split_halves, topic_coherence
 
 
 def corpus(n=150, d=40, k=4, length=60, seed=0):
@@ -148,4 +148,4 @@ def test_hidden_words_are_foretold_by_their_topic_alone():
     tokens = np.array([X[:, :50][:, half == h].sum() for h in (0, 1)])
     words = np.array([(half == h).sum() for h in (0, 1)])
     expected = -(tokens @ np.log(words)) / tokens.sum()
-    assert foretell_words(topics, X) == pytest.approx(expected, abs=0.02)
+    assert score_hidden_words(topics, X) == pytest.approx(expected, abs=0.02)

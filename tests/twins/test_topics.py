@@ -125,7 +125,7 @@ def test_the_number_of_parts_is_inferred():
         ({"init": "custom"}, {}, "W is not given"),
         ({"init": "custom"}, {"W": np.ones((80, 2)), "H": np.ones((2, 9))}, r"H has shape \(2, 9\)"),
         ({}, {"W": np.ones((80, 2)), "H": np.ones((2, 15))}, 'only with init="custom"'),
-        ({"beta_loss": 0.5, "solver": "cd"}, {}, "does not minimise"),
+        ({"beta_loss": 0.5, "solver": "cd"}, {}, "does not minimize"),
     ],
 )
 def test_what_cannot_be_is_refused(options, factors, match):

@@ -77,10 +77,10 @@ def test_counts_are_those_by_hand(lines, window, weighting, symmetric, min_count
 def test_counting_in_parts_gives_the_same(lines, window, size):
     expected = Cooccurrence(window=window, min_count=1).fit(lines).counts_
     with pytest.MonkeyPatch.context() as patch, twofold.config(memory="1MiB"):
-        patch.setattr(module, "LEAST_RUN", size)
+        patch.setattr(module, "MIN_RUN_TOKENS", size)
         patch.setattr(module, "TOKEN_BYTES", 10**9)
-        patch.setattr(module, "MOST_PARTS", 3)
-        patch.setattr(module, "PANEL", 5)
+        patch.setattr(module, "MAX_PARTS", 3)
+        patch.setattr(module, "MAX_PANEL_PAIRS", 5)
         assert same(Cooccurrence(window=window, min_count=1).fit(lines).counts_, expected)
 
 

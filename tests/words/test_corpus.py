@@ -55,14 +55,14 @@ def test_the_compiled_look_up_finds_the_same_words(lines, lowercase, chunk):
         return
     expected = [v.encode(line).tolist() for line in corpus]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "CHUNK", chunk)
+        patch.setattr(counting, "PIECES_PER_CHUNK", chunk)
         again = Vocabulary(min_count=1, lowercase=lowercase)
         assert lists_of(fit_and_encode(corpus, again)) == lists_of(encode_corpus(corpus, v)) == expected
         assert again.words_.tolist() == v.words_.tolist() and again.counts_.tolist() == v.counts_.tolist()
 
 
 def test_many_distinct_words_fit_the_look_up(monkeypatch):
-    monkeypatch.setattr(counting, "CHUNK", 10)
+    monkeypatch.setattr(counting, "PIECES_PER_CHUNK", 10)
     lines = [" ".join(f"{'long' * (n % 9)}{n:x}" for n in range(a, a + 500)) for a in range(0, 12_000, 400)]
     v = Vocabulary(min_count=1).fit(lines)
     assert len(v) == 12_100

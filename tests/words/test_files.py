@@ -86,7 +86,7 @@ def test_chunks_do_not_matter(tmp_path, monkeypatch, ending):
 
     v = some(200)
     v.save_word2vec(tmp_path / f"whole.{ending}")
-    monkeypatch.setattr(files, "CHUNK", 300)
+    monkeypatch.setattr(files, "CHUNK_BYTES", 300)
     v.save_word2vec(tmp_path / f"v.{ending}")
     assert (tmp_path / f"v.{ending}").read_bytes() == (tmp_path / f"whole.{ending}").read_bytes()
     assert same(WordVectors.load_word2vec(tmp_path / f"v.{ending}"), v)

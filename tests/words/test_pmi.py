@@ -91,7 +91,7 @@ def test_how_much_text_there_is_does_not_matter(pairs):
 
 
 def test_threads_budget_and_place_do_not_show(pairs, tmp_path, monkeypatch):
-    monkeypatch.setattr(_mapped_cells, "BLOCK", 200)
+    monkeypatch.setattr(_mapped_cells, "CELLS_PER_BLOCK", 200)
     stored = Cooccurrence(window=4, min_count=1).fit(corpus(), to=tmp_path / "pairs.csr")
     found = []
     for threads, memory, form in ((1, "1GB", pairs), (2, "1GB", stored), (3, "2MB", stored)):

@@ -65,9 +65,9 @@ def test_a_seed_fixes_every_bit(loss, tmp_path):
 @pytest.fixture
 def tiles(monkeypatch):
     """Tiles for texts as small as these: 20 runs of 128 words, dealt 5 at a time, and groups of 5 words."""
-    monkeypatch.setattr("twofold.words.skip_gram.skip_gram.RUN", 128)
-    monkeypatch.setattr(_steps, "FEW", 5)
-    monkeypatch.setattr(_steps, "WORDS", 5)
+    monkeypatch.setattr("twofold.words.skip_gram.skip_gram.TOKENS_PER_RUN", 128)
+    monkeypatch.setattr(_steps, "MIN_RUNS", 5)
+    monkeypatch.setattr(_steps, "MIN_GROUP_WORDS", 5)
     used = []
 
     def visit_tiles(some, state, plan, t):
@@ -112,7 +112,7 @@ def test_the_way_depends_on_the_text_alone():
         assert _steps.choose_way(runs, epochs, words, False, True)[0] is _steps.visit
     for runs in (16, 100, 10**5):
         way, batch = _steps.choose_way(runs, 5, 1000, False, True)
-        assert way is _steps.visit_tiles and _steps.FEW <= batch <= _steps.BATCH
+        assert way is _steps.visit_tiles and _steps.MIN_RUNS <= batch <= _steps.MAX_RUNS
     assert _steps.choose_way(10**5, 5, 10**5, True, False)[0] is _steps.visit
 
 
@@ -180,9 +180,9 @@ def test_early_stopping_keeps_the_best_epoch():
 
 
 def test_epochs_report_how_far_they_are(monkeypatch):
-    monkeypatch.setattr(_steps, "RUN", 512)
-    monkeypatch.setattr("twofold.words.skip_gram.skip_gram.RUN", 512)
-    monkeypatch.setattr(_steps, "BATCH", 1)
+    monkeypatch.setattr(_steps, "TOKENS_PER_RUN", 512)
+    monkeypatch.setattr("twofold.words.skip_gram.skip_gram.TOKENS_PER_RUN", 512)
+    monkeypatch.setattr(_steps, "MAX_RUNS", 1)
     reports = []
     with report_to(SimpleNamespace(report=lambda done, total, label="": reports.append((done, total, label)))):
         model(max_iter=2).fit(lines())
@@ -213,7 +213,7 @@ def test_small_texts(loss, corpus, k):
 
 def test_a_long_line_is_not_cut_short(monkeypatch):
     """Words that meet only where a long line is divided into runs are met all the same."""
-    monkeypatch.setattr("twofold.words.skip_gram.skip_gram.RUN", 64)
+    monkeypatch.setattr("twofold.words.skip_gram.skip_gram.TOKENS_PER_RUN", 64)
     text = np.full(6400, "gap", dtype=object)
     text[63::64], text[64::64] = "left", "right"
     fitted = model(window=1, subsample=None, max_iter=30).fit([text.tolist()])

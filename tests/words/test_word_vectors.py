@@ -7,7 +7,7 @@ import pytest
 
 import twofold
 from twofold import InputError, WordVectors
-from twofold.words.word_vectors import _analogies
+from twofold.words import _nearest
 
 
 def some(V=300, k=8, seed=0, dtype=np.float32):
@@ -289,7 +289,7 @@ def test_tiles_and_threads_change_nothing(questions, monkeypatch):
     v = planted()
     whole = {m: v.evaluate_analogies(questions, method=m).sections for m in ("additive", "multiplicative")}
     best = v.analogy("w1", "w2", "W3", 20)
-    monkeypatch.setattr(_analogies, "TILE_BYTES", 1)
+    monkeypatch.setattr(_nearest, "TILE_BYTES", 1)
     for threads in (1, 2):
         with twofold.config(threads=threads):
             for method, sections in whole.items():

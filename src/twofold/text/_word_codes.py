@@ -1,8 +1,8 @@
-"""Codes of the words in long texts: a compiled look-up of pieces, whose words are worked out once for each.
+"""Codes of the words in long texts, by a compiled look-up of pieces; `Rules.split` runs once for each distinct piece.
 
-A piece is cut at ASCII characters that are in no word, and may have any others in it. `Rules.split` then makes words
-of it as it would of the whole text, since nothing in it depends on what is beyond such a character: except whether a
-capital Σ ends a word, and texts with one in it are left to the plain path.
+Pieces end at ASCII characters that are in no word. `Rules.split` makes the same words of a piece as of the whole text,
+since they do not depend on text beyond such a character. The exception is a capital Σ, which is lowered differently at
+the end of a word; texts with one take the plain way.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 from twofold.kernels.tokenizer import fill_slots, number_pieces
 from twofold.text.tokenize import ASCII_BETWEEN, Rules
 
-LEAST = 2**12  # pieces there is room for at first
+FIRST_CAPACITY = 2**12  # pieces
 
 
 class Pieces:
-    """piece ↦ codes of its words, given `find`, the code of a word before it is judged."""
+    """piece ↦ codes of its words; `find` gives the code of a piece that is one word."""
 
     def __init__(self, rules: Rules, find: Callable[[str], int]):
         self.rules, self.find = rules, find
@@ -34,18 +34,18 @@ class Pieces:
 
     def clear(self) -> None:
         self.known = 0
-        self.slots = np.full(4 * LEAST, -1, np.int32)
-        self.hashes, self.starts = np.empty(LEAST, np.uint64), np.zeros(LEAST + 1, np.int64)
-        self.spelled = np.empty(16 * LEAST, np.uint8)
-        self.codes = np.empty(LEAST, np.int32)  # of a piece's word; if it has not just one:
+        self.slots = np.full(4 * FIRST_CAPACITY, -1, np.int32)
+        self.hashes, self.starts = np.empty(FIRST_CAPACITY, np.uint64), np.zeros(FIRST_CAPACITY + 1, np.int64)
+        self.spelled = np.empty(16 * FIRST_CAPACITY, np.uint8)
+        self.codes = np.empty(FIRST_CAPACITY, np.int32)  # of a piece's word; for pieces of none or several words:
         self.several: dict[int, list[int]] = {}
 
     def takes(self, text: object) -> bool:
-        """Whether this is a text that can be cut into pieces."""
+        """Return whether a document is a text that can be cut into pieces."""
         return isinstance(text, str) and not (self.rules.lowercase and "Σ" in text)
 
     def encode_texts(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Codes of all words, one after the other, and how many each text has."""
+        """The codes of all words in order, and the number of words of each text."""
         raw = [text.encode("utf-8", "surrogatepass") for text in texts]
         text, ends = np.frombuffer(b"".join(raw), np.uint8), np.cumsum([len(r) for r in raw], dtype=np.int64)
         numbers, counts = np.empty(len(text) // 2 + len(ends) + 1, np.int32), np.zeros(len(ends), np.int64)
@@ -55,10 +55,10 @@ class Pieces:
         ):
             self._grow(int(state[2]))
         self._learn(int(state[2]))
-        return self._expanded(numbers[: state[3]], counts)
+        return self._expand(numbers[: state[3]], counts)
 
     def _grow(self, known: int) -> None:
-        """Twice the room for pieces, and for their spelling, where that is what there is too little of."""
+        """Double the capacity for pieces or for their spelling, whichever is full."""
         if known == len(self.hashes):
             self.hashes = np.concatenate([self.hashes, np.empty_like(self.hashes)])
             self.codes = np.concatenate([self.codes, np.empty_like(self.codes)])
@@ -69,7 +69,7 @@ class Pieces:
             self.spelled = np.concatenate([self.spelled, np.empty_like(self.spelled)])
 
     def _learn(self, known: int) -> None:
-        """Work out the words of the pieces that are new."""
+        """Find the words of new pieces."""
         find, split = self.find, self.rules.split
         first, starts = self.known, self.starts[self.known : known + 1].tolist()
         spelled = self.spelled[starts[0] : starts[-1]].tobytes()
@@ -79,19 +79,19 @@ class Pieces:
             if text.isalnum() and piece.isascii():
                 self.codes[first + at] = find(text)
             else:
-                found = [find(word) for word in split(text)]
-                self.codes[first + at] = found[0] if found else 0
-                if len(found) != 1:
-                    self.several[first + at] = found
+                codes = [find(word) for word in split(text)]
+                self.codes[first + at] = codes[0] if codes else 0
+                if len(codes) != 1:
+                    self.several[first + at] = codes
         self.known = known
 
-    def _expanded(self, numbers: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Codes of numbered pieces, where some pieces are several words, or none."""
+    def _expand(self, numbers: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Replace piece numbers by codes, where a piece may be several words, or none."""
         if not self.several:
             return self.codes[numbers], counts
         words = np.ones(self.known, np.int64)
-        for piece, found in self.several.items():
-            words[piece] = len(found)
+        for piece, several in self.several.items():
+            words[piece] = len(several)
         times = words[numbers]
         document = np.repeat(np.arange(len(counts)), counts)
         codes = np.repeat(self.codes[numbers], times)

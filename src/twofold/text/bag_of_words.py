@@ -3,7 +3,7 @@
     X[i, j] = how often word j occurs in document i      X (n,d) CSR int32, words in alphabetical order
 
 One pass:   each document  text → pieces → codes → a row of counts
-            then once      the words that are neither too rare nor too common become the columns
+            then once      the words that are neither too rare nor too common become columns
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from twofold.text.counting import (
     document_bounds,
     encode_chunks,
 )
-from twofold.text.documents import as_words, documents, is_once
+from twofold.text.documents import check_words, documents, is_iterator
 from twofold.text.stop_words import stop_words_of
 from twofold.text.text_tasks import Counted, count_rows, find_text_tasks
 from twofold.text.tokenize import Rules, Stems
@@ -58,42 +58,41 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
     Parameters
     ----------
     lowercase : bool, default=True
-        Whether "Topic" and "topic" are one word.
+        Treat "Topic" and "topic" as one word.
     stop_words : "english", path, list of str or None, default="english"
-        Words to leave out: the built-in English ones, those of a file (a word a line, # starts a comment), or a
-        list. None leaves none out.
+        Words to leave out: the built-in English list, a file (a word a line, # starts a comment), or a list.
     min_df, max_df : int or float, default=1 and 1.0
         Leave out words that occur in fewer or in more documents than this: a number of documents (int) or a share
         of them (float).
     max_features : int or None, default=None
-        Keep so many of the most frequent words; ties go to the alphabet.
+        Maximum number of words, the most frequent ones; ties in alphabetical order.
     stem : str or None, default=None
         A language, such as "english": words with one stem share a column, named by their most frequent form.
     min_length : int, default=2
         Shorter words are left out.
     numbers : bool, default=False
-        Whether words with digits in them ("1990", "x86") count.
+        Count words with digits ("1990", "x86").
     vocabulary : list of str or None, default=None
-        The words to count, in this order; nothing is learned or dropped then.
+        The words to count, in this order; by default they are learned.
 
     Attributes
     ----------
     vocabulary_ : ndarray of shape (d,)
         The words of the columns.
     document_frequency_ : ndarray of shape (d,)
-        In how many documents of the fit each occurs.
+        The number of documents of the fit with each word.
     n_documents_ : int
     stop_words_ : ndarray
-        What was left out by name.
+        The stop words.
 
     Notes
     -----
-    Documents may be a list of texts, a list of lists of words (which are not split, but judged by the same rules), a
-    column of a frame, a generator, or a path: a text file is a document a line (blank lines are none; a paragraph
-    where lines are wrapped), a folder or a pattern such as ``"texts/*.txt"`` a document a file, a table (CSV, JSONL,
-    Parquet, ...) a document a row, plain or packed: what ``twofold topics`` reads. Text files are read as they are
-    counted. ``transform(path, to="counts.csr")`` writes the counts to disk, so that neither the text nor the
-    table need fit into memory; every model takes that path for X.
+    Documents may be a list of texts, a list of lists of words (which are not split, but follow the same rules), a
+    column of a frame, a generator, or a path. A text file has a document a line, or a paragraph where lines are
+    wrapped; a folder or a pattern such as ``"texts/*.txt"`` a document a file; a table (CSV, JSONL, Parquet, ...) a
+    document a row; plain or packed, as ``twofold topics`` reads them. Text files are read while they are counted.
+    ``transform(path, to="counts.csr")`` writes the counts to disk, so that neither the text nor the table must fit
+    into memory; every model takes that path for X.
 
     References
     ----------
@@ -176,8 +175,8 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
     def fit_transform(self, X: Documents, y: Any = None, *, to: str | os.PathLike | None = None) -> Any:
         """Learn the words and count them: what ``fit(X).transform(X, to=to)`` gives, in one pass if in memory."""
         if to is not None or self.vocabulary is not None:
-            if is_once(X):
-                raise InputError("X can be gone through only once, and this takes two passes. Give a list or a path.")
+            if is_iterator(X):
+                raise InputError("X can be read only once, and this takes two passes. Give a list or a path.")
             self._learn(X, keep=False)
             return self.transform(X, to=to)
         return self._learn(X, keep=True)
@@ -186,11 +185,11 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
         """Set the fitted attributes; with `keep`, return the counts."""
         self._set_rules()
         if self.vocabulary is not None:
-            return self._set_words(as_words(self.vocabulary), *self._frequencies(X))
-        there = find_text_tasks(X, split=False)
-        if there is not None:
-            counted = there.count_terms(self._rules(), self.stem, self.min_df, self.max_df)
-            self._set_terms(self._chosen(counted), counted.n_documents)
+            return self._set_words(check_words(self.vocabulary), *self._frequencies(X))
+        tasks = find_text_tasks(X, split=False)
+        if tasks is not None:
+            counted = tasks.count_terms(self._rules(), self.stem, self.min_df, self.max_df)
+            self._set_terms(self._choose(counted), counted.n_documents)
             return self.transform(X) if keep else None
         with tempfile.TemporaryDirectory(prefix="twofold-words-") as folder:
             tally = Tally(self._rules(), Stems(self.stem), None if keep else folder)
@@ -198,44 +197,44 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
             for chunk in encode_chunks(documents(X), self._rules(), tally.codes):
                 counts = tally.add(chunk)
                 parts += [counts] if keep else []
-            chosen = self._chosen(tally)
+            chosen = self._choose(tally)
         self._set_terms(chosen, tally.n_documents)
-        return _renumbered(parts, tally, chosen) if keep else None
+        return _renumber(parts, tally, chosen) if keep else None
 
     def _set_rules(self) -> None:
         self.stop_words_ = np.array(sorted(stop_words_of(self.stop_words)), dtype=object)
 
     def _set_terms(self, chosen: list[Term], n: int) -> None:
-        words, found = np.array([term.name for term in chosen], dtype=object), [term.documents for term in chosen]
-        self._set_words(words, np.array(found, np.int64), n)
+        words, frequency = np.array([term.name for term in chosen], dtype=object), [term.documents for term in chosen]
+        self._set_words(words, np.array(frequency, np.int64), n)
 
     def _set_words(self, words: np.ndarray, frequency: np.ndarray, n: int) -> None:
         self.vocabulary_, self.document_frequency_, self.n_documents_ = words, frequency, n
 
     def _frequencies(self, X: Documents) -> tuple[np.ndarray, int]:
-        """In how many documents each given word occurs, and how many documents there are."""
-        words = as_words(self.vocabulary)
+        """Count the documents of each word of `vocabulary`, and all documents."""
+        words = check_words(self.vocabulary)
         frequency, n = np.zeros(len(words), np.int64), 0
         for rows in self._rows(X, words):
             frequency += np.bincount(rows.indices, minlength=len(words))
             n += rows.shape[0]
         return frequency, n
 
-    def _chosen(self, tally: Tally | Counted) -> list[Term]:
+    def _choose(self, tally: Tally | Counted) -> list[Term]:
         n = tally.n_documents
         if not n:
             raise InputError("X has no documents in it; give at least one text.")
-        least, most = document_bounds(self.min_df, self.max_df, n)
-        if least > most:
+        low, high = document_bounds(self.min_df, self.max_df, n)
+        if low > high:
             raise InputError(
-                f"min_df={self.min_df} asks for at least {least:g} of the {n} documents and max_df={self.max_df} for "
-                f"at most {most:g}: no word can have both. Lower min_df, or raise max_df."
+                f"min_df={self.min_df} asks for at least {low:g} of the {n} documents and max_df={self.max_df} for "
+                f"at most {high:g}: no word can have both. Lower min_df, or raise max_df."
             )
-        chosen = choose(tally.result(), least, most, self.max_features)
+        chosen = choose(tally.result(), low, high, self.max_features)
         if not chosen:
             raise InputError(
                 f"no word is left of {n} documents: all are stop words, numbers, shorter than "
-                f"min_length={self.min_length}, or not in {least:g} to {most:g} documents. Loosen min_df, max_df or "
+                f"min_length={self.min_length}, or not in {low:g} to {high:g} documents. Loosen min_df, max_df or "
                 "stop_words."
             )
         return chosen
@@ -249,7 +248,7 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
         ----------
         X : as in `fit`
         to : path, optional
-            A folder to write, ending in ".csr"; then its path is returned in place of the counts. It appears whole
+            A folder to write, ending in ".csr"; then its path is returned in place of the counts. It appears complete
             or not at all.
         """
         check_is_fitted(self)
@@ -263,10 +262,10 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
         return sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0] if parts else empty
 
     def unseen(self, X: Documents) -> Unseen:
-        """How many words of some documents have no column, and what share of their words that is."""
+        """Count the words of some documents without a column, and their share of all words."""
         check_is_fitted(self)
         missing = total = 0
-        for chunk in self._coded(X, self.vocabulary_):
+        for chunk in self._encode(X, self.vocabulary_):
             missing += int((chunk.codes == UNSEEN).sum())
             total += int(((chunk.codes == UNSEEN) | (chunk.codes >= 0)).sum())
         return Unseen(missing, missing / total if total else 0.0)
@@ -279,20 +278,20 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
     def _rules(self) -> Rules:
         return Rules(self.lowercase, self.numbers, self.min_length, frozenset(self.stop_words_.tolist()))
 
-    def _coded(self, X: Documents, words: np.ndarray) -> Iterator[Chunk]:
+    def _encode(self, X: Documents, words: np.ndarray) -> Iterator[Chunk]:
         rules = self._rules()
         codes: Codes = column_finder(words.tolist(), rules, Stems(self.stem))
         return encode_chunks(documents(X), rules, codes)
 
     def _rows(self, X: Documents, words: np.ndarray) -> Iterator[sparse.csr_array]:
-        there = find_text_tasks(X, split=False)
-        if there is not None:
-            return there.map(count_rows, there.tasks.hold(words.tolist()), self._rules(), self.stem)
-        return (chunk.rows(len(words)) for chunk in self._coded(X, words))
+        tasks = find_text_tasks(X, split=False)
+        if tasks is not None:
+            return tasks.map(count_rows, tasks.tasks.hold(words.tolist()), self._rules(), self.stem)
+        return (chunk.rows(len(words)) for chunk in self._encode(X, words))
 
 
-def _renumbered(parts: list, tally: Tally, chosen: list[Term]) -> sparse.csr_array:
-    """Counts by terms in the order they came up, as counts by the chosen words in theirs."""
+def _renumber(parts: list, tally: Tally, chosen: list[Term]) -> sparse.csr_array:
+    """Move counts of terms in the order of occurrence to columns of the chosen words."""
     columns = np.full(len(tally.terms), -1, np.int32)
     columns[[tally.terms[term.stem] for term in chosen]] = np.arange(len(chosen))
     done = [count(columns[X.indices], np.diff(X.indptr), len(chosen), X.data) for X in parts]

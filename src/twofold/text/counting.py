@@ -1,10 +1,10 @@
-"""Counting words: documents become codes, codes become CSR counts, and the words worth keeping are chosen.
+"""Counts of words: documents become codes, codes become CSR counts, and words are chosen by their counts.
 
     piece of text ↦ code        once for every distinct piece, then a look-up
     codes of a chunk ↦ CSR      (documents, codes) with int32 counts
 
-What a fit has to remember are the distinct words. If those are too many for the memory budget they are written to
-disk in sorted runs, which are merged at the end: the result is the same to the last word.
+A fit keeps the distinct words in memory. If they exceed the budget they are written to disk in sorted runs, which are
+merged at the end: the result is the same.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from twofold.text.tokenize import Rules, Stems, bare
 if TYPE_CHECKING:
     from twofold.text._word_codes import Pieces
 
-CHUNK = 2**18  # pieces of text that are coded before they are counted
-WORD_BYTES = 800  # what a distinct word takes in the dictionaries below, about, and while they are sorted
-MOST_RUNS = 64  # files of words on disk before they are merged into one
+PIECES_PER_CHUNK = 2**18  # of text, coded before they are counted
+WORD_BYTES = 800  # of a distinct word, about, in the dictionaries below and while they are sorted
+MAX_RUNS = 64  # files of words on disk before they are merged into one
 NOT_A_WORD, UNSEEN = -1, -2
 
 Record = tuple[str, str, int, int]  # stem, form, how often, in how many documents (with the first form of a stem)
 
 
 class Codes(dict):
-    """piece ↦ code, worked out by `find` when a piece first comes up."""
+    """piece ↦ code, computed by `find` when a piece first occurs."""
 
     def __init__(self, find: Callable[[str], int]):
         super().__init__()
@@ -59,13 +59,13 @@ class Codes(dict):
 
 
 class Chunk(NamedTuple):
-    """The codes of some documents, one after the other, and how many each has."""
+    """The codes of consecutive documents, and the number of codes of each."""
 
     codes: np.ndarray
     lengths: np.ndarray
 
     def rows(self, d: int, columns: np.ndarray | None = None) -> sparse.csr_array:
-        """Counts (documents, d) int32; codes below 0 are left out, and `columns` may send codes elsewhere first."""
+        """Counts (documents, d) int32; codes below 0 are left out, after `columns` has mapped them, if given."""
         return count(self.codes if columns is None else columns[self.codes], self.lengths, d)
 
 
@@ -81,25 +81,25 @@ def count(codes: np.ndarray, lengths: np.ndarray, d: int, times: np.ndarray | No
 
 
 def encode_chunks(documents: Iterable[str | list[str]], rules: Rules, codes: Codes) -> Iterator[Chunk]:
-    """The documents as chunks of codes; the dictionary is emptied before it outgrows its share of the budget."""
-    most = most_words()
-    for number, some in enumerate(_batches(documents, min(CHUNK, most // 2))):
-        if number and codes.pieces is None:  # more than a little text: worth the compiled look-up
+    """The documents as chunks of codes; the dictionary is emptied before it exceeds its share of the budget."""
+    max_held = max_words()
+    for number, some in enumerate(_batches(documents, min(PIECES_PER_CHUNK, max_held // 2))):
+        if number and codes.pieces is None:  # a long text repays the compiled look-up
             from twofold.text._word_codes import Pieces
 
             codes.pieces = Pieces(rules, codes.find)
         yield _chunk(some, rules, codes)
-        if codes.held >= most:
+        if codes.held >= max_held:
             codes.clear()
 
 
-def _batches(documents: Iterable[str | list[str]], most: int) -> Iterator[list[str | list[str]]]:
-    """Documents that have about so many words together."""
+def _batches(documents: Iterable[str | list[str]], size: int) -> Iterator[list[str | list[str]]]:
+    """Group documents into batches of about `size` words."""
     some, words = list[str | list[str]](), 0
     for document in documents:
         some.append(document)
         words += 8 + (len(document) // 6 if isinstance(document, str) else len(document))
-        if words >= most:
+        if words >= size:
             yield some
             some, words = [], 0
     if some:
@@ -107,26 +107,26 @@ def _batches(documents: Iterable[str | list[str]], most: int) -> Iterator[list[s
 
 
 def _chunk(some: list[str | list[str]], rules: Rules, codes: Codes) -> Chunk:
-    """Documents coded: by pieces where that can be, the others a word at a time, in their places."""
+    """Encode documents: by the compiled look-up where possible, the others a word at a time."""
     pieces, code_of = codes.pieces, codes.__getitem__
     if pieces is None:
         parts = [array("i", map(code_of, rules.split(document))) for document in some]
         lengths = np.array([len(part) for part in parts], np.int64)
         return Chunk(np.frombuffer(b"".join(parts), np.int32), lengths)
-    found, lengths = pieces.encode_texts([str(document) if pieces.takes(document) else "" for document in some])
+    codes_of_texts, lengths = pieces.encode_texts([str(text) if pieces.takes(text) else "" for text in some])
     others = [at for at, document in enumerate(some) if not pieces.takes(document)]
     if not others:
-        return Chunk(found, lengths)
+        return Chunk(codes_of_texts, lengths)
     starts, done, cut = np.concatenate([[0], np.cumsum(lengths)]), 0, list[np.ndarray]()
     for at in others:
         words = np.fromiter(map(code_of, rules.split(some[at])), np.int32)
-        cut += [found[done : starts[at]], words]
+        cut += [codes_of_texts[done : starts[at]], words]
         done, lengths[at] = starts[at], len(words)
-    return Chunk(np.concatenate([*cut, found[done:]]), lengths)
+    return Chunk(np.concatenate([*cut, codes_of_texts[done:]]), lengths)
 
 
-def most_words() -> int:
-    """How many distinct words may be held at once."""
+def max_words() -> int:
+    """The number of distinct words that fit into half of the budget."""
     return max(2**12, config().memory // (2 * WORD_BYTES))
 
 
@@ -136,7 +136,7 @@ def column_finder(words: Iterable[str], rules: Rules, stem: Stems) -> Codes:
 
     def find(piece: str) -> int:
         if stem.find is None and (column := columns.get(bare(piece))) is not None:
-            return column  # a word asked for by name is counted even if the rules would drop it
+            return column  # a word of a user's vocabulary is counted even if the rules drop it
         word = rules.word(piece)
         return NOT_A_WORD if word is None else columns.get(stem(word), UNSEEN)
 
@@ -150,15 +150,15 @@ class Term(NamedTuple):
     """A word, or all words with one stem."""
 
     stem: str
-    name: str  # its most frequent form; of equally frequent ones the first by the alphabet
+    name: str  # its most frequent form; of equally frequent ones the first in alphabetical order
     documents: int
     total: int
 
 
 class Tally:
-    """In how many documents each term occurs, and how often each of its forms does.
+    """Counts documents of each term and words of each form.
 
-    Runs of words are written to `folder` when there are too many; with None all are held.
+    Words beyond the budget are written to `folder` in runs; with None all are in memory.
     """
 
     def __init__(self, rules: Rules, stem: Stems, folder: str | None):
@@ -171,7 +171,7 @@ class Tally:
         self.forms: dict[str, int] = {}
         self.terms: dict[str, int] = {}
         self.term_of = list[int]()  # of each form
-        self.columns = np.array([NOT_A_WORD], np.int32)  # term_of as an array, with that at its end
+        self.columns = np.array([NOT_A_WORD], np.int32)  # term_of as an array, and NOT_A_WORD at its end
         self.codes.clear()
         self.total, self.documents = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
@@ -193,38 +193,38 @@ class Tally:
         self.total = _sum(self.total, np.bincount(chunk.codes[known], minlength=len(self.forms)))
         self.documents = _sum(self.documents, np.bincount(X.indices, minlength=len(self.terms)))
         self.n_documents += X.shape[0]
-        self._keep_small()
+        self._spill_if_large()
         return X
 
     def add_words(self, chunk: Chunk) -> None:
-        """Count a chunk's words, but not in how many documents they are: a fraction of the work of `add`."""
+        """Count a chunk's words, but not their documents: faster than `add`."""
         self.total = _sum(self.total, np.bincount(chunk.codes[chunk.codes >= 0], minlength=len(self.forms)))
         self.documents = np.zeros(len(self.terms), np.int64)
         self.n_documents += len(chunk.lengths)
-        self._keep_small()
+        self._spill_if_large()
 
-    def _keep_small(self) -> None:
-        if self.folder is not None and len(self.forms) > 0.9 * most_words():
+    def _spill_if_large(self) -> None:
+        if self.folder is not None and len(self.forms) > 0.9 * max_words():
             self._spill()
 
     def _records(self) -> list[Record]:
-        """What is known, in order."""
+        """The records in memory, sorted."""
         stems = list(self.terms)
         counts = zip(self.forms, self.term_of, self.total.tolist(), strict=True)
-        found = sorted((stems[term], form, times) for form, term, times in counts)
-        heads = itertools.chain([True], (a[0] != b[0] for a, b in itertools.pairwise(found)))
+        forms = sorted((stems[term], form, times) for form, term, times in counts)
+        heads = itertools.chain([True], (a[0] != b[0] for a, b in itertools.pairwise(forms)))
         return [
             (*record, int(self.documents[self.terms[record[0]]]) if head else 0)
-            for record, head in zip(found, heads, strict=False)
+            for record, head in zip(forms, heads, strict=False)
         ]
 
     def _spill(self) -> None:
-        """Put all that is known into a run on disk; many runs become one, so that few files are ever open."""
+        """Write all records in memory to a run on disk; MAX_RUNS runs become one, so that few files are open."""
         self._write(self._records())
         self._restart()
-        if len(self.runs) == MOST_RUNS:
+        if len(self.runs) == MAX_RUNS:
             former, self.runs = self.runs, []
-            self._write(_merged(map(_read_run, former)))
+            self._write(_merge_runs(map(_read_run, former)))
             for path in former:
                 path.unlink()
 
@@ -236,27 +236,26 @@ class Tally:
         self.runs.append(path)
 
     def records(self) -> Iterator[Record]:
-        """All that was counted, in order."""
-        return _merged([*map(_read_run, self.runs), self._records()])
+        """All records, sorted."""
+        return _merge_runs([*map(_read_run, self.runs), self._records()])
 
     def result(self) -> Iterator[Term]:
-        """Every term met, in the order of the stems."""
+        """Every term, sorted by stem."""
         for stem, group in itertools.groupby(self.records(), key=itemgetter(0)):
             forms = list(group)
             name = min(forms, key=lambda record: (-record[2], record[1]))[1] if len(forms) > 1 else forms[0][1]
             yield Term(stem, name, sum(record[3] for record in forms), sum(record[2] for record in forms))
 
-    def words(self, least: int) -> Iterator[tuple[str, int]]:
-        """Words (where none are stemmed) that occur `least` times or more, and how often, in no order."""
+    def words(self, min_count: int) -> Iterator[tuple[str, int]]:
+        """Words (without stems) that occur `min_count` times or more, and their counts, in no order."""
         if self.runs:
-            return ((term.name, term.total) for term in self.result() if term.total >= least)
-        often = np.flatnonzero(self.total >= least)
+            return ((term.name, term.total) for term in self.result() if term.total >= min_count)
         forms = list(self.forms)
-        return ((forms[form], int(self.total[form])) for form in often)
+        return ((forms[form], int(self.total[form])) for form in np.flatnonzero(self.total >= min_count))
 
 
-def _merged(runs: Iterable[Iterable[Record]]) -> Iterator[Record]:
-    """The records of sorted runs in order, those of one form added up."""
+def _merge_runs(runs: Iterable[Iterable[Record]]) -> Iterator[Record]:
+    """Merge sorted runs, with one record for each form."""
     stem, form, times, documents = "", "", 0, 0
     for record in heapq.merge(*runs):
         if record[1] == form and record[0] == stem:
@@ -283,14 +282,14 @@ def _sum(before: np.ndarray, more: np.ndarray) -> np.ndarray:
 
 
 def document_bounds(min_df: int | float, max_df: int | float, n: int) -> tuple[float, float]:
-    """The least and the most documents, of n, where a share of them may be given."""
-    least, most = (df if isinstance(df, Integral) else df * n for df in (min_df, max_df))
-    return least, most
+    """The minimum and the maximum number of documents; min_df and max_df may be shares of n."""
+    low, high = (df if isinstance(df, Integral) else df * n for df in (min_df, max_df))
+    return low, high
 
 
-def choose(terms: Iterable[Term], least: float, most: float, max_features: int | None) -> list[Term]:
-    """Terms in least..most documents, the `max_features` most frequent of them (first names win ties), by name."""
-    kept: Iterable[Term] = (term for term in terms if least <= term.documents <= most)
+def choose(terms: Iterable[Term], low: float, high: float, max_features: int | None) -> list[Term]:
+    """Terms in low..high documents, the `max_features` most frequent of them (ties by name), sorted by name."""
+    kept: Iterable[Term] = (term for term in terms if low <= term.documents <= high)
     if max_features is not None:
         kept = heapq.nsmallest(max_features, kept, key=lambda term: (-term.total, term.name))
     return sorted(kept, key=lambda term: term.name)

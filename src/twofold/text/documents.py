@@ -1,4 +1,4 @@
-"""Where documents come from: texts or lists of words in memory, or whatever `twofold.io.documents` finds at a path."""
+"""Readers of documents: texts or lists of words in memory, or the files that `twofold.io.documents` finds."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from twofold.io.documents import Documents, TextFiles, find_documents
 
 
 def documents(X: Any) -> Iterator[str | list[str]]:
-    """The documents in X, one after the other.
+    """Iterate over the documents in X.
 
-    X is a path (a text file has a document a line, or a paragraph where lines are wrapped; in a folder or among the
-    files of a pattern such as "texts/*.txt" each file is one, in the order of their names; a table has one a row), or
-    something to iterate over: texts, or lists of words.
+    X is a path (a text file has a document a line, or a paragraph where lines are wrapped; a folder or a pattern such
+    as "texts/*.txt" a document a file, in the order of names; a table a document a row), or an iterable of texts or of
+    lists of words.
     """
     if is_path(X):
-        found = from_path(os.fspath(X), split=False)
-        return iter(found.texts if isinstance(found, Documents) else found)
+        texts = from_path(os.fspath(X), split=False)
+        return iter(texts.texts if isinstance(texts, Documents) else texts)
     if is_dask(X):
         pieces = (piece.compute(scheduler="synchronous") for piece in list_pieces(X))
         return (document for piece in pieces for document in documents(piece))
     if hasattr(X, "columns"):
         raise InputError(f'X is a {type(X).__name__}, a whole table. Give the column that holds the text: X["text"].')
     if getattr(X, "ndim", 1) != 1 or isinstance(X, (dict, bytes)) or not isinstance(X, Iterable):
-        what = f"of shape {X.shape}" if hasattr(X, "shape") else repr(X)[:40]
+        shown = f"of shape {X.shape}" if hasattr(X, "shape") else repr(X)[:40]
         raise InputError(
-            f"X is a {type(X).__name__} {what}; documents are a list of texts, a list of lists of words, a column of "
+            f"X is a {type(X).__name__} {shown}; documents are a list of texts, a list of lists of words, a column of "
             "text, or the path of a file or folder. Counts go straight to a topic model."
         )
-    return (_checked(document, at) for at, document in enumerate(X))
+    return (_check_document(document, at) for at, document in enumerate(X))
 
 
-def _checked(document: Any, at: int) -> str | list[str]:
+def _check_document(document: Any, at: int) -> str | list[str]:
     if isinstance(document, str):
         return document
     if hasattr(document, "to_list") or hasattr(document, "tolist"):  # a Series or an array of words
@@ -58,10 +58,10 @@ def _checked(document: Any, at: int) -> str | list[str]:
 
 
 class Texts:
-    """Iterates over the texts of a corpus; a line of a file that is longer than a piece comes as several.
+    """Iterates over the texts of a corpus; a long line of a file comes in parts, so that no file is in memory whole.
 
-    A path means lines, or paragraphs where lines are wrapped, also of the files of a folder: words of different ones
-    are no neighbors. `continued` has the positions of the texts that go on in the next one, so far as they were read.
+    A path means lines, or paragraphs where lines are wrapped, also of the files of a folder: words of different lines
+    are no neighbors. `continued` has the positions of the texts read so far that the next one continues.
     """
 
     def __init__(self, corpus: Any):
@@ -74,44 +74,45 @@ class Texts:
 
     def __iter__(self) -> Iterator[str | list[str]]:
         self.read, self.continued = 0, set()
-        found = from_path(os.fspath(self.corpus), split=True) if is_path(self.corpus) else self.corpus
-        if not isinstance(found, TextFiles):
-            for text in documents(found.texts if isinstance(found, Documents) else found):
+        texts = from_path(os.fspath(self.corpus), split=True) if is_path(self.corpus) else self.corpus
+        if not isinstance(texts, TextFiles):
+            for text in documents(texts.texts if isinstance(texts, Documents) else texts):
                 self.read += 1
                 yield text
             return
-        for text, _, goes_on in found.parts():
+        for text, _, goes_on in texts.parts():
             if goes_on:
                 self.continued.add(self.read)
             self.read += 1
             yield text
 
 
-def is_once(X: Any) -> bool:
-    """Whether X can be gone through only once, like a generator."""
+def is_iterator(X: Any) -> bool:
+    """Return whether X can be read only once, like a generator."""
     return not is_path(X) and isinstance(X, Iterator)
 
 
 def from_path(path: str, split: bool) -> Documents | TextFiles:
-    """The documents at a path; what is left out is said in a warning."""
+    """The documents at a path; a warning names files that are left out."""
     if not (os.path.exists(path.split("::")[0]) or glob.has_magic(path)):
         raise InputError(f"{path[:200]}: no such file or folder. For one document give a list of it: [text].")
-    found = find_documents([path], split=split, stream=True)
-    for note in found.left_out:
+    texts = find_documents([path], split=split, stream=True)
+    for note in texts.left_out:
         warnings.warn(note, stacklevel=2)
-    return found
+    return texts
 
 
-def as_words(words: Any) -> np.ndarray:
-    """A given vocabulary as an array of distinct words."""
-    found = np.array(list(words), dtype=object)
-    for at, word in enumerate(found):
+def check_words(words: Any, name: str = "vocabulary") -> np.ndarray:
+    """Words (V,), each once."""
+    array = np.empty(len(words), object)
+    array[:] = list(words)
+    first: dict[str, int] = {}
+    for at, word in enumerate(array):
         if not isinstance(word, str) or not word:
-            raise InputError(f"vocabulary[{at}] is {word!r}, not a word.")
-    distinct, places = np.unique(found.astype(str), return_index=True)
-    if len(distinct) != len(found):
-        at = int(np.setdiff1d(np.arange(len(found)), places)[0])
-        raise InputError(f"vocabulary[{at}] is {found[at]!r}, which is there already. Give every word once.")
-    if not len(found):
-        raise InputError("vocabulary is empty; give the words to count, or None to learn them.")
-    return found
+            raise InputError(f"{name}[{at}] is {word!r}, not a word. Give non-empty text.")
+        if first.setdefault(word, at) != at:
+            raise InputError(f"{name}[{at}] is {word!r}, and so is {name}[{first[word]}]. Give every word once.")
+        array[at] = str(word)
+    if not len(array):
+        raise InputError(f"{name} is empty; give one word at least.")
+    return array

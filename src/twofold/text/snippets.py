@@ -1,14 +1,14 @@
-"""The sentence of a document that says most about a topic."""
+"""The sentence of a document with the most weight in a topic."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-_ENDS = re.compile(r"(?<=[.!?])\s+|\n\s*\n|\n(?=[>*#-])")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n\s*\n|\n(?=[>*#-])")
 _WORD = re.compile(r"[^\W\d_]{2,}")
-LOOKED_AT = 20_000  # characters
-LONGEST = 30  # words of a sentence; text without full stops is cut
+MAX_CHARACTERS = 20_000  # of a document that are searched
+MAX_SENTENCE_WORDS = 30  # text without full stops is cut
 
 
 def snippet(text: str, weights: Mapping[str, float], width: int) -> str:
@@ -18,12 +18,12 @@ def snippet(text: str, weights: Mapping[str, float], width: int) -> str:
     ----------
     text : str
     weights : mapping from word to float
-        What each word is worth.
+        The weight of each word.
     width : int
         Of the result, in characters.
     """
     best, most = "", -1.0
-    for sentence in pieces(text[:LOOKED_AT]):
+    for sentence in pieces(text[:MAX_CHARACTERS]):
         words = _WORD.findall(sentence.lower())
         worth = sum(weights.get(word, 0.0) for word in set(words)) / (len(words) + 8) ** 0.5
         if worth > most and (len(words) >= 3 or not best):
@@ -32,16 +32,16 @@ def snippet(text: str, weights: Mapping[str, float], width: int) -> str:
 
 
 def pieces(text: str) -> list[str]:
-    """Sentences; what has no full stop for long is cut into stretches."""
+    """Cut a text into sentences of at most MAX_SENTENCE_WORDS words."""
     out = []
-    for sentence in _ENDS.split(text):
+    for sentence in _SENTENCE_END.split(text):
         words = sentence.split()
-        out += [" ".join(words[i : i + LONGEST]) for i in range(0, len(words), LONGEST)]
+        out += [" ".join(words[i : i + MAX_SENTENCE_WORDS]) for i in range(0, len(words), MAX_SENTENCE_WORDS)]
     return out
 
 
 def cut(text: str, width: int) -> str:
-    """At most so many characters, ending at a word."""
+    """Cut a text to `width` characters, at the end of a word."""
     text = " ".join(text.split())
     if len(text) <= width:
         return text

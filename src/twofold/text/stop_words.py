@@ -1,4 +1,4 @@
-"""Words that say nothing about a text's subject: English ones built in, others from a file or a list."""
+"""Stop words: the built-in English list, a file, or a list."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 from twofold.core.checks import InputError
 from twofold.io.encoding import decode
 from twofold.io.open import read_bytes
-from twofold.text.tokenize import normalised
+from twofold.text.tokenize import normalize
 
-# By what they do in a sentence, which is how the list stays complete without being long.
+# In groups by their function in a sentence, which keeps the list complete and short.
 _ENGLISH = """
 a an the this that these those such same other others another each every either neither both all any some no none
 few fewer many more most much several less least enough own
@@ -51,27 +51,27 @@ def english() -> frozenset[str]:
     """Articles, pronouns, prepositions, conjunctions, auxiliaries and the commonest adverbs, with their short forms."""
     joined = {word + ending for word in _SUBJECTS.split() for ending in _ENDINGS.split()}
     short = {*_SHORTENED.split(), *joined}
-    bare = {word.replace("'", "") for word in _SHORTENED.split()[:22]}  # typed in haste: dont, isnt
+    bare = {word.replace("'", "") for word in _SHORTENED.split()[:22]}  # without apostrophe: dont, isnt
     return frozenset({*_ENGLISH.split(), *short, *bare})
 
 
-def stop_words_of(given: Any) -> frozenset[str]:
+def stop_words_of(words: Any) -> frozenset[str]:
     """The words that `stop_words=` stands for: None, "english", the path of a file (a word a line), or the words."""
-    if given is None:
+    if words is None:
         return frozenset()
-    if isinstance(given, str) and given == "english":
+    if isinstance(words, str) and words == "english":
         return english()
-    if isinstance(given, (str, os.PathLike)):
+    if isinstance(words, (str, os.PathLike)):
         try:
-            lines = decode(read_bytes(given), os.fspath(given))[0].decode().splitlines()
+            lines = decode(read_bytes(words), os.fspath(words))[0].decode().splitlines()
         except OSError as why:
             raise InputError(
-                f'stop_words={os.fspath(given)!r} is neither "english" nor a file that can be read '
+                f'stop_words={os.fspath(words)!r} is neither "english" nor a file that can be read '
                 f"({why.strerror}). Give a file with a word a line, a list of words, or None."
             ) from None
-        given = [line.partition("#")[0].strip() for line in lines]
-    words = list(given)
+        words = [line.partition("#")[0].strip() for line in lines]
+    words = list(words)
     for at, word in enumerate(words):
         if not isinstance(word, str):
             raise InputError(f"stop_words[{at}] is {word!r}, not a word. Give a list of texts.")
-    return frozenset(normalised(word, True) for word in words if word)
+    return frozenset(normalize(word, True) for word in words if word)

@@ -1,4 +1,4 @@
-"""Counts weighed for comparison: damped, and every document scaled to length 1.
+"""Weights of counts: damped, and every document scaled to length 1.
 
 log     a = log(1 + x)          tfidf   a = x · idf,  idf = 1 + log((1 + n) / (1 + documents with the word))
 then    A[i] = a[i] / ‖a[i]‖    which leaves unstored cells at zero: sparse stays sparse
@@ -20,24 +20,24 @@ from twofold.core.engine.local import add, engine_for, stacked
 
 
 class Weighing(NamedTuple):
-    """How a count becomes a cell of A."""
+    """The function from a count to a cell of A."""
 
     kind: str | None
-    idf: np.ndarray  # (d,) what each column is multiplied by
+    idf: np.ndarray  # (d,) the factor of each column
 
 
-def weigh(X: Any, how: Weighing) -> Any:
-    """Some rows of A. A count below 0 becomes NaN, which the model finds and refuses."""
-    if how.kind is None:
+def weigh(X: Any, weighing: Weighing) -> Any:
+    """Some rows of A. A count below 0 becomes NaN, which the model refuses."""
+    if weighing.kind is None:
         return X
     cells = X.data if sparse.issparse(X) else X
     cells = np.where(cells < 0, np.nan, cells).astype(X.dtype)
-    if how.kind == "log":
+    if weighing.kind == "log":
         cells = np.log1p(cells)
     elif sparse.issparse(X):
-        cells *= how.idf.astype(X.dtype)[X.indices]
+        cells *= weighing.idf.astype(X.dtype)[X.indices]
     else:
-        cells *= how.idf.astype(X.dtype)
+        cells *= weighing.idf.astype(X.dtype)
     A = sparse.csr_array((cells, X.indices, X.indptr), shape=X.shape) if sparse.issparse(X) else cells
     squares = np.asarray(A.multiply(A).sum(axis=1) if sparse.issparse(A) else (A * A).sum(axis=1), dtype=np.float64)
     length = np.sqrt(np.where(squares > 0, squares, 1.0)).astype(X.dtype)  # an empty document stays empty
@@ -63,7 +63,7 @@ def _occurrences(X: Any, w: np.ndarray | None) -> DocumentSums:
     return DocumentSums(w @ (X != 0), float(w.sum()))
 
 
-def weighing(blocks: Blocks, w: np.ndarray | None, kind: str | None) -> Weighing:
+def find_weighing(blocks: Blocks, w: np.ndarray | None, kind: str | None) -> Weighing:
     """idf = 1 + log((1 + n) / (1 + documents with the word)); ones unless asked for."""
     idf = np.ones(blocks.shape[1])
     if kind == "tfidf":
@@ -76,13 +76,18 @@ def weighing(blocks: Blocks, w: np.ndarray | None, kind: str | None) -> Weighing
 class WeighedSource(Source):
     """A file's rows, weighed as they are read."""
 
-    def __init__(self, blocks: Blocks, how: Weighing):
-        self.blocks, self.how, self.source, self.elsewhere = blocks, how, blocks.source, blocks.source.elsewhere
+    def __init__(self, blocks: Blocks, weighing: Weighing):
+        self.blocks, self.weighing, self.source, self.elsewhere = (
+            blocks,
+            weighing,
+            blocks.source,
+            blocks.source.elsewhere,
+        )
         self.shape, self.dtype, self.is_sparse = blocks.shape, blocks.dtype, blocks.is_sparse
         self.bounds, self.indptr = blocks.bounds, blocks.source.indptr
 
     def read(self, start: int, stop: int) -> Any:
-        return weigh(self.source.read(start, stop), self.how)
+        return weigh(self.source.read(start, stop), self.weighing)
 
     def part(self, start: int, stop: int) -> tuple[WeighedSource, int]:
         other = copy.copy(self)
@@ -99,24 +104,28 @@ class WeighedSource(Source):
                 f"X ({n} documents, {d} words) is wanted along its columns, which takes it into memory at once, and "
                 "that is more than the budget. Raise twofold.config(memory=...), or lower n_components."
             )
-        return _in_memory(self.blocks, self.how).across()
+        return _in_memory(self.blocks, self.weighing).across()
 
 
-def _in_memory(blocks: Blocks, how: Weighing) -> Any:
+def _in_memory(blocks: Blocks, weighing: Weighing) -> Any:
     engine = engine_for(blocks)
-    A = stacked(engine.gather(engine.map(weigh, blocks, engine.broadcast(how))))
+    A = stacked(engine.gather(engine.map(weigh, blocks, engine.broadcast(weighing))))
     return SparseSource(A) if blocks.is_sparse else DenseSource(A)
 
 
-def weighed(blocks: Blocks, how: Weighing) -> Blocks:
+def weigh_blocks(blocks: Blocks, weighing: Weighing) -> Blocks:
     """A, block by block like X: made once where X is in memory, else as it is read."""
-    if how.kind is None:
+    if weighing.kind is None:
         return blocks
     if blocks.source.is_lazy:
         from twofold.core.engine.dask_sources import lazily
 
         source: Any = blocks.source
-        return Blocks(source.mapped(weigh, (how,))) if blocks.is_sparse else as_blocks(lazily(weigh, blocks, (how,)))
+        return (
+            Blocks(source.mapped(weigh, (weighing,)))
+            if blocks.is_sparse
+            else as_blocks(lazily(weigh, blocks, (weighing,)))
+        )
     if blocks.source.in_memory:
-        return Blocks(_in_memory(blocks, how))
-    return Blocks(WeighedSource(blocks, how))
+        return Blocks(_in_memory(blocks, weighing))
+    return Blocks(WeighedSource(blocks, weighing))

@@ -1,15 +1,15 @@
 """From text to words, the same ones every time.
 
 A word is a run of letters, the marks that belong to them, and apostrophes inside it: "don't", "naïve", "हिन्दी".
-A run with a digit in it, "1990" or "x86", is a number. Text is put into one form first (Unicode's NFC, ’ as ',
-no soft hyphens), so that what looks alike is alike.
+A run with a digit, "1990" or "x86", is a number. Text is normalized first (Unicode's NFC, ’ as ', no soft hyphens), so
+that words with equal appearance are equal.
 
-Writing without spaces (Chinese, Japanese but for Katakana, Thai, Lao, Khmer, Burmese) is taken in pairs of characters
-that follow each other, 東京都 as 東京 and 京都: most words there have two, and longer ones are several pairs. Whoever
-has a dictionary cuts texts by it and gives lists of words instead.
+Writing without spaces (Chinese, Japanese except Katakana, Thai, Lao, Khmer, Burmese) is cut into overlapping pairs of
+characters, 東京都 into 東京 and 京都: most words there have two, and longer ones are several pairs. Users with a
+dictionary cut texts by it and pass lists of words.
 
-Splitting keeps whatever might be a word; `Rules.word` then judges each distinct piece once, which is what makes
-counting quick: pieces repeat, and looking one up costs less than looking at it.
+Splitting keeps every possible word; `Rules.word` then checks each distinct piece once, since pieces repeat and a
+look-up is faster than the check.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _UNSPACED = re.compile(
 _BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
 
 
-def normalised(text: str, lowercase: bool) -> str:
-    """One spelling for one appearance."""
+def normalize(text: str, lowercase: bool) -> str:
+    """Give words of equal appearance one spelling."""
     if lowercase:
         text = text.lower()
     if not text.isascii():
@@ -43,7 +43,7 @@ def normalised(text: str, lowercase: bool) -> str:
 
 def pieces(text: str, lowercase: bool) -> list[str]:
     """The runs of letters, digits, marks and apostrophes in a text, in order."""
-    text = normalised(text, lowercase)
+    text = normalize(text, lowercase)
     plain = text.isascii()
     text = text.translate(_ASCII) if plain else text.replace("_", " ")
     if "''" in text:
@@ -74,7 +74,7 @@ def cut_in_pairs(piece: str) -> list[str]:
 
 
 def _has_rare_marks(text: str) -> bool:
-    """Whether marks beyond the basic plane occur: testing for them slows the pattern ten times over."""
+    """Return whether marks beyond the basic plane occur; a pattern with them is ten times slower."""
     return bool(_BEYOND_BMP.search(text)) and any(_category(c) == "M" for c in set(text) if c > "\uffff")
 
 
@@ -92,7 +92,7 @@ def _category(character: str) -> str:
 
 @dataclass(frozen=True)
 class Rules:
-    """What counts as a word."""
+    """The rules of words."""
 
     lowercase: bool = True
     numbers: bool = False
@@ -100,10 +100,10 @@ class Rules:
     stop_words: frozenset[str] = frozenset()
 
     def split(self, document: str | list[str]) -> list[str]:
-        """A text's pieces; the words of a list, spelled alike."""
+        """A text's pieces, or the words of a list, normalized."""
         if isinstance(document, str):
             return pieces(document, self.lowercase)
-        return [normalised(word, self.lowercase) for word in document]
+        return [normalize(word, self.lowercase) for word in document]
 
     def word(self, piece: str) -> str | None:
         """The word in a piece, or None if it is a stop word, a number, too short, or none at all."""
@@ -117,12 +117,12 @@ class Rules:
 
 
 def _plain(piece: str) -> bool:
-    """Nothing but the letters a to z, which most words are: no need to look at each."""
+    """Return whether a piece has only letters a to z, like most words, whose characters need no check."""
     return piece.isascii() and piece.isalpha()
 
 
 def bare(piece: str) -> str:
-    """A piece without quotation marks around it, and without marks that have no letter before them."""
+    """A piece without quotation marks around it, and without marks before the first letter."""
     word = piece.strip("'" + _JOINERS)
     while word and _category(word[0]) == "M":
         word = word[1:].strip("'" + _JOINERS)
@@ -130,7 +130,7 @@ def bare(piece: str) -> str:
 
 
 class Stems:
-    """word ↦ what it shares with its other forms: "topics", "topic" ↦ "topic". None leaves words as they are."""
+    """word ↦ its stem: "topics", "topic" ↦ "topic"; with None words do not change."""
 
     def __init__(self, language: str | None):
         self.find = None

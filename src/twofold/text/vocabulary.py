@@ -3,7 +3,7 @@
     word 0 is the most frequent one, ties go to the alphabet      words_ (V,)   counts_ (V,)
 
 One pass:   each line   text → pieces → codes, which are counted
-            then once   the words that occur often enough are put in order
+            then once   the frequent words are sorted
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from twofold.core.params import Interval
 from twofold.core.spelling import MAX_COMPARED_NAMES, close_names
 from twofold.core.types import Documents
 from twofold.text.counting import Chunk, Codes, Tally, column_finder, encode_chunks
-from twofold.text.documents import Texts, as_words
+from twofold.text.documents import Texts, check_words
 from twofold.text.text_tasks import Counted, TextTasks, find_text_tasks
-from twofold.text.tokenize import Rules, Stems, normalised
+from twofold.text.tokenize import Rules, Stems, normalize
 
 
 def rules_of(lowercase: bool) -> Rules:
-    """What a word is: numbers and single letters count, and no word is stopped."""
+    """The rules of words: numbers and single letters count, and there are no stop words."""
     return Rules(lowercase, numbers=True, min_length=1)
 
 
@@ -44,25 +44,25 @@ class Vocabulary(Model):
     min_count : int, default=5
         Leave out words that occur less often.
     max_size : int or None, default=None
-        Keep so many of the most frequent words; ties go to the alphabet.
+        Maximum number of words, the most frequent ones; ties in alphabetical order.
     lowercase : bool, default=True
-        Whether "Word" and "word" are one word.
+        Treat "Word" and "word" as one word.
 
     Attributes
     ----------
     words_ : ndarray of shape (V,)
-        By falling count; ties by the alphabet.
+        By falling count; ties in alphabetical order.
     counts_ : ndarray of shape (V,), int64
     n_tokens_ : int
-        How many words the corpus has, those left out included.
+        The number of words in the corpus, with those left out.
     n_lines_ : int
 
     Notes
     -----
     A corpus is a path (text files with a sentence or document a line, or a paragraph where lines are wrapped; a folder
     or a pattern such as ``"texts/*.txt"``; a table with a column of text; plain or packed), a list of texts, or a list
-    of lists of words, which are not split but judged by the same rules. Files are read as they are counted, and
-    distinct words beyond the memory budget wait on disk. ``len(v)``, ``word in v``, ``v[word]`` and
+    of lists of words, which are not split but follow the same rules. Files are read while they are counted, and
+    distinct words beyond the memory budget are on disk. ``len(v)``, ``word in v``, ``v[word]`` and
     ``v.encode(text)`` are what the other models use.
 
     References
@@ -98,9 +98,9 @@ class Vocabulary(Model):
 
     @classmethod
     def of(cls, words: Iterable[str], counts: Any = None, *, lowercase: bool = True) -> Vocabulary:
-        """A vocabulary of given words in a given order; what is not counted occurs once, as far as is known."""
+        """A vocabulary of `words` in their order; without `counts` each has count 1."""
         made = cls(min_count=1, lowercase=lowercase)
-        made.words_ = as_words(words)
+        made.words_ = check_words(list(words))
         made.counts_ = np.ones(len(made.words_), np.int64) if counts is None else np.array(counts, np.int64)
         if made.counts_.shape != made.words_.shape:
             raise InputError(f"counts has shape {made.counts_.shape} for {len(made)} words; give one count a word.")
@@ -118,20 +118,20 @@ class Vocabulary(Model):
         corpus : path, or list or generator of str or of lists of str
         y : ignored
         """
-        there = find_text_tasks(corpus, split=True)
-        if there is None:
-            self._learn(corpus)
-            return self
-        return self._learn_there(there)
+        tasks = find_text_tasks(corpus, split=True)
+        if tasks is not None:
+            return self._fit_tasks(tasks)
+        self._learn(corpus)
+        return self
 
-    def _learn_there(self, there: TextTasks) -> Vocabulary:
-        """The same on the workers of a cluster."""
-        counted = there.count_words(rules_of(self.lowercase), self.min_count)
-        self._set(self._chosen(counted, counted.n_tokens), counted.n_tokens, counted.n_lines)
+    def _fit_tasks(self, tasks: TextTasks) -> Vocabulary:
+        """Fit on the workers of a cluster."""
+        counted = tasks.count_words(rules_of(self.lowercase), self.min_count)
+        self._set(self._choose(counted, counted.n_tokens), counted.n_tokens, counted.n_lines)
         return self
 
     def _learn(self, corpus: Documents, visit: Callable[[Chunk, Tally, Texts], None] | None = None) -> Tally:
-        """Set the fitted attributes; `visit` sees every chunk of codes as it is counted."""
+        """Set the fitted attributes; `visit` is called with every chunk of codes."""
         n_tokens, texts, rules = 0, Texts(corpus), rules_of(self.lowercase)
         with tempfile.TemporaryDirectory(prefix="twofold-words-") as folder:
             tally = Tally(rules, Stems(None), folder)
@@ -140,7 +140,7 @@ class Vocabulary(Model):
                 tally.add_words(chunk)
                 if visit is not None:
                     visit(chunk, tally, texts)
-            chosen = self._chosen(tally, n_tokens)
+            chosen = self._choose(tally, n_tokens)
         self._set(chosen, n_tokens, texts.n_lines)
         return tally
 
@@ -149,12 +149,12 @@ class Vocabulary(Model):
         self.counts_ = np.array([times for _, times in chosen], np.int64)
         self.n_tokens_, self.n_lines_ = n_tokens, n_lines
 
-    def _chosen(self, tally: Tally | Counted, n_tokens: int) -> list[tuple[str, int]]:
+    def _choose(self, tally: Tally | Counted, n_tokens: int) -> list[tuple[str, int]]:
         """The words to keep and their counts, in order."""
         if not n_tokens:
             raise InputError("the corpus has no words in it; give at least one line of text.")
-        often = tally.words(self.min_count)
-        chosen = sorted(often, key=_rank) if self.max_size is None else heapq.nsmallest(self.max_size, often, key=_rank)
+        words = tally.words(self.min_count)
+        chosen = sorted(words, key=_rank) if self.max_size is None else heapq.nsmallest(self.max_size, words, key=_rank)
         if not chosen:
             raise InputError(
                 f"none of the words occurs min_count={self.min_count} times in the {n_tokens} of the corpus. "
@@ -172,7 +172,7 @@ class Vocabulary(Model):
         return self._find(word) is not None
 
     def __getitem__(self, word: str) -> int:
-        """The id of a word; one that is not there raises an error with the closest spellings."""
+        """The id of a word; the error for an unknown word names the closest spellings."""
         at = self._find(word)
         if at is None:
             raise unknown_word(word, self.words_, "words of the vocabulary")
@@ -181,12 +181,12 @@ class Vocabulary(Model):
     def encode(self, text: str | list[str]) -> np.ndarray:
         """The ids (n,) int32 of a text's words, or of the words of a list, in order; unknown ones are left out."""
         check_is_fitted(self)
-        codes = self.finder()
-        found = np.fromiter(map(codes.__getitem__, rules_of(self.lowercase).split(text)), np.int32)
-        return found[found >= 0]
+        pieces = rules_of(self.lowercase).split(text)
+        ids = np.fromiter(map(self.finder().__getitem__, pieces), np.int32)
+        return ids[ids >= 0]
 
     def finder(self) -> Codes:
-        """piece of text ↦ id, below 0 for what is no word of the vocabulary."""
+        """piece of text ↦ id, below 0 if it is no word of the vocabulary."""
         return column_finder(self.words_.tolist(), rules_of(self.lowercase), Stems(None))
 
     def _find(self, word: Any) -> int | None:
@@ -194,10 +194,10 @@ class Vocabulary(Model):
         if not isinstance(word, str):
             return None
         former, ids = vars(self).get("_ids", (None, {}))
-        if former is not self.words_:  # made at the first look-up after a fit
+        if former is not self.words_:  # computed at the first look-up after a fit
             ids = {known: at for at, known in enumerate(self.words_.tolist())}
             self._ids = (self.words_, ids)
-        return ids.get(word, ids.get(normalised(word, self.lowercase)))
+        return ids.get(word, ids.get(normalize(word, self.lowercase)))
 
 
 def _rank(word: tuple[str, int]) -> tuple[int, str]:
@@ -210,10 +210,10 @@ class UnknownWord(InputError, KeyError):
     __str__ = Exception.__str__  # KeyError's would put the message in quotes
 
 
-def unknown_word(word: Any, words: np.ndarray, what: str = "words") -> UnknownWord:
-    """The error for a word that is not among `words`, the most frequent first."""
+def unknown_word(word: Any, words: np.ndarray, noun: str = "words") -> UnknownWord:
+    """The error for a word that is not among `words`; it names the closest of the first ones."""
     if not isinstance(word, str):
         return UnknownWord(f"{word!r} is a {type(word).__name__}, not a word. Give a str.")
     near = close_names(word, map(str, words[:MAX_COMPARED_NAMES].tolist()))
     hint = f" Close to it: {', '.join(repr(item) for item in near)}." if near else ""
-    return UnknownWord(f"{word!r} is not among the {len(words):,} {what}.{hint}")
+    return UnknownWord(f"{word!r} is not among the {len(words):,} {noun}.{hint}")

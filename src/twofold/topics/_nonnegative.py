@@ -1,7 +1,8 @@
-"""Data that must not be negative: sums that objectives need, and errors that name the first cell below zero."""
+"""Models of data that must not be negative: sums for their objectives, and errors that name the first bad cell."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -40,11 +41,11 @@ class TopicModel(NonnegativeModel):
     def heldout_score(self, X: Table, y: Any = None) -> float:
         """The mean log-probability of a token among hidden words: half of the vocabulary is hidden, the topics of a
         document are found from the other half, and so in turn. :func:`twofold.topics.perplexity` splits tokens
-        instead, so that words are in both halves, and favours more topics where words come in bursts."""
-        from twofold.topics.evaluation import foretell_words
+        instead, so that words are in both halves, and favors more topics where words come in bursts."""
+        from twofold.topics.evaluation import score_hidden_words
 
         check_is_fitted(self)
-        return foretell_words(self, self._blocks(X))
+        return score_hidden_words(self, self._blocks(X))
 
 
 class Totals(NamedTuple):
@@ -54,11 +55,11 @@ class Totals(NamedTuple):
     square: float  # Σ w x²
     logs: float  # Σ w (x log x − x)
     missing: int
-    least: float
+    minimum: float
 
 
 def sum_block(X: Any, w: np.ndarray | None, logs: bool) -> Totals:
-    """What one block adds."""
+    """Sum the known cells of one block."""
     if sparse.issparse(X):
         values, weights = X.data, None if w is None else np.repeat(w, np.diff(X.indptr))
     else:
@@ -66,44 +67,69 @@ def sum_block(X: Any, w: np.ndarray | None, logs: bool) -> Totals:
     gaps = np.isnan(values)
     missing = int(np.count_nonzero(gaps))
     x = (np.where(gaps, 0, values) if missing else values).astype(np.float64, copy=False)
-    least = float(x.min(initial=0.0))
+    minimum = float(x.min(initial=0.0))
     wx = x if weights is None else x * weights
-    constant = float(np.sum(xlogy(wx, x)) - wx.sum()) if logs and least >= 0 else 0.0
-    return Totals(float(wx.sum()), float(np.vdot(wx, x)), constant, missing, least)
+    constant = float(np.sum(xlogy(wx, x)) - wx.sum()) if logs and minimum >= 0 else 0.0
+    return Totals(float(wx.sum()), float(np.vdot(wx, x)), constant, missing, minimum)
 
 
 def _merge(a: Totals, b: Totals) -> Totals:
-    return Totals(a.total + b.total, a.square + b.square, a.logs + b.logs, a.missing + b.missing, min(a.least, b.least))
+    return Totals(
+        a.total + b.total, a.square + b.square, a.logs + b.logs, a.missing + b.missing, min(a.minimum, b.minimum)
+    )
 
 
 def sum_cells(
     model: Model, blocks: Blocks, w: np.ndarray | None, *, allow_nan: bool = False, logs: bool = False
 ) -> Totals:
-    """One pass over the data; cells that cannot be used are refused by name. `logs` only where they are asked for."""
+    """One pass over the data; unusable cells are refused by name. `logs` only if asked for."""
     engine = engine_for(blocks)
     totals = engine.reduce(_merge, engine.map(sum_block, blocks, blocks.rows(w), engine.broadcast(logs)))
     if not np.isfinite(totals.square) or (totals.missing and not allow_nan):
         model._refuse(blocks, allow_nan=allow_nan)
-    if totals.least < 0 or not np.isfinite(totals.square):
+    if totals.minimum < 0 or not np.isfinite(totals.square):
         refuse_negative(type(model).__name__, blocks)
     return totals
 
 
-def refuse_negative(name: str, blocks: Blocks) -> None:
-    """Raise with the place of the first negative cell."""
-    for i, start in enumerate(blocks.bounds[:-1]):
-        X = blocks[i]
-        cells = sparse.csr_array(X) if sparse.issparse(X) else X
-        values = cells.data if sparse.issparse(cells) else cells.ravel()
-        bad = np.flatnonzero(values < 0)
+class Cell(NamedTuple):
+    """A cell of a table."""
+
+    row: int
+    column: int
+    value: Any
+
+
+def find_cell(blocks: Blocks, is_bad: Callable[[np.ndarray], np.ndarray]) -> Cell | None:
+    """The first stored cell for whose value `is_bad` holds."""
+    for b, start in enumerate(blocks.bounds[:-1]):
+        X = sparse.csr_array(blocks[b]) if sparse.issparse(blocks[b]) else blocks[b]
+        values = X.data if sparse.issparse(X) else X.ravel()
+        bad = np.flatnonzero(is_bad(values))
         if not len(bad):
             continue
-        at = int(bad[0])
-        if sparse.issparse(cells):
-            row, column = int(np.searchsorted(cells.indptr, at, side="right")) - 1, int(cells.indices[at])
+        if sparse.issparse(X):
+            row, column = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1, int(X.indices[bad[0]])
         else:
-            row, column = divmod(at, X.shape[1])
+            row, column = divmod(int(bad[0]), X.shape[1])
+        return Cell(int(start) + row, column, values[bad[0]])
+    return None
+
+
+def check_init(init: Any, k: int, d: int, allow_empty: bool = False) -> np.ndarray:
+    """Parts or topics (k,d) of the user, in float64."""
+    Z = np.asarray(init, dtype=np.float64)
+    if Z.shape != (k, d) or not np.isfinite(Z).all() or Z.min() < 0 or not (allow_empty or Z.any(axis=1).all()):
+        rows = "" if allow_empty else ", with one above 0 in every row"
+        raise InputError(f"init has shape {Z.shape}; {(k, d)} finite numbers >= 0{rows} are needed. Check or clip it.")
+    return Z
+
+
+def refuse_negative(name: str, blocks: Blocks) -> None:
+    """Raise with the place of the first negative cell."""
+    cell = find_cell(blocks, lambda x: x < 0)
+    if cell is not None:
         raise InputError(
-            f"X[{int(start) + row}, {column}] is {values[at]:g}; {name} needs X >= 0. Negative values in data have no "
+            f"X[{cell.row}, {cell.column}] is {cell.value:g}; {name} needs X >= 0. Negative values in data have no "
             "meaning here: clip it, or use PCA."
         )

@@ -1,6 +1,6 @@
-"""How good topics are: perplexity on documents kept aside, and whether their words keep company.
+"""The quality of topics: perplexity on held-out documents, and coherence of their words.
 
-Everything here takes a fitted model or a plain array of topics (k,d), so that everybody's topics are judged alike.
+Every function takes a fitted model or a plain array of topics (k,d), so that all topics have the same measure.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from twofold.core.data.blocks import Rows, as_blocks
 from twofold.core.engine.local import add, engine_for
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
-from twofold.kernels.lda import log_likelihood
 from twofold.topics._nonnegative import refuse_negative
-from twofold.topics.lda.documents import as_counts, fold_mixtures, is_usable, pad
+from twofold.topics.lda.documents import as_counts, fold_mixtures, is_usable, pad, score_counts
 
-ALPHA = 0.1  # a topic, where nothing else is known
-EPSILON = 1e-12  # added to shares of documents, so that words never seen together have a logarithm
+ALPHA = 0.1  # of every topic, where the model has no prior
+EPSILON = 1e-12  # added to shares of documents: the logarithm of zero is infinite
 
 
 def as_topics(topics: Any) -> np.ndarray:
@@ -35,23 +34,23 @@ def as_topics(topics: Any) -> np.ndarray:
 
 
 def perplexity(topics: Any, X: Table, *, alpha: Any = None, random_state: Seed = None) -> float:
-    """How many words a topic model hesitates between, on documents it has not seen: lower is better.
+    """Perplexity on documents held out: lower is better.
 
     By document completion: the tokens of each document are split in halves at random. The first half folds in, by EM
-    for ``θ_c ∝ α_c + Σ_j x_j γ_jc, γ_jc ∝ θ_c p(j | c)`` until it stands still; the second is scored:
+    for ``θ_c ∝ α_c + Σ_j x_j γ_jc, γ_jc ∝ θ_c p(j | c)`` until convergence; the second is scored:
     ``exp(−Σ log Σ_c θ_c p(j | c) / tokens)``. Words that no topic knows are left out of both.
 
     Parameters
     ----------
     topics : fitted model, or array of shape (k, d)
-        p(word | topic); rows are normalised here.
+        p(word | topic); rows are normalized here.
     X : array, sparse array, path or dask array of shape (n, d)
-        Whole counts of documents kept aside.
+        Whole counts of held-out documents.
     alpha : float, array of shape (k,) or None, default=None
-        The prior of the fold-in; None takes the model's own ``doc_topic_prior_``, or 0.1 where it has none. Give one
-        to all when topics of different makers are compared.
+        The prior of the fold-in; None takes the model's own ``doc_topic_prior_``, or 0.1 where it has none. Use one
+        value for all to compare topics of different programs.
     random_state : int, RandomState, Generator or None, default=None
-        Which tokens go to which half. None means 0, so that all models are scored on the same tokens.
+        The split of the tokens. None means 0, so that all models are scored on the same tokens.
 
     Returns
     -------
@@ -64,7 +63,7 @@ def perplexity(topics: Any, X: Table, *, alpha: Any = None, random_state: Seed =
     Examples
     --------
     >>> X = np.random.default_rng(0).integers(0, 4, size=(20, 50))
-    >>> round(perplexity(np.ones((3, 50)), X), 6)                          # knowing nothing: any of the 50 words
+    >>> round(perplexity(np.ones((3, 50)), X), 6)                          # no knowledge: any of the 50 words
     50.0
     """
     Z = as_topics(topics)
@@ -75,8 +74,8 @@ def perplexity(topics: Any, X: Table, *, alpha: Any = None, random_state: Seed =
         raise InputError(f"alpha is {alpha}; one number > 0, or one for each of the {len(Z)} topics, is needed.")
     engine, seed = engine_for(blocks), 0 if random_state is None else seed_of(random_state)
     state = (pad(Z.T, np.dtype(np.float64)), pad(prior, np.dtype(np.float64)), seed)
-    at = Rows(range(len(blocks)))
-    logp, tokens = engine.reduce(add, engine.map(_complete, blocks, at, *(engine.broadcast(s) for s in state)))
+    scored = engine.map(_score_second_halves, blocks, Rows(range(len(blocks))), *map(engine.broadcast, state))
+    logp, tokens = engine.reduce(add, scored)
     if not tokens:
         raise InputError("no document has a second half with a known word; give documents of two words at least.")
     return float(np.exp(-logp / tokens))
@@ -95,23 +94,19 @@ def split_halves(X: Any, rng: np.random.Generator) -> tuple[sparse.csr_array, sp
     return make(first), make(data - first)
 
 
-def _complete(X: Any, at: int, topics: np.ndarray, alpha: np.ndarray, seed: int) -> tuple[float, float]:
-    """What a block's second halves add: their log-likelihood given the first, and their tokens."""
+def _score_second_halves(X: Any, at: int, topics: np.ndarray, alpha: np.ndarray, seed: int) -> np.ndarray:
+    """(2,): the log-likelihood of the second halves of a block given the first, and their tokens."""
     if X.shape[0] == 0:
-        return 0.0, 0.0
+        return np.zeros(2)
     seen, hidden = split_halves(X, generator(seed, at))
-    out = np.empty((2, X.shape[0]))
-    log_likelihood(*as_counts(hidden, topics.dtype), topics, fold_mixtures(seen, topics, alpha), *out)
-    logp, tokens = out.sum(axis=1)
-    return float(logp), float(tokens)
+    return score_counts(hidden, topics, fold_mixtures(seen, topics, alpha)).sum(axis=1)
 
 
-def foretell_words(topics: Any, X: Table) -> float:
+def score_hidden_words(topics: Any, X: Table) -> float:
     """The mean log-probability of a token among the words that are hidden, given the counts of the others.
 
-    The vocabulary is cut in halves; each is hidden once, from all documents. Splitting tokens, as :func:`perplexity`
-    does, shows half of what a document has of a word and asks for the other half: words come in bursts, and many
-    topics, which remember documents, are praised for foretelling what they were shown.
+    Each half of the vocabulary is hidden once, from all documents. The split of :func:`perplexity` leaves words in
+    both halves: words come in bursts, so models with many topics memorize documents and score well on words they saw.
     """
     Z, alpha = as_topics(topics), np.asarray(getattr(topics, "doc_topic_prior_", ALPHA), dtype=np.float64)
     blocks = _check(X, Z, "heldout_score", whole=False)
@@ -119,42 +114,39 @@ def foretell_words(topics: Any, X: Table) -> float:
     total = np.zeros(2)
     for hidden in (half == 0, half == 1):
         share = np.maximum(np.stack([Z[:, ~hidden].sum(axis=1), Z[:, hidden].sum(axis=1)]), EPSILON)  # (2,k) of topics
-        prior = alpha * share[0] / share[0].mean()  # what α stands for among the words that are seen
+        prior = alpha * share[0] / share[0].mean()  # α, for the visible words
         state = [pad(a, np.dtype(np.float64)) for a in ((Z[:, ~hidden].T / share[0]), Z[:, hidden].T / share[1], prior)]
         state += [pad(share[1] / share[0], np.dtype(np.float64)), hidden]
-        total += engine.reduce(add, engine.map(_foretell, blocks, *(engine.broadcast(s) for s in state)))
+        total += engine.reduce(add, engine.map(_score_hidden, blocks, *map(engine.broadcast, state)))
     if not total[1]:
         raise InputError("no document has a known word that could be hidden. Give documents of two words at least.")
     return float(total[0] / total[1])
 
 
-def _foretell(
+def _score_hidden(
     X: Any, seen: np.ndarray, asked: np.ndarray, alpha: np.ndarray, ratio: np.ndarray, hidden: np.ndarray
 ) -> np.ndarray:
-    """What a block adds: the log-likelihood of its hidden tokens given the others, and their number."""
+    """(2,): the log-likelihood of the hidden tokens of a block given the others, and their number."""
     if X.shape[0] == 0:
         return np.zeros(2)
     X = sparse.csr_array(X)
     shares = fold_mixtures(X[:, ~hidden], seen, alpha) * ratio
-    out = np.empty((2, X.shape[0]))
-    counts = as_counts(X[:, hidden], asked.dtype)
-    log_likelihood(*counts, asked, shares / shares.sum(axis=1, keepdims=True), *out)
-    return out.sum(axis=1)
+    return score_counts(X[:, hidden], asked, shares / shares.sum(axis=1, keepdims=True)).sum(axis=1)
 
 
 def topic_coherence(topics: Any, X: Table, *, measure: str = "npmi", top: int = 10) -> np.ndarray:
-    """Whether the likeliest words of a topic occur in the same documents: higher is better.
+    """Measure how often the likeliest words of a topic occur in the same documents: higher is better.
 
     The mean over all pairs of the `top` words of each topic. With p the share of documents that have a word, or both:
     "npmi" is ``log((p_ij + ε) / (p_i p_j)) / −log(p_ij + ε)``, from −1 to 1, ε = 1e-12; "umass" is
     ``log((D_ij + 1) / D_j)`` with D the number of documents, and j the likelier word of the two. Pairs with a word
-    that is in no document say nothing and are left out; a topic without any other pair is NaN.
+    that is in no document are left out; a topic without any other pair is NaN.
 
     Parameters
     ----------
     topics : fitted model, or array of shape (k, d)
     X : array, sparse array, path or dask array of shape (n, d)
-        The documents; only whether a word occurs counts.
+        The documents; only presence of a word counts, not how often it occurs.
     measure : {"npmi", "umass"}, default="npmi"
     top : int, default=10
         Words a topic.
@@ -182,12 +174,12 @@ def topic_coherence(topics: Any, X: Table, *, measure: str = "npmi", top: int = 
     best = np.argsort(-Z, axis=1, kind="stable")[:, :top]  # (k,top), the likeliest first
     words, at = np.unique(best, return_inverse=True)
     engine = engine_for(blocks)
-    D = engine.reduce(add, engine.map(_together, blocks, engine.broadcast(words)))  # (words, words)
+    D = engine.reduce(add, engine.map(_count_pairs, blocks, engine.broadcast(words)))  # (words, words)
     return np.array([_coherence(D[np.ix_(row, row)], blocks.shape[0], measure) for row in at.reshape(best.shape)])
 
 
-def _together(X: Any, words: np.ndarray) -> np.ndarray:
-    """In how many documents of a block each pair of words is; a word with itself: its documents."""
+def _count_pairs(X: Any, words: np.ndarray) -> np.ndarray:
+    """The number of documents of a block that contain each pair of words; on the diagonal, each word."""
     has = sparse.csr_array(X)[:, words]
     has = sparse.csr_array((np.ones(has.nnz) * (has.data > 0), has.indices, has.indptr), shape=has.shape)
     return (has.T @ has).toarray()
@@ -203,18 +195,18 @@ def _coherence(D: np.ndarray, n: int, measure: str) -> float:
     if measure == "umass":
         return float(np.log((D[i, j] + 1) / D[j, j]).mean())
     both = D[i, j] / n + EPSILON
-    everywhere = D[i, j] == n  # with itself and everything: as close as can be
+    everywhere = D[i, j] == n  # the maximum, where the formula is 0/0
     value = np.log(both * n * n / (D[i, i] * D[j, j])) / np.where(everywhere, 1.0, -np.log(both))
     return float(np.where(everywhere, 1.0, value).mean())
 
 
 def _check(X: Any, Z: np.ndarray, name: str, whole: bool) -> Any:
-    """X as blocks, its width that of the topics, its cells counts."""
+    """X as blocks; raise if its width is not that of the topics, or a cell is no count."""
     blocks = as_blocks(X)
     if blocks.shape[1] != Z.shape[1]:
         raise InputError(f"X has {blocks.shape[1]} columns, the topics have {Z.shape[1]} words: use one vocabulary.")
     engine = engine_for(blocks)
-    good, integral = zip(*engine.gather(engine.map(_kind, blocks)), strict=True)
+    good, integral = zip(*engine.gather(engine.map(_check_cells, blocks)), strict=True)
     if not all(good):
         refuse(name, blocks)
         refuse_negative(name, blocks)
@@ -223,8 +215,8 @@ def _check(X: Any, Z: np.ndarray, name: str, whole: bool) -> Any:
     return blocks
 
 
-def _kind(X: Any) -> tuple[bool, bool]:
-    """Whether a block's cells are finite and >= 0, and whether they are whole."""
+def _check_cells(X: Any) -> tuple[bool, bool]:
+    """Return whether a block's cells are finite and >= 0, and whether they are whole."""
     cells = X.data if sparse.issparse(X) else X
     good = is_usable(X)
     return good, good and bool((cells == np.floor(cells)).all())

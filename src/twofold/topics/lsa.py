@@ -15,7 +15,6 @@ from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,13 +29,14 @@ from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.linalg import fix_signs
-from twofold.text.tfidf import Weighing, weigh, weighed, weighing
+from twofold.text.tfidf import Weighing, find_weighing, weigh, weigh_blocks
+from twofold.topics._nonnegative import find_cell
 
 COMPONENTS = 100
 
 
 class State(NamedTuple):
-    """Nothing is known before the one sweep, everything after it."""
+    """The result of the one sweep; empty before it."""
 
     values: np.ndarray | None = None  # (k,) squared singular values
     axes: np.ndarray | None = None  # (k,d)
@@ -48,16 +48,17 @@ class State(NamedTuple):
 class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """Latent semantic analysis: documents and words in one space of few dimensions.
 
-    Minimises ``‖A − U Z‖²`` over codes ``U (n,k)`` and orthonormal directions ``Z (k,d)``, where A holds the counts
-    damped and every document scaled to length 1. Documents that share no word, but words' company, come close.
+    Minimizes ``‖A − U Z‖²`` over codes ``U (n,k)`` and orthonormal directions ``Z (k,d)``, where A holds the counts
+    damped and every document scaled to length 1. Documents without a common word are close if their words occur
+    together elsewhere.
 
     Parameters
     ----------
     n_components : int or None, default=None
         How many directions; None takes 100, or fewer if the table has fewer independent ones.
     weighting : {"tfidf", "log"} or None, default="tfidf"
-        "log" is log(1 + x). "tfidf" is x·(1 + log((1 + n)/(1 + documents with the word))), which lets words found
-        everywhere count less. None takes X as it is, neither damped nor scaled.
+        "log" is log(1 + x). "tfidf" is x·(1 + log((1 + n)/(1 + documents with the word))), which lowers the weight of
+        words in many documents. None uses X unchanged.
     svd_solver : {"auto", "covariance_eigh", "gram", "power", "randomized", "arpack"}, default="auto"
         As for :class:`PCA`; "auto" chooses by shape.
     tol : float, default=1e-9
@@ -75,12 +76,12 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     explained_variance_ : ndarray of shape (k,)
         The mean square of each code. The table is not centred, so this is spread about zero.
     explained_variance_ratio_ : ndarray of shape (k,)
-        What share of ‖A‖² lies along each direction.
+        Share of ‖A‖² along each direction.
     idf_ : ndarray of shape (d,)
-        What each word is multiplied by; ones unless ``weighting="tfidf"``.
+        The factor of each word; ones unless ``weighting="tfidf"``.
     n_components_ : int
     history_, n_iter_, converged_
-        What the one sweep cost and left over.
+        One sweep; the objective is the remaining squared error.
 
     References
     ----------
@@ -88,7 +89,7 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     Examples
     --------
-    "car" and "engine" never meet, but both meet "petrol"; so their documents come close, and only theirs.
+    "car" and "engine" never occur together, but both occur with "petrol"; so their documents are close.
 
     >>> from twofold import LSA, BagOfWords
     >>> texts = ["car and petrol", "engine burns petrol", "petrol", "car", "engine", "rose garden", "garden", "rose"]
@@ -153,8 +154,8 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         k, seed = self._k(blocks.shape), seed_of(self.random_state)
 
         def sweep(state: State, t: int) -> loop.Sweep:
-            how = weighing(blocks, w, self.weighting)
-            A = weighed(blocks, how)
+            how = find_weighing(blocks, w, self.weighting)
+            A = weigh_blocks(blocks, how)
             found = spectrum(
                 A, k, solver=self.svd_solver, w=w, center=False, seed=seed, tol=self.tol, max_iter=self.max_iter
             )
@@ -168,14 +169,14 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         loop.run(self, sweep, State(), max_iter=1, tol=0.0, fitted=_attributes, X=X, fingerprint=sign, seed=seed)
         return self
 
-    def _state(self, found: Spectrum, how: Weighing, dtype: np.dtype) -> State:
-        """What the sweep found. Unless told how many, directions along which there is nothing are left out."""
-        values, axes = found.values, found.axes * fix_signs(found.axes)[:, None]
+    def _state(self, spectrum: Spectrum, weighing: Weighing, dtype: np.dtype) -> State:
+        """The state after the sweep. If n_components is None, directions with singular value 0 are left out."""
+        values, axes = spectrum.values, spectrum.axes * fix_signs(spectrum.axes)[:, None]
         if self.n_components is None:
             nothing = (1e-12 if dtype == np.float64 else 1e-6) * values[0]
             k = max(1, int((values > nothing).sum()))
             values, axes = values[:k], axes[:k]
-        return State(values, axes.astype(dtype), how.idf, float(found.total), float(found.weight))
+        return State(values, axes.astype(dtype), weighing.idf, float(spectrum.total), float(spectrum.weight))
 
     def _k(self, shape: tuple[int, int]) -> int:
         most = min(shape)
@@ -188,15 +189,12 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
         super()._refuse(blocks, allow_nan)
-        for b, start in enumerate(blocks.bounds[:-1] if self.weighting is not None else ()):
-            X = sparse.coo_array(blocks[b])
-            below = np.flatnonzero(X.data < 0)
-            if len(below):
-                i, j, x = int(start) + int(X.row[below[0]]), int(X.col[below[0]]), X.data[below[0]]
-                raise InputError(
-                    f"X[{i}, {j}] is {x:g}; LSA weighs counts and needs X >= 0. Negative values in data cannot be "
-                    "weighed: clip them, or use PCA."
-                )
+        cell = None if self.weighting is None else find_cell(blocks, lambda x: x < 0)
+        if cell is not None:
+            raise InputError(
+                f"X[{cell.row}, {cell.column}] is {cell.value:g}; LSA weighs counts and needs X >= 0. Negative values "
+                "in data cannot be weighed: clip them, or use PCA."
+            )
 
     # ---- using -------------------------------------------------------------------------------------------------
 
@@ -205,25 +203,25 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return len(self.components_)
 
     def transform(self, X: Table) -> Any:
-        """The codes U (n,k) of some documents, new ones folded in: A Zᵀ. An empty document is at zero."""
+        """The codes U (n,k) of documents: A Zᵀ; zero for an empty document."""
         check_is_fitted(self)
         return self._rowwise(_codes, X, Weighing(self.weighting, self.idf_), self.components_)
 
     def _hiding(self) -> tuple:
         how = Weighing(self.weighting, self.idf_)
-        return _hidden_costs, how, np.zeros(self.n_features_in_), self.components_.astype(np.float64)
+        return _score_hidden_cells, how, np.zeros(self.n_features_in_), self.components_.astype(np.float64)
 
     def inverse_transform(self, X: Table) -> np.ndarray:
         """Rows of the weighted table from codes: U Z."""
         return self._check_codes(X) @ self.components_
 
 
-def _codes(X: Any, how: Weighing, axes: np.ndarray) -> np.ndarray:
-    return np.asarray(weigh(X, how) @ axes.T.astype(X.dtype))
+def _codes(X: Any, weighing: Weighing, axes: np.ndarray) -> np.ndarray:
+    return np.asarray(weigh(X, weighing) @ axes.T.astype(X.dtype))
 
 
-def _hidden_costs(X: Any, split: Split, how: Weighing, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    return square_costs(weigh(X, how), split, foretell_by_axes, mean, axes)
+def _score_hidden_cells(X: Any, split: Split, weighing: Weighing, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    return square_costs(weigh(X, weighing), split, foretell_by_axes, mean, axes)
 
 
 def _attributes(s: State) -> dict:

@@ -4,9 +4,8 @@
     X (n,d) counts in row blocks   U (n,k) kept by the blocks   V = Zᵀ (d,k)
 
 One sweep:  each block  U ← Newton's method by coordinates, or with tempering posteriors of the stored counts;
-                        the counts that posteriors give to the topics
-            then once   Z ← those counts, each topic summing to 1; it runs ahead along its last step while that pays
-References: Hofmann 1999, 2001 (tempering).
+                        the counts of each topic, by the posteriors
+            then once   Z ← those counts, each topic summing to 1, extrapolated along the last step while that helps
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from scipy.special import xlogy
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
-from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import Reorderable, fitting
@@ -33,13 +31,12 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.kl import newton_counts
 from twofold.kernels.plsa import em_counts, em_fold
-from twofold.topics._nonnegative import TopicModel, sum_cells
-from twofold.topics.nmf.kullback_leibler import KullbackLeibler, Rule
-from twofold.topics.nmf.problem import Holes
+from twofold.topics._nonnegative import TopicModel, check_init, sum_cells
+from twofold.topics.nmf.kullback_leibler import KullbackLeibler
 from twofold.topics.nmf.starts import start_level, start_randomly
 
 PASSES = 2  # over a document's mixture, a sweep
-EXACT = 500  # passes at most over a new document
+MAX_FOLD_PASSES = 500  # over a new document
 
 
 class SymmetricForm(NamedTuple):
@@ -60,7 +57,7 @@ class Sums(NamedTuple):
 def update_mixtures(
     X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, beta: float, passes: int
 ) -> tuple[tuple, Sums]:
-    """The documents' half-step of one block, and what it adds. V comes raised to β."""
+    """Improve the mixtures of one block; return them and the block's sums. V is raised to β."""
     X, U = as_csr(X, V.dtype), kept[0].copy()
     T, loglik = np.zeros(V.shape), np.empty(len(U))
     ones = np.ones(len(U)) if w is None else w
@@ -68,8 +65,8 @@ def update_mixtures(
     return (U,), Sums(T, float(ones @ loglik))
 
 
-def saturated(X: Any, w: np.ndarray | None) -> float:
-    """Σ w x log p of one block, if every document had its own words' shares as p: no mixture has more."""
+def score_saturated(X: Any, w: np.ndarray | None) -> float:
+    """Σ w x log p of one block for p = the word shares of each document: the maximum over all models."""
     X = as_csr(X, np.dtype(np.float64))
     tokens = np.asarray(X.sum(axis=1)).ravel()
     logs = np.asarray(sparse.csr_array((xlogy(X.data, X.data), X.indices, X.indptr), shape=X.shape).sum(axis=1)).ravel()
@@ -78,7 +75,7 @@ def saturated(X: Any, w: np.ndarray | None) -> float:
 
 
 def update_topics(V: np.ndarray, s: Sums, old: np.ndarray) -> np.ndarray:
-    """The shared half-step. A topic without any word left stays as it was."""
+    """Improve the topics. A topic without any word does not change."""
     counts = V.astype(np.float64) * s.T
     total = counts.sum(axis=0)
     return np.where(total > 0, counts / np.where(total > 0, total, 1.0), old)
@@ -94,7 +91,7 @@ def scale_codes(X: Any, kept: tuple, size: np.ndarray) -> tuple[tuple, int]:
 
 
 def begin_with(start: Start, blocks: Blocks) -> State:
-    """Parts as topics, which sum to 1, and the codes scaled the other way."""
+    """Start from parts scaled to topics, which sum to 1, and codes scaled the other way."""
     engine, V = engine_for(blocks), start.V.astype(np.float64)
     parts = engine.map(scale_codes, blocks, start.kept, engine.broadcast(V.sum(axis=0).astype(start.V.dtype)))
     topics = np.ascontiguousarray(normalize(V).astype(start.V.dtype))
@@ -104,30 +101,28 @@ def begin_with(start: Start, blocks: Blocks) -> State:
 class PLSA(Reorderable, TopicModel):
     """Probabilistic latent semantic analysis: every document is a mixture of k topics, every topic a mixture of words.
 
-    ``p(word | document) = Σ_c p(word | c) p(c | document)``, fitted to counts by expectation maximization, whose step
-    for the documents is Newton's if there is no tempering.
+    ``p(word | document) = Σ_c p(word | c) p(c | document)``, fitted to counts by expectation maximization, with
+    Newton's step for the documents if there is no tempering.
 
     Parameters
     ----------
     n_components : int or None, default=None
         Topics; None means 10, or fewer if the table is smaller.
     tempering : float, default=1.0
-        β: posteriors are raised to this power. Below 1 they are flatter, which keeps small corpora from being learned
-        by heart.
+        β, the power of the posteriors. Below 1 they are flatter, which prevents overfitting to small corpora.
     init : {"nndsvd", "random"}, array of shape (k, d) or None, default=None
-        Topics to begin with: from singular vectors as in :class:`NMF`, lifted a little above zero; random ones; or
-        given ones. None means "nndsvd", and on a small table two random starts, too, for 40 sweeps each, of which one
-        is taken that leads lower.
+        The start: singular vectors as in :class:`NMF`, raised a little above zero; random topics; an array of topics.
+        None means "nndsvd", and on a small table also two random starts for 40 sweeps each; the best is taken.
     tol, max_iter, random_state
-        As in :class:`NMF`; `tol` is relative to the divergence of the data from the model, of which the objective has
-        all that changes.
+        As in :class:`NMF`; `tol` is relative to the divergence of the data from the model, which differs from the
+        objective by a constant.
 
     Attributes
     ----------
     components_ : ndarray of shape (k, d)
         p(word | topic); rows sum to 1.
     topic_share_ : ndarray of shape (k,)
-        p(topic): the share of the tokens each topic has.
+        p(topic): the share of the tokens of each topic.
     history_, n_iter_, converged_
         The objective is minus the mean log-likelihood a token (with tempering: Hofmann's free energy), taken before
         the sweep's last step; it never rises.
@@ -135,7 +130,7 @@ class PLSA(Reorderable, TopicModel):
     References
     ----------
     Hofmann (1999), *SIGIR*, 50-57; (2001), *Machine Learning* 42, 177-196. Ang & Gillis (2019), *Neural Computation*
-    31, 417-439 (looking ahead).
+    31, 417-439 (extrapolation).
 
     Examples
     --------
@@ -191,25 +186,25 @@ class PLSA(Reorderable, TopicModel):
         w = self._weights(blocks, sample_weight)
         totals, engine, seed = sum_cells(self, blocks, w, logs=True), engine_for(blocks), seed_of(self.random_state)
         rows, tokens = blocks.rows(w), max(totals.total, 1e-300)
-        least = -engine.reduce(add, engine.map(saturated, blocks, rows))
+        least = -engine.reduce(add, engine.map(score_saturated, blocks, rows))
         sweep = sweeper(self._advance(blocks, w, totals.logs, least), geometric, self.tol)
 
-        def log_likelihood(state: State, t: int) -> loop.Sweep:
-            """A sweep lowers the divergence; what is told of it is the log-likelihood a token."""
+        def sweep_tokens(state: State, t: int) -> loop.Sweep:
+            """Sweep, and report minus the log-likelihood a token instead of the divergence."""
             found = sweep(state, t)
             return found._replace(objective=(found.objective + least) / tokens)
 
-        def moved(history: History) -> float:
-            """How far from standing still, relative to the divergence."""
+        def relative_change(history: History) -> float:
+            """The remaining change, relative to the divergence."""
             return history.unsettled() / max(history.columns["objective"][-1] - least / tokens, 1e-300)
 
         starts = self._starts(blocks, w, totals.total, seed)
         loop.run(
             self,
-            log_likelihood,
+            sweep_tokens,
             choose_start(sweep, starts, self.max_iter),
             fitted=self._attributes,
-            moved=moved,
+            moved=relative_change,
             X=X,
             fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
@@ -222,11 +217,11 @@ class PLSA(Reorderable, TopicModel):
         """Find the topics, and give p(topic | document)."""
         return self.fit(X, sample_weight=sample_weight).transform(X)
 
-    def _advance(self, blocks: Blocks, w: np.ndarray | None, logs: float, least: float) -> Advance:
-        """Both half-steps. Untempered they are those of NMF: times its tokens, a mixture is a code."""
+    def _advance(self, blocks: Blocks, w: np.ndarray | None, logs: float, minimum: float) -> Advance:
+        """Both half-steps. Without tempering they are those of NMF: a mixture times its tokens is a code."""
         beta = float(self.tempering)
         if beta == 1.0:
-            return KullbackLeibler(blocks, w, logs, Holes(np.empty(0), 1.0, np.empty(0)), Rule("newton")).advance
+            return KullbackLeibler(blocks, w, logs).advance
         engine, rows = engine_for(blocks), blocks.rows(w)
         fixed = (engine.broadcast(beta), engine.broadcast(PASSES))
 
@@ -235,31 +230,23 @@ class PLSA(Reorderable, TopicModel):
             raised = V ** V.dtype.type(beta)
             parts = engine.map(update_mixtures, blocks, rows, kept, engine.broadcast(raised), *fixed)
             kept, s = engine.reduce(add, parts, keep=True)
-            return kept, update_topics(raised, s, V).astype(blocks.dtype), -s.loglik - least
+            return kept, update_topics(raised, s, V).astype(blocks.dtype), -s.loglik - minimum
 
         return advance
 
     def _starts(self, blocks: Blocks, w: np.ndarray | None, total: float, seed: int) -> list[State]:
-        """Where to begin; several places, of which to take the best, if nobody chose."""
+        """The start; several to choose from if `init` is None."""
         n, d = blocks.shape
         k = min(10, n, d) if self.n_components is None else int(self.n_components)
         level = float(np.sqrt(total / ((n if w is None else w.sum()) * d * k))) or 1.0
         if self.init is not None and not isinstance(self.init, str):
-            return [begin_with(start_level(blocks, self._given(k, d).T.astype(blocks.dtype), level), blocks)]
+            return [begin_with(start_level(blocks, check_init(self.init, k, d).T.astype(blocks.dtype), level), blocks)]
         drawn = [start_randomly(blocks, k, seed_of(generator(seed, 3, t)), level) for t in range(DRAWS)]
         if self.init == "random" or not total:
             return [begin_with(drawn[0], blocks)]
         first = nndsvd(engine_for(blocks), blocks, w, False, k, seed, level, LIFT * level)
         small = self.init is None and n * d * k <= SMALL
         return [begin_with(start, blocks) for start in [first, *(drawn if small else [])]]
-
-    def _given(self, k: int, d: int) -> np.ndarray:
-        Z = np.asarray(self.init, dtype=np.float64)
-        if Z.shape != (k, d) or not np.isfinite(Z).all() or Z.min() < 0 or not Z.any(axis=1).all():
-            raise InputError(
-                f"init must be {(k, d)} finite numbers >= 0 with none of the topics empty; it has shape {Z.shape}."
-            )
-        return Z
 
     def _attributes(self, state: State) -> dict:
         k = state.V.shape[1]
@@ -280,13 +267,13 @@ class PLSA(Reorderable, TopicModel):
         return self._rowwise(fold, X, *self._folding())
 
     def score(self, X: Table, y: Any = None, sample_weight: Weights = None) -> float:
-        """The mean log-likelihood a token, of words that some topic knows."""
+        """The mean log-likelihood a token, of words that some topic contains."""
         found = np.asarray(self._rowwise(log_likelihoods, X, *self._folding()))
         loglik, tokens = found.sum(axis=0) if sample_weight is None else np.asarray(sample_weight) @ found
         return float(loglik / max(tokens, 1e-300))
 
     def symmetric(self, X: Table) -> SymmetricForm:
-        """The same model, of the documents in X, with both sides alike: p(c), p(document | c), p(word | c)."""
+        """The same model, of the documents in X, symmetric in both sides: p(c), p(document | c), p(word | c)."""
         V, share, beta = self._folding()
         blocks = self._blocks(X)
         engine = engine_for(blocks)
@@ -300,7 +287,7 @@ class PLSA(Reorderable, TopicModel):
 
 
 def _share(total: np.ndarray) -> np.ndarray:
-    """Token counts (k,) as shares; all alike if there are none."""
+    """Token counts (k,) as shares; equal if all are 0."""
     return total / total.sum() if total.sum() > 0 else np.full(len(total), 1 / len(total))
 
 
@@ -317,7 +304,7 @@ def fold(X: Any, V: np.ndarray, share: np.ndarray, beta: float) -> np.ndarray:
 
 
 def log_likelihoods(X: Any, V: np.ndarray, share: np.ndarray, beta: float) -> np.ndarray:
-    """(m,2): Σ_j x log p(word | document), and the tokens, of words some topic knows."""
+    """(m,2): Σ_j x log p(word | document), and the tokens, of words that some topic contains."""
     U, X = find_mixtures(X, V, share, beta)
     if np.isnan(U).any():
         return np.full((len(U), 2), np.nan)
@@ -330,7 +317,7 @@ def find_mixtures(X: Any, V: np.ndarray, share: np.ndarray, beta: float) -> tupl
     """The mixtures u that maximize Σ_j x_j log ⟨u, v_j⟩, and the counts without words that no topic has.
 
     The untempered optimum is that of NMF under the Kullback-Leibler divergence with topics that sum to 1, and Newton's
-    method is there sooner than EM.
+    method converges sooner than EM.
     """
     X, dtype = as_csr(X, V.dtype), V.dtype
     if (X.data < 0).any() or not np.isfinite(X.data.sum()):
@@ -344,11 +331,11 @@ def find_mixtures(X: Any, V: np.ndarray, share: np.ndarray, beta: float) -> tupl
         U = np.ascontiguousarray(np.repeat(tokens[:, None] / len(share), len(share), axis=1), dtype=dtype)
         ratio, cost = np.empty_like(x), np.empty(len(U))
         ones = np.ones(len(share), dtype)
-        newton_counts(X.indptr, X.indices, x, V, ones, x.dtype.type(0), EXACT, end, U, ratio, cost)
+        newton_counts(X.indptr, X.indices, x, V, ones, x.dtype.type(0), MAX_FOLD_PASSES, end, U, ratio, cost)
         size = U.sum(axis=1, keepdims=True)
         U = np.where(size > 0, U / np.where(size > 0, size, 1), share.astype(dtype))
     else:
-        em_fold(X.indptr, X.indices, x, V ** dtype.type(beta), dtype.type(beta), EXACT, end, U)
+        em_fold(X.indptr, X.indices, x, V ** dtype.type(beta), dtype.type(beta), MAX_FOLD_PASSES, end, U)
     return U, X
 
 

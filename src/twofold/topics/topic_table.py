@@ -1,4 +1,4 @@
-"""Topics to look at: their leading words as a table, and their places on a map."""
+"""Leading words of topics as a table, and topics as points on a map."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def topic_table(topics: Any, words: Any, top: int = 10, *, share: Any = None) ->
     top : int, default=10
         How many words of each topic.
     share : array of shape (k,), optional
-        How much of the corpus each topic makes up; taken from the model's ``topic_share_`` if it has one.
+        The share of each topic in the corpus; by default the model's ``topic_share_``, if it has one.
 
     Returns
     -------
@@ -66,17 +66,17 @@ def topic_table(topics: Any, words: Any, top: int = 10, *, share: Any = None) ->
 
 
 def topic_map(topics: Any, *, share: Any = None) -> np.ndarray:
-    """Places (k,2) for the topics, near each other where they share words.
+    """Points (k,2) for the topics; topics with common words are close.
 
     Classical scaling of the Jensen–Shannon distances between the topics as distributions over words, so that
-    straight distances on the map are as close to those as two dimensions allow.
+    distances on the map approximate them as well as two dimensions allow.
 
     Parameters
     ----------
     topics : fitted model or array of shape (k, d)
         Rows of weights >= 0, scaled here to sum to 1.
     share : array of shape (k,), optional
-        How much each topic counts in the fit of the map; all the same by default.
+        The weight of each topic in the fit of the map; equal by default.
 
     Examples
     --------
@@ -86,12 +86,10 @@ def topic_map(topics: Any, *, share: Any = None) -> np.ndarray:
     """
     P = _distributions(_weights_of(topics))
     k = len(P)
-    w = (
-        np.full(k, 1 / k) if share is None else np.maximum(_shares(share, k), 1e-6)
-    )  # a topic of no size has a place, too
+    w = np.full(k, 1 / k) if share is None else np.maximum(_shares(share, k), 1e-6)  # a share of 0 has a point, too
     w = w / w.sum()
     D = _divergences(P)  # its root is a distance, so these are the squares
-    C = D - w @ D  # J = I − 1wᵀ removes the weighted centre:  B = −½ J D Jᵀ
+    C = D - w @ D  # J = I − 1wᵀ removes the weighted center:  B = −½ J D Jᵀ
     B = -0.5 * (C - (C @ w)[:, None])
     root = np.sqrt(w)
     values, vectors = np.linalg.eigh(root[:, None] * (B + B.T) / 2 * root)

@@ -1,4 +1,4 @@
-"""What callers give: words, vectors, counts and queries, checked; errors name the place of what is wrong."""
+"""Checks of vectors, counts and queries; errors name the place of what is wrong."""
 
 from __future__ import annotations
 
@@ -10,23 +10,8 @@ import numpy as np
 from twofold.core.checks import InputError, first_bad
 
 
-def check_words(words: Any) -> np.ndarray:
-    """Words (V,), each once."""
-    found = np.empty(len(words), object)
-    found[:] = [str(word) if isinstance(word, str) else word for word in words]
-    first: dict[str, int] = {}
-    for at, word in enumerate(found):
-        if not isinstance(word, str) or not word:
-            raise InputError(f"words[{at}] is {word!r}, not a word. Give non-empty text.")
-        if first.setdefault(word, at) != at:
-            raise InputError(f"words[{at}] is {word!r}, and so is words[{first[word]}]. Give every word once.")
-    if not len(found):
-        raise InputError("words is empty; give one word at least.")
-    return found
-
-
 def check_vectors(vectors: Any, words: np.ndarray) -> np.ndarray:
-    """Their vectors (V,k), float64 if they are, else float32."""
+    """Vectors (V,k) of words, float64 if they are, else float32."""
     W = np.asarray(vectors)
     W = np.ascontiguousarray(W, dtype=np.float64 if W.dtype == np.float64 else np.float32)
     if W.ndim != 2 or not W.shape[1] or len(W) != len(words):
@@ -38,23 +23,22 @@ def check_vectors(vectors: Any, words: np.ndarray) -> np.ndarray:
 
 
 def check_counts(counts: Any, V: int) -> np.ndarray:
-    """How often each of V words occurs."""
-    found = np.asarray(counts)
-    good = found.shape == (V,) and found.dtype.kind in "iuf" and (found >= 0).all() and 0 < found.sum() < np.inf
-    if not good:
-        raise InputError(f"counts has shape {found.shape}; {V} numbers >= 0 are needed, one a word, not all zero.")
-    return found
+    """Counts of V words."""
+    n = np.asarray(counts)
+    if n.shape != (V,) or n.dtype.kind not in "iuf" or not (n >= 0).all() or not 0 < n.sum() < np.inf:
+        raise InputError(f"counts has shape {n.shape}; {V} numbers >= 0 are needed, one a word, not all zero.")
+    return n
 
 
 def check_n(n: Any) -> int:
-    """How many are wanted."""
+    """A number of answers."""
     if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
         raise InputError(f"n={n!r} must be a whole number of at least 1.")
     return int(n)
 
 
 def as_words(query: Any) -> list[str] | None:
-    """A query's words, or None if it is made of something else."""
+    """The words of a query, or None if it has none."""
     if isinstance(query, str):
         return [query]
     listed = isinstance(query, (list, tuple, set)) or (isinstance(query, np.ndarray) and query.dtype.kind in "UO")
@@ -62,7 +46,7 @@ def as_words(query: Any) -> list[str] | None:
 
 
 def as_vector(query: Any, k: int) -> np.ndarray:
-    """A query that is not made of words (k,)."""
+    """A query that is a vector (k,)."""
     try:
         found = np.asarray(query, dtype=np.float64)
     except (TypeError, ValueError):
@@ -72,9 +56,9 @@ def as_vector(query: Any, k: int) -> np.ndarray:
     return found
 
 
-def as_direction(found: np.ndarray) -> np.ndarray:
+def as_direction(x: np.ndarray) -> np.ndarray:
     """A vector (k,) at length 1."""
-    length = np.linalg.norm(found)
+    length = np.linalg.norm(x)
     if not (np.isfinite(length) and length > 0):
-        raise InputError(f"the query's vector has length {length:g}: it points nowhere, so nothing is near it.")
-    return found / length
+        raise InputError(f"the query's vector has length {length:g}: it has no direction, so no word is near it.")
+    return x / length

@@ -1,6 +1,6 @@
-"""A sparse table whose stored cells are made from those of another, block by block.
+"""A sparse table whose stored cells are functions of those of another, block by block.
 
-A = g(n)   cell by cell, with g(0) = 0: what is not stored stays so, and nothing becomes dense
+A = g(n)   cell by cell, with g(0) = 0: the result is as sparse as n
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from twofold.core.data.blocks import Blocks
 from twofold.core.data.sources import Source
 from twofold.core.engine.local import Engine, add
 
-BLOCK = 2**22  # stored cells a block: products with thin matrices add up a dense result for each
-
-RUN = 2**18  # cells that are worked out at once
+CELLS_PER_BLOCK = 2**22  # each block of a product with a thin matrix has a dense result
+CELLS_PER_RUN = 2**18  # that are computed together
 
 Change = Callable[[sparse.csr_array, int], sparse.csr_array]  # rows, and the number of the first → the same, changed
 
 
 class MappedSource(Source):
-    """Rows that are made as they are read, or were made before."""
+    """Rows that are computed when they are read, or were computed before."""
 
     is_sparse = True
 
@@ -37,18 +36,18 @@ class MappedSource(Source):
         self.made: dict[int, sparse.csr_array] = {}
 
     def read(self, start: int, stop: int) -> sparse.csr_array:
-        found = self.made.get(start)
-        if found is not None and found.shape[0] == stop - start:
-            return found
+        made = self.made.get(start)
+        if made is not None and made.shape[0] == stop - start:
+            return made
         return self.change(self.source.read(start, stop), start)
 
     def across(self) -> Any:
-        raise NotImplementedError("no model looks at these tables along their columns")
+        raise NotImplementedError("no model reads these tables by columns")
 
 
 def map_cells(blocks: Blocks, change: Change) -> Blocks:
-    """The table change(n): made once and kept if it fits into a third of the memory budget, else at every reading."""
-    source = MappedSource(Blocks(blocks.source.finer(BLOCK)), change)
+    """The table change(n), computed once if it fits into a third of the memory budget, else at every reading."""
+    source = MappedSource(Blocks(blocks.source.finer(CELLS_PER_BLOCK)), change)
     table = Blocks(source)
     if source.n_stored * (table.dtype.itemsize + 4) <= config().memory // 3:
         engine = Engine()
@@ -62,7 +61,7 @@ def _read(X: sparse.csr_array) -> sparse.csr_array:
 
 
 def replace_cells(X: sparse.csr_array, cells: np.ndarray) -> sparse.csr_array:
-    """X with other values where it has any; those that are 0 are no longer stored."""
+    """X with other stored values; zeros are removed."""
     whole = bool(cells.all())
     places = (X.indices, X.indptr) if whole else (X.indices.copy(), X.indptr.copy())
     out = sparse.csr_array((cells.astype(X.dtype, copy=False), *places), shape=X.shape)
@@ -72,16 +71,29 @@ def replace_cells(X: sparse.csr_array, cells: np.ndarray) -> sparse.csr_array:
 
 
 def runs_of_cells(indptr: np.ndarray) -> Iterator[slice]:
-    """Rows that store RUN cells or a few more together, one run after the other."""
-    cuts = np.searchsorted(indptr, np.arange(RUN, indptr[-1], RUN))
+    """Cut rows into consecutive runs of about CELLS_PER_RUN stored cells."""
+    cuts = np.searchsorted(indptr, np.arange(CELLS_PER_RUN, indptr[-1], CELLS_PER_RUN))
     return (slice(int(a), int(b)) for a, b in pairwise(np.unique([0, *cuts, len(indptr) - 1])))
 
 
-def sum_squares(blocks: Blocks) -> float:
-    """Σ x² over all cells."""
+def sum_blocks(blocks: Blocks, compute: Callable[[sparse.csr_array], Any]) -> Any:
+    """Σ compute(block)"""
     engine = Engine()
-    return engine.reduce(add, engine.map(_squares, blocks))
+    return engine.reduce(add, engine.map(compute, blocks))
 
 
-def _squares(X: sparse.csr_array) -> float:
+def sum_squares(X: sparse.csr_array) -> float:
+    """Σ x² of a block"""
     return float(np.square(X.data, dtype=np.float64).sum())
+
+
+def sum_cells(X: sparse.csr_array) -> float:
+    return float(X.data.sum(dtype=np.float64))
+
+
+def sum_rows(X: sparse.csr_array) -> np.ndarray:
+    return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+
+
+def sum_columns(X: sparse.csr_array) -> np.ndarray:
+    return np.bincount(X.indices, X.data, minlength=X.shape[1])

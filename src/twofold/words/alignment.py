@@ -1,13 +1,13 @@
-"""Alignment: one space of word vectors turned onto another.
+"""Alignment: a rotation of one space of word vectors onto another.
 
     minimise  ‖X W − Y‖²  over  W with WᵗW = I         X, Y (p,k) the vectors of p pairs of words, W (k,k)
 
-One round:  W     ← U Vᵗ, where  XᵗY = U diag(s) Vᵗ     (Procrustes: turned or mirrored, never stretched)
+One round:  W     ← U Vᵗ, where  XᵗY = U diag(s) Vᵗ     (Procrustes: a rotation or reflection)
             pairs ← the words that are each other's best match by CSLS
 
     CSLS(x, y) = 2 cos(xW, y) − r(xW) − r(y)            r: mean cosine with the 10 nearest words of the other side
 
-so that words which are near everything are near nothing in particular.
+which lowers the similarity of words that are close to many words.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ METHODS = ("csls", "nearest")
 
 
 class State(NamedTuple):
-    """What a round hands to the next."""
+    """The result of a round."""
 
     matrix: np.ndarray  # (k,k)
-    used: np.ndarray  # (p,2) the pairs it was made from
+    used: np.ndarray  # (p,2) its pairs
     pairs: np.ndarray  # (q,2) the pairs found with it
 
 
 class Alignment(Model):
-    """A turn that brings the vectors of one set of words onto those of another; see `align`.
+    """A rotation of the vectors of one set of words onto those of another; see `align`.
 
     Parameters
     ----------
     refine : int, default=5
-        Rounds of learning from what has been learned: words that choose each other become the pairs of the next round.
+        Rounds of self-learning: words that choose each other become the pairs of the next round.
     vocabulary : int, default=10000
-        The first so many words of each side take part in that; all can be translated.
+        Number of frequent words of each side that take part in that; all words can be translated.
     center : bool, default=True
-        Whether the mean of each side is taken off the vectors, which have length 1 before and after.
+        Subtract the mean of each side from the vectors, which have length 1 before and after.
     neighbors : int, default=10
-        How many words of the other side make up the density r of CSLS.
+        Number of words of the other side in the density r of CSLS.
 
     Attributes
     ----------
     matrix_ : ndarray of shape (k, k)
-        The turn W, orthogonal: a prepared source vector times it is its place among the target's.
+        The orthogonal W: a prepared source vector times W is its place in the space of the target.
     pairs_ : ndarray of shape (p, 2)
-        The pairs it was made from, as rows of source and target.
+        Its pairs, as rows of source and target.
     source_, target_ : WordVectors
     history_ : dict
         ``objective``, the mean squared distance of the pairs, ``seconds`` and the number of ``pairs``, a round a row.
@@ -91,7 +91,7 @@ class Alignment(Model):
 
     @fitting
     def fit(self, source: Any, target: Any, pairs: Any = None) -> Alignment:
-        """Find the turn; arguments as in `align`."""
+        """Find the rotation; arguments as in `align`."""
         source, target = _get_vectors(source, "source"), _get_vectors(target, "target")
         if source.vectors_.shape[1] != target.vectors_.shape[1]:
             wide = [v.vectors_.shape[1] for v in (source, target)]
@@ -101,26 +101,26 @@ class Alignment(Model):
         X, Y = (prepare_side(v, self.center, self.vocabulary).rows for v in (source, target))
         self.__dict__.pop("_sides", None)
 
-        def turn(state: State, t: int) -> Sweep:
+        def rotate(state: State, t: int) -> Sweep:
             x, y = X[state.pairs[:, 0]], Y[state.pairs[:, 1]]
-            W, found, last = procrustes(x, y), state.pairs, t == self.refine
+            W, pairs, last = procrustes(x, y), state.pairs, t == self.refine
             if not last:
-                turned = (X[: self.vocabulary] @ W).astype(Y.dtype)
-                found = _join(known, match_mutually(turned, Y[: self.vocabulary], self.neighbors))
-            apart = float(np.square(x @ W - y).sum(axis=1).mean())
-            done = last or np.array_equal(found, state.pairs) or not len(found)
-            return Sweep(State(W, state.pairs, found), apart, {"pairs": len(x)}, done=done)
+                rotated = (X[: self.vocabulary] @ W).astype(Y.dtype)
+                pairs = _join(known, match_mutually(rotated, Y[: self.vocabulary], self.neighbors))
+            distance = float(np.square(x @ W - y).sum(axis=1).mean())
+            done = last or np.array_equal(pairs, state.pairs) or not len(pairs)
+            return Sweep(State(W, state.pairs, pairs), distance, {"pairs": len(x)}, done=done)
 
-        def fitted(state: State) -> dict:
+        def list_fitted(state: State) -> dict:
             return {"matrix_": state.matrix, "pairs_": state.used, "source_": source, "target_": target}
 
         begin = State(np.eye(X.shape[1]), start, start)
         sign = partial(_sign, X, Y, start)
-        run(self, turn, begin, max_iter=self.refine + 1, tol=0.0, fitted=fitted, fingerprint=sign)
+        run(self, rotate, begin, max_iter=self.refine + 1, tol=0.0, fitted=list_fitted, fingerprint=sign)
         return self
 
     def transform(self, X: Table) -> np.ndarray:
-        """Source vectors (n,k) among the target's, prepared as these: at length 1."""
+        """Source vectors (n,k) in the space of the target, at length 1."""
         check_is_fitted(self)
         X = np.atleast_2d(np.asarray(X))
         X = X if X.dtype == np.float64 else X.astype(np.float32)
@@ -134,7 +134,7 @@ class Alignment(Model):
         Parameters
         ----------
         word : str, list of str, or array of shape (k,)
-            A word of the source, several of them, or a vector among the source's.
+            A word of the source, several words, or a vector of the source's space.
         n : int, default=5
         method : {"csls", "nearest"}, default="csls"
             By cosines less the densities on both sides, or by cosines alone.
@@ -147,27 +147,23 @@ class Alignment(Model):
         n, words = _checks.check_n(n), _checks.as_words(word)
         X = self.source_[words] if words else _checks.as_vector(word, len(self.matrix_))[None]
         for x in X:
-            _checks.as_direction(x)  # one of length 0 matches nothing
-        found = self._best(self.transform(X), n, method)
-        names = self.target_.words
-        lists = [
-            [(str(names[at]), score) for at, score in zip(*both, strict=True) if at >= 0]
-            for both in zip(found.words.tolist(), found.scores.tolist(), strict=True)
-        ]
+            _checks.as_direction(x)  # raises if a vector is zero
+        best = self._best(self.transform(X), n, method)
+        rows, names = zip(best.words.tolist(), best.scores.tolist(), strict=True), self.target_.words
+        lists = [[(str(names[at]), score) for at, score in zip(*row, strict=True) if at >= 0] for row in rows]
         return lists if words and not isinstance(word, str) else lists[0]
 
     def score(self, pairs: Any, y: Any = None, *, n: int = 1, method: str = "csls") -> float:
         """The share of words whose translation is among the n best; pairs as in `align`.
 
-        A word with several translations among the pairs is right with any of them; pairs with a word that has no
-        vector are left out.
+        Any translation among the pairs counts; pairs with a word that has no vector are left out.
         """
         check_is_fitted(self)
         known = find_pairs(pairs, self.source_, self.target_)
         words, at = np.unique(known[:, 0], return_inverse=True)
-        found = self._best(self.transform(self.source_.vectors_[words]), _checks.check_n(n), method).words
+        best = self._best(self.transform(self.source_.vectors_[words]), _checks.check_n(n), method).words
         right = np.zeros(len(words), bool)
-        np.logical_or.at(right, at, (found[at] == known[:, 1:]).any(axis=1))
+        np.logical_or.at(right, at, (best[at] == known[:, 1:]).any(axis=1))
         return float(right.mean())
 
     def _best(self, Q: np.ndarray, n: int, method: str) -> Lists:
@@ -177,10 +173,10 @@ class Alignment(Model):
         Q = Q.astype(target.rows.dtype)
         if method == "nearest":
             return find_nearest(Q, target.rows, target.norms, n)
-        found = find_nearest(Q, target.rows, target.norms, n, handicap=(self._densities() / 2).astype(Q.dtype))
+        best = find_nearest(Q, target.rows, target.norms, n, handicap=(self._densities() / 2).astype(Q.dtype))
         near = slice(self.vocabulary)
         r = neighbor_density(Q, target.rows[near], target.norms[near], self.neighbors)
-        return Lists(found.words, 2 * found.scores - r[:, None])
+        return Lists(best.words, 2 * best.scores - r[:, None])
 
     @cached_property
     def _sides(self) -> tuple[Side, Side]:
@@ -188,9 +184,9 @@ class Alignment(Model):
         return source, target
 
     def _densities(self) -> np.ndarray:
-        """r of every target word among the turned source words; kept while the turn is the same."""
-        made_for, kept = getattr(self, "_kept", (None, np.empty(0)))
-        if made_for is not self.matrix_:
+        """r of every target word among the rotated source words; computed once for a matrix."""
+        matrix, kept = getattr(self, "_kept", (None, np.empty(0)))
+        if matrix is not self.matrix_:
             source, target = self._sides
             X = (source.rows[: self.vocabulary] @ self.matrix_).astype(target.rows.dtype)
             kept = neighbor_density(target.rows, X, source.norms[: self.vocabulary], self.neighbors)
@@ -199,20 +195,20 @@ class Alignment(Model):
 
 
 def align(source: Any, target: Any, pairs: Any = None, *, refine: int = 5, **options: Any) -> Alignment:
-    """Turn the vectors of one set of words onto those of another, so that words can be matched across.
+    """Rotate the vectors of one set of words onto those of another, so that words can be matched.
 
-    Minimises ``‖X W − Y‖²`` over orthogonal W for the vectors X, Y of some pairs of words, then lets words that choose
-    each other be the pairs, and so on. Vectors learned apart, from two languages or two parts of a corpus, differ by
-    such a turn as far as words are used alike.
+    Minimizes ``‖X W − Y‖²`` over orthogonal W for the vectors X, Y of some pairs of words; words that choose each other
+    are the pairs of the next round. Vectors of two languages, or of two parts of a corpus, differ by such a rotation if
+    their words have similar contexts.
 
     Parameters
     ----------
     source, target : WordVectors, or fitted models with ``vectors_``
     pairs : list of (source word, target word), dict, or path, optional
-        What is known to match; a file has two words a line. They stay pairs throughout. By default the words that both
-        spell alike are the start.
+        Known pairs, which do not change; a file has two words a line. By default the words that both sides have are the
+        first pairs.
     refine : int, default=5
-        Rounds of learning from what has been learned.
+        Rounds of self-learning.
     **options
         ``vocabulary=10000``, ``center=True``, ``neighbors=10``, as in `Alignment`.
 
@@ -243,25 +239,25 @@ def align(source: Any, target: Any, pairs: Any = None, *, refine: int = 5, **opt
     return Alignment(refine=refine, **options).fit(source, target, pairs)
 
 
-def _get_vectors(v: Any, what: str) -> WordVectors:
+def _get_vectors(v: Any, name: str) -> WordVectors:
     v = v if isinstance(v, WordVectors) else getattr(v, "vectors_", v)
     if not isinstance(v, WordVectors):
-        raise InputError(f"{what} is a {type(v).__name__}; give WordVectors, or a fitted model that has them.")
-    len(v)  # says so if there are none in it
+        raise InputError(f"{name} is a {type(v).__name__}; give WordVectors, or a fitted model that has them.")
+    len(v)  # raises if it is empty
     return v
 
 
-def _join(known: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """The pairs that are known, and of those found what does not contradict them."""
-    new = ~(np.isin(found[:, 0], known[:, 0]) | np.isin(found[:, 1], known[:, 1]))
-    return np.concatenate([known, found[new]])
+def _join(known: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """The known pairs, and those of `pairs` that do not contradict them."""
+    new = ~(np.isin(pairs[:, 0], known[:, 0]) | np.isin(pairs[:, 1], known[:, 1]))
+    return np.concatenate([known, pairs[new]])
 
 
 def _sign(*arrays: np.ndarray) -> str:
     return ":".join(f"{a.shape}{zlib.crc32(np.ascontiguousarray(a).tobytes()):08x}" for a in arrays)
 
 
-# --- vectors and turns --------------------------------------------------------------------------------------
+# --- vectors and rotations ----------------------------------------------------------------------------------
 
 
 class Side(NamedTuple):
@@ -269,11 +265,11 @@ class Side(NamedTuple):
 
     rows: np.ndarray  # (V,k) of length 1, or zero
     norms: np.ndarray  # (V,)
-    mean: np.ndarray  # (k,) what was taken off
+    mean: np.ndarray  # (k,) that was subtracted
 
 
 def normalize(W: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Rows at length 1, less the mean, at length 1 again; a zero vector stays one."""
+    """Rows at length 1, minus the mean, at length 1 again; a zero vector stays zero."""
     rows = normalize_rows(W)
     if mean.any():
         zero = row_norms(rows) == 0
@@ -302,21 +298,21 @@ def procrustes(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 
 def neighbor_density(Q: np.ndarray, other: np.ndarray, norms: np.ndarray, neighbors: int) -> np.ndarray:
-    """r: the mean cosine of each row Q (m,k) with its nearest rows among the others, or with all if there are fewer."""
+    """r: the mean cosine of each row Q (m,k) with its nearest rows among the others."""
     scores = find_nearest(Q, other, norms, neighbors).scores.astype(np.float64)
-    there = np.isfinite(scores)
-    return np.where(there, scores, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+    known = np.isfinite(scores)
+    return np.where(known, scores, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
 
 
 def match_mutually(X: np.ndarray, Y: np.ndarray, neighbors: int) -> np.ndarray:
-    """Pairs (p,2) of rows of X (n,k), already turned, and Y (m,k) that choose each other by CSLS."""
+    """Pairs (p,2) of rows of X (n,k), already rotated, and Y (m,k) that choose each other by CSLS."""
     nx, ny = row_norms(X), row_norms(Y)
     rx, ry = neighbor_density(X, Y, ny, neighbors), neighbor_density(Y, X, nx, neighbors)
-    there = find_nearest(X, Y, ny, 1, handicap=(ry / 2).astype(Y.dtype)).words[:, 0]  # r(x) is the same for all y
+    best = find_nearest(X, Y, ny, 1, handicap=(ry / 2).astype(Y.dtype)).words[:, 0]  # r(x) is the same for all y
     back = find_nearest(Y, X, nx, 1, handicap=(rx / 2).astype(X.dtype)).words[:, 0]
-    x = np.flatnonzero((there >= 0) & (nx > 0))
-    x = x[back[there[x]] == x]
-    return np.column_stack([x, there[x]])
+    x = np.flatnonzero((best >= 0) & (nx > 0))
+    x = x[back[best[x]] == x]
+    return np.column_stack([x, best[x]])
 
 
 # --- pairs of words -----------------------------------------------------------------------------------------
@@ -339,7 +335,7 @@ def find_pairs(pairs: Any, source: WordVectors, target: WordVectors) -> np.ndarr
 
 
 def find_same_spelling(source: WordVectors, target: WordVectors, vocabulary: int) -> np.ndarray:
-    """The words that both have among their first, as rows of the two (p,2)."""
+    """The words among the first `vocabulary` of both, as rows of the two (p,2)."""
     common = [word for word in source.words[:vocabulary].tolist() if word in target]
     places = [(source.place(word), target.place(word)) for word in common]
     places = [(a, b) for a, b in places if b < vocabulary]
@@ -365,7 +361,7 @@ def _list_pairs(pairs: Any) -> list[tuple[str, str]]:
 
 
 def _read_pairs(path: Any) -> list[tuple[str, str]]:
-    """Two words a line, with a tab or spaces between."""
+    """Read two words a line, separated by a tab or spaces."""
     found = []
     for number, line in numbered_lines(path):
         words = str(line).split("\t") if "\t" in line else str(line).split()

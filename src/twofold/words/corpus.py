@@ -2,8 +2,8 @@
 
     tokens (N,) int32     ends (S,) int64     line s is tokens[ends[s-1]:ends[s]]
 
-Words that are not in the vocabulary are left out. What would take more than its share of the memory budget is put
-into a temporary file that disappears with the corpus.
+Words that are not in the vocabulary are left out. A corpus beyond its share of the memory budget is in a temporary
+file, which is deleted with it.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ import numpy as np
 from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.text.counting import Chunk, Codes, Tally, encode_chunks
-from twofold.text.documents import Texts, is_once
+from twofold.text.documents import Texts, is_iterator
 from twofold.text.tokenize import Rules
 from twofold.text.vocabulary import Vocabulary, rules_of
 
-PIECE = 2**20  # tokens that are renumbered at once
+TOKENS_AT_ONCE = 2**20  # that are renumbered together
 
 
 class Store:
-    """Numbers put one after the other: in memory, or in a temporary file from a share of the budget on."""
+    """Consecutive numbers: in memory, or in a temporary file beyond a share of the budget."""
 
-    def __init__(self, dtype: Any, most: int | None = None):
-        """`most` bytes are held; the default is an eighth of the memory budget."""
+    def __init__(self, dtype: Any, max_bytes: int | None = None):
+        """Keep up to `max_bytes` in memory, by default an eighth of the budget."""
         self.dtype, self.length = np.dtype(dtype), 0
         self.parts: list[np.ndarray] = []
         self.file: Any = None
-        self.most = config().memory // 8 if most is None else most
+        self.max_bytes = config().memory // 8 if max_bytes is None else max_bytes
 
     def append(self, numbers: np.ndarray) -> None:
         self.length += len(numbers)
         self.parts.append(np.ascontiguousarray(numbers, self.dtype))
-        if self.length * self.dtype.itemsize > self.most:
+        if self.length * self.dtype.itemsize > self.max_bytes:
             self.file = self.file or tempfile.TemporaryFile(prefix="twofold-words-")  # noqa: SIM115  (see `close`)
             for part in self.parts:
                 self.file.write(part.data)
             self.parts = []
 
     def finish(self) -> np.ndarray:
-        """All of it: an array, or a map of the file."""
+        """All numbers, as an array or a map of the file."""
         if self.file is None:
             self.parts = [np.concatenate([np.empty(0, self.dtype), *self.parts])]
             return self.parts[0]
@@ -52,7 +52,7 @@ class Store:
         return np.memmap(self.file, self.dtype, "r", shape=(self.length,))
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Numbers start..stop once finished; read rather than mapped, so that they are in memory only while used."""
+        """Numbers start..stop of a finished store; read, not mapped, so that they are in memory only while used."""
         if self.file is None:
             return self.parts[0][start:stop]
         out, at = np.empty(stop - start, self.dtype), start * self.dtype.itemsize
@@ -67,9 +67,9 @@ class Store:
 
 
 class Lines(NamedTuple):
-    """Some of a corpus in memory: `tokens` (m,) int32 and their lines' `ends` (s,) int64, the last of which is m.
+    """A part of a corpus in memory: `tokens` (m,) int32 and their lines' `ends` (s,) int64, the last of which is m.
 
-    Tokens first..last are this run's own; the others are there to be seen by a window.
+    Tokens first..last belong to the run; the others are read by its windows only.
     """
 
     tokens: np.ndarray
@@ -83,7 +83,7 @@ class Lines(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A stretch of a corpus, not yet read: tokens start..stop, of begin..finish that windows may see."""
+    """A part of a corpus, not yet read: tokens start..stop; its windows read begin..finish."""
 
     corpus: Corpus
     begin: int
@@ -100,14 +100,14 @@ class Run(NamedTuple):
 
 
 class Corpus:
-    """Encoded lines. As a context manager it deletes its temporary files at the end; else they go with it.
+    """Encoded lines; its temporary files are deleted at the end of a `with`, or with it.
 
     Attributes
     ----------
     tokens : ndarray or memmap of shape (N,), int32
         Ids of the words, unknown ones left out.
     ends : ndarray or memmap of shape (S,), int64
-        Where each line ends in tokens; a line without known words ends where the one before does.
+        The end of each line in tokens; a line without known words ends where the line before ends.
     """
 
     def __init__(self, tokens: Store, ends: Store):
@@ -123,40 +123,36 @@ class Corpus:
         self.line_ends.close()
 
     def __len__(self) -> int:
-        """How many tokens there are."""
+        """The number of tokens."""
         return self.stored.length
 
 
 def runs(corpus: Corpus, tokens_per_run: int, margin: int = 0) -> list[Run]:
-    """The corpus as runs of whole lines with about so many tokens, wherever it lives: the cuts depend on it alone.
+    """Cut the corpus into runs of whole lines of about `tokens_per_run` tokens; the cuts depend on the corpus alone.
 
-    A run ends with the line that fills it. A line of more than `tokens_per_run` tokens begins a run of its own and
-    is cut after every so many of its tokens; with a `margin`, the runs beside a cut also see so many tokens of that
-    line beyond it, which are not theirs, so that windows are the same as without the cut.
+    A run ends with the line that fills it. A longer line begins a run of its own and is cut every `tokens_per_run`
+    tokens; the runs at a cut also read `margin` tokens of that line beyond it, so that windows are the same as without.
     """
-    found, start, n = [], 0, len(corpus)
+    parts, start, n = [], 0, len(corpus)
     while start < n:
-        line = int(np.searchsorted(corpus.ends, start, side="right"))  # the one that token `start` is in
+        line = int(np.searchsorted(corpus.ends, start, side="right"))  # of token `start`
         begins = int(corpus.ends[line - 1]) if line else 0
         goal = min(start + tokens_per_run, n)
         last = int(np.searchsorted(corpus.ends, goal, side="left"))  # the line that fills the run
         ends = int(corpus.ends[last])
         former = max(int(corpus.ends[last - 1]) if last else 0, start)
-        if ends - former <= tokens_per_run:
-            stop = ends
-        else:
-            stop = goal if former == start else former
-        seen = int(corpus.ends[np.searchsorted(corpus.ends, stop, side="left")])
-        found.append(Run(corpus, max(begins, start - margin), start, stop, min(seen, stop + margin)))
+        stop = ends if ends - former <= tokens_per_run else goal if former == start else former
+        line_end = int(corpus.ends[np.searchsorted(corpus.ends, stop, side="left")])
+        parts.append(Run(corpus, max(begins, start - margin), start, stop, min(line_end, stop + margin)))
         start = stop
-    return found
+    return parts
 
 
 # ---- encoding --------------------------------------------------------------------------------------------------
 
 
 class Encoding:
-    """Chunks of codes on their way into a corpus."""
+    """Builds a corpus from chunks of codes."""
 
     def __init__(self) -> None:
         self.tokens, self.ends, self.texts_done = Store(np.int32), Store(np.int64), 0
@@ -177,7 +173,7 @@ class Encoding:
 
 
 def encode_corpus(corpus: Any, vocabulary: Vocabulary) -> Corpus:
-    """The corpus (a path, texts, or lists of words) as ids of a fitted vocabulary; files are read as they are encoded.
+    """Encode a corpus (a path, texts, or lists of words) by a fitted vocabulary, while it is read.
 
     >>> v = Vocabulary(min_count=1).fit(["to be or not to be"])
     >>> with encode_corpus(["Be!", "that is not", "to be"], v) as corpus:
@@ -188,7 +184,7 @@ def encode_corpus(corpus: Any, vocabulary: Vocabulary) -> Corpus:
 
 
 def encode_pieces(corpus: Any, rules: Rules, codes: Codes) -> Corpus:
-    """The corpus as codes of its pieces."""
+    """Encode a corpus by the codes of its pieces."""
     made, texts = Encoding(), Texts(corpus)
     for chunk in encode_chunks(texts, rules, codes):
         made.add(chunk, texts)
@@ -196,19 +192,19 @@ def encode_pieces(corpus: Any, rules: Rules, codes: Codes) -> Corpus:
 
 
 def fit_and_encode(corpus: Any, vocabulary: Vocabulary) -> Corpus:
-    """Fit the vocabulary and encode by it: what ``encode_corpus(corpus, vocabulary.fit(corpus))`` gives, reading once.
+    """Return ``encode_corpus(corpus, vocabulary.fit(corpus))``, but read the corpus once.
 
-    Words are numbered as they come up, and renumbered at the end. Only if the distinct words outgrow the memory
-    budget is the corpus read again.
+    Words are numbered when they first occur, and renumbered at the end. The corpus is read again only if its distinct
+    words do not fit into the memory budget.
     """
     made = Encoding()
 
     def keep(chunk: Chunk, tally: Tally, texts: Texts) -> None:
         if not tally.runs:
             made.add(chunk, texts)
-        elif is_once(corpus):
+        elif is_iterator(corpus):
             raise InputError(
-                "the corpus can be gone through only once, and has more distinct words than the memory budget of "
+                "the corpus can be read only once, and has more distinct words than the memory budget of "
                 f"{config().memory:,} bytes holds. Give a list or a path, or raise it: twofold.config(memory=...)."
             )
 
@@ -218,15 +214,15 @@ def fit_and_encode(corpus: Any, vocabulary: Vocabulary) -> Corpus:
         return encode_corpus(corpus, vocabulary)
     ids = np.full(len(tally.forms), -1, np.int32)
     ids[[tally.forms[word] for word in vocabulary.words_]] = np.arange(len(vocabulary))
-    return _renumbered(Corpus(made.tokens, made.ends), ids)
+    return _renumber(Corpus(made.tokens, made.ends), ids)
 
 
-def _renumbered(corpus: Corpus, ids: np.ndarray) -> Corpus:
-    """The corpus with ids[token] for each token, those below 0 left out."""
+def _renumber(corpus: Corpus, ids: np.ndarray) -> Corpus:
+    """Replace each token by ids[token]; drop those below 0."""
     tokens, ends, done = Store(np.int32), Store(np.int64), 0
     with corpus:
-        for a in range(0, max(len(corpus), 1), PIECE):
-            codes = ids[corpus.stored.read(a, min(a + PIECE, len(corpus)))]
+        for a in range(0, max(len(corpus), 1), TOKENS_AT_ONCE):
+            codes = ids[corpus.stored.read(a, min(a + TOKENS_AT_ONCE, len(corpus)))]
             keep = codes >= 0
             before = tokens.length + np.concatenate([[0], np.cumsum(keep)])
             upto = int(np.searchsorted(corpus.ends, a + len(codes), side="right"))

@@ -1,12 +1,11 @@
-"""PMI embedding: how much more often words meet than chance would have it, factorized.
+"""PMI embedding: a factorization of positive pointwise mutual information.
 
-    minimise  ‖M − U Zᵗ‖²     m_ij = max(0, log p(i,j) / (p(i) p(j)) − log k),   0 for pairs never met
+    minimise  ‖M − U Zᵗ‖²     m_ij = max(0, log p(i,j) / (p(i) p(j)) − log k),   0 for pairs with count zero
 
     n (V,V) counts of pairs   p(i,j) = n_ij/n   p(i) = n_i./n   p(j) ∝ n_.j^s (contexts smoothed)   M (V,V) sparse
 
 One sweep:  each block   adds its part of a product with MᵗM
             then once    the leading singular vectors: words U diag(σ)^power, contexts Z diag(σ)^(1 − power)
-References: Levy & Goldberg 2014; Levy, Goldberg & Dagan 2015 (smoothing, shift, power, w + c).
 """
 
 from __future__ import annotations
@@ -21,14 +20,22 @@ from scipy import sparse
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
-from twofold.core.engine.local import Engine, add, fingerprint
+from twofold.core.engine.local import Engine, fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table
 from twofold.linalg import truncated_svd
 from twofold.text.vocabulary import Vocabulary
-from twofold.words._mapped_cells import map_cells, replace_cells, runs_of_cells, sum_squares
+from twofold.words._mapped_cells import (
+    map_cells,
+    replace_cells,
+    runs_of_cells,
+    sum_blocks,
+    sum_columns,
+    sum_rows,
+    sum_squares,
+)
 from twofold.words.cooccurrence.cooccurrence import count_pairs
 from twofold.words.word_vectors.word_vectors import WordVectors
 
@@ -36,7 +43,7 @@ TOL = 1e-6  # relative accuracy of the squared singular values
 
 
 class State(NamedTuple):
-    """Nothing is known before the one sweep, everything after it."""
+    """The result of the one sweep; empty before it."""
 
     U: np.ndarray | None = None  # (V,k)
     s: np.ndarray | None = None  # (k,)
@@ -44,7 +51,7 @@ class State(NamedTuple):
 
 
 class Chance(NamedTuple):
-    """log p(i) + log n of every word and log p(j) of every context: what a pair's log n would be by chance."""
+    """log p(i) + log n of every word and log p(j) of every context: their sum is log n of independent words."""
 
     row: np.ndarray  # (V,)
     col: np.ndarray  # (V,)
@@ -53,61 +60,52 @@ class Chance(NamedTuple):
 
 
 def information(X: sparse.csr_array, first: int, by: Chance) -> sparse.csr_array:
-    """A block of M from a block of counts, whose first row is row `first`."""
+    """A block of M from a block of counts that starts at row `first`."""
     cells = np.empty(X.nnz, X.dtype)
-    for rows in runs_of_cells(X.indptr):  # each cell takes several numbers of 8 bytes on its way
+    for rows in runs_of_cells(X.indptr):  # a cell needs several float64 numbers
         some, ends = slice(X.indptr[rows.start], X.indptr[rows.stop]), X.indptr[rows.start : rows.stop + 1]
         row = np.repeat(by.row[first + rows.start : first + rows.stop], np.diff(ends))
-        found = np.log(X.data[some].astype(np.float64)) - row - by.col[X.indices[some]] - by.shift
-        cells[some] = np.maximum(found, 0.0) if by.positive else found
+        values = np.log(X.data[some].astype(np.float64)) - row - by.col[X.indices[some]] - by.shift
+        cells[some] = np.maximum(values, 0.0) if by.positive else values
     return replace_cells(X, cells)
 
 
 def chance(blocks: Blocks, shift: float, smoothing: float, positive: bool) -> Chance:
-    """What independence would give, from the sums of the rows and of the columns."""
+    """Compute the logarithms of independent words from the sums of rows and columns."""
     engine = Engine()
-    rows = np.concatenate(engine.gather(engine.map(_row_sums, blocks)))
-    cols = engine.reduce(add, engine.map(_column_sums, blocks))
-    with np.errstate(divide="ignore"):  # a word without pairs has no cell that could show it
+    rows = np.concatenate(engine.gather(engine.map(sum_rows, blocks)))
+    cols = sum_blocks(blocks, sum_columns)
+    with np.errstate(divide="ignore"):  # a word without pairs has no cell
         smooth = np.where(cols > 0, cols, 0.0) ** smoothing
         return Chance(np.log(rows), np.log(smooth / smooth.sum()), float(np.log(shift)), positive)
-
-
-def _row_sums(X: sparse.csr_array) -> np.ndarray:
-    return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
-
-
-def _column_sums(X: sparse.csr_array) -> np.ndarray:
-    return np.bincount(X.indices, X.data, minlength=X.shape[1])
 
 
 class PMIEmbedding(Model):
     """Word vectors by a singular value decomposition of positive pointwise mutual information.
 
-    Skip-gram with k negative samples approaches a factorization of PMI − log k; here that table is made and
-    factorized, without epochs or learning rates. It stays sparse: pairs that were never met, or less often than k
-    times chance, are zeros that are not stored.
+    Skip-gram with k negative samples approaches a factorization of PMI − log k. This model computes that table and
+    factorizes it, without epochs or learning rates. It is sparse: pairs with count zero, or with less than k times the
+    count of independent words, are zeros that are not stored.
 
     Parameters
     ----------
     n_components : int, default=100
         Numbers a vector.
     window : int, default=5
-        How many words to each side are company; a word at distance d counts 1/d.
+        Maximum distance of a context word, in words; a word at distance d counts 1/d.
     shift : float, default=1
-        The k whose logarithm is subtracted: as many negative samples in skip-gram.
+        The k whose logarithm is subtracted: the number of negative samples in skip-gram.
     smoothing : float, default=0.75
-        The power of the contexts' counts by which their chances go, as in skip-gram: rare contexts are then less of a
-        surprise. 1 leaves them as they are.
+        The power of the contexts' counts in their probabilities, as in skip-gram: less than 1 lowers the weight of rare
+        contexts.
     power : float, default=0.5
-        Of the singular values in the words' vectors: 1 keeps all of them, 0 makes all directions alike.
+        Of the singular values in the words' vectors: 1 keeps them, 0 gives all directions equal weight.
     add_contexts : bool, default=False
         Add to every word's vector its vector as a context, raised to the same power.
     positive : bool, default=True
-        Put values below 0 at 0. If not, only pairs never met are at 0.
+        Set values below 0 to 0. If False, only pairs with count zero are 0.
     min_count, max_size, lowercase
-        Of the vocabulary, see `Vocabulary`. These and `window` say how a corpus is counted; pairs that come counted
-        stay as they are.
+        Of the vocabulary, see `Vocabulary`. Like `window`, they are not used if X is a fitted `Cooccurrence`.
     random_state : int, RandomState, Generator or None, default=None
         The start of the randomized decomposition.
 
@@ -125,9 +123,9 @@ class PMIEmbedding(Model):
 
     Notes
     -----
-    M is kept if it fits into a third of the memory budget, else it is made from the counts whenever it is needed. The
-    products by which it is decomposed, some 10·k numbers of 8 bytes a word, wait on disk beyond a sixth of the budget;
-    what is always held are some 4·k numbers of 8 bytes a word.
+    M is in memory if it fits into a third of the budget, else it is computed from the counts at each use. The products
+    of the decomposition, about 10·k numbers of 8 bytes a word, are on disk beyond a sixth of the budget; about 4·k
+    numbers of 8 bytes a word are always in memory.
 
     References
     ----------
@@ -205,7 +203,7 @@ class PMIEmbedding(Model):
             def sweep(state: State, t: int) -> loop.Sweep:
                 by = chance(blocks, self.shift, self.smoothing, self.positive)
                 M = map_cells(blocks, partial(information, by=by))
-                total = sum_squares(M)
+                total = sum_blocks(M, sum_squares)
                 U, s, Zt = truncated_svd(M, k, svd_solver="randomized", tol=TOL, random_state=seed)
                 left = total - float(np.square(s, dtype=np.float64).sum())
                 return loop.Sweep(State(U, s, Zt), max(left, 0.0), done=True)
@@ -235,7 +233,7 @@ class PMIEmbedding(Model):
 
 
 def raise_to(s: np.ndarray, power: float) -> np.ndarray:
-    """σ^power; directions along which there is nothing stay at 0 whatever the power."""
+    """σ^power; a singular value of 0 stays 0 for any power."""
     out, some = np.zeros_like(s), s > 1e-6 * s[0]
     out[some] = s[some] ** power
     return out

@@ -26,11 +26,11 @@ def fit(kind: str, X: Any, k: int, seed: int) -> Any:
         # By squared error a few words that fill some documents are topics, and all the rest is one that says nothing.
         model.set_params(beta_loss="kullback-leibler")
         from twofold.core.data.blocks import as_blocks
-        from twofold.text.tfidf import weighing
+        from twofold.text.tfidf import find_weighing
 
         counts = as_blocks(X.path if isinstance(X, CountsOnDisk) else X.astype(np.float64))
-        model.idf_ = weighing(counts, None, "tfidf").idf
-    return model.fit(weighed(model, X))
+        model.idf_ = find_weighing(counts, None, "tfidf").idf
+    return model.fit(weighed(model, X)).set_callbacks()
 
 
 def weighed(model: Any, X: Any) -> Any:

@@ -1,12 +1,12 @@
-"""The prior of the documents' topics, learned.
+"""The prior α (k,) of the documents' topics, learned.
 
-    maximise  Σ_i w_i E log p(θ_i | α)   over α (k,): shares θ_i (k,), themselves with a distribution
+    maximize  Σ_i w_i E log p(θ_i | α)   for shares θ_i (k,) that have a distribution each
 One step:  ψ(α_c) ← ψ(Σα) + the mean of E log θ_ic
 
-    maximise  Σ_i w_i log p(n_i | α)   over α (k,): topic counts n_i (k,) drawn from shares with this prior
+    maximize  Σ_i w_i log p(n_i | α)   for topic counts n_i (k,), drawn from shares with this prior
 One step:  α_c ← α_c Σ_i w_i [ψ(n_ic + α_c) − ψ(α_c)] / Σ_i w_i [ψ(n_i + Σα) − ψ(Σα)]
 
-Counts must be whole for the second: ψ bends so sharply near 0 that an expected count in its place misleads.
+The second needs whole counts: ψ is so curved near 0 that an expected count in their place is misleading.
 Reference: Minka 2000 (both fixed points).
 """
 
@@ -19,39 +19,39 @@ from scipy.special import polygamma, psi
 
 from twofold.kernels.lda import dirichlet_sums
 
-LEAST, MOST = 1e-4, 1e3  # a topic that no document has, and one that all have alike, stop here
-CALM = 2.0  # a step changes no α by more than this factor: the first topics say little
+MIN_ALPHA, MAX_ALPHA = 1e-4, 1e3  # bounds for a topic in no document, and for one with equal shares in all
+MAX_FACTOR = 2.0  # of α in one step: the topics of the first sweeps are not reliable
 
 
 class Logs(NamedTuple):
-    """What a block's documents add, when their shares have a Dirichlet distribution each."""
+    """Sums over documents whose shares have a Dirichlet distribution each."""
 
     total: np.ndarray  # (k,) Σ w E log θ
     documents: float
 
 
 class Counts(NamedTuple):
-    """What a block's documents add, when their topic counts are known."""
+    """Sums over documents whose topic counts are known."""
 
     above: np.ndarray  # (k,)
     below: float
 
 
 def sum_logs(gamma: np.ndarray, w: np.ndarray) -> Logs:
-    """Of documents with Dirichlets gamma (m,k)."""
+    """Sum over documents with Dirichlets gamma (m,k)."""
     gamma = gamma.astype(np.float64)
     logs = psi(gamma) - psi(gamma.sum(axis=1, keepdims=True))
     return Logs(w.astype(np.float64) @ logs, float(w.sum(dtype=np.float64)))
 
 
 def sum_counts(counts: np.ndarray, alpha: np.ndarray, w: np.ndarray) -> Counts:
-    """Of documents with topic counts (m,k)."""
+    """Sum over documents with topic counts (m,k)."""
     above = np.zeros(len(alpha))
     return Counts(above, float(dirichlet_sums(counts, alpha, w, above)))
 
 
 def step(alpha: np.ndarray, s: Logs | Counts) -> np.ndarray:
-    """One step of either fixed point.
+    """Make one step of either fixed point.
 
     >>> rng = np.random.default_rng(0)
     >>> counts = np.array([rng.multinomial(200, p) for p in rng.dirichlet([0.2, 1.0], size=2000)], dtype=float)
@@ -65,7 +65,7 @@ def step(alpha: np.ndarray, s: Logs | Counts) -> np.ndarray:
         new = inverse_digamma(psi(alpha.sum()) + s.total / s.documents) if s.documents > 0 else alpha
     else:
         new = alpha * (s.above / s.below) if s.below > 0 else alpha
-    return np.clip(np.clip(new, alpha / CALM, alpha * CALM), LEAST, MOST)
+    return np.clip(np.clip(new, alpha / MAX_FACTOR, alpha * MAX_FACTOR), MIN_ALPHA, MAX_ALPHA)
 
 
 def inverse_digamma(y: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
     p(z = c | all other tokens) ∝ (n_ic + α_c)(n_jc + β)/(n_c + dβ)   for a token of word j in document i
     n_ic (n,k) topics of a document    n_jc (d,k) topics of a word    n_c = Σ_j n_jc
 
-One sweep:  each block   draws all its tokens' topics anew, seeing n_jc as it was before the sweep and its own changes
+One sweep:  each block   draws new topics for all its tokens, from n_jc before the sweep and its own changes
             then once    n_jc ← n_jc + every block's changes; α by the documents' counts
 The objective is minus the mean log-likelihood of a token given all others, as the sweep meets them; it is noisy.
 References: Griffiths & Steyvers 2004; Newman et al. 2009 (blocks side by side).
@@ -22,13 +22,14 @@ from twofold.core.data.blocks import Rows
 from twofold.core.engine.local import add
 from twofold.core.seeds import generator
 from twofold.kernels.gibbs import LANES, sample_topics
+from twofold.topics._nonnegative import find_cell
 from twofold.topics.lda import _dirichlet
 from twofold.topics.lda.documents import Corpus, as_counts, finer, pad
 
-BURN_IN = 0.5  # of the sweeps, whose samples are not averaged
-STILL = 0.01  # a sampler whose objective falls by more than this from one quarter of the sweeps to the next is moving
-MOST, EXACT = 2**16, 2**24  # a word in a document; in all of them, so that float32 counts exactly
-CELLS = 8  # times the words: a block's work is then well above that of adding up its topic counts
+BURN_IN = 0.5  # share of the sweeps whose samples are not averaged
+MAX_FALL = 0.01  # of the objective from the third to the last quarter of the sweeps, if the sampler has converged
+MAX_COUNT, MAX_WORD_TOTAL = 2**16, 2**24  # of a word in a document; in all of them, so that float32 counts exactly
+CELLS_PER_WORD = 8  # of a block, so that its work is much more than the sum of its topic counts
 
 
 class State(NamedTuple):
@@ -44,7 +45,7 @@ class State(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What the blocks are shown: the counts before the sweep."""
+    """The values that all blocks read: the counts before the sweep."""
 
     counts: np.ndarray  # (d,K) float32
     totals: np.ndarray  # (K,)
@@ -56,7 +57,7 @@ class Shared(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What a block adds. Whole numbers: float32 has them exactly."""
+    """Sums over a block: whole numbers, exact in float32."""
 
     change: np.ndarray  # (d,K)
     logp: float
@@ -69,8 +70,10 @@ def repeat_rows(X: Any, w: np.ndarray | None) -> Any:
     return X if w is None else X[np.repeat(np.arange(X.shape[0]), w.astype(np.int64))]
 
 
-def deal(X: Any, w: np.ndarray | None, at: int, k: int, seed: int, init: np.ndarray | None) -> tuple[tuple, np.ndarray]:
-    """The first topics of a block's tokens, at random or by the starting topics, and their counts (d,k)."""
+def draw_topics(
+    X: Any, w: np.ndarray | None, at: int, k: int, seed: int, init: np.ndarray | None
+) -> tuple[tuple, np.ndarray]:
+    """Draw the first topics of a block's tokens; return them and their counts (d,k)."""
     data, indices, _ = as_counts(repeat_rows(X, w), np.dtype(np.int64))
     words = np.repeat(indices, data)
     u = generator(seed, 0, at).random(len(words))
@@ -84,7 +87,7 @@ def deal(X: Any, w: np.ndarray | None, at: int, k: int, seed: int, init: np.ndar
 
 
 def resample(X: Any, w: np.ndarray | None, at: int, kept: tuple, s: Shared) -> tuple[tuple, Sums]:
-    """The rows' half-step: new topics for a block's tokens, and what that changes."""
+    """Draw new topics for a block's tokens; return them and the change of the counts."""
     X, k, K = repeat_rows(X, w), len(s.alpha), s.counts.shape[1]
     z, own, counts = kept[0].copy(), np.zeros((X.shape[0], K), s.counts.dtype), s.counts.copy()
     uniform = generator(s.seed, s.sweep + 1, at).random(len(z), dtype=np.float32)
@@ -97,12 +100,12 @@ def resample(X: Any, w: np.ndarray | None, at: int, kept: tuple, s: Shared) -> t
 
 
 def solver(c: Corpus, max_iter: int) -> tuple[State, Callable[[State, int], loop.Sweep]]:
-    """Where the loop starts, and its sweep."""
+    """The first state, and the sweep."""
     check_whole(c)
     d = c.blocks.shape[1]
-    blocks = finer(c.blocks, max(2**15, CELLS * d))
+    blocks = finer(c.blocks, max(2**15, CELLS_PER_WORD * d))
     w, at = blocks.rows(c.w), Rows(range(len(blocks)))
-    begin = c.engine.map(deal, blocks, w, at, *(c.engine.broadcast(v) for v in (c.k, c.seed, c.init)))
+    begin = c.engine.map(draw_topics, blocks, w, at, *(c.engine.broadcast(v) for v in (c.k, c.seed, c.init)))
     kept, counts = c.engine.reduce(add, begin, keep=True)
 
     def sweep(s: State, t: int) -> loop.Sweep:
@@ -122,40 +125,36 @@ def solver(c: Corpus, max_iter: int) -> tuple[State, Callable[[State, int], loop
 
 
 def has_settled(third: float, fourth: float, sweeps: int) -> bool:
-    """Whether the mean objective of the last quarter is hardly lower than that of the quarter before."""
+    """Return whether the mean objective of the last quarter is hardly below that of the third."""
     if sweeps < 4:
         return False
     sizes = np.bincount(4 * np.arange(sweeps) // sweeps)
-    return third / sizes[2] - fourth / sizes[3] <= STILL * abs(fourth / sizes[3])
+    return third / sizes[2] - fourth / sizes[3] <= MAX_FALL * abs(fourth / sizes[3])
 
 
 def check_whole(c: Corpus) -> None:
-    """Tokens can be drawn one by one only where counts are whole, and not too many."""
+    """Raise if a weight or a count is not whole, or too large."""
     remedy = 'learning_method="gibbs" draws tokens one by one'
     if c.w is not None and (c.w != np.floor(c.w)).any():
         i = int(np.argmax(c.w != np.floor(c.w)))
         raise InputError(f'sample_weight[{i}] is {c.w[i]:g}; {remedy} and needs whole weights. Use "scvb0".')
-    places = c.engine.gather(c.engine.map(_first_part, c.blocks))
-    for start, place in zip(c.blocks.bounds, places, strict=False):
-        if place is not None:
-            raise InputError(
-                f"X[{int(start) + place[0]}, {place[1]}] is {place[2]:g}; {remedy} and needs whole counts to {MOST}. "
-                'Round or scale them, or use learning_method="scvb0".'
-            )
-    if c.words.max() >= EXACT:
+    good = all(c.engine.gather(c.engine.map(_can_sample, c.blocks)))
+    cell = None if good else find_cell(c.blocks, lambda x: (x != np.floor(x)) | (x > MAX_COUNT))
+    if cell is not None:
+        raise InputError(
+            f"X[{cell.row}, {cell.column}] is {cell.value:g}; {remedy} and needs whole counts to {MAX_COUNT}. Round or "
+            'scale them, or use learning_method="scvb0".'
+        )
+    if c.words.max() >= MAX_WORD_TOTAL:
         j = int(np.argmax(c.words))
         raise InputError(f'word {j} occurs {c.words[j]:g} times; {remedy} and counts to 2^24. Use "scvb0".')
 
 
-def _first_part(X: Any) -> tuple[int, int, float] | None:
-    data, indices, indptr = as_counts(X, X.dtype)
-    bad = (data != np.floor(data)) | (data > MOST)
-    if not bad.any():
-        return None
-    at = int(np.argmax(bad))
-    return int(np.searchsorted(indptr, at, side="right")) - 1, int(indices[at]), float(data[at])
+def _can_sample(X: Any) -> bool:
+    data, _, _ = as_counts(X, X.dtype)
+    return bool(((data == np.floor(data)) & (data <= MAX_COUNT)).all())
 
 
-def topic_counts(s: State) -> np.ndarray:
+def average_samples(s: State) -> np.ndarray:
     """The mean of the samples after burn-in; before, the last sample."""
     return s.total / s.samples if s.samples else s.counts

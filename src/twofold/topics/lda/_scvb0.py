@@ -23,21 +23,21 @@ from twofold.core.engine.local import add
 from twofold.core.seeds import generator
 from twofold.kernels.lda import count_topics, fit_dirichlets, fold_in
 from twofold.topics.lda import _dirichlet
-from twofold.topics.lda.documents import Corpus, Kept, as_counts, as_weights, batches, finer, pad
+from twofold.topics.lda.documents import Corpus, Kept, as_counts, as_weights, batches, blend, finer, pad
 
-PASSES = 3  # over a document a sweep, from where the last sweep left it
-COLD = 10  # the same from nothing
-CELLS = 8  # times the words: a block's work is then well above that of adding up its topic counts
-BATCH = 16  # blocks
-KEPT = 256 * 10**6  # bytes the documents' own counts may take, or else they start anew every sweep
+PASSES = 3  # over a document a sweep, from the counts of the last sweep
+FIRST_PASSES = 10  # the same from zero
+CELLS_PER_WORD = 8  # of a block, so that its work is much more than the sum of its topic counts
+BLOCKS_PER_BATCH = 16
+MAX_KEPT_BYTES = 256 * 10**6  # of the documents' own counts; if they need more, they start from zero every sweep
 DECAY = 0.7  # ρ_t = (1 + t)^−DECAY, but at least a batch's share of the corpus
-PATIENCE = 2  # sweeps before α is learned
-ENOUGH = 1000  # documents to learn α from, a sweep
-PRIOR_PASSES, CLOSE = 50, 1e-3  # passes over them, until a document's numbers move by less than CLOSE a topic
+FIRST_ALPHA_SWEEP = 2  # in which α is learned
+ALPHA_DOCUMENTS = 1000  # to learn α from, a sweep
+ALPHA_PASSES, ALPHA_TOLERANCE = 50, 1e-3  # over them; the change of a document's numbers a topic
 
 
 class State(NamedTuple):
-    """The shared factor, its prior, and what every block remembers of its documents."""
+    """The topics, the prior, and the counts that every block keeps of its documents."""
 
     counts: np.ndarray  # (d,k)
     alpha: np.ndarray  # (k,)
@@ -45,17 +45,17 @@ class State(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What the documents are shown."""
+    """The values that all documents read."""
 
     topics: np.ndarray  # (d,K)
     alpha: np.ndarray  # (k,)
     passes: int
     keep: bool
-    every: int  # which documents α is learned from: every so many, or none if 0
+    every: int  # α is learned from every `every`-th document; from none if 0
 
 
 class Sums(NamedTuple):
-    """What a block adds."""
+    """Sums over a block."""
 
     counts: np.ndarray  # (d,k)
     logp: float
@@ -70,7 +70,7 @@ def word_shares(counts: np.ndarray, beta: float) -> np.ndarray:
 
 
 def update_documents(X: Any, w: np.ndarray | None, kept: tuple | None, s: Shared) -> tuple[tuple | None, Sums]:
-    """The rows' half-step: a block's documents fold in, and say which topic counts they expect."""
+    """Fold in the documents of a block; return their counts and their sums."""
     dtype, k = s.topics.dtype, len(s.alpha)
     cells, alpha, w = as_counts(X, dtype), pad(s.alpha, dtype), as_weights(w, X.shape[0], dtype)
     own = np.zeros((X.shape[0], len(alpha)), dtype) if kept is None else kept[0]
@@ -81,68 +81,50 @@ def update_documents(X: Any, w: np.ndarray | None, kept: tuple | None, s: Shared
     return (own,) if s.keep else None, Sums(found[:, :k].astype(np.float64), logp, tokens, prior)
 
 
-def sum_prior(X: Any, w: np.ndarray, own: np.ndarray, alpha: np.ndarray, s: Shared) -> _dirichlet.Logs:
-    """What some documents say about α. Expected counts cannot tell; a variational Dirichlet a document can."""
+def sum_prior(X: Any, w: np.ndarray, counts: np.ndarray, alpha: np.ndarray, s: Shared) -> _dirichlet.Logs:
+    """Sums for α over some documents, of a variational Dirichlet each: expected counts are no substitute."""
     k, some = len(s.alpha), slice(None, None, s.every or None)
     if not s.every:
         return _dirichlet.Logs(np.zeros(k), 0.0)
-    gamma = own[some] + alpha
-    fit_dirichlets(*as_counts(X[some], s.topics.dtype), s.topics, alpha, k, gamma, PRIOR_PASSES, CLOSE)
+    gamma = counts[some] + alpha
+    fit_dirichlets(*as_counts(X[some], s.topics.dtype), s.topics, alpha, k, gamma, ALPHA_PASSES, ALPHA_TOLERANCE)
     return _dirichlet.sum_logs(gamma[:, :k], w[some])
 
 
 def rate(t: int, count: int) -> float:
-    """How much the t-th batch of all moves the topic counts, when `count` batches make a sweep."""
+    """The weight of the t-th batch in the topic counts, when `count` batches make a sweep."""
     return 1.0 if count == 1 else max((1.0 + t) ** -DECAY, 1.0 / count)
 
 
 def solver(c: Corpus) -> tuple[State, Callable[[State, int], loop.Sweep]]:
-    """Where the loop starts, and its sweep."""
+    """The first state, and the sweep."""
     n, d = c.blocks.shape
-    parts = batches(finer(c.blocks, max(2**15, CELLS * d)), c.w, BATCH)
-    keep = n * (c.k + 16) * c.dtype.itemsize <= KEPT
+    parts = batches(finer(c.blocks, max(2**15, CELLS_PER_WORD * d)), c.w, BLOCKS_PER_BATCH)
+    keep = n * (c.k + 16) * c.dtype.itemsize <= MAX_KEPT_BYTES
     tokens = float(c.words.sum())
 
     def sweep(s: State, t: int) -> loop.Sweep:
         counts, kept, found = s.counts, parts.split(s.kept), []
-        every = max(1, n // ENOUGH) if c.learn and t >= PATIENCE else 0
+        every = max(1, n // ALPHA_DOCUMENTS) if c.learn and t >= FIRST_ALPHA_SWEEP else 0
         for b, (blocks, w) in enumerate(zip(*parts, strict=True)):
-            shared = Shared(pad(word_shares(counts, c.beta), c.dtype), s.alpha, PASSES if keep else COLD, keep, every)
-            kept[b], sums = c.engine.reduce(
-                add, c.engine.map(update_documents, blocks, w, kept[b], c.engine.broadcast(shared)), keep=True
-            )
-            counts = blend(
-                counts, sums, tokens, rate(t * len(parts.blocks) + b, len(parts.blocks)), own=counts is not s.counts
-            )
-            sums = sums._replace(counts=np.empty(0))  # which are in `counts` now
-            found.append(sums)
+            topics = pad(word_shares(counts, c.beta), c.dtype)
+            shared = c.engine.broadcast(Shared(topics, s.alpha, PASSES if keep else FIRST_PASSES, keep, every))
+            folded = c.engine.map(update_documents, blocks, w, kept[b], shared)
+            kept[b], sums = c.engine.reduce(add, folded, keep=True)
+            rho = rate(t * len(parts.blocks) + b, len(parts.blocks))
+            counts = blend(counts, sums.counts, tokens, sums.counts.sum(), rho, reuse=counts is not s.counts)
+            found.append(sums._replace(counts=np.empty(0)))  # they are in `counts` now
         alpha = _dirichlet.step(s.alpha, reduce(add, (f.prior for f in found))) if every else s.alpha
         logp, seen = sum(f.logp for f in found), sum(f.tokens for f in found)
         return loop.Sweep(State(counts, alpha, kept), -logp / seen, {"alpha": float(alpha.sum())})
 
     nothing = Kept(Rows([None] * len(b)) for b in parts.blocks)
-    return State(c.topic_counts(generator(c.seed)), c.alpha, nothing), sweep
+    return State(c.start_counts(generator(c.seed)), c.alpha, nothing), sweep
 
 
-def blend(counts: np.ndarray, sums: Sums, tokens: float, rho: float, own: bool = False) -> np.ndarray:
-    """Topic counts moved towards those of a batch, scaled to as many tokens as the corpus has.
-
-    Those of the batch are used up, and so is `counts` if it is our own.
-    """
-    share = sums.counts.sum()
-    if share <= 0:
-        return counts
-    if rho == 1:
-        return np.multiply(sums.counts, tokens / share, out=sums.counts)
-    moved = np.multiply(counts, 1 - rho, out=counts if own else None)
-    moved += np.multiply(sums.counts, rho * tokens / share, out=sums.counts)
-    return moved
-
-
-def minibatch(c: Corpus, counts: np.ndarray, alpha: np.ndarray) -> Sums:
-    """What a mini-batch of new documents says, given the topic counts so far."""
-    shared = c.engine.broadcast(Shared(pad(word_shares(counts, c.beta), c.dtype), alpha, COLD, False, int(c.learn)))
+def learn_batch(c: Corpus, counts: np.ndarray, alpha: np.ndarray) -> Sums:
+    """Sums over a mini-batch of new documents, given the topic counts so far."""
+    shared = Shared(pad(word_shares(counts, c.beta), c.dtype), alpha, FIRST_PASSES, False, int(c.learn))
     nothing = Rows([None] * len(c.blocks))
-    return c.engine.reduce(
-        add, c.engine.map(update_documents, c.blocks, c.blocks.rows(c.w), nothing, shared), keep=True
-    )[1]
+    folded = c.engine.map(update_documents, c.blocks, c.blocks.rows(c.w), nothing, c.engine.broadcast(shared))
+    return c.engine.reduce(add, folded, keep=True)[1]

@@ -1,11 +1,11 @@
 """Latent Dirichlet allocation: documents as mixtures of topics.
 
     θ_i ~ Dirichlet(α)    φ_c ~ Dirichlet(β)    every token of document i: topic c ~ θ_i, then word j ~ φ_c
-    X (n,d) counts   U (n,k) = p(topic | document), the θ   Z (k,d) = p(word | topic), the φ   maximise p(X | α, β)
+    X (n,d) counts   U (n,k) = p(topic | document), the θ   Z (k,d) = p(word | topic), the φ   maximize p(X | α, β)
 
 One sweep:  each block  topics of its words, given Z and the document's other words
-            then once   Z ← the words each topic was given; α ← what suits the documents' topic counts
-The methods, a file each: _scvb0, _gibbs, _variational. References: Blei, Ng & Jordan 2003; Griffiths & Steyvers 2004.
+            then once   Z ← the words of each topic; α ← its maximum likelihood given the documents' topic counts
+The methods, a file each: _scvb0, _gibbs, _variational.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from twofold.core.estimator import Reorderable, fitting
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
-from twofold.topics._nonnegative import TopicModel
-from twofold.topics.lda import _dirichlet, _evidence, _gibbs, _scvb0, _variational
-from twofold.topics.lda.documents import Corpus, document_scores, is_usable, mixtures, pad
+from twofold.topics._nonnegative import TopicModel, check_init
+from twofold.topics.lda import _dirichlet, _gibbs, _scvb0, _variational
+from twofold.topics.lda.documents import Corpus, blend, document_scores, is_usable, mixtures, pad
 
-MOST = 709.0  # exp of more is no number
-START = 0.1  # α of every topic before it is learned
+MAX_LOG = 709.0  # exp of more is infinite
+START_ALPHA = 0.1  # of every topic, before it is learned
 VARIATIONAL = ("batch", "online")  # methods with a Dirichlet for every document
 
 
@@ -53,25 +53,25 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
         Collapsed variational inference of order zero, with mini-batches once the corpus is large; variational Bayes,
         over the whole corpus or by mini-batches in the order of the rows; collapsed Gibbs sampling, for whole counts.
     learning_decay : float, default=0.7
-        Of "online": the t-th mini-batch moves the topics by (learning_offset + t)^−learning_decay; between 0.5 and 1 it
-        settles.
+        Of "online": the weight of the t-th mini-batch is (learning_offset + t)^−learning_decay; it converges between
+        0.5 and 1.
     learning_offset : float, default=10.0
-        Of "online": above 1, the first mini-batches count less.
+        Of "online": a larger value lowers the weight of the first mini-batches.
     batch_size : int, default=128
         Documents of a mini-batch, of "online".
     total_samples : float, default=1e6
         Documents in all batches together, for :meth:`partial_fit` with "batch" or "online".
     mean_change_tol, max_doc_update_iter : float and int, default=1e-3 and 100
         Of "batch" and "online": a document is done when its topic counts change by less than this in the mean, or after
-        so many steps.
+        `max_doc_update_iter` steps.
     init : array of shape (k, d) or None, default=None
         Topics to begin with (non-negative, a row each, of any scale); None begins at random.
     tol : float, default=1e-4
-        Stop when the last sweeps, and a tenth of what their trend says is still to come, move the objective by less
-        than this, relatively. Sampling does not settle: "gibbs" does not look, and calls it converged if the objective
-        fell by less than a hundredth over the last quarter of the sweeps.
+        Stop when the relative change of the objective in the last sweeps, plus a tenth of the change that their trend
+        predicts, is below this. "gibbs" ignores it, and reports convergence if the objective falls by less than a
+        hundredth over the last quarter of the sweeps.
     max_iter : int, default=200
-        Sweeps at most; for "gibbs", exactly. The second half of its samples is averaged.
+        Maximum number of sweeps; "gibbs" makes all of them, and averages the second half.
     random_state : int, RandomState, Generator or None, default=None
 
     Attributes
@@ -195,7 +195,7 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
             "gibbs": lambda c: _gibbs.solver(c, self.max_iter),
         }
         state, sweep = solvers[self.learning_method](corpus)
-        start = [state]  # handed over: where the loop starts is not held beside where it is
+        start = [state]  # popped, so that the first state is freed when the loop leaves it
         del state
         gibbs = self.learning_method == "gibbs"
         loop.run(
@@ -231,8 +231,9 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
             raise InputError(f"X of shape {blocks.shape} holds no words: every count is 0. Give at least one document.")
         k = self.n_components
         init = None if self.init is None else check_init(self.init, k, d)
+        init = init if init is None else init / init.sum(axis=1, keepdims=True)
         learn = isinstance(self.doc_topic_prior, str)
-        alpha = np.full(k, START) if learn else check_prior(self.doc_topic_prior, k)
+        alpha = np.full(k, START_ALPHA) if learn else check_prior(self.doc_topic_prior, k)
         weight = float(n if w is None else w.sum())
         return Corpus(
             engine_for(blocks), blocks, w, words, weight, k, alpha, learn, float(self.topic_word_prior or 1 / k),
@@ -240,7 +241,7 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
         )  # fmt: skip
 
     def _attributes(self, state: Any, c: Corpus) -> dict:
-        counts = _gibbs.topic_counts(state) if isinstance(state, _gibbs.State) else state.counts
+        counts = _gibbs.average_samples(state) if isinstance(state, _gibbs.State) else state.counts
         topics = _scvb0.word_shares(counts, c.beta)
         return {
             "components_": np.ascontiguousarray(topics.T).astype(c.blocks.dtype),
@@ -252,13 +253,13 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
     def partial_fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> LatentDirichletAllocation:
         """Learn from one more batch of documents, by one mini-batch step of the method: not for "gibbs".
 
-        With "batch" and "online" it is a step of "online", as if there were `total_samples` documents. With "scvb0"
-        the topics move by (1 + t)^−0.7, where t counts the batches, or the sweeps of :meth:`fit`, before.
+        "batch" and "online" make a step of "online" in a corpus of `total_samples` documents. With "scvb0" the weight
+        of the batch is (1 + t)^−0.7, where t counts the batches, or the sweeps of :meth:`fit`, before.
         """
         self._validate_params()
         if self.learning_method == "gibbs":
             raise InputError(
-                'learning_method="gibbs" keeps a topic for every token and cannot go on. Use "scvb0" or "online".'
+                'learning_method="gibbs" stores a topic for every token and cannot continue. Use "scvb0" or "online".'
             )
         began = time.perf_counter()
         blocks = self._blocks(X, reset=not hasattr(self, "components_"))
@@ -269,11 +270,11 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
         done = getattr(self, "n_batch_iter_", 1)
         if self.learning_method in VARIATIONAL:
             plan = self._plan()
-            sums: Any = _variational.minibatch(corpus, counts, alpha, plan)
-            counts = _variational.move(counts, sums, self.total_samples, plan.rate(done))
+            sums: Any = _variational.learn_batch(corpus, counts, alpha, plan)
+            counts = blend(counts, sums.counts, self.total_samples, sums.documents, plan.rate(done))
         else:
-            sums = _scvb0.minibatch(corpus, counts, alpha)
-            counts = _scvb0.blend(counts, sums, total, (1.0 + t) ** -_scvb0.DECAY)
+            sums = _scvb0.learn_batch(corpus, counts, alpha)
+            counts = blend(counts, sums.counts, total, sums.counts.sum(), (1.0 + t) ** -_scvb0.DECAY)
         alpha = _dirichlet.step(alpha, sums.prior) if corpus.learn and t else alpha
         for name, value in self._attributes(_variational.State(counts, alpha), corpus).items():
             setattr(self, name, value)
@@ -285,28 +286,28 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
         return self
 
     def _so_far(self, c: Corpus) -> tuple[np.ndarray, np.ndarray, dict[str, list[float]]]:
-        """Topic counts (d,k), scaled to the tokens of all batches including this one; the prior; the history."""
+        """Topic counts (d,k), scaled to the tokens of all batches and this one; the prior; the history."""
         tokens, plain = float(c.words.sum()), self.learning_method in VARIATIONAL
         if not hasattr(self, "components_"):
-            counts = _variational.first_counts(c) if plain else c.topic_counts(generator(c.seed))
+            counts = _variational.start_counts(c) if plain else c.start_counts(generator(c.seed))
             return counts, c.alpha, {"objective": [], "seconds": [], "alpha": []}
         counts = np.maximum(self._pseudo_counts() - self.topic_word_prior_, 0.0)
         return counts * (1 if plain else 1 + tokens / counts.sum()), self.doc_topic_prior_, self.history_
 
     def _pseudo_counts(self) -> np.ndarray:
-        """λ (d,k): the words that each topic was given, and β."""
+        """λ (d,k): the word counts of each topic, plus β."""
         check_is_fitted(self)
         weight = self.topic_weight_ + self.n_features_in_ * self.topic_word_prior_
         return self.components_.T.astype(np.float64) * weight
 
     @property
     def exp_dirichlet_component_(self) -> np.ndarray:
-        return np.exp(_variational.expected_logs(self._pseudo_counts(), axis=0)).T
+        return np.exp(_variational.expect_logs(self._pseudo_counts(), axis=0)).T
 
     # ---- using -------------------------------------------------------------------------------------------------
 
     def _topics(self) -> tuple[np.ndarray, np.ndarray]:
-        """Topics and prior as the kernels want them."""
+        """Topics and prior, padded for the kernels."""
         check_is_fitted(self)
         dtype = self.components_.dtype
         return pad(np.ascontiguousarray(self.components_.T), dtype), pad(self.doc_topic_prior_, dtype)
@@ -337,17 +338,17 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
     def elbo(self, X: Table) -> np.ndarray:
         """A lower bound of the log-likelihood of each document (n,), in nats: that of the best Dirichlet mixture."""
         topics, alpha = self._exact_topics()
-        return self._rowwise(_evidence.bounds, X, topics, alpha).astype(self.components_.dtype)
+        return self._rowwise(_variational.bound_evidence, X, topics, alpha).astype(self.components_.dtype)
 
     def log_likelihood(self, X: Table, n_draws: int = 128, random_state: Seed = 0, *, return_std: bool = False) -> Any:
-        """log p(x | topics, α) of each document (n,), in nats, over all mixtures it may have; by importance sampling.
+        """log p(x | topics, α) of each document (n,), in nats, over all its possible mixtures, by importance sampling.
 
             p(x | Z, α) = ∫ Π_j (Σ_c θ_c Z_cj)^x_j Dirichlet(θ | α) dθ
 
-        It is that of the words in their order. The estimate of p is unbiased, so that its logarithm is below the truth
-        on average, by less the more draws, and above it by more than t in no more than a share exp(−t) of the seeds.
-        With `return_std`, its standard error (n,) comes second. Unknown words are left out. Draws belong to the seed,
-        so that a document has the same value in any company.
+        This is the likelihood of the words in their order. The estimate of p is unbiased: on average its logarithm is
+        below the truth, by less with more draws, and it is above by more than t for at most a share exp(−t) of the
+        seeds. With `return_std`, the standard error (n,) comes second. Unknown words are left out. Draws depend on the
+        seed alone, so a document has the same value in any table.
 
         References
         ----------
@@ -356,7 +357,7 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
         if not isinstance(n_draws, Integral) or n_draws < 1:
             raise InputError(f"n_draws={n_draws!r}: give a whole number of at least 1.")
         topics, alpha = self._exact_topics()
-        found = self._rowwise(_evidence.sample, X, topics, alpha, int(n_draws), seed_of(random_state))
+        found = self._rowwise(_variational.sample_evidence, X, topics, alpha, int(n_draws), seed_of(random_state))
         found = found.astype(self.components_.dtype)
         return (found[:, 0], found[:, 1]) if return_std else found[:, 0]
 
@@ -366,7 +367,7 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
         return topics / np.maximum(topics.sum(axis=0), 1e-300), self.doc_topic_prior_
 
     def score_samples(self, X: Table) -> np.ndarray:
-        """The `log_likelihood` of each document (n,), from 128 draws that are always the same."""
+        """The `log_likelihood` of each document (n,), from the same 128 draws every time."""
         return self.log_likelihood(X)
 
     def score(self, X: Table, y: Any = None) -> float:
@@ -375,10 +376,10 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
         return float(logp / tokens) if tokens else 0.0
 
     def perplexity(self, X: Table, sub_sampling: bool = False) -> float:
-        """exp of minus the variational lower bound a token: how many words are as likely as the true one, at most.
+        """exp of minus the variational lower bound a token: an upper bound of the perplexity of known documents.
 
-        It sees the words that it scores, and it charges for the topics; :func:`twofold.topics.perplexity` hides half of
-        each document. With `sub_sampling`, X is a share of `total_samples` documents.
+        The bound includes the cost of the topics. :func:`twofold.topics.perplexity` hides half of each document. With
+        `sub_sampling`, X is a share of `total_samples` documents.
         """
         blocks = self._blocks(X)
         return self._perplexity(blocks, None, self.total_samples / blocks.shape[0] if sub_sampling else 1.0)
@@ -390,13 +391,13 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
         )
         documents, tokens = times * (each.sum(axis=0) if w is None else w @ each)
         prior = np.full(len(lam), self.topic_word_prior_)
-        topics = _variational.divergences(lam.T, _variational.expected_logs(lam, axis=0).T, prior)
-        return float(np.exp(min(-(documents - topics.sum()) / max(tokens, 1e-300), MOST)))
+        topics = _variational.divergences(lam.T, _variational.expect_logs(lam, axis=0).T, prior)
+        return float(np.exp(min(-(documents - topics.sum()) / max(tokens, 1e-300), MAX_LOG)))
 
     def sample_documents(
         self, n: int = 1, length: Any = 100, *, random_state: Seed = None, return_topics: bool = False
     ) -> Any:
-        """New documents, as the model says they come about.
+        """Draw new documents from the model.
 
         Parameters
         ----------
@@ -431,20 +432,10 @@ def _word_counts(X: Any, w: np.ndarray | None) -> tuple[np.ndarray, int]:
 
 
 def count_words(blocks: Blocks, w: np.ndarray | None) -> np.ndarray | None:
-    """How often each word occurs (d,), with weights; None if a cell is no count."""
+    """The count of each word (d,), with weights; None if a cell is no count."""
     engine = engine_for(blocks)
     words, bad = engine.reduce(add, engine.map(_word_counts, blocks, blocks.rows(w)))
     return None if bad else words
-
-
-def check_init(init: Any, k: int, d: int) -> np.ndarray:
-    """The user's topics, rows summing to one."""
-    topics = np.asarray(init, dtype=np.float64)
-    if topics.shape != (k, d):
-        raise InputError(f"init has shape {topics.shape}; {(k, d)} is needed, a row of word weights for each topic.")
-    if not (np.isfinite(topics).all() and topics.min() >= 0 and topics.sum(axis=1).min() > 0):
-        raise InputError("init must hold finite weights >= 0, with at least one word in every row.")
-    return topics / topics.sum(axis=1, keepdims=True)
 
 
 def check_prior(value: Any, k: int) -> np.ndarray:

@@ -1,6 +1,6 @@
-"""Half-steps of non-negative factorization under any β-divergence, of whole dense tables.
+"""Non-negative factorization under any β-divergence, of whole dense tables.
 
-    minimise  Σ w d(x, ŷ) + penalties   over  U ≥ 0, Z ≥ 0     ŷ = U Z
+    minimize  Σ w d(x, ŷ) + penalties   over  U ≥ 0, Z ≥ 0     ŷ = U Z
     d(x, y) = (x^β + (β − 1) y^β − β x y^(β−1)) / (β (β − 1)),   x/y − log(x/y) − 1 at β = 0 (Itakura–Saito)
 
 One sweep:  each block  U ← U · [(x ŷ^(β−2)) V / (ŷ^(β−1) V + λ₁ + λ₂ U)]^γ, and the same sums for the parts
@@ -16,19 +16,18 @@ from typing import NamedTuple
 import numpy as np
 
 from twofold.core.data.blocks import Blocks, Rows
-from twofold.core.engine.local import add, engine_for
-from twofold.topics.nmf.problem import FREE, Holes, Penalty, divergences
+from twofold.topics.nmf.problem import FREE, Holes, Penalty, WholeTable, divergences
 
-EXACT = 2000  # passes at most, where the best codes are wanted
+MAX_FOLD_PASSES = 2000  # for the best codes
 
 
 class Rule(NamedTuple):
-    """How the rows' half-step is made."""
+    """Settings of one half-step."""
 
     beta: float
     penalty: Penalty = FREE
     passes: int = 1
-    tol: float = 0.0  # share of a row's mass by which its code moves at the end
+    tol: float = 0.0  # stop when no code moves by more than this share of its sum
 
 
 class Sums(NamedTuple):
@@ -41,7 +40,7 @@ class Sums(NamedTuple):
 
 
 def multiply(U: np.ndarray, above: np.ndarray, below: np.ndarray, rule: Rule) -> np.ndarray:
-    """The multiplicative rule, for either side."""
+    """Apply the multiplicative rule to one side."""
     beta, (l1, l2) = rule.beta, rule.penalty
     gamma = 1 / (2 - beta) if beta < 1 else 1 / (beta - 1) if beta > 2 else 1.0
     ratio = above / np.maximum(below + l1 + l2 * U, np.finfo(U.dtype).tiny)
@@ -49,17 +48,17 @@ def multiply(U: np.ndarray, above: np.ndarray, below: np.ndarray, rule: Rule) ->
 
 
 def predict(U: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """ŷ, never quite zero."""
+    """ŷ, at least a rounding error."""
     return np.maximum(U @ V.T, np.finfo(V.dtype).eps)
 
 
 def improve(X: np.ndarray, U: np.ndarray, V: np.ndarray, rule: Rule) -> np.ndarray:
-    """Better codes."""
+    """Lower the cost of the codes U (m,k)."""
     for _ in range(rule.passes):
         Y = predict(U, V)
         new = multiply(U, (X * Y ** (rule.beta - 2)) @ V, Y ** (rule.beta - 1) @ V, rule)
-        moved, U = np.abs(new - U).sum(axis=1), new
-        if rule.tol and (moved <= rule.tol * new.sum(axis=1)).all():
+        change, U = np.abs(new - U).sum(axis=1), new
+        if rule.tol and (change <= rule.tol * new.sum(axis=1)).all():
             break
     return U
 
@@ -67,7 +66,7 @@ def improve(X: np.ndarray, U: np.ndarray, V: np.ndarray, rule: Rule) -> np.ndarr
 def update_codes(
     X: np.ndarray, w: np.ndarray | None, kept: tuple, V: np.ndarray, rule: Rule
 ) -> tuple[tuple[np.ndarray], Sums]:
-    """The rows' half-step of one block, and what it adds."""
+    """Improve the codes of one block; return them and the block's sums."""
     U = improve(X, kept[0], V, rule)
     Y, weights = predict(U, V), np.ones(len(U)) if w is None else w
     weighted = U * weights.astype(U.dtype)[:, None]
@@ -77,37 +76,31 @@ def update_codes(
     return (U,), Sums(above, below, cost, l1 * float(weighted.sum()) + 0.5 * l2 * float(np.vdot(weighted, U)))
 
 
-class BetaDivergence:
+class BetaDivergence(WholeTable):
     """The problem on whole dense tables."""
 
-    def __init__(self, blocks: Blocks, w: np.ndarray | None, holes: Holes, rule: Rule, parts: Penalty):
-        self.engine, self.blocks, self.rows = engine_for(blocks), blocks, blocks.rows(w)
-        self.holes, self.rule, self.parts = holes, rule, rule._replace(penalty=parts)
-
-    def _codes(self, kept: Rows, V: np.ndarray, rule: Rule) -> tuple[Rows, Sums]:
-        shared = (self.engine.broadcast(V), self.engine.broadcast(rule))
-        return self.engine.reduce(add, self.engine.map(update_codes, self.blocks, self.rows, kept, *shared), keep=True)
+    def __init__(self, blocks: Blocks, w: np.ndarray | None, beta: float, codes: Penalty, parts: Penalty, holes: Holes):
+        super().__init__(blocks, w, codes, parts, holes)
+        self.beta = beta
 
     def advance(self, kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
-        kept, s = self._codes(kept, V, self.rule)
-        new = multiply(V.astype(np.float64), s.above, s.below, self.parts)
-        return kept, new.astype(self.blocks.dtype), s.cost + s.penalty + self.parts.penalty.cost(V)
+        kept, s = self.update(update_codes, kept, V, Rule(self.beta, self.codes))
+        new = multiply(V.astype(np.float64), s.above, s.below, Rule(self.beta, self.parts))
+        return kept, new.astype(self.blocks.dtype), s.cost + s.penalty + self.parts.cost(V)
 
     def finish(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float, float]:
-        """The best codes given V; the divergence; and what share of the data that leaves unexplained."""
-        kept, s = self._codes(kept, V, exact_rule(self.rule.beta, self.rule.penalty, V.dtype))
-        return kept, s.cost, self.holes.unexplained(s.cost)
+        kept, s = self.update(update_codes, kept, V, exact_rule(self.beta, self.codes, V.dtype))
+        return kept, s.cost, self.holes.compute_kappa(s.cost)
 
 
 def exact_rule(beta: float, penalty: Penalty, dtype: np.dtype) -> Rule:
-    """For codes at their minimum."""
-    return Rule(beta, penalty, EXACT, 1e-8 if dtype == np.float64 else 1e-5)
+    """Settings that bring codes to their minimum."""
+    return Rule(beta, penalty, MAX_FOLD_PASSES, 1e-8 if dtype == np.float64 else 1e-5)
 
 
 def fold(X: np.ndarray, V: np.ndarray, penalty: Penalty, beta: float) -> tuple[np.ndarray, np.ndarray]:
     """The codes (m,k) of new rows, and the objective of each row."""
     level = X.mean(axis=1, keepdims=True) / max(float(V.mean()) * V.shape[1], 1e-300)
     U = improve(X, np.repeat(level, V.shape[1], axis=1).astype(V.dtype), V, exact_rule(beta, penalty, V.dtype))
-    u = U.astype(np.float64)
     cost = divergences(X.astype(np.float64), predict(U, V).astype(np.float64), beta).sum(axis=1)
-    return U, cost + penalty.l1 * u.sum(axis=1) + 0.5 * penalty.l2 * (u**2).sum(axis=1)
+    return U, penalty.add_to_rows(cost, U)

@@ -1,15 +1,15 @@
-"""Half-steps of non-negative factorization under the generalized Kullback–Leibler divergence: of whole tables, and of
-known or weighted cells.
+"""Non-negative factorization under the generalized Kullback–Leibler divergence: of whole tables, and of known or
+weighted cells.
 
-    minimise  Σ w (x log(x/ŷ) − x + ŷ) + penalties   over  U ≥ 0, Z ≥ 0     ŷ = U Z
+    minimize  Σ w (x log(x/ŷ) − x + ŷ) + penalties   over  U ≥ 0, Z ≥ 0     ŷ = U Z
                                                     a side's penalty: λ₁ Σ u + ½ λ₂ Σ u²
     X (n,d) in row blocks   U (n,k) kept by the blocks   V = Zᵀ (d,k)
 
 One sweep:  each block  U ← Newton's method by coordinates (newton), or Lee & Seung's rule (mu), given V;
                         its sums Σ w u x/ŷ and Σ w u
             then once   V ← V · Σ w u x/ŷ  /  (Σ w u + λ₁), which never goes up and needs nothing but sums
-Zeros cost only ⟨Σu, Σz⟩. The objective is that before V moves, since it comes free there. With missing or weighted
-cells each row has its own, and V moves column by column; _missing_cells says what a missing cell counts.
+All zeros together cost ⟨Σu, Σz⟩. The objective is that before V moves, which the sums already contain. With missing or
+weighted cells each row has its own sums, and V moves column by column; see problem for the cost of missing cells.
 References: Hsieh & Dhillon 2011; Lee & Seung 2001.
 """
 
@@ -24,19 +24,19 @@ from scipy.special import kl_div, xlogy
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for
 from twofold.kernels.kl import newton_cells, newton_counts
-from twofold.topics.nmf.problem import FREE, Holes, Penalty, settle
+from twofold.topics.nmf.problem import FREE, NO_HOLES, Holes, Penalty, Problem, WholeTable, sum_weighted
 
 PASSES = 2  # over the coordinates of a row, a sweep
-EXACT = 500  # passes at most, where the best codes are wanted
+MAX_FOLD_PASSES = 500  # for the best codes
 
 
 class Rule(NamedTuple):
-    """How the rows' half-step is made."""
+    """Settings of the rows' half-step."""
 
     solver: str
+    penalty: Penalty = FREE
     passes: int = PASSES
     tol: float = 0.0
-    penalty: Penalty = FREE
 
 
 class Sums(NamedTuple):
@@ -49,18 +49,18 @@ class Sums(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """A block as the kernels see it."""
+    """A block in the form that the kernels read."""
 
     X: sparse.csr_array  # stored: cells that are not zero; where cells have weights, all that have one, times it
     w: np.ndarray | None = None  # (cells,) those weights
 
-    def like(self, values: np.ndarray) -> sparse.csr_array:
+    def replace(self, values: np.ndarray) -> sparse.csr_array:
         """Other values in the same places."""
         return sparse.csr_array((values, self.X.indices, self.X.indptr), shape=self.X.shape)
 
 
 def newton(c: Cells, V: np.ndarray, U: np.ndarray, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-    """U improved in place; x/ŷ in the places of X, and the cost of each row without its weight."""
+    """Improve U in place; return x/ŷ in the places of X, and the cost of each row without its weight."""
     X, dtype = c.X, V.dtype
     ratio, cost = np.empty(X.nnz, dtype), np.empty(X.shape[0])
     plan = (rule.passes, dtype.type(rule.tol), U, ratio, cost)
@@ -76,22 +76,27 @@ def improve(c: Cells, V: np.ndarray, U: np.ndarray, rule: Rule) -> tuple[np.ndar
     """Better codes by either rule, x/ŷ and the cost of each row."""
     U = U.copy()
     if rule.solver == "mu":
-        ratio, _ = newton(c, V, U, rule._replace(passes=0))
-        s = V.sum(axis=0, dtype=np.float64).astype(V.dtype) if c.w is None else c.like(c.w) @ V
+        rule = rule._replace(passes=0)
+        ratio, _ = newton(c, V, U, rule)
+        s = V.sum(axis=0, dtype=np.float64).astype(V.dtype) if c.w is None else c.replace(c.w) @ V
         s = np.maximum(s + V.dtype.type(rule.penalty.l1), np.finfo(V.dtype).tiny)
-        U, rule = settle(U * (c.like(ratio) @ V), s, V.dtype.type(rule.penalty.l2)), rule._replace(passes=0)
+        U = minimize_bound(U * (c.replace(ratio) @ V), s, V.dtype.type(rule.penalty.l2))
     return (U, *newton(c, V, U, rule))
 
 
+def minimize_bound(a: np.ndarray, b: np.ndarray, l2: float) -> np.ndarray:
+    """argmin  −a log u + b u + ½ λ₂ u²  over u ≥ 0: the bound of a multiplicative rule; a ≥ 0, b > 0."""
+    return 2 * a / (b + np.sqrt(b * b + 4 * l2 * a)) if l2 else a / b
+
+
 def update_codes(X: Any, w: np.ndarray | None, kept: tuple, V: np.ndarray, rule: Rule) -> tuple[tuple, Sums]:
-    """The rows' half-step of one block, and what it adds."""
+    """Improve the codes of one block; return them and the block's sums."""
     c = Cells(X if sparse.issparse(X) else sparse.csr_array(X))
     U, ratio, cost = improve(c, V, kept[0], rule)
     weighted = weigh(U, w)
-    UR = np.asarray(c.like(ratio).T @ weighted, dtype=np.float64)
+    UR = np.asarray(c.replace(ratio).T @ weighted, dtype=np.float64)
     square = float(np.vdot(weighted, U)) if rule.penalty.l2 else 0.0
-    total = float(cost.sum() if w is None else cost @ w)
-    return (U,), Sums(UR, weighted.sum(axis=0, dtype=np.float64), square, total)
+    return (U,), Sums(UR, weighted.sum(axis=0, dtype=np.float64), square, sum_weighted(cost, w))
 
 
 def weigh(U: np.ndarray, w: np.ndarray | None) -> np.ndarray:
@@ -99,51 +104,46 @@ def weigh(U: np.ndarray, w: np.ndarray | None) -> np.ndarray:
 
 
 def update_parts(V: np.ndarray, UR: np.ndarray, U: np.ndarray, penalty: Penalty = FREE) -> np.ndarray:
-    """The shared half-step: minimises a bound that touches the objective at V. A part that no row uses stays."""
+    """Minimize a bound that touches the objective at V. A part that no row uses does not change."""
     V, b = V.astype(np.float64), U + penalty.l1
-    return np.where(b > 0, settle(V * UR, np.where(b > 0, b, 1.0), penalty.l2), V)
+    return np.where(b > 0, minimize_bound(V * UR, np.where(b > 0, b, 1.0), penalty.l2), V)
 
 
-class KullbackLeibler:
+class KullbackLeibler(WholeTable):
     """The problem on whole tables. `logs` is Σ w (x log x − x), which no factor changes."""
 
     def __init__(
-        self, blocks: Blocks, w: np.ndarray | None, logs: float, holes: Holes, rule: Rule, parts: Penalty = FREE
-    ):
-        self.engine, self.blocks, self.rows = engine_for(blocks), blocks, blocks.rows(w)
-        self.logs, self.holes, self.rule, self.parts = logs, holes, rule, parts
+        self, blocks: Blocks, w: np.ndarray | None, logs: float, solver: str = "newton", codes: Penalty = FREE,
+        parts: Penalty = FREE, holes: Holes = NO_HOLES,
+    ):  # fmt: skip
+        super().__init__(blocks, w, codes, parts, holes)
+        self.logs, self.solver = logs, solver
 
     def advance(self, kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
-        kept, s = self._codes(kept, V, self.rule)
+        kept, s = self.update(update_codes, kept, V, Rule(self.solver, self.codes))
         new = update_parts(V, s.UR, s.U, self.parts).astype(self.blocks.dtype)
         return kept, new, max(self.logs + s.cost, 0.0) + self.parts.cost(V)
 
     def finish(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float, float]:
-        """The best codes given V; the divergence; and what share of the data that leaves unexplained."""
-        l1, l2 = self.rule.penalty
-        kept, s = self._codes(kept, V, exact_rule(V.dtype, self.rule.penalty))
+        l1, l2 = self.codes
+        kept, s = self.update(update_codes, kept, V, exact_rule(V.dtype, self.codes))
         D = max(self.logs + s.cost - l1 * float(s.U.sum()) - 0.5 * l2 * s.square, 0.0)
-        return kept, D, self.holes.unexplained(D)
-
-    def _codes(self, kept: Rows, V: np.ndarray, rule: Rule) -> tuple[Rows, Sums]:
-        shared = (self.engine.broadcast(V), self.engine.broadcast(rule))
-        return self.engine.reduce(add, self.engine.map(update_codes, self.blocks, self.rows, kept, *shared), keep=True)
+        return kept, D, self.holes.compute_kappa(D)
 
 
 def exact_rule(dtype: np.dtype, penalty: Penalty = FREE) -> Rule:
-    """For codes at their minimum."""
-    return Rule("newton", EXACT, 1e-10 if dtype == np.float64 else 1e-5, penalty)
+    """Settings that bring codes to their minimum."""
+    return Rule("newton", penalty, MAX_FOLD_PASSES, 1e-10 if dtype == np.float64 else 1e-5)
 
 
 def _start_codes(X: Any, V: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Where codes under KL begin; columns that no part has cannot be explained and are left out."""
+    """The data without the columns that no part can explain, and codes to start from."""
     unused = V.max(axis=1) <= 0
     if unused.any():
         X = X @ sparse.diags_array((~unused).astype(X.dtype)) if sparse.issparse(X) else np.where(unused, 0, X)
-    mass = np.asarray(X.sum(axis=1) if sparse.issparse(X) else np.nansum(X, axis=1)).ravel() / max(
-        float(V.sum()), 1e-300
-    )
-    return X, np.repeat(mass.astype(V.dtype)[:, None], V.shape[1], axis=1)
+    total = np.asarray(X.sum(axis=1) if sparse.issparse(X) else np.nansum(X, axis=1)).ravel()
+    level = total / max(float(V.sum()), 1e-300)
+    return X, np.repeat(level.astype(V.dtype)[:, None], V.shape[1], axis=1)
 
 
 def fold(X: Any, V: np.ndarray, penalty: Penalty) -> tuple[np.ndarray, np.ndarray]:
@@ -152,7 +152,7 @@ def fold(X: Any, V: np.ndarray, penalty: Penalty) -> tuple[np.ndarray, np.ndarra
     c = Cells(sparse.csr_array(X))
     _, cost = newton(c, V, U, exact_rule(V.dtype, penalty))
     x = c.X.data.astype(np.float64)
-    return U, np.maximum(cost + np.asarray(c.like(xlogy(x, x) - x).sum(axis=1)).ravel(), 0)
+    return U, np.maximum(cost + np.asarray(c.replace(xlogy(x, x) - x).sum(axis=1)).ravel(), 0)
 
 
 # --- missing or weighted cells ------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ class Table(NamedTuple):
 
 
 def fill(X: Any, W: Any, share: np.ndarray, means: np.ndarray) -> Table:
-    """A block, its cell weights (or None), and what its holes stand at and count."""
+    """A block with its cell weights (or None), its holes filled by means with weight κ · share."""
     X, W = (A.toarray() if sparse.issparse(A) else A for A in (X, W))
     known = ~np.isnan(X) if W is None else ~np.isnan(X) & (W > 0)
     w = np.where(known, 1.0 if W is None else W, share[:, None]).astype(X.dtype)
@@ -202,55 +202,51 @@ def update_cell_codes(
     X: Any, W: Any, w: np.ndarray | None, share: np.ndarray, kept: tuple, means: np.ndarray, V: np.ndarray,
     kappa: float, rule: Rule,
 ) -> tuple[tuple, CellSums]:  # fmt: skip
-    """The rows' half-step of one block, and what it adds."""
+    """Improve the codes of one block; return them and the block's sums."""
     t = fill(X, W, share, means)
-    c, (U,) = t.cells(kappa), kept
-    U, ratio, _ = improve(c, V, U, rule)
+    U, ratio, _ = improve(t.cells(kappa), V, kept[0], rule)
     weighted, ratio = weigh(U, w), ratio.reshape(X.shape)
     D, P = divergences(t, U, V).T @ (np.ones(len(U)) if w is None else w)
-    back = X.dtype.type(1 / kappa)  # ratio has κ in it where cells are missing
+    back = X.dtype.type(1 / kappa)  # ratio contains κ where cells are missing
     pieces = (np.where(t.known, *pair) for pair in ((ratio, 0), (t.w, 0), (0, ratio * back), (0, t.w)))
     UR, total, UR_holes, total_holes = ((A.T @ weighted).astype(np.float64) for A in pieces)
     return (U,), CellSums(UR, total, UR_holes, total_holes, float(D), float(P))
 
 
-def known_divergence(
+def measure_known_cells(
     X: Any, W: Any, w: np.ndarray | None, share: np.ndarray, kept: tuple, means: np.ndarray, V: np.ndarray
 ) -> float:
     """D of one block."""
-    each = divergences(fill(X, W, share, means), kept[0], V)[:, 0]
-    return float(each.sum() if w is None else each @ w)
+    return sum_weighted(divergences(fill(X, W, share, means), kept[0], V)[:, 0], w)
 
 
-class MaskedKullbackLeibler:
+class MaskedKullbackLeibler(Problem):
     """The problem where cells are missing or weighted: row weights w (n,), or cell weights W (n,d), or neither."""
 
-    def __init__(self, blocks: Blocks, w: np.ndarray | None, W: Any, holes: Holes, rule: Rule):
-        self.engine, self.blocks, self.holes, self.rule = engine_for(blocks), blocks, holes, rule
+    def __init__(self, blocks: Blocks, w: np.ndarray | None, W: Any, solver: str, holes: Holes):
+        self.engine, self.blocks, self.holes, self.rule = engine_for(blocks), blocks, holes, Rule(solver)
         share = holes.share if w is None else holes.share / np.where(w > 0, w, 1.0)  # w multiplies whole rows
         self.rows = (blocks.rows(W), blocks.rows(w), blocks.rows(share))
 
-    def unexplained(self, kept: Rows, V: np.ndarray) -> float:
+    def compute_kappa(self, kept: Rows, V: np.ndarray) -> float:
         shared = (self.engine.broadcast(self.holes.means), self.engine.broadcast(V))
-        found = self.engine.map(known_divergence, self.blocks, *self.rows, kept, *shared)
-        return self.holes.unexplained(self.engine.reduce(add, found))
+        known = self.engine.map(measure_known_cells, self.blocks, *self.rows, kept, *shared)
+        return self.holes.compute_kappa(self.engine.reduce(add, known))
 
-    def _codes(self, kept: Rows, V: np.ndarray, kappa: float, rule: Rule) -> tuple[Rows, CellSums]:
+    def update(self, kept: Rows, V: np.ndarray, kappa: float, rule: Rule) -> tuple[Rows, CellSums]:
         shared = [self.engine.broadcast(value) for value in (self.holes.means, V, kappa, rule)]
-        return self.engine.reduce(
-            add, self.engine.map(update_cell_codes, self.blocks, *self.rows, kept, *shared), keep=True
-        )
+        parts = self.engine.map(update_cell_codes, self.blocks, *self.rows, kept, *shared)
+        return self.engine.reduce(add, parts, keep=True)
 
     def advance(self, kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
-        kept, s = self._codes(kept, V, self.unexplained(kept, V), self.rule)
-        kappa = self.holes.unexplained(s.D)
+        kept, s = self.update(kept, V, self.compute_kappa(kept, V), self.rule)
+        kappa = self.holes.compute_kappa(s.D)
         new = update_parts(V, s.UR + kappa * s.UR_holes, s.U + kappa * s.U_holes)
         return kept, new.astype(self.blocks.dtype), self.holes.objective(s.D, s.P)
 
     def finish(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float, float]:
-        """The best codes given V; how far the known cells are from them; and the κ that was used."""
-        kappa = self.unexplained(kept, V)
-        kept, s = self._codes(kept, V, kappa, exact_rule(V.dtype))
+        kappa = self.compute_kappa(kept, V)
+        kept, s = self.update(kept, V, kappa, exact_rule(V.dtype))
         return kept, s.D, kappa
 
 

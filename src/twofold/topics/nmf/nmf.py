@@ -1,18 +1,18 @@
 """Non-negative factorization.
 
-    minimise  ½‖X − U Z‖²,  or  Σ x log(x/ŷ) − x + ŷ with ŷ = U Z,   over  U ≥ 0, Z ≥ 0
+    minimize  ½‖X − U Z‖²,  or  Σ x log(x/ŷ) − x + ŷ with ŷ = U Z,   over  U ≥ 0, Z ≥ 0
     X (n,d) data in row blocks   U (n,k) codes   Z (k,d) parts
     and, with penalties,  α_W d (ρ Σ u + (1−ρ)/2 Σ u²) + α_H n (ρ Σ z + (1−ρ)/2 Σ z²)
 
 One sweep:  each block  U_b ← better codes given Z, and their sums
-            then once   Z   ← better parts given the sums; it runs ahead along its last step while that pays
-Half-steps: squared, kullback_leibler, beta_divergence. Extrapolation: core.numerics.extrapolation. Start: starts.
+            then once   Z   ← better parts given the sums, extrapolated along the last step while that lowers the cost
+Half-steps, a file a divergence: squared, kullback_leibler, beta_divergence. Extrapolation: core.numerics.extrapolation.
 """
 
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -38,9 +38,9 @@ from twofold.core.numerics.extrapolation import (
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
-from twofold.topics._nonnegative import NonnegativeModel, sum_cells
+from twofold.topics._nonnegative import NonnegativeModel, find_cell, sum_cells
 from twofold.topics.nmf import beta_divergence, kullback_leibler, squared
-from twofold.topics.nmf.problem import Penalty, expect_holes, measure_holes, share_of_holes
+from twofold.topics.nmf.problem import Penalty, Problem, divergences, expect_holes, measure_holes, share_of_holes
 from twofold.topics.nmf.starts import Data, start
 
 BETA = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}
@@ -49,42 +49,41 @@ STARTS = ("nndsvd", "nndsvda", "nndsvdar", "random", "custom")
 
 
 class NMF(Reorderable, NonnegativeModel):
-    """Non-negative matrix factorization: rows as sums, never differences, of k parts.
+    """Non-negative matrix factorization: rows are sums, never differences, of k parts.
 
-    ``X ≈ codes @ components_`` with nothing below zero, by squared error, the generalised Kullback-Leibler divergence
-    or another β-divergence. Cells that are NaN are missing; `sample_weight` may weigh rows or single cells. So that
-    nothing runs wild where nothing is known, a missing cell stands at its column's mean with a small weight: the share
-    of the data that the parts leave unexplained.
+    ``X ≈ codes @ components_``, both non-negative, by squared error, the generalized Kullback-Leibler divergence or
+    another β-divergence. Cells that are NaN are missing; `sample_weight` may weigh rows or single cells. A missing cell
+    has its column's mean as value, with a small weight: the share of the data that the parts leave unexplained.
 
     Parameters
     ----------
     n_components : int, "auto" or None, default="auto"
         Parts; None and "auto" mean as many as columns, or as `H` has rows with ``init="custom"``.
     init : {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"}, array of shape (k, d) or None, default=None
-        Where to begin: at random; from singular vectors, their zeros as they are, at the mean of X or at small random
-        numbers; at the `W` and `H` given to :meth:`fit_transform`; or at given parts. None means "nndsvd", whose zeros
-        are lifted a little for solvers that multiply; on a small table "cd" and "newton" try two random starts, too,
-        for 40 sweeps each, and take one that leads lower.
+        The start: random; singular vectors, with their zeros unchanged, at the mean of X or at small random numbers;
+        the `W` and `H` of :meth:`fit_transform`; or an array of parts. None means "nndsvd", with zeros raised a little
+        for solvers that multiply; on a small table "cd" and "newton" also try two random starts for 40 sweeps each,
+        and take the best.
     solver : {"auto", "cd", "als", "mu", "newton"}, default="auto"
-        For squared error "cd" (coordinate descent, or HALS, with looking ahead: the default), "als" (least squares
+        For squared error "cd" (coordinate descent, or HALS, with extrapolation: the default), "als" (least squares
         clipped at zero: simple, and the only one whose objective may rise) or "mu" (Lee & Seung's multiplicative
         updates: slow). For "kullback-leibler" "newton" (the default) or "mu"; for other divergences "mu".
     beta_loss : {"frobenius", "kullback-leibler", "itakura-saito"} or float, default="frobenius"
-        The β-divergence to minimise: half the squared error (2), the generalised Kullback-Leibler divergence (1), which
-        suits counts and has the optimum of :class:`PLSA`, Itakura-Saito (0), which does not care about units, or
-        another β. All but the first two are for dense tables without holes.
+        The β-divergence to minimize: half the squared error (2), the generalized Kullback-Leibler divergence (1), which
+        suits counts and has the optimum of :class:`PLSA`, Itakura-Saito (0), which does not depend on units, or
+        another β. All but the first two are for dense tables without missing cells.
     alpha_W, alpha_H : float, default=0.0 and "same"
-        Penalties of codes and of parts, times the columns and the rows of X, so that they neither grow nor fade with
-        the size of the table; "same" means that of the codes. For whole tables. If only one side has a penalty, it
-        shrinks at the other's expense.
+        Penalties of codes and of parts, times the columns and the rows of X, so that they do not depend on the size
+        of the table; "same" means that of the codes. For whole tables. If only one side has a penalty, it shrinks and
+        the other grows.
     l1_ratio : float, default=0.0
         The share of the penalties that is a sum of entries, which makes many of them zero; the rest is half a sum of
         squares.
     tol : float, default=1e-5
-        Stop when the last sweeps, and a tenth of what their trend says is still to come, lower the objective by less
-        than this, relatively.
+        Stop when the relative fall of the objective in the last sweeps, plus a tenth of the fall that their trend
+        predicts, is below this.
     max_iter : int, default=500
-        Sweeps at most.
+        Maximum number of sweeps.
     random_state : int, RandomState, Generator or None, default=None
 
     Attributes
@@ -96,7 +95,7 @@ class NMF(Reorderable, NonnegativeModel):
     means_ : ndarray of shape (d,)
         Of the known cells of each column.
     unexplained_ : float
-        The divergence of the known cells from the parts, divided by that from `means_`: what a missing cell counts.
+        The divergence of the known cells from the parts, divided by that from `means_`: the weight of a missing cell.
     n_components_ : int
     solver_ : str
     history_, n_iter_, converged_
@@ -108,7 +107,7 @@ class NMF(Reorderable, NonnegativeModel):
     References
     ----------
     Cichocki & Phan (2009), *IEICE Trans. Fundamentals* E92-A, 708-721 (HALS). Gillis & Glineur (2012), *Neural
-    Computation* 24, 1085-1105. Ang & Gillis (2019), *Neural Computation* 31, 417-439 (looking ahead). Hsieh & Dhillon
+    Computation* 24, 1085-1105. Ang & Gillis (2019), *Neural Computation* 31, 417-439 (extrapolation). Hsieh & Dhillon
     (2011), *KDD*, 1064-1072 (KL). Boutsidis & Gallopoulos (2008), *Pattern Recognition* 41, 1350-1362 (NNDSVD).
 
     Examples
@@ -177,7 +176,7 @@ class NMF(Reorderable, NonnegativeModel):
         sample_weight : array of shape (n,) or (n, d), optional
             How much each row, or each cell, counts.
         W, H : arrays of shape (n, k) and (k, d), optional
-            Codes and parts to begin with, for ``init="custom"``.
+            The start, for ``init="custom"``.
         """
         self._fit(X, sample_weight, W, H)
         return self
@@ -193,23 +192,24 @@ class NMF(Reorderable, NonnegativeModel):
     def _fit(self, X: Any, sample_weight: Any, W: Any, H: Any) -> tuple[Rows, int]:
         """Codes kept by the blocks, and of how many rows."""
         if not (W is None and H is None) and self._start() != "custom":
-            raise InputError('W and H are where to begin only with init="custom". Set it, or leave them out.')
+            raise InputError('W and H are the start only with init="custom". Set it, or leave them out.')
         data, seed = self._data(X, sample_weight), seed_of(self.random_state)
         k, solver = self._rank(data.blocks.shape, H), self._solver(data.cells is not None)
         problem = self._problem(data, solver)
 
-        def begun(init: Any, seed: int) -> State:
+        def begin_at(init: Any, seed: int) -> State:
             kept, V = start(data, k, init, solver, seed, (W, H))
             return begin(V, kept)
 
-        starts = [begun(self._start(), seed)]
-        sweep = sweeper(problem.advance, self._ahead(solver), self.tol, falls=solver != "als")
+        starts = [begin_at(self._start(), seed)]
+        extrapolate = {"cd": nonnegative, "newton": geometric}.get(solver)
+        sweep = sweeper(problem.advance, extrapolate, self.tol, falls=solver != "als")
         small = data.cells is None and np.prod(data.blocks.shape) * k <= SMALL
-        if self.init is None and solver in ("cd", "newton") and small:
-            starts += [begun("random", seed_of(generator(seed, 3, t))) for t in range(DRAWS)]
+        if self.init is None and extrapolate and small:
+            starts += [begin_at("random", seed_of(generator(seed, 3, t))) for t in range(DRAWS)]
 
-        def fitted(state: State) -> dict:
-            left = data.holes.unexplained(state.objective)
+        def list_fitted(state: State) -> dict:
+            left = data.holes.compute_kappa(state.objective)
             parts = {"components_": np.ascontiguousarray(state.V.T), "means_": data.holes.means}
             return {**parts, "unexplained_": left, "solver_": solver, "n_components_": k}
 
@@ -217,7 +217,7 @@ class NMF(Reorderable, NonnegativeModel):
             self,
             sweep,
             choose_start(sweep, starts, self.max_iter),
-            fitted=fitted,
+            fitted=list_fitted,
             X=X,
             fingerprint=lambda: fingerprint(data.blocks, data.w) + ("" if data.cells is None else data.cells.sign()),
             seed=seed,
@@ -249,7 +249,7 @@ class NMF(Reorderable, NonnegativeModel):
         return Data(blocks, w, W, totals, cells, measure_holes(cells, beta))
 
     def _start(self) -> Any:
-        """Where to begin: the rule by name, or parts."""
+        """The start: its name, or parts."""
         return self.init if self.init is None or isinstance(self.init, str) else np.asarray(self.init)
 
     def _beta(self) -> float:
@@ -261,7 +261,7 @@ class NMF(Reorderable, NonnegativeModel):
         return shape[1] if H is None else len(H)
 
     def _penalties(self, rows: float) -> tuple[Penalty, Penalty]:
-        """Of the codes, and of the parts of a table with so many rows, by weight."""
+        """Penalties of the codes and of the parts of a table with `rows` rows, by weight."""
         parts = self.alpha_W if isinstance(self.alpha_H, str) else self.alpha_H
         sides = ((self.alpha_W, self.n_features_in_), (parts, rows))
         return tuple(Penalty(a * m * self.l1_ratio, a * m * (1 - self.l1_ratio)) for a, m in sides)  # type: ignore[return-value]
@@ -273,50 +273,43 @@ class NMF(Reorderable, NonnegativeModel):
         solver = known[0] if self.solver == "auto" else self.solver
         if solver not in known:
             raise InputError(
-                f'solver="{solver}" does not minimise beta_loss={self.beta_loss!r}. Use one of {", ".join(known)}.'
+                f'solver="{solver}" does not minimize beta_loss={self.beta_loss!r}. Use one of {", ".join(known)}.'
             )
         if masked and beta == 2 and solver != "cd":
             raise InputError(f'solver="{solver}" needs every cell of X. Use "auto" for missing or weighted cells.')
         if masked and any(map(any, self._penalties(1.0))):
             raise InputError(
-                f"alpha_W={self.alpha_W} and alpha_H={self.alpha_H!r} cannot go with missing or weighted cells, which "
-                "have a penalty of their own. Set them to 0, or fill the holes first."
+                f"alpha_W={self.alpha_W} and alpha_H={self.alpha_H!r} do not work with missing or weighted cells, "
+                "which have a penalty already. Set them to 0, or fill the holes first."
             )
         return solver
 
-    def _problem(self, data: Data, solver: str) -> Any:
+    def _problem(self, data: Data, solver: str) -> Problem:
         blocks, w, W, totals, cells, holes = data
-        beta, (codes, parts) = self._beta(), self._penalties(blocks.shape[0] if w is None else float(w.sum()))
+        beta, penalties = self._beta(), self._penalties(blocks.shape[0] if w is None else float(w.sum()))
         if beta == 1 and cells is not None:
-            return kullback_leibler.MaskedKullbackLeibler(blocks, w, W, holes, kullback_leibler.Rule(solver))
+            return kullback_leibler.MaskedKullbackLeibler(blocks, w, W, solver, holes)
         if beta == 1:
-            return kullback_leibler.KullbackLeibler(
-                blocks, w, totals.logs, holes, kullback_leibler.Rule(solver, penalty=codes), parts
-            )
+            return kullback_leibler.KullbackLeibler(blocks, w, totals.logs, solver, *penalties, holes)
         if beta != 2:
-            return beta_divergence.BetaDivergence(blocks, w, holes, beta_divergence.Rule(beta, codes), parts)
+            return beta_divergence.BetaDivergence(blocks, w, beta, *penalties, holes)
         if cells is not None:
             return squared.MaskedSquared(cells, holes)
-        sweeps = squared.SPARSE_SWEEPS if blocks.is_sparse else squared.DENSE_SWEEPS
-        return squared.Squared(blocks, w, totals.square, holes, squared.Rule(solver, sweeps, codes), parts)
-
-    def _ahead(self, solver: str) -> Any:
-        """How parts run ahead, if the solver lets them."""
-        return {"cd": nonnegative, "newton": geometric}.get(solver)
+        return squared.Squared(blocks, w, totals.square, solver, *penalties, holes)
 
     # ---- using -------------------------------------------------------------------------------------------------
 
     def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
         super()._refuse(blocks, not blocks.is_sparse if allow_nan is None else allow_nan)
 
-    def _folding(self) -> tuple:
+    def _folding(self) -> Folding:
         check_is_fitted(self)
-        penalty = self._penalties(0.0)[0]
-        return np.ascontiguousarray(self.components_.T), penalty, self._beta(), self.means_, self.unexplained_
+        V, penalty = np.ascontiguousarray(self.components_.T), self._penalties(0.0)[0]
+        return Folding(V, penalty, self._beta(), self.means_, self.unexplained_)
 
     def transform(self, X: Table) -> Any:
         """The codes (n,k) of rows, given the parts; missing cells count as in fitting."""
-        return self._rowwise(find_codes, X, *self._folding())
+        return self._rowwise(find_codes, X, self._folding())
 
     def inverse_transform(self, X: Table) -> np.ndarray:
         """Rows from codes: U Z."""
@@ -328,14 +321,12 @@ class NMF(Reorderable, NonnegativeModel):
         return SQUARED if beta == 2 else f"minus the beta divergence ({beta:g}) of a hidden cell"
 
     def _hiding(self) -> tuple:
-        return _hidden_costs, *self._folding()
+        return _score_hidden_cells, self._folding()
 
     def score(self, X: Table, y: Any = None, sample_weight: Weights = None) -> float:
         """Minus the mean objective a row, over its known cells, with the row's best code."""
-        cost = self._rowwise(row_costs, X, *self._folding())
-        return -float(
-            np.average(np.asarray(cost), weights=None if sample_weight is None else np.asarray(sample_weight))
-        )
+        cost = np.asarray(self._rowwise(row_costs, X, self._folding()))
+        return -float(np.average(cost, weights=None if sample_weight is None else np.asarray(sample_weight)))
 
 
 def gather_cells(blocks: Blocks, weights: Any, name: str) -> Observed:
@@ -359,50 +350,60 @@ def gather_cells(blocks: Blocks, weights: Any, name: str) -> Observed:
 
 def refuse_zeros(blocks: Blocks, loss: Any) -> None:
     """Raise with the place of the first zero: β ≤ 0 divides by cells."""
-    for b, first in enumerate(blocks.bounds[:-1]):
-        zeros = np.argwhere(blocks[b] == 0)
-        if len(zeros):
-            raise InputError(
-                f"X[{int(first) + zeros[0][0]}, {zeros[0][1]}] is 0; beta_loss={loss!r} divides by it. Add a small "
-                'number to X, or use "kullback-leibler".'
-            )
+    cell = find_cell(blocks, lambda x: x == 0)
+    if cell is not None:
+        raise InputError(
+            f"X[{cell.row}, {cell.column}] is 0; beta_loss={loss!r} divides by it. Add a small number to X, or use "
+            '"kullback-leibler".'
+        )
 
 
-def find_codes(X: Any, V: np.ndarray, penalty: Penalty, beta: float, means: np.ndarray, kappa: float) -> np.ndarray:
+# --- new rows -----------------------------------------------------------------------------------------------
+
+
+class Folding(NamedTuple):
+    """The fitted values that codes of new rows depend on."""
+
+    V: np.ndarray  # (d,k)
+    penalty: Penalty
+    beta: float
+    means: np.ndarray  # (d,) the values of missing cells
+    kappa: float  # their weight
+
+
+def find_codes(X: Any, f: Folding) -> np.ndarray:
     """The codes (m,k) of new rows."""
-    return solve_rows(X, V, penalty, beta, means, kappa)[0]
+    return solve_rows(X, f)[0]
 
 
-def row_costs(X: Any, V: np.ndarray, penalty: Penalty, beta: float, means: np.ndarray, kappa: float) -> np.ndarray:
+def row_costs(X: Any, f: Folding) -> np.ndarray:
     """The objective of each new row (m,) over its known cells, with its best code."""
-    return solve_rows(X, V, penalty, beta, means, kappa)[1]
+    return solve_rows(X, f)[1]
 
 
-def _hidden_costs(
-    X: Any, split: Split, V: np.ndarray, penalty: Penalty, beta: float, means: np.ndarray, kappa: float
-) -> np.ndarray:
-    """(m,2) of each row: the divergence of its hidden cells from what the others foretell, and their number.
+def _score_hidden_cells(X: Any, split: Split, f: Folding) -> np.ndarray:
+    """(m,2) of each row: the divergence of its hidden cells from their prediction, and their number.
 
     A code is found from the seen rows of V alone; holes among them count as in fitting.
     """
     out, s, h = np.empty((X.shape[0], 2)), split.seen, split.hidden
-    V, means = V.astype(np.float64), means.astype(np.float64)
+    V, means = f.V.astype(np.float64), f.means.astype(np.float64)
+    seen = f._replace(V=np.ascontiguousarray(V[s]), means=means[s])
     for rows, x in dense_slices(X):
-        M = solve_rows(x[:, s], np.ascontiguousarray(V[s]), penalty, beta, means[s], kappa)[0] @ V[h].T
+        M = solve_rows(x[:, s], seen)[0] @ V[h].T
         known = ~np.isnan(x[:, h])
         truth = np.where(known, x[:, h], 1.0)
-        cost = (truth - M) ** 2 if beta == 2 else beta_divergence.divergences(truth, keep_above_zero(M, x[:, s]), beta)
+        cost = (truth - M) ** 2 if f.beta == 2 else divergences(truth, keep_above_zero(M, x[:, s]), f.beta)
         out[rows] = np.stack([np.where(known, cost, 0).sum(axis=1), known.sum(axis=1)], axis=1)
     return out
 
 
-def solve_rows(
-    X: Any, V: np.ndarray, penalty: Penalty, beta: float, means: np.ndarray, kappa: float
-) -> tuple[np.ndarray, np.ndarray]:
+def solve_rows(X: Any, f: Folding) -> tuple[np.ndarray, np.ndarray]:
     """The best codes of new rows, missing cells at their column's mean with weight κ, and the cost of each row.
 
-    A negative cell gives a code that is no number, so that it is refused by name.
+    The codes are NaN if a cell cannot be used; the model then refuses it by name.
     """
+    V, beta = f.V, f.beta
     X = X.astype(V.dtype, copy=False)
     values = X.data if sparse.issparse(X) else X
     holes = not sparse.issparse(X) and bool(np.isnan(X).any())
@@ -410,8 +411,9 @@ def solve_rows(
     if (values < 0).any() or not np.isfinite(np.nansum(values)) or unusable:
         return np.full((X.shape[0], V.shape[1]), np.nan, V.dtype), np.full(X.shape[0], np.nan)
     if beta not in SOLVERS:
-        return beta_divergence.fold(X.toarray() if sparse.issparse(X) else X, V, penalty, beta)
+        return beta_divergence.fold(X.toarray() if sparse.issparse(X) else X, V, f.penalty, beta)
+    solver = squared if beta == 2 else kullback_leibler
     if not holes:
-        return (squared if beta == 2 else kullback_leibler).fold(X, V, penalty)
+        return solver.fold(X, V, f.penalty)
     share = share_of_holes((~np.isnan(X)).sum(axis=1), X.shape[1])
-    return (squared if beta == 2 else kullback_leibler).fold_known(X, V, share, means, kappa)
+    return solver.fold_known(X, V, share, f.means, f.kappa)

@@ -1,51 +1,109 @@
-"""What a missing cell counts in a non-negative factorization.
+"""The interface of a problem of non-negative factorization; the penalties of its sides; the cost of missing cells.
 
-    minimise  D exp(P / D₀)   over  U ≥ 0, Z ≥ 0
-    D   how far the known cells are from U Z: squared error or KL, with weights
-    D₀  how far they are from the means of their columns
-    P   how far U Z is from those means in the missing cells: the same measure, and a row's missing cells count together
-        no more than its known ones
+    minimize  D exp(P / D₀)   over  U ≥ 0, Z ≥ 0
+    D   divergence of the known cells from U Z: squared error or KL, with weights
+    D₀  divergence of the known cells from the means of their columns
+    P   divergence of these means from U Z in the missing cells; the missing cells of a row count together at most as
+        much as its known cells
 
-Without P a part that a row hardly shows could grow without bound where the row is not known. This is the most probable
-factorization if missing cells lie about their column's mean as known ones do and the noise is learned along; where the
-known cells are met exactly, the missing ones count nothing. A sweep that begins at D lowers D + κP with κ = D / D₀,
-the share of the data that is not yet explained: the logarithm is concave, so that lowers D exp(P / D₀), too.
+Without P, a part that is small in a row could grow without bound where the row is not known. The minimum is the most
+probable factorization if missing cells vary about their column's mean as known cells do and the noise is learned too.
+Where U Z meets the known cells exactly, the missing cells count nothing. A sweep lowers D + κP with κ = D / D₀, the
+unexplained share of the data; since the logarithm is concave, that also lowers D exp(P / D₀).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import kl_div, xlogy
 
-from twofold.core.data.blocks import Blocks
+from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.data.known_cells import Observed
 from twofold.core.engine.local import add, engine_for
 from twofold.core.numerics.moments import column_moments
 from twofold.topics._nonnegative import Totals
 
-FLOOR = 1e-6  # of D₀ is added to D, so that missing cells are never quite free
+MIN_UNEXPLAINED = 1e-6  # share of D₀ that is added to D, so that missing cells always cost something
+
+
+class Problem(ABC):
+    """An objective on one table: `advance` makes one sweep, `finish` the best codes at the end."""
+
+    @abstractmethod
+    def advance(self, kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
+        """Improve the codes given V (d,k), then V; return both and the objective."""
+
+    @abstractmethod
+    def finish(self, kept: Rows, V: np.ndarray) -> tuple[Rows, float, float]:
+        """Find the best codes given V; return them, the divergence D of the known cells, and κ."""
+
+
+class Penalty(NamedTuple):
+    """λ₁ Σ u + ½ λ₂ Σ u² of one side."""
+
+    l1: float = 0.0
+    l2: float = 0.0
+
+    def cost(self, U: np.ndarray) -> float:
+        if not any(self):
+            return 0.0
+        U = U.astype(np.float64, copy=False)
+        return self.l1 * float(U.sum()) + 0.5 * self.l2 * float(np.vdot(U, U))
+
+    def add_to_rows(self, cost: np.ndarray, U: np.ndarray) -> np.ndarray:
+        """The costs (m,) of the rows, with the penalty of each row of U (m,k)."""
+        u = U.astype(np.float64)
+        return cost + self.l1 * u.sum(axis=1) + 0.5 * self.l2 * (u**2).sum(axis=1)
+
+
+FREE = Penalty()
 
 
 class Holes(NamedTuple):
-    """What missing cells stand at, and what they count."""
+    """Values and costs of missing cells."""
 
-    means: np.ndarray  # (d,) of the known cells
+    means: np.ndarray  # (d,) of the known cells: the values of missing cells
     null: float  # D₀
-    share: np.ndarray  # (n,) what a missing cell of this row counts, to be multiplied by κ; 0 where none is missing
+    share: np.ndarray  # (n,) cost of a missing cell of each row, to be multiplied by κ; 0 in rows without any
 
-    def unexplained(self, D: float) -> float:
+    def compute_kappa(self, D: float) -> float:
         """κ"""
-        return (D + FLOOR * self.null) / self.null
+        return (D + MIN_UNEXPLAINED * self.null) / self.null
 
     def objective(self, D: float, P: float) -> float:
-        floor = FLOOR * self.null
+        floor = MIN_UNEXPLAINED * self.null
         return float((D + floor) * np.exp(min(P / self.null, 500.0)) - floor)
 
 
+NO_HOLES = Holes(np.empty(0), 1.0, np.empty(0))
+
+
+class WholeTable(Problem):
+    """A problem on a table without missing cells, whose rows have weights w (n,) or None."""
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        w: np.ndarray | None,
+        codes: Penalty = FREE,
+        parts: Penalty = FREE,
+        holes: Holes = NO_HOLES,
+    ):
+        self.engine, self.blocks, self.rows = engine_for(blocks), blocks, blocks.rows(w)
+        self.codes, self.parts, self.holes = codes, parts, holes
+
+    def update(self, half_step: Callable, kept: Rows, V: np.ndarray, rule: Any) -> tuple[Rows, Any]:
+        """Run half_step(block, weights, codes, V, rule) on all blocks; return the new codes and the sums."""
+        shared = (self.engine.broadcast(V), self.engine.broadcast(rule))
+        return self.engine.reduce(add, self.engine.map(half_step, self.blocks, self.rows, kept, *shared), keep=True)
+
+
 def measure_holes(cells: Observed, beta: float) -> Holes:
-    """From the known cells and their weights."""
+    """Means and costs from the known cells and their weights."""
     x, w = cells.X.data.astype(np.float64), cells.W.data.astype(np.float64)
     d, j = cells.shape[1], cells.X.indices
     mass = np.bincount(j, w, d)
@@ -56,22 +114,22 @@ def measure_holes(cells: Observed, beta: float) -> Holes:
         null, size = float(w @ (xlogy(x, x) - xlogy(x, np.where(x > 0, means[j], 1.0)))), float(w @ x)
     known = np.diff(cells.X.indptr)
     level = cells.rows.mass / np.maximum(known, 1)
-    return Holes(means.astype(cells.dtype), _positive(null, size), share_of_holes(known, d) * level)
+    return Holes(means.astype(cells.dtype), _keep_positive(null, size), share_of_holes(known, d) * level)
 
 
 def expect_holes(blocks: Blocks, w: np.ndarray | None, totals: Totals, beta: float) -> Holes:
-    """The same of a whole table: new rows may have holes, but for β other than 1 and 2."""
-    found = column_moments(engine_for(blocks), blocks, w)
+    """Means and costs from a whole table; new rows may have missing cells if β is 1 or 2."""
+    engine = engine_for(blocks)
+    moments = column_moments(engine, blocks, w)
     if beta == 2:
-        null, size = 0.5 * float(found.scatter.sum()), 0.5 * totals.square
+        null, size = 0.5 * float(moments.scatter.sum()), 0.5 * totals.square
     elif beta == 1:
-        sums = found.mean * found.weight
-        null, size = totals.logs + totals.total - float(xlogy(sums, np.maximum(found.mean, 1e-300)).sum()), totals.total
+        sums, size = moments.mean * moments.weight, totals.total
+        null = totals.logs + totals.total - float(xlogy(sums, np.maximum(moments.mean, 1e-300)).sum())
     else:
-        engine = engine_for(blocks)
-        shared = engine.broadcast(np.maximum(found.mean, 1e-300)), engine.broadcast(beta)
+        shared = engine.broadcast(np.maximum(moments.mean, 1e-300)), engine.broadcast(beta)
         null, size = engine.reduce(add, engine.map(_from_means, blocks, blocks.rows(w), *shared)), totals.total
-    return Holes(found.mean.astype(blocks.dtype), _positive(null, size), np.empty(0))
+    return Holes(moments.mean.astype(blocks.dtype), _keep_positive(null, size), np.empty(0))
 
 
 def divergences(X: np.ndarray, Y: np.ndarray, beta: float) -> np.ndarray:
@@ -86,37 +144,20 @@ def divergences(X: np.ndarray, Y: np.ndarray, beta: float) -> np.ndarray:
 
 def _from_means(X: np.ndarray, w: np.ndarray | None, means: np.ndarray, beta: float) -> float:
     """The β-divergence of one block from the columns' means."""
-    each = divergences(X.astype(np.float64), means, beta).sum(axis=1)
+    return sum_weighted(divergences(X.astype(np.float64), means, beta).sum(axis=1), w)
+
+
+def sum_weighted(each: np.ndarray, w: np.ndarray | None) -> float:
+    """Σ w x, or Σ x without weights."""
     return float(each.sum() if w is None else each @ w)
 
 
-def _positive(null: float, size: float) -> float:
-    """D₀, never quite zero, since it divides."""
+def _keep_positive(null: float, size: float) -> float:
+    """D₀, at least a rounding error of the data's size, since it divides."""
     return max(null, 1e-12 * size) or 1.0
 
 
 def share_of_holes(known: np.ndarray, d: int) -> np.ndarray:
-    """What a missing cell of rows with so many known ones counts, beside κ and the row's weight."""
+    """The cost of a missing cell in rows with `known` known cells of d, before κ and the row's weight."""
     missing = d - known
     return np.where(missing > 0, np.minimum(1.0, known / np.maximum(missing, 1)), 0.0)
-
-
-class Penalty(NamedTuple):
-    """Of the codes, or of the parts."""
-
-    l1: float = 0.0
-    l2: float = 0.0
-
-    def cost(self, U: np.ndarray) -> float:
-        if not any(self):
-            return 0.0
-        U = U.astype(np.float64, copy=False)
-        return self.l1 * float(U.sum()) + 0.5 * self.l2 * float(np.vdot(U, U))
-
-
-FREE = Penalty()
-
-
-def settle(a: np.ndarray, b: np.ndarray, l2: float) -> np.ndarray:
-    """argmin  −a log u + b u + ½ λ₂ u²  over u ≥ 0: where the bound of a multiplicative rule is least; a ≥ 0, b > 0."""
-    return 2 * a / (b + np.sqrt(b * b + 4 * l2 * a)) if l2 else a / b

@@ -1,4 +1,4 @@
-"""What a non-negative factorization is fitted to, and where it begins.
+"""The data of a fit of non-negative factorization, and its start.
 
 nndsvd   of :mod:`twofold.core.numerics.nndsvd`
 nndsvda  its zeros at the data's mean;  nndsvdar  at small random numbers
@@ -18,12 +18,12 @@ from twofold.core.data.known_cells import Observed
 from twofold.core.engine.local import add, engine_for, stacked
 from twofold.core.numerics.nndsvd import LIFT, Start, nndsvd
 from twofold.core.seeds import generator
-from twofold.topics._nonnegative import Totals
+from twofold.topics._nonnegative import Totals, check_init
 from twofold.topics.nmf.problem import Holes
 
 
 class Data(NamedTuple):
-    """What a fit is made to."""
+    """The data of one fit, checked."""
 
     blocks: Blocks
     w: np.ndarray | None  # (n,) row weights
@@ -41,22 +41,22 @@ class Data(NamedTuple):
         return self.totals.total / ((n if self.w is None else self.w.sum()) * d)
 
 
-def start(data: Data, k: int, init: Any, solver: str, seed: int, given: tuple[Any, Any]) -> Start:
-    """Both factors to begin with; U is one array where the known cells are in one place."""
+def start(data: Data, k: int, init: Any, solver: str, seed: int, factors: tuple[Any, Any]) -> Start:
+    """Both factors to start from; U is one array if the known cells are in one array."""
     blocks, cells = data.blocks, data.cells
     level = float(np.sqrt(data.mean / k))
-    least = LIFT * level if solver in ("newton", "mu") else 0.0
+    floor = LIFT * level if solver in ("newton", "mu") else 0.0
     if isinstance(init, str) and init == "custom":
-        W, H = check_given(*given, k, blocks.shape)
+        W, H = check_factors(*factors, k, blocks.shape)
         V = np.ascontiguousarray(H.T.astype(blocks.dtype))
         found = Start(Rows((np.ascontiguousarray(U),) for U in blocks.rows(W.astype(blocks.dtype))), V)
     elif isinstance(init, np.ndarray):
-        V = np.maximum(check_init(init, k, blocks.shape[1]).T, least).astype(blocks.dtype)
+        V = np.maximum(check_init(init, k, blocks.shape[1], allow_empty=True).T, floor).astype(blocks.dtype)
         found = start_level(blocks, np.ascontiguousarray(V), level)
     elif init == "random":
         found = start_randomly(blocks, k, seed, level)
     else:
-        found = from_singular_vectors(data, k, seed, level, least if init in (None, "nndsvd") else 0.0)
+        found = from_singular_vectors(data, k, seed, level, floor if init in (None, "nndsvd") else 0.0)
         if init in ("nndsvda", "nndsvdar"):
             found = fill_zeros(blocks, found, data.mean, seed if init == "nndsvdar" else None)
     if solver == "cd" and cells is not None:
@@ -64,26 +64,18 @@ def start(data: Data, k: int, init: Any, solver: str, seed: int, given: tuple[An
     return found
 
 
-def from_singular_vectors(data: Data, k: int, seed: int, level: float, least: float) -> Start:
-    """NNDSVD; a cell without weight is a hole to it, too."""
+def from_singular_vectors(data: Data, k: int, seed: int, level: float, floor: float) -> Start:
+    """Start by NNDSVD; a cell of weight 0 is missing."""
     blocks, cells = data.blocks, data.cells
     if cells is None or data.W is None:
-        return nndsvd(engine_for(blocks), blocks, data.w, cells is not None, k, seed, level, least)
+        return nndsvd(engine_for(blocks), blocks, data.w, cells is not None, k, seed, level, floor)
     whole = mark_weightless(cells, blocks.is_sparse)
-    kept, V = nndsvd(engine_for(whole), whole, None, not whole.is_sparse, k, seed, level, least)
+    kept, V = nndsvd(engine_for(whole), whole, None, not whole.is_sparse, k, seed, level, floor)
     return Start(Rows((U,) for U in blocks.rows(stacked([U for (U,) in kept]))), V)
 
 
-def check_init(init: Any, k: int, d: int) -> np.ndarray:
-    """Parts from the user, checked."""
-    Z = np.asarray(init, dtype=np.float64)
-    if Z.shape != (k, d) or not np.isfinite(Z).all() or Z.min() < 0:
-        raise InputError(f"init must be {(k, d)} finite numbers >= 0; it has shape {Z.shape}. Check or clip it.")
-    return Z
-
-
-def check_given(W: Any, H: Any, k: int, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Both factors from the user, checked."""
+def check_factors(W: Any, H: Any, k: int, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Both factors of the user, in float64."""
     found = []
     for name, given, wanted in (("W", W, (shape[0], k)), ("H", H, (k, shape[1]))):
         A = np.zeros(()) if given is None else np.asarray(given, dtype=np.float64)
@@ -94,12 +86,12 @@ def check_given(W: Any, H: Any, k: int, shape: tuple[int, int]) -> tuple[np.ndar
     return found[0], found[1]
 
 
-def fill_zeros(blocks: Blocks, found: Start, mean: float, seed: int | None) -> Start:
+def fill_zeros(blocks: Blocks, first: Start, mean: float, seed: int | None) -> Start:
     """Zeros at the data's mean; with a seed, at absolute normals of a hundredth of it."""
     engine = engine_for(blocks)
     at, shared = Rows(range(1, len(blocks) + 1)), (engine.broadcast(mean), engine.broadcast(seed))
-    kept, _ = engine.reduce(add, engine.map(_fill_rows, blocks, found.kept, at, *shared), keep=True)
-    return Start(kept, _fill(found.V, 0, mean, seed))
+    kept, _ = engine.reduce(add, engine.map(_fill_rows, blocks, first.kept, at, *shared), keep=True)
+    return Start(kept, _fill(first.V, 0, mean, seed))
 
 
 def _fill_rows(X: Any, kept: tuple, at: int, mean: float, seed: int | None) -> tuple[tuple, int]:
@@ -121,7 +113,7 @@ def mark_weightless(cells: Observed, stored: bool) -> Blocks:
 
 
 class LevelRows(LazyRows):
-    """Codes that are all alike, of so many rows a block: numbers only where and when they are used."""
+    """Codes that are all equal, made for a block when it is used."""
 
     def __init__(self, blocks: Blocks, k: int, level: float):
         super().__init__(np.diff(blocks.bounds).tolist())
@@ -132,11 +124,11 @@ class LevelRows(LazyRows):
 
 
 def start_level(blocks: Blocks, V: np.ndarray, level: float) -> Start:
-    """Rows that lean to no part."""
+    """Start with equal codes."""
     return Start(LevelRows(blocks, V.shape[1], level), V)
 
 
 def start_randomly(blocks: Blocks, k: int, seed: int, level: float) -> Start:
-    """Parts drawn at random, every row the same mixture of them."""
+    """Start with random parts and equal codes."""
     V = level * np.abs(generator(seed, 1).standard_normal((blocks.shape[1], k)))
     return start_level(blocks, V.astype(blocks.dtype), level)

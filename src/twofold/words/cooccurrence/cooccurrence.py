@@ -1,10 +1,10 @@
-"""Co-occurrence: how often words keep each other's company.
+"""Co-occurrence: counts of pairs of words near each other.
 
     n[i, j] = Σ  1/(p − q)  over places p of word i and q of word j, at most `window` apart in one line
     n (V,V) CSR float32, symmetric; rows and columns in the order of the vocabulary
 
-One pass:   each line   text → ids, by a vocabulary that is learned as the text is read
-            each word   the windows at its places are added up to its row
+One pass:   each line   text → ids, by a vocabulary that is learned while the text is read
+            each word   its row is the sum of the windows at its places
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from twofold.core.params import Interval, StrOptions
 from twofold.core.types import Documents
 from twofold.text.text_tasks import TextTasks, find_text_tasks
 from twofold.text.vocabulary import Vocabulary
-from twofold.words.cooccurrence._on_workers import count_known, pair_rows_there
-from twofold.words.cooccurrence._pairs import pair_rows
+from twofold.words.cooccurrence._pairs import count_vocabulary, pair_rows, pair_rows_on_cluster
 from twofold.words.corpus import Corpus, encode_corpus, fit_and_encode
 
 
@@ -37,22 +36,22 @@ class Cooccurrence(Model):
     """Counts of the pairs of words that occur near each other: the table that GloVe and PMI embeddings factorize.
 
     ``counts_[i, j]`` adds up 1/d over all pairs of a word i and a word j that are d ≤ `window` places apart in one
-    line: neighbours count 1, words with one between them 1/2. Words that are not in the vocabulary are left out
+    line: neighbors count 1, words with one between them 1/2. Words that are not in the vocabulary are left out
     first, and windows never cross the end of a line.
 
     Parameters
     ----------
     window : int, default=10
-        How many words to each side are company.
+        Maximum distance of a pair, in words.
     weighting : {"harmonic", "flat"}, default="harmonic"
-        Whether a pair at distance d counts 1/d, or 1.
+        A pair at distance d counts 1/d, or 1.
     symmetric : bool, default=True
-        Whether company is on both sides. If not, ``counts_[i, j]`` counts the j that stand before an i; the
-        symmetric table is that one plus its transpose.
+        Count both sides of a word. If False, ``counts_[i, j]`` counts the words j before a word i; the symmetric table
+        is that one plus its transpose.
     min_count, max_size, lowercase
         Of the vocabulary that is learned, see `Vocabulary`.
     vocabulary : Vocabulary, list of str or None, default=None
-        The words to count, in this order; nothing is learned then.
+        The words to count, in this order; by default they are learned.
 
     Attributes
     ----------
@@ -64,12 +63,11 @@ class Cooccurrence(Model):
     Notes
     -----
     Sums are exact: weights are whole multiples of 1/lcm(1..window), added as integers, and rounded once at the end.
-    (For windows beyond some 25 that multiple is too large; weights are then rounded to a power of two that is not.)
-    Therefore neither threads nor the memory budget change a bit.
+    (For windows above about 25 that multiple is too large; weights are then multiples of a power of two.) So neither
+    threads nor the memory budget change a bit.
 
-    A corpus is read line by line, and held as 4 bytes a word; beyond the memory budget that waits in temporary files,
-    and so do the tables of parts of the corpus. With ``fit(corpus, to="pairs.csr")`` the table itself is written to
-    disk and never held.
+    A corpus is read line by line, and stored in 4 bytes a word; beyond the memory budget it is in temporary files, like
+    the tables of its parts. With ``fit(corpus, to="pairs.csr")`` the table is written to disk and is never in memory.
 
     References
     ----------
@@ -134,15 +132,13 @@ class Cooccurrence(Model):
         """
         if to is not None and not os.fspath(to).lower().endswith(ENDING):
             raise InputError(f'to={os.fspath(to)!r} must end in "{ENDING}": models know a sparse table by that.')
-        how, there = (
-            (int(self.window), self.weighting == "harmonic", bool(self.symmetric)),
-            find_text_tasks(corpus, split=True),
-        )
-        if there is not None:
-            vocabulary, most = self._count_there(there)
+        how = (int(self.window), self.weighting == "harmonic", bool(self.symmetric))
+        tasks = find_text_tasks(corpus, split=True)
+        if tasks is not None:
+            vocabulary, max_count = self._count_on_cluster(tasks)
             beside = None if to is None else os.path.dirname(os.path.abspath(to))
             with tempfile.TemporaryDirectory(prefix="twofold-words-", dir=beside) as folder:
-                counts = _gather(pair_rows_there(there, vocabulary, most, *how, folder), len(vocabulary), to)
+                counts = _gather(pair_rows_on_cluster(tasks, vocabulary, max_count, *how, folder), len(vocabulary), to)
         else:
             vocabulary, lines = self._encode(corpus)
             with lines:
@@ -154,27 +150,27 @@ class Cooccurrence(Model):
         if self.vocabulary is None:
             vocabulary = self._new_vocabulary()
             return vocabulary, fit_and_encode(corpus, vocabulary)
-        vocabulary = self._given_vocabulary()
+        vocabulary = self._fixed_vocabulary()
         lines = encode_corpus(corpus, vocabulary)
         if not len(lines):
             raise _none_of(vocabulary)
         return vocabulary, lines
 
-    def _count_there(self, there: TextTasks) -> tuple[Vocabulary, int]:
-        """The words, and how often the most frequent occurs; on the workers of a cluster."""
+    def _count_on_cluster(self, tasks: TextTasks) -> tuple[Vocabulary, int]:
+        """The words, and the count of the most frequent, by the workers of a cluster."""
         if self.vocabulary is None:
-            vocabulary = self._new_vocabulary()._learn_there(there)
+            vocabulary = self._new_vocabulary()._fit_tasks(tasks)
             return vocabulary, int(vocabulary.counts_.max())
-        vocabulary = self._given_vocabulary()
-        most = int(count_known(there, vocabulary).max())
-        if not most:
+        vocabulary = self._fixed_vocabulary()
+        max_count = int(count_vocabulary(tasks, vocabulary).max())
+        if not max_count:
             raise _none_of(vocabulary)
-        return vocabulary, most
+        return vocabulary, max_count
 
     def _new_vocabulary(self) -> Vocabulary:
         return Vocabulary(min_count=self.min_count, max_size=self.max_size, lowercase=self.lowercase)
 
-    def _given_vocabulary(self) -> Vocabulary:
+    def _fixed_vocabulary(self) -> Vocabulary:
         given = self.vocabulary
         return given if isinstance(given, Vocabulary) else Vocabulary.of(given, lowercase=self.lowercase)
 
@@ -192,7 +188,7 @@ def _gather(blocks: Iterable[sparse.csr_array], V: int, to: str | os.PathLike | 
 
 
 def _stack(blocks: Iterable[sparse.csr_array], V: int) -> sparse.csr_array:
-    """Blocks of rows as one array, which grows in its place, so that nothing is held twice."""
+    """Blocks of rows as one array, which grows in place, so that no copy is made."""
     values, indices, lengths, stored = np.empty(0, np.float32), np.empty(0, np.int32), list[np.ndarray](), 0
     for block in blocks:
         for whole, more in ((values, block.data), (indices, block.indices)):
@@ -207,29 +203,28 @@ def _stack(blocks: Iterable[sparse.csr_array], V: int) -> sparse.csr_array:
 
 
 class PairCounts(NamedTuple):
-    """Counts n (V,V) in blocks of rows, and the words they are of."""
+    """Counts n (V,V) in blocks of rows, and their words."""
 
     vocabulary: Vocabulary
     blocks: Blocks
 
 
-OPTIONS = ("window", "min_count", "max_size", "lowercase")  # that models of pairs have in common with Cooccurrence
+OPTIONS = ("window", "min_count", "max_size", "lowercase")  # of Cooccurrence that models of pairs also have
 
 
 @contextmanager
 def count_pairs(X: Any, model: Any, vocabulary: Vocabulary | None = None) -> Iterator[PairCounts]:
-    """The pairs of a fitted `Cooccurrence`, or those of a corpus, counted with the options of `model`.
+    """Yield the pairs of a fitted `Cooccurrence`, or those of a corpus, counted with the options of `model`.
 
-    Lists are counted in memory; what is read from files may be of any size, so its table goes to a temporary folder
-    and is read from there a few megabytes at a time.
+    Lists are counted in memory; the table of files, which may have any size, is in a temporary folder and is read a few
+    megabytes at a time.
     """
     with tempfile.TemporaryDirectory(prefix="twofold-words-") as folder:
         if not isinstance(X, Cooccurrence):
             small = isinstance(X, (list, tuple))
             options = {name: getattr(model, name) for name in OPTIONS}
-            X = Cooccurrence(**options, vocabulary=vocabulary).fit(
-                X, to=None if small else os.path.join(folder, "pairs.csr")
-            )
+            to = None if small else os.path.join(folder, "pairs.csr")
+            X = Cooccurrence(**options, vocabulary=vocabulary).fit(X, to=to)
         check_is_fitted(X)
         blocks = as_blocks(X.counts_)
         if not blocks.source.n_stored:

@@ -1,10 +1,10 @@
 """GloVe with weights that need no gradient steps.
 
     all         f = 1           minimise  Σ_ij (⟨u_i, z_j⟩ + b_i + c_j − m_ij)²   over all cells, m = log(1 + n)
-    observed    f = 1[n > 0]    the same over the cells that were met, m = log n, with a ridge
+    observed    f = 1[n > 0]    the same over the cells with n > 0, m = log n, with a ridge
 
-all        Whatever U and Z, the best biases take the rows' and columns' means away. What remains is the nearest matrix
-           of rank k to P M P, P = I − 11ᵀ/V: its truncated SVD, exactly. (Without biases, that of M.)
+all        For any U and Z, the best biases subtract the means of rows and columns. U Zᵗ is then the nearest matrix of
+           rank k to P M P, P = I − 11ᵀ/V: its truncated SVD. (Without biases, that of M.)
 observed   is matrix completion: alternating least squares over the known cells.
 References: Eckart & Young 1936; Levy & Goldberg 2014 (log counts and factorization).
 """
@@ -27,7 +27,7 @@ from twofold.core.numerics.krylov import krylov
 from twofold.core.numerics.spectrum import scatter_operator
 from twofold.core.seeds import generator
 from twofold.linalg import fix_signs, project_centered, truncated_svd
-from twofold.words._mapped_cells import map_cells, replace_cells, sum_squares
+from twofold.words._mapped_cells import map_cells, replace_cells, sum_blocks, sum_rows, sum_squares
 
 TOL = 1e-8  # relative accuracy of the squared singular values
 MAX_ITER = 100  # products of the table with a thin matrix
@@ -43,7 +43,7 @@ class Factors(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What the loop needs, however the pairs are weighted."""
+    """The functions that the loop calls, for one weighting."""
 
     start: Any
     sweep: Callable[[Any, int], loop.Sweep]
@@ -51,42 +51,42 @@ class Problem(NamedTuple):
     close: Callable[[], None] = lambda: None
 
 
-# ---- every cell alike ------------------------------------------------------------------------------------------
+# ---- all cells -------------------------------------------------------------------------------------------------
 
 
 def factorize(blocks: Blocks, k: int, biases: bool, seed: int) -> Problem:
-    """All cells count the same: one sweep, which is a singular value decomposition."""
+    """Weigh all cells equally: one sweep, a singular value decomposition."""
     V = blocks.shape[0]
-    most = V - 1 if biases else V
-    if k > most:
+    max_k = V - 1 if biases else V
+    if k > max_k:
         raise InputError(
-            f'n_components={k} is more than {V} words can have with weighting="all"; at most {most}. Lower it.'
+            f'n_components={k} is more than {V} words can have with weighting="all"; at most {max_k}. Lower it.'
         )
     empty = Factors(*(np.zeros((V, k), blocks.dtype) for _ in "UZ"), *(np.zeros(V, blocks.dtype) for _ in "bc"))
 
     def sweep(state: Factors, t: int) -> loop.Sweep:
         M = map_cells(blocks, logarithms)
-        found, left, converged = (centered_svd if biases else plain_svd)(M, k, seed)
-        return loop.Sweep(found, 0.5 * max(left, 0.0) / V**2, done=True, converged=converged)
+        factors, left, converged = (center_and_svd if biases else plain_svd)(M, k, seed)
+        return loop.Sweep(factors, 0.5 * max(left, 0.0) / V**2, done=True, converged=converged)
 
     return Problem(empty, sweep, lambda state: state)
 
 
 def logarithms(X: sparse.csr_array, first: int) -> sparse.csr_array:
-    """log(1 + n): zero where nothing was met."""
+    """log(1 + n): zero for pairs with count zero."""
     return replace_cells(X, np.log1p(X.data))
 
 
 def plain_svd(M: Blocks, k: int, seed: int) -> tuple[Factors, float, bool]:
-    """M ≈ U Zᵗ, and the squares left over."""
-    total = sum_squares(M)
+    """M ≈ U Zᵗ, and the squared error."""
+    total = sum_blocks(M, sum_squares)
     U, s, Zt = truncated_svd(M, k, svd_solver="randomized", tol=TOL, random_state=seed)
     none = np.zeros(len(U), U.dtype)
     return Factors(U * np.sqrt(s), Zt.T * np.sqrt(s), none, none), total - float((s.astype(float) ** 2).sum()), True
 
 
-def centered_svd(M: Blocks, k: int, seed: int) -> tuple[Factors, float, bool]:
-    """M ≈ U Zᵗ + b 1ᵗ + 1 cᵗ, and the squares left over. U and Z have means of zero, as has all that is left."""
+def center_and_svd(M: Blocks, k: int, seed: int) -> tuple[Factors, float, bool]:
+    """M ≈ U Zᵗ + b 1ᵗ + 1 cᵗ, and the squared error. U, Z and the residual have means of zero."""
     engine, V = Engine(), M.shape[0]
     times, column_means, _ = scatter_operator(engine, M, None, center=True)
 
@@ -98,9 +98,9 @@ def centered_svd(M: Blocks, k: int, seed: int) -> tuple[Factors, float, bool]:
     axes = axes * fix_signs(axes)[:, None]
     shared = engine.broadcast(column_means), engine.broadcast(np.asfortranarray(axes))
     US = engine.stack(engine.map(project_centered, M, *shared))  # P M Zᵗ, of length s
-    row_means = engine.stack(engine.map(_row_means, M))
+    row_means = engine.stack(engine.map(sum_rows, M)) / V
     mean = float(row_means.mean())
-    left = sum_squares(M) - V * float(row_means @ row_means + column_means @ column_means)
+    left = sum_blocks(M, sum_squares) - V * float(row_means @ row_means + column_means @ column_means)
     left += V**2 * mean**2 - float(values.sum())
     root = np.sqrt(np.sqrt(values))  # of s
     U = US / np.where(root > 0, root, 1.0)
@@ -108,15 +108,11 @@ def centered_svd(M: Blocks, k: int, seed: int) -> tuple[Factors, float, bool]:
     return Factors(*(np.ascontiguousarray(a, M.dtype) for a in sides)), left, converged
 
 
-def _row_means(X: sparse.csr_array) -> np.ndarray:
-    return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel() / X.shape[1]
-
-
-# ---- every cell that was met alike -----------------------------------------------------------------------------
+# ---- cells with n > 0 -------------------------------------------------------------------------------------------
 
 
 def complete(blocks: Blocks, k: int, biases: bool, reg: float, seed: int) -> Problem:
-    """All pairs that were met count the same: matrix completion of their logarithms."""
+    """Weigh all pairs with n > 0 equally: matrix completion of their logarithms."""
     if k > blocks.shape[0]:
         raise InputError(
             f'n_components={k} is more than {blocks.shape[0]} words can have with weighting="observed". Lower it.'
@@ -130,16 +126,16 @@ def complete(blocks: Blocks, k: int, biases: bool, reg: float, seed: int) -> Pro
         return loop.Sweep(state, 0.5 * cost / cells.X.nnz)
 
     def factors(state: alternating_ridge.State) -> Factors:
-        if plan.steps:  # the words' side is made exact
+        if plan.steps:  # solve the words' side exactly
             state = state._replace(U=plan._replace(steps=0).half(cells.rows, state.U, state.Z)[0])
         unit = cells.dtype.type(np.sqrt(plan.spread))
         b, c = (alternating_ridge.bias_of(side, k) * unit for side in state)
-        b, c = (side + cells.dtype.type(plan.mean / 2) for side in (b, c))  # the mean is shared by both
+        b, c = (side + cells.dtype.type(plan.mean / 2) for side in (b, c))  # each side has half of the mean
         return Factors(state.U[:, :k].copy(), state.Z[:, :k].copy(), b, c)
 
     return Problem(start, sweep, factors)
 
 
 def _log_counts(X: sparse.csr_array, first: int) -> sparse.csr_array:
-    """log n, where n = 1 gives a zero that stays stored: it is known."""
+    """log n; the zero of n = 1 stays stored, since the cell is known."""
     return sparse.csr_array((np.log(X.data), X.indices, X.indptr), shape=X.shape)

@@ -1,8 +1,8 @@
-"""GloVe by full gradient descent: all pairs tell where to go before anything moves.
+"""GloVe by full gradient descent: one step an epoch.
 
     U ← U − η/L · R Z,   Z ← Z − η/L · Rᵗ U,   b ← b − η/L · R1,   c ← c − η/L · Rᵗ1      R_ij = f(n_ij) · gap_ij
 
-    L the largest sum of weights of a word, Σ_j f(n_ij) or Σ_i f(n_ij), so that η means the same for any text
+    L the largest sum of weights of a word, Σ_j f(n_ij) or Σ_i f(n_ij), so that η does not depend on the text
 
 One sweep:  each block of words  its part of R, of the cost, and of the four gradients;  then one step
 """
@@ -22,7 +22,7 @@ from twofold.words.glove._exact import Factors, Problem
 
 
 class Part(NamedTuple):
-    """What a block of words adds: its own rows of the gradient, and its share of the rest."""
+    """The gradient of one block of words."""
 
     U: np.ndarray  # (n,k)
     b: np.ndarray  # (n,)
@@ -40,23 +40,27 @@ class Shared(NamedTuple):
 def descend_fully(
     blocks: Blocks, k: int, *, rate: float, x_max: float, alpha: float, biases: bool, seed: int
 ) -> Problem:
-    """Sweeps of one step each."""
+    """Make one step a sweep."""
     V, engine = blocks.shape[0], Engine()
     U, Z = ((generator(seed, 0, side).random((V, k)) - 0.5) / k for side in (0, 1))
     weights = engine.gather(engine.map(sum_weights, blocks, engine.broadcast(x_max), engine.broadcast(alpha)))
-    most = max(float(max(rows.max(initial=0.0) for rows, _ in weights)), float(sum(cols for _, cols in weights).max()))
-    step = rate / max(most, 1e-300)
+    largest = max(
+        float(max(rows.max(initial=0.0) for rows, _ in weights)), float(sum(cols for _, cols in weights).max())
+    )
+    step = rate / max(largest, 1e-300)
 
     def sweep(state: Factors, t: int) -> loop.Sweep:
         shared = [engine.broadcast(value) for value in (state, x_max, alpha)]
-        found = engine.map(compute_gradient, blocks, blocks.rows(state.U), blocks.rows(state.b), *shared)
-        own, rest = zip(*engine.gather(found), strict=True)
-        total: Shared = rest[0]
-        for part in rest[1:]:
+        parts = engine.map(compute_gradient, blocks, blocks.rows(state.U), blocks.rows(state.b), *shared)
+        rows, sums = zip(*engine.gather(parts), strict=True)
+        total: Shared = sums[0]
+        for part in sums[1:]:
             total = add(total, part)
-        moved = biases * step
-        U, b = (stacked([getattr(part, name) for part in own]) for name in ("U", "b"))
-        after = Factors(state.U - step * U, state.Z - step * total.Z, state.b - moved * b, state.c - moved * total.c)
+        bias_step = biases * step
+        U, b = (stacked([getattr(part, name) for part in rows]) for name in ("U", "b"))
+        after = Factors(
+            state.U - step * U, state.Z - step * total.Z, state.b - bias_step * b, state.c - bias_step * total.c
+        )
         return loop.Sweep(after, total.cost / max(total.pairs, 1))
 
     def factors(state: Factors) -> Factors:
@@ -66,7 +70,7 @@ def descend_fully(
 
 
 def weigh_pairs(n: np.ndarray, x_max: float, alpha: float) -> np.ndarray:
-    """f(n), and 0 for cells that hold no count."""
+    """f(n), and 0 for cells without a count."""
     return np.minimum(1.0, (n / x_max) ** alpha) * (n > 0)
 
 
@@ -79,13 +83,13 @@ def sum_weights(X: sparse.csr_array, x_max: float, alpha: float) -> tuple[np.nda
 def compute_gradient(
     X: sparse.csr_array, U: np.ndarray, b: np.ndarray, state: Factors, x_max: float, alpha: float
 ) -> tuple[Part, Shared]:
-    """Of the words of one block, whose vectors and biases are U and b."""
+    """The gradient of the words of one block, whose vectors and biases are U and b."""
     n = X.data.astype(np.float64)
-    f, met = weigh_pairs(n, x_max, alpha), n > 0
+    f, known = weigh_pairs(n, x_max, alpha), n > 0
     row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    gap = b[row] + state.c[X.indices] - np.log(np.where(met, n, 1.0))
+    gap = b[row] + state.c[X.indices] - np.log(np.where(known, n, 1.0))
     for a in range(U.shape[1]):
         gap += U[row, a] * state.Z[X.indices, a]
     R = sparse.csr_array((f * gap, X.indices, X.indptr), X.shape)
     cost = 0.5 * float(f @ gap**2)
-    return Part(R @ state.Z, R.sum(axis=1)), Shared(R.T @ U, R.sum(axis=0), cost, int(met.sum()))
+    return Part(R @ state.Z, R.sum(axis=1)), Shared(R.T @ U, R.sum(axis=0), cost, int(known.sum()))

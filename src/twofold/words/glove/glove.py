@@ -1,16 +1,15 @@
-"""GloVe: vectors whose products are the logarithms of how often words meet.
+"""GloVe: vectors whose products are the logarithms of co-occurrence counts.
 
     minimise  Σ_ij f(n_ij) (⟨u_i, z_j⟩ + b_i + c_j − log n_ij)²      f(n) = min(1, (n/x_max)^α)
 
     n (V,V) counts of pairs   U (V,k) words   Z (k,V) contexts   b, c (V,) biases
 
 One sweep:  the pairs fall into B × B tiles of words × contexts; B strata of B tiles that share no word and no context
-            each tile   u_i, z_j, b_i, c_j ← AdaGrad steps, a pair after the other in an order drawn for the sweep
+            each tile   u_i, z_j, b_i, c_j ← AdaGrad steps, one pair at a time in a random order
 
-Threads never write the same vector, so any number of them gives the same bits. Plain steps, and full gradients, are
-there beside AdaGrad's. Other weights are solved at once, or
-by alternating least squares: see _exact.
-References: Pennington, Socher & Manning 2014; Duchi, Hazan & Singer 2011 (AdaGrad); Gemulla et al. 2011 (strata).
+Threads never write the same vector, so any number of them gives the same bits. Files: _steps (AdaGrad and plain steps),
+_gradient (full gradients), _exact (other weights, by SVD or alternating least squares).
+Reference: Gemulla et al. 2011 (strata).
 """
 
 from __future__ import annotations
@@ -33,53 +32,54 @@ from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table
 from twofold.text.vocabulary import Vocabulary
+from twofold.words._mapped_cells import sum_blocks, sum_cells
 from twofold.words.cooccurrence.cooccurrence import PairCounts, count_pairs
 from twofold.words.glove._exact import Factors, Problem, complete, factorize
 from twofold.words.glove._gradient import descend_fully
 from twofold.words.glove._steps import descend
 from twofold.words.word_vectors.word_vectors import WordVectors
 
-CHUNK = 2**16  # pairs scored at once
+PAIRS_AT_ONCE = 2**16  # that are scored together
 
 
 class GloVe(Model):
     """Word vectors from a weighted factorization of the logarithms of co-occurrence counts.
 
-    ``⟨u_i, z_j⟩ + b_i + c_j ≈ log n_ij`` in the least squares sense, where pairs that were met often count more, up to
-    a limit: ``f(n) = min(1, (n/x_max)^alpha)``. Every word has a vector as a word, u, and one as a context, z; they
-    differ by chance only, so their sum is the better vector.
+    ``⟨u_i, z_j⟩ + b_i + c_j ≈ log n_ij`` in the least squares sense, where frequent pairs weigh more, up to a limit:
+    ``f(n) = min(1, (n/x_max)^alpha)``. Every word has a vector as a word, u, and one as a context, z; they differ by
+    chance only, so their sum is the better vector.
 
     Parameters
     ----------
     n_components : int, default=100
         Numbers a vector.
     window : int, default=10
-        How many words to each side are company; a word at distance d counts 1/d.
+        Maximum distance of a context word, in words; a word at distance d counts 1/d.
     x_max : float, default=10
-        The count from which on pairs weigh the same: 10 suits corpora of some ten million words, 100 those of billions.
+        The count above which all pairs weigh the same: 10 suits corpora of ten million words, 100 those of billions.
     alpha : float, default=0.75
-        How the weight grows up to there.
+        The power of the weight below `x_max`.
     weighting : {"power", "all", "observed"}, default="power"
-        "power" is GloVe's own f, by AdaGrad. "all" weighs every cell alike, those never met included, and fits
-        log(1 + n): the best factors are then a singular value decomposition. "observed" weighs every pair that was
-        met alike: matrix completion, by alternating least squares.
+        "power" is GloVe's own f, by AdaGrad. "all" weighs all cells equally, also those with count zero, and fits
+        log(1 + n) by a singular value decomposition. "observed" weighs all pairs with n > 0 equally: matrix
+        completion, by alternating least squares.
     solver : {"adagrad", "sgd", "gd"}, default="adagrad"
-        How "power" is minimized. "sgd" takes plain steps, a pair after the other, of the learning rate times the
-        gradient; "gd" one step an epoch along the gradient of all pairs, the learning rate over the largest sum of
-        weights of a word. Both are there to compare with: they need more epochs, and a rate that suits the text.
+        For "power". "sgd" makes plain steps, one pair at a time, of the learning rate times the gradient; "gd" makes
+        one step an epoch along the gradient of all pairs, of the learning rate over the largest sum of weights of a
+        word. Both are for comparison: they need more epochs, and a rate that suits the text.
     biases : bool, default=True
         Fit a bias for every word and every context.
     reg : float, default=0.1
-        Ridge of "observed", as in :class:`ALS`: in units of the spread of log n, times the pairs of each word.
+        Ridge of "observed", as in :class:`ALS`: in units of the standard deviation of log n, times the number of
+        pairs of each word.
     learning_rate : float, default=0.05
         The size of AdaGrad's first steps, and of all of "sgd"; see `solver` for "gd".
     tol : float, default=0
-        Stop when an epoch lowers the cost by no more than this, relatively.
+        Stop when an epoch lowers the cost by a relative amount below this.
     max_iter : int, default=25
         Epochs over all pairs (sweeps of "observed").
     min_count, max_size, lowercase
-        Of the vocabulary, see `Vocabulary`. These and `window` say how a corpus is counted; pairs that come counted
-        stay as they are.
+        Of the vocabulary, see `Vocabulary`. Like `window`, they are not used if X is a fitted `Cooccurrence`.
     random_state : int, RandomState, Generator or None, default=None
         The start, and the order of the pairs.
 
@@ -96,16 +96,15 @@ class GloVe(Model):
     total_ : float
         The sum of all counts.
     history_, n_iter_, converged_
-        The objective is the mean of ½ f(n) (gap)² over the pairs, each as it was when its turn came, which is what the
-        original program prints after an epoch. (Of "all" it is exact, over all cells; of "observed" exact, ridge
-        included.)
+        The objective is the mean of ½ f(n) (gap)² over the pairs, each before its step, as the original program prints
+        it after an epoch. (It is exact for "all", over all cells, and for "observed", with the ridge.)
 
     Notes
     -----
-    A pair takes 8 bytes while the epochs run, in memory up to half of the budget (``twofold.config(memory=...)``) and
-    in a temporary file beyond. The vectors take 16 bytes a number and word for each side. A corpus in files is
-    counted to disk first; to keep the counts, fit a `Cooccurrence` and give that. "observed" holds the pairs in memory
-    both ways, 32 bytes each.
+    A pair takes 8 bytes during the epochs, in memory up to half of the budget (``twofold.config(memory=...)``), else in
+    a temporary file. The vectors take 16 bytes a number and word for each side. A corpus in files is counted to disk
+    first; to keep the counts, fit a `Cooccurrence` and pass it. "observed" stores the pairs in memory by rows and by
+    columns, 32 bytes each.
 
     References
     ----------
@@ -197,16 +196,16 @@ class GloVe(Model):
         Parameters
         ----------
         X : path, list or generator of str or of lists of str, or fitted Cooccurrence
-            A corpus, whose pairs are counted; or pairs that are.
+            A corpus, whose pairs are counted; or counted pairs.
         y : ignored
         """
         seed, last = seed_of(self.random_state), self.max_iter - 1
         with count_pairs(X, self) as pairs:
-            problem, total = self._problem(pairs, seed), _total(pairs)
+            problem, total = self._problem(pairs, seed), float(sum_blocks(pairs.blocks, sum_cells))
 
             def sweep(state: Any, t: int) -> loop.Sweep:
                 made = problem.sweep(state, t)
-                return made if made.done or t < last else made._replace(done=True)  # all epochs are made
+                return made if made.done or t < last else made._replace(done=True)  # the last epoch
 
             try:
                 loop.run(
@@ -237,14 +236,14 @@ class GloVe(Model):
             return descend_fully(pairs.blocks, k, **how)
         return descend(pairs.blocks, k, **how, plain=self.solver == "sgd")
 
-    def _attributes(self, found: Factors, vocabulary: Vocabulary, total: float) -> dict:
-        vectors = found.U + found.Z if self.weighting == "power" else found.U
+    def _attributes(self, factors: Factors, vocabulary: Vocabulary, total: float) -> dict:
+        vectors = factors.U + factors.Z if self.weighting == "power" else factors.U
         return {
             "vectors_": WordVectors.of(vocabulary.words_, vectors, vocabulary.counts_),
-            "row_factors_": found.U,
-            "components_": np.ascontiguousarray(found.Z.T),
-            "row_bias_": found.b,
-            "column_bias_": found.c,
+            "row_factors_": factors.U,
+            "components_": np.ascontiguousarray(factors.Z.T),
+            "row_bias_": factors.b,
+            "column_bias_": factors.c,
             "vocabulary_": vocabulary,
             "total_": total,
         }
@@ -254,8 +253,8 @@ class GloVe(Model):
     def score(self, X: Table, y: Any = None) -> float:
         """Minus the mean of ½ f(n) (gap)² over the pairs of another text: higher is better.
 
-        Its counts are scaled to the size of the text of the fit; words that were not in that are left out.
-        `EarlyStopping` calls this after every epoch: give it a fitted `Cooccurrence`, which is not counted again.
+        Its counts are scaled to the size of the text of the fit; words that were not in that text are left out.
+        `EarlyStopping` calls this after every epoch: pass a fitted `Cooccurrence`, which is not counted again.
 
         Parameters
         ----------
@@ -263,28 +262,21 @@ class GloVe(Model):
         y : ignored
         """
         check_is_fitted(self)
-        found = Factors(self.row_factors_, np.ascontiguousarray(self.components_.T), self.row_bias_, self.column_bias_)
+        factors = Factors(
+            self.row_factors_, np.ascontiguousarray(self.components_.T), self.row_bias_, self.column_bias_
+        )
         with count_pairs(X, self, self.vocabulary_) as pairs:
             known = {word: at for at, word in enumerate(self.vocabulary_.words_.tolist())}
             ids = np.array([known.get(word, -1) for word in pairs.vocabulary.words_.tolist()], np.int64)
-            how = Measure(self.weighting, self.x_max, self.alpha, self.total_ / _total(pairs))
-            return -mean_cost(pairs.blocks, ids, found, how)
-
-
-def _total(pairs: PairCounts) -> float:
-    engine = Engine()
-    return float(engine.reduce(add, engine.map(_sum, pairs.blocks)))
-
-
-def _sum(X: sparse.csr_array) -> float:
-    return float(X.data.sum(dtype=np.float64))
+            measure = Measure(self.weighting, self.x_max, self.alpha, self.total_ / sum_blocks(pairs.blocks, sum_cells))
+            return -mean_cost(pairs.blocks, ids, factors, measure)
 
 
 # --- pairs of another text ----------------------------------------------------------------------------------
 
 
 class Measure(NamedTuple):
-    """How pairs are weighted, and what their counts are multiplied by: to the size of the text of the fit."""
+    """The weights of pairs, and the scale of their counts to the size of the text of the fit."""
 
     weighting: str
     x_max: float
@@ -305,24 +297,24 @@ class Sums(NamedTuple):
     pairs: int
 
 
-def mean_cost(blocks: Blocks, ids: np.ndarray, found: Factors, how: Measure) -> float:
-    """The mean over the pairs of `blocks`, whose rows and columns are the words `ids` (below 0: unknown)."""
+def mean_cost(blocks: Blocks, ids: np.ndarray, factors: Factors, measure: Measure) -> float:
+    """The mean over the pairs of `blocks`, with rows and columns for the words `ids` (below 0: unknown)."""
     engine = Engine()
-    shared = [engine.broadcast(value) for value in (ids, found, how)]
+    shared = [engine.broadcast(value) for value in (ids, factors, measure)]
     sums = engine.reduce(add, engine.map(_block_cost, blocks, blocks.rows(ids), *shared))
     if not sums.pairs:
-        raise InputError("none of the pairs is of words that the model knows. Give a text in the same language.")
+        raise InputError("none of the pairs has two words that the model knows. Give a text in the same language.")
     return sums.cost / sums.pairs
 
 
-def _block_cost(X: sparse.csr_array, rows: np.ndarray, ids: np.ndarray, found: Factors, how: Measure) -> Sums:
+def _block_cost(X: sparse.csr_array, rows: np.ndarray, ids: np.ndarray, factors: Factors, measure: Measure) -> Sums:
     row, col = np.repeat(rows, np.diff(X.indptr)), ids[X.indices]
     known = (row >= 0) & (col >= 0) & (X.data > 0)
-    row, col, n, total = row[known], col[known], X.data[known].astype(np.float64) * how.scale, 0.0
-    for at in range(0, len(n), CHUNK):
-        part = slice(at, at + CHUNK)
+    row, col, n, total = row[known], col[known], X.data[known].astype(np.float64) * measure.scale, 0.0
+    for at in range(0, len(n), PAIRS_AT_ONCE):
+        part = slice(at, at + PAIRS_AT_ONCE)
         i, j = row[part], col[part]
-        gap = np.einsum("tk,tk->t", found.U[i], found.Z[j]).astype(np.float64)
-        gap += found.b[i].astype(np.float64) + found.c[j] - how.goal(n[part])
-        total += 0.5 * float(how.weight(n[part]) @ gap**2)
+        gap = np.einsum("tk,tk->t", factors.U[i], factors.Z[j]).astype(np.float64)
+        gap += factors.b[i].astype(np.float64) + factors.c[j] - measure.goal(n[part])
+        total += 0.5 * float(measure.weight(n[part]) @ gap**2)
     return Sums(total, len(n))

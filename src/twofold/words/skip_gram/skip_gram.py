@@ -1,21 +1,21 @@
-"""Skip-gram: vectors that tell which words stand near each other from words drawn at random.
+"""Skip-gram: vectors that separate pairs of neighbors from pairs with random words.
 
     minimise  Σ log(1 + exp(−⟨x_c, y_w⟩ − b_w)) + Σ_k log(1 + exp(⟨x_c, y_k⟩ + b_k))   over pairs (c near w) of the text
 
     X (V,D) words   Y (V,D) contexts   b (V,) biases, if any   k negatives a pair, drawn with chance ∝ count^¾
 
-One sweep:  each word is the center of a window, and the words around it, or those around it elsewhere in the text,
-            share its negatives, so that some pairs are two small matrix products   x_c, y_w, y_k ← a gradient step
+One sweep:  each word is the center of a window; the words around it share its negatives, so that some pairs are two
+            small matrix products   x_c, y_w, y_k ← a gradient step
 
 Threads work on tiles of pairs that have no vector in common: see _steps. `loss="softmax"` compares with every word of
 the vocabulary instead of a few.
-References: Mikolov et al. 2013; Levy & Goldberg 2014; Ji et al. 2016 (shared negatives); Gemulla et al. 2011 (tiles).
 """
 
 from __future__ import annotations
 
 import time
 import zlib
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -33,30 +33,31 @@ from twofold.kernels.skip_gram import make_alias_table
 from twofold.text.text_tasks import TextTasks, find_text_tasks
 from twofold.text.vocabulary import Vocabulary
 from twofold.words.corpus import Corpus, Run, encode_corpus, fit_and_encode, runs
-from twofold.words.skip_gram._shards import cut_shards, epoch_of_shards
 from twofold.words.skip_gram._steps import (
-    LEAST,
-    RUN,
+    MIN_RATE,
+    TOKENS_PER_RUN,
     Plan,
     State,
     Sums,
     check_size,
     choose_way,
+    cut_shards,
     epoch,
+    epoch_of_shards,
     keep_chances,
     pad,
 )
 from twofold.words.word_vectors.word_vectors import WordVectors
 
-WHOLE = 1000  # words, at most, in a line that is one window
+MAX_LINE_WORDS = 1000  # in a line that is one window
 
 
 class SkipGram(Model):
-    """Word vectors by skip-gram: words that keep the same company get like vectors.
+    """Word vectors by skip-gram: words with similar contexts get similar vectors.
 
-    Every word of the text is the center of a window. A word c near it and the center w are a pair that was met; c and
-    a word drawn at random are one that was not. The vectors are trained to tell them apart, by ``⟨x_c, y_w⟩``, whose
-    optimum is the pointwise mutual information of the two words minus log k::
+    Every word w of the text is the center of a window. A word c near it makes a positive pair with it, and a negative
+    pair with a random word. The vectors are trained to separate them by ``⟨x_c, y_w⟩``, whose optimum is the pointwise
+    mutual information of the two words minus log k::
 
         log p(c, w) / (p(c) q(w)) − log k          q(w) ∝ count(w)^¾, k negatives
 
@@ -65,19 +66,19 @@ class SkipGram(Model):
     n_components : int, default=100
         Numbers a vector.
     window : int or None, default=5
-        How many words to each side are company at most. Windows never cross a line; None takes whole lines, of up to
+        Maximum distance of a context word, in words. Windows never cross a line; None takes whole lines, of up to
         1,000 words each.
     shrink_windows : bool, default=True
-        Each center draws its own reach from 1 to `window`, so that near words count more. If False, all reach as far.
+        Each center draws the width of its window from 1 to `window`, so that near words count more.
     negatives : int, default=5
-        Words drawn at random for each center, and compared with all the words around it.
+        Random words for each center, compared with all the words around it.
     noise_power : float, default=0.75
         Negatives are drawn by this power of their counts. With 1 and one negative the optimum of ⟨x_c, y_w⟩ is PMI.
     subsample : float or None, default=1e-3
-        Words more frequent than this share of the text are left out at random, with a chance that grows with their
-        frequency, before windows are laid; None or 0 keeps all.
+        Words more frequent than this share of the text are left out at random before windows are placed, more often the
+        more frequent they are; None or 0 keeps all.
     learning_rate : float, default=0.05
-        The first step; it falls to next to nothing in a straight line over all epochs.
+        The first step; it falls linearly to almost zero over all epochs.
     max_iter : int, default=5
         Epochs.
     min_count, max_size, lowercase
@@ -86,14 +87,13 @@ class SkipGram(Model):
         "softmax" compares with all words, exactly: p(w | c) ∝ exp(⟨x_c, y_w⟩), by AdaGrad on batches of pairs; for
         vocabularies of up to 20,000 words. It is the same for any number of threads.
     biases : bool, default=False
-        Add to ⟨x_c, y_w⟩ a number b_w for the center, which takes up how frequent it is.
+        Add to ⟨x_c, y_w⟩ a bias b_w of the center, which fits its frequency.
     deterministic : bool, default=True
-        A seed gives the same bits on any number of threads, up to eight of which are of use: they work on pairs that
-        have no vector in common, in an order that depends on the text alone; a text of fewer than some 130,000 words is
-        gone through in order, on one. If False, threads write the same vectors without locks, a little faster, and
-        results differ from fit to fit.
+        A seed gives the same bits on any number of threads. Up to eight threads work on pairs that have no vector in
+        common, in an order that depends on the text alone; one thread reads a text of fewer than about 130,000 words in
+        order. If False, threads write the same vectors without locks, a little faster, and fits differ.
     random_state : int, RandomState, Generator or None, default=None
-        The start, the windows' reach, the words left out, and the negatives.
+        The start, the widths of windows, the words left out, and the negatives.
 
     Attributes
     ----------
@@ -102,23 +102,21 @@ class SkipGram(Model):
     biases_ : ndarray of shape (V,) or None
     vocabulary_ : Vocabulary
     history_, n_iter_, converged_
-        An epoch a row: ``objective``, the mean loss of its pairs, every one as it was when its turn came, summed in
-        double precision; ``seconds``; ``words_per_second``, of the vocabulary's words, those left out at random
-        included; ``learning_rate``, at the epoch's start.
+        An epoch a row: ``objective``, the mean loss of its pairs, each before its step, summed in double precision;
+        ``seconds``; ``words_per_second``, with the words left out at random; ``learning_rate``, at the epoch's start.
 
     Notes
     -----
-    The text is encoded in one reading, and read from a temporary file if it outgrows the memory budget; no line is cut
-    short. Vectors take 8 bytes a number and word, twice that during an epoch; pairs that wait for their turn take some
-    100 MB.
+    The text is read once, and encoded in a temporary file if it exceeds the memory budget; no line is cut. Vectors take
+    8 bytes a number and word, twice that during an epoch; pairs of a tiling take about 100 MB.
 
-    With a dask client in force, a text in several blocks of files (some 16 MB each) is learned from in up to 32 shards
-    on its workers, and their vectors are averaged after each epoch, every word's by how often a shard has it. That is
-    not what one machine computes, and after as many epochs not as good; it is the same, to the last bit, for any number
-    of workers. An epoch moves the vectors, 8 bytes a number and word, to every worker and from every shard. (Not so
-    with ``loss="softmax"`` and ``window=None``, which one machine computes.)
+    With an active dask client, a text in several blocks of files (about 16 MB each) is learned in up to 32 shards on
+    its workers, and their vectors are averaged after each epoch, with the word counts of the shards as weights. The
+    result differs from that of one machine, and is less good after the same number of epochs; its bits are the same for
+    any number of workers. An epoch sends the vectors, 8 bytes a number and word, to every worker and from every shard.
+    (One machine computes ``loss="softmax"`` and ``window=None``.)
 
-    The vectors of each epoch are scored on a held-out text with ``EarlyStopping(text)``.
+    ``EarlyStopping(text)`` scores the vectors of each epoch on a held-out text.
 
     References
     ----------
@@ -211,9 +209,9 @@ class SkipGram(Model):
         """
         seed = seed_of(self.random_state)
         vocabulary = Vocabulary(min_count=self.min_count, max_size=self.max_size, lowercase=self.lowercase)
-        there = find_text_tasks(corpus, split=True) if self.loss == "negative" and self.window is not None else None
-        if there is not None and len(there.blocks) > 1:
-            return self._fit_shards(there, vocabulary._learn_there(there), corpus, seed)
+        tasks = find_text_tasks(corpus, split=True) if self.loss == "negative" and self.window is not None else None
+        if tasks is not None and len(tasks.blocks) > 1:
+            return self._fit_shards(tasks, vocabulary._fit_tasks(tasks), corpus, seed)
         with fit_and_encode(corpus, vocabulary) as text:
             plan = self._plan(text, vocabulary, self.learning_rate, seed)
 
@@ -224,50 +222,37 @@ class SkipGram(Model):
                 extra = {"words_per_second": speed, "learning_rate": plan.rate_at(t * plan.tokens)}
                 return loop.Sweep(state, self._mean(sums, vocabulary), extra, done=t == self.max_iter - 1)
 
-            loop.run(
-                self,
-                sweep,
-                self._start(vocabulary, seed),
-                tol=-1.0,
-                fitted=lambda state: self._attributes(state, vocabulary),
-                X=corpus,
-                fingerprint=lambda: sign(vocabulary, plan.runs),
-                seed=seed,
-            )
-        return self
+            return self._run(sweep, vocabulary, corpus, seed, lambda: sign(vocabulary, plan.runs))
 
-    def _fit_shards(self, there: TextTasks, vocabulary: Vocabulary, corpus: Documents, seed: int) -> SkipGram:
-        """The same on the workers of a cluster, with the shards' vectors averaged after each epoch."""
-        there = there._replace(blocks=cut_shards(there.blocks))
-        light, held = clone(self).set_params(random_state=None).set_callbacks(), there.tasks.hold(vocabulary)
+    def _fit_shards(self, tasks: TextTasks, vocabulary: Vocabulary, corpus: Documents, seed: int) -> SkipGram:
+        """Fit on the workers of a cluster; the shards' vectors are averaged after each epoch."""
+        shards = tasks._replace(blocks=cut_shards(tasks.blocks))
+        light, shared = clone(self).set_params(random_state=None).set_callbacks(), tasks.tasks.hold(vocabulary)
 
         def sweep(state: State, t: int) -> loop.Sweep:
             began = time.perf_counter()
-            state, found = epoch_of_shards(there, light, held, state, t, seed)
-            if not found.pairs and not t:
+            state, sums = epoch_of_shards(shards, light, shared, state, t, seed)
+            if not sums.pairs and not t:
                 raise no_pairs(vocabulary)
-            rate = self.learning_rate * max(1 - t / self.max_iter, LEAST)
-            extra = {"words_per_second": found.tokens / (time.perf_counter() - began), "learning_rate": rate}
-            mean = self._mean(Sums(found.loss, found.pairs), vocabulary)
+            rate = self.learning_rate * max(1 - t / self.max_iter, MIN_RATE)
+            extra = {"words_per_second": sums.tokens / (time.perf_counter() - began), "learning_rate": rate}
+            mean = self._mean(Sums(sums.loss, sums.pairs), vocabulary)
             return loop.Sweep(state, mean, extra, done=t == self.max_iter - 1)
 
-        loop.run(
-            self,
-            sweep,
-            self._start(vocabulary, seed),
-            tol=-1.0,
-            fitted=lambda state: self._attributes(state, vocabulary),
-            X=corpus,
-            fingerprint=lambda: f"{len(there.blocks)} shards, {sign(vocabulary, [])}",
-            seed=seed,
-        )
+        signature = f"{len(shards.blocks)} shards, {sign(vocabulary, [])}"
+        return self._run(sweep, vocabulary, corpus, seed, lambda: signature)
+
+    def _run(self, sweep: Callable, vocabulary: Vocabulary, corpus: Documents, seed: int, signature: Any) -> SkipGram:
+        fitted = lambda state: self._attributes(state, vocabulary)  # noqa: E731
+        start = self._start(vocabulary, seed)
+        loop.run(self, sweep, start, tol=-1.0, fitted=fitted, X=corpus, fingerprint=signature, seed=seed)
         return self
 
     def score(self, corpus: Documents, y: Any = None) -> float:
-        """The mean log-likelihood of the pairs in another corpus, each with negatives of its own: higher is better.
+        """The mean log-likelihood of the pairs in another corpus, each with random negatives: higher is better.
 
-        It is minus the objective, for vectors that stand still; words that are not in the vocabulary are left out.
-        The same text gives the same score every time.
+        It is minus the objective, for constant vectors; words that are not in the vocabulary are left out. The same
+        text gives the same score every time.
         """
         check_is_fitted(self)
         with encode_corpus(corpus, self.vocabulary_) as text:
@@ -276,37 +261,37 @@ class SkipGram(Model):
     # ---- inside ----------------------------------------------------------------------------------------------------
 
     def _plan(self, text: Corpus, vocabulary: Vocabulary, rate: float, seed: int) -> Plan:
-        window = self._reach(text)
-        found, exact = runs(text, RUN, margin=8 * window), self.loss == "softmax"
+        window = self._window(text)
+        parts, exact = runs(text, TOKENS_PER_RUN, margin=8 * window), self.loss == "softmax"
         if exact:
             check_size(len(vocabulary))
-        if not has_pairs(found):
+        if not has_pairs(parts):
             raise no_pairs(vocabulary)
-        counts, one = vocabulary.counts_, self.n_components if self.biases else -1
+        counts, bias_column = vocabulary.counts_, self.n_components if self.biases else -1
         keep, noise = keep_chances(counts, self.subsample), counts.astype(np.float64) ** self.noise_power
-        repeatable = self.deterministic and rate > 0  # at rate 0 nothing is written, and every way is
+        repeatable = self.deterministic and rate > 0  # rate 0 writes nothing, so every way is repeatable
         cut, other = make_alias_table(noise)
-        way, batch = choose_way(len(found), self.max_iter, len(counts), exact, repeatable)
+        way, batch = choose_way(len(parts), self.max_iter, len(counts), exact, repeatable)
         return Plan(
-            found, len(text), keep, cut, other, window, self.negatives, one, rate, self.max_iter, seed,
+            parts, len(text), keep, cut, other, window, self.negatives, bias_column, rate, self.max_iter, seed,
             exact, noise, way, batch, not self.shrink_windows or self.window is None,
         )  # fmt: skip
 
-    def _reach(self, text: Corpus) -> int:
-        """How far windows go: as far as was asked for, or over the longest line."""
+    def _window(self, text: Corpus) -> int:
+        """The width of windows: `window`, or that of the longest line."""
         if self.window is not None:
             return int(self.window)
         lengths = np.diff(text.ends, prepend=0)
         longest = int(lengths.max(initial=1))
-        if longest > WHOLE:
+        if longest > MAX_LINE_WORDS:
             raise InputError(
-                f"window=None takes whole lines as windows, of at most {WHOLE:,} words, and line "
+                f"window=None takes whole lines as windows, of at most {MAX_LINE_WORDS:,} words, and line "
                 f"{int(lengths.argmax()) + 1} has {longest:,}. Break lines, or give a window such as 10."
             )
         return max(longest - 1, 1)
 
     def _start(self, vocabulary: Vocabulary, seed: int) -> State:
-        """Words at random within half a unit of zero over D, contexts and biases at zero."""
+        """Random words within ±1/2D, contexts and biases at zero."""
         X = generator(seed).random((len(vocabulary), self.n_components), np.float32) - np.float32(0.5)
         return self._pad(X / np.float32(self.n_components), np.zeros_like(X))
 
@@ -320,11 +305,11 @@ class SkipGram(Model):
         return State(X, Y, squares, squares.copy())
 
     def _state(self) -> State:
-        """What was fitted, as a state."""
+        """The fitted vectors as a state."""
         return self._pad(self.vectors_.vectors_, self.contexts_.vectors_, self.biases_)
 
     def _mean(self, sums: Sums, vocabulary: Vocabulary) -> float:
-        """The loss a pair; where chance left none, that of vectors that know nothing."""
+        """The loss a pair; that of zero vectors if subsampling left no pair."""
         if sums.pairs:
             return sums.loss / sums.pairs
         return float(np.log(len(vocabulary)) if self.loss == "softmax" else (1 + self.negatives) * np.log(2))
@@ -341,20 +326,20 @@ class SkipGram(Model):
 
 def no_pairs(vocabulary: Vocabulary) -> InputError:
     return InputError(
-        f"no line of the corpus has two of the {len(vocabulary):,} words of the vocabulary, so no word has company. "
+        f"no line of the corpus has two of the {len(vocabulary):,} words of the vocabulary, so there are no pairs. "
         "Give longer lines, or lower min_count."
     )
 
 
-def has_pairs(found: list[Run]) -> bool:
-    """Whether two words stand in one line anywhere."""
-    return any((np.diff(run.read().ends, prepend=0) > 1).any() for run in found)
+def has_pairs(parts: list[Run]) -> bool:
+    """Return whether any line has two words."""
+    return any((np.diff(run.read().ends, prepend=0) > 1).any() for run in parts)
 
 
-def sign(vocabulary: Vocabulary, found: list[Run]) -> str:
-    """A short sign of the words and their order."""
+def sign(vocabulary: Vocabulary, parts: list[Run]) -> str:
+    """A checksum of the words and their order."""
     crc = zlib.crc32("\n".join(vocabulary.words_).encode())
-    for run in found:
+    for run in parts:
         lines = run.read()
         crc = zlib.crc32(lines.ends.tobytes(), zlib.crc32(lines.tokens.tobytes(), crc))
     return f"{len(vocabulary)} words:{crc:08x}"

@@ -1,10 +1,10 @@
-"""How good word vectors are: analogies solved, and agreement with people on which words are alike.
+"""The quality of word vectors: analogies, and agreement with human judgments of similarity.
 
     accuracy     share of questions "a is to b as c is to d" whose best word, a, b, c left out, is d
-    Spearman, Pearson   between the cosines of pairs of words and what people said of them
+    Spearman, Pearson   between the cosines of pairs of words and human scores
 
-Words are compared without regard to case; of several spellings in the vocabulary the first stands for all. Questions
-and pairs with a word that has no vector are skipped, counted, and for the analogies also held against the vectors.
+Case is ignored; the first of several spellings in the vocabulary represents all. Questions and pairs with a word that
+has no vector are skipped and counted; `accuracy_of_all` counts skipped questions as wrong.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from scipy import stats
 
 from twofold.core.checks import InputError
 from twofold.io.documents import numbered_lines
-from twofold.words._nearest import Excluded, normalize_rows
-from twofold.words.word_vectors._analogies import solve
+from twofold.words._nearest import Excluded, normalize_rows, solve_questions
 
 NO_SECTION = "all"  # questions before the first section
 
 
 class AnalogyScore(NamedTuple):
-    """How many analogies were solved."""
+    """Results of analogy questions."""
 
     accuracy: float  # of the questions asked
     accuracy_of_all: float  # of all: skipped ones count as wrong
@@ -40,7 +39,7 @@ class AnalogyScore(NamedTuple):
 
 
 class SimilarityScore(NamedTuple):
-    """How far vectors and people agree."""
+    """Agreement of cosines with human scores."""
 
     spearman: float  # correlation of ranks
     pearson: float  # of values
@@ -49,10 +48,10 @@ class SimilarityScore(NamedTuple):
 
 
 class Spellings(NamedTuple):
-    """Words that differ by case only, as one group."""
+    """Groups of words that differ by case only."""
 
     group: dict[str, int]  # folded spelling ↦ group, in the order of first members
-    first: np.ndarray  # (G,) the word that stands for a group
+    first: np.ndarray  # (G,) the word that represents a group
     of: np.ndarray  # (V,) the group of each word
     starts: np.ndarray  # (G+1,) where each group's members start in
     members: np.ndarray  # (V,)
@@ -80,22 +79,22 @@ def spellings(words: np.ndarray) -> Spellings:
 def solve_analogies(
     words: np.ndarray, W: np.ndarray, norms: np.ndarray, path: Any, vocabulary: int | None, method: str
 ) -> AnalogyScore:
-    """The questions of a file put to words and vectors (V,k)."""
+    """Solve the questions of a file with words and vectors (V,k)."""
     if vocabulary is not None and (not isinstance(vocabulary, Integral) or vocabulary < 1):
         raise InputError(f"vocabulary={vocabulary!r} must be a whole number of at least 1, or None for all words.")
     words, W, norms = words[:vocabulary], W[:vocabulary], norms[:vocabulary]
     known = spellings(words)
-    sections, of, questions = _questions(path, known)
+    sections, of, questions = _read_questions(path, known)
     asked = np.all(questions >= 0, axis=1)
     quads = questions[asked]
     left = known.exclude(quads[:, :3])
-    found = solve(known.first[quads[:, :3]], W, norms, 1, left, method).words[:, 0]
+    best = solve_questions(known.first[quads[:, :3]], W, norms, 1, left, method).words[:, 0]
     correct = np.zeros_like(asked)
-    correct[asked] = (found >= 0) & (known.of[found] == quads[:, 3])
+    correct[asked] = (best >= 0) & (known.of[best] == quads[:, 3])
     return _analogy_score(sections, of, asked, correct)
 
 
-def _questions(path: Any, known: Spellings) -> tuple[list[str], np.ndarray, np.ndarray]:
+def _read_questions(path: Any, known: Spellings) -> tuple[list[str], np.ndarray, np.ndarray]:
     """The sections' names, the section of each question, and its four words as groups (m,4), -1 where unknown."""
     sections: list[str] = []
     of: list[int] = []
@@ -139,27 +138,27 @@ def _analogy_score(sections: list[str], of: np.ndarray, asked: np.ndarray, corre
 
 
 def share(part: Any, whole: Any) -> float:
-    """part/whole; of nothing, NaN."""
+    """part/whole, or NaN if the whole is 0."""
     return float(part) / float(whole) if whole else float("nan")
 
 
 def compare_similarities(words: np.ndarray, W: np.ndarray, norms: np.ndarray, path: Any) -> SimilarityScore:
-    """The cosines of a file's pairs against its figures."""
+    """Compare the cosines of a file's pairs with its scores."""
     known = spellings(words)
-    places, said = _pairs(path, known)
+    places, scores = _read_pairs(path, known)
     asked = (places >= 0).all(axis=1)
     a, b = known.first[places[asked]].T
     x, y = (normalize_rows(W[at].astype(np.float64), norms[at]) for at in (a, b))
     cosine = np.einsum("ij,ij->i", x, y)
-    said = said[asked]
-    varies = len(said) > 1 and np.ptp(said) > 0 and np.ptp(cosine) > 0  # else no correlation is defined
-    spearman = float(stats.spearmanr(cosine, said).statistic) if varies else float("nan")
-    pearson = float(stats.pearsonr(cosine, said).statistic) if varies else float("nan")
+    scores = scores[asked]
+    varies = len(scores) > 1 and np.ptp(scores) > 0 and np.ptp(cosine) > 0  # else no correlation is defined
+    spearman = float(stats.spearmanr(cosine, scores).statistic) if varies else float("nan")
+    pearson = float(stats.pearsonr(cosine, scores).statistic) if varies else float("nan")
     return SimilarityScore(spearman, pearson, int(asked.sum()), int((~asked).sum()))
 
 
-def _pairs(path: Any, known: Spellings) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs of words as groups (m,2), -1 where unknown, and the figures (m,); a first line of names is passed."""
+def _read_pairs(path: Any, known: Spellings) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs of words as groups (m,2), -1 where unknown, and the scores (m,); a header line is skipped."""
     places: list[list[int]] = []
     figures: list[float] = []
     started = False

@@ -3,8 +3,8 @@
     text     "V k" in the first line (GloVe: no such line), then a line a word:  word x1 x2 ... xk
     binary   "V k" in the first line, then for each word:  word, a space, k little-endian float32, perhaps a line end
 
-Both may be packed. What a file is shows in its first bytes, not in its name. Nothing is believed unseen: memory grows
-with what has been read, whatever the first line announces, and a file that ends early or late is refused.
+Both may be packed. The first bytes of a file decide its format, not its name. Memory grows with the words read, not
+with the number in the first line, and a file that ends early or late is refused.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from twofold.core.checks import InputError, first_bad
 from twofold.core.files.atomic import replacing
 from twofold.io.open import DAMAGED, open_bytes
 
-CHUNK = 4 * 2**20  # bytes of a file looked at together
+CHUNK_BYTES = 4 * 2**20  # of a file that are read together
 SPACES = b" \t\n\r\x0b\x0c"
-LONGEST = 10_000  # bytes of a word; more means that this is no such file
+MAX_WORD_BYTES = 10_000  # a file with a longer word has no word vectors
 
 
 class Header(NamedTuple):
-    """What the first line says."""
+    """The content of the first line."""
 
-    words: int | None  # None where there is no such line
+    words: int | None  # None without such a line
     width: int
     binary: bool
 
@@ -42,7 +42,7 @@ class Header(NamedTuple):
 
 
 def write_word2vec(words: np.ndarray, W: np.ndarray, path: str | os.PathLike, binary: bool | None) -> None:
-    """Words and vectors (V,k) as one file, which appears whole or not at all."""
+    """Write words and vectors (V,k) to one file, which appears complete or not at all."""
     name = os.fspath(path).lower()
     if binary is None:
         binary = name.removesuffix(".gz").endswith(".bin")
@@ -54,14 +54,14 @@ def write_word2vec(words: np.ndarray, W: np.ndarray, path: str | os.PathLike, bi
             )
     with replacing(path) as temporary, open(temporary, "wb") as raw, _packing(raw, name) as file:
         file.write(f"{len(words)} {W.shape[1]}\n".encode())
-        step = max(1, CHUNK // (16 * W.shape[1]))
+        step = max(1, CHUNK_BYTES // (16 * W.shape[1]))
         for a in range(0, len(words), step):
             file.write((_as_bytes if binary else _as_text)(words[a : a + step], W[a : a + step]))
 
 
 @contextmanager
 def _packing(raw: BinaryIO, name: str) -> Iterator[Any]:
-    """Gzip around a file if its name asks for it; without the clock in it, equal vectors give equal files."""
+    """Pack a file by gzip if its name ends so; without a time stamp, so that equal vectors give equal files."""
     if not name.endswith(".gz"):
         yield raw
         return
@@ -71,17 +71,17 @@ def _packing(raw: BinaryIO, name: str) -> Iterator[Any]:
 
 def _as_bytes(words: np.ndarray, W: np.ndarray) -> bytes:
     rows = W.astype("<f4")
-    return b"".join(_encoded(word) + b" " + row.tobytes() + b"\n" for word, row in zip(words, rows, strict=True))
+    return b"".join(_encode(word) + b" " + row.tobytes() + b"\n" for word, row in zip(words, rows, strict=True))
 
 
 def _as_text(words: np.ndarray, W: np.ndarray) -> bytes:
-    """The shortest decimals that give back the same float32."""
+    """Lines with the shortest decimals that give the same float32."""
     frame = pl.DataFrame(np.asarray(W, dtype=np.float32), orient="row")
     numbers = frame.write_csv(include_header=False, separator=" ").encode().split(b"\n")
-    return b"".join(_encoded(word) + b" " + line + b"\n" for word, line in zip(words, numbers[: len(W)], strict=True))
+    return b"".join(_encode(word) + b" " + line + b"\n" for word, line in zip(words, numbers[: len(W)], strict=True))
 
 
-def _encoded(word: str) -> bytes:
+def _encode(word: str) -> bytes:
     return word.encode("utf-8", "surrogatepass")
 
 
@@ -94,7 +94,7 @@ def read_word2vec(path: str | os.PathLike, binary: bool | None, limit: int | Non
         raise InputError(f"limit={limit!r} must be a whole number of at least 1, or None for all words.")
     name, table = os.fspath(path), Table()
     try:
-        with open_bytes(name, CHUNK) as file:
+        with open_bytes(name, CHUNK_BYTES) as file:
             header = _header(file, name, binary)
             total = min(n for n in (header.words, limit, sys.maxsize) if n is not None)
             for words, rows in (_binary if header.binary else _text)(file, name, header, total):
@@ -105,7 +105,7 @@ def read_word2vec(path: str | os.PathLike, binary: bool | None, limit: int | Non
 
 
 class Table:
-    """The words read so far; when its memory is full, it takes as much again."""
+    """The words read so far; its capacity doubles when it is full."""
 
     def __init__(self) -> None:
         self.words: dict[str, None] = {}
@@ -117,7 +117,7 @@ class Table:
         if bad is not None:
             raise InputError(f"{name}: number {bad[1] + 1} of word {at + bad[0] + 1} is {bad[2]}. The file is damaged.")
         for i, word in enumerate(words, at + 1):
-            text = word.decode("utf-8", "backslashreplace")  # what is no UTF-8 is shown as \xNN
+            text = word.decode("utf-8", "backslashreplace")  # shows bytes that are no UTF-8 as \xNN
             if text in self.words:
                 first = list(self.words).index(text) + 1
                 raise InputError(f"{name}: word {i} is {text!r}, and so is word {first}. Remove one of them.")
@@ -132,8 +132,8 @@ class Table:
 
 
 def _header(file: Any, name: str, binary: bool | None) -> Header:
-    """The announced sizes; the file is left at the first word."""
-    line, _, rest = file.peek(CHUNK).partition(b"\n")
+    """Read the sizes in the first line; the file is then at the first word."""
+    line, _, after = file.peek(CHUNK_BYTES).partition(b"\n")
     fields = line.split()
     if len(fields) == 2 and all(field.isdigit() for field in fields):
         words, width = (int(field[:12]) for field in fields)
@@ -142,7 +142,7 @@ def _header(file: Any, name: str, binary: bool | None) -> Header:
                 f"{name}, line 1 announces {line[:40].decode()!r}, words and numbers a word: not possible."
             )
         file.read(len(line) + 1)
-        return Header(words, width, _is_binary(rest, width) if binary is None else binary)
+        return Header(words, width, _is_binary(after, width) if binary is None else binary)
     width = _width(fields)
     if binary or not width:
         shown = line[:40].decode("utf-8", "replace").strip()
@@ -154,7 +154,7 @@ def _header(file: Any, name: str, binary: bool | None) -> Header:
 
 
 def _width(fields: list[bytes]) -> int:
-    """How many numbers a line ends with; its first field is a word whatever it looks like."""
+    """Count the numbers at the end of a line; its first field is always a word."""
     return len(list(itertools.takewhile(_is_number, fields[:0:-1])))
 
 
@@ -166,23 +166,23 @@ def _is_number(field: bytes) -> bool:
     return True
 
 
-def _is_binary(rest: bytes, width: int) -> bool:
-    """Whether what follows the first line is no text."""
-    if any(byte < 32 and byte not in SPACES for byte in rest[:4096]):
+def _is_binary(after: bytes, width: int) -> bool:
+    """Return whether the bytes after the first line are no text."""
+    if any(byte < 32 and byte not in SPACES for byte in after[:4096]):
         return True
     try:
-        rest[:4096].decode("utf-8")
+        after[:4096].decode("utf-8")
     except UnicodeDecodeError:
-        return _width(rest.partition(b"\n")[0].split()) != width  # text in another encoding still has its numbers
+        return _width(after.partition(b"\n")[0].split()) != width  # text in another encoding still has its numbers
     return False
 
 
 def _text(file: Any, name: str, header: Header, total: int) -> Iterator[tuple[list[bytes], np.ndarray]]:
-    """Words and numbers, some thousand lines at a time."""
+    """Read words and numbers, some thousand lines at a time."""
     first, count, empty = (1 if header.words is None else 2), 0, 0
-    most = LONGEST + 100 * header.width  # bytes of a line; what is longer is cut, and then no word and its numbers
-    read = iter(lambda: file.readline(most), b"")
-    while lines := list(itertools.islice(read, max(1, min(total - count, CHUNK // (8 * header.width))))):
+    limit = MAX_WORD_BYTES + 100 * header.width  # bytes of a line; a longer line is cut, and then refused
+    read = iter(lambda: file.readline(limit), b"")
+    while lines := list(itertools.islice(read, max(1, min(total - count, CHUNK_BYTES // (8 * header.width))))):
         at = first + count
         kept = lines[: 1 + max((i for i, line in enumerate(lines) if line.strip()), default=-1)]
         if kept and empty:
@@ -192,7 +192,7 @@ def _text(file: Any, name: str, header: Header, total: int) -> Iterator[tuple[li
                 return
             raise InputError(f"{name}, line {at} goes on after the {total:,} words that line 1 announces.")
         if kept:
-            yield _parsed(kept, header.width, name, at)
+            yield _parse(kept, header.width, name, at)
         count, empty = count + len(kept), len(lines) - len(kept)
     if header.words == total and count < total:
         raise InputError(
@@ -200,8 +200,8 @@ def _text(file: Any, name: str, header: Header, total: int) -> Iterator[tuple[li
         )
 
 
-def _parsed(lines: list[bytes], width: int, name: str, first: int) -> tuple[list[bytes], np.ndarray]:
-    """The words of some lines and their numbers (n,k)."""
+def _parse(lines: list[bytes], width: int, name: str, first: int) -> tuple[list[bytes], np.ndarray]:
+    """Parse lines into words and their numbers (n,k)."""
     parts = [line.split(None, 1) for line in lines]
     if all(len(part) == 2 for part in parts):
         with suppress(ValueError):
@@ -213,7 +213,7 @@ def _parsed(lines: list[bytes], width: int, name: str, first: int) -> tuple[list
 
 
 def _line(line: bytes, width: int, where: str) -> tuple[bytes, list[float]]:
-    """One line with care: a word may have spaces in it, though no number after one."""
+    """Parse one line whose word may contain spaces, but no number after a space."""
     fields = line.rsplit(None, width)
     word = fields[0].strip() if len(fields) == width + 1 else b""
     if not word or _width(word.split()) or not all(map(_is_number, fields[1:])):
@@ -223,16 +223,16 @@ def _line(line: bytes, width: int, where: str) -> tuple[bytes, list[float]]:
 
 
 def _binary(file: Any, name: str, header: Header, total: int) -> Iterator[tuple[list[bytes], np.ndarray]]:
-    """Words and numbers, some megabytes at a time."""
+    """Read words and numbers, some megabytes at a time."""
     size, buffer, count = 4 * header.width, b"", 0
     while count < total:
-        more = file.read(CHUNK)
+        more = file.read(CHUNK_BYTES)
         buffer += more
         words, rows, used = _unpack(buffer, size, total - count)
         whole = words.index(b"") if b"" in words else len(words)
-        if whole < len(words) or not (words or more) or (not words and len(buffer) > size + LONGEST):
+        if whole < len(words) or not (words or more) or (not words and len(buffer) > size + MAX_WORD_BYTES):
             raise InputError(
-                f"{name}: word {count + whole + 1} is not there in full. Line 1 announces {header.words:,} words "
+                f"{name}: word {count + whole + 1} is incomplete. Line 1 announces {header.words:,} words "
                 f"of {header.width} numbers; the file is cut short or damaged."
             )
         count, buffer = count + len(words), buffer[used:]
@@ -242,13 +242,13 @@ def _binary(file: Any, name: str, header: Header, total: int) -> Iterator[tuple[
         raise InputError(f"{name} goes on after the {total:,} words that line 1 announces. It is damaged.")
 
 
-def _unpack(buffer: bytes, size: int, most: int) -> tuple[list[bytes], list[bytes], int]:
-    """The words that are there in full, the bytes of their numbers, and how many bytes that were."""
+def _unpack(buffer: bytes, size: int, limit: int) -> tuple[list[bytes], list[bytes], int]:
+    """The first complete words, the bytes of their numbers, and the bytes that both take."""
     words: list[bytes] = []
     rows: list[bytes] = []
     at = 0
-    while len(words) < most:
-        space = buffer.find(b" ", at, at + LONGEST)
+    while len(words) < limit:
+        space = buffer.find(b" ", at, at + MAX_WORD_BYTES)
         if space < 0 or space + 1 + size > len(buffer):
             break
         words.append(buffer[at:space].lstrip(b"\n"))

@@ -1,9 +1,8 @@
-"""Word vectors: a direction a word, and the questions that directions answer.
+"""Word vectors, and the questions that they answer.
 
     cos(a, b) = a·b / |a||b|        W (V,k) vectors, the words by falling frequency
 
-Here are the words and the questions; how answers are found is in _nearest (nearest words), _analogies, evaluation and
-files (word2vec's).
+Nearest words and analogies are in _nearest; evaluation and files (of word2vec) are beside this file.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from twofold.core.files import model_file
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed
 from twofold.linalg import truncated_svd
+from twofold.text.documents import check_words
 from twofold.text.tokenize import Rules, bare
 from twofold.text.vocabulary import unknown_word
 from twofold.words import _checks
-from twofold.words._nearest import Lists, exclude, find_nearest, normalize_rows, row_norms
-from twofold.words.word_vectors._analogies import solve
+from twofold.words._nearest import Lists, exclude, find_nearest, normalize_rows, row_norms, solve_questions
 from twofold.words.word_vectors.evaluation import AnalogyScore, SimilarityScore, compare_similarities, solve_analogies
 from twofold.words.word_vectors.files import read_word2vec, write_word2vec
 
 DOCUMENT_RULES = Rules(lowercase=False, numbers=True, min_length=1)
-COMMON = 1e-3  # words more frequent than this share count little in a document
+COMMON_SHARE = 1e-3  # words more frequent than this have a low weight in a document
 
 
 class WordVectors(Model):
-    """Words and their vectors, with the questions one asks of them.
+    """Words and their vectors, with the questions that they answer.
 
     Word models keep one in ``vectors_``; ``WordVectors.of`` makes one from arrays, ``WordVectors.load_word2vec``
     from the files of other programs. Similarity is the cosine of the angle between two vectors.
@@ -42,10 +41,10 @@ class WordVectors(Model):
     Attributes
     ----------
     words_ : ndarray of shape (V,)
-        The words, each once, the most frequent first if their frequency was known. Also as ``words``.
+        The words, each once, the most frequent first if counts are known. Also as ``words``.
     vectors_ : ndarray of shape (V, k)
     counts_ : ndarray of shape (V,) or None
-        How often each word occurred where the vectors were learned, if that is known.
+        Counts of the words in the training corpus, if known.
 
     References
     ----------
@@ -81,10 +80,10 @@ class WordVectors(Model):
         words : sequence of V distinct str, the most frequent first
         vectors : array of shape (V, k), kept if it is float64, else made float32
         counts : array of shape (V,), optional
-            How often each word occurs; `document` weighs words by it.
+            Counts of the words; `document` uses them as weights.
         """
         made = cls()
-        made.words_ = _checks.check_words(words)
+        made.words_ = check_words(words, "words")
         made.vectors_ = _checks.check_vectors(vectors, made.words_)
         made.counts_ = None if counts is None else _checks.check_counts(counts, len(made.words_))
         return made
@@ -118,7 +117,7 @@ class WordVectors(Model):
         return self.vectors_[at].copy()
 
     def place(self, word: str) -> int:
-        """The row of a word; an error names the closest spellings if it is not there."""
+        """The row of a word; the error for an unknown word names the closest spellings."""
         self._check()
         at = self._places.get(word) if isinstance(word, str) else None
         if at is None:
@@ -143,17 +142,17 @@ class WordVectors(Model):
 
         Returns
         -------
-        list of (word, cosine), best first; fewer than n where there are no more
+        list of (word, cosine), best first; n of them, or all
         """
         self._check()
         n, words = _checks.check_n(n), _checks.as_words(query)
         at = self._all(words or [])
         mean = self._units(at).mean(axis=0) if words else _checks.as_vector(query, self.vectors_.shape[1])
         Q = _checks.as_direction(mean).astype(self.vectors_.dtype)[None]
-        return self._named(find_nearest(Q, self.vectors_, self._norms, n, exclude([at])))
+        return self._pair_names(find_nearest(Q, self.vectors_, self._norms, n, exclude([at])))
 
     def analogy(self, a: str, b: str, c: str, n: int = 1, *, method: str = "additive") -> list[tuple[str, float]]:
-        """What `c` is to as `a` is to `b`, best first: ``analogy("man", "king", "woman")`` asks for the queen.
+        """Find the word that is to `c` as `b` is to `a`: ``analogy("man", "king", "woman")`` is "queen".
 
         Parameters
         ----------
@@ -161,17 +160,17 @@ class WordVectors(Model):
             They are left out of the answer.
         n : int, default=1
         method : {"additive", "multiplicative"}, default="additive"
-            The cosine with b − a + c, or the product of the cosines with b and c over that with a, which lets no
-            single large one decide. All vectors are taken at length 1.
+            The cosine with b − a + c, or the product of the cosines with b and c over that with a, in which no single
+            large cosine decides. All vectors have length 1.
         """
         n, at = _checks.check_n(n), self._all([a, b, c])
-        return self._named(solve(at[None], self.vectors_, self._norms, n, exclude([at]), method))
+        return self._pair_names(solve_questions(at[None], self.vectors_, self._norms, n, exclude([at]), method))
 
     def document(self, text: Any) -> np.ndarray:
         """A vector (k,) for a text: the weighted mean of its words' vectors, each at length 1.
 
-        A word that makes up the share p of all words has the weight a / (a + p), a = 0.001, so that "the" says little;
-        where ``counts_`` are not known, all words weigh the same.
+        A word with share p of all words has weight a / (a + p), a = 0.001, which is low for "the"; without ``counts_``,
+        all words have equal weight.
 
         Parameters
         ----------
@@ -179,23 +178,27 @@ class WordVectors(Model):
             Words without a vector, as they are or in lower case, are left out.
         """
         self._check()
-        pieces = DOCUMENT_RULES.split(text)
-        found = [self._places.get(piece, self._places.get(piece.lower(), -1)) for piece in map(bare, pieces)]
-        at = np.array([place for place in found if place >= 0], dtype=np.int64)
+        pieces = map(bare, DOCUMENT_RULES.split(text))
+        places = [self._places.get(piece, self._places.get(piece.lower(), -1)) for piece in pieces]
+        at = np.array([place for place in places if place >= 0], dtype=np.int64)
         if not len(at):
             raise InputError(f"no word of {str(text)[:40]!r} is among the {len(self):,} words that have vectors.")
-        weight = np.ones(len(at)) if self.counts_ is None else COMMON / (COMMON + self.counts_[at] / self.counts_.sum())
+        weight = (
+            np.ones(len(at))
+            if self.counts_ is None
+            else COMMON_SHARE / (COMMON_SHARE + self.counts_[at] / self.counts_.sum())
+        )
         return (weight @ self._units(at) / weight.sum()).astype(self.vectors_.dtype)
 
     def map_2d(self, words: Any = None, *, method: str = "pca", random_state: Seed = 0) -> np.ndarray:
-        """Places (n,2) for words, near each other where they point the same way.
+        """Points (n,2) for words; words with similar vectors are close.
 
         Parameters
         ----------
         words : list of n str, default=all words
         method : {"pca", "tsne"}, default="pca"
-            The two directions in which the vectors, at length 1, differ most; or t-SNE, which shows neighbours
-            better and distances not at all.
+            The two directions of greatest variance of the vectors at length 1; or t-SNE, which shows neighbors better,
+            but no distances.
         random_state : int, RandomState, Generator or None, default=0, for t-SNE
         """
         self._check()
@@ -212,8 +215,8 @@ class WordVectors(Model):
         path : str or path
             Replaced atomically; gzipped if it ends in ".gz".
         binary : bool, optional
-            Whether numbers are written as bytes; by default if the name ends in ".bin" or ".bin.gz". Text has the
-            shortest decimals that give the same float32 again.
+            Write numbers as bytes; by default if the name ends in ".bin" or ".bin.gz". Text has the shortest decimals
+            that give the same float32.
         """
         self._check()
         write_word2vec(self.words_, self.vectors_, path, binary)
@@ -226,8 +229,8 @@ class WordVectors(Model):
         ----------
         path : str or path
         binary : bool, optional
-            Whether numbers are bytes; by default the file shows it.
-        limit : int, optional, to read the first so many words and no more
+            Read numbers as bytes; by default the content decides.
+        limit : int, optional, to read only the first `limit` words
         """
         return cls.of(*read_word2vec(path, binary, limit))
 
@@ -243,7 +246,7 @@ class WordVectors(Model):
         path : str or path
             A question a line, ``Athens Greece Oslo Norway``; lines such as ``: capitals`` begin a section.
         vocabulary : int or None, default=30000
-            Ask about, and answer with, the first so many words alone; None for all. Figures for different
+            Questions and answers are among the first `vocabulary` words; None for all. Figures for different
             vocabularies cannot be compared.
         method : {"additive", "multiplicative"}, default="additive"
 
@@ -252,18 +255,18 @@ class WordVectors(Model):
         AnalogyScore
             ``accuracy`` of the questions asked and ``accuracy_of_all`` (those skipped because a word is unknown count
             as wrong), ``correct``, ``asked``, ``skipped``, ``semantic`` and ``syntactic`` accuracies (of sections whose
-            names start with "gram"), and ``sections``, a table of the same. Case is put aside.
+            names start with "gram"), and ``sections``, a table of the same. Case is ignored.
         """
         self._check()
         return solve_analogies(self.words_, self.vectors_, self._norms, path, vocabulary, method)
 
     def evaluate_similarity(self, path: str | os.PathLike) -> SimilarityScore:
-        """The correlation of the cosines with people's judgement.
+        """The correlation of the cosines with human judgment.
 
         Parameters
         ----------
         path : str or path
-            A pair a line, ``tiger cat 7.35``, with tabs, commas or spaces between; a first line of names is passed.
+            A pair a line, ``tiger cat 7.35``, with tabs, commas or spaces between; a header line is skipped.
 
         Returns
         -------
@@ -293,24 +296,23 @@ class WordVectors(Model):
         """Some rows at length 1, in float64."""
         return normalize_rows(self.vectors_[at].astype(np.float64), self._norms[at])
 
-    def _named(self, found: Lists) -> list[tuple[str, float]]:
-        """One query's answer."""
-        pairs = zip(found.words[0].tolist(), found.scores[0].tolist(), strict=True)
+    def _pair_names(self, best: Lists) -> list[tuple[str, float]]:
+        """The answer to one query."""
+        pairs = zip(best.words[0].tolist(), best.scores[0].tolist(), strict=True)
         return [(str(self.words_[at]), score) for at, score in pairs if at >= 0]
 
 
 def map_to_plane(X: np.ndarray, method: str, random_state: Any) -> np.ndarray:
-    """Rows (n,k) as places (n,2): by the two directions of greatest variance, or by t-SNE."""
+    """Rows (n,k) as points (n,2): by the two directions of greatest variance, or by t-SNE."""
     n = len(X)
     if method not in ("pca", "tsne"):
         raise InputError(f'method={method!r} is not "pca" or "tsne".')
     if method == "tsne" and n > 3:
-        from sklearn.manifold import TSNE  # a second to import, and seldom needed
+        from sklearn.manifold import TSNE  # takes a second to import
 
         perplexity, method = min(30.0, (n - 1) / 3), "barnes_hut" if n > 500 else "exact"
-        return TSNE(
-            2, init="pca", perplexity=perplexity, method=method, random_state=seed_of(random_state)
-        ).fit_transform(X)
+        model = TSNE(2, init="pca", perplexity=perplexity, method=method, random_state=seed_of(random_state))
+        return model.fit_transform(X)
     places = np.zeros((n, 2))
     k = min(2, *X.shape)
     if k:
