@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 import twofold
 from twofold import InputError
@@ -176,24 +174,8 @@ def test_a_given_vocabulary_is_kept():
         Cooccurrence(vocabulary=["bird"]).fit(lines)
 
 
-def test_a_saved_table_is_the_same(tmp_path):
-    model = Cooccurrence(min_count=1).fit(zipf_lines(5))
-    model.save(tmp_path / "x.twofold")
-    loaded = twofold.load(tmp_path / "x.twofold")
-    assert same(loaded.counts_, model.counts_)
-    assert loaded.vocabulary_.words_.tolist() == model.vocabulary_.words_.tolist()
-    with pytest.raises(NotFittedError):
-        clone(model).save(tmp_path / "y.twofold")
-
-
 def test_a_corpus_without_pairs_is_an_empty_table():
     assert Cooccurrence(min_count=1).fit(["alone", "", "here"]).counts_.nnz == 0
-
-
-@pytest.mark.parametrize("corpus, message", [([], "no words"), (["", "..."], "no words"), (["a b c"], "min_count=5")])
-def test_a_corpus_without_words_is_refused(corpus, message):
-    with pytest.raises(InputError, match=message):
-        Cooccurrence().fit(corpus)
 
 
 def test_a_damaged_file_is_refused_and_nothing_is_left(tmp_path, monkeypatch):

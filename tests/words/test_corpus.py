@@ -79,7 +79,7 @@ def test_memory_file_and_gzip_give_the_same(tmp_path, monkeypatch, piece):
     expected, v = fit_and_encode(lines, first := Vocabulary(min_count=3)), Vocabulary(min_count=3)
     (tmp_path / "x.txt.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     monkeypatch.setattr(documents, "PIECE", piece)
-    monkeypatch.setattr(module, "PIECE", 1000)
+    monkeypatch.setattr(module, "TOKENS_AT_ONCE", 1000)
     with twofold.config(memory="1MiB"), fit_and_encode(tmp_path / "x.txt.gz", v) as corpus:
         assert isinstance(corpus.tokens, np.memmap) and not isinstance(expected.tokens, np.memmap)
         assert np.array_equal(corpus.tokens, expected.tokens) and np.array_equal(corpus.ends, expected.ends)

@@ -34,10 +34,24 @@ def same(a, b):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_what_goes_out_comes_back_to_the_bit(tmp_path, ending):
-    v = some()
-    v.save_word2vec(tmp_path / f"v.{ending}")
-    assert same(WordVectors.load_word2vec(tmp_path / f"v.{ending}"), v)
+def test_a_file_comes_back_to_the_bit(tmp_path, ending):
+    v, path = some(), tmp_path / f"v.{ending}"
+    v.save_word2vec(path)
+    assert same(WordVectors.load_word2vec(path), v) and same(WordVectors.load_word2vec(path, limit=1000), v)
+    assert same(WordVectors.load_word2vec(path, limit=7), WordVectors.of(v.words[:7], v.vectors_[:7]))
+    with pytest.raises(InputError, match="limit=0"):
+        WordVectors.load_word2vec(path, limit=0)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_gensim_reads_and_writes_the_same(tmp_path, ending):
+    gensim = pytest.importorskip("gensim.models")
+    v, path = some(), tmp_path / f"v.{ending}"
+    v.save_word2vec(path)
+    theirs = gensim.KeyedVectors.load_word2vec_format(str(path), binary="bin" in ending)
+    assert theirs.index_to_key == v.words.tolist() and theirs.vectors.tobytes() == v.vectors_.tobytes()
+    theirs.save_word2vec_format(str(path), binary="bin" in ending)
+    assert same(WordVectors.load_word2vec(path), v)
 
 
 @pytest.mark.parametrize("binary", [False, True])
@@ -48,36 +62,6 @@ def test_the_kind_can_be_chosen_and_is_seen(tmp_path, binary):
     assert (tmp_path / "v.any").read_bytes() == (tmp_path / ("v.bin" if binary else "v.txt")).read_bytes()
     assert same(WordVectors.load_word2vec(tmp_path / "v.any"), v)
     assert same(WordVectors.load_word2vec(tmp_path / "v.any", binary=binary), v)
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_gensim_reads_ours(tmp_path, ending):
-    gensim = pytest.importorskip("gensim.models")
-    v, path = some(), tmp_path / f"v.{ending}"
-    v.save_word2vec(path)
-    theirs = gensim.KeyedVectors.load_word2vec_format(str(path), binary="bin" in ending)
-    assert theirs.index_to_key == v.words.tolist() and theirs.vectors.tobytes() == v.vectors_.tobytes()
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_we_read_gensims(tmp_path, ending):
-    gensim = pytest.importorskip("gensim.models")
-    v, path = some(), tmp_path / f"v.{ending}"
-    theirs = gensim.KeyedVectors(v.vectors_.shape[1])
-    theirs.add_vectors(v.words.tolist(), v.vectors_)
-    theirs.save_word2vec_format(str(path), binary="bin" in ending)
-    assert same(WordVectors.load_word2vec(path), v)
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_the_first_words_alone(tmp_path, ending):
-    v, path = some(), tmp_path / f"v.{ending}"
-    v.save_word2vec(path)
-    few = WordVectors.load_word2vec(path, limit=7)
-    assert same(few, WordVectors.of(v.words[:7], v.vectors_[:7]))
-    assert same(WordVectors.load_word2vec(path, limit=1000), v)
-    with pytest.raises(InputError, match="limit=0"):
-        WordVectors.load_word2vec(path, limit=0)
 
 
 @pytest.mark.parametrize("ending", ["txt", "bin"])
@@ -196,10 +180,10 @@ def test_a_file_cut_anywhere_is_refused(tmp_path, ending):
         (b"2 2\na 1 2\na 3 4\n", "word 2 is 'a', and so is word 1"),
         (b"2 2\na 1 2\nb nan 4\n", "number 1 of word 2 is nan"),
         (b"1 1\na " + np.float32(np.inf).tobytes(), "number 1 of word 1 is inf"),
-        (b"1 1\n " + np.float32(1).tobytes(), "word 1 is not there in full"),
+        (b"1 1\n " + np.float32(1).tobytes(), "word 1 is incomplete"),
         (b"1 1\na " + np.float32(1).tobytes() + b"\nb " + np.float32(1).tobytes(), "goes on after the 1 words"),
-        (b"3 9999999999\na " + bytes(20), "word 1 is not there in full"),
-        (b"9999999999 3\na " + bytes(12), "word 2 is not there in full"),
+        (b"3 9999999999\na " + bytes(20), "word 1 is incomplete"),
+        (b"9999999999 3\na " + bytes(12), "word 2 is incomplete"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, content, message):

@@ -1,14 +1,12 @@
 """GloVe as it is used: corpora, files, callbacks, scores and refusals."""
 
-import gzip
 from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-import twofold
-from twofold import Checkpoint, Cooccurrence, EarlyStopping, GloVe, InputError
+from twofold import Cooccurrence, GloVe, InputError
 from twofold.core.progress import report_to
 
 TEXT = [
@@ -20,43 +18,9 @@ TEXT = [
 QUICK = {"n_components": 3, "min_count": 1, "window": 3, "x_max": 10, "max_iter": 6, "random_state": 0}
 
 
-def bits(model):
-    arrays = (model.vectors_.vectors_, model.row_factors_, model.components_, model.row_bias_, model.column_bias_)
-    return [a.tobytes() for a in arrays], model.history_["objective"]
-
-
-class Stop:
-    """Breaks a fit off after some epochs, as a power cut would; or only listens."""
-
-    def __init__(self, after=None):
-        self.after, self.epochs = after, 0
-
-    def setup(self, estimator, context): ...
-
-    def teardown(self, estimator, context): ...
-
-    def on_fit_task_begin(self, estimator, context):
-        if context.parent is not None:
-            if self.epochs == self.after:
-                raise KeyboardInterrupt
-            self.epochs += 1
-
-    def on_fit_task_end(self, estimator, context): ...
-
-
 @pytest.fixture(scope="module")
 def fitted():
     return GloVe(**QUICK).fit(TEXT)
-
-
-def test_a_corpus_may_come_in_any_form(tmp_path, fitted):
-    (tmp_path / "text.txt").write_text("\n".join(TEXT))
-    with gzip.open(tmp_path / "text.txt.gz", "wt") as file:
-        file.write("\n".join(TEXT))
-    counted = Cooccurrence(min_count=1, window=3).fit(TEXT)
-    forms = ([line.split() for line in TEXT], (line for line in TEXT), tmp_path / "text.txt", tmp_path / "text.txt.gz")
-    for form in (*forms, counted):
-        assert bits(GloVe(**QUICK).fit(form)) == bits(fitted)
 
 
 def test_what_is_fitted(fitted):
@@ -69,45 +33,6 @@ def test_what_is_fitted(fitted):
     counts = Cooccurrence(min_count=1, window=3).fit(TEXT).counts_
     np.testing.assert_allclose(fitted.total_, counts.sum(), rtol=1e-6)
     assert fitted.n_iter_ == len(fitted.history_["objective"]) == 6 and fitted.converged_
-
-
-@pytest.mark.parametrize("weighting", ["power", "all"])
-def test_words_in_like_company_come_close(weighting):
-    options = {**QUICK, "n_components": 4, "max_iter": 60, "weighting": weighting}
-    vectors = GloVe(**options).fit(TEXT).vectors_
-    assert vectors.similarity("cat", "kitten") > vectors.similarity("cat", "ship")
-    assert vectors.similarity("boat", "ship") > vectors.similarity("boat", "kitten")
-
-
-@pytest.mark.parametrize("weighting", ["power", "all", "observed"])
-def test_a_model_file_holds_it_all(tmp_path, weighting):
-    model = GloVe(**{**QUICK, "weighting": weighting}).fit(TEXT)
-    model.save(tmp_path / "glove.twofold")
-    again = twofold.load(tmp_path / "glove.twofold")
-    assert bits(again) == bits(model) and again.get_params() == model.get_params()
-    assert again.vectors_.nearest("cat") == model.vectors_.nearest("cat")
-    assert again.score(TEXT) == model.score(TEXT)
-
-
-@pytest.mark.parametrize("weighting", ["power", "observed"])
-def test_a_fit_broken_off_goes_on_to_the_same_bits(tmp_path, weighting):
-    options = {**QUICK, "weighting": weighting}
-    wanted = bits(GloVe(**options).fit(TEXT))
-    path = tmp_path / "glove.checkpoint"
-    with pytest.raises(KeyboardInterrupt):
-        GloVe(**options).set_callbacks(Stop(after=3), Checkpoint(path)).fit(TEXT)
-    assert path.exists()
-    listener = Stop()
-    assert bits(GloVe(**options).set_callbacks(listener, Checkpoint(path)).fit(TEXT)) == wanted
-    assert listener.epochs == 3 and not path.exists()
-
-
-def test_the_checkpoint_of_other_pairs_is_refused(tmp_path):
-    path = tmp_path / "glove.checkpoint"
-    with pytest.raises(KeyboardInterrupt):
-        GloVe(**QUICK).set_callbacks(Stop(after=3), Checkpoint(path)).fit(TEXT)
-    with pytest.raises(InputError, match="checkpoint of another fit"):
-        GloVe(**QUICK).set_callbacks(Checkpoint(path)).fit(TEXT[:-1])
 
 
 def test_epochs_report_how_far_they_are():
@@ -135,37 +60,10 @@ def test_words_it_does_not_know_are_left_out_of_the_score(fitted):
         fitted.score(["zebra zebra"] * 5)
 
 
-def test_early_stopping_looks_at_held_out_pairs():
-    held = Cooccurrence(min_count=1, window=3).fit(TEXT[:4])
-    stop = EarlyStopping(held, patience=2)
-    model = GloVe(**{**QUICK, "max_iter": 40}).set_callbacks(stop).fit(TEXT)
-    assert len(stop.scores_) == model.n_iter_
-    assert model.score(held) == stop.best_score_ == max(stop.scores_)
-
-
 def test_a_tolerance_ends_it_early():
     model = GloVe(**{**QUICK, "max_iter": 500, "tol": 0.01}).fit(TEXT)
     cost = model.history_["objective"]
     assert model.n_iter_ < 500 and 1 - cost[-1] / cost[-2] <= 0.01 < 1 - cost[-2] / cost[-3]
-
-
-@pytest.mark.parametrize("weighting", ["all", "observed"])
-def test_more_numbers_than_words_are_refused(weighting):
-    with pytest.raises(InputError, match=r"n_components=50 is more than"):
-        GloVe(50, weighting=weighting, min_count=1).fit(TEXT)
-
-
-def test_a_corpus_without_pairs_is_refused():
-    with pytest.raises(InputError, match=r"no two of the 2 words .* window=10"):
-        GloVe(min_count=1).fit(["one", "two"])
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"n_components": 0}, {"x_max": 0}, {"alpha": -1}, {"weighting": "none"}, {"learning_rate": 0}]
-)
-def test_wrong_parameters_are_refused(wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        GloVe(**{"min_count": 1, **wrong}).fit(TEXT)
 
 
 @pytest.mark.parametrize(("solver", "rate", "epochs"), [("adagrad", 0.5, 400), ("sgd", 0.1, 400), ("gd", 0.5, 3000)])
@@ -198,6 +96,17 @@ def test_small_steps_of_full_descent_never_rise():
     assert all(b <= a for a, b in pairwise(cost)) and cost[-1] < cost[0]
 
 
-def test_other_weights_have_solvers_of_their_own():
-    with pytest.raises(InputError, match="solver"):
-        GloVe(**(QUICK | {"weighting": "all", "solver": "sgd"})).fit(TEXT)
+@pytest.mark.parametrize(
+    "options, corpus, message",
+    [
+        ({"n_components": 50, "weighting": "all"}, TEXT, "n_components=50 is more than"),
+        ({"n_components": 50, "weighting": "observed"}, TEXT, "n_components=50 is more than"),
+        ({"weighting": "all", "solver": "sgd"}, TEXT, "solver"),
+        ({}, ["one", "two"], r"no two of the 2 words .* window=10"),
+        *(({name: value}, TEXT, name) for name, value in (("x_max", 0), ("alpha", -1), ("weighting", "none"))),
+        ({"learning_rate": 0}, TEXT, "learning_rate"),
+    ],
+)
+def test_refusals(options, corpus, message):
+    with pytest.raises(ValueError, match=message):
+        GloVe(**{"min_count": 1, **options}).fit(corpus)

@@ -105,20 +105,6 @@ def test_threads_budget_and_place_do_not_show(pairs, tmp_path, monkeypatch):
     assert found[0] == found[1] == found[2]
 
 
-def test_a_model_file_holds_it_all(pairs, tmp_path):
-    model = PMIEmbedding(4, random_state=0).fit(pairs)
-    model.save(tmp_path / "pmi.twofold")
-    again = twofold.load(tmp_path / "pmi.twofold")
-    assert again.vectors_.nearest("w3") == model.vectors_.nearest("w3")
-    assert np.array_equal(product(again), product(model)) and again.get_params() == model.get_params()
-    assert list(again.vocabulary_.words_) == list(model.vocabulary_.words_)
-
-
-def test_a_corpus_is_counted_as_told(pairs):
-    model, same = PMIEmbedding(4, window=4, min_count=1, random_state=0), PMIEmbedding(4, random_state=0).fit(pairs)
-    assert np.array_equal(product(model.fit(corpus())), product(same))
-
-
 def test_more_numbers_than_words_are_refused(pairs):
     with pytest.raises(InputError, match=r"n_components=51 is more than the \d+ words"):
         PMIEmbedding(51).fit(pairs)

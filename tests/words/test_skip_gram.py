@@ -1,14 +1,11 @@
 """SkipGram: what it takes, what it refuses, what it keeps, and which bits its seed fixes."""
 
-import gzip
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
-import twofold
-from twofold import Checkpoint, EarlyStopping, SkipGram, config, load
+from twofold import Checkpoint, EarlyStopping, SkipGram, config
 from twofold.core.callbacks import _Quiet
 from twofold.core.checks import InputError
 from twofold.core.progress import report_to
@@ -44,22 +41,6 @@ def test_what_is_fitted():
     assert fitted.history_["learning_rate"] == pytest.approx([0.05, 0.05 * 2 / 3, 0.05 / 3])
     assert min(fitted.history_["words_per_second"]) > 0
     assert model().fit(lines()).biases_ is None
-
-
-@losses
-def test_a_seed_fixes_every_bit(loss, tmp_path):
-    text = lines()
-    (tmp_path / "text.txt").write_text("\n".join(text) + "\n")
-    with gzip.open(tmp_path / "text.gz", "wt") as file:
-        file.write("\n".join(text))
-    expected = bits(model(loss=loss).fit(text))
-    with config(threads=2):
-        assert bits(model(loss=loss).fit(tmp_path / "text.txt")) == expected
-    with config(threads=1):
-        assert bits(model(loss=loss, deterministic=False).fit(str(tmp_path / "text.gz"))) == expected
-        assert bits(model(loss=loss).fit([line.split() for line in text])) == expected
-        assert bits(model(loss=loss).fit(line for line in text)) == expected
-    assert bits(model(loss=loss, random_state=4).fit(text)) != expected
 
 
 @pytest.fixture
@@ -98,15 +79,6 @@ def test_tiles_resume_to_the_same_bits_and_can_be_cut_short(tiles, tmp_path):
     assert bits(model().set_callbacks(Checkpoint(path)).fit(text)) == expected
 
 
-def test_without_locks_is_what_one_asks_for(monkeypatch):
-    asked = []
-    monkeypatch.setattr(_steps, "visit_at_once", lambda some, *rest: asked.append(some) or _steps.visit(some, *rest))
-    model().fit(lines())
-    assert not asked
-    model(deterministic=False).fit(lines())
-    assert asked
-
-
 def test_the_way_depends_on_the_text_alone():
     for runs, epochs, words in ((15, 5, 10**5), (10**5, 5, 100)):
         assert _steps.choose_way(runs, epochs, words, False, True)[0] is _steps.visit
@@ -139,44 +111,11 @@ class Kill(_Quiet):
             raise Killed
 
 
-@losses
-def test_a_killed_fit_goes_on_where_it_was(loss, tmp_path):
-    expected = bits(model(loss=loss, biases=True).fit(lines()))
-    path = tmp_path / "fit.checkpoint"
-    with pytest.raises(Killed):
-        model(loss=loss, biases=True).set_callbacks(Checkpoint(path), Kill(1)).fit(lines())
-    assert path.exists()
-    with pytest.raises(InputError, match="another fit"):
-        model(loss=loss, biases=True).set_callbacks(Checkpoint(path)).fit(lines(seed=1))
-    again = model(loss=loss, biases=True).set_callbacks(Checkpoint(path)).fit(lines())
-    assert bits(again) == expected and not path.exists()
-
-
-@losses
-def test_a_saved_model_scores_alike(loss, tmp_path):
-    fitted = model(loss=loss, biases=True).fit(lines())
-    fitted.save(tmp_path / "words.twofold")
-    read = load(tmp_path / "words.twofold")
-    assert bits(read) == bits(fitted)
-    assert read.score(lines(seed=1)) == fitted.score(lines(seed=1)) < 0
-    assert read.vectors_.nearest("ax", 3) == fitted.vectors_.nearest("ax", 3)
-
-
 def test_scoring_changes_nothing():
     fitted = model().fit(lines())
     before = bits(fitted)
     assert fitted.score(lines(seed=1)) == fitted.score(lines(seed=1))
     assert bits(fitted) == before
-
-
-def test_early_stopping_keeps_the_best_epoch():
-    """A tiny text is soon learned by heart, chance neighbours and all."""
-    text, held_out = lines(12), lines(400, seed=9)
-    stop = EarlyStopping(held_out, patience=3)
-    few = {"k": 20, "max_iter": 60, "learning_rate": 0.5, "subsample": None}
-    fitted = model(**few).set_callbacks(stop).fit(text)
-    assert fitted.n_iter_ == stop.best_sweep_ + 4 < 60
-    assert fitted.score(held_out) == stop.best_score_ == max(stop.scores_)
 
 
 def test_epochs_report_how_far_they_are(monkeypatch):
@@ -223,38 +162,6 @@ def test_a_long_line_is_not_cut_short(monkeypatch):
     assert Z[left, right] > Z[left, gap] and Z[right, left] > Z[right, gap]
 
 
-@pytest.mark.parametrize("corpus", [[], [""], ["", " ! "]], ids=["no lines", "an empty line", "no words"])
-def test_an_empty_corpus_is_refused(corpus):
-    with pytest.raises(InputError, match="no words"):
-        model().fit(corpus)
-
-
-def test_refusals():
-    with pytest.raises(InputError, match="no line of the corpus has two of the 2 words"):
-        model().fit(["a", "b", "a"])
-    with pytest.raises(InputError, match="min_count=5"):
-        SkipGram().fit(["a b c"])
-    with pytest.raises(InputError, match="no such file"):
-        model().fit("nowhere.txt")
-    with pytest.raises(InputError, match="no line of the corpus has two"):
-        model().fit(lines()).score(["unheard of"])
-    with pytest.raises(ValueError, match="window"):
-        model(window=0).fit(lines())
-
-
-def test_too_many_words_for_the_softmax():
-    many = [f"w{i} w{i + 1}" for i in range(20_001)]
-    with pytest.raises(InputError, match="20,002 words"):
-        model(loss="softmax").fit(many)
-
-
-def test_it_can_be_cloned_and_fitted_again():
-    fitted = model(biases=True).fit(lines())
-    again = clone(fitted).set_params(biases=False).fit(lines(seed=1))
-    assert again.biases_ is None and again.vectors_.vectors_.shape == (21, 5)
-    assert "SkipGram" in twofold.__all__
-
-
 def test_any_score_may_stop_it_early(tmp_path):
     pairs = tmp_path / "pairs.txt"
     pairs.write_text("cat kitten 9\nboat ship 9\ncat boat 1\nkitten ship 1\n")
@@ -263,3 +170,27 @@ def test_any_score_may_stop_it_early(tmp_path):
     model = SkipGram(8, subsample=None, max_iter=30, random_state=0).set_callbacks(stop).fit(lines)
     assert len(stop.scores_) == model.n_iter_ < 30
     assert stop.best_score_ == max(stop.scores_)
+
+
+def test_threads_skip_locks_only_without_deterministic(monkeypatch):
+    calls, expected = [], bits(model().fit(lines()))
+    at_once = lambda some, *rest: calls.append(some) or _steps.visit(some, *rest)  # noqa: E731
+    monkeypatch.setattr(_steps, "visit_at_once", at_once)
+    assert bits(model().fit(lines())) == expected and not calls
+    with config(threads=1):
+        assert bits(model(deterministic=False).fit(lines())) == expected and calls
+
+
+@pytest.mark.parametrize(
+    "options, corpus, message",
+    [
+        ({}, ["a", "b", "a"], "no line of the corpus has two of the 2 words"),
+        ({"window": 0}, lines(), "window"),
+        ({"loss": "softmax"}, [f"w{i} w{i + 1}" for i in range(20_001)], "20,002 words"),
+    ],
+)
+def test_refusals(options, corpus, message):
+    with pytest.raises(ValueError, match=message):
+        model(**options).fit(corpus)
+    with pytest.raises(InputError, match="no line of the corpus has two"):
+        model().fit(lines()).score(["unheard of"])

@@ -272,9 +272,9 @@ def visit_tile(tile: np.ndarray, seed: int, tiling: Tiling, state: State, plan: 
     pairs = group_pairs(tiling.pairs, *cuts, tiling.place, len(own), sharing)
     if not len(pairs[0]):
         return Sums(0.0, 0)
-    tables, (begin, end) = (sharing, own, cut, other, len(tiling.columns)), rates
-    settings = plan.bias_column, plan.negatives, begin, end, np.uint64(seed)
-    return Sums(*sgns_tile(*pairs, *tables, state.X, state.Y, *settings))
+    tables = sharing, own, cut, other, len(tiling.columns), state.X, state.Y
+    settings: tuple[Any, ...] = (*tables, plan.bias_column, plan.negatives, *rates, np.uint64(seed))
+    return Sums(*sgns_tile(*pairs, *settings))
 
 
 # --- the exact softmax --------------------------------------------------------------------------------------

@@ -1,0 +1,24 @@
+"""The words of a text, found one character at a time."""
+
+import unicodedata
+
+JOINERS = "'\u200c\u200d"
+
+
+def read_slowly(text, lowercase=True, min_length=1, numbers=True):
+    """Runs of letters, marks and digits, with apostrophes inside; with a digit only if `numbers`."""
+    text = unicodedata.normalize("NFC", (text.lower() if lowercase else text).replace("’", "'").replace("\u00ad", ""))
+    words, run = [], ""
+    for at, c in enumerate(text + " "):
+        double = c == "'" and "'" in (text[at - 1 : at], text[at + 1 : at + 2])
+        if (unicodedata.category(c)[0] in "LMN" or c in JOINERS) and not double:
+            run += c
+            continue
+        run = run.strip(JOINERS)
+        while run and unicodedata.category(run[0])[0] == "M":
+            run = run[1:].strip(JOINERS)
+        kinds = {unicodedata.category(r)[0] for r in run}
+        if len(run) >= min_length and (numbers or ("L" in kinds and "N" not in kinds)) and run:
+            words.append(run)
+        run = ""
+    return words
