@@ -1,5 +1,7 @@
-"""The words of a text, found one character at a time."""
+"""The words of a text, found one character at a time; the memory that a fit takes."""
 
+import subprocess
+import sys
 import unicodedata
 
 JOINERS = "'\u200c\u200d"
@@ -22,3 +24,28 @@ def read_slowly(text, lowercase=True, min_length=1, numbers=True):
             words.append(run)
         run = ""
     return words
+
+
+SCRIPT = """
+import sys
+import twofold
+
+def peak():  # of this program alone: getrusage would count the one that started it
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024
+
+with twofold.config(threads=2, memory="30MB"):
+    for path in sys.argv[1:]:
+        before = peak()
+        {fit}
+print(peak() - before, size)
+"""
+
+
+def measure_growth(fit, small, big):
+    """MB that fit(path), a line of code which sets `size`, takes for `big` after `small`; and that size."""
+    command = [sys.executable, "-c", SCRIPT.replace("{fit}", fit), str(small), str(big)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    growth, size = done.stdout.split()
+    return float(growth), int(size)

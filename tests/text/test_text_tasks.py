@@ -14,6 +14,7 @@ import twofold
 from tests.contract.helpers import differences
 from twofold import BagOfWords, GloVe, InputError, PMIEmbedding
 from twofold.analyses.common.corpus import hold_out
+from twofold.core.callbacks import _Quiet
 from twofold.io import documents
 from twofold.io.documents import find_documents
 from twofold.text.vocabulary import Vocabulary
@@ -64,18 +65,8 @@ def folder(tmp_path_factory):
     return root
 
 
-CORPORA = [
-    "texts",
-    "texts/*.txt",
-    "one.txt",
-    "long.txt",
-    "old.txt",
-    "wrapped.txt",
-    "rows.jsonl",
-    "rows.jsonl.gz",
-    "tables",
-    "sheets",
-]
+CORPORA = ["texts", "texts/*.txt", "one.txt", "long.txt", "old.txt", "wrapped.txt", "tables", "sheets"]
+CORPORA += ["rows.jsonl", "rows.jsonl.gz"]
 every = pytest.mark.parametrize("name", CORPORA)
 
 
@@ -198,17 +189,11 @@ def test_counts_on_disk_are_fitted_there(folder, clusters, some_blocks, tmp_path
         assert same(wanted, make().fit(BagOfWords(min_df=2).fit_transform(path, to=to)))
 
 
-class Watch:
+class Watch(_Quiet):
     """A callback that stays in its process, as bars of progress do."""
 
     def __init__(self):
         self.lock, self.seen = threading.Lock(), 0
-
-    def setup(self, estimator, context): ...
-
-    def teardown(self, estimator, context): ...
-
-    def on_fit_task_begin(self, estimator, context): ...
 
     def on_fit_task_end(self, estimator, context):
         self.seen += 1

@@ -120,7 +120,7 @@ def check_init(init: Any, k: int, d: int, allow_empty: bool = False) -> np.ndarr
     """Parts or topics (k,d) of the user, in float64."""
     Z = np.asarray(init, dtype=np.float64)
     if Z.shape != (k, d) or not np.isfinite(Z).all() or Z.min() < 0 or not (allow_empty or Z.any(axis=1).all()):
-        rows = "" if allow_empty else ", with one above 0 in every row"
+        rows = "" if allow_empty else ", with one above 0 in every row,"
         raise InputError(f"init has shape {Z.shape}; {(k, d)} finite numbers >= 0{rows} are needed. Check or clip it.")
     return Z
 

@@ -179,13 +179,13 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return State(values, axes.astype(dtype), weighing.idf, float(spectrum.total), float(spectrum.weight))
 
     def _k(self, shape: tuple[int, int]) -> int:
-        most = min(shape)
-        if self.n_components is not None and self.n_components > most:
+        limit = min(shape)
+        if self.n_components is not None and self.n_components > limit:
             raise InputError(
-                f"n_components={self.n_components} must be between 1 and min(n_samples, n_features)={most} for X of "
+                f"n_components={self.n_components} must be between 1 and min(n_samples, n_features)={limit} for X of "
                 f"shape {shape}. Ask for fewer."
             )
-        return min(COMPONENTS, most) if self.n_components is None else int(self.n_components)
+        return min(COMPONENTS, limit) if self.n_components is None else int(self.n_components)
 
     def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
         super()._refuse(blocks, allow_nan)

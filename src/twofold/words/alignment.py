@@ -28,9 +28,8 @@ from twofold.core.loop import Sweep, run
 from twofold.core.params import Interval
 from twofold.core.types import Table
 from twofold.io.documents import numbered_lines
-from twofold.words import _checks
 from twofold.words._nearest import Lists, find_nearest, normalize_rows, row_norms
-from twofold.words.word_vectors.word_vectors import WordVectors
+from twofold.words.word_vectors.word_vectors import WordVectors, as_direction, as_vector, as_words, check_n
 
 METHODS = ("csls", "nearest")
 
@@ -144,10 +143,10 @@ class Alignment(Model):
         list of (word, score), best first; for several words, a list of such lists
         """
         check_is_fitted(self)
-        n, words = _checks.check_n(n), _checks.as_words(word)
-        X = self.source_[words] if words else _checks.as_vector(word, len(self.matrix_))[None]
+        n, words = check_n(n), as_words(word)
+        X = self.source_[words] if words else as_vector(word, len(self.matrix_))[None]
         for x in X:
-            _checks.as_direction(x)  # raises if a vector is zero
+            as_direction(x)  # raises if a vector is zero
         best = self._best(self.transform(X), n, method)
         rows, names = zip(best.words.tolist(), best.scores.tolist(), strict=True), self.target_.words
         lists = [[(str(names[at]), score) for at, score in zip(*row, strict=True) if at >= 0] for row in rows]
@@ -161,7 +160,7 @@ class Alignment(Model):
         check_is_fitted(self)
         known = find_pairs(pairs, self.source_, self.target_)
         words, at = np.unique(known[:, 0], return_inverse=True)
-        best = self._best(self.transform(self.source_.vectors_[words]), _checks.check_n(n), method).words
+        best = self._best(self.transform(self.source_.vectors_[words]), check_n(n), method).words
         right = np.zeros(len(words), bool)
         np.logical_or.at(right, at, (best[at] == known[:, 1:]).any(axis=1))
         return float(right.mean())

@@ -23,8 +23,7 @@ from twofold.core.engine.local import add
 from twofold.core.seeds import generator
 from twofold.kernels.gibbs import LANES, sample_topics
 from twofold.topics._nonnegative import find_cell
-from twofold.topics.lda import _dirichlet
-from twofold.topics.lda.documents import Corpus, as_counts, finer, pad
+from twofold.topics.lda.documents import Corpus, PriorCounts, as_counts, finer, pad, step_alpha, sum_counts
 
 BURN_IN = 0.5  # share of the sweeps whose samples are not averaged
 MAX_FALL = 0.01  # of the objective from the third to the last quarter of the sweeps, if the sampler has converged
@@ -62,7 +61,7 @@ class Sums(NamedTuple):
     change: np.ndarray  # (d,K)
     logp: float
     tokens: int
-    prior: _dirichlet.Counts
+    prior: PriorCounts
 
 
 def repeat_rows(X: Any, w: np.ndarray | None) -> Any:
@@ -95,7 +94,7 @@ def resample(X: Any, w: np.ndarray | None, at: int, kept: tuple, s: Shared) -> t
     logp = sample_topics(*as_counts(X, np.dtype(np.int64)), z, counts, s.totals.copy(), *priors, uniform, own)
     counts -= s.counts
     documents = own[:, :k] if s.learn else own[:0, :k]
-    prior = _dirichlet.sum_counts(documents, s.alpha, np.ones(len(documents)))
+    prior = sum_counts(documents, s.alpha, np.ones(len(documents)))
     return (z,), Sums(counts, float(logp), len(z), prior)
 
 
@@ -114,7 +113,7 @@ def solver(c: Corpus, max_iter: int) -> tuple[State, Callable[[State, int], loop
         shared = c.engine.broadcast(Shared(shown, totals, s.alpha, c.beta, c.learn, c.seed, t))
         kept, sums = c.engine.reduce(add, c.engine.map(resample, blocks, w, at, s.kept, shared), keep=True)
         counts = s.counts + sums.change[:, : c.k]
-        alpha = _dirichlet.step(s.alpha, sums.prior) if c.learn else s.alpha
+        alpha = step_alpha(s.alpha, sums.prior) if c.learn else s.alpha
         late, objective = t >= int(BURN_IN * max_iter), -sums.logp / max(sums.tokens, 1)
         third, fourth = (old + objective * (4 * t // max_iter == q) for q, old in ((2, s.third), (3, s.fourth)))
         new = State(counts, alpha, s.total + counts if late else s.total, s.samples + late, third, fourth, kept)

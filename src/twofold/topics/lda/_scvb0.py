@@ -22,8 +22,19 @@ from twofold.core.data.blocks import Rows
 from twofold.core.engine.local import add
 from twofold.core.seeds import generator
 from twofold.kernels.lda import count_topics, fit_dirichlets, fold_in
-from twofold.topics.lda import _dirichlet
-from twofold.topics.lda.documents import Corpus, Kept, as_counts, as_weights, batches, blend, finer, pad
+from twofold.topics.lda.documents import (
+    Corpus,
+    Kept,
+    PriorLogs,
+    as_counts,
+    as_weights,
+    batches,
+    blend,
+    finer,
+    pad,
+    step_alpha,
+    sum_logs,
+)
 
 PASSES = 3  # over a document a sweep, from the counts of the last sweep
 FIRST_PASSES = 10  # the same from zero
@@ -60,7 +71,7 @@ class Sums(NamedTuple):
     counts: np.ndarray  # (d,k)
     logp: float
     tokens: float
-    prior: _dirichlet.Logs
+    prior: PriorLogs
 
 
 def word_shares(counts: np.ndarray, beta: float) -> np.ndarray:
@@ -81,14 +92,14 @@ def update_documents(X: Any, w: np.ndarray | None, kept: tuple | None, s: Shared
     return (own,) if s.keep else None, Sums(found[:, :k].astype(np.float64), logp, tokens, prior)
 
 
-def sum_prior(X: Any, w: np.ndarray, counts: np.ndarray, alpha: np.ndarray, s: Shared) -> _dirichlet.Logs:
+def sum_prior(X: Any, w: np.ndarray, counts: np.ndarray, alpha: np.ndarray, s: Shared) -> PriorLogs:
     """Sums for α over some documents, of a variational Dirichlet each: expected counts are no substitute."""
     k, some = len(s.alpha), slice(None, None, s.every or None)
     if not s.every:
-        return _dirichlet.Logs(np.zeros(k), 0.0)
+        return PriorLogs(np.zeros(k), 0.0)
     gamma = counts[some] + alpha
     fit_dirichlets(*as_counts(X[some], s.topics.dtype), s.topics, alpha, k, gamma, ALPHA_PASSES, ALPHA_TOLERANCE)
-    return _dirichlet.sum_logs(gamma[:, :k], w[some])
+    return sum_logs(gamma[:, :k], w[some])
 
 
 def rate(t: int, count: int) -> float:
@@ -114,7 +125,7 @@ def solver(c: Corpus) -> tuple[State, Callable[[State, int], loop.Sweep]]:
             rho = rate(t * len(parts.blocks) + b, len(parts.blocks))
             counts = blend(counts, sums.counts, tokens, sums.counts.sum(), rho, reuse=counts is not s.counts)
             found.append(sums._replace(counts=np.empty(0)))  # they are in `counts` now
-        alpha = _dirichlet.step(s.alpha, reduce(add, (f.prior for f in found))) if every else s.alpha
+        alpha = step_alpha(s.alpha, reduce(add, (f.prior for f in found))) if every else s.alpha
         logp, seen = sum(f.logp for f in found), sum(f.tokens for f in found)
         return loop.Sweep(State(counts, alpha, kept), -logp / seen, {"alpha": float(alpha.sum())})
 

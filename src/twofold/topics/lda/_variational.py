@@ -30,11 +30,11 @@ from twofold.core import loop
 from twofold.core.engine.local import add
 from twofold.core.seeds import generator
 from twofold.kernels.lda import count_dirichlet_topics, estimate_evidence, fit_dirichlets
-from twofold.topics.lda import _dirichlet
 from twofold.topics.lda._scvb0 import FIRST_ALPHA_SWEEP, word_shares
 from twofold.topics.lda.documents import (
     Batches,
     Corpus,
+    PriorLogs,
     as_counts,
     as_weights,
     blend,
@@ -43,6 +43,8 @@ from twofold.topics.lda.documents import (
     pad,
     runs,
     score_counts,
+    step_alpha,
+    sum_logs,
 )
 
 CELLS_PER_BLOCK = 2**14  # or the number of words, if that is more
@@ -88,7 +90,7 @@ class Sums(NamedTuple):
     logp: float
     tokens: float
     documents: float
-    prior: _dirichlet.Logs
+    prior: PriorLogs
 
 
 def expect(counts: np.ndarray, alpha: np.ndarray, beta: float, dtype: np.dtype, plan: Plan) -> Shared:
@@ -156,7 +158,7 @@ def update_documents(X: Any, w: np.ndarray | None, s: Shared) -> Sums:
     fit_dirichlets(*cells, s.chances, alpha, k, gamma, s.max_passes, s.tolerance)
     count_dirichlet_topics(*cells, s.chances, k, gamma, w, found)
     logp, tokens = score_counts(X, s.topics, gamma / gamma.sum(axis=1, keepdims=True))
-    prior = _dirichlet.sum_logs(gamma[:, :k], w)
+    prior = sum_logs(gamma[:, :k], w)
     return Sums(found[:, :k].astype(np.float64), float(logp @ w), float(tokens @ w), float(w.sum()), prior)
 
 
@@ -181,7 +183,7 @@ def solver(c: Corpus, plan: Plan) -> tuple[State, Callable[[State, int], loop.Sw
             found.append(sums._replace(counts=np.empty(0)))  # they are in `counts` now
         alpha = s.alpha
         if c.learn and t >= FIRST_ALPHA_SWEEP:
-            alpha = _dirichlet.step(alpha, reduce(add, (f.prior for f in found)))
+            alpha = step_alpha(alpha, reduce(add, (f.prior for f in found)))
         logp, seen = sum(f.logp for f in found), sum(f.tokens for f in found)
         return loop.Sweep(State(counts, alpha), -logp / max(seen, 1e-300), {"alpha": float(alpha.sum())})
 

@@ -28,8 +28,8 @@ from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.topics._nonnegative import TopicModel, check_init
-from twofold.topics.lda import _dirichlet, _gibbs, _scvb0, _variational
-from twofold.topics.lda.documents import Corpus, blend, document_scores, is_usable, mixtures, pad
+from twofold.topics.lda import _gibbs, _scvb0, _variational
+from twofold.topics.lda.documents import Corpus, blend, document_scores, is_usable, mixtures, pad, step_alpha
 
 MAX_LOG = 709.0  # exp of more is infinite
 START_ALPHA = 0.1  # of every topic, before it is learned
@@ -275,7 +275,7 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
         else:
             sums = _scvb0.learn_batch(corpus, counts, alpha)
             counts = blend(counts, sums.counts, total, sums.counts.sum(), (1.0 + t) ** -_scvb0.DECAY)
-        alpha = _dirichlet.step(alpha, sums.prior) if corpus.learn and t else alpha
+        alpha = step_alpha(alpha, sums.prior) if corpus.learn and t else alpha
         for name, value in self._attributes(_variational.State(counts, alpha), corpus).items():
             setattr(self, name, value)
         spent = (history["seconds"][-1] if t else 0.0) + time.perf_counter() - began

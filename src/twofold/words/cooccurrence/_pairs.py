@@ -184,7 +184,7 @@ def cut_rows(sizes: np.ndarray) -> list[tuple[int, int, int]]:
 def _map_panels(make: Callable[..., Panel], bounds: list[tuple], *shared: Any) -> Iterator[Panel]:
     """Make panels in order, as many at a time as the memory budget allows."""
     engine = Engine()
-    largest = ENTRY_BYTES * max(size for _, _, size in bounds)
+    largest = ENTRY_BYTES * max(1, *(size for _, _, size in bounds))
     together = max(1, min(32 * config().threads, config().memory // (4 * largest)))
     for at in range(0, len(bounds), together):
         some = Rows(bounds[at : at + together])

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from twofold.core.checks import InputError
+from twofold.core.checks import InputError, first_bad
 from twofold.core.estimator import Model
 from twofold.core.files import model_file
 from twofold.core.seeds import seed_of
@@ -23,7 +24,6 @@ from twofold.linalg import truncated_svd
 from twofold.text.documents import check_words
 from twofold.text.tokenize import Rules, bare
 from twofold.text.vocabulary import unknown_word
-from twofold.words import _checks
 from twofold.words._nearest import Lists, exclude, find_nearest, normalize_rows, row_norms, solve_questions
 from twofold.words.word_vectors.evaluation import AnalogyScore, SimilarityScore, compare_similarities, solve_analogies
 from twofold.words.word_vectors.files import read_word2vec, write_word2vec
@@ -84,8 +84,8 @@ class WordVectors(Model):
         """
         made = cls()
         made.words_ = check_words(words, "words")
-        made.vectors_ = _checks.check_vectors(vectors, made.words_)
-        made.counts_ = None if counts is None else _checks.check_counts(counts, len(made.words_))
+        made.vectors_ = check_vectors(vectors, made.words_)
+        made.counts_ = None if counts is None else check_counts(counts, len(made.words_))
         return made
 
     def save(self, path: str | os.PathLike) -> None:
@@ -145,10 +145,10 @@ class WordVectors(Model):
         list of (word, cosine), best first; n of them, or all
         """
         self._check()
-        n, words = _checks.check_n(n), _checks.as_words(query)
+        n, words = check_n(n), as_words(query)
         at = self._all(words or [])
-        mean = self._units(at).mean(axis=0) if words else _checks.as_vector(query, self.vectors_.shape[1])
-        Q = _checks.as_direction(mean).astype(self.vectors_.dtype)[None]
+        mean = self._units(at).mean(axis=0) if words else as_vector(query, self.vectors_.shape[1])
+        Q = as_direction(mean).astype(self.vectors_.dtype)[None]
         return self._pair_names(find_nearest(Q, self.vectors_, self._norms, n, exclude([at])))
 
     def analogy(self, a: str, b: str, c: str, n: int = 1, *, method: str = "additive") -> list[tuple[str, float]]:
@@ -163,7 +163,7 @@ class WordVectors(Model):
             The cosine with b − a + c, or the product of the cosines with b and c over that with a, in which no single
             large cosine decides. All vectors have length 1.
         """
-        n, at = _checks.check_n(n), self._all([a, b, c])
+        n, at = check_n(n), self._all([a, b, c])
         return self._pair_names(solve_questions(at[None], self.vectors_, self._norms, n, exclude([at]), method))
 
     def document(self, text: Any) -> np.ndarray:
@@ -319,3 +319,60 @@ def map_to_plane(X: np.ndarray, method: str, random_state: Any) -> np.ndarray:
         U, s, _ = truncated_svd(X, k, center=True)
         places[:, :k] = U * s
     return places
+
+
+# --- checks --------------------------------------------------------------------------------------
+
+
+def check_vectors(vectors: Any, words: np.ndarray) -> np.ndarray:
+    """Vectors (V,k) of words, float64 if they are, else float32."""
+    W = np.asarray(vectors)
+    W = np.ascontiguousarray(W, dtype=np.float64 if W.dtype == np.float64 else np.float32)
+    if W.ndim != 2 or not W.shape[1] or len(W) != len(words):
+        raise InputError(f"vectors has shape {W.shape}; {len(words)} words need ({len(words)}, k), a row a word.")
+    bad = first_bad(W, allow_nan=False)
+    if bad is not None:
+        raise InputError(f"vectors[{bad[0]}, {bad[1]}], of {words[bad[0]]!r}, is {bad[2]}; numbers must be finite.")
+    return W
+
+
+def check_counts(counts: Any, V: int) -> np.ndarray:
+    """Counts of V words."""
+    n = np.asarray(counts)
+    if n.shape != (V,) or n.dtype.kind not in "iuf" or not (n >= 0).all() or not 0 < n.sum() < np.inf:
+        raise InputError(f"counts has shape {n.shape}; {V} numbers >= 0 are needed, one a word, not all zero.")
+    return n
+
+
+def check_n(n: Any) -> int:
+    """A number of answers."""
+    if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
+        raise InputError(f"n={n!r} must be a whole number of at least 1.")
+    return int(n)
+
+
+def as_words(query: Any) -> list[str] | None:
+    """The words of a query, or None if it has none."""
+    if isinstance(query, str):
+        return [query]
+    listed = isinstance(query, (list, tuple, set)) or (isinstance(query, np.ndarray) and query.dtype.kind in "UO")
+    return list(query) if listed and len(query) and any(isinstance(word, str) for word in query) else None
+
+
+def as_vector(query: Any, k: int) -> np.ndarray:
+    """A query that is a vector (k,)."""
+    try:
+        found = np.asarray(query, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"the query {query!r} is neither a word, nor a list of words, nor a vector.") from None
+    if found.shape != (k,):
+        raise InputError(f"the query has shape {found.shape}; a vector here has {(k,)}.")
+    return found
+
+
+def as_direction(x: np.ndarray) -> np.ndarray:
+    """A vector (k,) at length 1."""
+    length = np.linalg.norm(x)
+    if not (np.isfinite(length) and length > 0):
+        raise InputError(f"the query's vector has length {length:g}: it has no direction, so no word is near it.")
+    return x / length
