@@ -1,4 +1,4 @@
-"""Factors: the language underneath. Say the loss, say what each factor may be, get the model."""
+"""Factors: any loss, and any constraint on either factor, give a model."""
 
 from twofold.factors.constraints import (
     L1,

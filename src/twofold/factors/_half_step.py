@@ -1,14 +1,14 @@
-"""The half-step both factors share: one parabola a row, and what the constraint costs.
+"""The half-step of both factors: one parabola for each row, and the penalty of the constraint.
 
-    minimise  Σ_i ½ f_i H f_iᵀ − b_i f_iᵀ  +  what the constraint costs      F (m,k), H (k,k) or one a row (m,k,k)
+    minimize  Σ_i ½ f_i H f_iᵀ − b_i f_iᵀ  +  penalty      F (m,k), H (k,k) or one a row (m,k,k)
 
-A constraint may know the minimum. If it looks at every number by itself, and H is one for all, it is found number by
-number; else by proximal steps that run ahead:
+A constraint may give the minimum. If it treats every number by itself, and H is the same for all, coordinate descent
+finds it; else accelerated proximal steps:
     Y ← F + β (F − F before);   F ← prox(Y − (Y H − B) / L)       a row that would rise steps from F itself instead
 
-For the left factor rows are samples, and a row of F is what its constraint looks at. For the right one rows are the
-columns of X, and the constraint looks along them: F is Zᵀ.
-Reference: Beck & Teboulle 2009; O'Donoghue & Candès 2015 (starting anew); Xu & Yin 2013.
+For the left factor rows are samples, and its constraint applies to a row of F. For the right one rows are the columns
+of X, and the constraint applies across them: F is Zᵀ.
+Reference: Beck & Teboulle 2009; O'Donoghue & Candès 2015 (restarts); Xu & Yin 2013.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from twofold.factors.constraints import Constraint
 from twofold.factors.constraints.base import multiply_rows
 
-TURN = 3  # proximal steps that a turn over the coordinates stands for
+STEPS_PER_PASS = 3  # proximal steps that cost as much as a pass over the coordinates
 
 
 class Parabola(NamedTuple):
@@ -34,7 +34,7 @@ class Parabola(NamedTuple):
 
 
 class Side(NamedTuple):
-    """Which factor it is, and what it may be."""
+    """One of the two factors, and its constraint."""
 
     constraint: Constraint
     right: bool
@@ -52,15 +52,15 @@ class Side(NamedTuple):
     def steepness(self, H: np.ndarray) -> np.ndarray:
         """L, by which a step is divided: as large as the parabola needs, and as small as the constraint allows."""
         diagonal = np.diagonal(H, axis1=-2, axis2=-1)
-        least = np.finfo(H.dtype).eps * diagonal.max() + np.finfo(H.dtype).tiny
+        floor = np.finfo(H.dtype).eps * diagonal.max() + np.finfo(H.dtype).tiny
         if self.constraint.elementwise or (self.right and not self.constraint.joint):
-            scale = np.sqrt(np.maximum(diagonal, least))
+            scale = np.sqrt(np.maximum(diagonal, floor))
             L = scale**2 * _bound_eigenvalue(H / scale[..., :, None] / scale[..., None, :])[..., None]
             L = L.max(axis=0) if self.right and not self.constraint.elementwise and H.ndim == 3 else L
         else:
             L = _bound_eigenvalue(H)[..., None]
             L = L.max(axis=0) if self.right and H.ndim == 3 else L
-        return np.maximum(np.atleast_2d(L), least).astype(H.dtype)
+        return np.maximum(np.atleast_2d(L), floor).astype(H.dtype)
 
 
 def _bound_eigenvalue(H: np.ndarray) -> np.ndarray:
@@ -69,7 +69,7 @@ def _bound_eigenvalue(H: np.ndarray) -> np.ndarray:
 
 
 def improve(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float = 0.0) -> np.ndarray:
-    """A factor no worse than F, by the constraint's own short way, or by so many proximal steps."""
+    """A factor no worse than F, by the closed form of the constraint, or by `steps` proximal steps."""
     if not side.right or side.constraint.elementwise or side.constraint.joint:
         found = side.constraint.solve(q.H, q.B)
         if found is not None:
@@ -82,9 +82,9 @@ def improve(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float = 0.0
 
 
 def descend_coordinates(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float) -> np.ndarray:
-    """Number by number, each exactly. A row rests when a turn gains less than `tol` of its cost."""
+    """Number by number, each exactly. A row stops when a pass gains less than `tol` of its cost."""
     F, moving = F.copy(), np.arange(len(F))
-    for _ in range(max(1, steps // TURN)):
+    for _ in range(max(1, steps // STEPS_PER_PASS)):
         new, gain = _visit_coordinates(q, F[moving], side.constraint)
         F[moving] = new
         if tol:
@@ -108,7 +108,7 @@ def _visit_coordinates(q: Parabola, F: np.ndarray, constraint: Constraint) -> tu
 
 
 def take_accelerated_steps(q: Parabola, F: np.ndarray, side: Side, steps: int, tol: float) -> np.ndarray:
-    """Proximal steps that run ahead. A row rests when a step gains less than `tol` of its cost."""
+    """Accelerated proximal steps. A row stops when a step gains less than `tol` of its cost."""
     L = side.steepness(q.H)
     step = 1 / L
     FH = multiply_rows(F, q.H)
@@ -137,5 +137,5 @@ def take_accelerated_steps(q: Parabola, F: np.ndarray, side: Side, steps: int, t
 
 
 def choose_rows(chosen: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Rows of a where chosen, else of b; `chosen` is one word for each row, or one for all."""
+    """Rows of a where chosen, else of b; `chosen` has one entry for each row, or one for all."""
     return a if chosen.all() else np.where(chosen[:, None], a, b)

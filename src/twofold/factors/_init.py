@@ -1,4 +1,4 @@
-"""Where a factorization begins: weights checked, components given or drawn."""
+"""The start of a factorization: it checks weights, and takes or draws components."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from twofold.core.loop import quietly
 from twofold.core.numerics.moments import Columns, column_moments, merge
 from twofold.core.numerics.nndsvd import nndsvd
 from twofold.core.seeds import generator
-from twofold.factors._algebra import Problem, as_dense, fill_holes
-from twofold.factors._left_step import start_codes
+from twofold.factors._block import Problem, as_dense, fill_holes, start_codes
 from twofold.factors._right_step import Data
 from twofold.factors.constraints import NonNegative, OneHot
 from twofold.factors.losses import Loss
 
-SAMPLE, STARTS = 100, 4  # rows for each component, and starts of k-means, that one-hot codes begin from
+ROWS_PER_COMPONENT, KMEANS_STARTS = 100, 4  # of the sample from which one-hot codes begin
 
 
 def check_cell_weights(sample_weight: Any, shape: tuple[int, int]) -> tuple[np.ndarray | None, Any]:
@@ -44,7 +43,7 @@ def check_cell_weights(sample_weight: Any, shape: tuple[int, int]) -> tuple[np.n
 
 
 def compute_columns(blocks: Blocks, w: np.ndarray | None, W: Any) -> Columns:
-    """Mean and spread of every column over what is known of it."""
+    """Mean and spread of every column over its known cells."""
     engine = engine_for(blocks)
     if W is None:
         return column_moments(engine, blocks, w)
@@ -66,14 +65,14 @@ def check_init(init: Any, data: Data) -> np.ndarray:
 
 
 def is_sum_of_parts(data: Data, columns: Columns) -> bool:
-    """Whether NNDSVD is better than chance: for positive parts by rules that multiply, which do not leave the valley in
-    which they begin, of a table without holes or weights of cells."""
+    """True if NNDSVD is better than chance: for positive parts by rules that multiply, which do not leave the minimum
+    near which they begin, of a table without holes or weights of cells."""
     p = data.problem
     return p.loss.positive and isinstance(p.left, NonNegative) and data.W is None and not columns.missing
 
 
 def find_init(data: Data, columns: Columns, seed: int) -> np.ndarray:
-    """Components by NNDSVD, zeros at the typical entry: what begins near nothing takes for ever to grow by ratios."""
+    """Components by NNDSVD, with the typical entry in place of zeros, which ratios would increase very slowly."""
     k = data.problem.k
     level = float(np.sqrt(columns.mean.mean() / k))
     return nndsvd(data.engine, data.blocks, data.w, False, k, seed, level, level).V.T
@@ -92,8 +91,8 @@ def draw_init(data: Data, columns: Columns, seed: int) -> np.ndarray:
     if not p.left.discrete:
         return p.loss.start(mean) - p.shift + spread * noise
     mass = np.cumsum(np.ones(data.blocks.shape[0]) if data.w is None else data.w)
-    apart = isinstance(p.left, OneHot)
-    chosen = np.searchsorted(mass, rng.random(SAMPLE * p.k if apart else p.k) * mass[-1], side="right")
+    one_hot = isinstance(p.left, OneHot)
+    chosen = np.searchsorted(mass, rng.random(ROWS_PER_COMPONENT * p.k if one_hot else p.k) * mass[-1], side="right")
     places = Rows(
         np.unique(chosen[(chosen >= a) & (chosen < b)]) - a
         for a, b in zip(data.blocks.bounds[:-1], data.blocks.bounds[1:], strict=True)
@@ -101,9 +100,9 @@ def draw_init(data: Data, columns: Columns, seed: int) -> np.ndarray:
     parts = data.engine.map(_pick, data.blocks, data.blocks.rows(data.W), places)
     rows = stacked(data.engine.gather(parts))[np.searchsorted(np.unique(chosen), chosen)].astype(np.float64)
     rows = np.where(np.isnan(rows), mean, rows)
-    if apart:
+    if one_hot:
         with quietly():  # rows may be fewer than components, or equal
-            rows = KMeans(p.k, n_init=STARTS, random_state=seed).fit(rows).cluster_centers_
+            rows = KMeans(p.k, n_init=KMEANS_STARTS, random_state=seed).fit(rows).cluster_centers_
     return p.loss.start(rows) - p.shift + 0.01 * spread * noise
 
 
@@ -113,7 +112,7 @@ def _pick(X: Any, W: Any, places: np.ndarray) -> np.ndarray:
 
 
 def start_all_codes(V: np.ndarray, data: Data) -> Rows:
-    """Codes to begin with, kept by the blocks."""
+    """Codes to begin with, which stay with the blocks."""
     Z, _ = data.problem.split(V)
     shared = data.engine.broadcast(Z), data.engine.broadcast(data.problem)
     parts = data.engine.map(_start_block, data.blocks, data.blocks.rows(data.W), *shared)

@@ -1,6 +1,6 @@
 """The shared factor's half-step, and one sweep of both.
 
-V = [Zᵀ, μ] (d,K)     the parabolas of its rows, which are columns of X, come summed from the blocks
+V = [Zᵀ, μ] (d,K)     the blocks give the sums of the parabolas of its rows, which are columns of X
 """
 
 from __future__ import annotations
@@ -13,17 +13,24 @@ import numpy as np
 from twofold.core.data.blocks import Blocks, Rows, as_blocks
 from twofold.core.engine.local import Engine, add, engine_for, fingerprint
 from twofold.core.numerics.extrapolation import geometric
-from twofold.factors import _left_step
-from twofold.factors._algebra import Problem, Sums, sum_losses, sum_squares
+from twofold.factors._block import (
+    CURVATURE_FACTOR,
+    MAX_TRIES,
+    NEGLIGIBLE_GAIN,
+    Problem,
+    Sums,
+    sum_losses,
+    sum_squares,
+    update_codes,
+)
 from twofold.factors._half_step import Parabola, Side, choose_rows, improve
-from twofold.factors._left_step import ENOUGH, FACTOR, TRIES
 from twofold.factors.constraints.base import multiply_rows
 
-ROUNDING = 1e-13, 1e-12  # of Σ w x²: a misfit below is none, in double and single precision
+ROUNDING = 1e-13, 1e-12  # of Σ w x², in double and single precision: a smaller misfit counts as zero
 
 
 class Data(NamedTuple):
-    """The table, its weights, the problem, and what its objective has whatever the factors are."""
+    """The table, its weights, the problem, and the constant term of its objective."""
 
     engine: Engine
     blocks: Blocks
@@ -53,7 +60,7 @@ def make_sweep(data: Data) -> Callable[[Rows, np.ndarray], tuple[Rows, np.ndarra
     """One sweep: the codes of all rows given V, then V given the codes."""
 
     def sweep(kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
-        kept, s = data.engine.reduce(add, data.over_blocks(_left_step.update_codes, kept, V), keep=True)
+        kept, s = data.engine.reduce(add, data.over_blocks(update_codes, kept, V), keep=True)
         if data.problem.plain:
             V = update_columns(V, s, data.problem)
             fit = 0.5 * (data.square - 2 * np.vdot(s.B, V) + np.vdot(s.H, V.astype(np.float64).T @ V))
@@ -78,12 +85,12 @@ def update_columns(V: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
     return np.column_stack([F, np.where(s.H[..., k, k] > 0, mu, V[:, k])]).astype(V.dtype)
 
 
-def _keep_unused(found: np.ndarray, F: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
-    """What no row uses stays as it is, if that costs nothing: an empty cluster may be of use again."""
+def _keep_unused(new: np.ndarray, F: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
+    """Keep components that no row uses, if that costs nothing: rows may use an empty cluster again."""
     if not p.right.elementwise:
-        return found
-    still = np.where(np.diagonal(s.H, axis1=-2, axis2=-1)[..., : p.k] > 0, found, F)
-    return still if p.right.values(still.T).sum() <= p.right.values(found.T).sum() else found
+        return new
+    mixed = np.where(np.diagonal(s.H, axis1=-2, axis2=-1)[..., : p.k] > 0, new, F)
+    return mixed if p.right.values(mixed.T).sum() <= p.right.values(new.T).sum() else new
 
 
 def sum_right_penalty(V: np.ndarray, p: Problem) -> float:
@@ -91,14 +98,14 @@ def sum_right_penalty(V: np.ndarray, p: Problem) -> float:
 
 
 def compute_costs(loss: np.ndarray | float, V: np.ndarray, p: Problem) -> np.ndarray:
-    """Loss and penalty: of every column (d,) where these do not know each other, else (1,) of all."""
+    """Loss and penalty: of every column (d,) where these are independent, else (1,) of all."""
     if p.right.elementwise:
         return loss + p.right.values(V[:, : p.k])
     return np.array([np.sum(loss) + sum_right_penalty(V, p)])
 
 
 def update_safely(V: np.ndarray, s: Sums, data: Data, kept: Rows) -> tuple[np.ndarray, float]:
-    """The same where no sum over the rows says what V costs: the losses are looked at again."""
+    """The same where no sum over the rows gives the cost of V: the losses are computed again."""
     p = data.problem
     if p.loss.positive:
         V = np.ascontiguousarray(p.right.shares(s.B.T, s.H.T).T, dtype=V.dtype)
@@ -108,19 +115,21 @@ def update_safely(V: np.ndarray, s: Sums, data: Data, kept: Rows) -> tuple[np.nd
     if p.loss.quadratic:  # the parabolas are the losses
         new = update_columns(V, s, p)
         step = new.astype(np.float64) - double
-        found = compute_costs(s.loss + np.einsum("jc,jc->j", step, slope + 0.5 * multiply_rows(step, s.H)), new, p)
-        V, cost = (new, found) if found.sum() <= cost.sum() else (V, cost)
+        loss = s.loss + np.einsum("jc,jc->j", step, slope + 0.5 * multiply_rows(step, s.H))
+        new_cost = compute_costs(loss, new, p)
+        V, cost = (new, new_cost) if new_cost.sum() <= cost.sum() else (V, cost)
         return V, float(cost.sum()) + s.penalty
-    best, rest, gain = V, np.ones(cost.shape, dtype=bool), ENOUGH[V.dtype == np.float32] * abs(float(cost.sum()))
-    for t in range(TRIES):
-        H = s.H * FACTOR**t
+    best, rest = V, np.ones(cost.shape, dtype=bool)
+    gain = NEGLIGIBLE_GAIN[V.dtype == np.float32] * abs(float(cost.sum()))
+    for t in range(MAX_TRIES):
+        H = s.H * CURVATURE_FACTOR**t
         new = update_columns(V, s._replace(H=H, B=multiply_rows(double, H) - slope), p)
         change = np.where(rest, compute_costs(_sum_losses(data, kept, new), new, p) - cost, 0)
         good = rest & (change <= 0)
         best, cost, rest = choose_rows(good, new, best), np.where(good, cost + change, cost), rest & ~good
         gain -= float(change[good].sum())
         if float(change[rest].sum()) <= gain:
-            break  # what is left waits for the next sweep
+            break  # the others wait for the next sweep
     return best, float(cost.sum()) + s.penalty
 
 
@@ -129,7 +138,7 @@ def _sum_losses(data: Data, kept: Rows, V: np.ndarray) -> np.ndarray:
 
 
 def make_extrapolation(p: Problem) -> Callable[[np.ndarray, np.ndarray, float], np.ndarray] | None:
-    """How the shared factor runs ahead along its last step, if there is anything between its points."""
+    """A function that moves the shared factor ahead along its last step; None for a discrete factor."""
     if p.left.discrete or p.right.discrete:
         return None
     side, none = Side(p.right, True), np.zeros((1, 1))

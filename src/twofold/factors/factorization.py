@@ -1,11 +1,11 @@
-"""Factorization: say the loss, say what each factor may be, get the model.
+"""Factorization: a loss and a constraint on each factor define the model.
 
-    minimise  Σ_ij w_ij ℓ(x_ij, (U Z + μ)_ij)  +  Σ_i left(u_i)  +  right(Z)
+    minimize  Σ_ij w_ij ℓ(x_ij, (U Z + μ)_ij)  +  Σ_i left(u_i)  +  right(Z)
     X (n,d) data in row blocks, with holes   U (n,k) codes   Z (k,d) components   μ (d,) on request
 
-One sweep:  each block  every row's loss becomes a parabola: proximal steps on U_b, and what it tells the columns
-            then once   every column's loss becomes a parabola: the same steps on Z; it runs ahead while that pays
-References: Udell, Horn, Zadeh & Boyd 2016 (the language); Xu & Yin 2013; Ang & Gillis 2019 (running ahead).
+One sweep:  each block  every row's loss becomes a parabola: proximal steps on U_b, and sums for the columns
+            then once   every column's loss becomes a parabola: the same steps on Z, accelerated while that helps
+References: Udell, Horn, Zadeh & Boyd 2016 (the language); Xu & Yin 2013; Ang & Gillis 2019 (acceleration).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from twofold.core.numerics.moments import Columns
 from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
-from twofold.factors import _left_step, constraints, losses
-from twofold.factors._algebra import Problem, as_dense
+from twofold.factors import constraints, losses
+from twofold.factors._block import Problem, as_dense, compute_row_costs, find_codes
 from twofold.factors._init import (
     check_cell_weights,
     check_init,
@@ -45,12 +45,12 @@ from twofold.factors._right_step import Data, make_extrapolation, make_sweep
 
 
 class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
-    """Any loss, any constraint on either factor: ``X ≈ codes @ components_``, said in one line.
+    """Any loss, any constraint on either factor: ``X ≈ codes @ components_``, in one line.
 
     ============================  ===================================================================================
     the classical name            the line
     ============================  ===================================================================================
-    PCA (of centred X)            ``Factorization(k, right=Orthonormal())``
+    PCA (of centered X)            ``Factorization(k, right=Orthonormal())``
     low rank with holes, ALS      ``Factorization(k, left=Ridge(a), right=Ridge(a))``
     NMF                           ``Factorization(k, left=NonNegative(), right=NonNegative())``
     k-means                       ``Factorization(k, left=OneHot())``
@@ -232,7 +232,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return Data.of(blocks, w, W, Problem(loss, left, right, k, plain, shift)), columns
 
     def _races(self, data: Data) -> bool:
-        """Whether several draws compete: on small tables, unless the optimum does not depend on the start or k-means
+        """True if several starts compete: on small tables, unless the optimum does not depend on the start or k-means
         has chosen it."""
         p, (n, d) = data.problem, data.blocks.shape
         plain = all(isinstance(side, constraints.Free | constraints.Ridge) for side in (p.left, p.right))
@@ -240,7 +240,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return drawn and not plain and n * d * p.k <= SMALL
 
     def _first(self, data: Data, columns: Columns, seed: int, sample_weight: Any, drawn: bool) -> np.ndarray:
-        """V to begin with, (d,k), with the intercept as one more column; `drawn` by chance in any case."""
+        """V to begin with, (d,k), with the intercept as one more column; `drawn`: at random in any case."""
         parts = is_sum_of_parts(data, columns)
         if self.n_init > 1 and self.init is None:
             fits = []
@@ -303,7 +303,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return SQUARED if isinstance(loss, losses.Squared) else f"minus the loss {loss!r} of a hidden cell"
 
     def _hiding(self) -> tuple:
-        return _hidden_costs, *self._folding()
+        return _score_hidden_cells, *self._folding()
 
     def score(self, X: Table, y: Any = None, sample_weight: Weights = None) -> float:
         """Minus the mean objective a row, over its known cells, with the row's best code."""
@@ -314,10 +314,10 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 def check_choices(
     loss: losses.Loss, left: constraints.Constraint, right: constraints.Constraint, intercept: bool
 ) -> None:
-    """Refuse what does not go together."""
+    """Refuse a loss and constraints that do not fit together."""
     if left.joint:
         raise InputError(
-            f"left={left!r} ties all rows of X together, which only the right factor can be. Give X transposed, and "
+            f"left={left!r} ties all rows of X together, which only the right factor can do. Give X transposed, and "
             f"right={left!r}."
         )
     for name, side in (("left", left), ("right", right)):
@@ -331,14 +331,14 @@ def check_choices(
 
 
 def count_outside(X: Any, loss: losses.Loss) -> int:
-    """How many cells of a block cannot be used; NaN is a hole in a dense one."""
+    """The count of cells of a block that cannot be used; NaN is a hole in a dense one."""
     if sparse.issparse(X):
         return int(np.count_nonzero(loss.outside(X.data) | ~np.isfinite(X.data)))
     return int(np.count_nonzero(loss.outside(X) | np.isinf(X)))
 
 
 def refuse_values(blocks: Blocks, loss: losses.Loss) -> None:
-    """Raise with the place of the first cell that the loss does not know."""
+    """Raise an error that names the first cell outside the range of the loss."""
     for i, start in enumerate(blocks.bounds[:-1]):
         if count_outside(blocks[i], loss):
             X = blocks[i].toarray() if sparse.issparse(blocks[i]) else blocks[i]
@@ -352,10 +352,10 @@ def refuse_values(blocks: Blocks, loss: losses.Loss) -> None:
 def _fold_codes(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:
     if count_outside(X, p.loss):  # shows in the result, and is then refused with its place
         return np.full((X.shape[0], p.k), np.nan)
-    return _left_step.fold(X, V.astype(X.dtype), replace(p, shift=p.shift.astype(X.dtype)))
+    return find_codes(X, V.astype(X.dtype), replace(p, shift=p.shift.astype(X.dtype)))
 
 
-def _hidden_costs(X: Any, split: Split, V: np.ndarray, p: Problem) -> np.ndarray:
+def _score_hidden_cells(X: Any, split: Split, V: np.ndarray, p: Problem) -> np.ndarray:
     """(m,2) of each row: the loss of its hidden cells with the code of the others, and their number."""
     out, h = np.empty((X.shape[0], 2)), split.hidden
     Z, mu = p.split(V.astype(np.float64))
@@ -373,4 +373,4 @@ def _hidden_costs(X: Any, split: Split, V: np.ndarray, p: Problem) -> np.ndarray
 
 def _cost_rows(X: Any, V: np.ndarray, p: Problem) -> np.ndarray:
     U = _fold_codes(X, V, p)
-    return _left_step.compute_costs(X, U, V.astype(X.dtype), replace(p, shift=p.shift.astype(X.dtype)))
+    return compute_row_costs(X, U, V.astype(X.dtype), replace(p, shift=p.shift.astype(X.dtype)))

@@ -1,4 +1,4 @@
-"""An absolute penalty: numbers that are not needed are zero. Reference: Tibshirani 1996."""
+"""An absolute penalty: numbers that hardly help are zero. Reference: Tibshirani 1996."""
 
 from __future__ import annotations
 

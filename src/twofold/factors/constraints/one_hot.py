@@ -1,4 +1,4 @@
-"""One of the components, wholly: clusters."""
+"""Exactly one component: clusters."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from twofold.factors.constraints.base import Constraint, check_number
 
-LEAST = 1e-12, 1e-6  # of the curvature, in double and single precision: for a direction that no data speaks of
+MIN_CURVATURE = 1e-12, 1e-6  # of the trace, in double and single precision: for a direction without data
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Ridge(Constraint):
 
 def solve_rows(H: np.ndarray, B: np.ndarray, ridge: float) -> np.ndarray:
     """(H + ridge I) f = b for every row; H (k,k) is the same for all, or (m,k,k) one each."""
-    least = LEAST[H.dtype == np.float32] * np.trace(H, axis1=-2, axis2=-1) + np.finfo(H.dtype).tiny ** 0.5
+    least = MIN_CURVATURE[H.dtype == np.float32] * np.trace(H, axis1=-2, axis2=-1) + np.finfo(H.dtype).tiny ** 0.5
     if H.ndim == 3:
         A = H + np.multiply.outer(H.dtype.type(ridge) + least, np.eye(H.shape[-1], dtype=H.dtype))
         return np.linalg.solve(A, B[:, :, None])[:, :, 0]

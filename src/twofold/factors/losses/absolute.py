@@ -18,7 +18,7 @@ SHARE = 1e-3
 
 @dataclass(frozen=True)
 class Absolute(Loss):
-    """|x − m|: the fit of most cells counts, whatever the others say."""
+    """|x − m|: the fit of most cells counts, whatever the others are."""
 
     def value(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
         return np.abs(X - M)

@@ -1,4 +1,4 @@
-"""What a loss is: how badly the value m of the model explains a cell x, and how steep and how curved that is.
+"""A loss: the error of the model's value m for a cell x, with its slope and curvature.
 
     value(x, m)  slope(x, m) = ∂value/∂m   curvature(x, m) of a parabola that touches value at m and lies above it
 

@@ -15,7 +15,7 @@ from scipy.special import xlogy
 from twofold.core.checks import InputError
 from twofold.factors.losses.base import Loss
 
-MOST = 30.0  # the largest log of a rate that is looked at
+MAX_LOG_RATE = 30.0  # larger ones count as this
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,16 @@ class Poisson(Loss):
     def value(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
         if self.positive:
             return xlogy(X, X / _above_zero(M)) - X + M
-        return xlogy(X, X) - X + np.exp(np.minimum(M, MOST)) - X * M
+        return xlogy(X, X) - X + np.exp(np.minimum(M, MAX_LOG_RATE)) - X * M
 
     def slope(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
-        return 1 - X / _above_zero(M) if self.positive else np.exp(np.minimum(M, MOST)) - X
+        return 1 - X / _above_zero(M) if self.positive else np.exp(np.minimum(M, MAX_LOG_RATE)) - X
 
     def curvature(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
-        return X / _above_zero(M) ** 2 if self.positive else np.maximum(np.exp(np.minimum(M, MOST)), X)
+        return X / _above_zero(M) ** 2 if self.positive else np.maximum(np.exp(np.minimum(M, MAX_LOG_RATE)), X)
 
     def mean(self, M: np.ndarray) -> np.ndarray:
-        return M if self.positive else np.exp(np.minimum(M, MOST))
+        return M if self.positive else np.exp(np.minimum(M, MAX_LOG_RATE))
 
     def start(self, X: np.ndarray) -> np.ndarray:
         return X if self.positive else np.log(X + 0.5)
