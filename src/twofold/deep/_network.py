@@ -380,10 +380,10 @@ def check_layer_sizes(name: str, wish: Any) -> list[int]:
     return [int(s) for s in sizes]
 
 
-def check_count(name: str, value: Any, least: int = 1) -> int:
-    """A whole number of at least `least`, checked."""
-    if not isinstance(value, Integral) or value < least:
-        raise InputError(f"{name}={value!r}: give a whole number of at least {least}.")
+def check_count(name: str, value: Any, low: int = 1) -> int:
+    """A whole number of at least `low`, checked."""
+    if not isinstance(value, Integral) or value < low:
+        raise InputError(f"{name}={value!r}: give a whole number of at least {low}.")
     return int(value)
 
 

@@ -1,4 +1,4 @@
-"""How far an image is from the one it should be."""
+"""The error of an image."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def psnr(truth: np.ndarray, guess: np.ndarray, peak: float | None = None) -> flo
     ----------
     truth, guess : ndarray of the same shape
     peak : float, optional
-        What an error is compared with. None means :func:`find_peak` of the truth.
+        The range that errors are divided by. None means :func:`find_peak` of the truth.
 
     Returns
     -------
@@ -31,7 +31,7 @@ def psnr(truth: np.ndarray, guess: np.ndarray, peak: float | None = None) -> flo
 
 
 def find_peak(image: np.ndarray) -> float:
-    """The range an error is compared with: that of the integer type, or that of the floats that are there.
+    """The range of an image: that of its integer type, or that of its floats.
 
     >>> find_peak(np.zeros((2, 2), np.uint8)), find_peak(np.array([0.25, 1.0]))
     (255.0, 0.75)

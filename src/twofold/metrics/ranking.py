@@ -1,4 +1,4 @@
-"""How good lists of recommendations are.
+"""The quality of lists of recommendations.
 
     hit_ir   1 if the item at rank r of user i's list is relevant to i, else 0       R_i   how many are relevant to i
 
@@ -7,11 +7,11 @@
     NDCG       Σ_{r≤k} hit_ir / log2(r+1)  over its largest possible value
     MAP        Σ_{r≤k} hit_ir (Σ_{s≤r} hit_is / r) / min(R_i, k)
     MRR        1 / rank of the first hit, 0 if there is none among the first k
-    novelty    mean of −log2 (share of the users who have item j) over the items j of all lists: bits of surprise
+    novelty    mean of −log2 (share of the users that have item j) over the items j of all lists: bits of surprise
 
 Precision to MRR are judged on whole rankings of all items. Ranking the relevant items among a sample of the others
 gives figures that cannot be compared with these and may even order two models wrongly (Krichene & Rendle 2020).
-Each is the mean over the users to whom anything is relevant: to the others, no list could be right.
+Each is the mean over the users with relevant items: no list could be right for the others.
 """
 
 from __future__ import annotations
@@ -124,14 +124,14 @@ def mrr_at_k(recommended: Any, relevant: Any, k: int = 10, *, average: bool = Tr
 
 
 def novelty(recommended: Any, counts: Any, n_users: int, k: int = 10) -> float:
-    """The mean surprise −log2(p) in bits of all items recommended, p being the share of the users who have the item.
+    """The mean surprise −log2(p) in bits of all items recommended, p being the share of the users that have the item.
 
     Parameters
     ----------
     recommended : sequence of sequences, or int array of shape (users, length)
         As in :func:`precision_at_k`.
     counts : array or mapping
-        For each item, how many users have it; an item that nobody has is as surprising as one that one user has.
+        For each item, how many users have it; an item without users is as surprising as one with one user.
     n_users : int
         How many users there are.
     k : int, default=10

@@ -2,7 +2,7 @@
 is as good.
 
 One round:  each setting  a fit to the rows of this fold, a figure on the others
-            then once     settings that are behind beyond doubt are dropped
+            then once     settings that are significantly worse are dropped
 References: Breiman et al. 1984 (one standard error); Maron & Moore 1994 (races).
 """
 
@@ -28,18 +28,18 @@ from twofold.core.progress import part
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
 from twofold.model_selection import criteria
-from twofold.model_selection.criteria import LEAST, NEAR, ONCE, PATHS, Split
+from twofold.model_selection.criteria import MINIMIZED, NEGLIGIBLE_DIFFERENCE, ONCE, PATHS, Split
 from twofold.model_selection.selection import Selection, as_table
 
 SIZES = ("n_components", "n_clusters", "n_codes", "n_latent", "n_nonzero")  # parameters of which less is simpler
-DOUBT = 0.01  # the chance that a setting that is dropped was no worse
-LITTLE = 0.01  # of what the best gains on the smallest size: less is no reason for a larger one
-ROUNDING = 1e-9  # a difference of figures that is none, relatively
+DROP_LEVEL = 0.01  # the chance that a dropped setting was no worse
+NEGLIGIBLE_GAIN = 0.01  # of the best's gain on the smallest size: less is no reason for a larger one
+ROUNDING = 1e-9  # relative; smaller differences of figures count as zero
 
 
 @dataclass(eq=False)
 class Candidate:
-    """A setting of an estimator, and what is known of it."""
+    """A setting of an estimator, with its scores."""
 
     base: Any
     setting: dict[str, Any]
@@ -86,12 +86,12 @@ def select(
         A class is used with its defaults, an instance with its own other parameters. Of a list every one is tried with
         every setting; their figures must count the same thing.
     X : array, sparse array, frame, path or dask array of shape (n, d)
-        Whatever the estimator takes. Rows of files and of dask arrays are picked block by block.
+        Any data that the estimator takes. Rows of files and of dask arrays are picked block by block.
     y : array-like (n,), optional
     criterion : str or function, default="auto"
         "bic", "aic", "heldout", "stability", "icl" (k-means), "evidence" and "gavish-donoho" (PCA and PPCA): see
-        :doc:`/learn/how-many`. "auto" is what theory has for the model, and `why` says it. A function is called with a
-        fitted model and rows (and targets) that it has not seen, and gives a number, the higher the better.
+        :doc:`/learn/how-many`. "auto" is the choice of theory for the model, and `why` gives the reason. A function is
+        called with a fitted model and new rows (and targets), and gives a number, the higher the better.
     folds : int, default=5
         Folds for "heldout", pairs of halves for "stability". After each, settings that are behind the best by a t-test
         at 1 % are dropped.
@@ -126,7 +126,7 @@ def select(
     several = isinstance(estimator, (list, tuple))
     bases = [_instance(one) for one in (estimator if several else [estimator])]
     settings = [_settings(base, grid, several) for base in bases]
-    criterion, why, score = _agree(bases, criterion, X, grid)
+    criterion, why, score = _choose_criterion(bases, criterion, X, grid)
     seed = seed_of(random_state)
     for base in bases:
         _seed(base, seed)
@@ -137,7 +137,7 @@ def select(
     elif criterion in ONCE:
         race.run_once(X, y)
     else:
-        rows = _pickable(bases, X, criterion)
+        rows = _allow_row_choice(bases, X, criterion)
         race.run(rows, y, list(_splits(bases[0], rows, y, criterion, folds, seed)))
     best, rule = choose(entries, criterion, several)
     if best.model is None:
@@ -146,7 +146,7 @@ def select(
     return Selection(table, best.setting, best.model, criterion, f"{why}; {rule}", entries.index(best))
 
 
-# --- what is asked ------------------------------------------------------------------------------------------
+# --- the request -------------------------------------------------------------------------------------------
 
 
 def _instance(estimator: Any) -> Any:
@@ -181,33 +181,37 @@ def _settings(base: Any, grid: dict[str, Iterable[Any]], several: bool) -> list[
     return [dict(zip(values, combination, strict=True)) for combination in product(*values.values())]
 
 
-def _agree(bases: list[Any], wish: Any, X: Any, grid: dict[str, Any]) -> tuple[str, str, Callable[..., float]]:
-    """One criterion for all estimators, why, and the function that scores held-out rows."""
+def _choose_criterion(
+    bases: list[Any], criterion: Any, X: Any, grid: dict[str, Any]
+) -> tuple[str, str, Callable[..., float]]:
+    """One criterion for all estimators, the reason, and the function that scores held-out rows."""
     if not bases:
         raise InputError("Nothing to choose between: the list of estimators is empty. Give two at least.")
-    found = [criteria.resolve(base, wish, X, grid) for base in bases]
-    score = wish if callable(wish) else criteria.heldout_score
-    if len({criterion for criterion, _ in found}) > 1 or (len(bases) > 1 and found[0][0] in PATHS):
+    found = [criteria.resolve(base, criterion, X, grid) for base in bases]
+    score = criterion if callable(criterion) else criteria.heldout_score
+    if len({name for name, _ in found}) > 1 or (len(bases) > 1 and found[0][0] in PATHS):
         common = "bic" if all(hasattr(base, "bic") for base in bases) else "heldout"
         found = [(criteria.resolve(base, common, X, grid)[0], "it is what all of them have") for base in bases]
-    units = {criteria.unit_of(base, wish if callable(wish) else found[0][0]): type(base).__name__ for base in bases}
+    units = {
+        criteria.unit_of(base, criterion if callable(criterion) else found[0][0]): type(base).__name__ for base in bases
+    }
     if len(units) > 1:
-        (one, first), (other, second) = list(units.items())[:2]
+        (unit, first), (other, second) = list(units.items())[:2]
         raise InputError(
-            f"{first} and {second} cannot be compared: the one counts {one}, the other {other}. Give "
-            'criterion="stability", or a function of a fitted model and held-out rows that judges all alike.'
+            f"{first} and {second} cannot be compared: the one counts {unit}, the other {other}. Give "
+            'criterion="stability", or a function of a fitted model and held-out rows that scores all in one unit.'
         )
     return *found[0], score
 
 
 def _seed(base: Any, seed: int) -> None:
-    """Give every part of an estimator that has no seed the same one: settings differ in nothing else."""
+    """Give every part of an estimator without a seed the same one, so that only the settings differ."""
     names = [name for name, value in base.get_params().items() if value is None and name.endswith("random_state")]
     base.set_params(**dict.fromkeys(names, seed))
 
 
-def _pickable(bases: list[Any], X: Any, criterion: str) -> Any:
-    """X with rows that can be picked."""
+def _allow_row_choice(bases: list[Any], X: Any, criterion: str) -> Any:
+    """X in a form whose rows can be chosen."""
     if is_path(X) and all(hasattr(base, "_blocks") and not base._takes_text for base in bases):
         return as_blocks(X)
     if is_path(X) or (is_dask(X) and not all(hasattr(base, "_blocks") for base in bases)):
@@ -229,7 +233,7 @@ def _splits(base: Any, X: Any, y: Any, criterion: str, folds: int, seed: int) ->
             yield np.sort(order[: n // 2]), np.sort(order[n // 2 :])
 
 
-# --- what is measured ---------------------------------------------------------------------------------------
+# --- measuring ---------------------------------------------------------------------------------------------
 
 
 def _follow_path(entries: list[Candidate], criterion: str, X: Any) -> None:
@@ -243,7 +247,7 @@ def _follow_path(entries: list[Candidate], criterion: str, X: Any) -> None:
 
 
 class Race:
-    """Settings measured in rounds, within the time there is."""
+    """Settings measured in rounds, within the time limit."""
 
     def __init__(
         self,
@@ -255,7 +259,7 @@ class Race:
     ):
         self.entries, self.criterion, self.score, self.progress = entries, criterion, score, progress
         self.end = np.inf if time is None else perf_counter() + time
-        self.sign = -1.0 if criterion in LEAST else 1.0
+        self.sign = -1.0 if criterion in MINIMIZED else 1.0
         self.fits, self.rounds = 0, 1
 
     def run_once(self, X: Any, y: Any) -> None:
@@ -270,7 +274,7 @@ class Race:
 
     def run(self, X: Any, y: Any, splits: list[Split]) -> None:
         """Fold after fold, as long as a setting may still win."""
-        one = criteria.measure_heldout if self.criterion == "heldout" else criteria.measure_agreement
+        measure = criteria.measure_heldout if self.criterion == "heldout" else criteria.measure_agreement
         self.rounds = len(splits)
         for split in splits:
             running = [c for c in self.entries if c.note is None]
@@ -279,12 +283,12 @@ class Race:
                 if c in behind:
                     c.scores.append(np.nan)
                 else:
-                    self._measure(c, one, c.new(), X, y, split, self.score)
+                    self._measure(c, measure, c.new(), X, y, split, self.score)
         summarize(self.entries, self.criterion)
 
-    def _measure(self, c: Candidate, one: Callable[..., float], *arguments: Any) -> None:
+    def _measure(self, c: Candidate, measure: Callable[..., float], *arguments: Any) -> None:
         """One figure; a setting that fails has its message as a note and no figure."""
-        if self.fits and perf_counter() + self._expected(c) > self.end:
+        if self.fits and perf_counter() + self._predict_seconds(c) > self.end:
             c.scores.append(np.nan)
             if not c.fits:
                 c.note = "not tried: it would not have been ready in time"
@@ -292,7 +296,7 @@ class Race:
         began = perf_counter()
         try:
             with part(self.fits, self.fits + 1, self.fits + self._count_left()):
-                c.scores.append(float(one(*arguments)))
+                c.scores.append(float(measure(*arguments)))
             if not np.isfinite(c.scores[-1]):
                 c.note = f"its {self.criterion} is {c.scores[-1]}"
         except Exception as error:  # whatever a user's estimator raises must not cost the other settings
@@ -307,7 +311,7 @@ class Race:
         """Fits that are left at most."""
         return sum(self.rounds - len(e.scores) for e in self.entries if e.note is None)
 
-    def _expected(self, c: Candidate) -> float:
+    def _predict_seconds(self, c: Candidate) -> float:
         """Seconds until this fit is done, and a last one to all rows of the best so far."""
         done = [e for e in self.entries if e.fits and e.note is None]
         if not done:
@@ -320,7 +324,7 @@ class Race:
 
 
 def difference(c: Candidate, best: Candidate) -> tuple[float, float]:
-    """How far a setting is behind the best, over the folds that both have, and the standard error of that."""
+    """The gap between a setting and the best, over the folds of both, and its standard error."""
     gaps = np.array([b - a for a, b in zip(c.scores, best.scores, strict=False)])
     gaps = gaps[np.isfinite(gaps)]
     error = gaps.std(ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else np.nan
@@ -328,17 +332,17 @@ def difference(c: Candidate, best: Candidate) -> tuple[float, float]:
 
 
 def is_behind(c: Candidate, running: list[Candidate]) -> bool:
-    """Whether a setting is worse than the best beyond doubt."""
+    """True if a setting is significantly worse than the best."""
     best = _leader(running)
     rounds = int(np.isfinite(c.scores).sum())
     if c is best or rounds < 2:
         return len(c.scores) > rounds  # once dropped, or out of time, it stays out
     gap, error = difference(c, best)
-    return gap > student.ppf(1 - DOUBT, rounds - 1) * error or len(c.scores) > rounds
+    return gap > student.ppf(1 - DROP_LEVEL, rounds - 1) * error or len(c.scores) > rounds
 
 
 def _leader(entries: list[Candidate]) -> Candidate:
-    """The best on average; those that miss folds are compared with one that misses fewest, over the folds of both."""
+    """The best on average; settings with folds missing are compared with the most complete one, over common folds."""
     fullest = max(entries, key=lambda c: (np.isfinite(c.scores).sum(), _mean(c)))
     return min(entries, key=lambda c: difference(c, fullest)[0])
 
@@ -348,7 +352,7 @@ def _mean(c: Candidate) -> float:
 
 
 def summarize(entries: list[Candidate], criterion: str) -> None:
-    """Figures from scores. One that misses folds has the figure of one that does not, less what it was behind it."""
+    """Set figures from scores. With folds missing, it is the figure of a complete setting less the gap to that."""
     measured = [c for c in entries if c.note is None and np.isfinite(c.scores).any()]
     if not measured:
         return
@@ -367,7 +371,7 @@ def summarize(entries: list[Candidate], criterion: str) -> None:
         }
 
 
-# --- what is chosen -----------------------------------------------------------------------------------------
+# --- the choice ---------------------------------------------------------------------------------------------
 
 
 def choose(entries: list[Candidate], criterion: str, several: bool) -> tuple[Candidate, str]:
@@ -378,32 +382,36 @@ def choose(entries: list[Candidate], criterion: str, several: bool) -> tuple[Can
             f"None of the {len(entries)} settings of {type(entries[0].base).__name__} worked. The first, "
             f"{entries[0].setting}: {entries[0].note}"
         )
-    sign = -1.0 if criterion in LEAST else 1.0
+    sign = -1.0 if criterion in MINIMIZED else 1.0
     best = max(done, key=lambda c: sign * c.figures[criterion])
     if best.size is None:
         return best, "the best figure"
     top = sign * best.figures[criterion]
     same = [c for c in done if c.base is best.base and c.size is not None]
     gain = max(top - sign * min(same, key=lambda c: c.size or 0).figures[criterion], 0.0)
-    room = ROUNDING * abs(top) + (LITTLE * gain if criterion == "heldout" else 0.0)
+    room = ROUNDING * abs(top) + (NEGLIGIBLE_GAIN * gain if criterion == "heldout" else 0.0)
     equals = [c for c in same if top - sign * c.figures[criterion] <= max(room, _error(c, criterion))]
     if criterion == "stability":
         chosen = max(equals, key=lambda c: (c.size or 0, sign * c.figures[criterion]))
         return chosen, _rule(chosen, best, same, "the largest size within one standard error of the most stable")
     chosen = min(equals, key=lambda c: (c.size or 0, -sign * c.figures[criterion]))
-    within = f"within {NEAR[criterion]:g}" if criterion in NEAR else "within one standard error, or 1 % of the gain,"
+    within = (
+        f"within {NEGLIGIBLE_DIFFERENCE[criterion]:g}"
+        if criterion in NEGLIGIBLE_DIFFERENCE
+        else "within one standard error, or 1 % of the gain,"
+    )
     return chosen, _rule(chosen, best, same, f"the smallest size {within} of the best")
 
 
 def _error(c: Candidate, criterion: str) -> float:
-    """By how much a setting may be behind the best and still be as good."""
-    error = NEAR.get(criterion, c.figures.get("behind_error", 0.0))
+    """The gap to the best within which a setting counts as equally good."""
+    error = NEGLIGIBLE_DIFFERENCE.get(criterion, c.figures.get("behind_error", 0.0))
     return error if np.isfinite(error) else 0.0
 
 
 def _rule(chosen: Candidate, best: Candidate, same: list[Candidate], words: str) -> str:
     if chosen is not best:
-        return f"{words}, which {_named(best)} has"
+        return f"{words}, which {_write_setting(best)} has"
     smaller = [
         c for c in same if (c.size or 0) < (best.size or 0) and np.isfinite(c.figures.get("behind_error", np.nan))
     ]
@@ -411,8 +419,8 @@ def _rule(chosen: Candidate, best: Candidate, same: list[Candidate], words: str)
         return "the best figure"
     below = max(smaller, key=lambda c: (c.size or 0, -c.figures["behind"]))
     behind = f"{below.figures['behind']:.2g} ± {below.figures['behind_error']:.1g}"
-    return f"the best figure; the next smaller, {_named(below)}, is behind by {behind}"
+    return f"the best figure; the next smaller, {_write_setting(below)}, is behind by {behind}"
 
 
-def _named(c: Candidate) -> str:
+def _write_setting(c: Candidate) -> str:
     return ", ".join(f"{k}={v}" for k, v in c.setting.items())

@@ -1,4 +1,4 @@
-"""What `select` found, as a table, a picture and a sentence."""
+"""The result of `select` as a table, a figure and a sentence."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ COUNTED = ("folds",)  # whole numbers among the figures
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """What `select` found.
+    """The result of `select`.
 
     Attributes
     ----------
     table : polars.DataFrame
         One row a setting: its parameters, its figures, the seconds it took, and a note if it failed. With folds,
-        ``…_error`` is the standard error of the figure, ``behind`` what it lacks of the best figure over the folds that
-        both have, ``behind_error`` the standard error of that, and ``folds`` how many it was in before it was dropped.
+        ``…_error`` is the standard error of the figure, ``behind`` the gap to the best figure over the folds of both,
+        ``behind_error`` its standard error, and ``folds`` the number of folds before it was dropped.
     best_params : dict
     winner : estimator
         The chosen setting, fitted to all of X.
     criterion : str
-        What decided.
+        Name of the criterion.
     why : str
-        Why it was this criterion and this setting, in a sentence.
+        The reason for this criterion and this setting, in a sentence.
     row : int
         The row of the table that was chosen.
     """
