@@ -211,7 +211,7 @@ MODELS = [
     _factors("poisson", loss=Poisson(), left=NonNegative(), right=Simplex(), positive=True, tol=1e-8),
 ]
 
-_NETWORK = "a network's promises cost minutes on the table: tests/deep/test_train.py has them, {} its laws"
+_NETWORK = "a network's promises cost minutes on the table: tests/deep/test_shared.py has them, {} its laws"
 _TEXT = "its data is text: tests/contract/test_words.py has the promises"
 EXEMPT = {  # from the suites over tables, and why; test_everyone.py has what holds for these, too
     "SparseCoder": "learns nothing from rows, its atoms are given: tests/laws/test_basis_pursuit.py",
@@ -226,7 +226,7 @@ EXEMPT = {  # from the suites over tables, and why; test_everyone.py has what ho
     "CNNClassifier": _NETWORK.format("tests/deep/test_cnn.py"),
     "Autoencoder": _NETWORK.format("tests/deep/test_autoencoder.py"),
     "VAE": _NETWORK.format("tests/deep/test_vae.py"),
-    "DLGM": _NETWORK.format("tests/deep/test_dlgm.py"),
+    "DLGM": _NETWORK.format("tests/deep/test_vae.py"),
     "GAN": _NETWORK.format("tests/deep/test_gan.py"),
     "VAEGAN": _NETWORK.format("tests/deep/test_gan.py"),
     "PixelCNN": _NETWORK.format("tests/deep/test_pixelcnn.py"),

@@ -5,15 +5,8 @@ import math
 import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
-from sklearn.datasets import load_digits
 
-import twofold
 from twofold import PCA, Autoencoder, InputError
-
-
-@pytest.fixture(scope="module")
-def digits():
-    return load_digits().data
 
 
 def squared_error(X, Y):
@@ -27,7 +20,7 @@ def by_pca(train, test, k):
 
 def test_linear_layers_find_the_subspace_of_pca():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 6)) * [9, 6, 4, 1, 1, 1] @ np.linalg.qr(rng.normal(size=(6, 6)))[0] + 100
+    X = rng.normal(size=(200, 6)) * [9, 6, 4, 1, 1, 1] @ np.linalg.qr(rng.normal(size=(6, 6)))[0] + 100
     model = Autoencoder(
         3, hidden_layer_sizes=(), activation="identity", learning_rate_init=0.02, max_iter=150, random_state=0
     ).fit(X)
@@ -87,14 +80,12 @@ def test_units_do_not_matter(digits):
     np.testing.assert_allclose(other.reconstruct(digits * 1024) / 1024, one.reconstruct(digits), atol=1e-3)
 
 
-def test_pictures_come_back_as_pictures_and_files_keep_all(digits, tmp_path):
+def test_pictures_come_back_as_pictures(digits):
     pictures = digits.reshape(-1, 8, 8)[:200]
     model = Autoencoder(3, hidden_layer_sizes=(16,), max_iter=1, random_state=0).fit(pictures)
     assert model.transform(pictures).shape == (200, 3)
     assert model.reconstruct(pictures).shape == pictures.shape
-    model.save(tmp_path / "coder.twofold")
-    assert np.array_equal(twofold.load(tmp_path / "coder.twofold").reconstruct(pictures), model.reconstruct(pictures))
-    with pytest.raises(twofold.InputError, match=r"\(4, 8\); this model was fitted to \(8, 8\)"):
+    with pytest.raises(InputError, match=r"\(4, 8\); this model was fitted to \(8, 8\)"):
         model.transform(pictures[:, :4])
 
 

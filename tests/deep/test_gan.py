@@ -8,10 +8,8 @@ import torch
 from scipy.integrate import quad
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import norm
-from sklearn.datasets import load_digits
 
-import twofold
-from twofold import GAN, VAEGAN, Checkpoint, InputError
+from twofold import GAN, VAEGAN
 from twofold.deep._optimizers import Optimizer
 from twofold.deep._train import FALLING, Player, run_epoch
 from twofold.deep._variational import CollapseWarning
@@ -98,8 +96,8 @@ def test_the_divergence_falls_on_a_line(loss):
 
 
 @pytest.fixture(scope="module")
-def digits():
-    return load_digits().images
+def pictures(digits):
+    return digits.reshape(-1, 8, 8)
 
 
 def nearest(samples, X):
@@ -111,16 +109,16 @@ def nearest(samples, X):
 @pytest.mark.parametrize(
     "options", [{}, {"penalty": "spectral"}, {"architecture": "convolutional", "hidden_layer_sizes": (8, 16)}]
 )
-def test_samples_are_nearer_to_digits_than_noise_is(digits, options):
-    model = GAN(8, max_iter=8, random_state=0, **{"hidden_layer_sizes": (64,), **options}).fit(digits)
+def test_samples_are_nearer_to_digits_than_noise_is(pictures, options):
+    model = GAN(8, max_iter=8, random_state=0, **{"hidden_layer_sizes": (64,), **options}).fit(pictures)
     drawn = model.sample(100, random_state=0)
-    noise = np.random.default_rng(0).permuted(digits[:100].reshape(100, -1), axis=1).reshape(-1, 8, 8)
+    noise = np.random.default_rng(0).permuted(pictures[:100].reshape(100, -1), axis=1).reshape(-1, 8, 8)
     assert drawn.shape == (100, 8, 8)
     assert drawn.min() >= 0
     assert drawn.max() <= 16
-    assert nearest(drawn, digits) < 0.8 * nearest(noise, digits)
+    assert nearest(drawn, pictures) < 0.8 * nearest(noise, pictures)
     assert np.isfinite(model.history_["diversity"]).all()
-    judged = model.judge(digits)
+    judged = model.judge(pictures)
     assert ((judged >= 0) & (judged <= 1)).all()
 
 
@@ -138,34 +136,14 @@ def test_a_collapse_is_said():
         ).fit(X)
 
 
-@pytest.mark.parametrize("kind", [GAN, VAEGAN])
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_seeds_files_and_checkpoints_keep_the_bits(digits, kind, tmp_path):
-    X, options = digits[:300], {"hidden_layer_sizes": (16,), "max_iter": 3}
-    one, same, other = (kind(4, random_state=s, **options).fit(X) for s in (0, 0, 1))
-    drawn = one.sample(5, random_state=0)
-    assert np.array_equal(drawn, same.sample(5, random_state=0))
-    assert not np.array_equal(drawn, other.sample(5, random_state=0))
-    one.save(tmp_path / "model.twofold")
-    assert np.array_equal(twofold.load(tmp_path / "model.twofold").sample(5, random_state=0), drawn)
-    saved = kind(4, random_state=0, **options).set_callbacks(Checkpoint(tmp_path / "checkpoint")).fit(X)
-    assert np.array_equal(saved.sample(5, random_state=0), drawn)
-
-
-def test_no_samples_are_refused(digits):
-    model = GAN(2, hidden_layer_sizes=(8,), max_iter=1, random_state=0).fit(digits[:100])
-    with pytest.raises(InputError, match="n_samples=0"):
-        model.sample(0)
-
-
-def test_a_vaegan_codes_and_draws(digits):
-    train, test = digits[::2], digits[1::2]
+def test_a_vaegan_codes_and_draws(pictures):
+    train, test = pictures[::2], pictures[1::2]
     model = VAEGAN(12, hidden_layer_sizes=(128,), learning_rate_init=2e-3, max_iter=15, beta=0.2, random_state=0).fit(
         train
     )
     lost = ((model.reconstruct(test) - test) ** 2).sum(axis=(1, 2)).mean()
     assert lost < 0.5 * ((test - train.mean(axis=0)) ** 2).sum(axis=(1, 2)).mean()
     drawn = model.sample(100, random_state=0)
-    noise = np.random.default_rng(0).permuted(digits[:100].reshape(100, -1), axis=1)
-    assert nearest(drawn, digits) < 0.8 * nearest(noise, digits)
+    noise = np.random.default_rng(0).permuted(pictures[:100].reshape(100, -1), axis=1)
+    assert nearest(drawn, pictures) < 0.8 * nearest(noise, pictures)
     assert {"features", "kl", "pixels", "divergence", "diversity"} <= set(model.history_)

@@ -2,15 +2,9 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 from twofold import DLGM, VAE, InputError
 from twofold.deep.gradient_noise import gradient_variance
-
-
-@pytest.fixture(scope="module")
-def digits():
-    return load_digits().data
 
 
 @pytest.mark.filterwarnings("ignore::twofold.deep._variational.CollapseWarning")

@@ -1,4 +1,4 @@
-"""The optimizers of networks on any function: what theory promises of them, torch's own as oracle, and refusals."""
+"""The optimizers of networks on any function: what theory promises of them, and refusals (steps: test_train)."""
 
 from __future__ import annotations
 
@@ -10,32 +10,6 @@ from hypothesis import strategies as st
 
 from twofold import InputError
 from twofold.deep import minimize
-
-ORACLES = {
-    "sgd": lambda p: torch.optim.SGD(p, lr=0.05),
-    "momentum": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9),
-    "nesterov": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True),
-    "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.05),
-    "adam": lambda p: torch.optim.Adam(p, lr=0.05),
-}
-
-
-def valley(x: torch.Tensor) -> torch.Tensor:
-    return (1 - x[0]) ** 2 + 3 * (x[1] - x[0] ** 2) ** 2
-
-
-@pytest.mark.parametrize("optimizer", ORACLES)
-def test_steps_are_those_of_torch(optimizer: str) -> None:
-    at = torch.nn.Parameter(torch.tensor([-1.0, 1.5], dtype=torch.float64))
-    oracle, theirs = ORACLES[optimizer]([at]), []
-    for _ in range(25):
-        oracle.zero_grad()
-        valley(at).backward()
-        oracle.step()
-        theirs.append(at.detach().numpy().copy())
-    ours: list[np.ndarray] = []
-    minimize(valley, [-1.0, 1.5], optimizer, learning_rate=0.05, max_iter=25, tol=0, callback=ours.append)
-    np.testing.assert_allclose(ours, theirs, rtol=1e-6)  # adam: epsilon is added before the correction, as in the paper
 
 
 @settings(deadline=None, max_examples=25)

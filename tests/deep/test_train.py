@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 import twofold
-from twofold import Checkpoint, EarlyStopping, InputError, MLPClassifier, MLPRegressor
-from twofold.deep import _torch_shim
+from twofold import EarlyStopping, InputError, MLPClassifier, MLPRegressor
+from twofold.deep import _torch_shim, minimize
 from twofold.deep._optimizers import Optimizer
 from twofold.deep._train import FALLING, Player, copy_state, restore_state, run_epoch
 
@@ -46,15 +46,20 @@ def steady(done):
     return RATE
 
 
-def by_torch(rule):
-    module = Quadratic()
-    curve = torch.from_numpy(CURVE)
+def by_epochs(rule):
+    module, curve, path = Quadratic(), torch.from_numpy(CURVE), []
     player = Player([module.theta], lambda x, done: ((0.5 * curve * module.theta**2).sum(), {}))
-    options = Options()
-    optimizers, path = [make(rule, player.parameters)], []
+    optimizers = [make(rule, player.parameters)]
     for t in range(STEPS):
-        run_epoch(options, module, [player], optimizers, (torch.zeros(1, 1),), 0, t, steady)
+        run_epoch(Options(), module, [player], optimizers, (torch.zeros(1, 1),), 0, t, steady)
         path.append(module.theta.detach().numpy().copy())
+    return np.array(path)
+
+
+def by_minimize(rule):
+    curve, path = torch.from_numpy(CURVE), []
+    options = {"learning_rate": RATE, "max_iter": STEPS, "tol": 0.0, "callback": path.append}
+    minimize(lambda x: (0.5 * curve * x**2).sum(), [1.0, -2.0], rule, **options)
     return np.array(path)
 
 
@@ -80,9 +85,10 @@ def by_formula(rule):
     return np.array(path)
 
 
+@pytest.mark.parametrize("way", [by_epochs, by_minimize])
 @pytest.mark.parametrize("rule", SOLVERS)
-def test_a_solver_follows_its_formula(rule):
-    np.testing.assert_allclose(by_torch(rule), by_formula(rule), rtol=1e-6)
+def test_a_solver_follows_its_formula(rule, way):
+    np.testing.assert_allclose(way(rule), by_formula(rule), rtol=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["as it is", "transposed", "broadcast"])
@@ -106,18 +112,11 @@ def test_the_layout_of_a_gradient_in_memory_plays_no_part(rule, loss):
     torch.testing.assert_close(theta.detach().reshape(-1), reference.detach())
 
 
-def test_the_momentum_is_the_heavy_balls_difference_equation():
-    theta = np.vstack([[1.0, -2.0], by_torch("momentum")])
-    ball = theta[1:-1] - RATE * CURVE * theta[1:-1] + 0.9 * (theta[1:-1] - theta[:-2])
-    np.testing.assert_allclose(theta[2:], ball, rtol=1e-6)
-
-
 def test_alpha_shrinks_matrices_and_leaves_biases():
     layer = nn.Linear(3, 2)
-    options = Options()
     before = layer.weight.detach().clone(), layer.bias.detach().clone()
     player = Player(list(layer.parameters()), lambda x, done: (0 * layer(x).sum(), {}))
-    run_epoch(options, layer, [player], [make("sgd", player.parameters, 0.5)], (torch.zeros(1, 3),), 0, 0, steady)
+    run_epoch(Options(), layer, [player], [make("sgd", player.parameters, 0.5)], (torch.zeros(1, 3),), 0, 0, steady)
     torch.testing.assert_close(layer.weight.detach(), before[0] * (1 - RATE * 0.5))
     torch.testing.assert_close(layer.bias.detach(), before[1])
 
@@ -171,45 +170,6 @@ def table():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 5))
     return X, (X[:, 0] * X[:, 1] > 0).astype(int)
-
-
-class Killed(Exception):
-    pass
-
-
-class Killer:
-    """Stops a fit the hard way after some epochs."""
-
-    def __init__(self, after):
-        self.left = after
-
-    def setup(self, estimator, context): ...
-
-    def teardown(self, estimator, context): ...
-
-    def on_fit_task_begin(self, estimator, context):
-        if context.parent is not None:
-            self.left -= 1
-            if self.left < 0:
-                raise Killed
-
-    def on_fit_task_end(self, estimator, context): ...
-
-
-@pytest.mark.parametrize("solver", ["sgd", "adam"])
-def test_a_checkpoint_resumes_to_the_same_bits(table, tmp_path, solver):
-    def network():
-        return MLPClassifier((16,), solver=solver, dropout=0.2, max_iter=6, random_state=3)
-
-    whole = network().fit(*table)
-    path = tmp_path / "net.checkpoint"
-    with pytest.raises(Killed):
-        network().set_callbacks(Checkpoint(path), Killer(3)).fit(*table)
-    assert path.exists()
-    again = network().set_callbacks(Checkpoint(path)).fit(*table)
-    assert again.n_iter_ == 6
-    for name, w in whole.weights_.items():
-        assert np.array_equal(w, again.weights_[name]), name
 
 
 def test_early_stopping_keeps_the_best_epoch(table):

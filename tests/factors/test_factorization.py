@@ -371,7 +371,7 @@ def test_more_components_than_rows_or_columns(loss, left, right):
     model = Factorization(12, loss=loss, left=left, right=right, max_iter=30, random_state=0).fit(X)
     assert model.components_.shape == (12, 8) and np.isfinite(model.transform(X)).all()
     path = model.history_["objective"]
-    assert path[-1] < path[0]
+    assert path[-1] < path[0] or path[-1] < 1e-8  # one-hot codes begin with a cluster for each row
 
 
 def test_enough_components_meet_every_known_cell():
