@@ -3,8 +3,8 @@
     y = x + σ g                 x signal or image   g white noise   Ψ an orthonormal basis
     x̂ = Ψᵀ threshold(Ψ y)       hard or soft, at σ √(2 log d), or where Stein's estimate of the risk is least
 
-Cycle spinning does it to the signal moved by 0, 1, 2, ... steps, moves the results back, and takes their mean: what
-depends on where the signal lies in the grid of the wavelets averages out.
+Cycle spinning does it to the signal moved by 0, 1, 2, ... steps, moves the results back, and takes their mean: errors
+that depend on where the signal lies in the grid of the wavelets average out.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def estimate_sigma(data: Any) -> float:
 
 
 def estimate_noise(X: np.ndarray) -> float:
-    """Of one signal (d,) or one channel (h,w)."""
+    """The standard deviation of the noise in one signal (d,) or one channel (h,w)."""
     if min(X.shape) < 2:
         return 0.0
     finest = Wavelet(X.ndim, levels=1).analyze(X)[tuple(slice(n - n // 2, None) for n in X.shape)]
@@ -154,7 +154,7 @@ def check_signals(x: Any) -> np.ndarray:
 
 
 class Thresholding:
-    """What is done to each signal or channel: a basis, a rule, a level, and shifts."""
+    """Thresholding of signals or channels, by a basis, a rule, a level, and shifts."""
 
     ndim: int
     basis: Any
@@ -186,7 +186,7 @@ class Thresholding:
         self.ndim, self.basis, self.method, self.level, self.shifts = ndim, basis, method, level, int(shifts)
 
     def denoise(self, X: np.ndarray, sigma: float) -> np.ndarray:
-        """One signal (d,) or one channel (h,w)."""
+        """One signal (d,) or one channel (h,w) without its noise."""
         if sigma <= 0 or sigma <= 1e-12 * float(np.abs(X).max()):
             return X
         if self.mirrored:

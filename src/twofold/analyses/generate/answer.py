@@ -17,7 +17,7 @@ from twofold.core.checks import InputError
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class Samples(Answer):
-    """What a model drew."""
+    """Images or rows that a model drew."""
 
     drawn: np.ndarray  # (n,h,w), (n,h,w,c) or (n,d)
 
@@ -30,7 +30,7 @@ class Samples(Answer):
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """A row for each, its numbers one after the other."""
+        """A row for each image, its numbers one after the other."""
         flat = self.drawn.reshape(len(self.drawn), -1)
         return pl.DataFrame(flat, [f"column_{j + 1}" for j in range(flat.shape[1])])
 

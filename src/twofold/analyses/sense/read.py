@@ -38,7 +38,7 @@ class Data:
         return self.before.peak if isinstance(self.before, Picture) else float(np.ptp(self.X)) or 1.0
 
     def clip(self, recovered: np.ndarray) -> np.ndarray:
-        """The nearest possible values."""
+        """The values, set to the nearest that an image can have."""
         return np.clip(recovered, 0, self.before.peak) if isinstance(self.before, Picture) else recovered
 
     def restore(self, recovered: np.ndarray) -> Picture | Recording:

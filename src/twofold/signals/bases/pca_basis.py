@@ -21,7 +21,7 @@ from twofold.linalg import fix_signs, project_centered
 
 
 class PCABasis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
-    """Principal directions as a basis: learned from signals, where cosines and wavelets are the same for all.
+    """Principal directions as a basis, learned from signals; cosines and wavelets are the same for all signals.
 
     Of all orthonormal bases it is the one whose first k coefficients lose the least energy of the signals it was
     fitted to, together. It is learned for signals of one length, and sent along with them.

@@ -1,4 +1,4 @@
-"""A basis that does not mind where a signal begins."""
+"""A basis and its copy moved by a step, in which the place of an edge matters less."""
 
 from __future__ import annotations
 

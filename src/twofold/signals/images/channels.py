@@ -1,4 +1,4 @@
-"""What an image is, and its channels: gray as it is, colors decorrelated, alpha set aside.
+"""The channels of an image: gray as it is, colors decorrelated, alpha set aside.
 
     (h,w) or (h,w,1) gray   (h,w,3) red, green, blue   (h,w,2), (h,w,4) the same with alpha last, which stays untouched
 

@@ -1,4 +1,4 @@
-"""Denoising: an image is sparse over a dictionary that its own patches teach, and noise is not.
+"""Denoising: an image is sparse over a dictionary learned from its own patches, and noise is not.
 
     minimize  λ‖X − Y‖² + Σ_ij ‖R_ij X − m_ij − u_ij D‖²  with as few numbers in u_ij as bring its patch within C σ p
     Y (h,w) noisy image   X (h,w) clean one   R_ij takes the patch (p²) at ij, m_ij its mean   D (k,p²) atoms
@@ -76,7 +76,7 @@ def denoise_image(
     max_iter : int, default=10
         Sweeps of K-SVD; 0 leaves the overcomplete cosines that it starts from.
     random_state : int, RandomState, Generator or None, default=None
-        Draws the patches that teach the atoms.
+        Draws the patches from which the atoms are learned.
     progress : callable, optional
         Called with the share of the work that is done, up to 1.0.
 
@@ -124,7 +124,7 @@ def denoise_image(
 
 
 def _choose_thresholding(method: str, *options: Any) -> Thresholding | None:
-    """None for the dictionary."""
+    """The thresholding that is asked for; None for a dictionary."""
     if method not in ("ksvd", *RULES):
         raise InputError(f'method="{method}": choose "ksvd", "hard" or "soft".')
     if method != "ksvd":
@@ -143,7 +143,7 @@ def allow_residual(size: int) -> float:
 
 
 def limit_atoms(size: int) -> int:
-    """Atoms a patch at most: half as many as it has pixels."""
+    """The most atoms of a patch: half as many as it has pixels."""
     return max(1, size * size // 2)
 
 
@@ -202,7 +202,7 @@ def _recode_patches(Y: np.ndarray, atoms: np.ndarray, size: int) -> np.ndarray:
 
 
 def _recode_strip(rows: range, Y: np.ndarray, c: Coding) -> tuple[np.ndarray]:
-    """Coded patches of some rows of places, summed; a patch that is not sparse stays as it is."""
+    """The sum of the coded patches of some rows of places; a patch that is not sparse is not changed."""
     size = math.isqrt(c.atoms.shape[1])
     patches, means, more = _center_patches(_patches.take_patches(Y, size, rows))
     coded = np.repeat(means, size * size, axis=1)

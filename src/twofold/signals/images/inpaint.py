@@ -1,7 +1,7 @@
-"""Inpainting: what is missing of a patch follows from what is seen of it, if the patch is sparse.
+"""Inpainting: the missing pixels of a sparse patch follow from its known pixels.
 
     minimize  Σ_ij ‖M_ij (R_ij X − m_ij − u_ij D)‖²  with few numbers in u_ij, and X as it is where it is known
-    X (h,w) image   R_ij takes the patch (p²) at ij, m_ij its mean, M_ij what is seen of it   D (k,p²) atoms
+    X (h,w) image   R_ij takes the patch (p²) at ij, m_ij its mean, M_ij its known pixels   D (k,p²) atoms
 
 First  K-SVD of patches with holes, from cosines, gives D
 then   patches that show enough are coded by what is seen; elsewhere a smooth surface is laid
@@ -67,7 +67,7 @@ def inpaint_image(
 
     Notes
     -----
-    Only patches of which a third is seen, and a quarter of each quarter, teach atoms; where there are too few of them,
+    Atoms are learned from patches of which a third is known, and a quarter of each quarter; where these are too few,
     as with 80 % of the pixels missing at random, the atoms stay cosines, and linear interpolation may do better. Holes
     larger than a patch are filled by a smooth surface, and texture grows into them by a few pixels only.
 
@@ -106,7 +106,7 @@ def inpaint_image(
 
 
 class _Job(NamedTuple):
-    """What is the same for all channels."""
+    """The options that all channels share."""
 
     missing: np.ndarray  # (h,w)
     size: int
@@ -173,7 +173,7 @@ def _is_mostly_known(seen: np.ndarray, size: int) -> np.ndarray:
 def _recode_patches(X: np.ndarray, missing: np.ndarray, by_seen: bool, c: Coding) -> np.ndarray:
     """The image with its missing pixels replaced by the mean of the coded patches over them, where there are any.
 
-    A patch counts by how much of it is seen: those in the middle of a hole know nothing.
+    The weight of a patch is the share of it that is known.
     """
     size, zeros = round(c.atoms.shape[1] ** 0.5), (np.zeros_like(X), np.zeros_like(X))
     total, votes = _patches.sum_over_strips(_recode_strip, (X, missing, by_seen, size, c), size, zeros)
@@ -256,11 +256,11 @@ def _apply_laplacian(X: np.ndarray) -> np.ndarray:
 
 
 def _sum_fours(A: np.ndarray) -> np.ndarray:
-    """Sums of two by two."""
+    """Sums of blocks of two by two."""
     return A.reshape(A.shape[0] // 2, 2, A.shape[1] // 2, 2).sum(axis=(1, 3))
 
 
 def _double_rows(A: np.ndarray) -> np.ndarray:
-    """Twice as many rows, between those that are there."""
+    """Twice as many rows, interpolated linearly."""
     around = np.concatenate([A[:1], A, A[-1:]])
     return np.stack([0.75 * A + 0.25 * around[:-2], 0.75 * A + 0.25 * around[2:]], axis=1).reshape(-1, A.shape[1])

@@ -110,7 +110,7 @@ def dequantize(q: np.ndarray, shifts: tuple[int, int, int], step: float, dtype: 
 
 
 def split_planes(flat: np.ndarray, shapes: list[tuple[int, int]]) -> list[np.ndarray]:
-    """The planes that lie one after the other, in place."""
+    """Views of the planes, which lie one after the other."""
     ends = np.cumsum([h * w for h, w in shapes])[:-1]
     return [part.reshape(shape) for part, shape in zip(np.split(flat, ends), shapes, strict=True)]
 
@@ -127,7 +127,7 @@ def learn_atoms(method: str, channels: list[np.ndarray]) -> np.ndarray | None:
 
 
 def decode_channels(quantized: Quantized, method: str, shape: tuple[int, int], dtype: np.dtype) -> list[np.ndarray]:
-    """The channels (h,w) again."""
+    """The channels (h,w) from quantized coefficients."""
     transform = choose_transform(method, quantized.atoms)
     back = [dequantize(q, quantized.shifts, quantized.step, dtype) for q in quantized.numbers]
     return [transform.channel(split_planes(c, quantized.shapes), shape) for c in back]
@@ -176,7 +176,7 @@ def _code_planes(coder: Coder, transform: Blocks | Pyramid | Lapped, quantized: 
 
 
 def pack_alpha(alpha: np.ndarray) -> bytes:
-    """Alpha without loss: a byte says how, then the differences along the rows."""
+    """Alpha without loss: a byte for the method, then the differences along the rows, packed."""
     whole = alpha.view(f"u{alpha.itemsize}")
     steps = whole.astype(f"<u{alpha.itemsize}")
     steps[:, 1:] -= whole[:, :-1]
@@ -197,7 +197,7 @@ def unpack_alpha(data: bytes, shape: tuple[int, int], dtype: np.dtype) -> np.nda
 
 
 def seal(head: Head, coefficients: bytes, rest: bytes) -> bytes:
-    """The file."""
+    """The bytes of the file."""
     data = HEAD.pack(*head) + coefficients + rest
     return data + CHECK.pack(zlib.crc32(data))
 

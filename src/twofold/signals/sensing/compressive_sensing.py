@@ -227,7 +227,7 @@ class CompressiveSensing(Model):
         return np.reshape(flat, (*Y.shape[:-1], *self.shape_)).astype(Y.dtype)
 
     def _numbers(self, X: Any, shape: tuple, name: str, noun: str) -> np.ndarray:
-        """As float32, if so given, else float64."""
+        """X as float32 or float64, checked."""
         X = np.asarray(X)
         if X.dtype.kind not in "fiub" or X.shape[max(X.ndim - len(shape), 0) :] != shape:
             raise InputError(f"{name} has shape {X.shape} of {X.dtype}; real {noun} of shape {shape} are needed.")
@@ -237,7 +237,7 @@ class CompressiveSensing(Model):
         return X if X.dtype == np.float32 else X.astype(np.float64)
 
     def _solver(self, sigma: float) -> Any:
-        """y (m,) ↦ coefficients, in the way that suits the measurements and the basis."""
+        """The function y (m,) ↦ coefficients that suits the measurements and the basis."""
         A, basis = self.measuring_, self.basis_
         if A.matrix is None and (basis.orthonormal or isinstance(basis, Shifted)):
             return partial(_recover_by_fast_steps, A, basis, sigma)
@@ -247,7 +247,7 @@ class CompressiveSensing(Model):
         return lambda y: basis_pursuit_denoise(B, y, sigma=sigma).reshape(inner)
 
     def _pursuit(self, method: str, sigma: float, n_nonzero: int | None) -> Any:
-        """The same, one atom after the other."""
+        """The function y (m,) ↦ coefficients that chooses one atom after the other."""
         B, inner = self._measure_atoms(), self.basis_.coefficients(self.shape_)
         if B.shape[0] * B.shape[1] > MAX_MATRIX_NUMBERS:
             raise InputError(
@@ -261,7 +261,7 @@ class CompressiveSensing(Model):
         return lambda y: matching_pursuit(D, y, n_steps=MAX_MATCHING_STEPS, **limits).codes.reshape(inner)
 
     def _measure_atoms(self) -> Any:
-        """A Ψᵀ (m,k), what the measurements see of the basis: an array, or an operator."""
+        """A Ψᵀ (m,k), the atoms as measured: an array, or an operator."""
         A, basis = self.measuring_, self.basis_
         inner = basis.coefficients(self.shape_)
         if A.matrix is not None:
@@ -281,7 +281,7 @@ def _choose_basis(ndim: int, kind: str) -> Basis:
 
 
 def _recover_by_fast_steps(A: Measuring, basis: Basis, sigma: float, y: np.ndarray) -> np.ndarray:
-    """The least sum of sizes, where A Aᵀ = I and Ψ Ψᵀ = I."""
+    """The coefficients of least ‖c‖₁, where A Aᵀ = I and Ψ Ψᵀ = I."""
     radius = sigma * np.sqrt(len(y))
 
     def project(c: np.ndarray) -> np.ndarray:

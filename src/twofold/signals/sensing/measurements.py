@@ -11,7 +11,7 @@ Which rows, and of what:
 
 The Walsh-Hadamard transform wants powers of two. An axis of an image is cut into the powers of two that add up to it
 (321 = 256 + 64 + 1), a transform on each. A signal, being in random order, has one on its first and then, the signs
-changed again, one on its last p numbers, with p the largest power in d: orthonormal, and no small piece is left apart.
+changed again, one on its last p numbers, with p the largest power in d: orthonormal, with every number mixed.
 
 References: Candès & Tao 2006; Do, Gan, Nguyen & Tran 2012 (random order and signs); Lustig, Donoho & Pauly 2007
 (density).
@@ -35,7 +35,7 @@ MAX_MATRIX_NUMBERS = 100_000_000  # 800 MB
 
 
 class Measuring(NamedTuple):
-    """How signals of one shape are measured; `matrix`, or `rows` of a fast transform (of signals in some order)."""
+    """Measurements of signals of one shape: by `matrix`, or by `rows` of a fast transform of the reordered signal."""
 
     kind: str
     shape: tuple[int, ...]
@@ -116,7 +116,7 @@ def _draw_low_rows(frequency: np.ndarray, m: int, rng: np.random.Generator) -> n
     wish = 1 / (0.1 + frequency.ravel()) ** 3
     wish[0] = 1e15  # the mean is always measured
     falling = np.sort(wish)[::-1]
-    left = np.cumsum(falling[::-1])[::-1]  # what the certain ones leave to the others
+    left = np.cumsum(falling[::-1])[::-1]  # for the rows that are not certain
     scale = (m - np.arange(len(wish))) / left
     certain = int(np.argmax(scale * falling <= 1)) if m < len(wish) else 0
     chance = np.minimum(1, scale[certain] * wish) if m < len(wish) else np.ones(len(wish))
@@ -126,7 +126,7 @@ def _draw_low_rows(frequency: np.ndarray, m: int, rng: np.random.Generator) -> n
 
 
 def transform_walsh(X: np.ndarray) -> np.ndarray:
-    """Along the last axis, on each of the powers of two it is cut into; by rising number of changes of sign.
+    """The Walsh-Hadamard transform of the last axis, cut into powers of two; rows by rising number of sign changes.
 
     Orthonormal and symmetric: its own inverse.
     """
@@ -160,7 +160,7 @@ def _split_into_powers(d: int) -> tuple[int, ...]:
 
 @cache
 def _order_by_changes(d: int) -> np.ndarray:
-    """Places, among what butterflies leave, of the rows with 0, 1, ... changes of sign: Gray codes, bits reversed."""
+    """Places of the rows with 0, 1, ... sign changes in the output of the butterflies: Gray codes, bits reversed."""
     count = np.arange(d)
     gray, places = count ^ (count >> 1), np.zeros(d, dtype=np.int64)
     for bit in range(d.bit_length() - 1):

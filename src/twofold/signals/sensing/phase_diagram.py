@@ -1,4 +1,4 @@
-"""From how many measurements a sparse signal can be recovered: measured, and as the theory says.
+"""The number of measurements from which a sparse signal can be recovered: measured, and in theory.
 
     δ = m/n   measurements for each unknown        ρ = K/m   numbers that are not zero for each measurement
 
@@ -91,7 +91,7 @@ def donoho_tanner(delta: Any, *, nonnegative: bool = False) -> Any:
 
 
 class PhaseDiagram(NamedTuple):
-    """How often signals were recovered."""
+    """The shares of signals that were recovered."""
 
     n: int
     trials: int
@@ -178,7 +178,7 @@ def phase_diagram(
 
 
 def _make_grid(n: int, delta: Any, rho: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Whole numbers m (p,) and K (p,q) nearest to what is asked."""
+    """Whole numbers m (p,) and K (p,q) nearest to the wanted ones."""
     delta = np.arange(0.05, 1, 0.1) if delta is None else np.atleast_1d(np.asarray(delta, dtype=np.float64))
     rho = np.arange(0.05, 1, 0.05) if rho is None else np.atleast_1d(np.asarray(rho, dtype=np.float64))
     for name, values in (("delta", delta), ("rho", rho)):
@@ -224,7 +224,7 @@ def _count_by_least_sum(n: int, m: int, K: int, count: int, rng: np.random.Gener
 
 
 def check_least_sum(onto_kernel: Callable[[np.ndarray], np.ndarray], signs: np.ndarray) -> np.ndarray:
-    """For signals with these signs (n,T), whether basis pursuit recovers them, given the projection on the null space.
+    """Success of basis pursuit for signals with these signs (n,T): 1, 0, or ½ if it is undecided.
 
     Each step makes a point h of the null space and a w with w = s on S, |w| ≤ 1 elsewhere. Since slope(h) ≥ w·h for
     every h, a w orthogonal to the null space proves success. The few that are open after MAX_STEPS steps (at the

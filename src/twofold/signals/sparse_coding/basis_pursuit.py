@@ -1,7 +1,7 @@
 """Basis pursuit: of all x that explain y, the one with the least Σ|x|.
 
     minimize  ‖x‖₁  with  A x = y                       exactly, as a linear program, or by alternating projections
-    minimize  ½‖A x − y‖² + λ ‖x‖₁                      with noise, by proximal gradient steps that run ahead
+    minimize  ½‖A x − y‖² + λ ‖x‖₁                      with noise, by accelerated proximal gradient steps
 
 A (m,d) is an array or a SciPy operator: nothing but products with A and Aᵀ is needed, except by the linear program.
 """
@@ -35,7 +35,7 @@ def basis_pursuit(A: Any, y: Any, *, solver: str = "auto", tol: float = 1e-8, ma
         "lp" is a linear program, solved exactly by HiGHS; "admm" alternates between the plane A x = y and shrinking,
         and suits large problems and operators.
     tol : float, default=1e-8
-        When "admm" has arrived: relative change and distance from the plane.
+        Where "admm" stops: relative change and distance from the plane.
     max_iter : int, default=10_000
         Its steps at most.
 
@@ -70,7 +70,7 @@ def basis_pursuit(A: Any, y: Any, *, solver: str = "auto", tol: float = 1e-8, ma
         return _solve_program(np.asarray(A, np.float64), y)
     x, converged = minimize_sum(_make_projector(A, y), np.zeros(A.shape[1]), tol, max_iter)
     if not converged:
-        _warn_late("basis_pursuit", max_iter)
+        _warn_not_converged("basis_pursuit", max_iter)
     return x
 
 
@@ -110,7 +110,7 @@ def minimize_sum(
     """The point of a convex set with the least Σ|x|, given v ↦ the nearest point of it; and whether it was reached."""
     x = project(start)
     z, u = x, np.zeros_like(x)
-    level = float(np.abs(x).mean())  # what is shrunk in a step; it follows the balance of the two residuals
+    level = float(np.abs(x).mean())  # of the shrinking in a step; it balances the two residuals
     if level == 0:
         return x, True
     for _ in range(max_iter):
@@ -136,7 +136,7 @@ def _measure_size(v: np.ndarray) -> float:
     return max(float(np.linalg.norm(v)), 1e-300)
 
 
-def _warn_late(name: str, max_iter: int) -> None:
+def _warn_not_converged(name: str, max_iter: int) -> None:
     message = f"{name} did not converge in max_iter={max_iter} steps. Raise max_iter, or loosen tol."
     warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
@@ -214,7 +214,7 @@ def basis_pursuit_denoise(
 
 
 def _find_largest_eigenvalue(op: Any) -> float:
-    """Of AᵀA, a little above: power iteration from a fixed start."""
+    """The largest eigenvalue of AᵀA, or a little more: power iteration from a fixed start."""
     v, value = np.random.default_rng(0).standard_normal(op.shape[1]), 0.0
     for _ in range(50):
         v = v / _measure_size(v)
@@ -228,7 +228,7 @@ def _find_largest_eigenvalue(op: Any) -> float:
 def _take_proximal_steps(
     op: Any, y: np.ndarray, reg: float, x: np.ndarray, steepest: float, tol: float, max_iter: int
 ) -> np.ndarray:
-    """Steps that run ahead, begun again whenever they point uphill."""
+    """Accelerated proximal gradient steps, restarted whenever they point uphill."""
     ahead, t = x, 1.0
     for _ in range(max_iter):
         new = shrink(ahead - (op.T @ (op @ ahead - y)) / steepest, reg / steepest)
@@ -239,5 +239,5 @@ def _take_proximal_steps(
         ahead, x, t = new + (t - 1) / later * step, new, later
         if np.linalg.norm(step) <= tol * _measure_size(new):
             return x
-    _warn_late("basis_pursuit_denoise", max_iter)
+    _warn_not_converged("basis_pursuit_denoise", max_iter)
     return x

@@ -1,4 +1,4 @@
-"""How far a dictionary is from a basis, and what that allows to recover.
+"""The distance of a dictionary from a basis, and the codes that can be recovered.
 
 D (k,d) atoms as rows; for sensing A (m,d) the atoms are its columns
 """
@@ -89,7 +89,7 @@ def recovery_bound(dictionary: Any) -> float:
 
 
 class Isometry(NamedTuple):
-    """Between what bounds a restricted isometry constant δ_K lies."""
+    """Bounds of a restricted isometry constant δ_K."""
 
     lower: float
     upper: float
@@ -108,7 +108,7 @@ def rip_estimate(A: Any, K: int, *, n_trials: int = 200, random_state: Seed = No
     A : array of shape (m, d)
     K : int
     n_trials : int, default=200
-        Choices of columns that are looked at.
+        Choices of columns that are tried.
     random_state : int, RandomState, Generator or None, default=None
 
     Returns
@@ -139,7 +139,7 @@ def rip_estimate(A: Any, K: int, *, n_trials: int = 200, random_state: Seed = No
 
 
 def rip_constant(A: Any, K: int) -> float:
-    """δ_K itself, the restricted isometry constant of a small matrix A (m,d): all choices of K columns are looked at.
+    """δ_K itself, the restricted isometry constant of a small matrix A (m,d): all choices of K columns are tried.
 
     If δ_2K < 1/3, basis pursuit recovers every x with K numbers that are not zero.
 
@@ -208,7 +208,7 @@ class Certificate:
 
     @property
     def reasons(self) -> list[str]:
-        """Each is enough for every code with K atoms to be the only one so short, and for basis pursuit to find it."""
+        """Conditions that hold; each suffices for codes of K atoms to be the sparsest, and found by basis pursuit."""
         found = []
         if self.bound > self.K:
             found.append(f"K = {self.K} < ½(1 + 1/μ) = {self.bound:.4g}: orthogonal matching pursuit finds it too")

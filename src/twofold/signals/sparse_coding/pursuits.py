@@ -49,18 +49,18 @@ def check_limits(n_nonzero: int | None, error: float | None, relative_error: flo
 def prepare_coding(
     dictionary: Any, dtype: Any, n_nonzero: int | None, error: float | None, relative_error: float | None = None
 ) -> Coding:
-    """Checked, with its Gram matrix; without a limit a signal gets as many atoms as it has numbers, at most."""
+    """Check a dictionary and compute its Gram matrix."""
     D = check_atoms(dictionary).astype(dtype)
     k, d = D.shape
     check_limits(n_nonzero, error, relative_error)
     most = limit_atoms(k, d, n_nonzero, error, relative_error)
-    with single_blas():  # its second thread would spin for a while, in the way of the pursuits
+    with single_blas():  # a second thread of BLAS would spin on and slow the pursuits
         gram = D @ D.T
     return Coding(D, gram, most, float(error or 0.0), float(relative_error or 0.0))
 
 
 def limit_atoms(k: int, d: int, n_nonzero: int | None, *errors: float | None) -> int:
-    """Atoms a signal at most; without any limit a tenth of its numbers."""
+    """The most atoms of a signal; without any limit a tenth of its numbers."""
     if n_nonzero is None and all(error is None for error in errors):
         n_nonzero = max(1, d // 10)
     return min(k, d, d if n_nonzero is None else n_nonzero)
@@ -102,7 +102,7 @@ def encode_rows(X: np.ndarray, seen: np.ndarray | None, c: Coding) -> sparse.csr
 
 
 def cut_into_pieces(source: Source) -> Blocks:
-    """A source's signals, cut finer than other rows are."""
+    """The signals of a source in smaller blocks than usual."""
     source.bounds = np.append(np.arange(0, max(source.shape[0], 1), SIGNALS_PER_PIECE), source.shape[0])
     return Blocks(source)
 
@@ -229,7 +229,7 @@ class Atoms:
         return atom / max(float(np.linalg.norm(atom)), np.finfo(np.float64).tiny)
 
     def rescale(self, codes: np.ndarray) -> np.ndarray:
-        """Coefficients of the atoms as they are, from those of atoms of length 1; flat to shaped."""
+        """Coefficients of the atoms in their own lengths, in the shape of the basis."""
         return codes.reshape(self.inner) / self.lengths
 
 
@@ -262,7 +262,7 @@ def _pursue_orthogonally(
 
 
 class Pursuit(NamedTuple):
-    """What matching pursuit found."""
+    """The result of matching pursuit."""
 
     codes: np.ndarray  # (k,), or of the shape of a basis' coefficients
     residual: np.ndarray  # like x

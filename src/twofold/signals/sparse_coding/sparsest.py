@@ -1,4 +1,4 @@
-"""The sparsest code itself, by looking at all of them: the problem that pursuits stand in for.
+"""The sparsest code itself, found among all codes: the problem that pursuits solve approximately.
 
     minimize  ‖c‖₀  with  ‖x − c D‖ ≤ ε            D (k,d) atoms as rows
 
