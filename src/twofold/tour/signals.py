@@ -7,8 +7,8 @@ import numpy as np
 from twofold import datasets
 from twofold.core.seeds import generator
 from twofold.metrics import psnr
-from twofold.plots.models.images import comparison_figure, paint_holes, signals_figure
-from twofold.plots.models.signals import bases_figure
+from twofold.plots.models.images import comparison_figure, paint_holes
+from twofold.plots.models.signals import bases_figure, compare_signals_figure
 from twofold.signals.bases.dct import DCT
 from twofold.signals.bases.thresholds import keep_largest
 from twofold.signals.bases.wavelet import Haar, Wavelet
@@ -64,6 +64,7 @@ def few_measurements(heart: np.ndarray, seed: int) -> Part:
     sensing = CompressiveSensing(MEASURED, kind="hadamard", basis=Wavelet(1, "db4"), random_state=seed).fit(heart)
     found = sensing.recover(sensing.measure(heart))
     off = float(np.linalg.norm(found - heart) / np.linalg.norm(heart))
+    name = f"{MEASURED} measurements of {len(heart):,} numbers"
     return Part(
         "Half of the measurements",
         f"If few numbers matter, must one measure all {len(heart):,} to find them? Here are {MEASURED} measurements, "
@@ -71,7 +72,7 @@ def few_measurements(heart: np.ndarray, seed: int) -> Part:
         "wavelets have the least sum of sizes is nearly the right one.",
         f'sensing = CompressiveSensing({MEASURED}, kind="hadamard", basis=Wavelet(1, "db4")).fit(heart)\n'
         "sensing.recover(sensing.measure(heart))",
-        signals_figure({f"{MEASURED} measurements of {len(heart):,} numbers": (heart, found)}),
+        compare_signals_figure(heart[None], found[None], [name], labels=("signal", "recovered")),
         "The electrocardiogram, and over it what was recovered from half as many measurements.",
         {"measurements": f"{MEASURED} of {len(heart):,}", "error": f"{off:.1%} of its length"},
     )

@@ -78,6 +78,7 @@ class SignalAnswer(ComparedAnswer):
     after: Recording
 
     endings: ClassVar[tuple[str, ...]] = (".wav", ".npy", *FRAMES, ".html")
+    labels: ClassVar[tuple[str, str]] = ("before", "after")  # in the figure
 
     @property
     def signals(self) -> np.ndarray:
@@ -88,7 +89,7 @@ class SignalAnswer(ComparedAnswer):
         from twofold.plots.models.signals import compare_signals_figure
 
         names, rate = self.before.names, self.before.rate
-        return compare_signals_figure(self.before.signals, self.signals, names, rate, self.title)
+        return compare_signals_figure(self.before.signals, self.signals, names, rate, self.title, self.labels)
 
     def frame(self) -> pl.DataFrame:
         """The signals as columns; of a table, beside everything else that was in it."""

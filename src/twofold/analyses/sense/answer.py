@@ -95,6 +95,7 @@ class SensedSignals(Sensing, SignalAnswer):
     """Recovered signals."""
 
     endings: ClassVar[tuple[str, ...]] = (*FRAMES, ".npy", ".html")
+    labels = ("signal", "recovered")
 
     @cached_property
     def table(self) -> pl.DataFrame:

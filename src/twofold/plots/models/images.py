@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 from scipy.ndimage import uniform_filter
 
-from twofold.plots.style import COLORS, GREY, INK, PALE, add_title, new_figure, strip_axes, style
+from twofold.plots.style import COLORS, INK, add_title, new_figure, strip_axes, style
 
 DETAIL_PIXELS = 56  # on the shorter side of the enlarged detail
 MAX_FIGURE_PIXELS = 1400  # on the longer side
@@ -169,21 +169,5 @@ def rate_distortion_figure(
         ax.legend(loc="lower right")
         for i, (name, pixels) in enumerate(panels):
             show_image(figure.add_subplot(grid[i, 1]), pixels, name)
-        add_title(figure, title)
-    return figure
-
-
-def signals_figure(signals: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str = "") -> Figure:
-    """Draw each signal (d,), and over it the recovered one."""
-    with style():
-        figure = new_figure(11, 1.0 + 2.4 * len(signals))
-        axes = figure.subplots(len(signals), 1, squeeze=False, sharex=True)[:, 0]
-        for ax, (name, (signal, recovered)) in zip(axes, signals.items(), strict=True):
-            ax.axhline(0, color=PALE, lw=1)
-            ax.plot(signal, color=GREY, lw=2.6, alpha=0.6, label="signal")
-            ax.plot(recovered, color=COLORS[1], lw=1.2, label="recovered")
-            ax.set_title(name)
-            ax.margins(x=0.01)
-        axes[0].legend(loc="upper right", ncols=2)
         add_title(figure, title)
     return figure

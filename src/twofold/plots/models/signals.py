@@ -77,7 +77,12 @@ def bases_figure(signal: np.ndarray, bases: Mapping[str, Basis], kept: int) -> F
 
 
 def compare_signals_figure(
-    before: np.ndarray, after: np.ndarray, names: Sequence[str], rate: int | None = None, title: str = ""
+    before: np.ndarray,
+    after: np.ndarray,
+    names: Sequence[str],
+    rate: int | None = None,
+    title: str = "",
+    labels: tuple[str, str] = ("before", "after"),
 ) -> Figure:
     """Draw the first few signals (c,d) before and after, whole and, if they are long, a part of each enlarged.
 
@@ -92,8 +97,8 @@ def compare_signals_figure(
         grid = figure.subplots(rows, len(parts), squeeze=False, width_ratios=[1.6, 1][: len(parts)])
         for i in range(rows):
             for ax, part in zip(grid[i], parts, strict=True):
-                _draw_signal(ax, before[i], part, rate, color=GREY, alpha=0.55, lw=0.8, label="before")
-                _draw_signal(ax, after[i], part, rate, color=COLORS[0], lw=1.3, label="after")
+                _draw_signal(ax, before[i], part, rate, color=GREY, alpha=0.55, lw=0.8, label=labels[0])
+                _draw_signal(ax, after[i], part, rate, color=COLORS[0], lw=1.3, label=labels[1])
                 ax.margins(x=0.01)
             grid[i][0].set_title(names[i])
         for ax in grid[-1]:
