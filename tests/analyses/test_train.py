@@ -9,7 +9,6 @@ from sklearn.datasets import load_digits
 
 import twofold
 from twofold import analyses
-from twofold.analyses.train.analysis import rewrite_advice
 from twofold.analyses.train.heldout import score_pixels_alone
 from twofold.core.checks import InputError
 
@@ -69,13 +68,6 @@ def test_pixels_on_their_own():
     assert score_pixels_alone(Model(), kept, np.array([[1.0, 1.0]])) == pytest.approx(want)
     Model.levels_ = 2
     assert score_pixels_alone(Model(), kept, np.array([[1.0, 1.0]])) == pytest.approx(want)
-
-
-def test_advice_is_in_words_of_the_verb():
-    said = rewrite_advice(
-        "VAE: 3 of the 4 are not in use (posterior collapse). Ask for fewer, lower beta, or raise warm_up."
-    )
-    assert said.endswith("(posterior collapse). Ask for fewer with -k, or for more --epochs.")
 
 
 def test_without_torch_one_line_says_so(monkeypatch, digits):

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from twofold.cli.app import VERBS, app
+from twofold.cli.app import ANALYSES, OTHERS, main
 
 MEMORY = 6 * 2**30  # bytes a command may take beyond what this process has
 
@@ -36,11 +36,11 @@ class Ended(NamedTuple):
 @cache
 def warm() -> None:
     """Import what the verbs import."""
-    for module, _ in VERBS.values():
-        importlib.import_module(module)
-        analysis = module.replace("twofold.cli.commands", "twofold.analyses")
-        if importlib.util.find_spec(analysis):
-            importlib.import_module(analysis)
+    for verb in ANALYSES:
+        importlib.import_module(f"twofold.analyses.{verb}")
+    for verb in OTHERS:
+        importlib.import_module(f"twofold.cli.verbs.{verb}")
+    importlib.import_module("twofold.cli.command")
     for module in ("matplotlib.pyplot", "twofold.tour.page", "twofold.plots.style", "twofold.deep._train"):
         importlib.import_module(module)
 
@@ -86,7 +86,7 @@ class Command:
                 resource.setrlimit(what, (bound, bound))
             if before:
                 before()
-            app(args, prog_name="twofold")
+            main(args)
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
         except BaseException:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from twofold.cli.app import app
+from twofold.cli.app import main
 from twofold.core.config import config
 
 
@@ -30,7 +30,7 @@ def run_twofold(*argv: object, stdin: str = "") -> Result:
     with budget, pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8"))
         try:
-            app([str(arg) for arg in argv], prog_name="twofold")
+            main([str(arg) for arg in argv])
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(end.code is not None)
         except BaseException as raised:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 
 import pytest
 
@@ -14,7 +15,7 @@ from twofold.cli import app as application
 from twofold.core.checks import InputError
 
 HEAVY = {"numpy", "polars", "sklearn", "scipy", "matplotlib", "numba", "torch", "dask"}
-ANALYZE = "twofold.cli.commands.reduce.analyze"
+REDUCE = import_module("twofold.analyses.reduce.analysis")  # the attribute `reduce` of the package is the function
 
 
 def start(*command, **options):
@@ -29,7 +30,7 @@ def test_help_names_every_verb_and_imports_nothing_heavy():
     )
     run = start("-c", code)
     assert run.stdout.splitlines()[-1] == "0 []", run.stdout + run.stderr
-    for verb in application.VERBS:
+    for verb in (*application.ANALYSES, *application.OTHERS):
         assert verb in run.stdout
 
 
@@ -50,17 +51,18 @@ def test_progress_goes_to_a_terminal_on_stderr_only(people):
     pty = pytest.importorskip("pty")
     master, slave = pty.openpty()
     command = [sys.executable, "-m", "twofold", "reduce", "people.csv", "--json"]
-    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=slave, timeout=600)
-    os.close(slave)
-    shown = b""
-    try:
-        while part := os.read(master, 65536):
-            shown += part
-    except OSError:
-        pass  # the terminal is closed
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave) as run:
+        os.close(slave)
+        shown = b""
+        try:
+            while part := os.read(master, 65536):  # while it runs: a full terminal would stop it
+                shown += part
+        except OSError:
+            pass  # the terminal is closed
+        printed = run.stdout.read()
     os.close(master)
     assert run.returncode == 0, shown
-    assert json.loads(run.stdout)["rows"] == 60
+    assert json.loads(printed)["rows"] == 60
     assert b"reading" in shown and b"writing" in shown
 
 
@@ -73,7 +75,7 @@ def test_the_help_of_a_verb_is_that_of_its_function(twofold):
 @pytest.mark.parametrize(
     ("command", "word"),
     [
-        ("reduse x.csv", "'reduce'"),
+        ("reduse x.csv", '"reduce"'),
         ("reduce", "--help"),
         ("reduce x.csv --nonsense", "--help"),
         ("reduce x --seed a", "--help"),
@@ -100,7 +102,7 @@ def test_exit_codes(twofold, monkeypatch, error, code, word):
     def fail(*args, **options):
         raise error
 
-    monkeypatch.setattr(ANALYZE, fail)
+    monkeypatch.setattr(REDUCE, "as_table", fail)
     result = twofold("reduce", "x.csv")
     assert result.exit_code == code
     assert word in result.stderr and len(result.stderr.splitlines()) == 1
@@ -121,7 +123,7 @@ def test_signals_end_a_verb_with_a_line(twofold, monkeypatch, sign, code, word, 
             raise
 
     before = signal.getsignal(sign)
-    monkeypatch.setattr(ANALYZE, work)
+    monkeypatch.setattr(REDUCE, "as_table", work)
     result = twofold("reduce", "x.csv")
     assert result.exit_code == code and result.stderr == f"twofold: {word}.\n"
     assert signal.getsignal(sign) == before
@@ -135,7 +137,7 @@ def test_a_signal_in_a_callback_is_not_lost(twofold, monkeypatch, capfd):
         callback()
         time.sleep(60)
 
-    monkeypatch.setattr(ANALYZE, work)
+    monkeypatch.setattr(REDUCE, "as_table", work)
     start = time.monotonic()
     result = twofold("reduce", "x.csv")
     assert result.exit_code == 130 and result.stderr == "twofold: interrupted.\n"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from twofold.analyses.common.answer import bar
-from twofold.cli._run import print_json
+from twofold.cli.deliver import print_json
 from twofold.core.checks import InputError
 from twofold.core.files.atomic import write_all
 from twofold.core.printable import plain, printable

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from tests.cli.worlds import COLUMNS, make_numbers
 from twofold import PCA, PPCA, load
-from twofold.cli.commands.reduce import parse_k
+from twofold.analyses.reduce.analysis import parse_size
 from twofold.core.checks import InputError
 
 
@@ -126,7 +126,7 @@ def test_ways_to_say_how_many(ask, people, k, n):
 @pytest.mark.parametrize("text", ["0", "-1", "2.5", "many", "150%", "nan"])
 def test_nonsense_for_how_many(text):
     with pytest.raises(InputError, match="-k"):
-        parse_k(text)
+        parse_size(text)
 
 
 def test_infinity_in_an_array_is_placed(twofold, ask, folder):

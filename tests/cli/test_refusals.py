@@ -26,7 +26,7 @@ OPTIONS = {  # a verb, run on its example with these options -> words of the ref
         "-k 9": "at most 5",
         "--drop heigth": '"height"',
         "--method magic": "pca, bayesian, fa, ae or fisher",
-        "--method fisher": "--label NAME",
+        "--method fisher": "--label",
         "--label group": "go together",
         "--method fisher --label grop": 'Did you mean "group"',
     },
@@ -56,8 +56,8 @@ OPTIONS = {  # a verb, run on its example with these options -> words of the ref
         "--names missing.csv": "missing.csv",
         "--model EASY": "EASE",
         "--time 0": "--time",
-        "--split soon": "split='soon'",
-        "--split items": "--items FILE",
+        "--split soon": "--split soon: choose random",
+        "--split items": "--items",
     },
     "topics": {
         "-o {file} --force": "input",
@@ -160,7 +160,7 @@ COMMANDS = {  # whole command lines, run among the files of a writer -> words of
         "sense text.png -o out.png": "text.png",
     },
     worlds.write_digits: {
-        "train bert digits.npz": "cannot be trained here",
+        "train bert digits.npz": "KIND bert: choose vae",
         "train vae missing.npy": "missing.npy",
         "train cnn bare.npy": "no classes",
         "train mlp table.csv": "--target",

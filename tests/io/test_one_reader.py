@@ -11,11 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 import zstandard
-from typer.testing import CliRunner
 
+from tests.cli.helpers import run_twofold
 from twofold import BagOfWords, InputError, Recommender, SkipGram, analyses, datasets, load
 from twofold.analyses.common.corpus import read_corpus
-from twofold.cli.app import app
 from twofold.completion.biases import Biases
 from twofold.completion.ratings_table import triples
 from twofold.io.documents import read_documents
@@ -118,7 +117,7 @@ def test_a_recommender_is_the_same_from_a_path_and_from_the_command(folder):
     frame.select("rating", "item", "user").select(blank, "item", "user").write_csv("r.csv", separator=";")
     with pytest.warns(UserWarning, match="without a rating left out"):
         own = Recommender(random_state=0).fit("r.csv")
-    result = CliRunner().invoke(app, ["recommend", "r.csv", "--save", "m.twofold", "--quiet"])
+    result = run_twofold("recommend", "r.csv", "--save", "m.twofold", "--quiet")
     assert result.exit_code == 0, result.stderr
     saved = load("m.twofold")
     assert saved.users_.tolist() == own.users_.tolist() and saved.items_.tolist() == own.items_.tolist()
@@ -196,7 +195,7 @@ def test_topics_of_a_folder_count_the_words_that_a_bag_counts(folder):
     for i, one in enumerate(text):
         (folder / "d" / f"{i:02d}.txt").write_bytes(one.encode("utf-16" if i % 3 == 0 else "utf-8"))
     (folder / "d" / "notes.pdf").write_bytes(b"%PDF")
-    result = CliRunner().invoke(app, ["topics", "d", "-k", "2", "-o", "out.csv", "--json", "--quiet"])
+    result = run_twofold("topics", "d", "-k", "2", "-o", "out.csv", "--json", "--quiet")
     assert result.exit_code == 0, result.stderr
     assert pl.read_csv("out.csv")["file"].to_list() == [f"{i:02d}.txt" for i in range(60)]
     words = pl.read_csv("out_words.csv")

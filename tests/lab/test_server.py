@@ -20,7 +20,7 @@ import pytest
 from websockets.sync.client import connect
 
 from tests.lab.conftest import running, wait_for
-from twofold.cli.commands.lab import lab
+from twofold.cli.verbs.lab import lab
 from twofold.core.checks import InputError
 from twofold.examples import EXAMPLES
 from twofold.lab import frames, jobs
@@ -380,6 +380,6 @@ def test_what_the_command_cannot_do_is_said_in_one_line(tmp_path, monkeypatch):
         lab(str(tmp_path), no_browser=True)
     with pytest.raises(InputError, match=r"^bad\.png is not a picture"):
         lab(str(bad), no_browser=True)
-    monkeypatch.setattr("twofold.cli.commands.lab.find_spec", lambda name: None)
+    monkeypatch.setattr("twofold.cli.verbs.lab.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'twofold\[lab\]'"):
         lab(no_browser=True)

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 pytest.importorskip("torch")
 
-from twofold.cli.app import app
-from twofold.cli.commands import tour as command
+from tests.cli.helpers import run_twofold
+from twofold.cli.verbs import tour as command
 from twofold.tour import EXTRAS, STATIONS
 from twofold.tour import deep as station
 
@@ -62,7 +61,7 @@ def test_without_torch_the_station_is_left_out_with_one_line(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setattr(command, "STATIONS", {NAME: STATIONS[NAME], "first": "twofold.tour.linear:station"})
-    result = CliRunner().invoke(app, ["tour", "-o", str(tmp_path / "page.html")])
+    result = run_twofold("tour", "-o", str(tmp_path / "page.html"))
     assert result.exit_code == 0, result.output
     (line,) = [line for line in result.stderr.splitlines() if NAME in line]
     assert "torch" in line and "twofold[deep]" in line

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
-from typer.testing import CliRunner
 
-from twofold.cli.app import app
+from tests.cli.helpers import run_twofold
 from twofold.tour import STATIONS
 from twofold.tour.page import page
 from twofold.tour.station import Part, Station
@@ -19,7 +18,7 @@ from twofold.tour.station import Part, Station
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tour") / "page.html"
-    result = CliRunner().invoke(app, ["tour", "-o", str(path)])
+    result = run_twofold("tour", "-o", str(path))
     assert result.exit_code == 0, result.output
     return path
 
@@ -68,7 +67,7 @@ def test_tags_are_balanced(made: Path) -> None:
 
 def test_page_is_not_overwritten_unasked(made: Path) -> None:
     before = made.read_bytes()
-    result = CliRunner().invoke(app, ["tour", "-o", str(made)])
+    result = run_twofold("tour", "-o", str(made))
     assert result.exit_code == 2
     assert made.read_bytes() == before
 

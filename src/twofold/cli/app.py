@@ -1,6 +1,7 @@
 """The command `twofold`: one table of verbs, each loaded only when it is called.
 
-A new verb is a line in VERBS and a module with a function of the verb's name, whose parameters typer reads.
+The verbs of ANALYSES are functions of `twofold.analyses`; their options and help follow from their declarations. The
+verbs of OTHERS are functions in `twofold.cli.verbs`.
 Exit codes: 0 done, 2 bad input (one line says where and what to do), 130 interrupted by Ctrl-C, 143 ended by SIGTERM,
 1 a fault of ours.
 """
@@ -13,127 +14,94 @@ import signal
 import sys
 import threading
 from _thread import interrupt_main
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from typer.core import TyperCommand, TyperGroup
+from cyclopts import App, CycloptsError, Parameter
 
-from twofold import __version__
+import twofold
+from twofold.cli.options import protect_dash, spell_option
+from twofold.core.spelling import parameters_spelled_by
 
-VERBS = {
-    "reduce": (
-        "twofold.cli.commands.reduce",
-        "Find the main directions in a table of numbers (PCA; blanks are fine).",
-    ),
-    "cluster": (
-        "twofold.cli.commands.cluster",
-        "Find groups of rows that belong together, and what sets each apart.",
-    ),
-    "complete": (
-        "twofold.cli.commands.complete",
-        "Fill the blanks of a table, and leave everything else as it is.",
-    ),
-    "recommend": (
-        "twofold.cli.commands.recommend",
-        "Find what people would like, from what they have rated or used.",
-    ),
-    "topics": (
-        "twofold.cli.commands.topics",
-        "Find what documents are about: a folder, a file, or a column of text.",
-    ),
-    "embed": (
-        "twofold.cli.commands.embed",
-        "Learn vectors of words from text: words used alike lie near each other.",
-    ),
-    "words": (
-        "twofold.cli.commands.words",
-        "Ask word vectors: nearest words, analogies, similarity; or export them.",
-    ),
-    "compress": (
-        "twofold.cli.commands.compress",
-        "Put an image in fewer bytes, as a .tfi file (for teaching), .webp or .jp2.",
-    ),
-    "denoise": (
-        "twofold.cli.commands.denoise",
-        "Take the noise out of an image, by patches learned from itself.",
-    ),
-    "inpaint": (
-        "twofold.cli.commands.inpaint",
-        "Fill the holes of an image: painted over, transparent, or under a mask.",
-    ),
-    "sense": (
-        "twofold.cli.commands.sense",
-        "Recover an image or signal from fewer random measurements than it has numbers.",
-    ),
-    "train": (
-        "twofold.cli.commands.train",
-        "Train a network or a generator on images: vae, gan, pixelcnn, cnn, ...",
-    ),
-    "generate": (
-        "twofold.cli.commands.generate",
-        "Draw new images from a model that was trained to make them.",
-    ),
-    "apply": (
-        "twofold.cli.commands.apply",
-        "Apply a saved model to new rows, documents, images or ratings.",
-    ),
-    "inspect": ("twofold.cli.commands.inspect", "Say what a model file holds, and what can be done with it."),
-    "tour": ("twofold.cli.commands.tour", "See every family at work on bundled data, as one HTML page."),
-    "lab": ("twofold.cli.commands.lab", "Watch every method work, on your own data, in the browser."),
-}
+ANALYSES = (
+    "reduce", "cluster", "complete", "recommend", "topics", "embed", "compress", "denoise", "inpaint", "sense", "train",
+    "generate", "apply",
+)  # fmt: skip
+OTHERS = ("words", "inspect", "tour", "lab")
+ABOUT = (
+    "Find the hidden structure in tables, ratings, text, words, signals and images. Every verb works on your own file "
+    "without options."
+)
 
 
-def hide_types(parameters: list[Any]) -> list[Any]:
-    """In help texts, the types of flags and arguments are left out: nobody types a <bool> or a <list[str]>."""
-    for parameter in parameters:
-        if getattr(parameter, "is_flag", False) or parameter.param_type_name == "argument":
-            parameter.display_type_rich = lambda ctx: None
-    return parameters
+def summarize(verb: str) -> str:
+    """The first line of a verb's docstring, read from its file: importing every verb takes seconds."""
+    folder = Path(twofold.__file__).parent
+    file = folder / "analyses" / verb / "analysis.py" if verb in ANALYSES else folder / "cli" / "verbs" / f"{verb}.py"
+    body = file.read_text(encoding="utf-8").partition(f"\ndef {verb}(")[2]
+    return body.partition('"""')[2].partition("\n")[0].removesuffix('"""')
 
 
-class Verb(TyperCommand):
-    """One verb."""
+def load(verb: str) -> Any:
+    """The function that does the work of a verb."""
+    if verb in OTHERS:
+        return getattr(importlib.import_module(f"twofold.cli.verbs.{verb}"), verb)
+    from twofold import analyses
+    from twofold.cli.command import make_command
 
-    def get_params(self, ctx: Any) -> Any:
-        return hide_types(super().get_params(ctx))
+    return make_command(getattr(analyses, verb))
 
 
-class Verbs(TyperGroup):
-    """Shows every verb with its help line, imports only the one called, and turns errors into one line."""
+def make_app(verb: str | None) -> App:
+    """The command line, of which only `verb` is loaded."""
+    style: dict[str, Any] = {"help_flags": ("--help", "-h"), "help_format": "plaintext"}
+    app = App(
+        name="twofold", help=ABOUT, version=f"twofold {twofold.__version__}", version_flags=("--version",),
+        help_epilogue="twofold VERB --help shows what a verb takes.", usage="twofold VERB INPUT [OPTIONS]", **style,
+    )  # fmt: skip
+    for name in (*ANALYSES, *OTHERS):
+        if name == verb:
+            app.command(load(name), name=name, **style)
+        else:
+            app.command(App(name=name, help=summarize(name), **style))
 
-    def get_params(self, ctx: Any) -> Any:
-        return hide_types(super().get_params(ctx))
+    @app.meta.default
+    def launch(
+        *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+        memory: Annotated[str, Parameter(help="Memory that data may take, such as 4GB.", group="Options")] = "1GB",
+    ) -> Any:
+        if memory != "1GB":
+            from twofold.core.config import config
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] in VERBS:
-            module, line = VERBS[args[0]]
-            alone = typer.Typer(add_completion=False)
-            alone.command(args[0], help=line, cls=Verb)(getattr(importlib.import_module(module), args[0]))
-            self.commands[args[0]] = typer.main.get_command(alone)
-        return super().resolve_command(ctx, args)
+            config(memory=memory)
+        return app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
 
-    def main(self, *args: Any, **options: Any) -> Any:
-        code = 0
-        try:
-            with ended_by_signals():
-                options["standalone_mode"] = False  # errors come to us
-                code = super().main(*args, **options) or 0
-                if code == 130:  # typer has already caught the Ctrl-C
-                    raise KeyboardInterrupt
-        except BrokenPipeError:  # the reader of our output has gone, as in `twofold ... | head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = 1
-        except (Exception, KeyboardInterrupt) as error:
-            if os.environ.get("TWOFOLD_DEBUG"):
-                raise
-            code, message = explain(error)
-            if message:
-                from twofold.core.printable import printable
+    return app
 
-                print(printable(message), file=sys.stderr)
-        sys.exit(code)
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run a command line, and end the process with its exit code."""
+    tokens = [protect_dash(token) for token in (sys.argv[1:] if argv is None else argv)]
+    verb = next((token for token in tokens if token in (*ANALYSES, *OTHERS)), None)
+    code = 0
+    try:
+        with ended_by_signals(), parameters_spelled_by(spell_option):
+            run = make_app(verb).meta
+            run(tokens or ["--help"], exit_on_error=False, print_error=False, result_action="return_value")
+    except BrokenPipeError:  # the reader of our output has gone, as in `twofold ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except (Exception, KeyboardInterrupt) as error:
+        if os.environ.get("TWOFOLD_DEBUG"):
+            raise
+        code, message = explain(error, verb)
+        if message:
+            from twofold.core.printable import printable
+
+            print(printable(message), file=sys.stderr)
+    sys.exit(code)
 
 
 class Terminated(KeyboardInterrupt):
@@ -178,23 +146,18 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def explain(error: BaseException) -> tuple[int, str]:
+def explain(error: BaseException, verb: str | None = None) -> tuple[int, str]:
     """Exit code and one line for anything that went wrong."""
     if isinstance(error, Terminated):
         return 143, "twofold: terminated."
-    if isinstance(error, (KeyboardInterrupt, typer.Abort)):
+    if isinstance(error, KeyboardInterrupt):
         return 130, "twofold: interrupted."
-    if hasattr(error, "format_message"):  # the command line itself is wrong
-        context = getattr(error, "ctx", None)
-        where = context.command_path if context else "twofold"
-        message = one_line(error.format_message())
-        return 2, f"{where}: {message} Try {where} --help." if message else ""
-    from twofold.cli._options import spell_option
+    if isinstance(error, CycloptsError):  # the command line itself is wrong
+        command = f"twofold {verb}" if verb else "twofold"
+        return 2, f"{command}: {one_line(error)} Try {command} --help."
     from twofold.core.checks import InputError, ModelFileError
 
-    if isinstance(error, InputError):
-        return 2, f"twofold: {one_line(error.render(spell_option))}"
-    if isinstance(error, ModelFileError):
+    if isinstance(error, (InputError, ModelFileError)):
         return 2, f"twofold: {one_line(error)}"
     if isinstance(error, OSError) and error.strerror:
         where = "the output" if error.filename is None else error.filename
@@ -208,48 +171,3 @@ def explain(error: BaseException) -> tuple[int, str]:
 
 def one_line(text: object) -> str:
     return " ".join(str(text).split())
-
-
-def show_version(wanted: bool) -> None:
-    if wanted:
-        print(f"twofold {__version__}")
-        raise typer.Exit()
-
-
-app = typer.Typer(
-    cls=Verbs,
-    subcommand_metavar="VERB INPUT [OPTIONS]",
-    no_args_is_help=True,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Find the hidden structure in tables, ratings, text, words, signals and images. "
-    "Every verb works on your own file without options.",
-    epilog="twofold VERB --help shows what a verb takes.",
-)
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
-    ] = False,
-    memory: Annotated[
-        str,
-        typer.Option("--memory", metavar="SIZE", help="Memory that data may take, such as 4GB.", show_default=False),
-    ] = "1GB",
-) -> None:
-    if memory != "1GB":
-        from twofold.core.config import config
-
-        config(memory=memory)
-
-
-def _placeholder() -> None: ...
-
-
-for _verb, (_, _line) in VERBS.items():
-    app.command(_verb, help=_line)(_placeholder)
-
-
-def main() -> None:
-    app(prog_name="twofold")

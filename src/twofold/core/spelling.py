@@ -42,10 +42,14 @@ _speller: ContextVar[Speller] = ContextVar("speller", default=spell_in_python)
 
 @contextmanager
 def parameters_spelled_by(speller: Speller) -> Iterator[None]:
-    """In the block, messages write parameters as `speller` does."""
+    """In the block, messages write parameters as `speller` does; so does an error that leaves it."""
     token = _speller.set(speller)
     try:
         yield
+    except Exception as error:
+        if error.args and isinstance(error.args[0], str):
+            error.args = (spell_parameters(error.args[0]), *error.args[1:])
+        raise
     finally:
         _speller.reset(token)
 

@@ -121,7 +121,7 @@ def _pick(bunch: Any, *names: str) -> Bunch:
 
 # --- English ------------------------------------------------------------------------------------------------
 
-_PACKAGES = ["matplotlib", "numpy", "PIL", "polars", "pywt", "rich", "scipy", "sklearn", "typer"]
+_PACKAGES = ["matplotlib", "numpy", "PIL", "polars", "pywt", "rich", "scipy", "sklearn", "cyclopts"]
 _MIN_WORDS = 40
 
 

@@ -66,7 +66,7 @@ def stop_words_of(words: Any) -> frozenset[str]:
             lines = decode(read_bytes(words), os.fspath(words))[0].decode().splitlines()
         except OSError as why:
             raise InputError(
-                f'stop_words={os.fspath(words)!r} is neither "english" nor a file that can be read '
+                f'⟨stop_words={os.fspath(words)}⟩ is neither "english" nor a file that can be read '
                 f"({why.strerror}). Give a file with a word a line, a list of words, or None."
             ) from None
         words = [line.partition("#")[0].strip() for line in lines]

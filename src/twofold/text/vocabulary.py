@@ -157,7 +157,7 @@ class Vocabulary(Model):
         chosen = sorted(words, key=_rank) if self.max_size is None else heapq.nsmallest(self.max_size, words, key=_rank)
         if not chosen:
             raise InputError(
-                f"none of the words occurs min_count={self.min_count} times in the {n_tokens} of the corpus. "
+                f"none of the words occurs ⟨min_count={self.min_count}⟩ times in the {n_tokens} of the corpus. "
                 "Lower min_count, or give more text."
             )
         return chosen

@@ -198,7 +198,7 @@ class PMIEmbedding(Model):
         with count_pairs(X, self) as pairs:
             V, blocks = len(pairs.vocabulary), pairs.blocks
             if k > V:
-                raise InputError(f"n_components={k} is more than the {V} words of the vocabulary. Lower it.")
+                raise InputError(f"⟨n_components={k}⟩ is more than the {V} words of the vocabulary. Lower it.")
 
             def sweep(state: State, t: int) -> loop.Sweep:
                 by = chance(blocks, self.shift, self.smoothing, self.positive)

@@ -11,16 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Unpack
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from twofold.analyses.common.answer import FRAMES, Answer, Grid, analysis, count
+from twofold.analyses.common.analysis import Column, Data, Reading, analysis
+from twofold.analyses.common.answer import FRAMES, Answer, Grid, count
 from twofold.analyses.common.documents import as_documents
-from twofold.analyses.common.tables import Reading, as_table, beside, data_in_code, in_call, warnings_as_notes
+from twofold.analyses.common.tables import as_table, beside, warnings_as_notes
 from twofold.core.checks import InputError
+from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
 from twofold.io.tables.table import Table, quoted
 
@@ -95,14 +97,14 @@ class Given(NamedTuple):
     truth: pl.Series | None = None  # labels, if the data has them
 
 
-@analysis
+@analysis()
 def apply(
-    model: Any,
-    data: Any,
+    model: Annotated[Any, Flag(unit="MODEL")],
+    data: Data,
     *,
-    what: str | None = None,
-    n: int = 10,
-    text: str | None = None,
+    what: Literal["codes", "labels", "filled", "scores"] | None = None,
+    n: Annotated[int, Flag("-n", min=1, unit="N")] = 10,
+    text: Column = None,
     progress: Progress | None = None,
     **reading: Unpack[Reading],
 ) -> Application:
@@ -111,19 +113,15 @@ def apply(
     Parameters
     ----------
     model : path or fitted estimator
-        A `.twofold` file, or the model itself.
+        A model file (.twofold), as every verb saves it.
     data : path, list of paths, frame, array or list of texts
-        Of the kind that the model was fitted to. Columns are found by name.
-    what : {"codes", "labels", "filled", "scores"} or None
-        None: what the verb that made the model gives. Scores are log-densities.
-    n : int
-        How many items a recommender lists for each user.
-    text : str or None
-        The column of texts in a table of documents. None: the longest.
-    progress : Progress
-        Told what goes on.
-    **reading
-        ``missing``, ``drop`` and ``columns``, as in :func:`reduce`.
+        New data of the kind the model was fitted to: a table, documents, images or ratings. Columns are found by name.
+    what
+        What to compute; scores are log-densities. Default: what the verb that made the model gives.
+    n
+        Items to recommend to each user.
+    text
+        Column of texts. Default: the longest.
 
     Examples
     --------
@@ -132,39 +130,36 @@ def apply(
     >>> apply(PCA(2).fit(X[:100]), X[100:]).table.shape
     (50, 2)
     """
-    name, model = model_of(model)
-    if what not in (None, *WHATS):
-        raise InputError(f"what {what}: choose {', '.join(WHATS[:-1])} or {WHATS[-1]}.")
+    model = model_of(model)
     with doing("reading"):
         given = read_for(model, data, text, reading)
     with doing("applying"), warnings_as_notes(given.notes):
         what, columns = results(model, given, what, n)
     result = columns if isinstance(columns, pl.DataFrame) else beside(as_plain_table(given.kept), columns)
     figures, baseline = measure(columns, given.truth)
-    call = {"verb": "apply", "data": f"{name}, {data_in_code(data)}", "what": what if what in WHATS else None, "n": n}
     return Application(
         source=given.source,
         model=model,
         figures=figures,
         baseline=baseline,
         notes=given.notes,
-        call=call | {"text": text} | in_call(reading),
+        chosen={"what": what if what in WHATS else None},
         what=what,
         result=result,
     )
 
 
-def model_of(model: Any) -> tuple[str, Any]:
-    """The model, and how the code names it."""
+def model_of(model: Any) -> Any:
+    """The model, read from its file if it is given by a path."""
     if not isinstance(model, (str, os.PathLike)):
-        return "model", model
+        return model
     from twofold.core.checks import ModelFileError
     from twofold.core.files.model_file import load
     from twofold.io.tables.read import missing_message
 
     if not Path(model).is_file():
         raise ModelFileError(missing_message(os.fspath(model)))
-    return repr(os.fspath(model)), load(model)
+    return load(model)
 
 
 # --- reading ------------------------------------------------------------------------------------------------

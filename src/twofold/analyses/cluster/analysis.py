@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Unpack
 
 import numpy as np
 import polars as pl
@@ -18,12 +18,14 @@ import scipy.sparse as sp
 
 import twofold
 from twofold.analyses.cluster.coreset import check_coreset, fit_on_coreset
+from twofold.analyses.cluster.palette import Palette, find_palette, is_photo
 from twofold.analyses.common import tables
-from twofold.analyses.common.answer import DRAWN, FRAMES, Answer, Grid, analysis, count, strongest
-from twofold.analyses.common.palette import Palette, find_palette, is_photo
+from twofold.analyses.common.analysis import Data, Reading, Seed, analysis
+from twofold.analyses.common.answer import DRAWN, FRAMES, Answer, Grid, count, strongest
 from twofold.analyses.common.sizes import find_size
-from twofold.analyses.common.tables import Reading, warnings_as_notes
+from twofold.analyses.common.tables import warnings_as_notes
 from twofold.core.checks import InputError
+from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
 from twofold.io.tables.table import Table, quoted
 
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 
     from twofold.model_selection.selection import Selection
 
-METHODS = ("kmeans", "mixture")
 SAMPLE = 10_000  # rows that are enough to choose k, to measure and to draw
 WITH_BLANKS = 2_000  # the same where every row has its own pattern of blanks
 PAIRS = 2_000  # rows for a figure that compares all pairs
@@ -162,37 +163,34 @@ class Clustering(Answer):
         )
 
 
-@analysis
+@analysis(streams=True)
 def cluster(
-    data: Any,
-    n_clusters: int | None = None,
+    data: Data,
+    n_clusters: Annotated[int | None, Flag("-k", "--clusters", min=1, unit="N")] = None,
     *,
-    method: str | None = None,
+    method: Literal["kmeans", "mixture"] | None = None,
     scale: bool | None = None,
     coreset: bool = False,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: Progress | None = None,
     **reading: Unpack[Reading],
-) -> Clustering | Palette:
+) -> Palette | Clustering:
     """Find groups of rows that belong together, and what sets each apart.
 
     Parameters
     ----------
     data : path, list of paths, frame or array
-        As in :func:`reduce`.
-    n_clusters : int or None
-        None: the number whose mixture of Gaussians has the least BIC, of 1 to 10, and of more while that is better.
-    method : {"kmeans", "mixture"} or None
-        None: k-means, or a mixture of Gaussians if cells are blank.
-    scale : bool or None
-        As in :func:`reduce`.
-    coreset : bool
-        Whether k-means is fitted to a few weighted rows that stand for all: quick on long tables, at a cost that is
-        told.
-    seed, progress
-        The seed of everything random; who is told what goes on.
-    **reading
-        ``missing``, ``drop`` and ``columns``, as in :func:`reduce`.
+        CSV, TSV, Parquet, JSONL, Excel, .npy, .npz, .mtx, file.db::table, a folder, a pattern, or - (stdin); or an
+        image, for its colors.
+    n_clusters
+        Number of clusters. Default: the number whose mixture of Gaussians has the least BIC, of 1 to 10, and of more
+        while that is better.
+    method
+        k-means, or a mixture of Gaussians. Default: kmeans; mixture if cells are blank.
+    scale
+        Divide columns by their standard deviations. Default: if named columns differ tenfold in spread.
+    coreset
+        Fit k-means to a few weighted rows that stand for all (for long tables); the answer has the cost on all rows.
 
     Returns
     -------
@@ -212,8 +210,6 @@ def cluster(
     from twofold.core.numerics.moments import column_moments
     from twofold.core.seeds import generator
 
-    if method not in (None, *METHODS):
-        raise InputError(f"method {method}: choose {' or '.join(METHODS)}.")
     if is_photo(data):
         if method == "mixture" or scale is not None or coreset or any(reading.values()):
             raise InputError("an image is clustered by the colors of its pixels: leave out what is about tables.")
@@ -250,21 +246,13 @@ def cluster(
     model = model if s is None else model.rescaled(s)
     if table.named:
         model.feature_names_in_ = np.array(table.columns, dtype=object)
-    call = {
-        "verb": "cluster",
-        "data": tables.data_in_code(data),
-        "n_clusters": k,
-        "method": method,
-        "scale": s is not None,
-        "coreset": coreset or None,
-    }
     return Clustering(
         source=table.source,
         model=model,
         figures=figures | costs,
         baseline={} if not figures else {"method": "labels by chance", **dict.fromkeys(figures, 0.0)},
         notes=notes,
-        call=call | {"seed": seed} | tables.in_call(reading),
+        chosen={"n_clusters": k, "method": method, "scale": s is not None},
         data=table,
         labels=labels,
         confidence=confidence,
@@ -283,13 +271,13 @@ def cluster(
 
 def choose_method(method: str | None, X: Any, blanks: int, table: Table) -> str:
     if method == "mixture" and sp.issparse(X):
-        raise InputError(f"{table.source} is sparse, which a mixture of Gaussians cannot use. Use --method kmeans.")
+        raise InputError(f"{table.source} is sparse, which a mixture of Gaussians cannot use. Use ⟨method=kmeans⟩.")
     if not blanks:
         return method or "kmeans"
     share = f"{blanks / np.prod(tables.shape_of(X)):.2%} of the cells"
     if method == "kmeans":
         raise InputError(
-            f"{table.source}: {share} are blank, which k-means cannot use. Use --method mixture, which can."
+            f"{table.source}: {share} are blank, which k-means cannot use. Use ⟨method=mixture⟩, which can."
         )
     if method is None:
         table.notes.append(f"{share} are blank: a mixture of Gaussians is fitted, which uses the others as they are")
@@ -299,12 +287,12 @@ def choose_method(method: str | None, X: Any, blanks: int, table: Table) -> str:
 def scaling(wish: bool | None, X: Any, method: str, table: Table) -> np.ndarray | None:
     """What to divide the columns by, if anything."""
     if wish and sp.issparse(X):
-        raise InputError(f"--scale: {table.source} is sparse, and its columns are used as they are. Leave it out.")
+        raise InputError(f"⟨scale⟩: {table.source} is sparse, and its columns are used as they are. Leave it out.")
     if not isinstance(X, Path):
         return tables.spread(X) if tables.choose_scale(wish, X, table) else None
     if wish:
-        other = "Use --method mixture, which learns the spread of each column" if method == "kmeans" else "Leave it out"
-        raise InputError(f"--scale: {table.source} is larger than the memory budget and is used as it is. {other}.")
+        other = "Use ⟨method=mixture⟩, which learns the spread of each column" if method == "kmeans" else "Leave it out"
+        raise InputError(f"⟨scale⟩: {table.source} is larger than the memory budget and is used as it is. {other}.")
     table.notes.append("columns of a streamed file are not standardized")
     return None
 
@@ -365,9 +353,9 @@ def choose_k(sample: Any, seed: int, notes: list[str]) -> tuple[int, pl.DataFram
 
 def doubts(k: int, per_k: pl.DataFrame) -> str:
     if k == 1:
-        return ". The rows do not fall into groups; -k 2 would split them all the same"
+        return ". The rows do not fall into groups; ⟨n_clusters=2⟩ would split them all the same"
     most = max(per_k["n_components"].to_list())
-    return ", the most tried: larger ones with -k" if k == most >= FIRST else ""
+    return ", the most tried: larger ones with ⟨n_clusters⟩" if k == most >= FIRST else ""
 
 
 def new(method: str, k: int, sample: Any, seed: int, notes: list[str]) -> Any:

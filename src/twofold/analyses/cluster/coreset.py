@@ -18,7 +18,7 @@ def fit_on_coreset(model: Any, X: Any, seed: int, table: Table) -> dict[str, Any
 
     n, m = shape_of(X)[0], max(ROWS, A_CLUSTER * model.n_clusters)
     if m >= n:
-        table.notes.append(f"--coreset: {table.source} has {n:,} rows, a coreset {m:,}, so all of them are used")
+        table.notes.append(f"⟨coreset⟩: {table.source} has {n:,} rows, a coreset {m:,}, so all of them are used")
         model.fit(X)
         return {}
     points, weights = coreset(X, m, random_state=seed)
@@ -30,6 +30,6 @@ def fit_on_coreset(model: Any, X: Any, seed: int, table: Table) -> dict[str, Any
 def check_coreset(wanted: bool, method: str) -> None:
     if wanted and method != "kmeans":
         raise InputError(
-            "--coreset stands for all rows in k-means, and this is a mixture of Gaussians. Use --method kmeans, on a "
-            "table without blanks, or leave --coreset out."
+            "⟨coreset⟩ stands for all rows in k-means, and this is a mixture of Gaussians. Use ⟨method=kmeans⟩, on a "
+            "table without blanks, or leave ⟨coreset⟩ out."
         )

@@ -18,21 +18,21 @@ A kind of answer says what it is (`heading`, `outcome`), what is shown (`grids`,
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
+from functools import cached_property
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
 
+from twofold.analyses.common.analysis import write_argument
 from twofold.analyses.common.targets import Writer, check_targets
+from twofold.core.declaration import REQUIRED, read_parameters
 from twofold.core.files.atomic import write_all
 from twofold.core.printable import plain, printable
-from twofold.core.progress import report_to
 from twofold.io.tables.formulas import escape_formulas
 
 if TYPE_CHECKING:
@@ -45,27 +45,6 @@ FRAMES = (".csv", ".tsv", ".parquet")
 DRAWN = (".png", ".html")
 WIDTH = 100  # characters of an answer that is printed elsewhere than on a terminal
 BAR = 12  # characters
-
-
-Options = ParamSpec("Options")
-Found = TypeVar("Found", bound="Answer")
-
-
-def analysis(function: Callable[Options, Found]) -> Callable[Options, Found]:
-    """Decorates a verb: `progress` gets all reports, the answer says how long it took, its model which verb made it."""
-
-    @wraps(function)
-    def timed(*args: Options.args, **options: Options.kwargs) -> Found:
-        progress: Any = options.get("progress")
-        start = time.perf_counter()
-        with report_to(progress):
-            answer = function(*args, **options)
-        answer.seconds = time.perf_counter() - start
-        if answer.model is not None and ".twofold" in answer.endings:
-            answer.model.made_by_ = function.__name__  # so that `apply` does the same to new rows
-        return answer
-
-    return timed
 
 
 @dataclass
@@ -93,8 +72,8 @@ class Answer:
         Measurements of the result, and the same of a trivial method, by the same names.
     notes : list of str
         Choices made on the user's behalf.
-    call : dict
-        The call that gives the same answer: "verb", "data", and every option with the value that was used.
+    chosen : dict
+        Values that the analysis used for parameters which the caller left open; None stands for a variable.
     seconds : float
         How long it took.
     safe_csv : bool
@@ -107,15 +86,27 @@ class Answer:
     figures: dict[str, Any] = field(default_factory=dict)
     baseline: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    call: dict[str, Any] = field(default_factory=dict)
+    chosen: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     safe_csv: bool = False
+    call: dict[str, Any] = field(default_factory=dict, init=False)  # "verb" and all arguments, as `analysis` saw them
 
     endings: ClassVar[tuple[str, ...]] = (*FRAMES, *DRAWN, ".twofold")
+    compares: ClassVar[bool] = False  # whether `save` takes a file for a figure of before and after
     streams: ClassVar[bool] = False  # whether files are made block by block as they are written
     beside: ClassVar[tuple[str, ...]] = ()  # further frames by their names, written beside the table: NAME_words.csv
 
     # --- what a kind of answer says -------------------------------------------------------------------------
+
+    @classmethod
+    def fits(cls, data: Any) -> bool:
+        """True if an analysis of this data gives this kind of answer, where it gives several."""
+        return True
+
+    @property
+    def hint(self) -> str:
+        """A note for those who write no file: how to keep the answer. "" if it is complete on a terminal."""
+        return ""
 
     @property
     def heading(self) -> str:
@@ -171,10 +162,17 @@ class Answer:
     @property
     def code(self) -> str:
         """The Python that gives the same answer, with every choice that was made."""
+        from twofold import analyses
+
         call = dict(self.call)
-        verb, data, first = call.pop("verb"), call.pop("data"), call.pop("first", None)
-        options = [*([repr(first)] if first is not None else []), data]
-        options += [f"{name}={value!r}" for name, value in call.items() if value not in (None, [], (), {})]
+        verb = call.pop("verb")
+        parameters = read_parameters(getattr(analyses, verb))
+        options = []
+        for name, value in call.items():
+            if parameters[name].default is REQUIRED:
+                options.append(write_argument(name, value))
+            elif value is not None and not (isinstance(value, (list, tuple, dict)) and not value):
+                options.append(f"{name}={write_argument(name, value)}")
         line = f"answer = analyses.{verb}({', '.join(options)})"
         if len(line) > 100:
             line = f"answer = analyses.{verb}(\n    " + ",\n    ".join(options) + ",\n)"

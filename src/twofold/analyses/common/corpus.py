@@ -104,5 +104,5 @@ def from_documents(own: Documents) -> Text:
     notes = [note.replace("is a document", "is a text") for note in own.notes if not note.startswith("dates in ")]
     texts = [text for text in own.texts if text.strip()]
     if not texts:
-        raise InputError(f"{own.source} has no text in it. Give some, or name the column with --text.")
+        raise InputError(f"{own.source} has no text in it. Give some, or name the column with ⟨text⟩.")
     return Text(texts, own.source, float(sum(map(len, texts))), notes)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from twofold.analyses.common.answer import DRAWN, Answer
-from twofold.analyses.common.tables import data_in_code
 from twofold.analyses.common.targets import Writer, check_targets
 from twofold.core.checks import InputError
 from twofold.core.files.atomic import write_all
@@ -53,23 +52,6 @@ def with_alpha(image: Picture) -> np.ndarray:
     return image.pixels if image.alpha is None else np.dstack([image.pixels, image.alpha])
 
 
-def source_in_code(data: Any) -> str:
-    """Text of `Answer.code` for an image or signals."""
-    source = getattr(data, "source", None)
-    if isinstance(source, str):
-        return "data" if source in (UNNAMED_IMAGE, UNNAMED_SIGNAL) else repr(source)
-    return data_in_code(data)
-
-
-class Variable(str):
-    """An option that `Answer.code` names instead of writing it out."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
 def check_formats(paths: Sequence[Path], image: Picture) -> None:
     """Refuse, before anything is computed, a format that cannot hold what this image has."""
     for path in paths:
@@ -86,6 +68,8 @@ class ComparedAnswer(Answer):
 
     before: Any
     after: Any
+
+    compares: ClassVar[bool] = True
 
     @property
     def heading(self) -> str:

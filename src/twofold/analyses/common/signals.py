@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
+from twofold.analyses.common.analysis import Reading, planned_files
 from twofold.analyses.common.answer import FRAMES, frame_writer
-from twofold.analyses.common.images import UNNAMED_SIGNAL, ComparedAnswer, as_image
-from twofold.analyses.common.tables import Reading, as_frame_or_none, as_table, beside
+from twofold.analyses.common.images import UNNAMED_SIGNAL, ComparedAnswer, as_image, check_formats
+from twofold.analyses.common.tables import as_frame_or_none, as_table, beside
 from twofold.analyses.common.targets import Writer
 from twofold.core.checks import InputError
 from twofold.io.images import Picture
@@ -36,7 +37,7 @@ def as_image_or_signals(data: Any, reading: Reading) -> Picture | Recording:
         return as_signals(data, **reading)
     for option, given in reading.items():
         if given:
-            raise InputError(f"--{option} is for tables; this is an image. Leave it out.")
+            raise InputError(f"⟨{option}⟩ is for tables; this is an image. Leave it out.")
     return as_image(data)
 
 
@@ -70,6 +71,14 @@ def check_sound(paths: Sequence[Path], rate: int | None, source: str) -> None:
             raise InputError(f"{path}: {source} does not say how many numbers a second has. Write .csv or .npy.")
 
 
+def check_planned(data: Any) -> None:
+    """Refuse, before anything is computed, files that the caller plans and that cannot hold this image or sound."""
+    if isinstance(data, Recording):
+        check_sound(planned_files(), data.rate, data.source)
+    else:
+        check_formats(planned_files(), data)
+
+
 @dataclass(kw_only=True, repr=False, eq=False)
 class SignalAnswer(ComparedAnswer):
     """An answer that is signals."""
@@ -84,6 +93,10 @@ class SignalAnswer(ComparedAnswer):
     def signals(self) -> np.ndarray:
         """The result (c,d), of the type that was given."""
         return self.after.signals
+
+    @classmethod
+    def fits(cls, data: Any) -> bool:
+        return is_signal(data)
 
     def plot(self) -> Figure:
         from twofold.plots.models.signals import compare_signals_figure

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
+from twofold.analyses.common.analysis import Reading
 from twofold.core.checks import InputError, check_sparse, first_bad
 from twofold.core.config import config
 from twofold.io.tables.read import read_table
@@ -25,19 +26,6 @@ BLUR = 0.7  # steps; from 0.5 on, two neighbouring values make one hill, and no 
 
 
 STOPPED = re.compile(r"(\w+) did not converge in max_iter=(\d+)")
-
-
-class Reading(TypedDict, total=False):
-    """How a table is read; `twofold.io.tables.read.read_table` has the same."""
-
-    missing: Sequence[Any]  # texts or numbers that mean a missing value
-    drop: Sequence[str]  # columns to leave out
-    columns: Sequence[str]  # columns to keep, all if none is named
-
-
-def in_call(reading: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for `Answer.call`."""
-    return {name: list(value) for name, value in reading.items()}
 
 
 def as_table(data: Any, **reading: Unpack[Reading]) -> Table:
@@ -77,13 +65,6 @@ def as_frame_or_none(data: Any) -> pl.DataFrame | None:
 
 def is_paths(data: Sequence[Any]) -> bool:
     return all(isinstance(one, (str, os.PathLike)) for one in data)
-
-
-def data_in_code(data: Any) -> str:
-    """How `Answer.code` names the data: paths as they are, anything else as a variable."""
-    if isinstance(data, (list, tuple)) and is_paths(data):
-        return repr([os.fspath(one) for one in data] if len(data) > 1 else os.fspath(data[0]))
-    return repr(os.fspath(data)) if isinstance(data, (str, os.PathLike)) else "data"
 
 
 def beside(table: Table, results: Mapping[str, np.ndarray]) -> pl.DataFrame:
@@ -156,7 +137,7 @@ def check(X: Any, n: int, table: Table, doing: str) -> None:
     if bad is not None:
         row, column, value = bad
         where = f'{table.source}, row {row + 1}, column "{table.columns[column]}"'
-        raise InputError(f"{where}: {value} is not a finite number. Use --missing {value} to treat it as a blank.")
+        raise InputError(f"{where}: {value} is not a finite number. Use ⟨missing={value}⟩ to treat it as a blank.")
     if not (spread(X, 0.0) > 0).any():
         raise InputError(f"{table.source}: every column of numbers is constant, so there is nothing to {doing}.")
 
@@ -183,11 +164,11 @@ def choose_scale(wish: bool | None, X: Any, table: Table) -> bool:
     if s[high] <= 10 * s[low]:
         return False
     if sp.issparse(X) or not table.named:
-        table.notes.append("columns without names share a unit, so are not standardized (--scale does)")
+        table.notes.append("columns without names share a unit, so are not standardized (⟨scale=True⟩ does)")
         return False
     table.notes.append(
         f"columns are standardized, because their spreads differ {s[high] / s[low]:,.0f}-fold "
-        f"({quoted([table.columns[high]])} against {quoted([table.columns[low]])}); --no-scale does not"
+        f"({quoted([table.columns[high]])} against {quoted([table.columns[low]])}); ⟨scale=False⟩ does not"
     )
     return True
 

@@ -8,18 +8,15 @@ model is chosen on some of its rows.
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 import scipy.sparse as sp
 
-from twofold.analyses.common.answer import analysis
+from twofold.analyses.common.analysis import Data, Reading, Seed, analysis
 from twofold.analyses.common.tables import (
-    Reading,
     as_frame_or_none,
     as_table,
-    data_in_code,
-    in_call,
     is_paths,
     is_streamed,
     rows_of,
@@ -30,7 +27,6 @@ from twofold.analyses.complete.answer import Filling, StreamedFilling
 from twofold.analyses.complete.blocks import Description, Filler, describe, look_at_guesses, types_of
 from twofold.analyses.complete.models import (
     BY_NAME,
-    METHODS,
     SAMPLE,
     Candidate,
     about_ends,
@@ -52,13 +48,13 @@ RARE = 40  # known cells in the sample, below which nothing is learned of a colu
 EXACT = 2**53  # up to which every whole number is a float
 
 
-@analysis
+@analysis(streams=True)
 def complete(
-    data: Any,
+    data: Data,
     *,
-    method: str | None = None,
+    method: Literal["means", "ppca", "factors", "gaussian", "als", "svd", "svp", "soft", "svt"] | None = None,
     uncertainty: bool = False,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: Progress | None = None,
     **reading: Unpack[Reading],
 ) -> Filling:
@@ -67,18 +63,14 @@ def complete(
     Parameters
     ----------
     data : path, list of paths, frame or array
-        A file in any format that `twofold.io.tables.read.read_table` knows, several that are not text as one table, or
-        the table itself; NaN is a blank.
-    method : {"means", "ppca", "factors", "gaussian", "als", "svd", "svp", "soft", "svt"} or None
-        None: of the first four, the one with the least error on known cells that are hidden. The others are low-rank
-        completions of the columns' z-scores: :class:`ALS`, :class:`SVDImpute`, :class:`SVP`, :class:`SoftImpute` and
-        :class:`SVT`.
-    uncertainty : bool
-        Whether the table gets a column NAME_sd, the standard deviation of each guess, for every filled column.
-    seed, progress
-        The seed of everything random; who is told what goes on.
-    **reading
-        ``missing``, ``drop`` and ``columns``, as in :func:`reduce`.
+        CSV, TSV, Parquet, JSONL, Excel, .npy, .npz, .mtx, file.db::table, a folder, a pattern, or - (stdin); NaN is a
+        blank.
+    method
+        Column means, probabilistic PCA, factor analysis (factors), one Gaussian; or low-rank completion of the columns'
+        z-scores by als, svd, svp, soft or svt. Default: the best of the first four on hidden cells; of the first three,
+        where a table is read in blocks.
+    uncertainty
+        Add a column NAME_sd, the standard deviation of each guess, for every filled column.
 
     Returns
     -------
@@ -94,17 +86,14 @@ def complete(
     >>> answer.figures["rmse"] < answer.baseline["rmse"]
     True
     """
-    if method not in (None, *METHODS):
-        raise InputError(f"method {method}: choose {', '.join(METHODS[:-1])} or {METHODS[-1]}.")
     with doing("reading"):
         read = source_of(data, **reading)
     table = read.table
-    call = {"verb": "complete", "data": data_in_code(data), "uncertainty": uncertainty, "seed": seed} | in_call(reading)
     how: dict[str, Any] = {"source": table.source, "read": read, "uncertainty": uncertainty}
     how |= {"missing": list(reading.get("missing", ())), "notes": table.notes}
     if is_streamed(table):
         found, streamed = fill_stream(table, method, seed)
-        how["call"] = call | {"method": found.best.method}
+        how["chosen"] = {"method": found.best.method}
         return StreamedFilling(**how, **found.shown(), **streamed)
     X = numbers_of(table)
     fill = to_fill(table, X, (~np.isnan(X)).sum(axis=0))
@@ -113,7 +102,7 @@ def complete(
         raise InputError(f"{table.source} has no column of numbers whose blanks can be filled.")
     found = fill_blanks(X, blank, fill, method, table, seed) if blank.any() else nothing_to_fill(X, table)
     table.notes += about(found, blank.any(axis=0), table)
-    how["call"] = call | {"method": found.best.method}
+    how["chosen"] = {"method": found.best.method}
     return Filling(**how, **found.shown(), blank=blank)
 
 
@@ -142,7 +131,7 @@ def numbers_of(table: Table) -> np.ndarray:
 
 
 def check_finite(
-    X: np.ndarray, table: Table, first: int = 0, remedy: str = "Use --missing {} to treat it as a blank."
+    X: np.ndarray, table: Table, first: int = 0, remedy: str = "Use ⟨missing={}⟩ to treat it as a blank."
 ) -> None:
     """Refuse rows with a number that is infinite, and say where; `first` is the place of the first of them."""
     bad = first_bad(X, allow_nan=True)
@@ -231,7 +220,7 @@ def fill_stream(table: Table, method: str | None, seed: int) -> tuple[Found, dic
     if method in BY_NAME:
         raise InputError(
             f"method {method}: it needs all cells in memory, and {table.source} is larger than the memory budget. Use "
-            "means, ppca, factors or gaussian, or raise the budget: twofold --memory SIZE complete."
+            "means, ppca, factors or gaussian, or raise the budget: ⟨memory=SIZE⟩."
         )
     blocks, notes = as_blocks(table.numbers), table.notes
     n = blocks.shape[0]

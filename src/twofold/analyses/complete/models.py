@@ -12,8 +12,13 @@ import twofold
 from twofold.analyses.common.tables import spread
 from twofold.core.checks import InputError
 
-METHODS = ("means", "ppca", "factors", "gaussian", "als", "svd", "svp", "soft", "svt")
-BY_NAME = METHODS[4:]  # low-rank completion without error bars of its own, tried only when asked for
+BY_NAME = (
+    "als",
+    "svd",
+    "svp",
+    "soft",
+    "svt",
+)  # low-rank completion without error bars of its own, tried only when asked for
 SIZES = (1, 2, 3, 5, 8, 13, 20)  # directions tried
 SAMPLE = 2_000  # rows that are enough to choose and to measure
 HIDDEN = 0.1  # of the known cells, for each of the two
@@ -65,7 +70,7 @@ def those_to_try(
         out += low_rank_candidates(method, sizes, seed)
     wanted = [c for c in out if method in (None, c.method)]
     if not wanted:
-        raise InputError(f"--method gaussian: a table of {n} rows and {d} columns is too wide for it. Use ppca.")
+        raise InputError(f"⟨method=gaussian⟩: a table of {n} rows and {d} columns is too wide for it. Use ppca.")
     return wanted
 
 

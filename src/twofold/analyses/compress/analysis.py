@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 
-from twofold.analyses.common.answer import analysis
-from twofold.analyses.common.images import source_in_code, split_alpha, with_alpha
-from twofold.analyses.common.signals import as_image_or_signals, is_signal
-from twofold.analyses.common.tables import Reading, in_call
+from twofold.analyses.common.analysis import OneFile, Reading, Seed, analysis
+from twofold.analyses.common.images import split_alpha, with_alpha
+from twofold.analyses.common.signals import as_image_or_signals, check_planned, is_signal
 from twofold.analyses.compress.answer import (
     IMAGE_METHODS,
     NAMES,
@@ -30,26 +30,44 @@ from twofold.analyses.compress.answer import (
 )
 from twofold.analyses.compress.standards import STANDARDS, make_standard_file
 from twofold.core.checks import InputError
+from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing, part
 from twofold.io.images import Picture
 from twofold.io.recordings import Recording
 from twofold.io.tables.read import missing_message
-from twofold.io.tables.table import quoted, shell
+from twofold.io.tables.table import quoted
 
 PACKED = (".tfi", ".tfs")
 
 
-@analysis
+UNITS = {"": 1, "k": 1000, "m": 1_000_000, "ki": 1024, "mi": 1024**2}
+
+
+def parse_bytes(text: str) -> int:
+    """A size as people write it.
+
+    >>> parse_bytes("40k"), parse_bytes("1.5 MB"), parse_bytes("900")
+    (40000, 1500000, 900)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kKmM]i?)?[bB]?\s*", text)
+    value = float(found[1]) * UNITS[(found[2] or "").lower()] if found else 0
+    if value < 1:
+        raise InputError(f"⟨size={text}⟩: give bytes, such as 40000, 40k or 1.5M.")
+    return int(value)
+
+
+@analysis()
 def compress(
-    data: Any,
+    data: OneFile,
     *,
-    psnr: float | None = None,
-    size: int | None = None,
-    method: str = "auto",
+    psnr: Annotated[float | None, Flag(min=5, max=120, unit="DB")] = None,
+    size: Annotated[int | None, Flag(min=1, unit="BYTES", parse=parse_bytes)] = None,
+    method: Literal["auto", "dct", "wavelet", "pca", "lapped"] = "auto",
+    seed: Seed = 0,
     progress: Progress | None = None,
     **reading: Unpack[Reading],
-) -> Compression | Unpacked | SignalCompression | UnpackedSignals:
-    """Put an image or signals in fewer bytes; or get them back from a `.tfi` or `.tfs` file.
+) -> UnpackedSignals | Unpacked | SignalCompression | Compression:
+    """Put an image in fewer bytes, as a .tfi file (for teaching), .webp or .jp2; or signals as .tfs; and back.
 
     Parameters
     ----------
@@ -57,18 +75,16 @@ def compress(
         An image: a file, or uint8 or uint16 of shape (h, w), (h, w, 3), or with transparency as one more channel.
         Signals: a .wav file, one column of a table, a .npy file, an array (d,), or a frame. A file that ends in `.tfi`
         or `.tfs` is decoded, and takes no option.
-    psnr : float or None
+    psnr
         Quality to reach, in dB. With neither this nor `size`: 36, hard to tell from the original; of signals 40, where
         the peak is their range.
-    size : int or None
-        Bytes to stay under, used for the best quality.
-    method : {"auto", "dct", "wavelet", "pca"}, of signals {"auto", "lapped", "wavelet"}
-        Cosines in blocks, wavelets, or the principal directions of the image's own blocks; cosines under overlapping
-        windows; auto tries all.
-    progress : Progress
-        Told what goes on.
-    missing, drop, columns
-        How a table of signals is read, as everywhere.
+    size
+        Size to stay under, such as 40k, used for the best quality.
+    method
+        Of images cosines in blocks (dct), wavelets, or the principal directions of the image's own blocks (pca); of
+        signals cosines under overlapping windows (lapped), or wavelets. auto tries all.
+    seed
+        Has no effect: nothing here is random.
 
     Returns
     -------
@@ -83,17 +99,19 @@ def compress(
     (True, True)
     """
     if psnr is not None and size is not None:
-        raise InputError("--psnr and --size both set the target. Give one of them.")
+        raise InputError("⟨psnr⟩ and ⟨size⟩ both set the target. Give one of them.")
     if is_packed(data):
         if psnr is not None or size is not None or method != "auto":
             raise InputError(
-                f"{data} is compressed already: --psnr, --size and --method are for images. Leave them out."
+                f"{data} is compressed already: ⟨psnr⟩, ⟨size⟩ and ⟨method⟩ are for images. Leave them out."
             )
-        return unpack(os.fspath(data))
+        answer = unpack(os.fspath(data))
+        check_planned(answer.after)
+        return answer
     known = SIGNAL_METHODS if is_signal(data) else IMAGE_METHODS
     if method not in ("auto", *known):
         *others, last = known
-        raise InputError(f"--method {method}: choose auto, {', '.join(others)} or {last}.")
+        raise InputError(f"⟨method={method}⟩: choose auto, {', '.join(others)} or {last}.")
     with doing("reading"):
         before = as_image_or_signals(data, reading)
         from twofold.signals import compression
@@ -104,7 +122,7 @@ def compress(
         if before.table is not None and len(before.names) > 1:
             raise InputError(
                 f"{before.source} has {len(before.names)} columns, which need not have one unit: "
-                f"{quoted(before.names)}. Name one: --columns {shell(before.names[0])}."
+                f"{quoted(before.names)}. Name one: ⟨columns={before.names[0]}⟩."
             )
         values, usual, meaning = before.signals, compression.DEFAULT_PSNR, " of the signal's range"
         make: Any = partial(compression.compress_signal, values, rate=before.rate, names=before.names)
@@ -113,7 +131,7 @@ def compress(
         make = partial(images.compress_image, values)
     if psnr is None and size is None:
         psnr = usual
-        notes.append(f"aimed at {usual:g} dB{meaning} (--psnr or --size sets the target)")
+        notes.append(f"aimed at {usual:g} dB{meaning} (⟨psnr⟩ or ⟨size⟩ sets the target)")
     if isinstance(before, Picture) and "icc_profile" in before.info:
         notes.append("the color profile is not kept")
     with doing("compressing"):
@@ -123,14 +141,7 @@ def compress(
     common: dict[str, Any] = {
         "source": before.source,
         "notes": notes,
-        "call": {
-            "verb": "compress",
-            "data": source_in_code(data),
-            "psnr": psnr,
-            "size": size,
-            "method": method,
-            **in_call(reading),
-        },
+        "chosen": {"psnr": psnr},
         "before": before,
         "tried": tried,
         "raw_bytes": raw,
@@ -189,7 +200,6 @@ def unpack(path: str) -> Unpacked | UnpackedSignals:
         source=path,
         figures={"what": "PSNR in dB, when the file was made", "bytes": packed.size, "psnr": packed.psnr},
         baseline={"method": f"the {'numbers' if signals else 'pixels'} alone", "bytes": values.nbytes, "psnr": np.inf},
-        call={"verb": "compress", "data": repr(path)},
         before=found,
         after=found,
         packed=packed,
@@ -206,7 +216,7 @@ def compress_by_each(
             with part(i, i + 1, len(methods), NAMES[method]):
                 made[method] = make(method=method)
         except InputError as error:
-            refused.append(str(error).replace("psnr=", "--psnr ").replace("size=", "--size "))
+            refused.append(error.args[0])
             notes.append(f"{NAMES[method]}: {refused[-1]}")
     if not made:
         raise InputError(refused[0])

@@ -12,7 +12,7 @@ import polars as pl
 
 from twofold.analyses.common.answer import DRAWN, Answer, Grid
 from twofold.analyses.common.images import ComparedAnswer, ImageAnswer, decibels, split_alpha, with_alpha
-from twofold.analyses.common.signals import SignalAnswer
+from twofold.analyses.common.signals import SignalAnswer, is_signal
 from twofold.analyses.common.targets import Writer
 from twofold.analyses.compress.standards import STANDARDS, measure_quality
 from twofold.core.checks import InputError
@@ -91,6 +91,10 @@ class Compression(CompressionAnswer):
     endings: ClassVar[tuple[str, ...]] = (".tfi", *STANDARDS, *DRAWN)
 
     @property
+    def hint(self) -> str:
+        return "add ⟨out=photo.tfi⟩ to keep it, ⟨out=photo.html⟩ for quality against size"
+
+    @property
     def image(self) -> np.ndarray:
         """The decoded image, of the type that was given."""
         return self.best.decode()
@@ -134,6 +138,14 @@ class SignalCompression(CompressionAnswer):
     unit = "number"
     endings: ClassVar[tuple[str, ...]] = (".tfs", *DRAWN)
 
+    @classmethod
+    def fits(cls, data: Any) -> bool:
+        return is_signal(data)
+
+    @property
+    def hint(self) -> str:
+        return "add ⟨out=song.tfs⟩ to keep it, ⟨out=song.png⟩ to look at what comes back"
+
     @property
     def signals(self) -> np.ndarray:
         """The decoded signals (c,d), of the type that was given."""
@@ -154,6 +166,8 @@ class UnpackedAnswer(ComparedAnswer):
     """The content of a compressed file: the base of `Unpacked` and `UnpackedSignals`."""
 
     packed: Any
+
+    compares: ClassVar[bool] = False
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -176,6 +190,14 @@ class UnpackedAnswer(ComparedAnswer):
 class Unpacked(UnpackedAnswer, ImageAnswer):
     """The image in a .tfi file."""
 
+    @classmethod
+    def fits(cls, data: Any) -> bool:
+        return str(data).lower().endswith(".tfi")
+
+    @property
+    def hint(self) -> str:
+        return "add ⟨out=image.png⟩ to see the image"
+
     def panels(self) -> list[tuple[str, np.ndarray]]:
         return [("", self.after.pixels)]
 
@@ -183,3 +205,11 @@ class Unpacked(UnpackedAnswer, ImageAnswer):
 @dataclass(kw_only=True, repr=False, eq=False)
 class UnpackedSignals(UnpackedAnswer, SignalAnswer):
     """The signals in a .tfs file."""
+
+    @classmethod
+    def fits(cls, data: Any) -> bool:
+        return str(data).lower().endswith(".tfs")
+
+    @property
+    def hint(self) -> str:
+        return "add ⟨out=signals.wav⟩ or ⟨out=signals.csv⟩ to keep the signals"

@@ -7,48 +7,46 @@ added first, as a test, the result is compared with what was given.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 
-from twofold.analyses.common.answer import analysis
-from twofold.analyses.common.images import source_in_code
-from twofold.analyses.common.signals import as_image_or_signals, is_signal
-from twofold.analyses.common.tables import Reading, in_call
+from twofold.analyses.common.analysis import OneFile, Reading, Seed, analysis
+from twofold.analyses.common.signals import as_image_or_signals, check_planned, is_signal
 from twofold.analyses.denoise.answer import Denoised, DenoisedSignals
 from twofold.core.checks import InputError
+from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
 
+Deviation = Annotated[float | None, Flag(min=0, max=sys.float_info.max, unit="S")]
 
-@analysis
+
+@analysis()
 def denoise(
-    data: Any,
+    data: OneFile,
     *,
-    sigma: float | None = None,
-    method: str | None = None,
-    add_noise: float | None = None,
-    seed: int = 0,
+    sigma: Deviation = None,
+    method: Literal["ksvd", "hard", "soft"] | None = None,
+    add_noise: Deviation = None,
+    seed: Seed = 0,
     progress: Progress | None = None,
     **reading: Unpack[Reading],
-) -> Denoised | DenoisedSignals:
-    """Take the noise out of an image, or out of signals.
+) -> DenoisedSignals | Denoised:
+    """Take the noise out of an image, by patches learned from itself, or out of signals.
 
     Parameters
     ----------
     data : path, array or frame
         An image: a file, or uint8 or uint16 of shape (h, w), (h, w, 3), or with transparency as one more channel.
         Signals: a .wav file, a table whose columns they are, a .npy file, an array (d,), or a frame.
-    sigma : float or None
-        Standard deviation of the noise, in the data's units. None: estimated, for each channel or signal.
-    method : {"ksvd", "hard", "soft"} or None
-        A dictionary learned from the image, or a threshold of wavelets. None: "ksvd" for images, "hard" for signals.
-    add_noise : float or None
-        First add noise of this standard deviation, and measure how much of the data comes back.
-    seed, progress
-        The seed of everything random; who is told what goes on.
-    missing, drop, columns
-        How a table of signals is read, as everywhere.
+    sigma
+        Standard deviation of the noise, in the data's units (images: 0 to 255). Default: estimated.
+    method
+        A dictionary learned from the image (ksvd), or a threshold of wavelets. Default: ksvd; hard for signals.
+    add_noise
+        First add noise of this standard deviation, and report how much comes back: a test of the method.
 
     Returns
     -------
@@ -63,16 +61,12 @@ def denoise(
     >>> answer.image.shape, bool(answer.figures["psnr"] > answer.baseline["psnr"] + 3)
     ((40, 40), True)
     """
-    for name, value in (("sigma", sigma), ("add_noise", add_noise)):
-        if value is not None and not 0 <= value < np.inf:
-            raise InputError(f"{name} {value}: the standard deviation of noise is a number of at least 0.")
     signals = is_signal(data)
     if signals and method not in (None, "hard", "soft"):
-        raise InputError(f"--method {method}: signals are cleaned by a threshold. Choose hard or soft.")
-    if method not in (None, "ksvd", "hard", "soft"):
-        raise InputError(f"--method {method}: choose ksvd, hard or soft.")
+        raise InputError(f"⟨method={method}⟩: signals are cleaned by a threshold. Choose hard or soft.")
     with doing("reading"):
         original: Any = as_image_or_signals(data, reading)
+        check_planned(original)
         from twofold.signals import denoise_image, denoise_signal, estimate_sigma
 
     notes, field = original.notes, "signals" if signals else "pixels"
@@ -81,7 +75,7 @@ def denoise(
     sigmas = [float(estimate_sigma(one)) if sigma is None else sigma for one in (values if signals else [values])]
     if sigma is None:
         where = "the finest wavelets" if signals else f"the image: standard deviation {sigmas[0]:.3g}"
-        notes.append(f"noise estimated from {where} (--sigma sets it)")
+        notes.append(f"noise estimated from {where} (⟨sigma⟩ sets it)")
     if add_noise:
         notes.append(f"noise of standard deviation {add_noise:g} was added to {original.source} first, as a test")
     with doing("denoising"):
@@ -93,15 +87,6 @@ def denoise(
     answer = kind(
         source=original.source,
         notes=notes,
-        call={
-            "verb": "denoise",
-            "data": source_in_code(data),
-            "sigma": sigma,
-            "method": method,
-            "add_noise": add_noise,
-            "seed": seed,
-            **in_call(reading),
-        },
         before=noisy,
         after=replace(noisy, **{field: clean}),
         original=original,

@@ -74,6 +74,10 @@ class Denoised(DenoisedAnswer, ImageAnswer):
 
     whole, ratio, parts = "image", "psnr", "pixels"
 
+    @property
+    def hint(self) -> str:
+        return "add ⟨out=clean.png⟩ to keep the image, ⟨compare=both.png⟩ to look at it"
+
     def measure(self) -> None:
         from twofold.metrics import psnr
         from twofold.signals import estimate_sigma
@@ -123,6 +127,11 @@ class DenoisedSignals(DenoisedAnswer, SignalAnswer):
     original: Recording
 
     whole, ratio, parts = "signal", "snr", "numbers"
+
+    @property
+    def hint(self) -> str:
+        ending = ".csv" if self.after.rate is None else ".wav"
+        return f"add ⟨out=clean{ending}⟩ to keep the signal, ⟨compare=both.png⟩ to look at it"
 
     @cached_property
     def table(self) -> pl.DataFrame:

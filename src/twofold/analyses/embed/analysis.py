@@ -11,21 +11,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 import polars as pl
 
 import twofold
-from twofold.analyses.common.answer import DRAWN, FRAMES, Answer, Grid, analysis
+from twofold.analyses.common.analysis import Column, Count, Data, File, Seed, analysis
+from twofold.analyses.common.answer import DRAWN, FRAMES, Answer, Grid
 from twofold.analyses.common.corpus import HeldOut, Text, from_documents, hold_out, is_large, read_corpus
 from twofold.analyses.common.documents import as_documents, as_paths
-from twofold.analyses.common.tables import data_in_code, warnings_as_notes
+from twofold.analyses.common.tables import warnings_as_notes
 from twofold.analyses.common.targets import Writer
 from twofold.analyses.embed.heldout import CHANCE, told_apart
 from twofold.analyses.words.examples import examples
 from twofold.analyses.words.files import WORD2VEC, frame, word_map, writer
 from twofold.analyses.words.questions import agreed, analogies_grid, similarity_grid, solved
 from twofold.core.checks import InputError
+from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
 
 if TYPE_CHECKING:
@@ -44,9 +46,7 @@ ONE_IN = (10, 200)  # texts are held out, of little text and of much
 FEW_WORDS = 10  # below which rare ones are taken, too
 # words of text from which on: numbers a word, least count, epochs of skip-gram
 SIZES = ((5_000_000, 100, 5, 5), (1_000_000, 100, 5, 8), (200_000, 50, 5, 12), (30_000, 50, 3, 25), (0, 25, 2, 50))
-OPTIONS = {"k": "-k", "min_count": "--min-count", "epochs": "--epochs"}
-SAID = {"k": "{} numbers a word", "min_count": "words seen {} times or more", "epochs": "{} epochs"}
-PARAMETERS = {"n_components=": "-k ", "min_count=": "--min-count ", "max_iter=": "--epochs ", "window=": "--window "}
+SAID = {"n_components": "{} numbers a word", "min_count": "words seen {} times or more", "epochs": "{} epochs"}
 X_MAX = ((100_000_000, 100.0), (0, 10.0))  # words of text from which on: how often seen pairs weigh fully in GloVe
 SHOWN, NEAR = 8, 5  # words with their neighbors, and how many of these
 
@@ -134,44 +134,43 @@ class Embedding(Answer):
         return writer(path, self.vectors) if path.suffix.lower() in WORD2VEC else super().writer(path)
 
 
-@analysis
+@analysis(streams=True)
 def embed(
-    data: Any,
+    data: Data,
     *,
-    method: str = "skipgram",
-    n_components: int | None = None,
-    window: int | None = None,
-    min_count: int | None = None,
-    epochs: int | None = None,
-    text: str | None = None,
-    analogies: str | os.PathLike | None = None,
-    similarity: Sequence[str | os.PathLike] = (),
-    seed: int = 0,
+    method: Literal["skipgram", "glove", "pmi"] = "skipgram",
+    n_components: Annotated[int | None, Flag("-k", "--dimensions", min=1, unit="N")] = None,
+    window: Count = None,
+    min_count: Count = None,
+    epochs: Annotated[int | None, Flag(min=1, unit="N", sets="max_iter")] = None,
+    text: Column = None,
+    analogies: File = None,
+    similarity: Annotated[Sequence[str | os.PathLike], Flag(unit="FILE")] = (),
+    seed: Seed = 0,
     progress: Progress | None = None,
 ) -> Embedding:
-    """Learn vectors of words: those are alike that are used alike.
+    """Learn vectors of words from text: words with similar contexts get similar vectors.
 
     Parameters
     ----------
     data : path, list of paths, frame, or sequence of texts
-        Text files, which are streamed; a folder of them; a table or frame with a column of text; or the texts.
-    method : {"skipgram", "glove", "pmi"}
-    n_components : int or None
-        Numbers a word. None: by the size of the text.
-    window : int or None
-        Neighbors on either side. None: the model's own.
-    min_count : int or None
-        Words seen less often are left out. None: by the size of the text.
-    epochs : int or None
-        Passes over the text; PMI has none. None: by the size of the text.
-    text : str or None
-        Column of a table. None: the one with the longest texts.
-    analogies : path or None
-        Questions to ask: a b c d a line, a is to b as c is to d.
-    similarity : sequence of paths
-        Judgements of people to compare with: two words and a number a line.
-    seed, progress
-        The seed of everything random; who is told what goes on.
+        Text file (plain or .gz), folder or pattern of them, CSV, TSV, JSONL, Parquet, or - (stdin).
+    method
+        Model of the words.
+    n_components
+        Length of a word's vector. Default: by the size of the text.
+    window
+        Number of neighboring words on either side. Default: the method's own.
+    min_count
+        Leave out words seen less often. Default: by the size of the text.
+    epochs
+        Passes over the text; pmi has none. Default: by the size of the text.
+    text
+        Text column of a table. Default: the one with the longest texts.
+    analogies
+        File of questions to ask: a b c d a line, a is to b as c is to d.
+    similarity
+        File of people's judgements to compare with: two words and a number a line; repeatable.
 
     Returns
     -------
@@ -184,31 +183,27 @@ def embed(
     >>> answer.table.columns[:3]
     ['word', 'count', 'x1']
     """
-    if method not in METHODS:
-        raise InputError(f"--method {method}: choose {', '.join(METHODS)}.")
     if method == "pmi" and epochs is not None:
-        raise InputError("--epochs: PMI has none, its vectors are computed at once. Leave it out.")
-    for option, file in [("--analogies", analogies), *(("--similarity", one) for one in similarity)]:
+        raise InputError("⟨epochs⟩: PMI has none, its vectors are computed at once. Leave it out.")
+    for option, file in [("analogies", analogies), *(("similarity", one) for one in similarity)]:
         if file is not None and not os.path.isfile(file):
-            raise InputError(f"{option} {os.fspath(file)}: there is no such file.")
+            raise InputError(f"⟨{option}={os.fspath(file)}⟩: there is no such file.")
     with doing("reading"):
         corpus = as_corpus(data, text)
-    given = {"k": n_components, "min_count": min_count, "epochs": epochs, "window": window}
+    given = {"n_components": n_components, "min_count": min_count, "epochs": epochs, "window": window}
     model, settings, figures = learn(corpus, method, given, seed)
     with doing("asking"):
         solutions = {} if analogies is None else solved(model.vectors_, Path(analogies))
         agreements = [agreed(model.vectors_, Path(path)) for path in similarity]
-    where = "data" if as_paths(data) is None else data_in_code(data)
-    call = {"verb": "embed", "data": where, "method": method, "n_components": settings.k, "window": settings.window}
-    call |= {"min_count": settings.min_count, "epochs": settings.epochs, "text": text}
-    call |= {"analogies": None if analogies is None else os.fspath(analogies)}
+    chosen = {"n_components": settings.k, "min_count": settings.min_count, "epochs": settings.epochs}
+    chosen |= {"data": None} if as_paths(data) is None else {}  # the texts are not written out
     return Embedding(
         source=corpus.source,
         model=model,
         figures=figures,
         baseline=dict(CHANCE) if figures else {},
         notes=corpus.notes,
-        call=call | {"similarity": [os.fspath(path) for path in similarity], "seed": seed},
+        chosen=chosen,
         method=method,
         settings=settings,
         near=neighbors(model.vectors_),
@@ -266,7 +261,9 @@ def measure_apart(text: Text, counted: Vocabulary, kind: str, settings: Settings
 def choose(text: Text, kind: str, given: dict[str, int | None], counted: Vocabulary | None) -> Settings:
     """Fewer numbers a word, rarer words and more epochs where there is little text."""
     tokens = counted.n_tokens_ if counted is not None else int(text.size / LETTERS)
-    usual = dict(zip(("k", "min_count", "epochs"), next(own[1:] for own in SIZES if tokens >= own[0]), strict=True))
+    usual = dict(
+        zip(("n_components", "min_count", "epochs"), next(own[1:] for own in SIZES if tokens >= own[0]), strict=True)
+    )
     if kind != "skipgram":
         del usual["epochs"]  # the model's own
     chosen = usual | {name: value for name, value in given.items() if value is not None}
@@ -275,37 +272,37 @@ def choose(text: Text, kind: str, given: dict[str, int | None], counted: Vocabul
         if kept < FEW_WORDS and given.get("min_count") is None:
             chosen["min_count"], kept = 1, len(counted)
         check_words(text, chosen["min_count"], kept, given)
-        if chosen["k"] >= kept and given.get("k") is None:
-            chosen["k"] = max(1, kept // 4)
+        if chosen["n_components"] >= kept and given.get("n_components") is None:
+            chosen["n_components"] = max(1, kept // 4)
     own = [name for name in usual if given.get(name) is None]
     if own:
         about = f"{tokens:,} words of text" if counted is not None else f"about {tokens / 1e6:,.0f} million words"
         parts = ", ".join(SAID[name].format(chosen[name]) for name in own)
-        text.notes.append(f"{parts}: chosen for {about}; {', '.join(OPTIONS[name] for name in own)} set others")
+        text.notes.append(f"{parts}: chosen for {about}; {', '.join(f'⟨{name}⟩' for name in own)} set others")
     if kind == "skipgram" and tokens < TWICE:
-        text.notes.append("this is little text for skip-gram: compare it with --method pmi")
+        text.notes.append("this is little text for skip-gram: compare it with ⟨method=pmi⟩")
     x_max = next(weight for size, weight in X_MAX if tokens >= size)
-    return Settings(chosen["k"], chosen["min_count"], chosen.get("epochs"), chosen.get("window"), x_max)
+    return Settings(chosen["n_components"], chosen["min_count"], chosen.get("epochs"), chosen.get("window"), x_max)
 
 
 def check_words(text: Text, least: int, kept: int, given: dict[str, int | None]) -> None:
     if kept < 3:
         what = f"words seen {least} times or more" if least > 1 else "different words"
         raise InputError(f"{text.source}: there are {kept} {what}, too few to compare. Give more text.")
-    k = given.get("k")
+    k = given.get("n_components")
     if k is not None and k > kept:
-        raise InputError(f"-k {k}: there are only {kept} words seen {least} times or more. Give at most {kept}.")
+        raise InputError(
+            f"⟨n_components={k}⟩: there are only {kept} words seen {least} times or more. Give at most {kept}."
+        )
 
 
 def named(text: Text, work: Callable[[], Any]) -> Any:
-    """What `work` gives; if it refuses the text, with its name, and options in place of the model's parameters."""
+    """The result of `work`; if it refuses the text, the message says which text."""
     try:
         return work()
     except InputError as error:
-        said = str(error)
-        for parameter, option in PARAMETERS.items():
-            said = said.replace(parameter, option)
-        raise InputError(said if text.source in said else f"{text.source}: {said}") from error
+        message = error.args[0]
+        raise InputError(message if text.source in message else f"{text.source}: {message}") from error
 
 
 def fit(lines: Any, kind: str, own: Settings, seed: int, notes: list[str]) -> Any:

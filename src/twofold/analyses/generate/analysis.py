@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from twofold.analyses.common.answer import analysis
-from twofold.analyses.common.tables import data_in_code
+from twofold.analyses.common.analysis import Seed, analysis
 from twofold.analyses.generate.answer import Samples
 from twofold.core.checks import InputError
+from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
 
 
-@analysis
-def generate(model: Any, count: int = 64, *, seed: int = 0, progress: Progress | None = None) -> Samples:
-    """Draw from a model that can be drawn from.
+@analysis()
+def generate(
+    model: Annotated[Any, Flag(unit="MODEL")],
+    count: Annotated[int, Flag("-n", "--count", min=1, unit="N")] = 64,
+    *,
+    seed: Seed = 0,
+    progress: Progress | None = None,
+) -> Samples:
+    """Draw new images from a model that was trained to make them.
 
     Parameters
     ----------
     model : path or fitted model
-        A `.twofold` file, or the model itself: VAE, DLGM, GAN, VAEGAN, PixelCNN, GaussianMixture, ...
-    count : int
-        How many.
-    seed, progress
-        The seed of everything random; who is told what goes on.
+        A .twofold file that train wrote, or any model that draws samples: VAE, DLGM, GAN, VAEGAN, PixelCNN,
+        GaussianMixture, ...
+    count
+        How many to draw.
 
     Returns
     -------
@@ -41,7 +46,10 @@ def generate(model: Any, count: int = 64, *, seed: int = 0, progress: Progress |
     source, found = "the model", model
     if isinstance(model, (str, os.PathLike)):
         from twofold.core.files.model_file import load
+        from twofold.io.tables.read import missing_message
 
+        if not os.path.isfile(model):
+            raise InputError(missing_message(os.fspath(model)))
         with doing("reading"):
             source = os.fspath(model)
             found = load(source)
@@ -56,6 +64,5 @@ def generate(model: Any, count: int = 64, *, seed: int = 0, progress: Progress |
     return Samples(
         source=source,
         model=found,
-        call={"verb": "generate", "data": data_in_code(model), "count": count, "seed": seed},
         drawn=np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn),
     )

@@ -24,6 +24,10 @@ class Samples(Answer):
     endings: ClassVar[tuple[str, ...]] = (".png", ".npy", ".html")
 
     @property
+    def hint(self) -> str:
+        return "add ⟨out=grid.png⟩ to look at them, ⟨out=numbers.npy⟩ to keep them"
+
+    @property
     def title(self) -> str:
         shape = " × ".join(map(str, self.drawn.shape[1:]))
         return f"{self.source}: {len(self.drawn):,} of {shape}, drawn by a {type(self.model).__name__}"

@@ -6,30 +6,30 @@ a dictionary that is learned from what is known; compared with bilinear interpol
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-from twofold.analyses.common.answer import analysis
-from twofold.analyses.common.images import Variable, as_image, source_in_code
+from twofold.analyses.common.analysis import OneFile, Seed, analysis, planned_files
+from twofold.analyses.common.images import as_image, check_formats
 from twofold.analyses.inpaint.answer import Inpainted
 from twofold.analyses.inpaint.heldout import measure_on_hidden
 from twofold.analyses.inpaint.holes import find_holes, without_holes
+from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
 
 
-@analysis
+@analysis()
 def inpaint(
-    image: Any,
+    image: OneFile,
     *,
-    mask: Any = None,
-    color: str | None = None,
-    tolerance: int = 0,
-    seed: int = 0,
+    mask: Annotated[Any, Flag(unit="FILE")] = None,
+    color: Annotated[str | None, Flag(unit="COLOR")] = None,
+    tolerance: Annotated[int, Flag(min=0, max=255, unit="N")] = 0,
+    seed: Seed = 0,
     progress: Progress | None = None,
 ) -> Inpainted:
-    """Fill the holes of an image.
+    """Fill the holes of an image: painted over, transparent, or under a mask.
 
     Parameters
     ----------
@@ -38,12 +38,10 @@ def inpaint(
         mask nor color, wholly transparent pixels are missing.
     mask : path, array or None
         An image of the same size, white where pixels are missing; or booleans (h, w), True there.
-    color : str or None
+    color
         The color that marks missing pixels, such as "#ff00ff".
-    tolerance : int
+    tolerance
         How far from `color`, 0 to 255 in each of red, green and blue, still counts.
-    seed, progress
-        The seed of everything random; who is told what goes on.
 
     Returns
     -------
@@ -62,6 +60,7 @@ def inpaint(
     with doing("reading"):
         before = as_image(image)
         holes, said = find_holes(before, mask, color, tolerance)
+        check_formats(planned_files(), without_holes(before, holes))
         from twofold.signals.images.inpaint import inpaint_image  # takes seconds: bad input is told before
 
     with doing("inpainting"):
@@ -69,21 +68,11 @@ def inpaint(
     with doing("checking"):
         fill = partial(inpaint_image, random_state=seed)
         figures, baseline = measure_on_hidden(before, holes, seed, fill)
-    if mask is not None:
-        mask = os.fspath(mask) if isinstance(mask, (str, os.PathLike)) else Variable("mask")
     return Inpainted(
         source=before.source,
         figures=figures,
         baseline=baseline,
         notes=before.notes + said,
-        call={
-            "verb": "inpaint",
-            "data": source_in_code(image),
-            "mask": mask,
-            "color": color,
-            "tolerance": tolerance,
-            "seed": seed,
-        },
         before=before,
         after=replace(without_holes(before, holes), pixels=pixels),
         holes=holes,

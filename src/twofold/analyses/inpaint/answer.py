@@ -20,6 +20,10 @@ class Inpainted(ImageAnswer):
     holes: np.ndarray  # (h,w), True where pixels were missing
 
     @property
+    def hint(self) -> str:
+        return "add ⟨out=whole.png⟩ to keep the image, ⟨compare=both.png⟩ to look at it"
+
+    @property
     def outcome(self) -> str:
         return f"{self.holes.sum():,} missing pixels ({self.holes.mean():.1%}) filled"
 

@@ -16,7 +16,7 @@ from twofold.io.images import Picture, color_of
 def find_holes(image: Picture, mask: Any, color: str | None, tolerance: int) -> tuple[np.ndarray, list[str]]:
     """The missing pixels (h,w), and notes that say how they were found."""
     if mask is not None and color is not None:
-        raise InputError("--mask and --color both say what is missing. Give one of them.")
+        raise InputError("⟨mask⟩ and ⟨color⟩ both say what is missing. Give one of them.")
     if mask is not None:
         name, holes = read_mask(image, mask)
         said = f"{name}: white marks what is missing"
@@ -27,8 +27,8 @@ def find_holes(image: Picture, mask: Any, color: str | None, tolerance: int) -> 
         holes, said = image.alpha == 0, "wholly transparent pixels are taken for missing"
     else:
         raise InputError(
-            f"{image.source}: nothing says which pixels are missing. Give --mask mask.png (white: missing), "
-            "--color '#ff00ff', or an image with transparent pixels."
+            f"{image.source}: nothing says which pixels are missing. Give ⟨mask=mask.png⟩ (white: missing), "
+            "⟨color=#ff00ff⟩, or an image with transparent pixels."
         )
     share = holes.mean()
     if share == 1:
@@ -61,13 +61,13 @@ def match_color(image: Picture, color: str, tolerance: int) -> np.ndarray:
     pixels = image.pixels.astype(np.float64) * (255 / image.peak)
     if pixels.ndim == 2:
         if len(set(want.tolist())) > 1:
-            raise InputError(f"--color {color}: {image.source} is grey. Give a grey, such as '#ffffff', or a --mask.")
+            raise InputError(f"⟨color={color}⟩: {image.source} is grey. Give a grey, such as '#ffffff', or a ⟨mask⟩.")
         pixels, want = pixels[..., None], want[:1]
     off = np.abs(pixels - want).max(axis=2)
     if off.min() > tolerance:
         raise InputError(
-            f"--color {color}: no pixel of {image.source} has it; the nearest is {off.min():.0f} off. "
-            f"Use --tolerance {int(np.ceil(off.min()))} or more, or a --mask."
+            f"⟨color={color}⟩: no pixel of {image.source} has it; the nearest is {off.min():.0f} off. "
+            f"Use ⟨tolerance={int(np.ceil(off.min()))}⟩ or more, or a ⟨mask⟩."
         )
     return off <= tolerance
 

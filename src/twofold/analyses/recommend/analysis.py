@@ -12,17 +12,19 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
 import twofold
-from twofold.analyses.common.answer import analysis, count
-from twofold.analyses.common.tables import data_in_code, is_paths, warnings_as_notes
+from twofold.analyses.common.analysis import Column, Data, Seed, analysis, planned_files
+from twofold.analyses.common.answer import count
+from twofold.analyses.common.tables import is_paths, warnings_as_notes
 from twofold.analyses.recommend.answer import WIDTH, Listing, Recommendations
 from twofold.core.checks import InputError
 from twofold.core.config import config
+from twofold.core.declaration import Flag
 from twofold.core.printable import plain
 from twofold.core.progress import Progress, doing
 
@@ -37,68 +39,72 @@ MEASURES = ("rmse", "mae", "precision", "recall", "ndcg", "map", "mrr", "coverag
 _PAIR = re.compile(r"(.+?)\s*:\s*([+-]?\d+(?:\.\d+)?)\s*(?:,\s*|$)")
 
 
-@analysis
+@analysis(streams=True)
 def recommend(
-    data: Any,
+    data: Data,
     *,
-    users: Sequence[Any] = (),
-    new: Mapping[Any, float] | Sequence[str] = (),
-    n: int = 10,
+    users: Annotated[Sequence[Any], Flag("--user", unit="ID")] = (),
+    new: Annotated[Sequence[str] | Mapping[Any, float], Flag(unit="RATINGS")] = (),
+    n: Annotated[int, Flag("-n", min=1, unit="N")] = 10,
     explain: bool = False,
-    names: Any = None,
-    names_id: str | None = None,
-    names_column: str | None = None,
-    user_column: str | None = None,
-    item_column: str | None = None,
-    rating_column: str | None = None,
-    missing: Sequence[Any] = (),
-    user_features: Any = None,
-    item_features: Any = None,
-    model: Any = None,
-    time: float = 30.0,
-    split: str | None = None,
-    seed: int = 0,
+    names: Annotated[Any, Flag(unit="FILE")] = None,
+    names_id: Column = None,
+    names_column: Column = None,
+    user_column: Column = None,
+    item_column: Column = None,
+    rating_column: Column = None,
+    missing: Annotated[Sequence[Any], Flag("--missing", "--na", unit="VALUE")] = (),
+    user_features: Annotated[Any, Flag("--users", unit="FILE")] = None,
+    item_features: Annotated[Any, Flag("--items", unit="FILE")] = None,
+    model: Annotated[Any, Flag(unit="NAME")] = None,
+    time: Annotated[float, Flag(min=0.1, unit="SECONDS")] = 30.0,
+    split: Literal["random", "leave-out", "last", "users", "items"] | None = None,
+    seed: Seed = 0,
     progress: Progress | None = None,
 ) -> Recommendations:
-    """Recommend items to users, from rows of user, item and (where there is one) rating.
+    """Find what people would like, from what they have rated or used.
 
     Parameters
     ----------
     data : path, list of paths, frame, arrays, or Recommender
-        Ratings in files that `twofold.io.ratings.read_ratings` knows, or in any form that `Recommender.fit` takes; or
-        a fitted `Recommender`, or the path of a saved one, which is asked and not fitted again.
+        Ratings, as rows of user, item and rating or as a matrix: CSV, TSV, Parquet, JSONL, .npy, .mtx, file.db::table,
+        a folder, a pattern, - (stdin); or a saved .twofold, which is asked and not fitted again.
     users : sequence
-        Ids of users to recommend for. Without any (and without `new`): everybody.
+        Recommend for this user; repeatable. Default: a few users, and what is recommended most.
     new : mapping, or sequence of str
-        Ratings of someone who is not in the data: ``{item: rating}``, or texts "ITEM:RATING,ITEM:RATING".
-    n : int
-        Items for each user.
-    explain : bool
-        Whether to find the rated items that carried each recommendation.
+        Recommend for someone new, from "ITEM:RATING,ITEM:RATING"; repeatable; ids may hold commas and colons.
+    n
+        Number of items for each user.
+    explain
+        Say which rated items carried each recommendation.
     names : path, mapping or None
-        What items are called: a table of ids and names, or ``{item: name}``. The model keeps them. None: as a column
-        of the ratings says, or as the model knows.
-    names_id, names_column : str or None
-        The columns of that table that hold ids and names. None: the column that tells its rows apart and holds most
-        items, and one that is text.
-    user_column, item_column, rating_column : str or None
-        Names of columns. None: found by name, else by position.
-    missing : sequence
-        Texts that stand for no rating.
-    user_features, item_features : path, frame, or None
-        What is known of users and items beside their ratings, a row each with a column of ids: numbers, categories,
-        lists ("Action|Comedy") and text. Items that nobody rated join the lists, and users who rated nothing get one.
+        Table of item ids and names, to show names instead of ids; a saved model keeps them.
+    names_id
+        Column of `names` that holds ids. Default: detected.
+    names_column
+        Column of `names` that holds names. Default: detected.
+    user_column
+        User column. Default: detected.
+    item_column
+        Item column. Default: detected.
+    rating_column
+        Rating column. Default: detected.
+    missing
+        Text or number that means no rating; repeatable.
+    user_features : path, frame, or None
+        Table of what is known of users, a row each with their ids: numbers, categories, lists ("Action|Comedy") and
+        text; so users without ratings are served, too.
+    item_features : path, frame, or None
+        Table of what is known of items, a row each with their ids, as for users; so items without ratings are
+        recommended, too.
     model : str, completion model or None
-        The model to use, by its name or itself, for lists and ratings alike. None: the best of several, one for each.
-    time : float
-        About how many seconds the choice may take: what would take longer is not tried.
-    split : {"random", "leave-out", "last", "users", "items"} or None
-        Ratings to measure on, with a second fit of everything without them: any; some of each user; the last of each
-        user, by the column of times; those of whole users, who are new to the model; or those of whole items, which
-        are ranked by `item_features` (`Recommender.evaluate`). None: the figures of the choice, which flatter the best
-        of the models a little.
-    seed, progress
-        The seed of everything random; who is told what goes on.
+        Model for lists and ratings: EASE, ImplicitALS, SVDPlusPlus, ALS, Neighborhood, Popularity, ... Default: the
+        best of several, one for each.
+    time
+        Seconds that the choice of models may take; what would take longer is not tried.
+    split
+        Fit again and measure on ratings held out: any (random), some of each user (leave-out), the last by time (last),
+        those of whole users, who are new (users), or of whole items, which are ranked by `item_features` (items).
 
     Returns
     -------
@@ -117,6 +123,8 @@ def recommend(
     given = {"user": user_column, "item": item_column, "rating": rating_column}
     columns = {"id_column": names_id, "name_column": names_column}
     read: Ratings | Fitted | Stored | None = read_stored(data, given, missing, split)
+    if isinstance(read, Stored) and any(path.suffix == ".twofold" for path in planned_files()):
+        refuse_saving()
     with doing("reading"):
         read = as_ratings_or_model(data, given, missing) if read is None else read
         check_measurable(read, split, item_features)
@@ -146,18 +154,12 @@ def recommend(
         listings += [for_new(fitted, as_new(new, fitted, names_by_item), n, explain)] if new else []
         asked = bool(listings)
         listings = listings or [for_user(fitted, user, n, explain) for user in examples(fitted)]
-    call = {"verb": "recommend", "data": data_in_code(data), "users": plain(list(users)), "new": as_given(new), "n": n}
-    call |= {"explain": explain, "names": as_given(names), "names_id": names_id}
-    call |= {"names_column": names_column} | {f"{role}_column": name for role, name in given.items()}
-    call |= {"user_features": as_given(user_features), "item_features": as_given(item_features)}
-    call |= {"missing": list(missing), "model": model if isinstance(model, str) else None, "time": time}
     return Recommendations(
         source=source,
         model=fitted,
         figures=figures,
         baseline=baseline,
         notes=notes,
-        call=call | {"split": split, "seed": seed},
         n=n,
         names=names_by_item,
         tried=tried,
@@ -165,15 +167,6 @@ def recommend(
         listings=listings,
         asked=asked,
     )
-
-
-def as_given(value: Any) -> Any:
-    """A path, mapping or list as it stands in a call."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    if hasattr(value, "columns"):
-        return None  # a frame is not written out
-    return value if value is None or isinstance(value, str) else os.fspath(value) if is_paths([value]) else list(value)
 
 
 # --- reading ------------------------------------------------------------------------------------------------
@@ -218,9 +211,9 @@ def read_stored(data: Any, given: dict[str, str | None], missing: Sequence[Any],
         return None
     if split is not None:
         raise InputError(
-            f"--split {split} fits twice, with all ratings in memory, and these take more than the budget of "
+            f"⟨split={split}⟩ fits twice, with all ratings in memory, and these take more than the budget of "
             f"{config().memory / 1e6:,.0f} MB. Leave it out: some ratings are held out anyway. Or raise the budget: "
-            "twofold --memory 8GB recommend."
+            "⟨memory=8GB⟩."
         )
     folder = tempfile.TemporaryDirectory(prefix="twofold-ratings-")
     with doing("reading"):
@@ -236,16 +229,12 @@ def read_stored(data: Any, given: dict[str, str | None], missing: Sequence[Any],
     return Stored(ratings, source, notes, folder)
 
 
-def refuse_stored(paths: Sequence[str], user: str | None = None, item: str | None = None) -> None:
-    """Refuse to save what is fitted to files that the memory budget does not hold, before it is."""
-    from twofold.completion.partitioned.sources import measure_files
-
-    if measure_files(paths, {"user": user, "item": item}) > config().memory:
-        raise InputError(
-            f"--save: a saved recommender holds all ratings, and these take more than the memory budget of "
-            f"{config().memory / 1e6:,.0f} MB. Write the lists with -o, or raise the budget: twofold --memory 8GB "
-            "recommend."
-        )
+def refuse_saving() -> None:
+    """Refuse to save a recommender that is fitted to ratings beyond the memory budget."""
+    raise InputError(
+        "a saved recommender holds all ratings, and these take more than the memory budget of "
+        f"{config().memory / 1e6:,.0f} MB. Write the lists to a table, or raise the budget: ⟨memory=8GB⟩."
+    )
 
 
 def as_ratings_or_model(data: Any, given: dict[str, str | None], missing: Sequence[Any]) -> Ratings | Fitted:
@@ -316,7 +305,7 @@ def as_model(model: Any, seed: int) -> Any:
     names = sorted(kind.__name__ for kind in kinds.values())
     if model.lower() not in kinds:
         there = f"There are {', '.join(names)}."
-        raise InputError(f"--model {model}: no such model. {did_you_mean(model, names, there)}")
+        raise InputError(f"⟨model={model}⟩: no such model. {did_you_mean(model, names, there)}")
     made = kinds[model.lower()]()
     return made.set_params(random_state=seed) if "random_state" in made.get_params() else made
 
@@ -369,10 +358,12 @@ def check_measurable(data: Ratings | Fitted | Stored, split: str | None, item_fe
 
     check_split(split, TEST, None)
     if split == "items" and item_features is None:
-        raise InputError("--split items ranks items that nobody has rated by their features. Give them: --items FILE.")
+        raise InputError(
+            "⟨split=items⟩ ranks items that nobody has rated by their features. Give them: ⟨item_features⟩."
+        )
     if split == "last" and not isinstance(data, (Fitted, Stored)) and data.time is None:
         raise InputError(
-            f"--split last: no column of {data.source} says when. Call it time, date or timestamp, or split otherwise."
+            f"⟨split=last⟩: no column of {data.source} says when. Call it time, date or timestamp, or split otherwise."
         )
 
 
@@ -394,11 +385,11 @@ def about(model: Any) -> list[str]:
         parts = {"lists and ratings": choice}
     said = []
     for what, part in parts.items():
-        limits = "--time" if hasattr(model.ratings_, "indices") else "--time, --memory"
+        limits = "⟨time⟩" if hasattr(model.ratings_, "indices") else "⟨time⟩, ⟨memory⟩"
         also = f" ({', '.join(part['skipped'])} not tried: {limits})" if part.get("skipped") else ""
         said.append(f"{what} by {part['model']}: {part['why']}{also}")
     if "ranking" in choice and choice["ranking"]["model"] == "Popularity" and choice["model"] != "Biases":
-        said.append(f"for lists of what each user would rate highest, say --model {choice['model']}")
+        said.append(f"for lists of what each user would rate highest, say ⟨model={choice['model']}⟩")
     for role, kept in model.content_.items():
         does = "can be in lists" if role == "item" else "have lists"
         said.append(f"features of {role}s are used: {count(len(kept['ids']), role)} without ratings {does}")
@@ -566,7 +557,7 @@ def as_new(new: Mapping[Any, float] | Sequence[str], model: Any, names: dict[Any
     for word, value in pairs:
         at = place(model.items_, named.get(word, word), "item")
         if not model.implicit_ and not low <= value <= high:
-            raise InputError(f"--new {word}:{value:g}: the ratings go from {low:g} to {high:g}. Give one of these.")
+            raise InputError(f"⟨new={word}:{value:g}⟩: the ratings go from {low:g} to {high:g}. Give one of these.")
         out[model.items_[at]] = value
     return out
 
@@ -591,7 +582,7 @@ def pairs_in(text: str, model: Any, named: dict[str, Any]) -> Iterator[tuple[str
         pair = _PAIR.match(text, at)
         if pair is None:
             raise InputError(
-                f'--new "{text}": "{text[at:]}" has no rating. Write ITEM:RATING, with commas between pairs.'
+                f'⟨new={text}⟩: "{text[at:]}" has no rating. Write ITEM:RATING, with commas between pairs.'
             )
         yield pair[1].strip(), float(pair[2])
         at = pair.end()

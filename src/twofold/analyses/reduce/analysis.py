@@ -7,27 +7,26 @@ the variance they keep is measured on rows that were not fitted, or by filling i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Unpack
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
 import twofold
-from twofold.analyses.common.answer import DRAWN, FRAMES, Answer, Grid, analysis, count, strongest
+from twofold.analyses.common.analysis import Column, Data, Reading, Seed, analysis
+from twofold.analyses.common.answer import DRAWN, FRAMES, Answer, Grid, count, strongest
 from twofold.analyses.common.tables import (
-    Reading,
     about_table,
     as_table,
     beside,
     check,
     choose_scale,
-    data_in_code,
-    in_call,
     in_memory,
     rows_of,
     shape_of,
@@ -35,8 +34,9 @@ from twofold.analyses.common.tables import (
     warnings_as_notes,
 )
 from twofold.analyses.common.targets import Writer
-from twofold.analyses.reduce.methods import METHODS, Reduced, fit_by_name, split_label
+from twofold.analyses.reduce.methods import Reduced, fit_by_name, split_label
 from twofold.core.checks import InputError
+from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
 from twofold.io.tables.table import Table
 
@@ -154,39 +154,55 @@ class Reduction(Answer):
         return (lambda to: np.save(to, self.scores)) if path.suffix.lower() == ".npy" else super().writer(path)
 
 
-@analysis
+def parse_size(text: str) -> int | float | str:
+    """A number of components from text: a count, a share of the variance, or a rule.
+
+    >>> parse_size("3"), parse_size("95%"), parse_size("knee")
+    (3, 0.95, 'knee')
+    """
+    if text in RULES:
+        return text
+    try:
+        number = float(text.rstrip("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = -1.0
+    if 1 <= number < math.inf and number == int(number) and not text.endswith("%"):
+        return int(number)
+    if 0 < number < 1:
+        return number
+    rules = ", ".join(RULES)
+    raise InputError(f"⟨n_components={text}⟩: give a count (3), a share of the variance (0.95), or a rule: {rules}.")
+
+
+@analysis(streams=True)
 def reduce(
-    data: Any,
-    n_components: int | float | str | None = None,
+    data: Data,
+    n_components: Annotated[int | float | str | None, Flag("-k", "--components", unit="K", parse=parse_size)] = None,
     *,
-    method: str | None = None,
-    label: str | None = None,
+    method: Literal["pca", "bayesian", "fa", "ae", "fisher"] | None = None,
+    label: Column = None,
     scale: bool | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: Progress | None = None,
     **reading: Unpack[Reading],
 ) -> Reduction:
-    """Find the main directions of a table of numbers; blank cells are fine.
+    """Find the main directions in a table of numbers (PCA; blanks are fine).
 
     Parameters
     ----------
     data : path, list of paths, frame or array
-        A file in any format that `twofold.io.tables.read.read_table` knows, or the table itself.
+        CSV, TSV, Parquet, JSONL, Excel, .npy, .npz, .mtx, file.db::table, a folder, a pattern, or - (stdin).
     n_components : int, float, str or None
-        A count, a share of the variance (0.95), or a rule: knee, mle, gavish-donoho, parallel. None: the knee.
-    method : {"pca", "bayesian", "fa", "ae", "fisher"} or None
-        Bayesian PCA, which finds the number of components; factor analysis, where every column has its own noise; a
-        deep autoencoder, whose codes need not be linear; Fisher's discriminant, which separates the groups of `label`.
-        None is PCA, or probabilistic PCA where cells are blank.
-    label : str or None
-        The column that says which group a row belongs to, for "fisher".
-    scale : bool or None
-        Whether columns are divided by their standard deviations. None: if named columns differ tenfold.
-    seed, progress
-        The seed of everything random; who is told what goes on.
-    **reading
-        How a table is read: ``missing``, texts or numbers that mean a missing value; ``drop`` and ``columns``, names of
-        columns to leave out or to keep.
+        Number of components: a count (3), a share of the variance (0.95), or a rule: knee, mle, gavish-donoho,
+        parallel. Default: knee.
+    method
+        PCA, which takes blanks, too; Bayesian PCA, which finds the number of components; factor analysis, where every
+        column has its own noise; a deep autoencoder; Fisher's discriminant, which separates the groups of `label`.
+        Default: pca.
+    label
+        Column that says which group a row belongs to, for method fisher.
+    scale
+        Divide columns by their standard deviations. Default: if named columns differ tenfold in spread.
 
     Returns
     -------
@@ -200,10 +216,8 @@ def reduce(
     >>> answer.table.columns
     ['PC1', 'PC2']
     """
-    if method not in (None, *METHODS):
-        raise InputError(f"method {method}: choose {', '.join(METHODS[:-1])} or {METHODS[-1]}.")
     if (label is None) == (method == "fisher"):
-        raise InputError("method fisher and a label column (--label NAME) go together: it separates groups.")
+        raise InputError("⟨method=fisher⟩ and ⟨label⟩ go together: it separates the groups of that column.")
     with doing("reading"):
         table = as_table(data, **reading)
         table, y = (table, None) if label is None else split_label(table, label)
@@ -225,15 +239,13 @@ def reduce(
     model = found.model
     if table.named:
         model.feature_names_in_ = np.array(table.columns, dtype=object)
-    call = {"verb": "reduce", "data": data_in_code(data), "n_components": found.scores.shape[1], "scale": standardized}
-    call |= {name: value for name, value in (("method", method), ("label", label)) if value is not None}
     return Reduction(
         source=table.source,
         model=model,
         figures=found.figures,
         baseline=found.baseline,
         notes=notes,
-        call=call | {"seed": seed} | in_call(reading),
+        chosen={"n_components": found.scores.shape[1], "scale": standardized},
         data=table,
         scores=found.scores,
         weights=found.weights,
@@ -267,7 +279,7 @@ def fit_complete(X: Any, k: Any, scale: bool, seed: int, notes: list[str]) -> tu
     wide = most > WIDE or isinstance(X, Path)
     if k is None and wide:
         model = new(twofold.PCA, min(10, most), scale, seed).fit(X)
-        notes.append(f"{model.n_components_} components kept; on so large a table choose with -k")
+        notes.append(f"{model.n_components_} components kept; on so large a table choose with ⟨n_components⟩")
         return model, model.explained_variance_ratio_
     model = new(twofold.PCA, k or "knee", scale, seed).fit(X)
     whole = model if wide else new(twofold.PCA, None, scale, seed).fit(X)

@@ -20,7 +20,6 @@ from twofold.analyses.common.tables import spread, warnings_as_notes
 from twofold.core.checks import InputError
 from twofold.io.tables.table import Table, check_names
 
-METHODS = ("pca", "bayesian", "fa", "ae", "fisher")
 SAMPLE = 20_000  # rows that are enough for the held-out figure
 
 
@@ -41,7 +40,7 @@ def split_label(table: Table, name: str) -> tuple[Table, np.ndarray]:
     check_names("label", [name], found, table.source)
     if name in table.columns:
         if isinstance(table.numbers, Path):
-            raise InputError(f"--label {name}: {table.source} is too large to take a column of numbers out of it.")
+            raise InputError(f"⟨label={name}⟩: {table.source} is too large to take a column of numbers out of it.")
         j = table.columns.index(name)
         X: Any = table.array()
         column = pl.Series(name, np.asarray(X[:, [j]].todense() if sp.issparse(X) else X[:, j]).ravel())
@@ -69,13 +68,13 @@ def fit_by_name(
     """Fit one of the methods to a table in memory."""
     if not isinstance(X, np.ndarray):
         why = "too large for memory" if isinstance(X, Path) else "sparse"
-        raise InputError(f"--method {method}: {table.source} is {why}. PCA takes it as it is: leave --method out.")
+        raise InputError(f"⟨method={method}⟩: {table.source} is {why}. PCA takes it as it is: leave ⟨method⟩ out.")
     blank = np.isnan(X)
     if blank.any() and method in ("ae", "fisher"):
         i, j = np.argwhere(blank)[0]
         raise InputError(
-            f'--method {method}: {table.source}, row {i + 1}, column "{table.columns[j]}" is blank. Fill the blanks '
-            "first, with twofold complete, or take --method fa, which needs no filling."
+            f'⟨method={method}⟩: {table.source}, row {i + 1}, column "{table.columns[j]}" is blank. Fill the blanks '
+            "first, with twofold complete, or take ⟨method=fa⟩, which needs no filling."
         )
     s = spread(X) if scale and method in ("bayesian", "ae") else np.ones(X.shape[1])
     size = choose_size(method, X / spread(X) if scale else X, y, k, seed, table.notes)

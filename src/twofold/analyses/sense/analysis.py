@@ -7,14 +7,13 @@ taken. It is compared with least squares, the shortest signal that explains them
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from twofold.analyses.common.answer import analysis
-from twofold.analyses.common.images import source_in_code
+from twofold.analyses.common.analysis import OneFile, Seed, analysis, planned_files
+from twofold.analyses.common.images import check_formats
 from twofold.analyses.sense.answer import SensedImage, SensedSignals, Trial
 from twofold.analyses.sense.models import (
     FAST,
-    KINDS,
     draw_measurements,
     find_sparser_basis,
     measure_error,
@@ -23,6 +22,7 @@ from twofold.analyses.sense.models import (
 )
 from twofold.analyses.sense.read import holds_signals, read_channels, read_signals
 from twofold.core.checks import InputError
+from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing, part
 from twofold.io.images import Picture
 
@@ -30,23 +30,26 @@ FRACTIONS = (0.1, 0.2, 0.3, 0.5)  # tried beside the one asked for
 MAX_NUMBERS_TO_COMPARE = 100_000  # of data on which other fractions are tried; by matrices a hundredth of that
 
 
-@analysis
+@analysis()
 def sense(
-    data: Any, *, fraction: float = 0.3, kind: str | None = None, seed: int = 0, progress: Progress | None = None
-) -> SensedImage | SensedSignals:
-    """Measure an image or signals a few times at random, and recover them.
+    data: OneFile,
+    *,
+    fraction: Annotated[float, Flag(min=0, max=1, unit="F")] = 0.3,
+    kind: Literal["fourier", "hadamard", "gaussian", "rademacher"] | None = None,
+    seed: Seed = 0,
+    progress: Progress | None = None,
+) -> SensedSignals | SensedImage:
+    """Recover an image or signal from fewer random measurements than it has numbers.
 
     Parameters
     ----------
     data : path, frame or array
         An image: a file, or uint8 or uint16 of shape (h, w) or (h, w, 3). Or signals: the columns of a table or frame,
         where one that rises evenly first is time; the rows of an array of floats, or one signal (d,).
-    fraction : float
+    fraction
         Measurements, as a share of the numbers there are.
-    kind : {"fourier", "hadamard", "gaussian", "rademacher"} or None
-        What is measured. None: Fourier for images, Hadamard for signals.
-    seed, progress
-        The seed of everything random; who is told what goes on.
+    kind
+        What is measured. Default: fourier for images, hadamard for signals.
 
     Returns
     -------
@@ -60,17 +63,17 @@ def sense(
     >>> bool(answer.figures["psnr"] > answer.baseline["psnr"])
     True
     """
-    if kind not in (None, *KINDS):
-        raise InputError(f"--kind {kind}: choose {', '.join(KINDS[:-1])} or {KINDS[-1]}.")
-    if not 0 < fraction <= 1:
-        raise InputError(f"--fraction {fraction:g}: measurements are a share above 0 and up to 1, such as 0.3.")
+    if fraction == 0:
+        raise InputError(f"⟨fraction={fraction:g}⟩: measurements are a share above 0 and up to 1, such as 0.3.")
     with doing("reading"):
         given = read_signals(data) if holds_signals(data) else read_channels(data)
+        if isinstance(given.before, Picture):
+            check_formats(planned_files(), given.before)
         sparsity = find_sparser_basis(given)
     notes, is_image = given.before.notes, isinstance(given.before, Picture)
     if kind is None:
         kind, how = ("fourier", "waves, mostly long ones") if is_image else ("hadamard", "random sums of all numbers")
-        notes.append(f"measured by {how}: --kind {kind}")
+        notes.append(f"measured by {how}: ⟨kind={kind}⟩")
     fast = is_image and kind in FAST
     basis = None if fast else sparsity.basis  # images have a better way back than any one basis
     notes.append(f"recovered as few {'wavelets at every shift' if fast else sparsity.atoms}")
@@ -101,7 +104,7 @@ def sense(
         },
         baseline={"method": "least squares", "relative_error": squares.relative_error, "psnr": squares.psnr},
         notes=notes,
-        call={"verb": "sense", "data": source_in_code(data), "fraction": fraction, "kind": kind, "seed": seed},
+        chosen={"kind": kind},
         before=given.before,
         after=given.restore(result),
         kind=kind,

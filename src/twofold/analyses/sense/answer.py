@@ -43,6 +43,10 @@ class Sensing(ComparedAnswer):
     trials: list[Trial]
 
     @property
+    def hint(self) -> str:
+        return "⟨out⟩ keeps what was recovered, ⟨compare=both.png⟩ shows it"
+
+    @property
     def outcome(self) -> str:
         best = self.best
         return f"recovered from {best.measurements:,} measurements ({best.fraction:.0%}), {decibels(best.psnr)}"
@@ -96,6 +100,12 @@ class SensedSignals(Sensing, SignalAnswer):
 
     endings: ClassVar[tuple[str, ...]] = (*FRAMES, ".npy", ".html")
     labels = ("signal", "recovered")
+
+    @classmethod
+    def fits(cls, data: Any) -> bool:
+        from twofold.analyses.sense.read import holds_signals
+
+        return holds_signals(data)
 
     @cached_property
     def table(self) -> pl.DataFrame:

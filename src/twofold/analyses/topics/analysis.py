@@ -9,19 +9,21 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
-from twofold.analyses.common.answer import Answer, Grid, analysis, count
+from twofold.analyses.common.analysis import Column, Data, Seed, analysis
+from twofold.analyses.common.answer import Answer, Grid, count
 from twofold.analyses.common.documents import as_documents, as_paths
-from twofold.analyses.common.tables import data_in_code, warnings_as_notes
+from twofold.analyses.common.tables import warnings_as_notes
 from twofold.analyses.topics.lsa import Directions, find_directions
 from twofold.analyses.topics.models import fit, mixtures_of, topics_of
 from twofold.analyses.topics.stop_words import count_words, read_stop_words
 from twofold.analyses.topics.streamed import Sample, as_known, find_large, look_up, with_ids
 from twofold.core.checks import InputError
+from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
 from twofold.io.dates import in_periods
 from twofold.io.documents import Documents
@@ -178,37 +180,38 @@ class Topics(Answer):
         return topic_report_figure(at, self.shares, tops, self.choice, time, self.heading)
 
 
-@analysis
+@analysis(streams=True)
 def topics(
-    data: Any,
-    n_topics: int | None = None,
+    data: Data,
+    n_topics: Annotated[int | None, Flag("-k", "--topics", min=1, unit="N")] = None,
     *,
-    method: str = "lda",
-    text: str | None = None,
-    date: str | None = None,
-    title: str | None = None,
-    stop_words: Any = None,
-    seed: int = 0,
+    method: Annotated[Literal["lda", "plsa", "nmf", "lsa"], Flag("--method", "--model")] = "lda",
+    text: Column = None,
+    date: Column = None,
+    title: Column = None,
+    stop_words: Annotated[Any, Flag(unit="FILE")] = None,
+    seed: Seed = 0,
     progress: Progress | None = None,
 ) -> Topics | Directions:
-    """Find what documents are about.
+    """Find what documents are about: a folder, a file, or a column of text.
 
     Parameters
     ----------
     data : path, list of paths, frame, or sequence of texts
-        Text files, folders and tables that `twofold.io.documents.read_documents` knows, a frame with a column of text,
-        or the texts.
-    n_topics : int or None
-        Number of topics. None: the fewest that predict documents held out as well as the best.
-    method : {"lda", "plsa", "nmf", "lsa"}
-        lsa finds directions, with words at both ends, in place of topics.
-    text, date, title : str or None
-        Columns of a table. None: the longest text, and what looks like dates and titles.
+        Folder or pattern of text files, text file (a document a line), CSV, TSV, JSONL, Parquet, or - (stdin).
+    n_topics
+        Number of topics. Default: the fewest that predict documents held out as well as the best.
+    method
+        Model of the documents; lsa finds directions, with words at both ends, in place of topics.
+    text
+        Text column. Default: the one with the longest texts.
+    date
+        Date column. Default: detected.
+    title
+        Title column. Default: detected.
     stop_words : path, list of str, or None
-        Words to leave out, in a file one a line. None: English ones if the text is English, else words that are
+        Words to leave out, in a file one a line. Default: English ones if the text is English, else words that are
         spread evenly.
-    seed, progress
-        The seed of everything random; who is told what goes on.
 
     Returns
     -------
@@ -227,8 +230,6 @@ def topics(
     """
     from twofold.analyses.topics.number import choose_number, measure  # late: it needs scikit-learn
 
-    if method not in METHODS:
-        raise InputError(f"method={method!r}: choose {', '.join(METHODS)}.")
     left_out = read_stop_words(stop_words)
     paths = as_paths(data)
     with doing("reading"):
@@ -238,7 +239,7 @@ def topics(
     notes = documents.notes
     check_enough(len(texts), documents.source)
     if found is not None and method == "lsa":
-        check_budget(found.size, documents.source, remedy="--method lsa reads all of it; lda, plsa and nmf do not. ")
+        check_budget(found.size, documents.source, remedy="⟨method=lsa⟩ reads all of it; lda, plsa and nmf do not. ")
     with doing("counting words"):
         X, bag = count_words(texts, documents.source, left_out, notes, found)
     if found is not None:
@@ -246,19 +247,10 @@ def topics(
     if n_topics is not None and n_topics > min(X.shape):
         n, d = X.shape
         raise InputError(f"{n_topics} topics: there are {n} documents and {d} words, so at most {min(n, d)}.")
-    where = "data" if paths is None else data_in_code(data)
-    words = os.fspath(stop_words) if isinstance(stop_words, (str, os.PathLike)) else left_out
-    call: dict[str, Any] = {
-        "verb": "topics",
-        "data": where,
-        "n_topics": n_topics,
-        "method": method,
-        "text": text,
-        "date": date,
-    }
-    call |= {"title": title, "stop_words": words, "seed": seed}
+    chosen = {} if isinstance(stop_words, (str, os.PathLike)) else {"stop_words": left_out}
+    chosen |= {"data": None} if paths is None else {}  # the texts are not written out
     if method == "lsa":
-        return find_directions(documents, X, bag, n_topics, call, seed)
+        return find_directions(documents, X, bag, n_topics, chosen, seed)
     choice, k = None, n_topics
     if k is None:
         with doing("trying numbers of topics"), warnings_as_notes([]):
@@ -279,7 +271,7 @@ def topics(
         figures=figures,
         baseline=baseline,
         notes=notes,
-        call=call | {"n_topics": k},
+        chosen=chosen | {"n_topics": k},
         documents=documents,
         method=method,
         vocabulary=bag.vocabulary_,

@@ -136,7 +136,7 @@ class Directions(Answer):
 
 
 def find_directions(
-    documents: Documents, X: sp.csr_array, bag: Any, k: int | None, call: dict, seed: int
+    documents: Documents, X: sp.csr_array, bag: Any, k: int | None, chosen: dict, seed: int
 ) -> Directions:
     """Fit LSA to counts X (n,d); how many directions, if it is not said, is chosen by words held out."""
     X, notes = X.astype(np.float64), documents.notes
@@ -144,12 +144,14 @@ def find_directions(
     sizes = [size for size in TRIED if size <= min(some.shape) // 2]
     if k is None and (len(sizes) < 2 or some.shape[0] < FEWEST):
         k = min(TRIED[0], *X.shape)
-        notes.append(f"{k} directions: too few documents to choose by; -k sets another number")
+        notes.append(f"{k} directions: too few documents to choose by; ⟨n_topics⟩ sets another number")
     with warnings_as_notes(notes):
         if k is None:
             found = twofold.select(twofold.LSA(random_state=seed), some, random_state=seed, n_components=sizes)
             k = int(found.best_params["n_components"])
-            notes.append(f"{k} directions: of {', '.join(map(str, sizes))} tried, by words held out; -k sets another")
+            notes.append(
+                f"{k} directions: of {', '.join(map(str, sizes))} tried, by words held out; ⟨n_topics⟩ sets another"
+            )
         model = twofold.LSA(k, random_state=seed).fit(X)
         figures, baseline = measure(X, k, seed, notes)
     model.bag_of_words_ = bag
@@ -159,7 +161,7 @@ def find_directions(
         figures=figures,
         baseline=baseline,
         notes=notes,
-        call=call | {"n_topics": k},
+        chosen=chosen | {"n_topics": k},
         documents=documents,
         vocabulary=bag.vocabulary_,
         counts=X,

@@ -71,6 +71,6 @@ def mixtures_of_texts(model: Any, texts: Sequence[str]) -> np.ndarray:
     if bag is None:
         raise InputError(
             f"this {type(model).__name__} does not know which words its columns count. Make one that does with "
-            "twofold topics TEXTS --save model.twofold, or give it counts."
+            "the verb topics, or give it counts."
         )
     return mixtures_of(model, sp.csr_array(bag.transform(list(texts))))

@@ -30,10 +30,7 @@ def read_stop_words(given: Any) -> list[str] | None:
         return None
     from twofold.text.stop_words import stop_words_of
 
-    try:
-        return sorted(stop_words_of(given))
-    except InputError as error:
-        raise InputError(str(error).replace("stop_words=", "--stop-words ")) from error
+    return sorted(stop_words_of(given))
 
 
 def count_words(
@@ -51,7 +48,7 @@ def count_words(
         options["stop_words"] = stop_words
         notes.append(f"{len(stop_words):,} stop words left out")
     elif english:
-        notes.append("the text is English: its stop words (the, of, and, ...) are left out; --stop-words names others")
+        notes.append("the text is English: its stop words (the, of, and, ...) are left out; ⟨stop_words⟩ names others")
     else:
         notes.append("few English stop words are found, so words are left out that are spread evenly instead")
     X, bag = count(texts, source, options, notes, found)

@@ -50,6 +50,10 @@ class Training(Answer):
     measured: Measurement
 
     @property
+    def hint(self) -> str:
+        return "add ⟨save=model.twofold⟩ to keep the model, then: twofold apply model.twofold NEW"
+
+    @property
     def title(self) -> str:
         shape = " × ".join(map(str, self.data.X.shape[1:]))
         name = type(self.model).__name__

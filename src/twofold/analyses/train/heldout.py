@@ -52,7 +52,7 @@ def measure_coding(model: Any, data: Data, kept: np.ndarray, held: np.ndarray) -
     found = float(-model.score(data.X[held]))
     name = f"PCA with {linear.n_components_} numbers"
     if found > lost:
-        longer = f"train longer, with --epochs {4 * model.max_iter}"
+        longer = f"train longer, with ⟨epochs={4 * model.max_iter}⟩"
         data.notes.append(f"{name} loses less of the rows held out: {longer}, or use twofold reduce")
     return Measurement(
         {"what": "squared error a row, on rows not fitted", "rows": len(held), "error": found},

@@ -72,11 +72,11 @@ def read_data(kind: str, data: Any, target: Any, size: int | None) -> Data:
 
 def read_target_table(kind: str, data: Any, target: Any) -> Data:
     if kind != "mlp":
-        raise InputError(f"--target {target}: a table is learned by mlp, not by {kind}. Train an mlp on it.")
+        raise InputError(f"⟨target={target}⟩: a table is learned by mlp, not by {kind}. Train an mlp on it.")
     table = as_table(data)
     source, numbers, others = table.source, list(table.columns), list(table.others.columns)
     if target is None:
-        raise InputError(f"{source} is a table: name the column to predict with --target, such as {others or numbers}.")
+        raise InputError(f"{source} is a table: name the column to predict with ⟨target⟩, such as {others or numbers}.")
     if not isinstance(table.numbers, np.ndarray):
         raise InputError(f"{source} is sparse, or too large for memory. Give a dense table that fits.")
     if target in others:

@@ -244,9 +244,9 @@ def check_target(psnr: float | None, size: int | None) -> None:
     if psnr is not None and size is not None:
         raise InputError("psnr and size both set the target. Give one of them.")
     if psnr is not None and not psnr > 0:
-        raise InputError(f"psnr={psnr!r}: a quality is a number of decibels > 0, such as 36.")
+        raise InputError(f"⟨psnr={psnr!r}⟩: a quality is a number of decibels > 0, such as 36.")
     if size is not None and not size >= 1:
-        raise InputError(f"size={size!r}: a file has one byte or more. Give a number of bytes, such as 40_000.")
+        raise InputError(f"⟨size={size!r}⟩: a file has one byte or more. Give a number of bytes, such as 40_000.")
 
 
 def compress_best(
@@ -275,9 +275,9 @@ def compress_best(
         return min(files, key=lambda file: (file.size, -file.psnr) if size is None else (-file.psnr, file.size))
     if size is None:
         raise InputError(
-            f"psnr={psnr}: the best that can be had for this {noun} is {max(limits):.1f} dB. Ask for less."
+            f"⟨psnr={psnr}⟩: the best that can be had for this {noun} is {max(limits):.1f} dB. Ask for less."
         )
-    raise InputError(f"size={size}: the smallest file of this {noun} has {min(limits):.0f} bytes. Allow more.")
+    raise InputError(f"⟨size={size}⟩: the smallest file of this {noun} has {min(limits):.0f} bytes. Allow more.")
 
 
 def _check_dtype(image: Any) -> np.ndarray:

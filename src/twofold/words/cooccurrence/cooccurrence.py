@@ -229,7 +229,7 @@ def count_pairs(X: Any, model: Any, vocabulary: Vocabulary | None = None) -> Ite
         blocks = as_blocks(X.counts_)
         if not blocks.source.n_stored:
             raise InputError(
-                f"no two of the {len(X.vocabulary_):,} words of the vocabulary occur within window={X.window} places "
+                f"no two of the {len(X.vocabulary_):,} words of the vocabulary occur within ⟨window={X.window}⟩ places "
                 "of each other. Give longer lines, or lower min_count."
             )
         yield PairCounts(X.vocabulary_, blocks)

@@ -6,8 +6,9 @@ import os
 from importlib.util import find_spec
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 
+from twofold.cli.options import option
 from twofold.core.checks import InputError
 
 TAKES = (
@@ -17,10 +18,15 @@ PORT = "Port of 127.0.0.1. Default: 8226, or one that is free."
 
 
 def lab(
-    file: Annotated[str | None, typer.Argument(metavar="FILE", help=TAKES, show_default=False)] = None,
-    port: Annotated[int | None, typer.Option(min=1, max=65535, metavar="N", help=PORT)] = None,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    file: Annotated[str | None, Parameter(help=TAKES)] = None,
+    /,
+    *,
+    port: Annotated[int | None, option("--port", text=PORT, unit="N")] = None,
+    no_browser: Annotated[bool, option("--no-browser", text="Only print the address.")] = False,
 ) -> None:
+    """Watch every method work, on your own data, in the browser."""
+    if port is not None and not 1 <= port <= 65535:
+        raise InputError(f"--port {port}: give a number from 1 to 65535.")
     missing = [package for package in ("fastapi", "uvicorn", "websockets") if find_spec(package) is None]
     if missing:
         raise InputError(f"the lab needs {', '.join(missing)}: pip install 'twofold[lab]'")

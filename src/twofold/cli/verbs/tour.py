@@ -10,10 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from twofold.analyses.common.targets import check_targets
-from twofold.cli import _options as options
+from twofold.cli import options
 from twofold.core.files.atomic import write_all
 from twofold.tour import EXTRAS, STATIONS
 
@@ -22,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def tour(
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="Page to write (.html).")] = Path(
-        "tour.html"
-    ),
+    *,
+    out: Annotated[Path, options.option("--out", "-o", text="Page to write (.html).", unit="FILE")] = Path("tour.html"),
     force: options.Force = False,
-    open_it: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+    open_it: Annotated[bool, options.option("--open", text="Show the page in the browser.")] = False,
     seed: options.Seed = 0,
 ) -> None:
+    """See every family at work on bundled data, as one HTML page."""
     check_targets([out], [".html"], force)
     start = time.perf_counter()
     done = [_visit(i, name, seed) for i, name in enumerate(STATIONS, 1) if _is_possible(i, name)]

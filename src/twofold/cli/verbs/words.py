@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
+from cyclopts import Parameter
 
 from twofold.analyses.common.answer import Grid, rich_table
 from twofold.analyses.common.targets import check_targets
 from twofold.analyses.words.files import EXPORTED, read_vectors, writer
-from twofold.cli import _options as options
-from twofold.cli._run import print_json, stdout
+from twofold.cli import options
+from twofold.cli.deliver import print_json, stdout
 from twofold.cli.progress import show_progress
 from twofold.core.checks import InputError
 from twofold.core.files.atomic import write_all
@@ -46,18 +46,23 @@ OUT = f"For align: the vectors of MODEL among those of OTHER, written by the end
 
 
 def words(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help=TAKES)],
-    action: Annotated[str | None, typer.Argument(metavar="ACTION", help=ACTION)] = None,
-    given: Annotated[list[str] | None, typer.Argument(metavar="WORD...", help="Words, or files.")] = None,
-    number: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Number of words to show.")] = 10,
-    method: Annotated[str, typer.Option(metavar="NAME", help=METHOD)] = "additive",
-    pairs: Annotated[str | None, typer.Option(metavar="FILE", help=PAIRS)] = None,
-    out: Annotated[list[Path] | None, typer.Option("-o", "--out", metavar="FILE", help=OUT)] = None,
+    model: Annotated[str, Parameter(help=TAKES)],
+    action: Annotated[str | None, Parameter(help=ACTION)] = None,
+    given: Annotated[list[str] | None, Parameter(help="Words, or files.")] = None,
+    /,
+    *,
+    number: Annotated[int, options.option("-n", text="Number of words to show.", unit="N")] = 10,
+    method: Annotated[str, options.option("--method", text=METHOD, unit="NAME")] = "additive",
+    pairs: Annotated[str | None, options.option("--pairs", text=PAIRS, unit="FILE")] = None,
+    out: Annotated[list[Path] | None, options.option("--out", "-o", text=OUT, unit="FILE")] = None,
     safe_csv: options.SafeCsv = False,
     as_json: options.AsJson = False,
     force: options.Force = False,
 ) -> None:
+    """Ask word vectors: nearest words, analogies, similarity; or export them."""
     given, out = given or [], out or []
+    if number < 1:
+        raise InputError(f"-n {number}: give a number of at least 1.")
     check(model, action, given, method, force)
     check_alignment(model, action, given, pairs, out, force)
     with show_progress(), doing("reading"):

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
+from cyclopts import Parameter
 from rich.table import Table as Grid
 
 from twofold.analyses.common.answer import bar, count
-from twofold.cli import _options as options
-from twofold.cli._run import print_json, stdout
+from twofold.cli import options
+from twofold.cli.deliver import print_json, stdout
 from twofold.core.checks import ModelFileError
 from twofold.core.files import model_file
 from twofold.core.history import summarize
@@ -24,9 +24,12 @@ MOST_NAMED = 8  # columns or classes by name
 
 
 def inspect(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file (.twofold), as --save writes it.")],
+    model: Annotated[str, Parameter(help="A model file (.twofold), as --save writes it.")],
+    /,
+    *,
     as_json: options.AsJson = False,
 ) -> None:
+    """Say what a model file holds, and what can be done with it."""
     if not Path(model).is_file():
         raise ModelFileError(missing_message(model))
     about = model_file.describe(model)

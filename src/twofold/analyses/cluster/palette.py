@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from twofold.analyses.common.answer import FRAMES, Answer, Grid, count
-from twofold.analyses.common.images import as_image, decibels, image_writer, source_in_code
+from twofold.analyses.common.images import as_image, decibels, image_writer
 from twofold.analyses.common.targets import Writer
 from twofold.core.checks import InputError
 from twofold.core.progress import doing
@@ -34,6 +34,10 @@ class Palette(Answer):
     shares: np.ndarray  # (k,) of the pixels that are not transparent
 
     endings: ClassVar[tuple[str, ...]] = (*FRAMES, *ENDINGS, ".html")
+
+    @classmethod
+    def fits(cls, data: Any) -> bool:
+        return is_photo(data)
 
     @property
     def heading(self) -> str:
@@ -92,7 +96,7 @@ def find_palette(data: Any, n_colors: int | None, seed: int) -> Palette:
     notes = image.notes
     if n_colors is None:
         n_colors = COLORS
-        notes.append(f"{COLORS} colors at most; -k sets another number")
+        notes.append(f"{COLORS} colors at most; ⟨n_clusters⟩ sets another number")
     seen = np.ones(image.pixels.shape[:2], bool) if image.alpha is None else image.alpha > 0
     if not seen.any():
         raise InputError(f"{image.source} is wholly transparent: it has no colors.")
@@ -109,7 +113,7 @@ def find_palette(data: Any, n_colors: int | None, seed: int) -> Palette:
         figures={"what": "of the image redrawn", "psnr": float(psnr(pixels, again[seen], image.peak))},
         baseline={"method": "the mean color alone", "psnr": float(psnr(pixels, mean, image.peak))},
         notes=notes,
-        call={"verb": "cluster", "data": source_in_code(path), "n_clusters": n_colors, "seed": seed},
+        chosen={"n_clusters": n_colors},
         before=image,
         after=replace(image, pixels=again),
         colors=colors[order],

@@ -1,0 +1,167 @@
+"""The declaration of an analysis: its function's signature and docstring, and nothing else.
+
+    @analysis(streams=True)
+    def cluster(data: Data, n_clusters: Annotated[int | None, Flag("-k", "--clusters", min=1)] = None, ...)
+
+The decorator checks arguments by what `twofold.core.declaration` reads of them, says in the answer which call gives it
+again, and completes the docstring with the parameters that all analyses share. The command line, the lab and the
+reference read the same declaration.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypedDict, TypeVar, get_args, get_type_hints
+
+import numpy as np
+
+from twofold.core.declaration import Flag, check_arguments, read_meanings, read_parameters
+from twofold.core.progress import report_to
+from twofold.core.spelling import did_you_mean, spell_parameters
+
+if TYPE_CHECKING:
+    from twofold.analyses.common.answer import Answer
+
+Data = Annotated[Any, Flag(unit="INPUT", many=True)]  # a path or several, or what holds the data
+OneFile = Annotated[Any, Flag(unit="INPUT")]  # a path, or what holds the data
+Seed = Annotated[int, Flag(min=0, unit="N")]
+Column = Annotated[str | None, Flag(unit="COLUMN")]
+Count = Annotated[int | None, Flag(min=1, unit="N")]
+File = Annotated[str | os.PathLike | None, Flag(unit="FILE")]
+
+Options = ParamSpec("Options")
+Found = TypeVar("Found", bound="Answer")
+
+
+class Reading(TypedDict, total=False):
+    """How a table is read.
+
+    Parameters
+    ----------
+    missing
+        Text or number that means a missing value; repeatable.
+    drop
+        Column to leave out; repeatable.
+    columns
+        Column to use, and no other but those named so; repeatable.
+    """
+
+    missing: Annotated[Sequence[Any], Flag("--missing", "--na", unit="VALUE")]
+    drop: Annotated[Sequence[str], Flag(unit="COLUMN")]
+    columns: Annotated[Sequence[str], Flag(unit="COLUMN")]
+
+
+SHARED = {
+    "seed": "Seed of all random numbers.",
+    "progress": "Receives progress reports.",
+}
+
+_planned: ContextVar[Sequence[Path]] = ContextVar("planned", default=())
+
+
+@contextmanager
+def files_planned(files: Sequence[Path]) -> Iterator[None]:
+    """In the block, an analysis knows which files its answer will be written to."""
+    token = _planned.set(files)
+    try:
+        yield
+    finally:
+        _planned.reset(token)
+
+
+def planned_files() -> Sequence[Path]:
+    """Files that the answer will be written to: an analysis refuses, before it fits, what they could not hold."""
+    return _planned.get()
+
+
+def analysis(*, streams: bool = False) -> Callable[[Callable[Options, Found]], Callable[Options, Found]]:
+    """Declare an analysis; `streams` says that files larger than the memory budget can be read by workers."""
+
+    def decorate(function: Callable[Options, Found]) -> Callable[Options, Found]:
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def analyze(*args: Options.args, **options: Options.kwargs) -> Found:
+            start = time.perf_counter()
+            arguments = bind(function, signature, args, options)
+            check_arguments(function, arguments)
+            with report_to(options.get("progress")):  # type: ignore[arg-type]
+                answer = function(*args, **options)
+            answer.seconds = time.perf_counter() - start
+            answer.notes = [spell_parameters(note) for note in answer.notes]
+            answer.call = {"verb": function.__name__, **arguments, **answer.chosen}
+            if answer.model is not None and ".twofold" in answer.endings:
+                answer.model.made_by_ = function.__name__  # so that `apply` does the same to new rows
+            return answer
+
+        analyze.streams = streams  # type: ignore[attr-defined]
+        analyze.__doc__ = complete_docstring(function, signature)
+        return analyze
+
+    return decorate
+
+
+def bind(
+    function: Callable[..., Any], signature: inspect.Signature, args: Sequence[Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """All arguments of a call by name, defaults included, but `progress`."""
+    known = read_parameters(function)
+    for name in options:
+        if name not in known:
+            raise TypeError(f"{function.__name__}() has no parameter {name!r}. {did_you_mean(name, known)}".rstrip())
+    bound = signature.bind(*args, **options)
+    bound.apply_defaults()
+    out: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        out |= value if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD else {name: value}
+    out.pop("progress", None)
+    return out
+
+
+def answers_of(analyze: Callable[..., Answer]) -> tuple[type[Answer], ...]:
+    """The kinds of answer that an analysis gives, as its signature declares them."""
+    hint = get_type_hints(inspect.unwrap(analyze))["return"]
+    return get_args(hint) or (hint,)
+
+
+def complete_docstring(function: Callable[..., Any], signature: inspect.Signature) -> str:
+    """The docstring with the parameters that analyses share at the end of its Parameters section."""
+    text = inspect.getdoc(function) or ""
+    entries = [f"{name}\n    {SHARED[name]}" for name in SHARED if name in signature.parameters]
+    if any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
+        entries += [f"{name}\n    {meaning}" for name, meaning in read_meanings(Reading).items()]
+    before, _, after = text.partition("\n\nReturns\n")
+    return "\n".join([before, *entries, "\nReturns\n" + after])
+
+
+def write_argument(name: str, value: Any) -> str:
+    """An argument as Python writes it; what has no literal stands as a variable of the parameter's name.
+
+    >>> write_argument("data", ["wine.csv"]), write_argument("data", object()), write_argument("drop", ["id"])
+    ("'wine.csv'", 'data', "['id']")
+    """
+    if isinstance(value, (list, tuple)) and len(value) == 1 and name == "data":
+        value = value[0]
+    return write_literal(value) or name
+
+
+def write_literal(value: Any) -> str | None:
+    """The literal of a number, a text, a path, or a list or dict of them; None if there is none."""
+    if isinstance(value, Mapping):
+        pairs = [(write_literal(key), write_literal(one)) for key, one in value.items()]
+        return None if any(None in pair for pair in pairs) else f"{{{', '.join(f'{k}: {v}' for k, v in pairs)}}}"
+    if isinstance(value, (list, tuple)):
+        parts = [write_literal(one) for one in value]
+        return None if None in parts else f"[{', '.join(map(str, parts))}]"
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    return repr(value) if isinstance(value, (str, int, float)) else None

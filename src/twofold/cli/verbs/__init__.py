@@ -1,0 +1,1 @@
+"""Verbs that are no analysis, one file each."""
