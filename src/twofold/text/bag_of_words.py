@@ -183,12 +183,12 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
 
     def _learn(self, X: Documents, keep: bool) -> Any:
         """Set the fitted attributes; with `keep`, return the counts."""
-        self._set_rules()
+        self.stop_words_ = np.array(sorted(stop_words_of(self.stop_words)), dtype=object)
         if self.vocabulary is not None:
             return self._set_words(check_words(self.vocabulary), *self._frequencies(X))
-        tasks = find_text_tasks(X, split=False)
-        if tasks is not None:
-            counted = tasks.count_terms(self._rules(), self.stem, self.min_df, self.max_df)
+        texts = find_text_tasks(X, split=False)
+        if texts is not None:
+            counted = texts.count_terms(self._rules(), self.stem, self.min_df, self.max_df)
             self._set_terms(self._choose(counted), counted.n_documents)
             return self.transform(X) if keep else None
         with tempfile.TemporaryDirectory(prefix="twofold-words-") as folder:
@@ -201,12 +201,9 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
         self._set_terms(chosen, tally.n_documents)
         return _renumber(parts, tally, chosen) if keep else None
 
-    def _set_rules(self) -> None:
-        self.stop_words_ = np.array(sorted(stop_words_of(self.stop_words)), dtype=object)
-
     def _set_terms(self, chosen: list[Term], n: int) -> None:
-        words, frequency = np.array([term.name for term in chosen], dtype=object), [term.documents for term in chosen]
-        self._set_words(words, np.array(frequency, np.int64), n)
+        words, frequency = [term.name for term in chosen], [term.documents for term in chosen]
+        self._set_words(np.array(words, dtype=object), np.array(frequency, np.int64), n)
 
     def _set_words(self, words: np.ndarray, frequency: np.ndarray, n: int) -> None:
         self.vocabulary_, self.document_frequency_, self.n_documents_ = words, frequency, n
@@ -284,9 +281,9 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
         return encode_chunks(documents(X), rules, codes)
 
     def _rows(self, X: Documents, words: np.ndarray) -> Iterator[sparse.csr_array]:
-        tasks = find_text_tasks(X, split=False)
-        if tasks is not None:
-            return tasks.map(count_rows, tasks.tasks.hold(words.tolist()), self._rules(), self.stem)
+        texts = find_text_tasks(X, split=False)
+        if texts is not None:
+            return texts.map(count_rows, texts.tasks.hold(words.tolist()), self._rules(), self.stem)
         return (chunk.rows(len(words)) for chunk in self._encode(X, words))
 
 

@@ -118,15 +118,15 @@ class Vocabulary(Model):
         corpus : path, or list or generator of str or of lists of str
         y : ignored
         """
-        tasks = find_text_tasks(corpus, split=True)
-        if tasks is not None:
-            return self._fit_tasks(tasks)
+        texts = find_text_tasks(corpus, split=True)
+        if texts is not None:
+            return self._fit_on_cluster(texts)
         self._learn(corpus)
         return self
 
-    def _fit_tasks(self, tasks: TextTasks) -> Vocabulary:
+    def _fit_on_cluster(self, texts: TextTasks) -> Vocabulary:
         """Fit on the workers of a cluster."""
-        counted = tasks.count_words(rules_of(self.lowercase), self.min_count)
+        counted = texts.count_words(rules_of(self.lowercase), self.min_count)
         self._set(self._choose(counted, counted.n_tokens), counted.n_tokens, counted.n_lines)
         return self
 

@@ -29,7 +29,7 @@ from twofold.core.types import Documents
 from twofold.text.text_tasks import TextTasks, find_text_tasks
 from twofold.text.vocabulary import Vocabulary
 from twofold.words.cooccurrence._pairs import count_vocabulary, pair_rows, pair_rows_on_cluster
-from twofold.words.corpus import Corpus, encode_corpus, fit_and_encode
+from twofold.words.corpus import encode_corpus, fit_and_encode
 
 
 class Cooccurrence(Model):
@@ -133,46 +133,36 @@ class Cooccurrence(Model):
         if to is not None and not os.fspath(to).lower().endswith(ENDING):
             raise InputError(f'to={os.fspath(to)!r} must end in "{ENDING}": models know a sparse table by that.')
         how = (int(self.window), self.weighting == "harmonic", bool(self.symmetric))
-        tasks = find_text_tasks(corpus, split=True)
-        if tasks is not None:
-            vocabulary, max_count = self._count_on_cluster(tasks)
+        vocabulary, texts = self._start_vocabulary(), find_text_tasks(corpus, split=True)
+        if texts is not None:
+            max_count = self._count_on_cluster(texts, vocabulary)
             beside = None if to is None else os.path.dirname(os.path.abspath(to))
             with tempfile.TemporaryDirectory(prefix="twofold-words-", dir=beside) as folder:
-                counts = _gather(pair_rows_on_cluster(tasks, vocabulary, max_count, *how, folder), len(vocabulary), to)
+                counts = _gather(pair_rows_on_cluster(texts, vocabulary, max_count, *how, folder), len(vocabulary), to)
         else:
-            vocabulary, lines = self._encode(corpus)
-            with lines:
+            with (fit_and_encode if self.vocabulary is None else encode_corpus)(corpus, vocabulary) as lines:
+                if not len(lines):
+                    raise _none_of(vocabulary)
                 counts = _gather(pair_rows(lines, len(vocabulary), *how), len(vocabulary), to)
         self.vocabulary_, self.counts_ = vocabulary, counts
         return self
 
-    def _encode(self, corpus: Documents) -> tuple[Vocabulary, Corpus]:
+    def _start_vocabulary(self) -> Vocabulary:
+        """The words to count, or a vocabulary to fit."""
         if self.vocabulary is None:
-            vocabulary = self._new_vocabulary()
-            return vocabulary, fit_and_encode(corpus, vocabulary)
-        vocabulary = self._fixed_vocabulary()
-        lines = encode_corpus(corpus, vocabulary)
-        if not len(lines):
-            raise _none_of(vocabulary)
-        return vocabulary, lines
+            return Vocabulary(min_count=self.min_count, max_size=self.max_size, lowercase=self.lowercase)
+        if isinstance(self.vocabulary, Vocabulary):
+            return self.vocabulary
+        return Vocabulary.of(self.vocabulary, lowercase=self.lowercase)
 
-    def _count_on_cluster(self, tasks: TextTasks) -> tuple[Vocabulary, int]:
-        """The words, and the count of the most frequent, by the workers of a cluster."""
+    def _count_on_cluster(self, texts: TextTasks, vocabulary: Vocabulary) -> int:
+        """Fit the vocabulary on a cluster if it is not given; return the count of the most frequent word."""
         if self.vocabulary is None:
-            vocabulary = self._new_vocabulary()._fit_tasks(tasks)
-            return vocabulary, int(vocabulary.counts_.max())
-        vocabulary = self._fixed_vocabulary()
-        max_count = int(count_vocabulary(tasks, vocabulary).max())
+            return int(vocabulary._fit_on_cluster(texts).counts_.max())
+        max_count = int(count_vocabulary(texts, vocabulary).max())
         if not max_count:
             raise _none_of(vocabulary)
-        return vocabulary, max_count
-
-    def _new_vocabulary(self) -> Vocabulary:
-        return Vocabulary(min_count=self.min_count, max_size=self.max_size, lowercase=self.lowercase)
-
-    def _fixed_vocabulary(self) -> Vocabulary:
-        given = self.vocabulary
-        return given if isinstance(given, Vocabulary) else Vocabulary.of(given, lowercase=self.lowercase)
+        return max_count
 
 
 def _none_of(vocabulary: Vocabulary) -> InputError:

@@ -209,9 +209,9 @@ class SkipGram(Model):
         """
         seed = seed_of(self.random_state)
         vocabulary = Vocabulary(min_count=self.min_count, max_size=self.max_size, lowercase=self.lowercase)
-        tasks = find_text_tasks(corpus, split=True) if self.loss == "negative" and self.window is not None else None
-        if tasks is not None and len(tasks.blocks) > 1:
-            return self._fit_shards(tasks, vocabulary._fit_tasks(tasks), corpus, seed)
+        texts = find_text_tasks(corpus, split=True) if self.loss == "negative" and self.window is not None else None
+        if texts is not None and len(texts.blocks) > 1:
+            return self._fit_shards(texts, vocabulary._fit_on_cluster(texts), corpus, seed)
         with fit_and_encode(corpus, vocabulary) as text:
             plan = self._plan(text, vocabulary, self.learning_rate, seed)
 
@@ -224,10 +224,10 @@ class SkipGram(Model):
 
             return self._run(sweep, vocabulary, corpus, seed, lambda: sign(vocabulary, plan.runs))
 
-    def _fit_shards(self, tasks: TextTasks, vocabulary: Vocabulary, corpus: Documents, seed: int) -> SkipGram:
+    def _fit_shards(self, texts: TextTasks, vocabulary: Vocabulary, corpus: Documents, seed: int) -> SkipGram:
         """Fit on the workers of a cluster; the shards' vectors are averaged after each epoch."""
-        shards = tasks._replace(blocks=cut_shards(tasks.blocks))
-        light, shared = clone(self).set_params(random_state=None).set_callbacks(), tasks.tasks.hold(vocabulary)
+        shards = texts._replace(blocks=cut_shards(texts.blocks))
+        light, shared = clone(self).set_params(random_state=None).set_callbacks(), texts.tasks.hold(vocabulary)
 
         def sweep(state: State, t: int) -> loop.Sweep:
             began = time.perf_counter()
