@@ -1,7 +1,7 @@
 """Latent semantic analysis.
 
-    minimise  ‖A − U Z‖²   over codes U (n,k) and orthonormal directions Z (k,d)
-    A (n,d) the counts X, damped (log(1 + x) or x·idf) and with rows of length 1; never centred, so it stays sparse
+    minimize  ‖A − U Z‖²   over codes U (n,k) and orthonormal directions Z (k,d)
+    A (n,d) the counts X, damped (log(1 + x) or x·idf) and with rows of length 1; never centered, so it stays sparse
 
 One sweep:  each block   adds its part of a product with AᵀA
             then once    Z ← leading right singular vectors of A;  the codes are U = A Zᵀ
@@ -74,7 +74,7 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         The directions Z, in the order of their singular values; the largest entry of each is positive.
     singular_values_ : ndarray of shape (k,)
     explained_variance_ : ndarray of shape (k,)
-        The mean square of each code. The table is not centred, so this is spread about zero.
+        The mean square of each code. The table is not centered, so this is spread about zero.
     explained_variance_ratio_ : ndarray of shape (k,)
         Share of ‖A‖² along each direction.
     idf_ : ndarray of shape (d,)

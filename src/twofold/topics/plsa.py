@@ -1,6 +1,6 @@
 """Probabilistic latent semantic analysis.
 
-    maximise  Σ w x_ij log Σ_c u_ic z_cj   over  u_i = p(topic | document i), z_c = p(word | topic c)
+    maximize  Σ w x_ij log Σ_c u_ic z_cj   over  u_i = p(topic | document i), z_c = p(word | topic c)
     X (n,d) counts in row blocks   U (n,k) kept by the blocks   V = Zᵀ (d,k)
 
 One sweep:  each block  U ← Newton's method by coordinates, or with tempering posteriors of the stored counts;

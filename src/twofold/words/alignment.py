@@ -1,6 +1,6 @@
 """Alignment: a rotation of one space of word vectors onto another.
 
-    minimise  ‖X W − Y‖²  over  W with WᵗW = I         X, Y (p,k) the vectors of p pairs of words, W (k,k)
+    minimize  ‖X W − Y‖²  over  W with WᵗW = I         X, Y (p,k) the vectors of p pairs of words, W (k,k)
 
 One round:  W     ← U Vᵗ, where  XᵗY = U diag(s) Vᵗ     (Procrustes: a rotation or reflection)
             pairs ← the words that are each other's best match by CSLS

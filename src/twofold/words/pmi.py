@@ -1,6 +1,6 @@
 """PMI embedding: a factorization of positive pointwise mutual information.
 
-    minimise  ‖M − U Zᵗ‖²     m_ij = max(0, log p(i,j) / (p(i) p(j)) − log k),   0 for pairs with count zero
+    minimize  ‖M − U Zᵗ‖²     m_ij = max(0, log p(i,j) / (p(i) p(j)) − log k),   0 for pairs with count zero
 
     n (V,V) counts of pairs   p(i,j) = n_ij/n   p(i) = n_i./n   p(j) ∝ n_.j^s (contexts smoothed)   M (V,V) sparse
 

@@ -1,6 +1,6 @@
 """GloVe with weights that need no gradient steps.
 
-    all         f = 1           minimise  Σ_ij (⟨u_i, z_j⟩ + b_i + c_j − m_ij)²   over all cells, m = log(1 + n)
+    all         f = 1           minimize  Σ_ij (⟨u_i, z_j⟩ + b_i + c_j − m_ij)²   over all cells, m = log(1 + n)
     observed    f = 1[n > 0]    the same over the cells with n > 0, m = log n, with a ridge
 
 all        For any U and Z, the best biases subtract the means of rows and columns. U Zᵗ is then the nearest matrix of

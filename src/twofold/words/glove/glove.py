@@ -1,6 +1,6 @@
 """GloVe: vectors whose products are the logarithms of co-occurrence counts.
 
-    minimise  Σ_ij f(n_ij) (⟨u_i, z_j⟩ + b_i + c_j − log n_ij)²      f(n) = min(1, (n/x_max)^α)
+    minimize  Σ_ij f(n_ij) (⟨u_i, z_j⟩ + b_i + c_j − log n_ij)²      f(n) = min(1, (n/x_max)^α)
 
     n (V,V) counts of pairs   U (V,k) words   Z (k,V) contexts   b, c (V,) biases
 

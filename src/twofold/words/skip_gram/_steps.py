@@ -10,7 +10,7 @@ At once:   runs on all threads, which write the same X and Y without locks.
 
 With the exact softmax, for vocabularies small enough to sum over:
 
-    minimise  −Σ log p(w | c)     p(w | c) = exp(⟨x_c, y_w⟩ + b_w) / Σ_v exp(⟨x_c, y_v⟩ + b_v)
+    minimize  −Σ log p(w | c)     p(w | c) = exp(⟨x_c, y_w⟩ + b_w) / Σ_v exp(⟨x_c, y_v⟩ + b_v)
 
     c a word near the center w   X (V,S) words   Y (V,S) contexts   b (V,) biases, a column of Y where X has ones
 

@@ -1,6 +1,6 @@
 """Skip-gram: vectors that separate pairs of neighbors from pairs with random words.
 
-    minimise  Σ log(1 + exp(−⟨x_c, y_w⟩ − b_w)) + Σ_k log(1 + exp(⟨x_c, y_k⟩ + b_k))   over pairs (c near w) of the text
+    minimize  Σ log(1 + exp(−⟨x_c, y_w⟩ − b_w)) + Σ_k log(1 + exp(⟨x_c, y_k⟩ + b_k))   over pairs (c near w) of the text
 
     X (V,D) words   Y (V,D) contexts   b (V,) biases, if any   k negatives a pair, drawn with chance ∝ count^¾
 
