@@ -15,7 +15,7 @@ from bench.harness import Bar, Contestant, Event, Missing, Row, optional
 from bench.machine import threads
 from twofold import KSVD, OnlineDictionary, SparseCoder, datasets
 from twofold.io.images import read_image
-from twofold.signals.images._patches import take_patches
+from twofold.signals.images.patches import take_patches
 
 ATOMS, NONZERO, SWEEPS, ONLINE = 256, 8, 10, 3
 TIE = 1e-3

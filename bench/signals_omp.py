@@ -12,7 +12,7 @@ from bench.harness import Bar, Contestant, Event, Missing, Row, optional
 from bench.machine import threads
 from twofold import datasets
 from twofold.signals import DCT, orthogonal_matching_pursuit
-from twofold.signals.images._patches import take_patches
+from twofold.signals.images.patches import take_patches
 
 TIE = 1e-3
 

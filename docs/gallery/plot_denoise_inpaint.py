@@ -14,7 +14,7 @@ from twofold import datasets
 from twofold.metrics import psnr
 from twofold.plots.models.images import comparison_figure, gray_mosaic, paint_holes
 from twofold.signals import KSVD, denoise_image, inpaint_image
-from twofold.signals.images._patches import make_cosine_atoms, take_patches
+from twofold.signals.images.patches import make_cosine_atoms, take_patches
 
 photo = datasets.photographs().flower[88:280, 170:426]
 rng = np.random.default_rng(0)

@@ -38,7 +38,7 @@ from twofold.signals import (
     recovery_bound,
     threshold,
 )
-from twofold.signals.images._patches import count_places, make_cosine_atoms, take_patches_at
+from twofold.signals.images.patches import count_places, make_cosine_atoms, take_patches_at
 
 RNG = np.random.default_rng
 SIDE = 8  # of a patch

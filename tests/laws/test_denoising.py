@@ -6,7 +6,7 @@ from scipy.ndimage import uniform_filter
 
 from twofold import InputError
 from twofold.signals import denoise_image, estimate_sigma
-from twofold.signals.images import _patches
+from twofold.signals.images import patches
 from twofold.signals.images.channels import OPPONENT
 
 
@@ -46,7 +46,7 @@ def test_it_is_the_weighted_average_of_the_coded_patches():
         for j in range(30 - 7):
             means[i : i + 8, j : j + 8] += flat[i : i + 8, j : j + 8].mean()
     trust = 30 / 255 * np.subtract(*np.percentile(flat, [99, 1])) / 2
-    expected = (means + trust * flat) / (_patches.count_patches((24, 30), 8) + trust)
+    expected = (means + trust * flat) / (patches.count_patches((24, 30), 8) + trust)
     np.testing.assert_allclose(denoise_image(flat, 2.0), expected, atol=1e-6)
 
 
@@ -107,22 +107,22 @@ def test_colours_are_turned_without_changing_the_noise():
 def test_strips_make_the_same_picture(monkeypatch):
     image = scene() + noise(20, (80, 88))
     whole = denoise_image(image, 20, max_iter=2, random_state=0)
-    monkeypatch.setattr(_patches, "PLACES_PER_STRIP", 500)
-    assert len(_patches.cut_strips(image.shape, 8)) > 10
+    monkeypatch.setattr(patches, "PLACES_PER_STRIP", 500)
+    assert len(patches.cut_strips(image.shape, 8)) > 10
     np.testing.assert_allclose(denoise_image(image, 20, max_iter=2, random_state=0), whole, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("shape", "size"), [((20, 31), 8), ((8, 8), 8), ((9, 30), 8), ((5, 7), 1), ((7, 12), 5)])
 def test_patches_laid_back_make_the_picture(shape, size, monkeypatch):
-    monkeypatch.setattr(_patches, "PLACES_PER_STRIP", 50)
+    monkeypatch.setattr(patches, "PLACES_PER_STRIP", 50)
     image = noise(1, shape)
     total = np.zeros(shape)
-    for rows in _patches.cut_strips(shape, size):
-        some = _patches.take_patches(image, size, rows)
+    for rows in patches.cut_strips(shape, size):
+        some = patches.take_patches(image, size, rows)
         first = rows.start * (shape[1] - size + 1)
-        np.testing.assert_array_equal(some, _patches.take_patches_at(image, size, first + np.arange(len(some))))
-        total[rows.start : rows.stop + size - 1] += _patches.sum_patches(some, size, shape[1])
-    np.testing.assert_allclose(total, image * _patches.count_patches(shape, size))
+        np.testing.assert_array_equal(some, patches.take_patches_at(image, size, first + np.arange(len(some))))
+        total[rows.start : rows.stop + size - 1] += patches.sum_patches(some, size, shape[1])
+    np.testing.assert_allclose(total, image * patches.count_patches(shape, size))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from sklearn.datasets import load_sample_image
 
 from twofold import InputError, config
 from twofold.signals import compress_image, denoise_image, denoise_signal, inpaint_image
-from twofold.signals.images import _patches
+from twofold.signals.images import patches
 
 PHOTO = load_sample_image("flower.jpg")[120:184, 260:340]  # (64, 80, 3)
 QUICK = {"n_atoms": 36, "max_iter": 1, "random_state": 0}
@@ -66,7 +66,7 @@ def test_units_do_not_matter(change):
 
 @pytest.mark.parametrize("change", [inpaint, denoise_learned, compress])
 def test_the_bits_depend_on_nothing_but_the_seed(change, monkeypatch):
-    monkeypatch.setattr(_patches, "PLACES_PER_STRIP", 1000)
+    monkeypatch.setattr(patches, "PLACES_PER_STRIP", 1000)
     results = []
     for threads, memory in ((1, "1GB"), (2, "1GB"), (2, "2MB")):
         with config(threads=threads, memory=memory):

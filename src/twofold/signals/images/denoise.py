@@ -21,8 +21,18 @@ from twofold.core.progress import part, report_share_to
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed
 from twofold.signals.bases.thresholds import RULES
-from twofold.signals.images import _patches
 from twofold.signals.images.channels import check_image, join_channels, split_channels
+from twofold.signals.images.patches import (
+    check_patches,
+    count_patches,
+    count_places,
+    learn_atoms,
+    make_cosine_atoms,
+    sum_over_strips,
+    sum_patches,
+    take_patches,
+    take_patches_at,
+)
 from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, prepare_coding
 from twofold.signals.thresholding import Thresholding, check_sigma, estimate_noise
 
@@ -106,7 +116,7 @@ def denoise_image(
     True
     """
     image = check_image(image)
-    _patches.check_patches(patch, n_atoms, max_iter)
+    check_patches(patch, n_atoms, max_iter)
     sigma = check_sigma(sigma)
     thresholding = _choose_thresholding(method, basis, level, shifts)
     channels, seed = split_channels(image), seed_of(random_state)
@@ -163,10 +173,10 @@ def _denoise_channel(
     Y = channel.astype(channel.dtype if sigma > MIN_NOISE_FLOAT32 * (high - low) else np.float64, copy=False)
     Y -= middle
     Y /= sigma  # noise of 1, whatever the units are
-    places = _patches.count_places(Y.shape, size)
+    places = count_places(Y.shape, size)
     training = max_iter * min(MAX_TRAINING_PATCHES, places)
     share = training / (training + places)
-    atoms = _patches.make_cosine_atoms(n_atoms, size).astype(Y.dtype)
+    atoms = make_cosine_atoms(n_atoms, size).astype(Y.dtype)
     if max_iter:
         with part(0, share):
             atoms = _learn_atoms(Y, atoms, size, max_iter, rng)
@@ -175,7 +185,7 @@ def _denoise_channel(
         X = _recode_patches(Y, atoms, size)
     Y *= lambda_
     X += Y
-    weights = _patches.count_patches(Y.shape, size)
+    weights = count_patches(Y.shape, size)
     weights += lambda_
     X /= weights
     X *= sigma
@@ -185,26 +195,26 @@ def _denoise_channel(
 
 def _learn_atoms(Y: np.ndarray, atoms: np.ndarray, size: int, max_iter: int, rng: np.random.Generator) -> np.ndarray:
     """The atoms after K-SVD of patches that are more than noise."""
-    count = _patches.count_places(Y.shape, size)
+    count = count_places(Y.shape, size)
     patches, _, more = _center_patches(
-        _patches.take_patches_at(Y, size, rng.choice(count, min(count, MAX_DRAWN_PATCHES), replace=False))
+        take_patches_at(Y, size, rng.choice(count, min(count, MAX_DRAWN_PATCHES), replace=False))
     )
     patches = patches[more][:MAX_TRAINING_PATCHES]
     if not len(patches):
         return atoms
-    return _patches.learn_atoms(patches, atoms, limit_atoms(size), allow_residual(size), max_iter)
+    return learn_atoms(patches, atoms, limit_atoms(size), allow_residual(size), max_iter)
 
 
 def _recode_patches(Y: np.ndarray, atoms: np.ndarray, size: int) -> np.ndarray:
     """Sum of all coded patches, each where it belongs."""
     c = prepare_coding(atoms, Y.dtype, limit_atoms(size), allow_residual(size))
-    return _patches.sum_over_strips(_recode_strip, (Y, c), size, (np.zeros_like(Y),))[0]
+    return sum_over_strips(_recode_strip, (Y, c), size, (np.zeros_like(Y),))[0]
 
 
 def _recode_strip(rows: range, Y: np.ndarray, c: Coding) -> tuple[np.ndarray]:
     """The sum of the coded patches of some rows of places; a patch that is not sparse is not changed."""
     size = math.isqrt(c.atoms.shape[1])
-    patches, means, more = _center_patches(_patches.take_patches(Y, size, rows))
+    patches, means, more = _center_patches(take_patches(Y, size, rows))
     coded = np.repeat(means, size * size, axis=1)
     patches = patches[more]
     found = encode_rows(patches, None, c) @ c.atoms
@@ -212,7 +222,7 @@ def _recode_strip(rows: range, Y: np.ndarray, c: Coding) -> tuple[np.ndarray]:
     missed = _sum_squares(patches) > ROUNDING_FACTOR * c.error**2
     found[missed] += patches[missed]
     coded[more] += found
-    return (_patches.sum_patches(coded, size, Y.shape[1]),)
+    return (sum_patches(coded, size, Y.shape[1]),)
 
 
 def _center_patches(patches: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

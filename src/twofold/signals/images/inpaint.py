@@ -21,8 +21,17 @@ from twofold.core.engine.local import single_blas
 from twofold.core.progress import part, report_share_to
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed
-from twofold.signals.images import _patches
 from twofold.signals.images.channels import check_image, join_channels, split_channels
+from twofold.signals.images.patches import (
+    check_patches,
+    count_places,
+    learn_atoms,
+    make_cosine_atoms,
+    sum_over_strips,
+    sum_patches,
+    take_patches,
+    take_patches_at,
+)
 from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, prepare_coding
 
 MIN_SEEN, MIN_SEEN_OF_QUARTER = 1 / 3, 1 / 4  # of a patch that is coded by its known pixels alone
@@ -86,7 +95,7 @@ def inpaint_image(
     >>> bool(np.abs(filled - image).max() < 0.2), bool((filled == image)[~missing].all())
     (True, True)
     """
-    _patches.check_patches(patch, n_atoms, max_iter)
+    check_patches(patch, n_atoms, max_iter)
     given = np.array(image)
     missing = _check_mask(mask, given)
     colors = given[..., :-1] if given.ndim == 3 and given.shape[2] in (2, 4) else given
@@ -134,7 +143,7 @@ def _fill_channel(channel: np.ndarray, job: _Job, rng: np.random.Generator) -> n
     if low == high:
         return np.where(job.missing, known[0], channel)
     Y = (channel - np.asarray(low, channel.dtype)) / np.asarray(high - low, channel.dtype)
-    X, atoms = fit_surface(Y, job.missing), _patches.make_cosine_atoms(job.n_atoms, job.size).astype(Y.dtype)
+    X, atoms = fit_surface(Y, job.missing), make_cosine_atoms(job.n_atoms, job.size).astype(Y.dtype)
     if job.max_iter:
         with part(0, 0.5):
             atoms = _learn_atoms(X, atoms, job, rng)
@@ -148,16 +157,16 @@ def _fill_channel(channel: np.ndarray, job: _Job, rng: np.random.Generator) -> n
 
 def _learn_atoms(X: np.ndarray, atoms: np.ndarray, job: _Job, rng: np.random.Generator) -> np.ndarray:
     """The atoms after K-SVD of patches that are mostly known."""
-    count = _patches.count_places(X.shape, job.size)
+    count = count_places(X.shape, job.size)
     places = rng.choice(count, min(count, 4 * MAX_TRAINING_PATCHES), replace=False)
-    seen = _patches.take_patches_at(~job.missing, job.size, places)
+    seen = take_patches_at(~job.missing, job.size, places)
     able = np.flatnonzero(_is_mostly_known(seen, job.size))[:MAX_TRAINING_PATCHES]
     if len(able) < MIN_PATCHES_PER_ATOM * len(atoms):
         return atoms
-    seen, patches = seen[able], _patches.take_patches_at(X, job.size, places[able])
+    seen, patches = seen[able], take_patches_at(X, job.size, places[able])
     patches = np.where(seen, patches - patches.mean(axis=1, keepdims=True), np.nan)
     error = TRAINING_ERROR * float(np.sqrt(seen.sum(axis=1).mean()))
-    return _patches.learn_atoms(patches, atoms, TRAINING_ATOMS, error, job.max_iter).astype(X.dtype)
+    return learn_atoms(patches, atoms, TRAINING_ATOMS, error, job.max_iter).astype(X.dtype)
 
 
 def _is_mostly_known(seen: np.ndarray, size: int) -> np.ndarray:
@@ -176,7 +185,7 @@ def _recode_patches(X: np.ndarray, missing: np.ndarray, by_seen: bool, c: Coding
     The weight of a patch is the share of it that is known.
     """
     size, zeros = round(c.atoms.shape[1] ** 0.5), (np.zeros_like(X), np.zeros_like(X))
-    total, votes = _patches.sum_over_strips(_recode_strip, (X, missing, by_seen, size, c), size, zeros)
+    total, votes = sum_over_strips(_recode_strip, (X, missing, by_seen, size, c), size, zeros)
     filled = missing & (votes > 0)
     out = X.copy()
     out[filled] = total[filled] / votes[filled]
@@ -187,17 +196,17 @@ def _recode_strip(
     rows: range, X: np.ndarray, missing: np.ndarray, by_seen: bool, size: int, c: Coding
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sums of the coded patches, and their weights over each pixel; those without holes are left out."""
-    seen = _patches.take_patches(~missing, size, rows)
+    seen = take_patches(~missing, size, rows)
     share = seen.mean(axis=1)
     chosen = np.flatnonzero((share < 1) & (_is_mostly_known(seen, size) if by_seen else share > 0))
-    patches, seen = _patches.take_patches(X, size, rows)[chosen], seen[chosen]
+    patches, seen = take_patches(X, size, rows)[chosen], seen[chosen]
     means = patches.mean(axis=1, keepdims=True)
     patches = patches - means
     codes = encode_rows(np.where(seen, patches, 0) if by_seen else patches, seen if by_seen else None, c)
     coded, votes = np.zeros((len(share), size * size), X.dtype), np.zeros((len(share), size * size), X.dtype)
     votes[chosen] = share[chosen, None]
     coded[chosen] = (codes @ c.atoms + means) * votes[chosen]
-    return _patches.sum_patches(coded, size, X.shape[1]), _patches.sum_patches(votes, size, X.shape[1])
+    return sum_patches(coded, size, X.shape[1]), sum_patches(votes, size, X.shape[1])
 
 
 # ---- a smooth surface through the known pixels --------------------------------------------------------------------

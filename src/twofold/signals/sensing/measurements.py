@@ -9,10 +9,6 @@ Which rows, and of what:
     images    as they are, and low frequencies rather than high ones, since that is where images are: the row of
                 frequency r (1 at the end of an axis) is likely as 1 / (0.1 + r)³, the lowest ones are certain
 
-The Walsh-Hadamard transform wants powers of two. An axis of an image is cut into the powers of two that add up to it
-(321 = 256 + 64 + 1), a transform on each. A signal, being in random order, has one on its first and then, the signs
-changed again, one on its last p numbers, with p the largest power in d: orthonormal, with every number mixed.
-
 References: Candès & Tao 2006; Do, Gan, Nguyen & Tran 2012 (random order and signs); Lustig, Donoho & Pauly 2007
 (density).
 """
