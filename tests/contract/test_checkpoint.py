@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from tests.callbacks import Crash, Recorder
 from twofold import Checkpoint, EarlyStopping, InputError
 
 from .helpers import differences
@@ -18,27 +19,6 @@ of_each_package = parametrize(ITERATIVE, quick=one_each_package(ITERATIVE))  # f
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-class Crash(Exception):
-    pass
-
-
-class CrashAfter:
-    """Ends a fit the hard way, in this process."""
-
-    def __init__(self, sweeps):
-        self.sweeps = sweeps
-
-    def setup(self, estimator, context): ...
-
-    def teardown(self, estimator, context): ...
-
-    def on_fit_task_begin(self, estimator, context): ...
-
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-        if context.parent is not None and fitted_estimator.n_iter_ == self.sweeps:
-            raise Crash
-
-
 def few(case):
     return case(max_iter=7, tol=0.0)
 
@@ -46,7 +26,7 @@ def few(case):
 def crash(case, path, X, every=1, after=3, **options):
     """Leaves a checkpoint at `path`."""
     with pytest.raises(Crash):
-        few(case).set_callbacks(Checkpoint(path, every=every), CrashAfter(after)).fit(X, **options)
+        few(case).set_callbacks(Checkpoint(path, every=every), Recorder(crash_after=after)).fit(X, **options)
     assert path.exists()
 
 
@@ -77,7 +57,7 @@ def test_any_source_of_randomness_resumes(case, source, tmp_path):
     X, path = swept(case, table()[0]), tmp_path / "c"
     make = lambda: case(max_iter=7, tol=0.0, random_state=source(3))  # noqa: E731
     with pytest.raises(Crash):
-        make().set_callbacks(Checkpoint(path), CrashAfter(3)).fit(X)
+        make().set_callbacks(Checkpoint(path), Recorder(crash_after=3)).fit(X)
     assert not differences(make().fit(X), make().set_callbacks(Checkpoint(path)).fit(X))
 
 
@@ -154,7 +134,7 @@ def test_a_fit_killed_after_its_last_sweep_is_complete(case, tmp_path):
     loose = {"tol": 1e-3} if case.iterative else {}
     path, whole = tmp_path / "c", case.fit(X, y, **loose)
     with pytest.raises(Crash):
-        case(**loose).set_callbacks(Checkpoint(path), CrashAfter(whole.n_iter_)).fit(X, y)
+        case(**loose).set_callbacks(Checkpoint(path), Recorder(crash_after=whole.n_iter_)).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         resumed = case(**loose).set_callbacks(Checkpoint(path)).fit(X, y)
@@ -171,5 +151,5 @@ def test_early_stopping_goes_on_counting_after_a_kill(case, tmp_path):
 
     whole = make().fit(X)
     with pytest.raises(Crash):
-        make(Checkpoint(path), CrashAfter(whole.n_iter_ - 1)).fit(X)
+        make(Checkpoint(path), Recorder(crash_after=whole.n_iter_ - 1)).fit(X)
     assert not differences(whole, make(Checkpoint(path)).fit(X))

@@ -8,6 +8,7 @@ import pytest
 from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.exceptions import ConvergenceWarning
 
+from tests.callbacks import Recorder
 from twofold import PCA, EarlyStopping, InputError
 
 from .helpers import differences
@@ -17,30 +18,6 @@ ITERATIVE = [case for case in MODELS if case.iterative]
 iterative = parametrize(ITERATIVE)
 iterative_first = parametrize(ITERATIVE, quick=one_each(ITERATIVE))
 X, y = table()
-
-
-class Recorder:
-    """Writes down every hook; asks to stop after some sweeps."""
-
-    def __init__(self, stop_after=None):
-        self.events, self.stop_after, self.objectives = [], stop_after, []
-
-    def setup(self, estimator, context):
-        self.events.append("setup")
-
-    def teardown(self, estimator, context):
-        self.events.append("teardown")
-
-    def on_fit_task_begin(self, estimator, context):
-        self.events.append("begin sweep" if context.parent else "begin fit")
-
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-        if context.parent is None:
-            self.events.append("end fit")
-            return False
-        self.events.append("end sweep")
-        self.objectives.append(fitted_estimator.history_["objective"][-1])
-        return self.events.count("end sweep") == self.stop_after
 
 
 def fit(case, callback=None, **changes):

@@ -15,6 +15,7 @@ from sklearn.callback import ProgressBar
 from sklearn.exceptions import NotFittedError
 
 import twofold
+from tests.callbacks import Crash, Recorder
 from twofold import Checkpoint, EarlyStopping, InputError, WordVectors
 
 from .helpers import differences
@@ -222,33 +223,6 @@ def test_saved_and_loaded_is_the_same_model(case, tmp_path):
 
 
 # ---- progress ------------------------------------------------------------------------------------------------------
-
-
-class Recorder:
-    """Writes down every hook; asks to stop after some sweeps, or breaks."""
-
-    def __init__(self, stop_after=None, crash_after=None):
-        self.events, self.stop_after, self.crash_after = [], stop_after, crash_after
-
-    def setup(self, estimator, context):
-        self.events.append("setup")
-
-    def teardown(self, estimator, context):
-        self.events.append("teardown")
-
-    def on_fit_task_begin(self, estimator, context):
-        self.events.append("begin sweep" if context.parent else "begin fit")
-
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-        self.events.append("end sweep" if context.parent else "end fit")
-        done = self.events.count("end sweep")
-        if context.parent and done == self.crash_after:
-            raise Crash
-        return bool(context.parent) and done == self.stop_after
-
-
-class Crash(Exception):
-    pass
 
 
 @embedding
