@@ -413,12 +413,12 @@ def attack(count: int | None = None) -> Iterator[tuple[str, str]]:
             ended = twofold(*args, folder=folder, stdin=given, seconds=120, before=rights)
             wrong = find_changes(folder, sizes, ended)
             wrong = fault(ended) or wrong
-            if ended.seconds > SLOW_COMMANDS and not wrong:
+            if ended.seconds > MAX_COMMAND_SECONDS and not wrong:
                 wrong = f"takes {ended.seconds:.0f} s"
             yield f"twofold {' '.join(map(describe_argument, args))}", wrong
 
 
-SLOW_COMMANDS = 60.0
+MAX_COMMAND_SECONDS = 60.0
 
 
 def describe_argument(arg: str) -> str:

@@ -96,11 +96,11 @@ def attack(count: int | None = None) -> Iterator[tuple[str, str]]:
         )
 
 
-def check_refusal(args: list[str], folder: Path, target: Path, keeps: bool = True, **how: Any) -> str:
+def check_refusal(args: list[str], folder: Path, target: Path, keeps: bool = True, **attempt_options: Any) -> str:
     """Run it with its output in `target`, where an old file is."""
     args = [part.replace("OUT", str(target)) for part in args]
     old = Path(next(part for part in args if part.startswith(str(target))))
-    ended = twofold(*args, "--force", folder=folder, **how)
+    ended = twofold(*args, "--force", folder=folder, **attempt_options)
     return fault(ended, (2,)) or one_line(ended) or (check_kept(old, target) if keeps else "")
 
 

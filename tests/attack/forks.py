@@ -41,11 +41,11 @@ def answer_in_pool(model: Any, X: np.ndarray) -> np.ndarray:
         return pool.apply_async(answer, (model, X)).get(100)
 
 
-def attack(most: int) -> Iterator[tuple[str, str]]:
+def attack(count: int) -> Iterator[tuple[str, str]]:
     """Fit in the parent with threads; predict, and fit again, in a child."""
     X, y = table(n=20_000)
     with twofold.config(threads=4):
-        for tried in range(most):
+        for tried in range(count):
             name, how = list(MODELS)[tried % len(MODELS)], WAYS[tried // len(MODELS) % len(WAYS)]
             model = MODELS[name]().fit(X, y)
             wanted = answer(model, X)

@@ -78,12 +78,12 @@ WAYS: dict[str, tuple[Callable[[Path, int], Any], Callable[[Path], int]]] = {
 }
 
 
-def write_on(path: Path, way: str, first: int, step: int = 1, most: int = 10**6) -> int:
+def write_on(path: Path, way: str, first: int, step: int = 1, versions: int = 10**6) -> int:
     """One version after the other, by a child of this process."""
     pid = os.fork()
     if pid == 0:
         try:
-            for version in range(first, first + step * most, step):
+            for version in range(first, first + step * versions, step):
                 WAYS[way][0](path, version)
         except BaseException as error:
             path.with_name("error").write_text(repr(error))
@@ -91,11 +91,11 @@ def write_on(path: Path, way: str, first: int, step: int = 1, most: int = 10**6)
     return pid
 
 
-def require_whole(path: Path, way: str, least: int, most: int) -> None:
+def require_whole(path: Path, way: str, oldest: int, newest: int) -> None:
     """Require that the file holds a version between these."""
     version = WAYS[way][1](path)
-    if not least <= version <= most:
-        raise AssertionError(f"version {version}, not {least} to {most}")
+    if not oldest <= version <= newest:
+        raise AssertionError(f"version {version}, not {oldest} to {newest}")
 
 
 def finish(path: Path, way: str) -> None:
@@ -106,10 +106,10 @@ def finish(path: Path, way: str) -> None:
         raise AssertionError(f"{left} left")
 
 
-def attack(most: int, pairs: int, seed: int = 0) -> Iterator[tuple[str, str]]:
+def attack(count: int, pairs: int, seed: int = 0) -> Iterator[tuple[str, str]]:
     """So many kills, the kinds of file in turn; then this many pairs of writers of one target."""
     rng = np.random.default_rng(seed)
-    for tried in range(most):
+    for tried in range(count):
         way = list(WAYS)[tried % len(WAYS)]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, way)
@@ -150,7 +150,7 @@ def write_by_two(path: Path, way: str) -> str:
     return "" if said == "done" else said
 
 
-def wait_for(there: Callable[[], bool], seconds: float) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float) -> None:
     end = time.monotonic() + seconds
-    while not there() and time.monotonic() < end:
+    while not condition() and time.monotonic() < end:
         time.sleep(0.001)

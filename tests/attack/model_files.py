@@ -123,7 +123,7 @@ def spoil_tree(tree: Any, rng: np.random.Generator) -> Any:
     return tree
 
 
-def attack(most: int, spoil: Callable[[Path, np.random.Generator], Any], seed: int = 0) -> Iterator[tuple[str, str]]:
+def attack(count: int, spoil: Callable[[Path, np.random.Generator], Any], seed: int = 0) -> Iterator[tuple[str, str]]:
     """So many changed files, the models in turn: refused, or harmless."""
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -132,7 +132,7 @@ def attack(most: int, spoil: Callable[[Path, np.random.Generator], Any], seed: i
             model.save(Path(folder, f"{name}.twofold"))
             use(Path(folder, f"{name}.twofold"), X)  # its kernels are loaded once, here, and not in every child
             found[name] = X
-        for tried in range(most):
+        for tried in range(count):
             name = list(found)[tried % len(found)]
             path = Path(folder, "changed.twofold")
             path.write_bytes(Path(folder, f"{name}.twofold").read_bytes())

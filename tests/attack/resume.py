@@ -72,19 +72,19 @@ def fit(name: str, checkpoint: Path | None, to: Path) -> None:
     os.replace(draft, to)
 
 
-def compare(one: Path, other: Path) -> None:
-    found = differences(pickle.loads(one.read_bytes()), pickle.loads(other.read_bytes()))
+def compare(first_model: Path, other: Path) -> None:
+    found = differences(pickle.loads(first_model.read_bytes()), pickle.loads(other.read_bytes()))
     wrong = [what for what in found if "words_per_second" not in what]  # a clock
     if wrong:
         raise AssertionError(f"other bits in {wrong}")
 
 
-def attack(most: int, seed: int = 0) -> Iterator[tuple[str, str]]:
+def attack(count: int, seed: int = 0) -> Iterator[tuple[str, str]]:
     """So many kills that met a fit in the middle, estimators in turn."""
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as made:
         folder, names = Path(made), list(fits())
-        for tried in range(most):
+        for tried in range(count):
             name = names[tried % len(names)]
             wrong = kill_fit(name, folder, rng)
             if wrong is not None:  # a kill met it in the middle
@@ -116,7 +116,7 @@ def kill_fit(name: str, folder: Path, rng: np.random.Generator) -> str | None:
     resumed.unlink(missing_ok=True)
     for ask in (lambda: fit(name, checkpoint, resumed), lambda: compare(whole, resumed)):
         said = run(ask) if said == "done" else said
-    left = [one.name for one in folder.iterdir() if one.suffix != ".whole" and one != resumed]
+    left = [path.name for path in folder.iterdir() if path.suffix != ".whole" and path != resumed]
     resumed.unlink(missing_ok=True)
     checkpoint.unlink(missing_ok=True)
     return said if said != "done" else f"{left} left" if left else ""

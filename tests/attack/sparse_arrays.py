@@ -68,10 +68,10 @@ def calls(case: Any, X: Any) -> Iterator[tuple[str, Any]]:
             yield name, lambda name=name, labels=labels: getattr(model, name)(X, *labels)
 
 
-def attack(most: int, seed: int = 0) -> Iterator[tuple[str, str]]:
+def attack(count: int, seed: int = 0) -> Iterator[tuple[str, str]]:
     """Yield the attempt and its fault or "", this many times: estimators in turn, kinds in turn."""
     rng = np.random.default_rng(seed)
-    for tried in range(most // 2):
+    for tried in range(count // 2):
         case = cases()[tried % len(cases())]
         kind = KINDS[(tried + tried // len(cases())) % len(KINDS)]
         _, good = remove_middle(case, table()[0])

@@ -1,4 +1,4 @@
-"""What the benchmark promises: turns are taken, slow peers sit out, quality decides who is compared."""
+"""What the benchmark promises: turns are taken, slow peers sit out, quality decides which peers are compared."""
 
 import json
 import sys

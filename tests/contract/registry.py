@@ -113,7 +113,7 @@ def _atoms(model, **traits):
 BELOW = {"n_components": -1}  # none at all is a model, too: the mean, or a diagonal covariance
 TOO_MANY_ROWS = {"n_components": 241}  # of the 240 rows of the table
 TWO = {"n_components": 2, "random_state": 0}
-NEAR = {"n_neighbors": 5, "iterative": False, "repeats": False, "too_many": {}, "none": {"n_neighbors": 0}}
+NEIGHBORS = {"n_neighbors": 5, "iterative": False, "repeats": False, "too_many": {}, "none": {"n_neighbors": 0}}
 ONCE = {"iterative": False, "too_many": {}, "none": {"max_items": 0}, "good": (3, 5)}
 EM = {"n_components": 2, "random_state": 0, "max_iter": 2000, "tol": 1e-7}
 
@@ -187,8 +187,8 @@ MODELS = [
     _filling("GradientFactorization", "auto", repeats=False, falls=False, **TWO),
     _filling("GradientFactorization", "gradient", solver="gradient", reg=0.1, repeats=False, **TWO),
     _filling("SVDPlusPlus", repeats=False, tol=1e-3, **TWO),
-    _filling("Neighborhood", "item", kind="item", **NEAR),
-    _filling("Neighborhood", "user", kind="user", **NEAR),
+    _filling("Neighborhood", "item", kind="item", **NEIGHBORS),
+    _filling("Neighborhood", "user", kind="user", **NEIGHBORS),
     _filling("SVP", tol=1e-9, **TWO),
     _filling("SVT", weights=False, too_many={}, none={"tau": 0.0}, good=(None, 300.0), random_state=0),
     _filling("SoftImpute", reg=5.0, repeats=False, **TWO),

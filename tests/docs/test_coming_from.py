@@ -1,4 +1,4 @@
-"""Pages for those who come from another library: its calls are run beside ours, where it is installed."""
+"""Pages for users of another library: its calls are run beside ours, where it is installed."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def test_curves_rise():
 
 
 def test_a_texture_of_its_own_is_what_pca_is_for():
-    """Blocks that are mixtures of three patterns nobody knows: their directions are learned, cosines are not."""
+    """Blocks that are mixtures of three unknown patterns: their directions are learned, cosines are not."""
     rng = np.random.default_rng(0)
     patterns, weights = rng.normal(size=(3, 8, 8)), rng.normal(size=(40, 40, 3))
     image = np.einsum("abk,kij->aibj", weights, patterns).reshape(320, 320)

@@ -9,7 +9,7 @@ from twofold.completion.ease import leave_out_rows
 
 
 def make_seen(n=80, d=30, seed=0):
-    """People of three kinds who see the columns of their kind; row 4 and column 2 are empty."""
+    """People of three kinds see the columns of their kind; row 4 and column 2 are empty."""
     rng = np.random.default_rng(seed)
     kind, of = rng.integers(3, size=n), rng.integers(3, size=d)
     X = (rng.random((n, d)) < np.where(kind[:, None] == of, 0.5, 0.1)).astype(float)

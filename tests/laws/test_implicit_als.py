@@ -20,7 +20,7 @@ def two_factors_a_block(monkeypatch):
 
 
 def counts(n=40, d=25, kinds=3, seed=0):
-    """People of a few kinds who come back to the columns of their kind; row 4 and column 2 are empty."""
+    """People of a few kinds come back to the columns of their kind; row 4 and column 2 are empty."""
     rng = np.random.default_rng(seed)
     kind, of = rng.integers(kinds, size=n), rng.integers(kinds, size=d)
     R = rng.poisson(np.where(kind[:, None] == of, 1.5, 0.1)).astype(float)

@@ -37,10 +37,10 @@ def all_similarities(R, g, shrinkage):
     return S
 
 
-def strongest(S, most):
+def strongest(S, max_neighbors):
     """S with only the strongest of each row."""
     rank = np.argsort(np.argsort(-np.abs(S), axis=1, kind="stable"), axis=1)
-    return np.where(rank < most, S, 0)
+    return np.where(rank < max_neighbors, S, 0)
 
 
 def brute_force(model, X, w=None):

@@ -125,7 +125,7 @@ def test_moments_are_means_over_draws():
 # ---- the prior ---------------------------------------------------------------------------------------------------
 
 
-def linked(known, seed=0):
+def link_cells(known, seed=0):
     cells = observed(as_blocks(np.where(known, 1.0, np.nan)))
     return svd_plus_plus.link_pattern(cells.rows, cells.cols, np.random.default_rng(seed))
 
@@ -138,7 +138,7 @@ def some(n, d, share=0.3, seed=0):
 
 def test_a_pattern_applies_as_the_matrix_it_stands_for():
     known, rng = some(30, 20), np.random.default_rng(1)
-    F, D = linked(known), scale_down(known)
+    F, D = link_cells(known), scale_down(known)
     Y, T = rng.normal(size=(20, 3)), rng.normal(size=(30, 3))
     np.testing.assert_allclose(F.apply(Y), D @ Y, atol=1e-12)
     np.testing.assert_allclose(F.back(T), D.T @ T, atol=1e-12)
@@ -158,7 +158,7 @@ FUNCTIONS = {
 def test_quadrature_is_exact_for_its_probes_on_small_tables(shape, name):
     """With as many Lanczos steps as rows, each random sign v has Σ shares f(nodes) = n vᵀ f(FFᵀ) v."""
     known, f = some(*shape), FUNCTIONS[name]
-    F = linked(known, seed=7)
+    F = link_cells(known, seed=7)
     values, vectors = np.linalg.eigh(scale_down(known) @ scale_down(known).T)
     V = np.random.default_rng(7).choice([-1.0, 1.0], size=(shape[0], svd_plus_plus.PROBES))
     inside = ((vectors.T @ V) ** 2 * f(np.maximum(values, 0))[:, None]).sum() / svd_plus_plus.PROBES
@@ -168,7 +168,7 @@ def test_quadrature_is_exact_for_its_probes_on_small_tables(shape, name):
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "square"])
 def test_quadrature_is_near_the_trace_on_larger_ones(name):
     known, f = some(300, 200, 0.1), FUNCTIONS[name]
-    F = linked(known)
+    F = link_cells(known)
     trace = f(np.maximum(np.linalg.eigvalsh(scale_down(known) @ scale_down(known).T), 0)).sum()
     np.testing.assert_allclose((F.shares * f(F.nodes)).sum(), trace, rtol=0.05)
     np.testing.assert_allclose(F.shares.sum(), 300, rtol=1e-9)
@@ -176,7 +176,7 @@ def test_quadrature_is_near_the_trace_on_larger_ones(name):
 
 def test_coefficients_are_a_ridge_regression(monkeypatch):
     known, rng = some(30, 20), np.random.default_rng(1)
-    F, D, T, ridge = linked(known), scale_down(known), rng.normal(size=(30, 3)), np.array([0.1, 1.0, 10.0])
+    F, D, T, ridge = link_cells(known), scale_down(known), rng.normal(size=(30, 3)), np.array([0.1, 1.0, 10.0])
     dense = np.column_stack([np.linalg.solve(D.T @ D + r * np.eye(20), D.T @ T[:, c]) for c, r in enumerate(ridge)])
 
     def cost(Y):
@@ -268,7 +268,7 @@ def test_which_cells_are_known_says_little_where_chance_chose_them():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_without_anything_to_learn_it_is_the_biases(seed):
-    """Few cells of much noise: factors that fit them are not believed."""
+    """Few cells of much noise: factors that fit them do not change the prediction."""
     rng = np.random.default_rng(seed)
     truth = 3 + rng.normal(size=(150, 1)) + rng.normal(size=80)
     X = np.where(rng.random(truth.shape) < 0.08, truth + rng.normal(size=truth.shape), np.nan)
