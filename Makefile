@@ -48,7 +48,8 @@ test: .venv/.ready-dev-dask-deep-lab
 
 soak: .venv/.ready-dev-dask-deep-lab
 	@$(BIN)/python -m pytest -q -n $(JOBS) --no-loadscope-reorder -m soak $(TESTS)
-	@$(BIN)/python -m tests.attack
+	@$(BIN)/python -m tests.attack sparse indices forks extremes bytes meaning
+	@$(BIN)/python -m tests.attack cli kills resume signals disk  # forks of a process without threads
 
 lint: .venv/.ready-dev-dask-deep-lab
 	@$(BIN)/ruff check -q --output-format concise

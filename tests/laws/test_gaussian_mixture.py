@@ -246,12 +246,11 @@ def spread_out(seed=0):
 @pytest.mark.parametrize(
     "X, k, kind",
     [
-        (spread_out(), 6, "full"),
-        (scale(load_breast_cancer().data), 4, "full"),
-        (scale(load_diabetes().data), 8, "diag"),
-        (load_digits().data[:600], 5, "diag"),
+        pytest.param(scale(load_diabetes().data), 8, "diag", id="diabetes"),
+        pytest.param(spread_out(), 6, "full", id="spread out", marks=pytest.mark.soak),
+        pytest.param(scale(load_breast_cancer().data), 4, "full", id="cancer", marks=pytest.mark.soak),
+        pytest.param(load_digits().data[:600], 5, "diag", id="digits", marks=pytest.mark.soak),
     ],
-    ids=["spread out", "cancer", "diabetes", "digits"],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_starts_lead_no_lower_than_scikit_learns(X, k, kind):

@@ -168,7 +168,7 @@ def as_theirs(here):
     return there
 
 
-@pytest.mark.parametrize("method", ["batch", "online"])
+@pytest.mark.parametrize("method", ["batch", pytest.param("online", marks=pytest.mark.soak)])
 def test_topics_are_as_good_and_counted_alike(method):
     here, there = both_fitted(method, max_iter=60)
     assert here.perplexity(COUNTS) == pytest.approx(there.perplexity(COUNTS), rel=0.02)
