@@ -22,9 +22,9 @@ def test_figures_stand_beside_chance(texts):
 
 
 def test_faults_are_told_in_words_of_the_command(texts):
-    with pytest.raises(InputError, match="choose skipgram, glove, pmi"):
+    with pytest.raises(InputError, match="choose skipgram, glove or pmi"):
         analyses.embed(texts, method="cbow")
     with pytest.raises(InputError, match="PMI has none"):
         analyses.embed(texts, method="pmi", epochs=3)
-    with pytest.raises(InputError, match="-k 100: there are only 12 words"):
+    with pytest.raises(InputError, match="n_components=100: there are only 12 words"):
         analyses.embed(texts, method="pmi", n_components=100)

@@ -61,7 +61,7 @@ def test_file_array_and_code_give_the_same(tmp_path, monkeypatch, verb, data, op
     assert answer.baseline.keys() - {"method"} <= answer.figures.keys()
     result = "image" if data.dtype == np.uint8 else "signals"
     np.testing.assert_array_equal(getattr(answer, result), getattr(other, result))
-    for one, variables in ((answer, {}), (other, {"data": data, "mask": HOLES})):
+    for one, variables in ((answer, {}), (other, {"data": data, "image": data, "mask": HOLES})):
         exec(one.code, variables)
         assert variables["answer"].figures == one.figures
 

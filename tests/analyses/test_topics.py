@@ -59,9 +59,9 @@ def test_models_without_words_and_other_faults_are_refused(texts):
         mixtures_of_texts(NMF(2), texts)
     with pytest.raises(InputError, match="nowhere"):
         analyses.topics(["nowhere.txt", "elsewhere.txt"])
-    with pytest.raises(InputError, match="choose lda, plsa, nmf"):
+    with pytest.raises(InputError, match="choose lda, plsa, nmf or lsa"):
         analyses.topics(texts, method="tfidf")
-    with pytest.raises(InputError, match="--stop-words"):
+    with pytest.raises(InputError, match="stop_words="):
         analyses.topics(texts, stop_words="none.txt")
 
 

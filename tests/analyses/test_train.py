@@ -30,7 +30,7 @@ def frame():
 def test_an_autoencoder_behind_pca_says_to_train_longer(digits):
     answer = analyses.train("autoencoder", digits[0], epochs=1)
     assert answer.figures["error"] > answer.baseline["error"]
-    assert any("train longer, with --epochs 4" in note for note in answer.notes)
+    assert any("train longer, with epochs=4" in note for note in answer.notes)
 
 
 def test_a_model_keeps_what_new_rows_must_look_like(tmp_path, frame):
@@ -84,7 +84,7 @@ def test_samples_of_a_model_and_of_its_file_are_the_same(tmp_path, digits):
     model.save(tmp_path / "m.twofold")
     answer, other = (analyses.generate(one, 5, seed=2) for one in (model, tmp_path / "m.twofold"))
     np.testing.assert_array_equal(answer.drawn, other.drawn)
-    exec(answer.code, given := {"data": model})
+    exec(answer.code, given := {"model": model})
     np.testing.assert_array_equal(given["answer"].drawn, answer.drawn)
     with pytest.raises(InputError, match=r"\.npy"):
         answer.save(tmp_path / "rows.png")

@@ -56,7 +56,11 @@ def load(verb: str) -> Any:
 
 def make_app(verb: str | None) -> App:
     """The command line, of which only `verb` is loaded."""
-    style: dict[str, Any] = {"help_flags": ("--help", "-h"), "help_format": "plaintext"}
+    style: dict[str, Any] = {
+        "help_flags": ("--help", "-h"),
+        "help_format": "plaintext",
+        "suppress_keyboard_interrupt": False,
+    }
     app = App(
         name="twofold", help=ABOUT, version=f"twofold {twofold.__version__}", version_flags=("--version",),
         help_epilogue="twofold VERB --help shows what a verb takes.", usage="twofold VERB INPUT [OPTIONS]", **style,
@@ -78,6 +82,7 @@ def make_app(verb: str | None) -> App:
             config(memory=memory)
         return app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
 
+    app.meta.suppress_keyboard_interrupt = False  # Ctrl-C is told apart from SIGTERM below
     return app
 
 

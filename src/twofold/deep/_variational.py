@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from twofold.core import loop
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
+from twofold.core.spelling import spell_parameters
 from twofold.core.types import Seed, Table
 from twofold.deep._gaussians import Bernoulli, Gaussian, Posterior, center, log_standard
 from twofold.deep._network import ImageModel, Training, check_count
@@ -37,7 +38,14 @@ MAX_ROWS_FOR_CODE_USE = 10_000  # about, from which the use of the code is judge
 
 
 class CollapseWarning(UserWarning):
-    """Some numbers of a code contain no information about the image: the generator has learned to ignore them."""
+    """Some numbers of a code contain no information about the image: the generator has learned to ignore them.
+
+    `fact` is the message without its advice, which names parameters of the constructor.
+    """
+
+    def __init__(self, fact: str, advice: str):
+        super().__init__(spell_parameters(f"{fact}. {advice}"))
+        self.fact = fact
 
 
 class Coder(nn.Module):
@@ -199,13 +207,13 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageModel)
         k, unused = len(self.active_), np.flatnonzero(~self.active_)
         if len(unused):
             names = ", ".join(self._code_name(j) for j in unused[:8]) + (", …" if len(unused) > 8 else "")
-            warnings.warn(
+            fact = (
                 f"{type(self).__name__}: {len(unused)} of the {k} latent numbers are not in use ({names}): each "
-                f"contains less than {MIN_CODE_NATS} nats of an image (posterior collapse). Ask for fewer, lower beta, "
-                "or raise warm_up.",
-                CollapseWarning,
-                stacklevel=loop.outside(),
+                f"contains less than {MIN_CODE_NATS} nats of an image (posterior collapse). "
+                "Ask for fewer with ⟨n_components⟩"
             )
+            advice = "Or lower beta, or raise warm_up."
+            warnings.warn(CollapseWarning(fact, advice), stacklevel=loop.outside())
 
     def _code_name(self, j: int) -> str:
         return str(j)

@@ -266,9 +266,9 @@ def warn_of_collapse(model: Any) -> None:
     """Warn if the images of a generator hardly differ."""
     share = model.history_["diversity"][-1]
     if share < COLLAPSE_VARIANCE_RATIO:
-        warnings.warn(
+        fact = (
             f"the images of {type(model).__name__} hardly differ: their variance is {share:.1%} of the data's "
-            "(collapse). Lower learning_rate, or give penalty='r1' with a larger penalty_weight.",
-            CollapseWarning,
-            stacklevel=loop.outside(),
+            "(collapse)"
         )
+        advice = "Lower learning_rate, or give penalty='r1' with a larger penalty_weight."
+        warnings.warn(CollapseWarning(fact, advice), stacklevel=loop.outside())

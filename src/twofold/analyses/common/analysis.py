@@ -137,8 +137,9 @@ def complete_docstring(function: Callable[..., Any], signature: inspect.Signatur
     entries = [f"{name}\n    {SHARED[name]}" for name in SHARED if name in signature.parameters]
     if any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
         entries += [f"{name}\n    {meaning}" for name, meaning in read_meanings(Reading).items()]
-    before, _, after = text.partition("\n\nReturns\n")
-    return "\n".join([before, *entries, "\nReturns\n" + after])
+    next_sections = (text.find(f"\n\n{name}\n---") for name in ("Returns", "Examples"))
+    end = min((at for at in next_sections if at > 0), default=len(text))
+    return "\n".join([text[:end], *entries]) + text[end:]
 
 
 def write_argument(name: str, value: Any) -> str:

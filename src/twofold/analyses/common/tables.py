@@ -81,7 +81,8 @@ def warnings_as_notes(notes: list[str]) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    notes += dict.fromkeys(in_plain_words(str(w.message)) for w in caught if issubclass(w.category, UserWarning))
+    texts = [getattr(w.message, "fact", str(w.message)) for w in caught if issubclass(w.category, UserWarning)]
+    notes += dict.fromkeys(map(in_plain_words, texts))
 
 
 def in_plain_words(message: str) -> str:

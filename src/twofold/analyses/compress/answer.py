@@ -92,7 +92,8 @@ class Compression(CompressionAnswer):
 
     @property
     def hint(self) -> str:
-        return "add ⟨out=photo.tfi⟩ to keep it, ⟨out=photo.html⟩ for quality against size"
+        name = Path(self.source).stem if Path(self.source).suffix else "photo"
+        return f"add ⟨out={name}.tfi⟩ to keep it, ⟨out={name}.html⟩ for quality against size"
 
     @property
     def image(self) -> np.ndarray:
@@ -144,7 +145,8 @@ class SignalCompression(CompressionAnswer):
 
     @property
     def hint(self) -> str:
-        return "add ⟨out=song.tfs⟩ to keep it, ⟨out=song.png⟩ to look at what comes back"
+        name = Path(self.source).stem if Path(self.source).suffix else "song"
+        return f"add ⟨out={name}.tfs⟩ to keep it, ⟨out={name}.png⟩ to look at what comes back"
 
     @property
     def signals(self) -> np.ndarray:
