@@ -203,10 +203,6 @@ class Biases(Completion):
     def _folding(self) -> tuple[Callable, tuple]:
         return compute_shifts, (self.column_bias_ + self.column_bias_.dtype.type(self.mean_), self.reg_[0])
 
-    def fold_in(self, X: Table) -> np.ndarray:
-        """The biases (m,1) of new rows given their known cells; that of a fitted row is the one it has."""
-        return super().fold_in(X)
-
     def _valuing(self) -> tuple[Callable, tuple]:
         return np.add, (self.column_bias_ + self.column_bias_.dtype.type(self.mean_),)
 

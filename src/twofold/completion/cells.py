@@ -27,6 +27,8 @@ from twofold.kernels.moments import csr_gram
 NO_COUNTS = "X holds only zeros: nothing was seen by anyone, so there is nothing to learn from."
 NEGATIVE = "and counts are >= 0. For ratings that may be negative use ALS."
 
+Costs = Callable[[], tuple[float, float]]  # of a half-step: its cost with the ridge term, and that term alone
+
 
 class HalfStep(NamedTuple):
     """How one side is solved for: k factors, offsets, ridge and solver; `alpha` where stored counts are weights."""
@@ -120,11 +122,8 @@ class Cells(ABC):
         """(X − mean)ᵀ(X − mean) Z over the known cells."""
 
     @abstractmethod
-    def half_step(
-        self, side: str, current: Any, other: Any, step: HalfStep
-    ) -> tuple[Any, Callable[[], tuple[float, float]]]:
-        """One side's features given the other's (`mine` None: from zero), and a function that gives their cost with
-        its ridge term, and that ridge term alone."""
+    def half_step(self, side: str, current: Any, other: Any, step: HalfStep) -> tuple[Any, Costs]:
+        """One side's features given the other's, from `current` or zero, and a function that gives their costs."""
 
     @abstractmethod
     def run(
@@ -241,9 +240,7 @@ class MemoryCells(Cells):
     def multiply_square(self, Z: np.ndarray, mean: float) -> np.ndarray:
         return ridges.multiply_square(self.observed, Z, mean)
 
-    def half_step(
-        self, side: str, current: Any, other: Any, step: HalfStep
-    ) -> tuple[Any, Callable[[], tuple[float, float]]]:
+    def half_step(self, side: str, current: Any, other: Any, step: HalfStep) -> tuple[Any, Costs]:
         lines = getattr(self.observed, side)
         base = None if step.alpha is None else other.T @ other
         features = step.read_features(other)

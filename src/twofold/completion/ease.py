@@ -37,7 +37,6 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.completion.cells import Cells, find_ratings, open_cells
 from twofold.completion.model import Ranking, find_columns
 from twofold.completion.scorer import FoldScorer, Scorer
-from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
@@ -264,13 +263,9 @@ class EASE(Ranking):
         cells = open_cells(self, find_ratings(X, "sum"), sample_weight)
         read_rows = cells.keep_rows()
 
-        def sweep(state: Solution | None, t: int) -> loop.Sweep:
-            found = self._solve(cells)
-            objective = float((1 / found.diagonal.astype(np.float64) - found.reg).sum())
-            return loop.Sweep(found, objective, {"reg": found.reg}, done=True)
-
-        def to_attributes(w: Solution) -> dict:
-            return {
+        def solve() -> tuple[dict, float, dict]:
+            w = self._solve(cells)
+            attributes = {
                 "weights_": w.B,
                 "columns_": w.heads,
                 "diagonal_": w.diagonal,
@@ -280,9 +275,9 @@ class EASE(Ranking):
                 "mass_": w.mass,
                 "seen_": read_rows(),
             }
+            return attributes, float((1 / w.diagonal.astype(np.float64) - w.reg).sum()), {"reg": w.reg}
 
-        loop.run(self, sweep, None, max_iter=1, tol=0.0, fitted=to_attributes, X=cells.source, fingerprint=cells.sign)
-        return self
+        return self._fit_at_once(solve, cells.source, cells.sign)
 
     def _solve(self, cells: Cells) -> Solution:
         d, dtype = cells.shape[1], cells.dtype
@@ -307,10 +302,6 @@ class EASE(Ranking):
 
     def _folding(self) -> tuple[Callable, tuple]:
         return predict_rows, (self._get_solution(),)
-
-    def fold_in(self, X: Table) -> np.ndarray:
-        """The predictions (m,d) for all cells of new rows: here a row has no factors other than its values."""
-        return super().fold_in(X)
 
     def _valuing(self) -> tuple[Callable, tuple]:
         return np.asarray, ()

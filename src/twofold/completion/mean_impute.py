@@ -21,7 +21,6 @@ from scipy import sparse
 
 from twofold.completion._normalize import compute_means, compute_moments, pool_deviations
 from twofold.completion.model import Completion
-from twofold.core import loop
 from twofold.core.estimator import fitting
 from twofold.core.params import StrOptions
 from twofold.core.types import Table, Weights
@@ -29,7 +28,7 @@ from twofold.core.types import Table, Weights
 NEUTRAL = (0.0, 1.0, 0.0)  # center, scale, level
 
 
-class Cells(NamedTuple):
+class CellList(NamedTuple):
     """Known cells as a list."""
 
     row: np.ndarray
@@ -46,21 +45,13 @@ class Plain(NamedTuple):
     level: float
 
 
-class Codes(NamedTuple):
-    """What a fit finds."""
-
-    plain: Plain
-    rows: np.ndarray  # (n,3)
-    columns: np.ndarray  # (3,d)
-
-
-def list_cells(X: sparse.csr_array, w: np.ndarray | None = None) -> Cells:
+def list_cells(X: sparse.csr_array, w: np.ndarray | None = None) -> CellList:
     row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     x = X.data.astype(np.float64)
-    return Cells(row, X.indices, x, np.ones_like(x) if w is None else w.astype(np.float64))
+    return CellList(row, X.indices, x, np.ones_like(x) if w is None else w.astype(np.float64))
 
 
-def standardize_cells(cells: Cells, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def standardize_cells(cells: CellList, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """The standardized value z of every cell."""
     center = rows[cells.row, 0] + columns[0, cells.col]
     return (cells.x - center) / (rows[cells.row, 1] * columns[1, cells.col])
@@ -76,7 +67,7 @@ def fold_rows(
 
 
 def code_rows(
-    cells: Cells, m: int, columns: np.ndarray, plain: Plain, strategy: str, normalize: str | None
+    cells: CellList, m: int, columns: np.ndarray, plain: Plain, strategy: str, normalize: str | None
 ) -> np.ndarray:
     rows = np.tile(NEUTRAL, (m, 1))
     if normalize == "row":
@@ -159,33 +150,21 @@ class MeanImpute(Completion):
         known = self._observe(X, sample_weight)
         cells, shape = list_cells(known.X, known.W.data), known.shape
 
-        def sweep(state: Codes, t: int) -> loop.Sweep:
-            plain, rows, columns = self._codes(cells, shape)
+        def solve() -> tuple[dict, float, dict]:
+            plain, rows, columns = self._solve(cells, shape)
             center, level = rows[cells.row, 0] + columns[0, cells.col], rows[cells.row, 2] + columns[2, cells.col]
             gaps = cells.x - center - rows[cells.row, 1] * columns[1, cells.col] * level
-            return loop.Sweep(Codes(plain, rows, columns), float(cells.w @ gaps**2), done=True)
+            attributes: dict = {"column_codes_": columns.astype(known.dtype), "row_codes_": rows.astype(known.dtype)}
+            attributes |= {"mean_": plain.mean, "spread_": plain.spread, "level_": plain.level}
+            return attributes, float(cells.w @ gaps**2), {}
 
-        loop.run(
-            self,
-            sweep,
-            Codes(Plain(0.0, 1.0, 0.0), np.zeros((shape[0], 3)), np.zeros((3, shape[1]))),
-            max_iter=1,
-            tol=0.0,
-            fitted=lambda codes: _attributes(codes, known.dtype),
-            X=X,
-            fingerprint=known.sign,
-        )
-        return self
+        return self._fit_at_once(solve, X, known.sign)
 
-    def _codes(self, cells: Cells, shape: tuple[int, int]) -> Codes:
+    def _solve(self, cells: CellList, shape: tuple[int, int]) -> tuple[Plain, np.ndarray, np.ndarray]:
         """Values for plain lines, rows (n,3), columns (3,d)."""
-        row, col, x, w = cells
-        n, d = shape
-        spread = (
-            1.0
-            if self.normalize is None
-            else pool_deviations(*((row, n) if self.normalize == "row" else (col, d)), x, w)
-        )
+        (row, col, x, w), (n, d) = cells, shape
+        lines = {"row": (row, n), "column": (col, d)}
+        spread = 1.0 if self.normalize is None else pool_deviations(*lines[self.normalize], x, w)
         plain = Plain(float(np.average(x, weights=w)), spread, 0.0)
         columns = np.tile(np.array(NEUTRAL)[:, None], (1, d))
         if self.normalize == "column":
@@ -197,15 +176,11 @@ class MeanImpute(Completion):
             columns[2] = compute_means(col, d, z, w, plain.level)
         elif self.strategy == "global":
             columns[2] = plain.level
-        return Codes(plain, code_rows(cells, n, columns, plain, self.strategy, self.normalize), columns)
+        return plain, code_rows(cells, n, columns, plain, self.strategy, self.normalize), columns
 
     def _folding(self) -> tuple[Callable, tuple]:
         plain = Plain(self.mean_, self.spread_, self.level_)
         return fold_rows, (self.column_codes_, plain, self.strategy, self.normalize)
-
-    def fold_in(self, X: Table) -> np.ndarray:
-        """Center, scale and level (m,3) of new rows given their known cells; a fitted row gets the ones it has."""
-        return super().fold_in(X)
 
     def _valuing(self) -> tuple[Callable, tuple]:
         return predict_values, (self.column_codes_,)
@@ -213,14 +188,3 @@ class MeanImpute(Completion):
     def _predict_cells(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         (p, s, u), (q, t, v) = self.row_codes_[rows].T, self.column_codes_[:, cols]
         return (p + q) + (s * t) * (u + v)
-
-
-def _attributes(codes: Codes, dtype: np.dtype) -> dict:
-    plain = codes.plain
-    return {
-        "column_codes_": codes.columns.astype(dtype),
-        "row_codes_": codes.rows.astype(dtype),
-        "mean_": plain.mean,
-        "spread_": plain.spread,
-        "level_": plain.level,
-    }

@@ -74,7 +74,11 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
         return self.transform(X)
 
     def fold_in(self, X: Table) -> np.ndarray:
-        """The factors (m,k) of new rows given their known cells; those of a fitted row are the ones it has."""
+        """The codes of new rows given their known cells; those of a fitted row are the ones it has.
+
+        Factors (m,k); biases (m,1) of :class:`Biases`; center, scale and level (m,3) of :class:`MeanImpute`; ones
+        (m,1) of :class:`Popularity`; predictions (m,d) of :class:`EASE`, whose rows have no factors.
+        """
         check_is_fitted(self)
         return self._fold(X)[0]
 
@@ -167,6 +171,15 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
         if lines is None or not lines.by_row:
             return codes, None
         return codes[:, :-2], lines._replace(center=codes[:, -2], scale=codes[:, -1])
+
+    def _fit_at_once(self, solve: Callable[[], tuple[dict, float, dict]], X: Any, sign: Callable[[], str]) -> Any:
+        """Fit in one sweep: `solve()` gives the attributes, the objective, and what else the history holds."""
+
+        def sweep(state: dict, t: int) -> loop.Sweep:
+            return loop.Sweep(*solve(), done=True)
+
+        loop.run(self, sweep, {}, max_iter=1, tol=0.0, fitted=dict, X=X, fingerprint=sign)
+        return self
 
     def _check_parts(self, require: Callable[[bool, str], None]) -> None:
         """Centers and scales of a file that is loaded must be those of its rows or columns."""

@@ -159,13 +159,6 @@ def split_deviation(known: sparse.csr_array, S: sparse.csr_array, rule: Rule) ->
 # ---- the model ----------------------------------------------------------------------------------------------------
 
 
-class Found(NamedTuple):
-    """What a fit finds: deviations and similarities."""
-
-    R: sparse.csr_array
-    S: sparse.csr_array
-
-
 def get_offset(baseline: Biases) -> np.ndarray:
     """m + c_j"""
     return baseline.column_bias_ + baseline.column_bias_.dtype.type(baseline.mean_)
@@ -297,23 +290,13 @@ class Neighborhood(Completion):
         with loop.quietly():
             baseline._solve(MemoryCells(cells))
 
-        def sweep(state: Found, t: int) -> loop.Sweep:
-            found, left = self._compare_lines(cells, baseline)
-            return loop.Sweep(found, left, done=True)
+        def solve() -> tuple[dict, float, dict]:
+            R, S, left = self._compare_lines(cells, baseline)
+            return {"residuals_": R, "similarities_": S, "baseline_": baseline}, left, {}
 
-        loop.run(
-            self,
-            sweep,
-            Found(cells.X, cells.X),
-            max_iter=1,
-            tol=0.0,
-            fitted=lambda state: {"residuals_": state.R, "similarities_": state.S, "baseline_": baseline},
-            X=X,
-            fingerprint=cells.sign,
-        )
-        return self
+        return self._fit_at_once(solve, X, cells.sign)
 
-    def _compare_lines(self, cells: Observed, baseline: Biases) -> tuple[Found, float]:
+    def _compare_lines(self, cells: Observed, baseline: Biases) -> tuple[sparse.csr_array, sparse.csr_array, float]:
         """Deviations lying the way predictions read them, similarities, and the squared error left to explain."""
         R = subtract_baseline(cells.X, baseline.row_bias_, get_offset(baseline))
         G = sparse.csr_array((np.sqrt(cells.W.data), R.indices, R.indptr), shape=R.shape)
@@ -321,7 +304,7 @@ class Neighborhood(Completion):
         if self.kind == "user":
             R, G = R.T.tocsr(), G.T.tocsr()
         S = find_similarities(R.T.tocsr(), R, G.T.tocsr().data, G.data, self._rule(), True)
-        return Found(R, S), left
+        return R, S, left
 
     def _rule(self) -> Rule:
         use = min(self.n_neighbors, 2**31), float(self.power), float(self.damping)

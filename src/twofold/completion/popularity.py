@@ -16,7 +16,6 @@ from scipy import sparse
 from twofold.completion.cells import open_cells
 from twofold.completion.model import Ranking
 from twofold.completion.scorer import ProductScorer, Scorer
-from twofold.core import loop
 from twofold.core.estimator import fitting
 from twofold.core.types import Table, Weights
 
@@ -52,24 +51,16 @@ class Popularity(Ranking):
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> Popularity:
         """Count the rows that have seen each column of X, also of :class:`PartitionedRatings`; see :meth:`EASE.fit`."""
         cells = open_cells(self, X, sample_weight)
-        counts, mass = cells.count_columns()
-        share = counts / (mass or 1.0)
 
-        def sweep(state: Any, t: int) -> loop.Sweep:
-            return loop.Sweep(share, float(counts.sum() - counts @ counts / (mass or 1.0)), done=True)
+        def solve() -> tuple[dict, float, dict]:
+            counts, rows = cells.count_columns()
+            share = counts / (rows or 1.0)
+            return {"popularity_": share.astype(cells.dtype)}, float(counts.sum() - counts @ counts / (rows or 1.0)), {}
 
-        def to_attributes(share: np.ndarray) -> dict:
-            return {"popularity_": share.astype(cells.dtype)}
-
-        loop.run(self, sweep, share, max_iter=1, tol=0.0, fitted=to_attributes, X=cells.source, fingerprint=cells.sign)
-        return self
+        return self._fit_at_once(solve, cells.source, cells.sign)
 
     def _folding(self) -> tuple[Callable, tuple]:
         return give_ones, (self.popularity_.dtype,)
-
-    def fold_in(self, X: Table) -> np.ndarray:
-        """Ones (m,1): all rows have the same code."""
-        return super().fold_in(X)
 
     def _valuing(self) -> tuple[Callable, tuple]:
         return np.multiply, (self.popularity_,)

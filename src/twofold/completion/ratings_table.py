@@ -20,7 +20,7 @@ from twofold.core.checks import InputError
 from twofold.io.ratings import Ratings, read_ratings
 
 
-class Cells(NamedTuple):
+class RatingsTable(NamedTuple):
     """Ratings as a table: the ids of its rows and columns, its known cells, and what was read where."""
 
     users: np.ndarray  # (n,)
@@ -41,7 +41,7 @@ def cells_of(
     duplicates: str = "mean",
     implicit: bool | None = None,
     times: bool = False,
-) -> Cells:
+) -> RatingsTable:
     """Ratings in any form as a table; `implicit` None means: find out; `times` that it matters when."""
     t = triples(ratings, user, item, rating)
     (users, i), (items, j) = number_ids(t.user), number_ids(t.item)
@@ -57,7 +57,7 @@ def table(
     duplicates: str,
     implicit: bool | None,
     times: bool = False,
-) -> Cells:
+) -> RatingsTable:
     """The known cells, from rows i and columns j."""
     values = np.ones(len(i)) if t.rating is None else t.rating
     if implicit is None:
@@ -66,7 +66,7 @@ def table(
     X = merge_pairs(i, j, values, shape, "sum" if implicit else duplicates)
     when = times_of(t, i, j, shape) if times else None
     names = names_of(t.names, j, len(items))
-    return Cells(users, items, X, implicit, t.columns, names, when, find_refused(t, users, items))
+    return RatingsTable(users, items, X, implicit, t.columns, names, when, find_refused(t, users, items))
 
 
 def find_refused(t: Ratings, users: np.ndarray, items: np.ndarray) -> sparse.csr_array | None:
@@ -80,7 +80,7 @@ def find_refused(t: Ratings, users: np.ndarray, items: np.ndarray) -> sparse.csr
     return merge_pairs(i[both], j[both], np.ones(int(both.sum())), (len(users), len(items)), "max")
 
 
-def check_enough(cells: Cells) -> None:
+def check_enough(cells: RatingsTable) -> None:
     """Refuse ratings of one user, whose items are all known, or of one item."""
     for ids, what in ((cells.users, "user"), (cells.items, "item")):
         if len(ids) == 1:

@@ -38,7 +38,6 @@ from twofold.completion.biases import Biases
 from twofold.completion.cells import MemoryCells
 from twofold.completion.model import Factors
 from twofold.core import loop
-from twofold.core.checks import InputError
 from twofold.core.data.known_cells import Observed, Side
 from twofold.core.data.missing_patterns import LOG_2PI
 from twofold.core.engine.local import Engine
@@ -382,8 +381,6 @@ class SVDPlusPlus(Factors):
         return self
 
     def _deviate(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        if not hasattr(self, "row_covariance_"):
-            raise InputError("this model was saved before it kept how sure it is of its rows. Fit it again.")
         out = np.empty(len(rows))
         for start in range(0, len(rows), 2**14):
             at = slice(start, start + 2**14)

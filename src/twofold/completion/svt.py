@@ -12,14 +12,13 @@ References: Cai, Candès & Shen 2010; Huang, Ma & Goldfarb 2013 (momentum).
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from twofold.completion import _sparse_low_rank as low_rank
 from twofold.completion._sparse_low_rank import LowRank, Places
-from twofold.completion.model import NORMALIZE
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.known_cells import Observed
@@ -114,10 +113,7 @@ class SVT(LowRank):
     _parameter_constraints: ClassVar[dict] = {
         "tau": [Interval(Real, 0, None, closed="neither"), None],
         "step": [Interval(Real, 0, None, closed="neither"), None],
-        **NORMALIZE,
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
+        **{name: rule for name, rule in LowRank._parameter_constraints.items() if name != "n_components"},
     }
 
     def __init__(

@@ -104,18 +104,6 @@ def test_without_ratings_or_with_all_alike_the_data_is_implicit():
     assert not Recommender(Biases()).fit(RATINGS).implicit_
 
 
-def test_the_default_says_what_it_chose_and_is_no_worse_than_its_baseline():
-    rec = Recommender(random_state=0).fit(RATINGS)
-    chosen = rec.choice_
-    assert chosen["model"] == type(rec.model_).__name__
-    assert chosen["measure"] == "rmse" and chosen["held_out"] == round(0.1 * rec.ratings_.nnz)
-    if chosen["score"] > chosen["baseline_score"]:
-        assert isinstance(rec.model_, Biases)
-    again = Recommender(random_state=0).fit(RATINGS)
-    assert again.choice_ == chosen
-    assert again.recommend(3).equals(rec.recommend(3))
-
-
 def test_few_ratings_are_enough():
     for rows in ([("a", "x", 5), ("b", "y", 3)], [("a", "x", 5), ("b", "y", 3), ("b", "x", 1)]):
         rec = Recommender(random_state=0).fit(rows)
@@ -204,7 +192,7 @@ def test_rows_without_a_rating_are_left_out_and_said(tmp_path):
 @pytest.mark.parametrize(
     ("ratings", "words"),
     [
-        ([("a", "x", "great"), ("a", "y", 1)], ["row 0", '"great"', "rating="]),
+        ([("a", "x", "great"), ("a", "y", 1)], ["row 0", '"great"', "rating"]),
         ([("a", "x", 1), ("a", "y", float("inf"))], ["row 1", "inf"]),
         ([("a", "x", None), ("a", "y", None)], ["every one is blank"]),
         ([("a", "x", 1), (None, "y", 2)], ["row 1", "user is blank", "remove the row"]),

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
 from twofold import EASE, InputError, Popularity, Recommender, config, datasets, load
@@ -18,6 +19,7 @@ from twofold.completion.svd_plus_plus import SVDPlusPlus
 
 RATINGS = datasets.ratings(60, 40, seed=1).ratings
 MODELS = {
+    "chosen": None,
     "als": ALS(3, max_iter=100, random_state=0),
     "als without biases": ALS(3, biases=False, max_iter=100, random_state=0),
     "als non-negative": ALS(3, nonnegative=True, max_iter=200, random_state=0),
@@ -41,7 +43,7 @@ def fitted():
         if name not in kept:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                kept[name] = Recommender(MODELS[name]).fit(RATINGS)
+                kept[name] = Recommender(MODELS[name], random_state=0).fit(RATINGS)
         return kept[name]
 
     return get
@@ -57,13 +59,15 @@ def test_recommend_is_the_sorted_predictions_without_what_was_seen(name, fitted)
     for user in (0, 7, 33):
         found = rec.recommend(user, n=12)
         holes = [item for item in rec.items_ if item not in seen_by(user)]
-        scores = rec.model_.predict(np.full(40, np.searchsorted(rec.users_, user)), np.arange(40))
+        scores = rec.ranking_.predict(np.full(40, np.searchsorted(rec.users_, user)), np.arange(40))
         scores = dict(zip(rec.items_, scores, strict=True))
         assert not set(found["item"]) & seen_by(user)
         assert len(set(found["item"])) == min(12, len(holes))
         best = sorted((scores[item] for item in holes), reverse=True)[:12]
         np.testing.assert_allclose([scores[item] for item in found["item"]], best, rtol=1e-5)
-        np.testing.assert_allclose(found["score"], rec.predict([user] * len(found), found["item"]), rtol=1e-5)
+        rating = "score" if rec.implicit_ else "rating"
+        np.testing.assert_allclose(found[rating], rec.predict([user] * len(found), found["item"]), rtol=1e-5)
+        assert name == "chosen" or rec.implicit_ or found["score"].equals(found["rating"].alias("score"))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -120,26 +124,20 @@ def test_scores_of_all_users_never_exist_together(tmp_path):
 @pytest.mark.parametrize("name", MODELS)
 def test_shares_add_up_to_the_prediction_less_that_of_a_newcomer(name, fitted):
     rec = fitted(name)
-    nobody = rec.model_.predict(_empty(rec))[0]
+    nobody = rec.ranking_.predict(sparse.csr_array((1, len(rec.items_)), dtype=rec.ratings_.dtype))[0]
     for user in (3, 20):
         item = rec.recommend(user, n=1)["item"][0]
         shares = rec.explain(user, item, n=None)
         row, col = np.searchsorted(rec.users_, user), np.searchsorted(rec.items_, item)
-        folded = rec.model_.predict(rec.ratings_[[row]])[0, col]
+        folded = rec.ranking_.predict(rec._rank_values(rec.ratings_[[row]]))[0, col]
         assert shares["share"].sum() == pytest.approx(folded - nobody[col], abs=1e-4)
-        assert shares["share"].sum() == pytest.approx(rec.model_.predict([row], [col])[0] - nobody[col], abs=2e-3)
+        assert shares["share"].sum() == pytest.approx(rec.ranking_.predict([row], [col])[0] - nobody[col], abs=2e-3)
         assert set(shares["item"]) == seen_by(user)
         assert dict(zip(shares["item"], shares["rating"], strict=True)) == dict(
             RATINGS.filter(user=user).select("item", "rating").iter_rows()
         )
         top = rec.explain(user, item, n=2)
         assert top["share"].to_list() == sorted(shares["share"], reverse=True)[:2]
-
-
-def _empty(rec):
-    from scipy import sparse
-
-    return sparse.csr_array((1, len(rec.items_)), dtype=rec.ratings_.dtype)
 
 
 def test_joining_shares_are_the_terms_of_a_linear_model(fitted):
@@ -154,7 +152,7 @@ def test_joining_shares_are_the_terms_of_a_linear_model(fitted):
     assert np.corrcoef(general, split_prediction(model, x, 3))[0, 1] > 0.9
 
 
-@pytest.mark.parametrize("name", ["als", "svd++", "implicit", "item neighbors"])
+@pytest.mark.parametrize("name", ["als", "svd++", "implicit", "item neighbors", "chosen"])
 def test_a_newcomer_with_a_users_ratings_gets_the_users_list(name, fitted):
     rec = fitted(name)
     for user in (5, 41):

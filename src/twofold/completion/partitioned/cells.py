@@ -15,7 +15,7 @@ from uuid import uuid4
 import numpy as np
 from scipy import sparse
 
-from twofold.completion.cells import NEGATIVE, NO_COUNTS, Cells, HalfStep, HalfSteps, Lines, Sums
+from twofold.completion.cells import NEGATIVE, NO_COUNTS, Cells, Costs, HalfStep, HalfSteps, Lines, Sums
 from twofold.completion.partitioned import _half_steps as tasks
 from twofold.completion.partitioned import _shards
 from twofold.completion.partitioned._files import missing_message, write_array
@@ -197,9 +197,7 @@ class PartitionedCells(Cells):
                 out.append(self.tasks.submit(tasks.pick, self.folder, side, units[0], *rows, other[q]))
         return out
 
-    def half_step(
-        self, side: str, current: Any, other: Any, step: HalfStep
-    ) -> tuple[Any, Callable[[], tuple[float, float]]]:
+    def half_step(self, side: str, current: Any, other: Any, step: HalfStep) -> tuple[Any, Costs]:
         base = None if step.alpha is None else self._multiply_gram(self.other(side), other)
 
         def light(units: list[int], where: Any, sources: list[Any], s: int) -> Any:

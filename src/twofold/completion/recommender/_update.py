@@ -10,12 +10,12 @@ import polars as pl
 from scipy import sparse
 
 from twofold.completion.ids import number_ids
-from twofold.completion.ratings_table import Cells, merge_pairs, triples
+from twofold.completion.ratings_table import RatingsTable, merge_pairs, triples
 from twofold.completion.recommender.evaluation import join_ids, list_coordinates
 from twofold.core.checks import InputError
 
 
-def join_ratings(rec: Any, ratings: Any) -> tuple[Cells, Any]:
+def join_ratings(rec: Any, ratings: Any) -> tuple[RatingsTable, Any]:
     """The table of a recommender with more ratings in it, and its model grown to that table."""
     if not hasattr(rec.model_, "add_rows"):
         raise InputError(
@@ -35,7 +35,9 @@ def join_ratings(rec: Any, ratings: Any) -> tuple[Cells, Any]:
     names = None if rec.names_ is None else np.full(len(items), "", dtype=object)
     if names is not None:
         names[cols] = rec.names_
-    return Cells(users, items, X, False, rec.columns_, names), grow_model(rec.model_, X, rows, cols, np.unique(i[n:]))
+    return RatingsTable(users, items, X, False, rec.columns_, names), grow_model(
+        rec.model_, X, rows, cols, np.unique(i[n:])
+    )
 
 
 def grow_model(model: Any, X: sparse.csr_array, rows: np.ndarray, cols: np.ndarray, touched: np.ndarray) -> Any:

@@ -33,7 +33,7 @@ from scipy import sparse
 
 from twofold import metrics
 from twofold.completion.ids import number_ids, places, plain
-from twofold.completion.ratings_table import Cells, merge_pairs, table, triples
+from twofold.completion.ratings_table import RatingsTable, merge_pairs, table, triples
 from twofold.completion.recommender._content import SAMPLE, learn_content, make_profiles, score_new
 from twofold.completion.recommender._features import read_features
 from twofold.completion.recommender.splits import Part
@@ -138,8 +138,8 @@ class Fold(NamedTuple):
 
 
 def evaluate_parts(
-    learn: Callable[[Cells], Any],
-    cells: Cells,
+    learn: Callable[[RatingsTable], Any],
+    cells: RatingsTable,
     parts: Iterable[Part],
     n: int,
     relevant: float | None,
@@ -162,14 +162,13 @@ def evaluate_parts(
         tested, users = tested + test.nnz, users + int(np.count_nonzero(np.diff(wanted.indptr)))
         unseen += int(np.sum((places(rec.users_, i) < 0) | (places(rec.items_, j) < 0)))
     level = None if cells.implicit else float(np.mean([t for t in thresholds if t is not None]))
-    table = pl.DataFrame([pool_folds(name, folds) for name, folds in found.items()])
-    ends = pl.DataFrame(
-        [row for name, folds in found.items() for row in find_intervals(name, folds)], INTERVAL_COLUMNS, orient="row"
-    )
-    return Evaluation(table, ends, n, split, level, tested, users, unseen)
+    ends = {name: list(find_intervals(name, folds)) for name, folds in found.items()}
+    table = pl.DataFrame([pool_folds(name, folds, ends[name]) for name, folds in found.items()])
+    intervals = pl.DataFrame([row for rows in ends.values() for row in rows], INTERVAL_COLUMNS, orient="row")
+    return Evaluation(table, intervals, n, split, level, tested, users, unseen)
 
 
-def compress_table(cells: Cells, train: sparse.csr_array) -> Cells:
+def compress_table(cells: RatingsTable, train: sparse.csr_array) -> RatingsTable:
     """The training part as a table of its own: users and items without a training rating do not exist in it.
 
     Ids are the rows and columns of the whole table.
@@ -178,7 +177,7 @@ def compress_table(cells: Cells, train: sparse.csr_array) -> Cells:
     cols, index = np.unique(train.indices, return_inverse=True)
     indptr = np.append(train.indptr[rows], train.nnz)
     X = sparse.csr_array((train.data, index.astype(train.indices.dtype), indptr), shape=(len(rows), len(cols)))
-    return Cells(rows, cols.astype(np.int64), X, cells.implicit, cells.columns)
+    return RatingsTable(rows, cols.astype(np.int64), X, cells.implicit, cells.columns)
 
 
 def list_coordinates(X: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
@@ -326,27 +325,15 @@ def predict_new(rec: Any, model: Any, new: sparse.csr_array, i: np.ndarray, j: n
     return rec._clip(out)
 
 
-def pool_folds(name: str, folds: list[Fold]) -> dict[str, Any]:
-    """One row of the table."""
-    row: dict[str, Any] = {"model": name, "rmse": None, "mae": None}
-    if folds[0].errors is not None:
-        errors = np.concatenate([f.errors for f in folds if f.errors is not None])
-        row |= {"rmse": float(np.sqrt(np.mean(errors**2))), "mae": float(np.mean(np.abs(errors)))}
-    for measure in LISTS:
-        values = [f.lists[measure] for f in folds if f.lists]
-        row[measure] = float(np.mean(np.concatenate(values))) if values else None
-    row["coverage"] = float(np.mean([f.coverage for f in folds]))
+def pool_folds(name: str, folds: list[Fold], intervals: list[tuple]) -> dict[str, Any]:
+    """One row of the table, from the rows of :func:`find_intervals` and what has no interval."""
+    row = {"model": name} | dict.fromkeys(["rmse", "mae", *LISTS]) | {row[1]: row[2] for row in intervals}
     surprise = [f.novelty for f in folds if f.novelty is not None]
-    return row | {"novelty": float(np.mean(surprise)) if surprise else None}
+    novelty = float(np.mean(surprise)) if surprise else None
+    return row | {"coverage": float(np.mean([f.coverage for f in folds])), "novelty": novelty}
 
 
-INTERVAL_COLUMNS = {
-    "model": pl.String,
-    "measure": pl.String,
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-}
+INTERVAL_COLUMNS = dict.fromkeys(["model", "measure"], pl.String) | dict.fromkeys(["value", "low", "high"], pl.Float64)
 
 
 def find_intervals(name: str, folds: list[Fold]) -> Iterator[tuple[str, str, float, float, float]]:
@@ -361,10 +348,8 @@ def find_intervals(name: str, folds: list[Fold]) -> Iterator[tuple[str, str, flo
         values = [f.lists[measure] for f in folds if f.lists]
         if values:
             each = np.concatenate(values)
-            mean, end = (
-                float(each.mean()),
-                WIDTH * float(each.std(ddof=1) / np.sqrt(len(each))) if len(each) > 1 else np.inf,
-            )
+            end = WIDTH * float(each.std(ddof=1) / np.sqrt(len(each))) if len(each) > 1 else np.inf
+            mean = float(each.mean())
             yield name, measure, mean, mean - end, mean + end
 
 
@@ -382,7 +367,7 @@ def bound_ratio(values: np.ndarray, rows: np.ndarray) -> tuple[float, float]:
     return mean, WIDTH * float(np.sqrt(spread) / len(values))
 
 
-def read_given_test(rec: Any, ratings: Any, test: Any) -> tuple[Cells, list[Part]]:
+def read_given_test(rec: Any, ratings: Any, test: Any) -> tuple[RatingsTable, list[Part]]:
     """Ratings and test ratings as tables of all users and items of either."""
     t, more = (triples(r, rec.user, rec.item, rec.rating) for r in (ratings, test))
     (users, i), (items, j) = number_ids(join_ids(t.user, more.user)), number_ids(join_ids(t.item, more.item))
@@ -400,7 +385,7 @@ def join_ids(a: pl.Series, b: pl.Series) -> pl.Series:
     return pl.concat([a, b] if a.dtype == b.dtype else [a.cast(pl.String), b.cast(pl.String)])
 
 
-def check_apart(cells: Cells, test: sparse.csr_array) -> None:
+def check_apart(cells: RatingsTable, test: sparse.csr_array) -> None:
     """No pair may be in both parts."""
     keys = [i * np.int64(test.shape[1]) + j for i, j in map(list_coordinates, (cells.X, test))]
     both = np.intersect1d(*keys)

@@ -28,7 +28,7 @@ from twofold.completion.ids import find_ids, place, places
 from twofold.completion.implicit_als import ImplicitALS
 from twofold.completion.model import Completion
 from twofold.completion.popularity import Popularity
-from twofold.completion.ratings_table import Cells, cells_of, check_enough, count_items, row_of
+from twofold.completion.ratings_table import RatingsTable, cells_of, check_enough, count_items, row_of
 from twofold.completion.recommender import evaluation
 from twofold.completion.recommender._choose import AS_GIVEN, Candidates, choose_models
 from twofold.completion.recommender._content import (
@@ -139,11 +139,11 @@ class Recommender(Model):
     ratings_: sparse.csr_array
     model_: Any
     implicit_: bool
-    names_: np.ndarray | None = None  # of models saved before there were names
-    ranker_: Any = None  # the model of the lists where it is not `model_`; models saved before had one model
+    names_: np.ndarray | None = None
+    ranker_: Any = None  # the model of the lists where it is not `model_`
     cells_: str = AS_GIVEN  # how the model of the lists sees ratings
-    content_: Any = MappingProxyType({})  # of models saved before there were features
-    refused_: Any = None  # of models saved before it was kept
+    content_: Any = MappingProxyType({})
+    refused_: Any = None
     spread_: float = 1.0  # of what ratings deviate from the baseline
     _fitted: ClassVar[dict[str, str]] = {
         "users_": "n, text",
@@ -238,20 +238,20 @@ class Recommender(Model):
         implicit = bool(self._implicit()) or parts.columns["rating"] is None or parts.counts or low == high
         implicit = implicit or (ends == (0, 1) and seen.is_binary())
         candidates = StoredCandidates(parts, implicit, ends, seed_of(self.random_state), callbacks_of(self))
-        return self._choose(Cells(parts.users, parts.items, seen, implicit, parts.columns), candidates)
+        return self._choose(RatingsTable(parts.users, parts.items, seen, implicit, parts.columns), candidates)
 
-    def _cells(self, ratings: Any, times: bool = False) -> Cells:
+    def _cells(self, ratings: Any, times: bool = False) -> RatingsTable:
         return cells_of(ratings, self.user, self.item, self.rating, self.duplicates, self._implicit(), times)
 
     def _implicit(self) -> bool | None:
         """True if a model that was given needs counts; None if the data decides."""
         return True if isinstance(self.model, (EASE, ImplicitALS, Popularity)) else None
 
-    def _learn(self, cells: Cells) -> Any:
+    def _learn(self, cells: RatingsTable) -> Any:
         seed, callbacks = seed_of(self.random_state), callbacks_of(self)
         return self._choose(cells, TableCandidates(cells.X, cells.implicit, self.holdout, seed, callbacks))
 
-    def _choose(self, cells: Cells, candidates: Candidates) -> Any:
+    def _choose(self, cells: RatingsTable, candidates: Candidates) -> Any:
         model, self.ranker_, self.cells_, self.choice_ = choose_models(self.model, candidates, float(self.time))
         return self._keep(cells, model, candidates.scale)
 
@@ -260,7 +260,7 @@ class Recommender(Model):
         """The model of the lists."""
         return self.model_ if self.ranker_ is None else self.ranker_
 
-    def _keep(self, cells: Cells, model: Any, scale: Scale) -> Any:
+    def _keep(self, cells: RatingsTable, model: Any, scale: Scale) -> Any:
         """Everything that follows from the ratings and a fitted model of them."""
         self.model_, X = model, cells.X
         self.users_, self.items_, self.ratings_ = cells.users, cells.items, X
@@ -573,7 +573,7 @@ class Recommender(Model):
             if test is not None:
                 raise InputError("test was given without ratings to train on. Call evaluate(ratings, test=...).")
             self._check_in_memory("evaluate")
-            cells = Cells(self.users_, self.items_, self.ratings_, self.implicit_, self.columns_)
+            cells = RatingsTable(self.users_, self.items_, self.ratings_, self.implicit_, self.columns_)
         if test is not None:
             cells, given = evaluation.read_given_test(self, ratings, test)
             return evaluation.evaluate_parts(self._again, cells, given, n, relevant, "given")
@@ -585,7 +585,7 @@ class Recommender(Model):
         said = f"{split}, {folds} folds" if folds else f"{split}, {test_size:g}"
         return evaluation.evaluate_parts(self._again, cells, parts, n, relevant, said, items)
 
-    def _again(self, cells: Cells) -> Recommender:
+    def _again(self, cells: RatingsTable) -> Recommender:
         return clone(self).set_callbacks(*callbacks_of(self))._learn(cells)
 
     def _check_in_memory(self, action: str) -> None:
