@@ -72,7 +72,7 @@ def test_gradients_are_those_of_the_objective(biases):
     cells = observed(as_blocks(X))
     problem = planned(cells, 2, reg=0.3, biases=bool(biases), power=0.5)
     mean, spread, lam = problem.mean, problem.spread, problem.ridge.lam
-    plan = descent.Plan(cells, 2, mean, np.sqrt(spread), *descent.hold_sides(problem), 0.9, [])
+    plan = descent.Plan(cells, 2, mean, np.sqrt(spread), *descent.hold_sides(problem))
     rng = np.random.default_rng(1)
     U, Z = rng.normal(size=(12, 2 + biases)), rng.normal(size=(9, 2 + biases))
     G, _ = descent.compute_gradients(cells.rows, U, Z, plan)
@@ -89,7 +89,7 @@ def test_gradients_are_those_of_the_objective(biases):
 
 @pytest.fixture
 def small_tiles(monkeypatch):
-    monkeypatch.setattr(descent, "TILE", 64)
+    monkeypatch.setattr(descent, "MIN_TILE_CELLS", 64)
 
 
 @pytest.mark.usefixtures("small_tiles")

@@ -72,8 +72,6 @@ class Plan(NamedTuple):
     unit: float  # √s
     ridges: tuple[np.ndarray, np.ndarray]  # (n,2) and (d,2), of every row and column and of their biases
     shares: tuple[np.ndarray, np.ndarray]  # the same for one known cell of each
-    momentum: float
-    strata: list[list[Tile]]
 
 
 def deal_tiles(cells: Observed, rng: np.random.Generator) -> list[list[Tile]]:
@@ -95,14 +93,30 @@ def deal_tiles(cells: Observed, rng: np.random.Generator) -> list[list[Tile]]:
     return [tiles[s * B : (s + 1) * B] for s in range(B)]
 
 
-def sweep_tiles(state: State, plan: Plan) -> State:
-    """One sweep over all cells, stratum after stratum."""
-    U, Z, of_U, of_Z = (a.copy() for a in state[:4])
-    engine, total = Engine(), 0.0
-    common = [engine.broadcast(s) for s in (plan, state.rate, U, Z, of_U, of_Z)]
-    for tiles in plan.strata:
-        total += sum(engine.gather(engine.map(step_tile, Rows(tiles), *common)))
-    return State(U, Z, of_U, of_Z, state.rate, total)
+class TileSteps:
+    """A step a cell, one tile after the other ("sgd")."""
+
+    def __init__(self, cells: Observed, learning_rate: float, rng: np.random.Generator):
+        self.learning_rate, self.strata = learning_rate, deal_tiles(cells, rng)
+
+    def start(self, plan: Plan, U: np.ndarray, Z: np.ndarray, near: bool) -> State:
+        """Steps that remember nothing, or are short where the factors are `near` the goal."""
+        dtype = plan.cells.dtype
+        first = dtype.type(plan.unit**6)  # the square of an error times a factor: of s √s
+        of_U, of_Z = (
+            first * (1 + REMEMBERED_SWEEPS * near * side.mass).astype(dtype)
+            for side in (plan.cells.rows, plan.cells.cols)
+        )
+        return State(U, Z, of_U, of_Z, self.learning_rate * plan.unit, 0.0)
+
+    def advance(self, plan: Plan, state: State) -> State:
+        """One sweep over all cells, stratum after stratum."""
+        U, Z, of_U, of_Z = (a.copy() for a in state[:4])
+        engine, total = Engine(), 0.0
+        common = [engine.broadcast(s) for s in (plan, state.rate, U, Z, of_U, of_Z)]
+        for tiles in self.strata:
+            total += sum(engine.gather(engine.map(step_tile, Rows(tiles), *common)))
+        return State(U, Z, of_U, of_Z, state.rate, total)
 
 
 def step_tile(
@@ -130,18 +144,27 @@ def _block_gradient(
     return G, cost
 
 
-def step_with_momentum(state: State, plan: Plan) -> State:
-    """One step along the full gradient with momentum; a step that would raise the objective is retried, shorter."""
-    GU, _ = compute_gradients(plan.cells.rows, state.U, state.Z, plan)
-    GZ, _ = compute_gradients(plan.cells.cols, state.Z, state.U, plan)
-    rate, momentum = state.rate, plan.momentum
-    while True:
-        of_U, of_Z = momentum * state.of_U - rate * GU, momentum * state.of_Z - rate * GZ
-        U, Z = (state.U + of_U).astype(GU.dtype), (state.Z + of_Z).astype(GU.dtype)
-        now = compute_objective(U, Z, plan)
-        if now <= state.objective or rate < 1e-6:
-            return State(U, Z, of_U, of_Z, min(1.1 * rate, 1.0), now)
-        rate, momentum = rate / 2, 0.0
+class FullSteps:
+    """Steps along the full gradient, with momentum ("gradient")."""
+
+    def __init__(self, momentum: float):
+        self.momentum = momentum
+
+    def start(self, plan: Plan, U: np.ndarray, Z: np.ndarray, near: bool) -> State:
+        return State(U, Z, np.zeros_like(U), np.zeros_like(Z), 1.0, compute_objective(U, Z, plan))
+
+    def advance(self, plan: Plan, state: State) -> State:
+        """One step; one that would raise the objective is retried, shorter and without momentum."""
+        GU, _ = compute_gradients(plan.cells.rows, state.U, state.Z, plan)
+        GZ, _ = compute_gradients(plan.cells.cols, state.Z, state.U, plan)
+        rate, momentum = state.rate, self.momentum
+        while True:
+            of_U, of_Z = momentum * state.of_U - rate * GU, momentum * state.of_Z - rate * GZ
+            U, Z = (state.U + of_U).astype(GU.dtype), (state.Z + of_Z).astype(GU.dtype)
+            now = compute_objective(U, Z, plan)
+            if now <= state.objective or rate < 1e-6:
+                return State(U, Z, of_U, of_Z, min(1.1 * rate, 1.0), now)
+            rate, momentum = rate / 2, 0.0
 
 
 def compute_objective(U: np.ndarray, Z: np.ndarray, plan: Plan) -> float:
@@ -267,20 +290,21 @@ class GradientFactorization(Factors):
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> GradientFactorization:
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments."""
         cells, seed = self._observe(X, sample_weight), seed_of(self.random_state)
-        strata = deal_tiles(cells, generator(seed, 1)) if self.solver == "sgd" else []
+        solver: TileSteps | FullSteps = FullSteps(self.momentum)
+        if self.solver == "sgd":
+            solver = TileSteps(cells, self.learning_rate, generator(seed, 1))
         problem, start, self.path_ = self._find(cells, seed)
-        held, shares = hold_sides(problem)
-        unit = float(np.sqrt(problem.spread))
-        plan = Plan(cells, problem.k, problem.mean, unit, held, shares, self.momentum, strata)
-        advance = sweep_tiles if self.solver == "sgd" else step_with_momentum
+        plan = Plan(cells, problem.k, problem.mean, float(np.sqrt(problem.spread)), *hold_sides(problem))
 
         def sweep(state: State, t: int) -> loop.Sweep:
-            state = advance(state, plan)
+            state = solver.advance(plan, state)
             return loop.Sweep(state, state.objective)
 
+        def to_attributes(state: State) -> dict:
+            return {**split_biases(state.U, state.Z, plan.k, plan.unit), **describe_ridges(problem)}
+
         U, Z = start or self._draw(plan, seed)
-        begin = self._start(plan, U, Z, near=start is not None)
-        self._run(cells, sweep, begin, seed, X, lambda state: self._attributes(state, plan, problem))
+        self._run(cells, sweep, solver.start(plan, U, Z, start is not None), seed, X, to_attributes)
         return self
 
     def _find(self, cells: Observed, seed: int) -> tuple[ridges.Plan, ridges.State | None, dict]:
@@ -298,21 +322,6 @@ class GradientFactorization(Factors):
         U, Z = (generator(seed, s).normal(size=(m, p)) * size for s, m in zip((2, 3), plan.cells.shape, strict=True))
         U[:, plan.k :], Z[:, plan.k :] = 0, 0
         return U.astype(dtype), Z.astype(dtype)
-
-    def _start(self, plan: Plan, U: np.ndarray, Z: np.ndarray, near: bool) -> State:
-        """Factors, and steps that remember nothing, or are short where the factors are `near` the goal."""
-        dtype = plan.cells.dtype
-        if self.solver == "gradient":
-            return State(U, Z, np.zeros_like(U), np.zeros_like(Z), 1.0, compute_objective(U, Z, plan))
-        first = dtype.type(plan.unit**6)  # the square of an error times a factor: of s √s
-        of_U, of_Z = (
-            first * (1 + REMEMBERED_SWEEPS * near * side.mass).astype(dtype)
-            for side in (plan.cells.rows, plan.cells.cols)
-        )
-        return State(U, Z, of_U, of_Z, self.learning_rate * plan.unit, 0.0)
-
-    def _attributes(self, state: State, plan: Plan, problem: ridges.Plan) -> dict:
-        return {**split_biases(state.U, state.Z, plan.k, plan.unit), **describe_ridges(problem)}
 
     def _ridge(self) -> Ridge:
         last = None if self.bias_reg_ is None else self.bias_reg_[0] * self.spread_

@@ -162,18 +162,13 @@ def test_ids_of_mixed_types_become_text():
     assert rec.recommend(1).equals(rec.recommend("1"))
 
 
-@settings(max_examples=25)
-@given(
-    ids=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), min_size=2, max_size=12, unique=True)
-)
-def test_any_text_is_an_id(ids, tmp_path_factory):
-    back = check_round_trip(ids, ids[::-1], tmp_path_factory.mktemp("ids"))
-    assert back.users_.tolist() == sorted(set(ids))
+MANY = {"min_size": 2, "max_size": 12, "unique": True}
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 
 
-@settings(max_examples=25)
-@given(ids=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=12, unique=True))
-def test_any_integer_is_an_id(ids, tmp_path_factory):
+@settings(max_examples=50)
+@given(ids=st.lists(TEXTS, **MANY) | st.lists(st.integers(-(2**63), 2**63 - 1), **MANY))
+def test_any_text_and_any_integer_is_an_id(ids, tmp_path_factory):
     back = check_round_trip(ids, ids[::-1], tmp_path_factory.mktemp("ids"))
     assert back.users_.tolist() == sorted(set(ids))
 
